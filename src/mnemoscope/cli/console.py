@@ -1,0 +1,44 @@
+"""Where output goes: results to stdout, talk and progress to stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from mnemoscope.core.nouns import Scalar
+from mnemoscope.core.spec import parse_scalar
+
+out = Console()
+err = Console(stderr=True)
+
+
+def print_json(content: Any) -> None:
+    """Machine output: nothing but JSON on stdout."""
+    print(msgspec.json.format(msgspec.json.encode(content), indent=2).decode())
+
+
+@contextmanager
+def progress_bar(label: str, total: float | None) -> Iterator[Progress]:
+    """A bar on stderr with one task; drawn only when it is told something, with no thread."""
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        console=err,
+        auto_refresh=False,
+        transient=True,
+        disable=not err.is_terminal,
+    ) as bar:
+        bar.add_task(label, total=total)
+        yield bar
+
+
+def parse_options(options: dict[str, str]) -> dict[str, Scalar]:
+    """Dataset options from the command line, `--date-line on` as date_line=on."""
+    return {key.replace("-", "_"): parse_scalar(value) for key, value in options.items()}

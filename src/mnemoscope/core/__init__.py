@@ -1,0 +1,1 @@
+"""The nouns, the run directory, errors. Imports nothing else of ours."""

@@ -1,0 +1,144 @@
+"""The nouns everybody shares: a Memory is a Memory on disk, on the wire and in the code.
+
+Small immutable structs without behaviour. Nothing here knows a dataset, a system or a metric.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+
+Expectation = Literal["answer", "abstain", "refuse", "partial"]
+Scalar = str | int | float | bool
+
+Status = Literal["answered", "abstained", "empty", "error", "timeout", "not-indexed", "unjudged"]
+"""How a trial ended. An error is a status of its own, never a score of zero."""
+
+FAILED: frozenset[Status] = frozenset({"error", "timeout", "not-indexed"})
+"""The statuses that say the question was never fairly put."""
+
+
+class Memory(Struct, frozen=True, omit_defaults=True):
+    """One unit to be remembered."""
+
+    id: str
+    """Unique in the whole dataset, neutral: it must not tell whether it is evidence."""
+    text: str
+    at: datetime | None = None
+    """When it happened, on the scenario's own clock, in UTC."""
+    session: str = ""
+    speaker: str = ""
+    metadata: dict[str, Scalar] = {}
+
+
+class Query(Struct, frozen=True, omit_defaults=True):
+    """What a system is told of a question: no id, no category, no evidence."""
+
+    text: str
+    now: datetime | None = None
+    session: str = ""
+
+
+class Question(Struct, frozen=True, omit_defaults=True):
+    """One question with everything the harness knows about it."""
+
+    id: str
+    text: str
+    now: datetime | None = None
+    reference: str = ""
+    category: str = ""
+    evidence: tuple[str, ...] = ()
+    """Ids of the memories that hold the answer; empty where no memory does."""
+    grades: dict[str, int] = {}
+    """Degrees of relevance where the labels have them; without them each evidence counts 1."""
+    expects: Expectation = "answer"
+    session: str = ""
+    difficulty: str = ""
+    expires_after: datetime | None = None
+    cluster: str = ""
+    """Questions of one cluster share a history and are not independent; default: the scenario."""
+
+
+class Scenario(Struct, frozen=True):
+    """One isolated history: memories in time order and the questions asked of it."""
+
+    id: str
+    memories: tuple[Memory, ...]
+    questions: tuple[Question, ...]
+
+
+class Hit(Struct, frozen=True, omit_defaults=True):
+    """One thing a system recalled; its rank is its position, its score is decoration."""
+
+    id: str
+    score: float | None = None
+    text: str = ""
+    sources: tuple[str, ...] = ()
+    """Ids of the memories it was made from, where that is not the one memory `id`."""
+
+
+class Receipt(Struct, frozen=True, omit_defaults=True):
+    """What a system did with the memories it was given; silence means stored whole."""
+
+    rejected: dict[str, str] = {}
+    """Memory id to the reason it was not stored."""
+    merged: dict[str, str] = {}
+    """Memory id to what it was merged into."""
+    truncated: dict[str, float] = {}
+    """Memory id to the share of its text that was indexed."""
+
+
+class RecordedHit(Struct, frozen=True, omit_defaults=True):
+    """A hit as the journal keeps it."""
+
+    id: str
+    score: float | None = None
+    tokens: int = 0
+    """Estimated context tokens that showing this hit to a reader would cost."""
+    sources: tuple[str, ...] = ()
+
+
+class Ingestion(Struct, frozen=True, omit_defaults=True, tag_field="phase", tag="remember"):
+    """The journal's line for a scenario that was given to a system."""
+
+    scenario: str
+    memories: int
+    receipt: Receipt = Receipt()
+    error: str = ""
+
+
+class Trial(Struct, frozen=True, omit_defaults=True, tag_field="phase", tag="recall"):
+    """The journal's line for one question put to one system. Self-contained: it can be measured."""
+
+    scenario: str
+    question: str
+    status: Status
+    category: str = ""
+    cluster: str = ""
+    evidence: tuple[str, ...] = ()
+    grades: dict[str, int] = {}
+    pool: int = 0
+    """How many memories the system could have recalled from."""
+    reachable: int = 0
+    """How many evidence ids exist in that pool."""
+    hits: tuple[RecordedHit, ...] = ()
+    unknown: int = 0
+    """Recalled ids that are no memory of this scenario."""
+    first_rank: int | None = None
+    """Rank of the first evidence as somebody else's file records it, 0 for none."""
+    attempt: int = 1
+    error: str = ""
+
+
+class Timing(Struct, frozen=True, omit_defaults=True):
+    """What the clock and the disk say; kept apart so that everything else is reproducible."""
+
+    scenario: str
+    question: str = ""
+    recall_ms: float | None = None
+    index_ms: float | None = None
+    index_bytes: int | None = None
+    counters: dict[str, int] = {}
+    """What the system counted while it indexed this scenario, e.g. texts embedded."""

@@ -1,0 +1,182 @@
+"""The run directory: the only thing that reports, comparisons and releases read.
+
+`trials.jsonl` is the journal; everything but the manifest and `timings.jsonl` can be rebuilt
+from it. One process at a time may write: a lock is held while a run is open.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from mnemoscope.core.errors import DataError, MissingData, RunConflict
+from mnemoscope.core.fingerprint import differences, fingerprint, sha256_file
+from mnemoscope.core.jsonl import decode_lines, read_records, write_atomically
+from mnemoscope.core.nouns import Ingestion, Timing, Trial
+
+SCHEMA = 1
+State = Literal["running", "interrupted", "complete"]
+RECORDED = ("trials.jsonl", "raw_retrievals.jsonl", "questions.jsonl", "metrics.json")
+"""What a finished run's manifest vouches for with a hash each."""
+
+
+class Manifest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=False):
+    """Who, what, with which bytes, and how far it got."""
+
+    fingerprint: str
+    identity: dict[str, Any]
+    schema: int = SCHEMA
+    state: State = "running"
+    started: datetime | None = None
+    finished: datetime | None = None
+    environment: dict[str, Any] = {}
+    notes: list[str] = []
+    """What a reader of the numbers must be told, such as a dataset that is a subset."""
+    category_names: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    files: dict[str, str] = {}
+
+
+class RunDirectory:
+    """A folder on disk with one run in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: int | None = None
+
+    @property
+    def label(self) -> str:
+        return self.path.name
+
+    @property
+    def trials_path(self) -> Path:
+        return self.path / "trials.jsonl"
+
+    @property
+    def timings_path(self) -> Path:
+        return self.path / "timings.jsonl"
+
+    @property
+    def manifest_path(self) -> Path:
+        return self.path / "manifest.json"
+
+    def open(self, identity: Mapping[str, Any], **about: Any) -> Manifest:
+        """Begin a run here, or continue the one that has this identity; refuse any other."""
+        self._take_lock()
+        if self.manifest_path.exists():
+            manifest = self.manifest()
+            if manifest.fingerprint != fingerprint(identity):
+                changed = differences(manifest.identity, _plain(identity))
+                self.release()
+                raise RunConflict(
+                    f"{self.path} holds another run; what differs: {'; '.join(changed[:5])}. "
+                    "Choose another --out, or delete the folder"
+                )
+            return manifest
+        manifest = Manifest(
+            fingerprint(identity), _plain(identity), started=datetime.now(UTC), **about
+        )
+        self.save(manifest)
+        return manifest
+
+    def manifest(self) -> Manifest:
+        try:
+            return msgspec.json.decode(self.manifest_path.read_bytes(), type=Manifest)
+        except FileNotFoundError:
+            raise MissingData(f"{self.path} is no run directory: it has no manifest.json") from None
+        except msgspec.DecodeError as error:
+            raise DataError(str(error), file=self.manifest_path) from None
+
+    def save(self, manifest: Manifest) -> None:
+        write_atomically(
+            self.manifest_path, msgspec.json.format(msgspec.json.encode(manifest), indent=2)
+        )
+
+    def finish(self, manifest: Manifest) -> None:
+        """Mark the run complete and vouch for every recorded file with its hash."""
+        manifest.state = "complete"
+        manifest.finished = datetime.now(UTC)
+        manifest.files = {
+            name: sha256_file(self.path / name) for name in RECORDED if (self.path / name).exists()
+        }
+        self.save(manifest)
+
+    def trials(self) -> Iterator[Trial]:
+        return (line for line in self.journal() if isinstance(line, Trial))
+
+    def ingestions(self) -> Iterator[Ingestion]:
+        return (line for line in self.journal() if isinstance(line, Ingestion))
+
+    def journal(self) -> Iterator[Trial | Ingestion]:
+        if self.trials_path.exists():
+            yield from read_journal(self.trials_path)
+
+    def timings(self) -> Iterator[Timing]:
+        if self.timings_path.exists():
+            yield from read_records(self.timings_path, Timing)
+
+    def write_json(self, name: str, content: Any) -> None:
+        encoded = msgspec.json.encode(content)
+        write_atomically(self.path / name, msgspec.json.format(encoded, indent=2) + b"\n")
+
+    def read_json(self, name: str) -> Any:
+        path = self.path / name
+        try:
+            return msgspec.json.decode(path.read_bytes())
+        except FileNotFoundError:
+            raise MissingData(f"{self.path} has no {name}; is the run complete?") from None
+        except msgspec.DecodeError as error:
+            raise DataError(str(error), file=path) from None
+
+    def _take_lock(self, patience: float = 10.0) -> None:
+        # Workers inherit the descriptor, so the lock outlives a killed parent until they are gone.
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    os.close(lock)
+                    raise RunConflict(f"another process is writing {self.path}") from None
+                time.sleep(0.05)
+            else:
+                self._lock = lock
+                return
+
+    def release(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def read_journal(path: Path) -> Iterator[Trial | Ingestion]:
+    """The lines of a journal, or of the spool of one unit."""
+    decoder: msgspec.json.Decoder[Trial | Ingestion] = msgspec.json.Decoder(Trial | Ingestion)
+    with path.open("rb") as lines:
+        for _, line in decode_lines(lines, decoder, path):
+            yield line
+
+
+def find_runs(path: Path) -> list[RunDirectory]:
+    """The run at `path`, or all runs in the folders directly below it."""
+    if (path / "manifest.json").exists():
+        return [RunDirectory(path)]
+    runs = [RunDirectory(folder.parent) for folder in sorted(path.glob("*/manifest.json"))]
+    if not runs:
+        raise MissingData(f"no run directory at {path} or directly below it")
+    return runs
+
+
+def _plain(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """The identity as JSON gives it back, so that a read manifest compares equal."""
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(identity))
+    return plain

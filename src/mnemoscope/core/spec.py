@@ -1,0 +1,65 @@
+"""Specs: a name and its arguments in one shell-safe string, `hybrid,fusion=rrf,weight=0.5`.
+
+Everything that can be chosen by name is chosen by a spec, and a spec prints back as it was read.
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from mnemoscope.core.errors import UsageError
+from mnemoscope.core.nouns import Scalar
+
+_KEY = re.compile(r"[A-Za-z_]\w*")
+
+
+class Spec(Struct, frozen=True):
+    """What to build: a registered name or `module:Name`, with keyword arguments."""
+
+    name: str
+    args: dict[str, Scalar] = {}
+
+    @classmethod
+    def parse(cls, text: str) -> Spec:
+        name, *pairs = text.split(",")
+        if not name.strip():
+            raise UsageError(f"empty name in spec {text!r}; write for example bm25,k1=1.2")
+        args: dict[str, Scalar] = {}
+        for pair in pairs:
+            key, equals, value = pair.partition("=")
+            key = key.strip().replace("-", "_")
+            if not equals or not _KEY.fullmatch(key):
+                raise UsageError(
+                    f"cannot read {pair!r} in spec {text!r}; write name,key=value,key=value"
+                )
+            if key in args:
+                raise UsageError(f"{key!r} is given twice in spec {text!r}")
+            args[key] = parse_scalar(value.strip())
+        return cls(name.strip(), args)
+
+    def __str__(self) -> str:
+        return ",".join([self.name, *(f"{k}={_print(v)}" for k, v in self.args.items())])
+
+    @property
+    def slug(self) -> str:
+        """A folder name: `bm25`, `hybrid,weight=0.5`, `my_pkg.mod-Class`."""
+        return re.sub(r"[^A-Za-z0-9_.,=+-]+", "-", str(self)).strip("-.")
+
+
+def parse_scalar(text: str) -> Scalar:
+    """Read an argument the way people write it: numbers, true/false, else the text itself."""
+    lowered = text.lower()
+    if lowered in ("true", "false"):
+        return lowered == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _print(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

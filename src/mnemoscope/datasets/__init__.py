@@ -1,0 +1,39 @@
+"""Datasets: one module each, all giving scenarios; pins and downloads beside them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from mnemoscope.core.dataset import Dataset
+from mnemoscope.core.nouns import Scalar
+from mnemoscope.core.registry import Entry, Registry, bind_arguments
+from mnemoscope.core.spec import Spec
+from mnemoscope.datasets.locate import locate
+
+DATASETS = Registry(
+    "dataset",
+    {
+        "locomo": Entry(
+            "mnemoscope.datasets.locomo:Locomo", "10 long conversations, 1,986 questions"
+        ),
+        "longmemeval": Entry(
+            "mnemoscope.datasets.longmemeval:LongMemEval", "500 questions, a haystack each"
+        ),
+        "strata": Entry(
+            "mnemoscope.datasets.strata:Strata", "your memories: exact, paraphrase, multi-hop"
+        ),
+        "beir": Entry("mnemoscope.datasets.beir:Beir", "your corpus, queries and qrels"),
+        "trec": Entry("mnemoscope.datasets.trec:Trec", "TREC qrels, to score run files"),
+    },
+    group="mnemoscope.datasets",
+)
+
+
+def open_dataset(name: str, data: Path | None, options: Mapping[str, Scalar] = {}) -> Dataset:
+    """The dataset with its options checked and its files found."""
+    factory = DATASETS.get(name)
+    arguments = bind_arguments(factory, Spec(name, dict(options)), "data")
+    dataset: Dataset = factory(locate(name, data), **arguments)
+    return dataset
+
+
+__all__ = ["DATASETS", "Dataset", "open_dataset"]

@@ -1,0 +1,127 @@
+"""Collections in BEIR's layout: `corpus.jsonl`, `queries.jsonl` and `qrels/SPLIT.tsv`.
+
+One scenario: all documents are the memories, the split's judged queries the questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+from mnemoscope.core.dataset import DataFile, Findings
+from mnemoscope.core.errors import DataError, MissingData
+from mnemoscope.core.nouns import Memory, Question, Scalar, Scenario
+from mnemoscope.datasets.labelled import (
+    Judgment,
+    Judgments,
+    collect_judgments,
+    columns,
+    count,
+    hashed,
+    judged_question,
+    note_empty_texts,
+    present,
+    records_by_id,
+)
+
+Id = Annotated[str, Meta(min_length=1)]
+
+
+class DocumentLine(Struct):
+    text: str
+    id: Id = field(name="_id")
+    title: str | None = None
+
+
+class QueryLine(Struct):
+    text: str
+    id: Id = field(name="_id")
+
+
+class Beir:
+    """One scenario of a whole collection, asked the queries of one split."""
+
+    name = "beir"
+    pool_known = True
+    expected_scenarios: int | None = 1
+
+    def __init__(self, data: Path, *, split: str = "test") -> None:
+        self.corpus = present(data / "corpus.jsonl", "one document a line")
+        self.queries = present(data / "queries.jsonl", "one query a line")
+        splits = {path.stem: path for path in sorted((data / "qrels").glob("*.tsv"))}
+        if split not in splits:
+            there = ", ".join(splits) or "none"
+            raise MissingData(f"{data} has no split {split!r}; splits in qrels/: {there}")
+        self.qrels = splits[split]
+        self.split = split
+        self.findings = Findings()
+        self.category_names: Mapping[str, str] = {}
+        self._counts: dict[str, int] = {}
+
+    @property
+    def options(self) -> dict[str, Scalar]:
+        return {"split": self.split}
+
+    def files(self) -> list[DataFile]:
+        return hashed(self.corpus, self.queries, self.qrels)
+
+    def counts(self) -> Mapping[str, int]:
+        return self._counts
+
+    def scenarios(self) -> Iterator[Scenario]:
+        self.findings = Findings()
+        documents = records_by_id(self.corpus, DocumentLine, lambda row: row.id, self.findings)
+        memories = {id: Memory(id=id, text=_text(row)) for id, (_, row) in documents.items()}
+        scenario = Scenario(
+            id=self.name,
+            memories=tuple(memories.values()),
+            questions=tuple(self._questions(memories)),
+        )
+        if not scenario.questions:
+            raise DataError("judges no query of queries.jsonl", file=self.qrels)
+        note_empty_texts(scenario, self.findings)
+        self._counts = count(scenario)
+        yield scenario
+
+    def _questions(self, memories: Mapping[str, Memory]) -> Iterator[Question]:
+        queries = records_by_id(self.queries, QueryLine, lambda row: row.id, self.findings)
+        judgments = self._judgments()
+        for id in judgments:
+            if id not in queries:
+                self.findings.add("judgments of an unknown query", id)
+        for id, (_, query) in queries.items():
+            if id in judgments:
+                grades = self._known(judgments[id], memories)
+                yield judged_question(id, query.text, grades, self.findings)
+
+    def _known(
+        self, judged: Mapping[str, Judgment], memories: Mapping[str, Memory]
+    ) -> dict[str, int]:
+        grades: dict[str, int] = {}
+        for document, judgment in judged.items():
+            if document in memories:
+                grades[document] = judgment.grade
+            else:
+                self.findings.add(
+                    "judgment of an unknown document",
+                    f"{self.qrels}, line {judgment.line}: {document}",
+                )
+        return grades
+
+    def _judgments(self) -> Judgments:
+        rows = (
+            (line, query, document, score)
+            for line, (query, document, score) in columns(
+                self.qrels, 3, self.findings, separator=b"\t"
+            )
+            # The header is optional: some collections leave it out.
+            if line > 1 or score.lower() != "score"
+        )
+        return collect_judgments(rows, self.qrels, self.findings)
+
+
+def _text(row: DocumentLine) -> str:
+    return f"{row.title}\n{row.text}" if row.title else row.text

@@ -1,0 +1,61 @@
+"""The leakage scan: does anything that a system is given tell which memories are evidence?
+
+It looks at ids, sessions, speakers, metadata and text, for the markers that datasets in the wild
+have leaked, and for an id pattern that evidence has and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mnemoscope.core.nouns import Memory, Scenario
+
+TEXT_MARKERS = (
+    "has_answer",
+    "answer_session_ids",
+    "relevant_ids",
+    "is_evidence",
+    "[evidence]",
+    "[EVIDENCE]",
+    "<evidence>",
+    "[gold]",
+    "[GOLD]",
+    "<gold>",
+    "->-> ",
+)
+LABEL_FIELD = re.compile(r"answer|evidence|gold|relevant|qrel|has_ans", re.IGNORECASE)
+LABEL_ID = re.compile(r"(^|[/:_.-])(answer|evidence|gold|relevant)s?([/:_.-]|\d|$)", re.IGNORECASE)
+_FAMILY = re.compile(r"[^\W\d_]{3,}")
+
+
+def leaks(scenario: Scenario) -> Iterator[str]:
+    """Each leak as a sentence that names the memory."""
+    for memory in scenario.memories:
+        yield from _marked(memory)
+    yield from _telling_ids(scenario)
+
+
+def _marked(memory: Memory) -> Iterator[str]:
+    for marker in TEXT_MARKERS:
+        if marker in memory.text:
+            yield f"memory {memory.id}: its text carries the gold marker {marker!r}"
+    for field, value in (("id", memory.id), ("session", memory.session)):
+        if LABEL_ID.search(value):
+            yield f"memory {memory.id}: its {field} {value!r} names a label"
+    for key in memory.metadata:
+        if LABEL_FIELD.search(key):
+            yield f"memory {memory.id}: its metadata field {key!r} names a label"
+
+
+def _telling_ids(scenario: Scenario) -> Iterator[str]:
+    """Ids whose first word occurs in all the evidence and in nothing else tell the answer."""
+    evidence = {id for question in scenario.questions for id in question.evidence}
+    families: dict[bool, set[str]] = {True: set(), False: set()}
+    for memory in scenario.memories:
+        word = _FAMILY.search(memory.id.rpartition("/")[2])
+        families[memory.id in evidence].add(word.group() if word else "")
+    if len(families[True]) == 1 and families[False] and not families[True] & families[False]:
+        family = families[True].pop()
+        if family:
+            yield f"scenario {scenario.id}: every evidence id, and no other, contains {family!r}"

@@ -1,0 +1,344 @@
+"""LoCoMo (ACL 2024): ten long conversations between two people, 1,986 questions.
+
+Its evidence has malformed and dangling entries; by default they are repaired, and every repair is
+a finding. The image search phrases in the file (`query`) name what questions ask for, so the
+fields a system may see are listed here one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from mnemoscope.core.dataset import DataFile, Findings
+from mnemoscope.core.errors import DataError
+from mnemoscope.core.nouns import Memory, Question, Scalar, Scenario
+from mnemoscope.datasets.jsonstream import array_elements, sha256_unpacked
+from mnemoscope.datasets.locate import find_file
+from mnemoscope.datasets.pins import pin
+
+CATEGORIES = {
+    "1": "multi-hop",
+    "2": "temporal",
+    "3": "open-domain",
+    "4": "single-hop",
+    "5": "adversarial",
+}
+"""The official names. Many harnesses swap them; results are keyed by the integer."""
+ADVERSARIAL = "5"
+
+_EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
+_WELL_FORMED = re.compile(r"D([1-9]\d*):([1-9]\d*)")
+_AUDIT_ID = re.compile(r"locomo_(\d+)_qa(\d+)")
+
+
+class _Turn(msgspec.Struct, frozen=True):
+    speaker: str
+    dia_id: str
+    text: str
+    blip_caption: str = ""
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    question: str
+    category: int
+    evidence: list[str]
+    answer: str | int = ""
+
+
+class _Sample(msgspec.Struct, frozen=True):
+    sample_id: str
+    conversation: dict[str, Any]
+    qa: list[_Asked]
+
+
+class _Correction(msgspec.Struct, frozen=True):
+    question_id: str
+    error_type: str
+    correct_evidence: list[str]
+    correct_answer: str = ""
+
+
+class _Session(msgspec.Struct, frozen=True):
+    number: int
+    at: datetime
+    date_line: str
+    turns: list[_Turn]
+
+
+class Locomo:
+    """LoCoMo's conversations as scenarios."""
+
+    name = "locomo"
+    category_names: ClassVar[Mapping[str, str]] = CATEGORIES
+    pool_known = True
+
+    def __init__(
+        self,
+        data: Path,
+        *,
+        granularity: Literal["session", "turn"] = "session",
+        dates: bool = False,
+        captions: bool = False,
+        scope: Literal["conversation", "dataset"] = "conversation",
+        evidence: Literal["repaired", "naive"] = "repaired",
+        adversarial: bool = True,
+        audit: bool = False,
+    ) -> None:
+        self.path = find_file(data, "locomo10.json", "locomo*.json")
+        self.granularity = granularity
+        self.dates = dates
+        self.captions = captions
+        self.scope = scope
+        self.evidence = evidence
+        self.adversarial = adversarial
+        self.audit = audit
+        self.expected_scenarios: int | None = 10 if scope == "conversation" else 1
+        self.findings = Findings()
+        self._counts: Counter[str] = Counter()
+
+    @property
+    def options(self) -> dict[str, Scalar]:
+        return {
+            "granularity": self.granularity,
+            "dates": self.dates,
+            "captions": self.captions,
+            "scope": self.scope,
+            "evidence": self.evidence,
+            "adversarial": self.adversarial,
+            "audit": self.audit,
+        }
+
+    def files(self) -> list[DataFile]:
+        paths = {self.path: "locomo10.json"}
+        if self.audit:
+            paths[self._audit_path()] = "audit_errors.json"
+        return [
+            DataFile(path, sha256_unpacked(path), pin("locomo", official))
+            for path, official in paths.items()
+        ]
+
+    def counts(self) -> Mapping[str, int]:
+        return dict(self._counts)
+
+    def scenarios(self) -> Iterator[Scenario]:
+        self.findings, self._counts = Findings(), Counter()
+        corrections = self._corrections() if self.audit else {}
+        conversations = (
+            self._conversation(index, sample, line, corrections)
+            for index, (line, sample) in enumerate(self._samples())
+        )
+        if self.scope == "conversation":
+            yield from conversations
+            return
+        pooled = list(conversations)
+        yield Scenario(
+            "locomo",
+            tuple(memory for one in pooled for memory in one.memories),
+            tuple(question for one in pooled for question in one.questions),
+        )
+
+    def _samples(self) -> Iterator[tuple[int, _Sample]]:
+        seen: set[str] = set()
+        for line, value in array_elements(self.path):
+            sample = self._convert(value, _Sample, line)
+            if sample.sample_id in seen:
+                raise DataError(f"sample_id {sample.sample_id!r} again", file=self.path, line=line)
+            seen.add(sample.sample_id)
+            yield line, sample
+
+    def _convert(self, value: Any, kind: type[Any], line: int) -> Any:
+        try:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            raise DataError(
+                f"in the sample that starts here: {error}", file=self.path, line=line
+            ) from None
+
+    def _conversation(
+        self, index: int, sample: _Sample, line: int, corrections: dict[str, _Correction]
+    ) -> Scenario:
+        sessions = self._sessions(sample, line)
+        self._counts["conversations"] += 1
+        self._counts["sessions"] += len(sessions)
+        self._counts["turns"] += sum(len(session.turns) for session in sessions)
+        memories = tuple(self._memories(sample.sample_id, sessions))
+        self._counts["memories"] += len(memories)
+        known = {memory.id for memory in memories}
+        turns = {turn.dia_id for session in sessions for turn in session.turns}
+        questions = tuple(
+            self._question(
+                f"{sample.sample_id}/q{number}",
+                asked,
+                corrections.get(f"{index}/{number}"),
+                sessions[-1].at if sessions else None,
+                known,
+                turns,
+            )
+            for number, asked in enumerate(sample.qa)
+            if self.adversarial or str(asked.category) != ADVERSARIAL
+        )
+        self._counts["questions"] += len(questions)
+        self._count_repeats(questions)
+        return Scenario(sample.sample_id, memories, questions)
+
+    def _sessions(self, sample: _Sample, line: int) -> list[_Session]:
+        talk = sample.conversation
+        numbers = sorted(
+            int(match[1]) for key in talk if (match := re.fullmatch(r"session_(\d+)", key))
+        )
+        for key in talk:
+            if (match := re.fullmatch(r"session_(\d+)_date_time", key)) and int(
+                match[1]
+            ) not in numbers:
+                self.findings.add("date without a session", f"{sample.sample_id} {key}")
+        sessions: list[_Session] = []
+        for number in numbers:
+            stamp = talk.get(f"session_{number}_date_time")
+            at = _parse_date(stamp)
+            if at is None:
+                raise DataError(
+                    f"{sample.sample_id} session_{number}_date_time: cannot read {stamp!r}; "
+                    "expected like '1:56 pm on 8 May, 2023'",
+                    file=self.path,
+                    line=line,
+                )
+            turns = self._convert(talk[f"session_{number}"], list[_Turn], line)
+            if sessions and at < sessions[-1].at:
+                self.findings.add("unsorted dates", f"{sample.sample_id} D{number}")
+            sessions.append(_Session(number, at, f"[{stamp}]", turns))
+        return sessions
+
+    def _memories(self, conversation: str, sessions: list[_Session]) -> Iterator[Memory]:
+        seen: set[str] = set()
+        for session in sessions:
+            name = f"{conversation}/D{session.number}"
+            for turn in session.turns:
+                if turn.dia_id in seen:
+                    raise DataError(f"{conversation}: dia_id {turn.dia_id!r} again", file=self.path)
+                seen.add(turn.dia_id)
+            head = f"{session.date_line}\n" if self.dates else ""
+            if self.granularity == "session":
+                text = head + "\n".join(self._say(turn) for turn in session.turns)
+                yield Memory(name, text, session.at, name)
+            else:
+                for turn in session.turns:
+                    text = head + self._say(turn)
+                    yield Memory(
+                        f"{conversation}/{turn.dia_id}", text, session.at, name, turn.speaker
+                    )
+
+    def _say(self, turn: _Turn) -> str:
+        caption = f" [shares {turn.blip_caption}]" if self.captions and turn.blip_caption else ""
+        return f"{turn.speaker}: {turn.text.strip()}{caption}"
+
+    def _question(
+        self,
+        id: str,
+        asked: _Asked,
+        correction: _Correction | None,
+        now: datetime | None,
+        known: set[str],
+        turns: set[str],
+    ) -> Question:
+        cited, answer = asked.evidence, str(asked.answer)
+        if correction is not None:
+            self.findings.add(f"audited key: {correction.error_type}", id)
+            cited = correction.correct_evidence
+            answer = correction.correct_answer or answer
+        category = str(asked.category)
+        if category not in CATEGORIES:
+            raise DataError(f"{id}: unknown category {category}", file=self.path)
+        self._counts[f"category {category} {CATEGORIES[category]}"] += 1
+        read = self._naive_evidence if self.evidence == "naive" else self._repaired_evidence
+        evidence = read(id, cited, known, turns)
+        if not cited:
+            self.findings.add("empty evidence", id)
+        elif not evidence:
+            self.findings.add("no evidence resolves", id)
+        return Question(
+            id,
+            asked.question,
+            now,
+            reference=answer,
+            category=category,
+            evidence=evidence,
+            expects="abstain" if category == ADVERSARIAL else "answer",
+            cluster=id.partition("/")[0],
+        )
+
+    def _repaired_evidence(
+        self, id: str, cited: list[str], known: set[str], turns: set[str]
+    ) -> tuple[str, ...]:
+        conversation = id.partition("/")[0]
+        found: dict[str, None] = {}
+        if len(set(cited)) < len(cited):
+            self.findings.add("evidence cited twice", id)
+        for entry in cited:
+            pairs = [(int(session), int(turn)) for session, turn in _EVIDENCE.findall(entry)]
+            if not _WELL_FORMED.fullmatch(entry):
+                kind = "malformed evidence, repaired" if pairs else "malformed evidence, dropped"
+                self.findings.add(kind, f"{id} {entry!r}")
+            for session, turn in pairs:
+                label = f"D{session}:{turn}"
+                if label not in turns:
+                    self.findings.add("dangling evidence: no such turn", f"{id} {label}")
+                if self.granularity == "session":
+                    label = f"D{session}"
+                memory = f"{conversation}/{label}"
+                if memory in known:
+                    found[memory] = None
+        return tuple(found)
+
+    def _naive_evidence(
+        self, id: str, cited: list[str], known: set[str], turns: set[str]
+    ) -> tuple[str, ...]:
+        """As published harnesses do: cut at the first colon, keep what resolves to nothing."""
+        conversation = id.partition("/")[0]
+        labels = [e.split(":")[0] if self.granularity == "session" else e for e in cited]
+        evidence = tuple(dict.fromkeys(f"{conversation}/{label}" for label in labels))
+        for memory in evidence:
+            if memory not in known:
+                self.findings.add("unreachable evidence kept", f"{id} {memory}")
+        return evidence
+
+    def _count_repeats(self, questions: tuple[Question, ...]) -> None:
+        seen: set[str] = set()
+        for question in questions:
+            if question.text in seen:
+                self.findings.add("question text asked twice", question.id)
+            seen.add(question.text)
+
+    def _audit_path(self) -> Path:
+        return find_file(self.path.parent, "audit_errors.json", "errors.json")
+
+    def _corrections(self) -> dict[str, _Correction]:
+        path = self._audit_path()
+        found: dict[str, _Correction] = {}
+        for line, value in array_elements(path):
+            try:
+                correction = msgspec.convert(value, _Correction)
+            except msgspec.ValidationError as error:
+                raise DataError(str(error), file=path, line=line) from None
+            place = _AUDIT_ID.fullmatch(correction.question_id)
+            if place is None:
+                raise DataError(
+                    f"question_id {correction.question_id!r} is not like locomo_0_qa1",
+                    file=path,
+                    line=line,
+                )
+            found[f"{place[1]}/{place[2]}"] = correction
+        return found
+
+
+def _parse_date(stamp: object) -> datetime | None:
+    try:
+        return datetime.strptime(str(stamp), "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+    except ValueError:
+        return None

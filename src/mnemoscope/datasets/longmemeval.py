@@ -1,0 +1,253 @@
+"""LongMemEval (ICLR 2025, cleaned): 500 questions, each with a haystack of its own.
+
+The file's session ids say which sessions hold the answer (`answer_…`), so memories get neutral ids
+by position. Scenarios are named by position too, because question ids tell abstention (`_abs`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import msgspec
+
+from mnemoscope.core.dataset import DataFile, Findings
+from mnemoscope.core.errors import DataError
+from mnemoscope.core.nouns import Memory, Question, Scalar, Scenario
+from mnemoscope.datasets.jsonstream import array_elements, sha256_unpacked
+from mnemoscope.datasets.locate import find_file
+from mnemoscope.datasets.pins import pin
+
+OFFICIAL_NAMES = {
+    "oracle": "longmemeval_oracle.json",
+    "s": "longmemeval_s_cleaned.json",
+    "m": "longmemeval_m_cleaned.json",
+}
+TYPES = (
+    "single-session-user",
+    "single-session-assistant",
+    "single-session-preference",
+    "multi-session",
+    "temporal-reasoning",
+    "knowledge-update",
+)
+
+
+class _Turn(msgspec.Struct, frozen=True):
+    role: str
+    content: str
+    has_answer: bool = False
+
+
+class _Item(msgspec.Struct, frozen=True):
+    question_id: str
+    question_type: str
+    question: str
+    question_date: str
+    answer: str | int
+    answer_session_ids: list[str]
+    haystack_dates: list[str]
+    haystack_session_ids: list[str]
+    haystack_sessions: list[list[_Turn]]
+
+
+class _Piece(NamedTuple):
+    """Part of a session that becomes one memory."""
+
+    suffix: str
+    text: str
+    speaker: str
+    has_answer: bool
+
+
+class LongMemEval:
+    """LongMemEval's questions, each as a scenario."""
+
+    name = "longmemeval"
+    category_names: ClassVar[Mapping[str, str]] = {}
+    pool_known = True
+    expected_scenarios: int | None = 500
+
+    def __init__(
+        self,
+        data: Path,
+        *,
+        variant: Literal["oracle", "s", "m"] = "s",
+        granularity: Literal["session", "round", "turn"] = "session",
+        dates: bool = False,
+        abstention: Literal["skip", "score"] = "skip",
+    ) -> None:
+        self.path = find_file(data, OFFICIAL_NAMES[variant], f"longmemeval_{variant}*.json")
+        self.variant = variant
+        self.granularity = granularity
+        self.dates = dates
+        self.abstention = abstention
+        self.findings = Findings()
+        self.original_ids: dict[tuple[str, str], str] = {}
+        """(scenario, the file's session id) to memory, so that others' rankings can be scored."""
+        self._counts: Counter[str] = Counter()
+
+    @property
+    def options(self) -> dict[str, Scalar]:
+        return {
+            "variant": self.variant,
+            "granularity": self.granularity,
+            "dates": self.dates,
+            "abstention": self.abstention,
+        }
+
+    def files(self) -> list[DataFile]:
+        pinned = pin("longmemeval", OFFICIAL_NAMES[self.variant])
+        return [DataFile(self.path, sha256_unpacked(self.path), pinned)]
+
+    def counts(self) -> Mapping[str, int]:
+        return dict(self._counts)
+
+    def scenarios(self) -> Iterator[Scenario]:
+        self.findings, self._counts = Findings(), Counter()
+        official = _official_ids()
+        positions = {id: position for position, id in enumerate(official)}
+        seen: set[str] = set()
+        extra = len(official)
+        for line, value in array_elements(self.path):
+            item = self._item(value, line)
+            if item.question_id in seen:
+                raise DataError(
+                    f"question_id {item.question_id!r} again", file=self.path, line=line
+                )
+            seen.add(item.question_id)
+            position = positions.get(item.question_id)
+            if position is None:
+                position, extra = extra, extra + 1
+                self.findings.add("question not in the official release", item.question_id)
+            yield self._scenario(f"q{position:03}", item, line)
+        for id in official:
+            if id not in seen:
+                self.findings.add(f"question missing: {len(seen)} of {len(official)} are here", id)
+
+    def _item(self, value: Any, line: int) -> _Item:
+        try:
+            item = msgspec.convert(value, _Item)
+        except msgspec.ValidationError as error:
+            problem = f"in the question that starts here: {error}"
+            raise DataError(problem, file=self.path, line=line) from None
+        if item.question_type not in TYPES:
+            problem = f"{item.question_id}: unknown question_type {item.question_type!r}"
+            raise DataError(problem, file=self.path, line=line)
+        lengths = {
+            len(item.haystack_dates),
+            len(item.haystack_session_ids),
+            len(item.haystack_sessions),
+        }
+        if len(lengths) > 1:
+            problem = f"{item.question_id}: haystack dates, ids and sessions differ in number"
+            raise DataError(problem, file=self.path, line=line)
+        return item
+
+    def _scenario(self, name: str, item: _Item, line: int) -> Scenario:
+        abstains = item.question_id.endswith("_abs")
+        now = self._date(item.question_date, item, line)
+        memories: list[Memory] = []
+        evidence: list[str] = []
+        times = [self._date(stamp, item, line) for stamp in item.haystack_dates]
+        self._find_oddities(item, now, times)
+        for position, (id, session) in enumerate(
+            zip(item.haystack_session_ids, item.haystack_sessions, strict=True)
+        ):
+            session_name = f"{name}/s{position:03}"
+            head = f"[{item.haystack_dates[position]}]\n" if self.dates else ""
+            is_answer = id in item.answer_session_ids
+            self.original_ids.setdefault((name, id), session_name)
+            for piece in _pieces(session, self.granularity):
+                memory = Memory(
+                    session_name + piece.suffix,
+                    head + piece.text,
+                    times[position],
+                    session_name,
+                    piece.speaker,
+                )
+                memories.append(memory)
+                if is_answer and (self.granularity == "session" or piece.has_answer):
+                    evidence.append(memory.id)
+        if abstains and self.abstention == "skip":
+            evidence = []
+            self._counts["abstention, not measured"] += 1
+        elif not evidence:
+            self.findings.add(f"no evidence at {self.granularity} granularity", item.question_id)
+        self._counts["questions"] += 1
+        self._counts["sessions"] += len(item.haystack_sessions)
+        self._counts["turns"] += sum(map(len, item.haystack_sessions))
+        self._counts["memories"] += len(memories)
+        self._counts[f"type {item.question_type}"] += 1
+        question = Question(
+            item.question_id,
+            item.question,
+            now,
+            reference=str(item.answer),
+            category=item.question_type,
+            evidence=tuple(evidence),
+            expects="abstain" if abstains else "answer",
+        )
+        memories.sort(key=lambda memory: memory.at or now)
+        return Scenario(name, tuple(memories), (question,))
+
+    def _find_oddities(self, item: _Item, now: datetime, times: list[datetime]) -> None:
+        if times != sorted(times):
+            self.findings.add("haystack unsorted by date, sorted", item.question_id)
+        if late := sum(time > now for time in times):
+            self.findings.add(
+                "haystack with sessions after the question", f"{item.question_id} ({late})"
+            )
+            self._counts["sessions after the question"] += late
+        repeated = [id for id, n in Counter(item.haystack_session_ids).items() if n > 1]
+        if repeated:
+            self.findings.add("session id twice in a haystack", item.question_id)
+        lost = set(item.answer_session_ids) - set(item.haystack_session_ids)
+        if lost:
+            self.findings.add("dangling evidence: session not in haystack", item.question_id)
+        for session in item.haystack_sessions:
+            for turn in session:
+                if not turn.content.strip():
+                    self.findings.add("empty turn", item.question_id)
+
+    def _date(self, stamp: str, item: _Item, line: int) -> datetime:
+        try:
+            return datetime.strptime(stamp, "%Y/%m/%d (%a) %H:%M").replace(tzinfo=UTC)
+        except ValueError:
+            problem = f"{item.question_id}: cannot read the date {stamp!r}"
+            raise DataError(problem, file=self.path, line=line) from None
+
+
+def _pieces(session: list[_Turn], granularity: str) -> Iterator[_Piece]:
+    if granularity == "session":
+        yield _Piece("", _say(session), "", any(turn.has_answer for turn in session))
+        return
+    groups = [[turn] for turn in session] if granularity == "turn" else _rounds(session)
+    for number, group in enumerate(groups):
+        speaker = group[0].role if granularity == "turn" else ""
+        has_answer = any(turn.has_answer for turn in group)
+        yield _Piece(f":{number:03}", _say(group), speaker, has_answer)
+
+
+def _rounds(session: list[_Turn]) -> list[list[_Turn]]:
+    """A round begins with each user turn; what comes before the first is a round of its own."""
+    rounds: list[list[_Turn]] = []
+    for turn in session:
+        if turn.role == "user" or not rounds:
+            rounds.append([])
+        rounds[-1].append(turn)
+    return rounds
+
+
+def _say(turns: list[_Turn]) -> str:
+    return "\n".join(f"{turn.role}: {turn.content}" for turn in turns)
+
+
+def _official_ids() -> list[str]:
+    """The 500 question ids in the release's order, so that a subset can say what it lacks."""
+    text = files(__package__).joinpath("longmemeval_ids.txt").read_text(encoding="utf-8")
+    return text.split()

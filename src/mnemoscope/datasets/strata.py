@@ -1,0 +1,224 @@
+"""A memory corpus of one's own, with questions in three strata: exact, paraphrase, multihop.
+
+Reads the JSONL files of the claude-memory benchmark: `corpus.jsonl`, `queries.jsonl` and the
+authoritative `qrels.jsonl`. Sensitive memories may not enter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from msgspec import Meta, Struct
+
+from mnemoscope.core.dataset import DataFile, Findings
+from mnemoscope.core.errors import DataError, UsageError
+from mnemoscope.core.nouns import Memory, Question, Scalar, Scenario
+from mnemoscope.datasets.labelled import (
+    count,
+    hashed,
+    note_empty_texts,
+    present,
+    records,
+    records_by_id,
+    refuse,
+)
+from mnemoscope.datasets.twins import Twins
+
+STRATA = ("exact", "paraphrase", "multihop")
+TWINS = ("none", "expand")
+
+S = TypeVar("S", str, float)
+QueryId = Annotated[str, Meta(min_length=1)]
+
+
+class CorpusLine(Struct):
+    """One line of corpus.jsonl, as the export writes it."""
+
+    id: int
+    content: str
+    category: str | None = None
+    tags: str | None = None
+    expanded_keywords: str | None = None
+    importance: float | None = None
+
+
+class FlaggedLine(CorpusLine):
+    """One line of corpus.jsonl as others may have written it."""
+
+    is_sensitive: bool | int | None = None
+
+
+class QueryLine(Struct):
+    query_id: QueryId
+    text: str
+    stratum: str
+    relevant_ids: list[int] | None = None
+
+
+class QrelsLine(Struct):
+    query_id: QueryId
+    relevant_ids: list[int]
+
+
+class Strata:
+    """One scenario of a whole corpus.
+
+    With `twins="expand"`, near-duplicates of a gold memory become evidence as well, so that a
+    retriever is not punished for returning the other copy.
+    """
+
+    name = "strata"
+    pool_known = True
+    expected_scenarios: int | None = 1
+
+    def __init__(self, data: Path, *, twins: str = "none") -> None:
+        if twins not in TWINS:
+            raise UsageError(f"twins={twins!r} is unknown: choose from {', '.join(TWINS)}")
+        self.corpus = present(data / "corpus.jsonl", "one memory a line")
+        self.queries = present(data / "queries.jsonl", "one query a line")
+        self.qrels = present(data / "qrels.jsonl", "the relevant memory ids of each query")
+        self.twins = twins
+        self.findings = Findings()
+        self.category_names: Mapping[str, str] = {}
+        self._counts: dict[str, int] = {}
+
+    @property
+    def options(self) -> dict[str, Scalar]:
+        return {"twins": self.twins}
+
+    def files(self) -> list[DataFile]:
+        return hashed(self.corpus, self.queries, self.qrels)
+
+    def counts(self) -> Mapping[str, int]:
+        return self._counts
+
+    def scenarios(self) -> Iterator[Scenario]:
+        self.findings = Findings()
+        memories = self._memories()
+        queries = self._queries()
+        gold = self._gold(memories, queries)
+        self._compare_copies(queries, gold)
+        twins = Twins(tuple(memories.values()))
+        for id, earlier in twins.repeats():
+            self.findings.add("near-duplicate memory", f"{id} repeats {earlier}")
+        scenario = Scenario(
+            id=self.name,
+            memories=tuple(memories.values()),
+            questions=tuple(
+                Question(
+                    id=id,
+                    text=query.text,
+                    category=query.stratum,
+                    evidence=self._evidence(id, [memories[m].id for m in gold[id]], twins),
+                )
+                for id, (_, query) in queries.items()
+            ),
+        )
+        note_empty_texts(scenario, self.findings)
+        self._counts = count(scenario)
+        yield scenario
+
+    def _memories(self) -> dict[int, Memory]:
+        rows = records_by_id(self.corpus, FlaggedLine, lambda row: row.id, self.findings)
+        sensitive = [(line, id) for id, (line, row) in rows.items() if row.is_sensitive]
+        if sensitive:
+            refuse(
+                "sensitive memories may not be measured; export the corpus again without them",
+                sensitive,
+                self.corpus,
+            )
+        return {id: _memory(row) for id, (_, row) in rows.items()}
+
+    def _queries(self) -> dict[str, tuple[int, QueryLine]]:
+        queries = records_by_id(self.queries, QueryLine, lambda row: row.query_id, self.findings)
+        for id, (line, query) in queries.items():
+            if query.stratum not in STRATA:
+                raise DataError(
+                    f"stratum {query.stratum!r} of query {id!r} is none of {', '.join(STRATA)}",
+                    file=self.queries,
+                    line=line,
+                )
+        return queries
+
+    def _gold(
+        self, memories: Mapping[int, Memory], queries: Mapping[str, tuple[int, QueryLine]]
+    ) -> dict[str, list[int]]:
+        """The relevant memories of each query; every reference must lead somewhere."""
+        gold: dict[str, dict[int, int]] = {}
+        first_line: dict[str, int] = {}
+        for line, row in records(self.qrels, QrelsLine, self.findings):
+            first_line.setdefault(row.query_id, line)
+            relevant = gold.setdefault(row.query_id, {})
+            for memory in row.relevant_ids:
+                relevant.setdefault(memory, line)
+        checks: list[tuple[str, list[tuple[int, object]], Path]] = [
+            (
+                "queries that have no line in qrels.jsonl",
+                [(line, id) for id, (line, _) in queries.items() if id not in gold],
+                self.queries,
+            ),
+            (
+                "judgments of queries that are not in queries.jsonl",
+                [(line, id) for id, line in first_line.items() if id not in queries],
+                self.qrels,
+            ),
+            (
+                "queries without any relevant memory",
+                [(first_line[id], id) for id, relevant in gold.items() if not relevant],
+                self.qrels,
+            ),
+            (
+                "relevant ids that are not in corpus.jsonl",
+                [
+                    (line, f"{memory} of {id}")
+                    for id, relevant in gold.items()
+                    for memory, line in relevant.items()
+                    if memory not in memories
+                ],
+                self.qrels,
+            ),
+        ]
+        for problem, offenders, file in checks:
+            if offenders:
+                refuse(problem, offenders, file)
+        return {id: list(relevant) for id, relevant in gold.items()}
+
+    def _compare_copies(
+        self, queries: Mapping[str, tuple[int, QueryLine]], gold: Mapping[str, list[int]]
+    ) -> None:
+        for id, (line, query) in queries.items():
+            if query.relevant_ids is not None and set(query.relevant_ids) != set(gold[id]):
+                self.findings.add(
+                    "relevant_ids differ from qrels", f"{self.queries}, line {line}: {id}"
+                )
+
+    def _evidence(self, question: str, gold: list[str], twins: Twins) -> tuple[str, ...]:
+        evidence = dict.fromkeys(gold)
+        if self.twins == "expand":
+            for id in gold:
+                for twin in twins.of(id):
+                    if twin not in evidence:
+                        evidence[twin] = None
+                        self.findings.add(
+                            "twin added to evidence", f"{question}: {twin}, twin of {id}"
+                        )
+        return tuple(evidence)
+
+
+def _memory(row: CorpusLine) -> Memory:
+    return Memory(
+        id=str(row.id),
+        text=row.content,
+        metadata={
+            "category": _or_empty(row.category),
+            "tags": _or_empty(row.tags),
+            "expanded_keywords": _or_empty(row.expanded_keywords),
+            "importance": _or_empty(row.importance),
+        },
+    )
+
+
+def _or_empty(value: S | None) -> S | str:
+    return "" if value is None else value

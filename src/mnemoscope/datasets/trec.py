@@ -1,0 +1,148 @@
+"""TREC's two files: judgments (qrels) and rankings (runs), and a dataset of judgments alone.
+
+Without texts nothing can be searched; the dataset is for rankings that were made elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from ctypes import c_float
+from math import isfinite
+from pathlib import Path
+from typing import NamedTuple
+
+from mnemoscope.core.dataset import DataFile, Findings
+from mnemoscope.core.errors import DataError, MissingData, UsageError
+from mnemoscope.core.nouns import Memory, Scalar, Scenario
+from mnemoscope.datasets.labelled import (
+    Judgments,
+    collect_judgments,
+    columns,
+    count,
+    hashed,
+    judged_question,
+    present,
+)
+
+
+class Rankings(NamedTuple):
+    """A run file: for each topic its documents, best first, and what was mended on the way."""
+
+    topics: dict[str, list[tuple[str, float]]]
+    findings: Findings
+
+
+def read_qrels(path: Path) -> dict[str, dict[str, int]]:
+    """Topic to judged document to grade, in the file's order."""
+    return {
+        topic: {document: judgment.grade for document, judgment in judged.items()}
+        for topic, judged in _judgments(path, Findings()).items()
+    }
+
+
+def read_run(path: Path) -> Rankings:
+    """A run file's rankings; of a document that is ranked twice, the better rank is kept."""
+    findings = Findings()
+    topics: dict[str, list[tuple[str, float]]] = {}
+    for line, (topic, _, document, _, written, _) in columns(
+        present(path, "a TREC run"), 6, findings
+    ):
+        topics.setdefault(topic, []).append((document, _score(written, path, line)))
+    if not topics:
+        raise DataError("holds no rankings", file=path)
+    for topic, ranking in topics.items():
+        # As trec_eval ranks: it ignores the rank column, keeps scores as C floats, and breaks
+        # ties by descending docno (comp_sim_docno in form_res_rels.c). Any other order would
+        # give other numbers for the same file.
+        ranking.sort(key=lambda hit: (c_float(hit[1]).value, hit[0]), reverse=True)
+        topics[topic] = _first_ranks(topic, ranking, findings)
+    return Rankings(topics, findings)
+
+
+class Trec:
+    """One scenario of judged documents without texts; the topics are the questions.
+
+    `data` is a qrels file, or a folder with exactly one file whose name starts with `qrels`.
+    """
+
+    name = "trec"
+    pool_known = False
+    expected_scenarios: int | None = 1
+
+    def __init__(self, data: Path) -> None:
+        self.qrels = _only_qrels(data) if data.is_dir() else present(data, "TREC qrels")
+        self.findings = Findings()
+        self.category_names: Mapping[str, str] = {}
+        self._counts: dict[str, int] = {}
+
+    @property
+    def options(self) -> dict[str, Scalar]:
+        return {}
+
+    def files(self) -> list[DataFile]:
+        return hashed(self.qrels)
+
+    def counts(self) -> Mapping[str, int]:
+        return self._counts
+
+    def scenarios(self) -> Iterator[Scenario]:
+        self.findings = Findings()
+        judgments = _judgments(self.qrels, self.findings)
+        pool = dict.fromkeys(document for judged in judgments.values() for document in judged)
+        self.findings.add("pool is judged documents only", str(self.qrels))
+        scenario = Scenario(
+            id=self.name,
+            memories=tuple(Memory(id=document, text="") for document in pool),
+            questions=tuple(
+                judged_question(
+                    topic,
+                    topic,
+                    {document: judgment.grade for document, judgment in judged.items()},
+                    self.findings,
+                )
+                for topic, judged in judgments.items()
+            ),
+        )
+        self._counts = count(scenario)
+        yield scenario
+
+
+def _judgments(path: Path, findings: Findings) -> Judgments:
+    rows = (
+        (line, topic, document, grade)
+        for line, (topic, _, document, grade) in columns(present(path, "TREC qrels"), 4, findings)
+    )
+    return collect_judgments(rows, path, findings)
+
+
+def _score(written: str, path: Path, line: int) -> float:
+    try:
+        # Python also reads 1_000 and the digits of other scripts; no other tool would.
+        score = float(written) if written.isascii() and "_" not in written else float("nan")
+    except ValueError:
+        score = float("nan")
+    if not isfinite(score):
+        raise DataError(f"score {written!r} is no finite number", file=path, line=line)
+    return score
+
+
+def _first_ranks(
+    topic: str, ranking: list[tuple[str, float]], findings: Findings
+) -> list[tuple[str, float]]:
+    kept: dict[str, float] = {}
+    for document, score in ranking:
+        if document in kept:
+            findings.add("duplicate document in a ranking", f"{topic}: {document}")
+        else:
+            kept[document] = score
+    return list(kept.items())
+
+
+def _only_qrels(folder: Path) -> Path:
+    found = sorted(path for path in folder.glob("qrels*") if path.is_file())
+    if not found:
+        raise MissingData(f"{folder} holds no file whose name starts with 'qrels'")
+    if len(found) > 1:
+        names = ", ".join(path.name for path in found)
+        raise UsageError(f"{folder} holds several qrels files ({names}); name one of them")
+    return found[0]

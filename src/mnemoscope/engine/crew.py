@@ -1,0 +1,162 @@
+"""The crew: worker processes, and the parent's watch over them.
+
+A worker that overstays a deadline is killed, one that dies is replaced; the question it was on gets
+the status that is true, and the rest of its unit goes on in a new process.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.connection import wait
+from pathlib import Path
+
+import msgspec
+
+from mnemoscope.core.errors import MnemoscopeError
+from mnemoscope.core.jsonl import Journal
+from mnemoscope.engine.spool import is_complete, reread
+from mnemoscope.engine.worker import (
+    REMEMBERING,
+    Pool,
+    Pulse,
+    Unit,
+    record_not_indexed,
+    serve,
+    spool_trials,
+)
+from mnemoscope.systems.python import Plan
+
+_fork = multiprocessing.get_context("fork")
+_GLANCE = 0.1
+"""Seconds between two looks at the pulses."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How long a system may take, in seconds."""
+
+    recall: float = 120.0
+    remember: float = 3600.0
+
+
+class Worker:
+    """A process and what it is working on."""
+
+    def __init__(self, plans: Sequence[Plan]) -> None:
+        self.unit: Unit | None = None
+        self.pulse = Pulse(_fork.Array("d", [0.0, 0.0], lock=False))
+        self.pipe, theirs = _fork.Pipe()
+        self.process = _fork.Process(target=serve, args=(theirs, self.pulse, plans), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def give(self, unit: Unit) -> None:
+        self.unit = unit
+        self.pipe.send_bytes(msgspec.msgpack.encode(unit))
+
+    def overdue(self, limits: Limits) -> float | None:
+        """The limit it has passed, if any."""
+        since = self.pulse.since
+        limit = limits.remember if self.pulse.position == REMEMBERING else limits.recall
+        return limit if since and time.monotonic() - since > limit else None
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+    def dismiss(self) -> None:
+        """Let it go home: it has nothing left to do."""
+        self.pipe.send_bytes(b"")
+        self.process.join(5)
+        self.kill()
+
+
+class Crew:
+    """Works through units in parallel; `finished` is called for each as it is done."""
+
+    def __init__(
+        self,
+        plans: Sequence[Plan],
+        size: int,
+        limits: Limits,
+        finished: Callable[[Unit], None],
+        glance: Callable[[Sequence[Worker]], None],
+    ) -> None:
+        self._plans = plans
+        self._limits = limits
+        self._finished = finished
+        self._glance = glance
+        self._workers = [Worker(plans) for _ in range(size)]
+
+    def run(self, units: Iterator[Unit]) -> None:
+        try:
+            self._work(units)
+            for worker in self._workers:
+                worker.dismiss()
+        finally:
+            for worker in self._workers:
+                worker.kill()
+
+    def _work(self, units: Iterator[Unit]) -> None:
+        while True:
+            for worker in self._workers:
+                if worker.unit is None and (unit := next(units, None)) is not None:
+                    worker.give(unit)
+            busy = [worker for worker in self._workers if worker.unit is not None]
+            if not busy:
+                return
+            ready = wait([worker.pipe for worker in busy], timeout=_GLANCE)
+            for worker in busy:
+                if worker.pipe in ready:
+                    self._hear(worker)
+                elif (limit := worker.overdue(self._limits)) is not None:
+                    worker.kill()
+                    self._replace(worker, f"no answer within {limit:g} s", timed_out=True)
+            self._glance(self._workers)
+
+    def _hear(self, worker: Worker) -> None:
+        try:
+            failure = worker.pipe.recv_bytes()
+        except (EOFError, ConnectionResetError):
+            worker.process.join()
+            self._replace(worker, _cause_of_death(worker.process.exitcode), timed_out=False)
+        else:
+            if failure:
+                raise MnemoscopeError(failure.decode())
+            assert worker.unit is not None
+            self._finished(worker.unit)
+            worker.unit = None
+
+    def _replace(self, worker: Worker, cause: str, *, timed_out: bool) -> None:
+        """Record what the lost worker was doing and give the rest of its unit to a new one."""
+        unit = worker.unit
+        assert unit is not None
+        if not worker.pulse.since:
+            raise MnemoscopeError(f"a worker process died between questions: {cause}")
+        unit = reread(unit)
+        with Journal(spool_trials(Path(unit.spool))) as trials:
+            if worker.pulse.position == REMEMBERING:
+                record_not_indexed(unit, trials, f"while remembering: {cause}")
+            else:
+                question = unit.scenario.questions[worker.pulse.position]
+                if question.id not in unit.recorded:
+                    pool = Pool(unit.scenario.memories)
+                    trials.append(
+                        pool.trial(unit.scenario.id, question, error=cause, timed_out=timed_out)
+                    )
+        fresh = Worker(self._plans)
+        self._workers[self._workers.index(worker)] = fresh
+        unit = reread(unit)
+        if is_complete(unit):
+            self._finished(unit)
+        else:
+            fresh.give(unit)
+
+
+def _cause_of_death(code: int | None) -> str:
+    if code is not None and code < 0:
+        return f"the process died of {signal.Signals(-code).name}"
+    return f"the process exited with code {code}"

@@ -1,0 +1,83 @@
+"""What a finished run leaves beside its journal: rankings, questions, figures, timings.
+
+All of it is rebuilt from the journal; running it again over the same journal gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mnemoscope.core.jsonl import encode_line, write_atomically
+from mnemoscope.core.nouns import FAILED, Question, Timing, Trial
+from mnemoscope.core.rundir import Manifest, RunDirectory
+from mnemoscope.engine.measure import Depth, measure, values_of
+from mnemoscope.metrics import summarise_latency
+
+
+def finish(
+    run: RunDirectory, manifest: Manifest, questions: Mapping[str, Question], depth: Depth
+) -> None:
+    """Write everything that is derived, then vouch for it in the manifest."""
+    trials = list(run.trials())
+    write_lines(run.path / "raw_retrievals.jsonl", [_ranking(trial) for trial in trials])
+    write_lines(
+        run.path / "questions.jsonl",
+        [_question(trial, questions[trial.question], depth) for trial in trials],
+    )
+    run.write_json("metrics.json", measure(trials, run.ingestions(), depth))
+    run.write_json("timing.json", timing(list(run.timings())))
+    manifest.counts = {"trials": len(trials), "questions": len(questions)}
+    run.finish(manifest)
+
+
+def timing(timings: list[Timing]) -> dict[str, Any]:
+    """Latency of recall, cost of indexing: the figures that differ from machine to machine."""
+    latency = summarise_latency(t.recall_ms for t in timings if t.recall_ms is not None)
+    counters: Counter[str] = Counter()
+    for line in timings:
+        counters.update(line.counters)
+    indexed = [line for line in timings if line.index_ms is not None]
+    return {
+        "recall_ms": {k: round(v, 4) for k, v in latency._asdict().items()} if latency else None,
+        "index_ms": round(sum(line.index_ms or 0 for line in indexed), 3),
+        "index_bytes": sum(line.index_bytes or 0 for line in indexed),
+        "scenarios_indexed": len(indexed),
+        "counters": dict(sorted(counters.items())),
+    }
+
+
+def write_lines(path: Path, records: list[Any]) -> None:
+    write_atomically(path, b"".join(map(encode_line, records)))
+
+
+def _ranking(trial: Trial) -> dict[str, Any]:
+    return {
+        "question": trial.question,
+        "scenario": trial.scenario,
+        "category": trial.category,
+        "status": trial.status,
+        "evidence": trial.evidence,
+        "ranking": [hit.id for hit in trial.hits],
+        "scores": [hit.score for hit in trial.hits],
+    }
+
+
+def _question(trial: Trial, question: Question, depth: Depth) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "id": question.id,
+        "scenario": trial.scenario,
+        "category": question.category,
+        "question": question.text,
+        "reference": question.reference,
+        "expects": question.expects,
+        "evidence": question.evidence,
+        "status": trial.status,
+    }
+    if trial.evidence and trial.status not in FAILED:
+        record["scores"] = {k: round(v, 6) for k, v in values_of(trial, depth).items()}
+    if trial.error:
+        record["error"] = trial.error
+    return record

@@ -1,0 +1,209 @@
+"""A run: every system against every scenario, in parallel, resumable, in one call.
+
+Each system gets a run directory of its own below `out`; running the same call again continues
+where the last one stopped and asks nothing twice.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mnemoscope.core.dataset import DataFile, Dataset
+from mnemoscope.core.errors import DataError, UsageError
+from mnemoscope.core.nouns import Question, Scenario
+from mnemoscope.core.rundir import Manifest, RunDirectory
+from mnemoscope.datasets.leakage import leaks
+from mnemoscope.engine.crew import Crew, Limits, Worker
+from mnemoscope.engine.finish import finish
+from mnemoscope.engine.measure import Depth
+from mnemoscope.engine.spool import Merger, is_complete
+from mnemoscope.engine.worker import Unit
+from mnemoscope.systems.python import Plan
+
+DEPTH = 50
+"""How many hits a system is asked for."""
+_DECISIVE_PACKAGES = ("mnemoscope", "numpy", "bm25s", "PyStemmer", "wordllama", "tokenizers")
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """How to run; nothing here but `depth` and the limits can change a number."""
+
+    depth: int = DEPTH
+    limits: Limits = Limits()
+    workers: int = 0
+    """Processes; 0 means one for each core."""
+
+
+Progress = Callable[[float], None]
+"""Told, now and then, how many units are done, counting those in work by their share."""
+
+
+def run(
+    dataset: Dataset,
+    plans: Sequence[Plan],
+    out: Path,
+    settings: Settings = Settings(),
+    progress: Progress = lambda units: None,
+) -> list[RunDirectory]:
+    """Run all systems; returns their finished run directories in the order given."""
+    slugs = [plan.spec.slug for plan in plans]
+    if len(set(slugs)) < len(slugs):
+        raise UsageError("the same system is given twice")
+    runs = [RunDirectory(out / slug) for slug in slugs]
+    files = dataset.files()
+    try:
+        manifests = [
+            directory.open(
+                identity(dataset, files, plan, settings),
+                environment=environment(settings),
+                notes=data_notes(files),
+                category_names=dict(dataset.category_names),
+            )
+            for directory, plan in zip(runs, plans, strict=True)
+        ]
+        questions = _Execution(dataset, plans, runs, manifests, settings, progress).work()
+        for directory, manifest in zip(runs, manifests, strict=True):
+            finish(directory, manifest, questions, Depth(settings.depth))
+    finally:
+        for directory in runs:
+            directory.release()
+    return runs
+
+
+class _Execution:
+    """The moving parts of one call of `run`."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        plans: Sequence[Plan],
+        runs: Sequence[RunDirectory],
+        manifests: Sequence[Manifest],
+        settings: Settings,
+        progress: Progress,
+    ) -> None:
+        self.dataset = dataset
+        self.plans = plans
+        self.runs = runs
+        self.manifests = manifests
+        self.settings = settings
+        self.progress = progress
+        self.mergers = [Merger(run) for run in runs]
+        self.questions: dict[str, Question] = {}
+        self.done = 0
+
+    def work(self) -> dict[str, Question]:
+        crew = Crew(
+            self.plans,
+            self.settings.workers or usable_cores(),
+            self.settings.limits,
+            self._finished,
+            self._report,
+        )
+        try:
+            crew.run(self._units())
+        except BaseException:
+            self._mark_interrupted()
+            raise
+        finally:
+            for merger in self.mergers:
+                merger.close()
+        return self.questions
+
+    def _units(self) -> Iterator[Unit]:
+        for order, scenario in enumerate(self.dataset.scenarios()):
+            self._check(scenario)
+            for number, merger in enumerate(self.mergers):
+                unit = merger.plan(Unit(number, order, scenario, "", self.settings.depth))
+                if is_complete(unit):
+                    self._finished(unit)
+                else:
+                    yield unit
+
+    def _check(self, scenario: Scenario) -> None:
+        for leak in leaks(scenario):
+            raise DataError(
+                f"labels leak into what systems would see: {leak}", file=self.dataset.name
+            )
+        for question in scenario.questions:
+            if question.id in self.questions:
+                raise DataError(f"question id {question.id!r} twice", file=self.dataset.name)
+            self.questions[question.id] = question
+
+    def _finished(self, unit: Unit) -> None:
+        self.mergers[unit.run].finished(unit)
+        self.done += 1
+
+    def _report(self, workers: Sequence[Worker]) -> None:
+        share = 0.0
+        for worker in workers:
+            if worker.unit is not None and worker.pulse.position > 0:
+                share += worker.pulse.position / len(worker.unit.scenario.questions)
+        self.progress(self.done + share)
+
+    def _mark_interrupted(self) -> None:
+        for directory, manifest in zip(self.runs, self.manifests, strict=True):
+            if manifest.state == "running":
+                manifest.state = "interrupted"
+                directory.save(manifest)
+
+
+def identity(
+    dataset: Dataset, files: Sequence[DataFile], plan: Plan, settings: Settings
+) -> dict[str, Any]:
+    """Everything that can change a number."""
+    return {
+        "benchmark": {
+            "name": dataset.name,
+            "options": dataset.options,
+            "sha256": [file.sha256 for file in files],
+        },
+        "system": {"spec": str(plan.spec), **plan.identity},
+        "depth": settings.depth,
+        "limits": msgspec.to_builtins(settings.limits),
+        "versions": {
+            "python": ".".join(map(str, sys.version_info[:2])),
+            "sqlite": sqlite3.sqlite_version,
+            **{name: found for name in _DECISIVE_PACKAGES if (found := installed(name))},
+        },
+    }
+
+
+def environment(settings: Settings) -> dict[str, Any]:
+    """Where it ran; for the reader, not part of the identity."""
+    return {
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "cores": usable_cores(),
+        "workers": settings.workers or usable_cores(),
+    }
+
+
+def data_notes(files: Sequence[DataFile]) -> list[str]:
+    """What a reader of the numbers must know about the data they were made from."""
+    return [
+        f"{file.path.name} is not the pinned file: sha256 {file.sha256[:12]}… "
+        f"instead of {(file.pinned or '')[:12]}…"
+        for file in files
+        if file.matches_pin is False
+    ]
+
+
+def usable_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def installed(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,43 @@
+"""Recall at an equal price: how much evidence fits into a reader's context of so many tokens."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Sequence
+from itertools import accumulate
+
+from mnemoscope.metrics.ranking import merged_positions
+
+BUDGETS = (256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
+"""Context sizes in tokens at which systems are compared."""
+
+
+def budget_names(budgets: tuple[int, ...] = BUDGETS) -> tuple[str, ...]:
+    """The measures' names in the order of the budgets."""
+    return tuple(f"recall@{budget}tokens" for budget in budgets)
+
+
+def recall_within(
+    tokens: Sequence[int],
+    hits: Sequence[Collection[str]],
+    evidence: Collection[str],
+    budgets: tuple[int, ...] = BUDGETS,
+) -> dict[str, float]:
+    """The fraction of the evidence that the hits fitting whole into each budget bring.
+
+    The first hit that does not fit ends the context, even if a later one were small enough.
+    A repeated hit is paid for again: the reader would be shown it again.
+    """
+    if not evidence:
+        raise ValueError("a question without evidence cannot be scored: leave it out")
+    if len(tokens) != len(hits):
+        raise ValueError(f"{len(tokens)} token counts for {len(hits)} hits")
+    if any(cost < 0 for cost in tokens):
+        raise ValueError("a hit cannot cost less than no tokens")
+    spent = list(accumulate(tokens))
+    finds = merged_positions(hits, evidence)
+    ranks = [find.rank for find in finds]
+    covered = list(accumulate((len(find.evidence) for find in finds), initial=0))
+    total = len(set(evidence))
+    recalls = [covered[bisect_right(ranks, bisect_right(spent, budget))] for budget in budgets]
+    return {name: found / total for name, found in zip(budget_names(budgets), recalls, strict=True)}

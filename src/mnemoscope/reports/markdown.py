@@ -1,0 +1,149 @@
+"""report.md: everything a reader needs to judge a run, in one page of Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from mnemoscope.core.jsonl import write_atomically
+from mnemoscope.core.rundir import RunDirectory
+from mnemoscope.reports.view import RunView, caveats, headline
+
+
+def write_report(run: RunDirectory) -> None:
+    write_atomically(run.path / "report.md", report(RunView.of(run)).encode())
+
+
+def report(view: RunView) -> str:
+    questions = view.metrics["questions"]
+    coverage = questions["coverage"]
+    sections = [
+        f"# {view.label} on {view.manifest.identity['benchmark']['name']}",
+        "\n".join(
+            [
+                f"- benchmark: {view.benchmark}",
+                f"- system: `{view.manifest.identity['system']['spec']}`",
+                f"- questions: {questions['asked']:,} asked, {questions['scorable']:,} with "
+                f"evidence, {questions['measured']:,} measured"
+                + (f" (coverage {coverage:.1%})" if coverage is not None else ""),
+                f"- data sha256: {', '.join(view.manifest.identity['benchmark']['sha256'])}",
+                f"- fingerprint: {view.manifest.fingerprint}",
+                f"- state: {view.manifest.state}",
+            ]
+        ),
+        *_bullets("To be told beside the numbers", caveats(view)),
+        "## Overall",
+        _figures(view.overall),
+        *_categories(view),
+        *_context(view),
+        "## Ingestion",
+        _table(["what", "count"], view.metrics["ingestion"].items()),
+        "## Statuses",
+        _table(["status", "trials"], view.metrics["statuses"].items()),
+        "## Timing",
+        _timing(view),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def summary(views: Sequence[RunView]) -> str:
+    """summary.md: several systems on one benchmark."""
+    names = headline(views)
+    rows = [[view.label, *(_short(view.overall[name]) for name in names)] for view in views]
+    chance = [_number(views[0].overall[name]["chance"]) for name in names]
+    rows.append(["*chance*", *chance])
+    return (
+        f"# {views[0].benchmark}\n\n"
+        f"{views[0].metrics['questions']['scorable']:,} questions with evidence. "
+        "Mean [95 % interval].\n\n" + _table(["system", *names], rows) + "\n"
+    )
+
+
+def _figures(figures: dict[str, Any]) -> str:
+    return _table(
+        ["metric", "mean", "95 % interval", "n", "chance", "lift", "ceiling", ""],
+        (
+            [
+                name,
+                _number(figure["mean"]),
+                f"[{figure['ci95'][0]:.4f}, {figure['ci95'][1]:.4f}]",
+                f"{figure['n']:,}",
+                _number(figure["chance"]),
+                _number(figure["lift"]),
+                _number(figure["ceiling"]),
+                _remark(figure),
+            ]
+            for name, figure in figures.items()
+        ),
+    )
+
+
+def _remark(figure: dict[str, Any]) -> str:
+    said = []
+    if figure.get("vacuous"):
+        said.append("vacuous")
+    if bounds := figure.get("bounds"):
+        said.append(f"bounds [{bounds[0]:.4f}, {bounds[1]:.4f}]")
+    return ", ".join(said)
+
+
+def _categories(view: RunView) -> list[str]:
+    categories = view.metrics["by_category"]
+    if not categories:
+        return []
+    names = headline([view])
+    rows = [
+        [
+            view.category_name(key),
+            f"{next(iter(figures.values()))['n']:,}",
+            *(_short(figures[name]) for name in names),
+        ]
+        for key, figures in categories.items()
+        if figures
+    ]
+    return ["## By category", _table(["category", "n", *names], rows)]
+
+
+def _context(view: RunView) -> list[str]:
+    curve = view.metrics["context"].get("recall_by_tokens")
+    if not curve:
+        return []
+    rows = [[f"{int(budget):,}", _short(figure)] for budget, figure in curve.items()]
+    return [
+        "## Recall by context tokens",
+        "Evidence that fits whole into a context of so many (estimated) tokens.",
+        _table(["tokens", "recall"], rows),
+    ]
+
+
+def _timing(view: RunView) -> str:
+    latency = view.timing["recall_ms"] or {}
+    rows = [
+        [f"recall {key} (ms)" if key != "n" else "recalls timed", value]
+        for key, value in latency.items()
+    ]
+    rows += [
+        ["indexing, all scenarios (ms)", view.timing["index_ms"]],
+        ["index bytes, all scenarios", view.timing["index_bytes"]],
+        *([key.replace("_", " "), value] for key, value in view.timing["counters"].items()),
+    ]
+    return _table(["what", "value"], rows)
+
+
+def _short(figure: dict[str, Any]) -> str:
+    low, high = figure["ci95"]
+    return f"{figure['mean']:.4f} [{low:.4f}, {high:.4f}]"
+
+
+def _number(value: float | None) -> str:
+    return "--" if value is None else f"{value:.4f}"
+
+
+def _bullets(title: str, lines: Sequence[str]) -> list[str]:
+    return [f"## {title}", "\n".join(f"- {line}" for line in lines)] if lines else []
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines)

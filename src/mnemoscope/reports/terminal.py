@@ -1,0 +1,132 @@
+"""Tables for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from mnemoscope.reports.view import RunView, caveats, headline, vacuous
+
+
+def summary(views: Sequence[RunView], arms: Sequence[str] = ()) -> RenderableType:
+    """All runs in one table, by category and by cost below, and what must be said beside them."""
+    questions = views[0].metrics["questions"]
+    parts: list[RenderableType] = [
+        Text(views[0].benchmark, style="bold"),
+        Text(f"{questions['scorable']:,} questions with evidence, {questions['asked']:,} asked"),
+        overview(views, arms),
+    ]
+    if len({c for view in views for c in view.metrics["by_category"]}) > 1:
+        parts.append(by_category(views, arms))
+    parts.append(cost(views, arms))
+    parts += [Text(note, style="yellow") for note in notes(views)]
+    return Group(*parts)
+
+
+def overview(views: Sequence[RunView], arms: Sequence[str] = ()) -> Table:
+    names = headline(views)
+    table = _table(caption="mean, 95 % interval below; chance: what a random order would get")
+    table.add_column("system", no_wrap=True)
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+    for view in views:
+        table.add_row(_label(view, arms), *(_cell(view.overall.get(name)) for name in names))
+    chance = [view.overall[name]["chance"] for view in views[:1] for name in names]
+    if all(value is not None for value in chance):
+        table.add_row(
+            Text("chance", style="dim italic"),
+            *(Text(f"{value:.3f}", style="dim italic") for value in chance),
+        )
+    return table
+
+
+def cost(views: Sequence[RunView], arms: Sequence[str] = ()) -> Table:
+    """What a recall costs: context tokens, milliseconds, bytes."""
+    table = _table("cost")
+    table.add_column("system", no_wrap=True)
+    for name in ("tokens@10", "p50 ms", "p95 ms", "p99 ms", "index ms", "index kB"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for view in views:
+        tokens = view.metrics["context"].get("tokens@10")
+        latency = view.timing["recall_ms"] or {}
+        indexed = view.timing["scenarios_indexed"]
+        table.add_row(
+            _label(view, arms),
+            "--" if tokens is None else f"{tokens:,.0f}",
+            *(f"{latency[p]:.2f}" if latency else "--" for p in ("p50", "p95", "p99")),
+            f"{view.timing['index_ms']:,.0f}" if indexed else "--",
+            f"{view.timing['index_bytes'] / 1000:,.0f}" if indexed else "--",
+        )
+    return table
+
+
+def by_category(views: Sequence[RunView], arms: Sequence[str] = ()) -> Table:
+    """One metric, categories down, systems across; the best system of each row is bold."""
+    name = "recall@10" if "recall@10" in views[0].overall else headline(views)[0]
+    table = _table(f"{name} by category")
+    table.add_column("category", no_wrap=True)
+    table.add_column("n", justify="right")
+    for view in views:
+        table.add_column(_label(view, arms), justify="right")
+    for category in sorted({c for view in views for c in view.metrics["by_category"]}):
+        figures = [view.metrics["by_category"].get(category, {}).get(name) for view in views]
+        contest = [
+            f["mean"] for f, v in zip(figures, views, strict=True) if f and v.label not in arms
+        ]
+        best = max(contest, default=None)
+        cells = []
+        for figure, view in zip(figures, views, strict=True):
+            wins = figure and figure["mean"] == best and view.label not in arms
+            cells.append(Text(f"{figure['mean']:.3f}" if figure else "--", "bold" if wins else ""))
+        n = max(figure["n"] for figure in figures if figure)
+        table.add_row(views[0].category_name(category), f"{n:,}", *cells)
+    return table
+
+
+def notes(views: Sequence[RunView]) -> list[str]:
+    """Caveats, each said once, with the systems it concerns where not all."""
+    said: dict[str, list[str]] = {}
+    for view in views:
+        for caveat in caveats(view):
+            said.setdefault(caveat, []).append(view.label)
+    lines = [
+        f"! {caveat}" if len(labels) == len(views) else f"! {', '.join(labels)}: {caveat}"
+        for caveat, labels in said.items()
+    ]
+    if empty := vacuous(views, headline(views)):
+        lines.append(f"! {', '.join(empty)}: vacuous here, a random order alone scores above 0.5")
+    return lines
+
+
+def _table(title: str | None = None, caption: str | None = None) -> Table:
+    return Table(
+        title=title,
+        caption=caption,
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        caption_justify="left",
+        title_style="bold",
+        pad_edge=False,
+        collapse_padding=True,
+    )
+
+
+def _label(view: RunView, arms: Sequence[str]) -> Text:
+    return Text(view.label, style="dim" if view.label in arms else "bold cyan")
+
+
+def _cell(figure: dict[str, Any] | None) -> Text:
+    if figure is None:
+        return Text("--", style="dim")
+    low, high = map(_bound, figure["ci95"])
+    return Text.assemble(f"{figure['mean']:.3f}", (f"\n{low}–{high}", "dim"))
+
+
+def _bound(value: float) -> str:
+    """Four characters, so that six metrics fit into eighty columns."""
+    return "1.00" if value >= 0.9995 else f"{value:.3f}".removeprefix("0")

@@ -1,0 +1,90 @@
+"""What the reports show of a run: read once, named once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mnemoscope.core.rundir import Manifest, RunDirectory
+
+HEADLINE = ("recall@5", "recall@10", "hit@10", "all@10", "ndcg@10")
+"""Shown first; the deepest mrr is added."""
+
+
+@dataclass(frozen=True)
+class RunView:
+    """One run, ready to be shown."""
+
+    label: str
+    manifest: Manifest
+    metrics: dict[str, Any]
+    timing: dict[str, Any]
+
+    @classmethod
+    def of(cls, run: RunDirectory) -> RunView:
+        return cls(
+            run.label, run.manifest(), run.read_json("metrics.json"), run.read_json("timing.json")
+        )
+
+    @property
+    def overall(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.metrics["overall"]
+        return found
+
+    def category_name(self, key: str) -> str:
+        name = self.manifest.category_names.get(key)
+        return f"{key} {name}" if name else key
+
+    @property
+    def benchmark(self) -> str:
+        about = self.manifest.identity["benchmark"]
+        options = ", ".join(f"{k}={_plain(v)}" for k, v in about["options"].items())
+        return f"{about['name']} ({options})" if options else str(about["name"])
+
+
+def headline(views: Sequence[RunView]) -> list[str]:
+    """The metrics that a table of these runs shows, those they all have."""
+    measured = [view.overall for view in views if view.overall]
+    shared = (
+        [name for name in measured[0] if all(name in own for own in measured)] if measured else []
+    )
+    mrr = [name for name in shared if name.startswith("mrr@")]
+    return [name for name in HEADLINE if name in shared] + mrr[-1:]
+
+
+def vacuous(views: Sequence[RunView], names: Sequence[str]) -> list[str]:
+    """Which of these metrics say nothing on this data, by construction."""
+    return [
+        name for name in names if any(view.overall.get(name, {}).get("vacuous") for view in views)
+    ]
+
+
+def caveats(view: RunView) -> list[str]:
+    """What a reader must be told beside the numbers."""
+    said = list(view.manifest.notes)
+    questions = view.metrics["questions"]
+    failed = questions["scorable"] - questions["measured"]
+    if failed:
+        statuses = ", ".join(f"{n} {s}" for s, n in view.metrics["statuses"].items())
+        said.append(
+            f"{failed} of {questions['scorable']} questions were not fairly put ({statuses}); "
+            "figures leave them out, bounds count them as wrong"
+        )
+    hits = view.metrics["hits"]
+    if hits["unknown_ids"]:
+        said.append(f"{hits['unknown_ids']} recalled ids are no memory of their scenario")
+    if hits["duplicates"]:
+        said.append(f"{hits['duplicates']} repeated hits were removed before scoring")
+    reached = view.metrics["ingestion"]["evidence_reached"]
+    if reached is not None and reached < 1:
+        said.append(f"only {reached:.1%} of the evidence reached the index")
+    if unreachable := view.metrics["ingestion"]["evidence_unreachable"]:
+        said.append(f"{unreachable} evidence ids exist in no scenario and can never be found")
+    return said
+
+
+def _plain(value: object) -> str:
+    return (
+        {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+    )

@@ -1,0 +1,43 @@
+"""Lexical search: bm25s over English stems, stop words dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import bm25s
+import numpy as np
+
+from mnemoscope.core.nouns import Memory, Query
+from mnemoscope.systems.ranked import FloatArray, Scored
+from mnemoscope.systems.text import stems
+from mnemoscope.systems.tokens import TokenCache
+
+
+class Bm25(Scored):
+    """The plain baseline that headline numbers have to beat."""
+
+    def __init__(self, k1: float = 1.5, b: float = 0.75, cache: bool = True) -> None:
+        self.k1 = k1
+        self.b = b
+        self._tokens = TokenCache(stems, "stems-1", on_disk=cache)
+
+    def index(self, memories: Sequence[Memory]) -> None:
+        tokens = self._tokens.of([memory.text for memory in memories])
+        self._empty = not any(tokens)
+        if self._empty:
+            return
+        self._bm25 = bm25s.BM25(k1=self.k1, b=self.b)
+        self._bm25.index(tokens, show_progress=False)
+
+    def scores(self, query: Query) -> FloatArray:
+        known = [] if self._empty else self._bm25.get_tokens_ids(stems(query.text))
+        if not known:
+            return np.zeros(len(self.memories), dtype=np.float32)
+        found: FloatArray = self._bm25.get_scores_from_ids(known)
+        return found
+
+    def stats(self) -> dict[str, int]:
+        arrays: dict[str, Any] = {} if self._empty else self._bm25.scores
+        size = sum(value.nbytes for value in arrays.values() if isinstance(value, np.ndarray))
+        return {"index_bytes": size, **self._tokens.counters()}

@@ -1,0 +1,95 @@
+"""SQLite full-text search, in the two variants that claude-memory's benchmark knows.
+
+`or`: any word matches, ordered by bm25, then importance. `product`: all words must match, any word
+only if nothing does, ordered by 0.7 relevance and 0.3 importance, as that product searches.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Sequence
+from typing import Literal
+
+from mnemoscope.core.nouns import Hit, Memory, Query
+
+_WORD = re.compile(r"[A-Za-z0-9_]+")
+_DEFAULT_IMPORTANCE = 0.5
+_ORDER = {
+    "or": "bm25(search), memories.importance DESC",
+    "product": "-bm25(search) * 0.7 + memories.importance * 0.3 DESC",
+}
+
+
+class Fts5:
+    """A real SQLite database in memory, searched with FTS5."""
+
+    def __init__(self, variant: Literal["or", "product"] = "or") -> None:
+        self.variant = variant
+
+    def reset(self, scope: str) -> None:
+        self._db = sqlite3.connect(":memory:")
+        self._db.executescript(
+            """
+            CREATE TABLE memories (place INTEGER PRIMARY KEY, id TEXT, content TEXT,
+                category TEXT, tags TEXT, expanded_keywords TEXT, importance REAL);
+            CREATE VIRTUAL TABLE search USING fts5(content, category, tags, expanded_keywords,
+                content='memories', content_rowid='place');
+            """
+        )
+
+    def remember(self, memories: Sequence[Memory]) -> None:
+        rows = [
+            (
+                memory.id,
+                memory.text,
+                *(
+                    str(memory.metadata.get(f, ""))
+                    for f in ("category", "tags", "expanded_keywords")
+                ),
+                float(memory.metadata.get("importance", _DEFAULT_IMPORTANCE)),
+            )
+            for memory in memories
+        ]
+        with self._db:
+            self._db.executemany(
+                "INSERT INTO memories (id, content, category, tags, expanded_keywords, importance)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                rows,
+            )
+            self._db.execute("INSERT INTO search(search) VALUES ('rebuild')")
+
+    def recall(self, query: Query, k: int) -> list[Hit]:
+        if self.variant == "or":
+            terms = [f'"{word}"' for word in _WORD.findall(query.text.lower())]
+            return self._match(" OR ".join(terms), k) or self._like(query.text, k)
+        terms = [f'"{word}"' for word in query.text.replace('"', "").split()]
+        return (
+            self._match(" ".join(terms), k)
+            or self._match(" OR ".join(terms), k)
+            or self._like(query.text, k)
+        )
+
+    def stats(self) -> dict[str, int]:
+        pages = self._db.execute("PRAGMA page_count").fetchone()[0]
+        size = self._db.execute("PRAGMA page_size").fetchone()[0]
+        return {"index_bytes": pages * size}
+
+    def _match(self, expression: str, k: int) -> list[Hit]:
+        if not expression:
+            return []
+        found = self._db.execute(
+            "SELECT memories.id, -bm25(search) FROM search JOIN memories ON place = search.rowid"
+            f" WHERE search MATCH ? ORDER BY {_ORDER[self.variant]}, place LIMIT ?",
+            (expression, k),
+        )
+        return [Hit(id, round(score, 6)) for id, score in found]
+
+    def _like(self, text: str, k: int) -> list[Hit]:
+        pattern = "%" + re.sub(r"([\\%_])", r"\\\1", text) + "%"
+        found = self._db.execute(
+            "SELECT id FROM memories WHERE content LIKE ? ESCAPE '\\'"
+            " ORDER BY importance DESC, place LIMIT ?",
+            (pattern, k),
+        )
+        return [Hit(id) for (id,) in found]

@@ -1,0 +1,193 @@
+"""The Python door: any object, class or function becomes a system the engine can drive.
+
+What it can do is what it has. Missing verbs are made up for: without `reset` it is built anew for
+each scenario; a bare function `(query, k) -> ids` has nothing to remember.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from mnemoscope.core.errors import MnemoscopeError, UsageError
+from mnemoscope.core.fingerprint import sha256_file
+from mnemoscope.core.nouns import Hit, Memory, Query, Question, Receipt
+from mnemoscope.core.registry import bind_arguments
+from mnemoscope.core.spec import Spec
+from mnemoscope.systems import SYSTEMS
+
+
+class BadReply(MnemoscopeError):
+    """A system returned something that is no list of hits."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """How to build a system, and everything that decides what it will return."""
+
+    spec: Spec
+    build: Callable[[], Any]
+    identity: dict[str, Any]
+
+
+def plan(spec: Spec) -> Plan:
+    """Resolve a spec; wrong names and options fail here, before anything runs."""
+    target = SYSTEMS.get(spec.name)
+    if _is_recall_function(target):
+        if spec.args:
+            raise UsageError(f"{spec.name} is a plain function and takes no options")
+        return Plan(spec, lambda: target, _source_of(target))
+    if not callable(target):
+        if spec.args:
+            raise UsageError(f"{spec.name} is an object and takes no options")
+        return Plan(spec, lambda: target, _source_of(type(target)))
+    arguments = bind_arguments(target, spec)
+
+    def build() -> Any:
+        return target(**arguments)
+
+    trial = build()
+    if not hasattr(trial, "recall") and not hasattr(trial, "retrieve"):
+        raise UsageError(f"{spec.name}: {type(trial).__name__} has no recall(query, k) method")
+    about = trial.identity() if hasattr(trial, "identity") else {}
+    return Plan(spec, build, {"arguments": arguments, **_source_of(target), **about})
+
+
+class Counted(NamedTuple):
+    """What a system says it holds and has done."""
+
+    index_bytes: int | None
+    counters: dict[str, int]
+
+
+class Driver:
+    """One system in one process, through one scenario after another."""
+
+    def __init__(self, build: Callable[[], Any]) -> None:
+        self._build = build
+        self._system: Any = None
+        self._reported: dict[str, int] = {}
+
+    @property
+    def sees_labels(self) -> bool:
+        return bool(getattr(self._system, "sees_labels", False)) and type(
+            self._system
+        ).__module__.startswith("mnemoscope.systems.")
+
+    def begin(self, scope: str) -> None:
+        """A fresh, isolated space."""
+        if self._system is None or not hasattr(self._system, "reset"):
+            self.close()
+            self._system = self._build()
+        if hasattr(self._system, "reset"):
+            _done(self._system.reset(scope))
+
+    def remember(self, memories: Sequence[Memory]) -> Receipt:
+        """Hand over the memories and wait until they are searchable."""
+        take = getattr(self._system, "remember", None) or getattr(self._system, "build_index", None)
+        receipt = _done(take(memories)) if take else None
+        if hasattr(self._system, "ready"):
+            _done(self._system.ready())
+        return receipt if isinstance(receipt, Receipt) else Receipt()
+
+    def recall(self, question: Question, k: int) -> list[Hit]:
+        """Ask; the system sees a Query, unless it is our own oracle."""
+        query = Query(question.text, question.now, question.session)
+        if self.sees_labels:
+            reply = self._system.recall(question, k)
+        elif hasattr(self._system, "recall"):
+            reply = self._system.recall(query, k)
+        elif hasattr(self._system, "retrieve"):
+            reply = self._system.retrieve(query.text, k)
+        else:
+            reply = self._system(query, k)
+        return read_hits(_done(reply))
+
+    def counted(self) -> Counted:
+        """What the system reports of itself: index size, and its counters since last asked."""
+        try:
+            report = self._stats()
+        except Exception:  # a report must not be able to spoil a run
+            return Counted(None, {})
+        size = report.pop("index_bytes", None)
+        grown = {key: value - self._reported.get(key, 0) for key, value in report.items()}
+        self._reported = report
+        return Counted(size, {key: n for key, n in grown.items() if n})
+
+    def _stats(self) -> dict[str, int]:
+        if hasattr(self._system, "stats"):
+            return dict(_done(self._system.stats()))
+        if hasattr(self._system, "index_size_bytes"):
+            return {"index_bytes": int(_done(self._system.index_size_bytes()))}
+        return {}
+
+    def close(self) -> None:
+        if hasattr(self._system, "close"):
+            _done(self._system.close())
+        self._system = None
+        self._reported = {}
+
+
+def read_hits(reply: object) -> list[Hit]:
+    """Hits from whatever shape people return: Hits, ids, (id, score) pairs or dicts."""
+    if isinstance(reply, str | bytes | dict) or not isinstance(reply, Iterable):
+        raise BadReply(f"recall returned {_short(reply)}; expected a list of hits or ids")
+    return [_read_hit(entry) for entry in reply]
+
+
+def _read_hit(entry: object) -> Hit:
+    match entry:
+        case Hit():
+            return entry
+        case bool():
+            pass
+        case str() | int():
+            return Hit(str(entry))
+        case (str() | int() as id, int() | float() | None as score):
+            return Hit(str(id), None if score is None else float(score))
+        case {"id": str() | int() as id, **rest}:
+            try:
+                return msgspec.convert({**rest, "id": str(id)}, Hit)
+            except msgspec.ValidationError as error:
+                raise BadReply(f"recall returned a hit that cannot be read: {error}") from None
+    raise BadReply(f"recall returned {_short(entry)} as a hit; expected an id, a pair or a Hit")
+
+
+def _short(value: object) -> str:
+    return f"{type(value).__name__} {value!r:.80}"
+
+
+def _is_recall_function(target: object) -> bool:
+    if not inspect.isfunction(target):
+        return False
+    parameters = inspect.signature(target).parameters.values()
+    required = [p for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+    return len(required) == 2
+
+
+def _source_of(target: Any) -> dict[str, str]:
+    """The hash of a third party's source file, so that an edited system is another system."""
+    if getattr(target, "__module__", "").startswith("mnemoscope."):
+        return {}
+    try:
+        file = inspect.getsourcefile(target)
+    except TypeError:
+        file = None
+    return {"source_sha256": sha256_file(Path(file))} if file and Path(file).exists() else {}
+
+
+def _done(value: Any) -> Any:
+    """The value itself, or what an async method comes to."""
+    if not inspect.isawaitable(value):
+        return value
+    global _loop
+    if _loop is None:
+        _loop = asyncio.new_event_loop()
+    return _loop.run_until_complete(value)
+
+
+_loop: asyncio.AbstractEventLoop | None = None

@@ -1,0 +1,65 @@
+"""Systems that give every memory a score: the shared way from scores to hits.
+
+Equal scores keep the memories' own order, so the same scores always give the same ranking.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemoscope.core.nouns import Hit, Memory, Query, Receipt
+
+FloatArray = NDArray[np.float32]
+
+
+class Scored(ABC):
+    """Indexes what it remembers before the first recall, and ranks by score."""
+
+    def reset(self, scope: str) -> None:
+        self.memories: list[Memory] = []
+        self._stale = False
+
+    def remember(self, memories: Sequence[Memory]) -> Receipt | None:
+        self.memories.extend(memories)
+        self._stale = True
+        return None
+
+    def ready(self) -> None:
+        if self._stale:
+            self.index(self.memories)
+            self._stale = False
+
+    def recall(self, query: Query, k: int) -> list[Hit]:
+        self.ready()
+        if not self.memories:
+            return []
+        scores = self.scores(query)
+        return [
+            Hit(self.memories[place].id, round(float(scores[place]), 6))
+            for place in top(scores, k)
+            if scores[place] > self.floor
+        ]
+
+    floor = 0.0
+    """A memory scored no higher than this is not recalled."""
+
+    @abstractmethod
+    def index(self, memories: Sequence[Memory]) -> None: ...
+
+    @abstractmethod
+    def scores(self, query: Query) -> FloatArray: ...
+
+    @abstractmethod
+    def stats(self) -> dict[str, int]:
+        """`index_bytes` and whatever else the system counted since it was built."""
+
+
+def top(scores: FloatArray, k: int) -> list[int]:
+    """Places of the k highest scores, best first, ties in their own order."""
+    order = np.argsort(-scores, kind="stable")[:k]
+    places: list[int] = order.tolist()
+    return places

@@ -1,0 +1,76 @@
+"""Text as the built-in systems see it: words, stems, chunks.
+
+Tokens are cached by content, because haystacks share sessions and systems share haystacks.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+WORD = re.compile(r"\w+")
+STOP_WORDS = frozenset(
+    (
+        "a about after all also am an and any are as at be because been before being but by can "
+        "could did do does doing down during each few for from further had has have having he her "
+        "here hers him his how i if in into is it its just me more most my no nor not now of off "
+        "on once only or other our out over own same she should so some such than that the their "
+        "them then there these they this those through to too under until up very was we were "
+        "what when where which while who whom why will with would you your yours s t d ll m re ve"
+    ).split()
+)
+CHUNKING = "lines-1"
+"""The name of the way texts are cut; cached vectors are of texts cut this way."""
+CHUNK_WORDS = 100
+"""About 128 tokens: the chunk length that served retrieval best (docs/decisions/0004)."""
+
+
+_TURN_SHARE = 0.15
+"""A turn begins a new chunk once the running one is this full; shorter turns stay together."""
+_SPEAKER = re.compile(r"[^\W\d][\w .'-]{0,30}: ")
+
+
+@cache
+def _stemmer() -> Any:
+    import Stemmer
+
+    return Stemmer.Stemmer("english")
+
+
+def words(text: str) -> list[str]:
+    """Lower-cased words without stop words."""
+    return [word for word in WORD.findall(text.lower()) if word not in STOP_WORDS]
+
+
+def stems(text: str) -> list[str]:
+    """English stems of the words."""
+    stemmed: list[str] = _stemmer().stemWords(words(text))
+    return stemmed
+
+
+def chunks(text: str, size: int = CHUNK_WORDS) -> list[str]:
+    """Pieces of up to about `size` words, cut between lines, at a speaker's turn if one is near."""
+    pieces: list[str] = []
+    running: list[str] = []
+    for line in text.splitlines():
+        tokens = line.split()
+        turns = len(running) >= _TURN_SHARE * size and _SPEAKER.match(line)
+        if running and (turns or len(running) + len(tokens) > size):
+            pieces.append(" ".join(running))
+            running = []
+        running += tokens
+        if len(running) > size:
+            *whole, running = _split(running, size)
+            pieces += map(" ".join, whole)
+    if running or not pieces:
+        pieces.append(" ".join(running))
+    return pieces
+
+
+def _split(tokens: list[str], size: int) -> list[list[str]]:
+    """A long line in equal parts of about `size`."""
+    count = max(1, round(len(tokens) / size))
+    bounds = [len(tokens) * part // count for part in range(count + 1)]
+    return [tokens[start:end] for start, end in pairwise(bounds)]
