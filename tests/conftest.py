@@ -1,10 +1,17 @@
-"""What all tests share: where the data beside the repository lies."""
+"""What all tests share: where the data beside the repository lies, small data, quick runs."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -30,3 +37,144 @@ def shared_data() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test may read or fill the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MNEMOSCOPE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+WORDS = (
+    "garden piano harbour lantern violin market bridge winter ticket recipe castle doctor "
+    "summer bicycle island letter museum orchard pottery railway sailing teacher village weather"
+).split()
+
+
+@pytest.fixture(scope="session")
+def write_locomo() -> Callable[..., Path]:
+    """Write a small file in LoCoMo's format; a question's text begins with its id."""
+
+    def write(
+        path: Path, conversations: int = 6, sessions: int = 12, questions: int = 20, seed: int = 1
+    ) -> Path:
+        draw = random.Random(seed)
+
+        def talk(conversation: int) -> dict[str, object]:
+            said: dict[str, object] = {"speaker_a": "Ann", "speaker_b": "Bob"}
+            for number in range(1, sessions + 1):
+                said[f"session_{number}_date_time"] = f"1:56 pm on {number} May, 2023"
+                said[f"session_{number}"] = [
+                    {
+                        "speaker": ("Ann", "Bob")[turn % 2],
+                        "dia_id": f"D{number}:{turn}",
+                        "text": " ".join(draw.choices(WORDS, k=8)),
+                    }
+                    for turn in range(1, 4)
+                ]
+            return said
+
+        def ask(conversation: int, number: int) -> dict[str, object]:
+            one, other = draw.sample(WORDS, 2)
+            return {
+                "question": f"conv-{conversation}/q{number} What of the {one} and the {other}?",
+                "answer": one,
+                "category": number % 5 + 1,
+                "evidence": [f"D{draw.randint(1, sessions)}:1", f"D{draw.randint(1, sessions)}:2"],
+            }
+
+        samples = [
+            {
+                "sample_id": f"conv-{conversation}",
+                "conversation": talk(conversation),
+                "qa": [ask(conversation, number) for number in range(questions)],
+            }
+            for conversation in range(conversations)
+        ]
+        path.write_text(json.dumps(samples))
+        return path
+
+    return write
+
+
+class Leg:
+    """One run of the command line, alone in its process group."""
+
+    def __init__(self, server: subprocess.Popen[str], output: Path) -> None:
+        assert server.stdout is not None
+        self._answers = server.stdout
+        self._code: int | None = None
+        self._output = output
+        self.pid = int(self._answers.readline())
+
+    @property
+    def gone(self) -> bool:
+        if self._code is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, 0)
+                return False
+        return True
+
+    def wait(self) -> int:
+        """The exit code; minus the signal's number where a signal ended it."""
+        if self._code is None:
+            self._code = int(self._answers.readline())
+        return self._code
+
+    def kill(self, *, with_workers: bool) -> int:
+        if self._code is None:
+            with suppress(ProcessLookupError):
+                (os.killpg if with_workers else os.kill)(self.pid, signal.SIGKILL)
+        return self.wait()
+
+    @property
+    def output(self) -> str:
+        return self._output.read_text()
+
+
+class StartLeg(Protocol):
+    def __call__(
+        self, arguments: Sequence[object], *, file_bytes: int = 0, **environment: object
+    ) -> Leg: ...
+
+
+@pytest.fixture(scope="session")
+def start_leg(_own_cache: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartLeg]:
+    """Start `mnemoscope` with these arguments in 50 ms; one at a time."""
+    folder = tmp_path_factory.mktemp("legs")
+    here = REPOSITORY / "tests" / "engine"
+    server = subprocess.Popen(
+        [sys.executable, here / "legs.py"],
+        env={**os.environ, "PYTHONPATH": str(here), "OPENBLAS_NUM_THREADS": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    orders = server.stdin
+    assert orders is not None
+    legs: list[Leg] = []
+
+    def end_last() -> None:
+        if legs:
+            legs[-1].kill(with_workers=True)
+
+    def start(arguments: Sequence[object], *, file_bytes: int = 0, **environment: object) -> Leg:
+        end_last()
+        output = folder / f"{len(legs)}.txt"
+        order = {
+            "arguments": [str(argument) for argument in arguments],
+            "environment": {key: str(value) for key, value in environment.items()},
+            "output": str(output),
+            "file_bytes": file_bytes,
+        }
+        orders.write(json.dumps(order) + "\n")
+        orders.flush()
+        legs.append(Leg(server, output))
+        return legs[-1]
+
+    with server:
+        yield start
+        end_last()
+        orders.close()

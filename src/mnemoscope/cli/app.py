@@ -9,10 +9,11 @@ from cyclopts import App, CycloptsError
 
 import mnemoscope
 from mnemoscope.cli import datasets, demo, report, run, score, systems
-from mnemoscope.cli.console import err
+from mnemoscope.cli.console import err, say
 from mnemoscope.core.errors import MnemoscopeError, UsageError
 
 FAILURE, USAGE, INTERRUPTED = 1, 2, 130
+_ERROR = "[bold red]error:[/] "
 
 app = App(
     name="mnemoscope",
@@ -36,7 +37,7 @@ def invoke(arguments: Sequence[str]) -> int:
             arguments, exit_on_error=False, print_error=False, result_action="return_value"
         )
     except CycloptsError as error:
-        err.print(f"[bold red]error:[/] {_plain(error)}", highlight=False)
+        say(err, " ".join(str(error).split()), before=_ERROR)
         err.print("[dim]mnemoscope COMMAND --help shows examples[/]")
         return USAGE
     except UsageError as error:
@@ -52,13 +53,8 @@ def invoke(arguments: Sequence[str]) -> int:
 
 
 def _fail(error: Exception, code: int) -> int:
-    err.print("error:", style="bold red", end=" ")
-    err.print(str(error), markup=False, highlight=False)
+    say(err, str(error), before=_ERROR)
     return code
-
-
-def _plain(error: CycloptsError) -> str:
-    return " ".join(str(error).split())
 
 
 if __name__ == "__main__":

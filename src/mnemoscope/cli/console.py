@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from mnemoscope.core.nouns import Scalar
@@ -15,6 +16,11 @@ from mnemoscope.core.spec import parse_scalar
 
 out = Console()
 err = Console(stderr=True)
+
+
+def say(console: Console, text: str, *, before: str = "") -> None:
+    """A line for people, as it is: brackets in it are no markup, long paths stay in one piece."""
+    console.print(before + escape(text), soft_wrap=True, highlight=False)
 
 
 def print_json(content: Any) -> None:

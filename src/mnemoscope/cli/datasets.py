@@ -8,8 +8,9 @@ from pathlib import Path
 from cyclopts import App
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
-from mnemoscope.cli.console import err, out, parse_options, print_json, progress_bar
+from mnemoscope.cli.console import err, out, parse_options, print_json, progress_bar, say
 from mnemoscope.core.errors import UsageError
 
 app = App(name="datasets", help="The datasets that systems are tested on.")
@@ -40,9 +41,13 @@ def list_datasets(*, json: bool = False) -> None:
         except MissingData:
             place = "fetch it" if name in sources() else "your own, with --data"
         licence = sources()[name].licence if name in sources() else ""
-        parameters = inspect.signature(DATASETS.get(name)).parameters.values()
-        options = {p.name: str(p.default) for p in parameters if p.name != "data"}
-        rows.append((name, DATASETS.summary(name), options, licence, place))
+        summary, options = DATASETS.summary(name), {}
+        try:
+            parameters = inspect.signature(DATASETS.get(name)).parameters.values()
+            options = {p.name: str(p.default) for p in parameters if p.name != "data"}
+        except UsageError as error:
+            summary = str(error)
+        rows.append((name, summary, options, licence, place))
     if json:
         fields = ("name", "summary", "options", "licence", "place")
         print_json([dict(zip(fields, row, strict=True)) for row in rows])
@@ -52,7 +57,7 @@ def list_datasets(*, json: bool = False) -> None:
     )
     for name, summary, options, licence, place in rows:
         listed = "\n".join(f"--{key} {value}" for key, value in options.items())
-        table.add_row(f"[bold cyan]{name}[/]", summary, listed, licence, place)
+        table.add_row(Text(name, "bold cyan"), *map(Text, (summary, listed, licence, place)))
     out.print(table)
 
 
@@ -85,7 +90,7 @@ def fetch(name: str, *, files: list[str] | None = None, to: Path | None = None) 
         raise UsageError(f"{name} has no file {unknown[0]!r}; it has {', '.join(found.files)}")
     wanted = files or [file for file, pinned in found.files.items() if not pinned.optional]
     folder = to or cache_folder(name)
-    err.print(f"{name}: {found.cite}; licence {found.licence}", highlight=False)
+    say(err, f"{name}: {found.cite}; licence {found.licence}")
     for file in wanted:
         with progress_bar(file, found.files[file].bytes) as bar:
 
@@ -94,7 +99,7 @@ def fetch(name: str, *, files: list[str] | None = None, to: Path | None = None) 
 
             digest = download(found.files[file], folder / file, advance)
         verified = "verified" if found.files[file].sha256 else "no pin to verify it against"
-        out.print(f"{folder / file}  sha256 {digest}  {verified}", highlight=False)
+        say(out, f"{folder / file}  sha256 {digest}  {verified}")
 
 
 @app.command
@@ -162,15 +167,15 @@ def _print_check(name: str, checked: object) -> None:
     if checked.findings.counts:
         found = Table("repaired or lost", "n", "where (first ten)", box=box.SIMPLE_HEAD)
         for kind, n in checked.findings.counts.items():
-            found.add_row(kind, f"{n:,}", ", ".join(checked.findings.examples[kind]))
+            found.add_row(Text(kind), f"{n:,}", Text(", ".join(checked.findings.examples[kind])))
         out.print(found)
     for file in checked.files:
         pinned = {True: "as pinned", False: "NOT as pinned", None: "no pin"}[file.matches_pin]
-        out.print(f"{file.path.name}: sha256 {file.sha256}, {pinned}", highlight=False)
+        say(out, f"{file.path.name}: sha256 {file.sha256}, {pinned}")
     if not checked.leaked:
         out.print("leakage scan: nothing that a system is given names a label")
     for problem in checked.problems:
-        err.print(f"[bold red]problem:[/] {problem}", highlight=False)
+        say(err, problem, before="[bold red]problem:[/] ")
 
 
 @app.command
@@ -198,8 +203,8 @@ def export(
 
     corpus = to / "corpus.jsonl"
     done = export_store(store, corpus, table=table, assume_not_sensitive=assume_not_sensitive)
-    out.print(
+    say(
+        out,
         f"{corpus}: {done.exported:,} memories; left out {done.left_out:,} sensitive "
         f"and {done.without_text:,} without text",
-        highlight=False,
     )

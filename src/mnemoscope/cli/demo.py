@@ -6,6 +6,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from mnemoscope.cli.console import out as stdout
+from mnemoscope.cli.console import say
 from mnemoscope.cli.run import execute, show
 from mnemoscope.core.spec import Spec
 
@@ -31,8 +32,8 @@ def demo(*, out: Path = Path("demo-run")) -> None:
         dataset = open_dataset("strata", Path(corpus))
         runs = execute(dataset, [Spec(name) for name in (*SYSTEMS, *ARMS)], out)
     show(runs, out, arms=list(ARMS), as_json=False)
-    stdout.print(
+    say(
+        stdout,
         "\nNext: put your own system in, mnemoscope run strata --data FOLDER --system module:Name\n"
         "      or fetch a public benchmark, mnemoscope datasets fetch locomo",
-        highlight=False,
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from mnemoscope.cli.console import out, print_json
 
 
-def report(run: Path, *, json: bool = False) -> None:
+def report(run: Path, *, svg: Path | None = None, json: bool = False) -> None:
     """Print the tables of a finished run, or of all runs in a folder, and rewrite report.md.
 
     Examples:
@@ -16,10 +16,14 @@ def report(run: Path, *, json: bool = False) -> None:
 
         mnemoscope report runs/locomo/bm25 --json
 
+        mnemoscope report runs/locomo --svg locomo.svg
+
     Parameters
     ----------
     run
         A run directory, or a folder of them as `mnemoscope run --out` leaves it.
+    svg
+        Also draw the figures, without timings, as a picture into this file.
     json
         Print the figures as JSON instead of tables.
     """
@@ -40,3 +44,5 @@ def report(run: Path, *, json: bool = False) -> None:
     views.sort(key=lambda view: view.label in arms)
     for benchmark in dict.fromkeys(view.benchmark for view in views):
         out.print(terminal.summary([v for v in views if v.benchmark == benchmark], arms))
+    if svg is not None:
+        svg.write_text(terminal.picture(views, arms, f"mnemoscope report {run.name}"))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from mnemoscope.cli.console import out as stdout
-from mnemoscope.cli.console import parse_options, print_json, progress_bar
+from mnemoscope.cli.console import parse_options, print_json, progress_bar, say
 from mnemoscope.core.dataset import Dataset
 from mnemoscope.core.errors import UsageError
 from mnemoscope.core.rundir import RunDirectory
@@ -105,7 +107,8 @@ def execute(
     from mnemoscope.reports.markdown import write_report
     from mnemoscope.systems.python import plan
 
-    plans = [plan(spec) for spec in specs]
+    with redirect_stdout(sys.stderr):  # what a system says while it is built is no result
+        plans = [plan(spec) for spec in specs]
     settings = Settings(depth, Limits(timeout, remember_timeout), workers)
     total = dataset.expected_scenarios
     with progress_bar(dataset.name, total and total * len(plans)) as bar:
@@ -134,4 +137,4 @@ def show(runs: list[RunDirectory], folder: Path, *, arms: list[str], as_json: bo
         print_json(content)
         return
     stdout.print(terminal.summary(views, arms))
-    stdout.print(f"reports: {folder}/*/report.md, summary: {folder}/summary.md", highlight=False)
+    say(stdout, f"reports: {folder}/*/report.md, summary: {folder}/summary.md")

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 from mnemoscope.cli.console import out as stdout
-from mnemoscope.cli.console import parse_options, print_json
+from mnemoscope.cli.console import parse_options, print_json, say
 from mnemoscope.core.errors import MissingData
 from mnemoscope.reports.view import RunView
 
@@ -82,7 +82,7 @@ def score(
     stdout.print(terminal.summary([view]))
     if changes:
         stdout.print(_changes_table(changes))
-    stdout.print(f"report: {out}/report.md", highlight=False)
+    say(stdout, f"report: {out}/report.md")
 
 
 def _scored(

@@ -7,8 +7,10 @@ import inspect
 from cyclopts import App
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
-from mnemoscope.cli.console import out, print_json
+from mnemoscope.cli.console import out, print_json, say
+from mnemoscope.core.errors import UsageError
 
 app = App(name="systems", help="The memory systems that can be put under test.")
 
@@ -28,16 +30,23 @@ def list_systems(*, json: bool = False) -> None:
     """
     from mnemoscope.systems import SYSTEMS
 
-    rows = [(name, SYSTEMS.summary(name), _options(SYSTEMS.get(name))) for name in SYSTEMS.names()]
+    rows = []
+    for name in SYSTEMS.names():
+        summary, options = SYSTEMS.summary(name), {}
+        try:
+            options = _options(SYSTEMS.get(name))
+        except UsageError as error:
+            summary = str(error)
+        rows.append((name, summary, options))
     if json:
         print_json([{"name": n, "summary": s, "options": o} for n, s, o in rows])
         return
     table = Table("system", "what it is", "options (default)", box=box.SIMPLE_HEAD)
     for name, summary, options in rows:
         listed = ", ".join(f"{key}={value}" for key, value in options.items())
-        table.add_row(f"[bold cyan]{name}[/]", summary, listed)
+        table.add_row(Text(name, "bold cyan"), Text(summary), Text(listed))
     out.print(table)
-    out.print("Your own: --system package.module:Name, or the entry-point group mnemoscope.systems")
+    say(out, "Your own: --system package.module:Name, or the entry-point group mnemoscope.systems")
 
 
 def _options(factory: object) -> dict[str, str]:

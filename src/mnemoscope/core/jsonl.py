@@ -32,21 +32,21 @@ class Journal:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        _cut_torn_line(self._file)
+        self._size = _cut_torn_line(self._file)
 
     def append(self, record: Any) -> None:
         self.append_bytes(encode_line(record))
 
     def append_bytes(self, lines: bytes) -> None:
         """Write whole lines; a full disk raises here, with nothing half-written left behind."""
-        size = os.fstat(self._file).st_size
         try:
-            written = 0
+            written = os.write(self._file, lines)
             while written < len(lines):
                 written += os.write(self._file, lines[written:])
         except OSError:
-            os.ftruncate(self._file, size)
+            os.ftruncate(self._file, self._size)
             raise
+        self._size += len(lines)
 
     def close(self) -> None:
         if self._file >= 0:
@@ -61,7 +61,8 @@ class Journal:
         self.close()
 
 
-def _cut_torn_line(file: int) -> None:
+def _cut_torn_line(file: int) -> int:
+    """Cut off what follows the last newline; the size that is left."""
     end = os.fstat(file).st_size
     position = end
     while position > 0:
@@ -73,6 +74,7 @@ def _cut_torn_line(file: int) -> None:
         position = start
     if position != end:
         os.ftruncate(file, position)
+    return position
 
 
 def read_records(path: Path, kind: type[T]) -> Iterator[T]:

@@ -90,16 +90,6 @@ class Receipt(Struct, frozen=True, omit_defaults=True):
     """Memory id to the share of its text that was indexed."""
 
 
-class RecordedHit(Struct, frozen=True, omit_defaults=True):
-    """A hit as the journal keeps it."""
-
-    id: str
-    score: float | None = None
-    tokens: int = 0
-    """Estimated context tokens that showing this hit to a reader would cost."""
-    sources: tuple[str, ...] = ()
-
-
 class Ingestion(Struct, frozen=True, omit_defaults=True, tag_field="phase", tag="remember"):
     """The journal's line for a scenario that was given to a system."""
 
@@ -123,7 +113,14 @@ class Trial(Struct, frozen=True, omit_defaults=True, tag_field="phase", tag="rec
     """How many memories the system could have recalled from."""
     reachable: int = 0
     """How many evidence ids exist in that pool."""
-    hits: tuple[RecordedHit, ...] = ()
+    ranking: tuple[str, ...] = ()
+    """What was recalled, best first, as it came: repetitions are still in it."""
+    scores: tuple[float | None, ...] = ()
+    """One for each rank, or none at all where the system gave none."""
+    tokens: tuple[int, ...] = ()
+    """Estimated context tokens that showing each hit to a reader would cost."""
+    sources: dict[str, tuple[str, ...]] = {}
+    """Hit id to the memories it was made from, for hits that are not one memory."""
     unknown: int = 0
     """Recalled ids that are no memory of this scenario."""
     first_rank: int | None = None

@@ -139,12 +139,31 @@ class _Text:
                     self.fail(error.msg, line + self.buffer.count("\n", self.at, error.pos))
             except RecursionError:
                 self.fail("nested too deeply", line)
+            except ValueError as error:  # a number of thousands of digits
+                self.fail(str(error), line)
             else:
-                # A number at the very end may go on in the next block.
-                if end < len(self.buffer) or self.ended:
+                if self.ended or not self._may_go_on(value, end):
+                    self._refuse_half_characters(value, end, line)
                     self.advance(end)
                     return Element(line, value)
             self.grow()
+
+    def _may_go_on(self, value: Any, end: int) -> bool:
+        """Whether the next block may continue a number: `1`, or `1.` of which only 1 was read."""
+        rest = self.buffer[end : end + _NEAR_END]
+        return not rest or (
+            isinstance(value, int | float) and rest[0] in ".eE" and len(rest) < _NEAR_END
+        )
+
+    def _refuse_half_characters(self, value: Any, end: int, line: int) -> None:
+        """Half of an escaped surrogate pair cannot be written, hashed or sent anywhere."""
+        if all(self.buffer.find(escape, self.at, end) < 0 for escape in ("\\ud", "\\uD")):
+            return
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            half = f"\\u{ord(error.object[error.start]):04x}"
+            self.fail(f"{half} is half a character, in the element that starts here", line)
 
     def grow(self) -> None:
         """Read on until the window has doubled, so that a long element is not parsed too often."""

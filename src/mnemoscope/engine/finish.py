@@ -13,7 +13,7 @@ from typing import Any
 from mnemoscope.core.jsonl import encode_line, write_atomically
 from mnemoscope.core.nouns import FAILED, Question, Timing, Trial
 from mnemoscope.core.rundir import Manifest, RunDirectory
-from mnemoscope.engine.measure import Depth, measure, values_of
+from mnemoscope.engine.measure import Depth, evidence_ranks, measure
 from mnemoscope.metrics import summarise_latency
 
 
@@ -25,7 +25,7 @@ def finish(
     write_lines(run.path / "raw_retrievals.jsonl", [_ranking(trial) for trial in trials])
     write_lines(
         run.path / "questions.jsonl",
-        [_question(trial, questions[trial.question], depth) for trial in trials],
+        [_question(trial, questions[trial.question]) for trial in trials],
     )
     run.write_json("metrics.json", measure(trials, run.ingestions(), depth))
     run.write_json("timing.json", timing(list(run.timings())))
@@ -60,12 +60,12 @@ def _ranking(trial: Trial) -> dict[str, Any]:
         "category": trial.category,
         "status": trial.status,
         "evidence": trial.evidence,
-        "ranking": [hit.id for hit in trial.hits],
-        "scores": [hit.score for hit in trial.hits],
+        "ranking": trial.ranking,
+        "scores": trial.scores,
     }
 
 
-def _question(trial: Trial, question: Question, depth: Depth) -> dict[str, Any]:
+def _question(trial: Trial, question: Question) -> dict[str, Any]:
     record: dict[str, Any] = {
         "id": question.id,
         "scenario": trial.scenario,
@@ -76,8 +76,8 @@ def _question(trial: Trial, question: Question, depth: Depth) -> dict[str, Any]:
         "evidence": question.evidence,
         "status": trial.status,
     }
-    if trial.evidence and trial.status not in FAILED:
-        record["scores"] = {k: round(v, 6) for k, v in values_of(trial, depth).items()}
+    if trial.status not in FAILED:
+        record["evidence_ranks"] = evidence_ranks(trial)
     if trial.error:
         record["error"] = trial.error
     return record

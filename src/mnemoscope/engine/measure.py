@@ -7,36 +7,44 @@ bootstrap that resamples whole clusters of questions.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from math import isfinite
+from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemoscope.core.nouns import FAILED, Ingestion, Receipt, RecordedHit, Trial
+from mnemoscope.core.nouns import FAILED, Ingestion, Receipt, Trial
 from mnemoscope.metrics import (
     BUDGETS,
     dedupe,
     is_vacuous,
+    merged_positions,
     metric_names,
     recall_within,
+    relevant_positions,
     score,
     score_by_chance,
     score_merged,
 )
 from mnemoscope.statistics import bootstrap, wilson
 
+Floats = NDArray[np.float64]
+
 KS = (1, 3, 5, 10, 20, 25, 50)
 MRR_CUTS = (10,)
 SEED = 42
+DRAWS = 2_000
+"""Enough for the ends of a 95 % interval: their Monte Carlo error is 3 % of its half-width."""
 _DIGITS = 10
 """Enough that no figure is rounded twice on its way to four digits."""
 _PROPORTIONS = ("hit@", "all@")
 
 
-class Depth(NamedTuple):
+class Depth(msgspec.Struct, frozen=True):
     """How far down rankings go, and therefore which figures can be computed at all."""
 
     returned: int
@@ -44,24 +52,61 @@ class Depth(NamedTuple):
     """Depth of first ranks that somebody else's file records beyond its rankings; 0 for none."""
 
     @property
-    def ks(self) -> tuple[int, ...]:
-        return tuple(k for k in KS if k <= self.returned)
+    def names(self) -> tuple[str, ...]:
+        return _names(self.returned, self.recorded)
 
-    @property
-    def cuts(self) -> tuple[int, ...]:
-        return tuple(sorted({cut for cut in MRR_CUTS if cut < self.returned} | {self.returned}))
+    def values(self, trial: Trial) -> list[float]:
+        """Every metric of one trial that has evidence, in the order of the names."""
+        values = list(_score(trial, *_cutoffs(self.returned)).values())
+        if self.recorded:
+            values.append(1 / trial.first_rank if trial.first_rank else 0.0)
+        return values
+
+    def chances(self, trial: Trial) -> tuple[float, ...]:
+        """What a random order of the pool would score; NaN where the pool is not known."""
+        if not trial.pool:
+            return (np.nan,) * len(self.names)
+        grades = tuple(trial.grades.get(id, 1) for id in trial.evidence) if trial.grades else ()
+        total = len(set(trial.evidence))
+        return _chances(trial.pool, trial.reachable, total, grades, self.returned, self.recorded)
+
+    def ceilings(self, trial: Trial) -> tuple[float, ...]:
+        """The best that any ranking could score: recall@1 of two memories is 0.5 at most."""
+        grades = tuple(sorted((trial.grades.get(id, 1) for id in trial.evidence), reverse=True))
+        return _ceilings(trial.reachable, grades, self.returned, self.recorded)
 
 
-class Measured(NamedTuple):
-    """The values of the questions that count, in a table: one row each, one column a metric."""
+class Table:
+    """The values of the questions that count: one row each, one column a metric."""
 
-    names: tuple[str, ...]
-    values: NDArray[np.float64]
-    chances: NDArray[np.float64]
-    ceilings: NDArray[np.float64]
-    clusters: list[str]
-    pools: list[int]
-    failed: int
+    def __init__(self, trials: Sequence[Trial], depth: Depth) -> None:
+        self.trials = [trial for trial in trials if trial.status not in FAILED]
+        self.names = depth.names
+        self.values = self._matrix([depth.values(trial) for trial in self.trials])
+        self.chances = self._matrix([depth.chances(trial) for trial in self.trials])
+        self.ceilings = self._matrix([depth.ceilings(trial) for trial in self.trials])
+        self.pools = np.array([trial.pool for trial in self.trials])
+        self.clusters = np.array([trial.cluster for trial in self.trials])
+        self.categories = np.array([trial.category for trial in self.trials])
+
+    def _matrix(self, rows: Sequence[Sequence[float]]) -> Floats:
+        return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.names))
+
+    def figures(self, rows: NDArray[np.bool_], failed: int) -> dict[str, dict[str, Any]]:
+        """Metric name to mean, n, interval and chance, over the chosen rows."""
+        if not rows.any():
+            return {}
+        values = self.values[rows]
+        chances = self.chances[rows].mean(axis=0).tolist()
+        ceilings = self.ceilings[rows].mean(axis=0).tolist()
+        pool = int(np.median(self.pools[rows]))
+        sampled = bootstrap(values, self.clusters[rows].tolist(), seed=SEED, draws=DRAWS)
+        return {
+            name: _figure(name, values[:, i], (low, high), chances[i], ceilings[i], pool, failed)
+            for i, (name, low, high) in enumerate(
+                zip(self.names, sampled.low, sampled.high, strict=True)
+            )
+        }
 
 
 def measure(
@@ -69,69 +114,45 @@ def measure(
 ) -> dict[str, Any]:
     """Everything metrics.json holds."""
     scorable = [trial for trial in trials if trial.evidence]
-    groups: dict[str, list[Trial]] = defaultdict(list)
-    for trial in scorable:
-        groups[trial.category].append(trial)
-    answered = [trial for trial in scorable if trial.status not in FAILED]
+    failed = Counter(trial.category for trial in scorable if trial.status in FAILED)
+    table = Table(scorable, depth)
+    everything = np.ones(len(table.trials), dtype=bool)
+    categories = sorted({trial.category for trial in scorable} - {""})
     return {
         "questions": {
             "asked": len(trials),
             "scorable": len(scorable),
-            "measured": len(answered),
+            "measured": len(table.trials),
             "without_evidence": len(trials) - len(scorable),
-            "coverage": _rounded(len(answered) / len(scorable)) if scorable else None,
+            "coverage": _rounded(len(table.trials) / len(scorable)) if scorable else None,
         },
         "statuses": dict(sorted(Counter(trial.status for trial in trials).items())),
         "hits": {
-            "returned": sum(len(trial.hits) for trial in trials),
-            "duplicates": sum(_duplicates(trial) for trial in trials),
+            "returned": sum(len(trial.ranking) for trial in trials),
+            "duplicates": sum(len(t.ranking) - len(set(t.ranking)) for t in trials),
             "unknown_ids": sum(trial.unknown for trial in trials),
         },
         "ingestion": ingestion_loss(scorable, ingestions),
         "depth": depth.returned,
-        "overall": figures(scorable, depth),
+        "overall": table.figures(everything, failed.total()),
         "by_category": {
-            category: figures(own, depth) for category, own in sorted(groups.items()) if category
+            category: table.figures(table.categories == category, failed[category])
+            for category in categories
         },
-        "context": context(answered),
+        "context": context(table),
     }
 
 
-def values_of(trial: Trial, depth: Depth) -> dict[str, float]:
-    """Every metric of one trial that has evidence."""
-    scores = _score(trial, depth)
-    if depth.recorded:
-        rank = trial.first_rank
-        scores[f"mrr@{depth.recorded}"] = 1 / rank if rank else 0.0
-    return scores
-
-
-def figures(trials: Sequence[Trial], depth: Depth) -> dict[str, dict[str, Any]]:
-    """Metric name to mean, n, interval and chance."""
-    table = _tabulate(trials, depth)
-    if not len(table.values):
-        return {}
-    sampled = bootstrap(table.values, table.clusters, seed=SEED)
-    return {
-        name: _figure(table, column, name, (sampled.low[column], sampled.high[column]))
-        for column, name in enumerate(table.names)
-    }
-
-
-def context(trials: Sequence[Trial]) -> dict[str, Any]:
+def context(table: Table) -> dict[str, Any]:
     """What recall costs in context tokens: equal budgets instead of equal k."""
-    rows = [
-        list(
-            recall_within(
-                [h.tokens for h in t.hits], [_ids(h) for h in t.hits], t.evidence
-            ).values()
-        )
-        for t in trials
-    ]
-    if not rows:
+    if not table.trials:
         return {}
-    sampled = bootstrap(rows, [trial.cluster for trial in trials], seed=SEED)
-    tokens = [sum(hit.tokens for hit in trial.hits[:10]) for trial in trials]
+    rows = [
+        list(recall_within(trial.tokens, _memories(trial), trial.evidence).values())
+        for trial in table.trials
+    ]
+    sampled = bootstrap(rows, table.clusters.tolist(), seed=SEED, draws=DRAWS)
+    tokens = [sum(trial.tokens[:10]) for trial in table.trials]
     return {
         "tokens@10": _rounded(float(np.mean(tokens))),
         "recall_by_tokens": {
@@ -169,102 +190,91 @@ def ingestion_loss(trials: Sequence[Trial], ingestions: Iterable[Ingestion]) -> 
     return {**counts, "evidence_reached": reached, "evidence_unreachable": unreachable}
 
 
-def _tabulate(trials: Sequence[Trial], depth: Depth) -> Measured:
-    names = metric_names(depth.ks, depth.cuts)
-    if depth.recorded:
-        names = (*names, f"mrr@{depth.recorded}")
-    counted = [trial for trial in trials if trial.status not in FAILED]
-    rows = [list(values_of(trial, depth).values()) for trial in counted]
-    return Measured(
-        names,
-        np.array(rows, dtype=np.float64).reshape(-1, len(names)),
-        np.array([_chance(trial, depth) for trial in counted]).reshape(-1, len(names)),
-        np.array([_ceiling(trial, depth) for trial in counted]).reshape(-1, len(names)),
-        [trial.cluster for trial in counted],
-        [trial.pool for trial in counted],
-        len(trials) - len(counted),
-    )
-
-
 def _figure(
-    table: Measured, column: int, name: str, sampled: tuple[float, float]
+    name: str,
+    values: Floats,
+    interval: tuple[float, float],
+    chance: float,
+    ceiling: float,
+    pool: int,
+    failed: int,
 ) -> dict[str, Any]:
-    values = table.values[:, column]
     n = len(values)
     mean = float(values.mean())
-    interval = sampled
     if name.startswith(_PROPORTIONS):
         interval = wilson(round(float(values.sum())), n)
-    chance = float(table.chances[:, column].mean())
+    known = isfinite(chance)
     figure: dict[str, Any] = {
         "mean": _rounded(mean),
         "n": n,
         "ci95": [_rounded(interval[0]), _rounded(interval[1])],
-        "chance": _rounded(chance) if np.isfinite(chance) else None,
-        "lift": _rounded(mean - chance) if np.isfinite(chance) else None,
-        "ceiling": _rounded(table.ceilings[:, column].mean()),
+        "chance": _rounded(chance) if known else None,
+        "lift": _rounded(mean - chance) if known else None,
+        "ceiling": _rounded(ceiling),
     }
     kind, _, k = name.partition("@")
-    if k and kind != "mrr" and np.isfinite(chance):
-        vacuous = sum(is_vacuous(int(k), pool, chance) for pool in table.pools)
-        figure["vacuous"] = vacuous > n / 2
-    if table.failed:
-        figure["bounds"] = [_rounded(float(values.sum()) / (n + table.failed)), _rounded(mean)]
+    if known and k and kind != "mrr":
+        figure["vacuous"] = is_vacuous(int(k), pool, chance)
+    if failed:
+        figure["bounds"] = [_rounded(float(values.sum()) / (n + failed)), _rounded(mean)]
     return figure
 
 
-def _score(trial: Trial, depth: Depth) -> dict[str, float]:
+def _score(trial: Trial, ks: tuple[int, ...], cuts: tuple[int, ...]) -> dict[str, float]:
     grades = trial.grades or None
-    if any(hit.sources for hit in trial.hits):
-        unique = {hit.id: hit for hit in reversed(trial.hits)}
-        merged = [_ids(unique[id]) for id in dedupe(hit.id for hit in trial.hits)]
-        return score_merged(merged, trial.evidence, ks=depth.ks, cuts=depth.cuts, grades=grades)
-    ranking = [hit.id for hit in trial.hits]
-    return score(ranking, trial.evidence, ks=depth.ks, cuts=depth.cuts, grades=grades)
+    if trial.sources:
+        merged = [trial.sources.get(id, (id,)) for id in dedupe(trial.ranking)]
+        return score_merged(merged, trial.evidence, ks=ks, cuts=cuts, grades=grades)
+    return score(trial.ranking, trial.evidence, ks=ks, cuts=cuts, grades=grades)
 
 
-def _chance(trial: Trial, depth: Depth) -> list[float]:
-    if not trial.pool:
-        return [np.nan] * (len(metric_names(depth.ks, depth.cuts)) + bool(depth.recorded))
-    cuts = (*depth.cuts, depth.recorded) if depth.recorded else depth.cuts
-    expected = score_by_chance(
-        trial.pool,
-        trial.reachable,
-        len(trial.evidence),
-        ks=depth.ks,
-        cuts=cuts,
-        depth=max(depth.returned, depth.recorded),
-        grades=[trial.grades.get(id, 1) for id in trial.evidence] if trial.grades else (),
-    )
-    # A recorded first rank comes last in our table, after `map`.
-    names = metric_names(depth.ks, depth.cuts)
-    if depth.recorded:
-        names = (*names, f"mrr@{depth.recorded}")
-    return [expected[name] for name in names]
+def evidence_ranks(trial: Trial) -> list[int]:
+    """Where the evidence stands in the ranking, repetitions removed."""
+    if trial.sources:
+        merged = [trial.sources.get(id, (id,)) for id in dedupe(trial.ranking)]
+        return [find.rank for find in merged_positions(merged, trial.evidence)]
+    return relevant_positions(trial.ranking, trial.evidence)
 
 
-def _ceiling(trial: Trial, depth: Depth) -> tuple[float, ...]:
-    """The best that any ranking could score: recall@1 of two memories is 0.5 at most."""
-    if trial.grades:
-        ideal = sorted(trial.evidence, key=lambda id: -trial.grades.get(id, 1))
-        scores = score(ideal, ideal, ks=depth.ks, cuts=depth.cuts, grades=trial.grades)
-        return tuple(scores.values()) + (1.0,) * bool(depth.recorded)
-    return _binary_ceiling(trial.reachable, len(set(trial.evidence)), depth)
+def _memories(trial: Trial) -> list[tuple[str, ...]]:
+    """The memories behind each hit."""
+    return [trial.sources.get(id, (id,)) for id in trial.ranking]
 
 
 @lru_cache
-def _binary_ceiling(reachable: int, total: int, depth: Depth) -> tuple[float, ...]:
-    evidence = [str(number) for number in range(total)]
-    scores = score(evidence[:reachable], evidence, ks=depth.ks, cuts=depth.cuts)
-    return tuple(scores.values()) + (1.0,) * bool(depth.recorded)
+def _cutoffs(returned: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The k's, and the depths for mrr, that rankings of this depth allow."""
+    cuts = {cut for cut in MRR_CUTS if cut < returned} | {returned}
+    return tuple(k for k in KS if k <= returned), tuple(sorted(cuts))
 
 
-def _ids(hit: RecordedHit) -> tuple[str, ...]:
-    return hit.sources or (hit.id,)
+@lru_cache
+def _names(returned: int, recorded: int) -> tuple[str, ...]:
+    names = metric_names(*_cutoffs(returned))
+    return (*names, f"mrr@{recorded}") if recorded else names
 
 
-def _duplicates(trial: Trial) -> int:
-    return len(trial.hits) - len({hit.id for hit in trial.hits})
+@lru_cache(maxsize=65536)
+def _chances(
+    pool: int, reachable: int, total: int, grades: tuple[int, ...], returned: int, recorded: int
+) -> tuple[float, ...]:
+    ks, cuts = _cutoffs(returned)
+    about = (pool, reachable, total)
+    expected = score_by_chance(*about, ks=ks, cuts=cuts, depth=returned, grades=grades)
+    if recorded:
+        expected |= score_by_chance(*about, ks=(), cuts=(recorded,), depth=recorded)
+    return tuple(expected[name] for name in _names(returned, recorded))
+
+
+@lru_cache(maxsize=65536)
+def _ceilings(
+    reachable: int, grades: tuple[int, ...], returned: int, recorded: int
+) -> tuple[float, ...]:
+    ks, cuts = _cutoffs(returned)
+    evidence = [str(number) for number in range(len(grades))]
+    graded = dict(zip(evidence, grades, strict=True))
+    best = score(evidence[:reachable], evidence, ks=ks, cuts=cuts, grades=graded)
+    return (*best.values(), float(reachable > 0)) if recorded else tuple(best.values())
 
 
 def _rounded(value: float) -> float:

@@ -25,7 +25,6 @@ from mnemoscope.core.nouns import (
     Memory,
     Question,
     Receipt,
-    RecordedHit,
     Scenario,
     Status,
     Timing,
@@ -163,7 +162,7 @@ class Pool:
     """The memories a question is asked of: what is known, what is reachable, what it costs."""
 
     def __init__(self, memories: Sequence[Memory]) -> None:
-        self.tokens = {memory.id: estimate_tokens(memory.text) for memory in memories}
+        self._tokens = {memory.id: estimate_tokens(memory.text) for memory in memories}
 
     def trial(
         self,
@@ -174,6 +173,9 @@ class Pool:
         error: str = "",
         timed_out: bool = False,
     ) -> Trial:
+        ranking = tuple(hit.id for hit in hits)
+        scores = tuple(hit.score for hit in hits)
+        sources = {hit.id: hit.sources for hit in hits if hit.sources}
         status: Status = "answered" if hits else "empty"
         if error:
             status = "timeout" if timed_out else "error"
@@ -185,19 +187,25 @@ class Pool:
             cluster=question.cluster or scenario,
             evidence=question.evidence,
             grades=question.grades,
-            pool=len(self.tokens),
-            reachable=sum(id in self.tokens for id in question.evidence),
-            hits=tuple(map(self._record, hits)),
-            unknown=sum(not self._knows(hit) for hit in hits),
+            pool=len(self._tokens),
+            reachable=sum(id in self._tokens for id in question.evidence),
+            ranking=ranking,
+            scores=() if all(score is None for score in scores) else scores,
+            tokens=tuple(
+                estimate_tokens(hit.text) if hit.text else self._tokens.get(hit.id, 0)
+                for hit in hits
+            ),
+            sources=sources,
+            unknown=sum(not self._knows(id, sources) for id in ranking),
             error=error,
         )
 
-    def _record(self, hit: Hit) -> RecordedHit:
-        tokens = estimate_tokens(hit.text) if hit.text else self.tokens.get(hit.id, 0)
-        return RecordedHit(hit.id, hit.score, tokens, hit.sources)
-
-    def _knows(self, hit: Hit) -> bool:
-        return all(source in self.tokens for source in hit.sources or (hit.id,))
+    def _knows(self, id: str, sources: dict[str, tuple[str, ...]]) -> bool:
+        return (
+            all(part in self._tokens for part in sources[id])
+            if id in sources
+            else id in self._tokens
+        )
 
 
 def ingestion(unit: Unit, receipt: Receipt = Receipt(), error: str = "") -> Ingestion:

@@ -32,7 +32,7 @@ def recall_within(
         raise ValueError("a question without evidence cannot be scored: leave it out")
     if len(tokens) != len(hits):
         raise ValueError(f"{len(tokens)} token counts for {len(hits)} hits")
-    if any(cost < 0 for cost in tokens):
+    if min(tokens, default=0) < 0:
         raise ValueError("a hit cannot cost less than no tokens")
     spent = list(accumulate(tokens))
     finds = merged_positions(hits, evidence)

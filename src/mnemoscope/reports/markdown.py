@@ -7,7 +7,7 @@ from typing import Any
 
 from mnemoscope.core.jsonl import write_atomically
 from mnemoscope.core.rundir import RunDirectory
-from mnemoscope.reports.view import RunView, caveats, headline
+from mnemoscope.reports.view import RunView, caveats, chances, headline
 
 
 def write_report(run: RunDirectory) -> None:
@@ -49,9 +49,8 @@ def report(view: RunView) -> str:
 def summary(views: Sequence[RunView]) -> str:
     """summary.md: several systems on one benchmark."""
     names = headline(views)
-    rows = [[view.label, *(_short(view.overall[name]) for name in names)] for view in views]
-    chance = [_number(views[0].overall[name]["chance"]) for name in names]
-    rows.append(["*chance*", *chance])
+    rows = [[view.label, *(_short(view.overall.get(name)) for name in names)] for view in views]
+    rows.append(["*chance*", *map(_number, chances(views, names))])
     return (
         f"# {views[0].benchmark}\n\n"
         f"{views[0].metrics['questions']['scorable']:,} questions with evidence. "
@@ -130,7 +129,9 @@ def _timing(view: RunView) -> str:
     return _table(["what", "value"], rows)
 
 
-def _short(figure: dict[str, Any]) -> str:
+def _short(figure: dict[str, Any] | None) -> str:
+    if figure is None:
+        return "--"
     low, high = figure["ci95"]
     return f"{figure['mean']:.4f} [{low:.4f}, {high:.4f}]"
 

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from io import StringIO
 from typing import Any
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from mnemoscope.reports.view import RunView, caveats, headline, vacuous
+from mnemoscope.reports.view import RunView, caveats, chances, headline, vacuous
 
 
-def summary(views: Sequence[RunView], arms: Sequence[str] = ()) -> RenderableType:
+def summary(
+    views: Sequence[RunView], arms: Sequence[str] = (), *, with_cost: bool = True
+) -> RenderableType:
     """All runs in one table, by category and by cost below, and what must be said beside them."""
     questions = views[0].metrics["questions"]
     parts: list[RenderableType] = [
         Text(views[0].benchmark, style="bold"),
         Text(f"{questions['scorable']:,} questions with evidence, {questions['asked']:,} asked"),
-        overview(views, arms),
     ]
-    if len({c for view in views for c in view.metrics["by_category"]}) > 1:
-        parts.append(by_category(views, arms))
-    parts.append(cost(views, arms))
+    if headline(views):
+        parts.append(overview(views, arms))
+        if len({c for view in views for c in view.metrics["by_category"]}) > 1:
+            parts.append(by_category(views, arms))
+    if with_cost:
+        parts.append(cost(views, arms))
     parts += [Text(note, style="yellow") for note in notes(views)]
     return Group(*parts)
 
@@ -36,11 +42,11 @@ def overview(views: Sequence[RunView], arms: Sequence[str] = ()) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for view in views:
         table.add_row(_label(view, arms), *(_cell(view.overall.get(name)) for name in names))
-    chance = [view.overall[name]["chance"] for view in views[:1] for name in names]
-    if all(value is not None for value in chance):
+    known = [value for value in chances(views, names) if value is not None]
+    if names and len(known) == len(names):
         table.add_row(
             Text("chance", style="dim italic"),
-            *(Text(f"{value:.3f}", style="dim italic") for value in chance),
+            *(Text(f"{value:.3f}", style="dim italic") for value in known),
         )
     return table
 
@@ -67,7 +73,8 @@ def cost(views: Sequence[RunView], arms: Sequence[str] = ()) -> Table:
 
 def by_category(views: Sequence[RunView], arms: Sequence[str] = ()) -> Table:
     """One metric, categories down, systems across; the best system of each row is bold."""
-    name = "recall@10" if "recall@10" in views[0].overall else headline(views)[0]
+    shown = headline(views)
+    name = "recall@10" if "recall@10" in shown else shown[0]
     table = _table(f"{name} by category")
     table.add_column("category", no_wrap=True)
     table.add_column("n", justify="right")
@@ -83,9 +90,17 @@ def by_category(views: Sequence[RunView], arms: Sequence[str] = ()) -> Table:
         for figure, view in zip(figures, views, strict=True):
             wins = figure and figure["mean"] == best and view.label not in arms
             cells.append(Text(f"{figure['mean']:.3f}" if figure else "--", "bold" if wins else ""))
-        n = max(figure["n"] for figure in figures if figure)
-        table.add_row(views[0].category_name(category), f"{n:,}", *cells)
+        n = max((figure["n"] for figure in figures if figure), default=0)
+        table.add_row(Text(views[0].category_name(category)), f"{n:,}", *cells)
     return table
+
+
+def picture(views: Sequence[RunView], arms: Sequence[str], title: str) -> str:
+    """The figures as an SVG file that refers to nothing outside itself; no machine's timings."""
+    console = Console(record=True, width=84, file=StringIO(), force_terminal=True)
+    console.print(summary(views, arms, with_cost=False))
+    drawn = console.export_svg(title=title)
+    return re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)
 
 
 def notes(views: Sequence[RunView]) -> list[str]:

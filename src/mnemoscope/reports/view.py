@@ -53,6 +53,12 @@ def headline(views: Sequence[RunView]) -> list[str]:
     return [name for name in HEADLINE if name in shared] + mrr[-1:]
 
 
+def chances(views: Sequence[RunView], names: Sequence[str]) -> list[float | None]:
+    """What chance alone would get; a run in which every question failed does not know."""
+    measured = next((view.overall for view in views if view.overall), {})
+    return [measured.get(name, {}).get("chance") for name in names]
+
+
 def vacuous(views: Sequence[RunView], names: Sequence[str]) -> list[str]:
     """Which of these metrics say nothing on this data, by construction."""
     return [
@@ -69,7 +75,7 @@ def caveats(view: RunView) -> list[str]:
         statuses = ", ".join(f"{n} {s}" for s, n in view.metrics["statuses"].items())
         said.append(
             f"{failed} of {questions['scorable']} questions were not fairly put ({statuses}); "
-            "figures leave them out, bounds count them as wrong"
+            "figures leave them out, bounds count them as wrong, questions.jsonl says why"
         )
     hits = view.metrics["hits"]
     if hits["unknown_ids"]:

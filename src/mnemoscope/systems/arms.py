@@ -61,9 +61,7 @@ class FullContext(_Listed):
 
 
 class Oracle(_Listed):
-    """Is given the question with its labels, and recalls the evidence first."""
-
-    sees_labels = True
+    """The one system that is given the question with its labels; it recalls the evidence."""
 
     def recall(self, question: Question, k: int) -> list[Hit]:
         known = {memory.id for memory in self.memories}

@@ -8,6 +8,7 @@ from typing import Any
 import bm25s
 import numpy as np
 
+from mnemoscope.core.errors import UsageError
 from mnemoscope.core.nouns import Memory, Query
 from mnemoscope.systems.ranked import FloatArray, Scored
 from mnemoscope.systems.text import stems
@@ -18,6 +19,10 @@ class Bm25(Scored):
     """The plain baseline that headline numbers have to beat."""
 
     def __init__(self, k1: float = 1.5, b: float = 0.75, cache: bool = True) -> None:
+        if not k1 >= 0:
+            raise UsageError(f"k1={k1}: it is 0 or more")
+        if not 0 <= b <= 1:
+            raise UsageError(f"b={b}: it is between 0 and 1")
         self.k1 = k1
         self.b = b
         self._tokens = TokenCache(stems, "stems-1", on_disk=cache)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mnemoscope.core.errors import UsageError
 from mnemoscope.core.nouns import Memory, Query, Receipt
 from mnemoscope.llm.cache import ContentCache, default_cache_dir
 from mnemoscope.llm.embedders import load_embedder
@@ -31,6 +32,10 @@ class Dense(Scored):
         truncate: int = 0,
         cache: bool = True,
     ) -> None:
+        if chunk < 1:
+            raise UsageError(f"chunk={chunk}: a chunk has at least one word")
+        if truncate < 0:
+            raise UsageError(f"truncate={truncate}: the words to keep, or 0 to keep them all")
         self.chunk = chunk
         self.truncate = truncate
         self._embedder = load_embedder(model)
@@ -49,7 +54,7 @@ class Dense(Scored):
     def index(self, memories: Sequence[Memory]) -> None:
         texts = [self._kept(memory.text) for memory in memories]
         packed = self._cache.get_or_compute(texts, self._embed_each)
-        own = [np.frombuffer(blob, dtype=np.float16) for blob in packed]
+        own = [np.frombuffer(blob, dtype=np.float16) for blob in packed or [b""]]
         self._starts = np.cumsum([0, *(len(part) // self._dimensions for part in own[:-1])])
         self._vectors: FloatArray = (
             np.concatenate(own).reshape(-1, self._dimensions).astype(np.float32)

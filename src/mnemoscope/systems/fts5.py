@@ -15,6 +15,8 @@ from mnemoscope.core.nouns import Hit, Memory, Query
 
 _WORD = re.compile(r"[A-Za-z0-9_]+")
 _DEFAULT_IMPORTANCE = 0.5
+_LONGEST_PATTERN = 50_000
+"""SQLITE_MAX_LIKE_PATTERN_LENGTH: a longer one is an error."""
 _ORDER = {
     "or": "bm25(search), memories.importance DESC",
     "product": "-bm25(search) * 0.7 + memories.importance * 0.3 DESC",
@@ -47,7 +49,7 @@ class Fts5:
                     str(memory.metadata.get(f, ""))
                     for f in ("category", "tags", "expanded_keywords")
                 ),
-                float(memory.metadata.get("importance", _DEFAULT_IMPORTANCE)),
+                _importance(memory),
             )
             for memory in memories
         ]
@@ -60,14 +62,15 @@ class Fts5:
             self._db.execute("INSERT INTO search(search) VALUES ('rebuild')")
 
     def recall(self, query: Query, k: int) -> list[Hit]:
+        text = query.text.replace("\0", " ")  # at which SQLite would end the query
         if self.variant == "or":
-            terms = [f'"{word}"' for word in _WORD.findall(query.text.lower())]
-            return self._match(" OR ".join(terms), k) or self._like(query.text, k)
-        terms = [f'"{word}"' for word in query.text.replace('"', "").split()]
+            terms = [f'"{word}"' for word in _WORD.findall(text.lower())]
+            return self._match(" OR ".join(terms), k) or self._like(text, k)
+        terms = [f'"{word}"' for word in text.replace('"', "").split()]
         return (
             self._match(" ".join(terms), k)
             or self._match(" OR ".join(terms), k)
-            or self._like(query.text, k)
+            or self._like(text, k)
         )
 
     def stats(self) -> dict[str, int]:
@@ -87,9 +90,17 @@ class Fts5:
 
     def _like(self, text: str, k: int) -> list[Hit]:
         pattern = "%" + re.sub(r"([\\%_])", r"\\\1", text) + "%"
+        if len(pattern.encode()) > _LONGEST_PATTERN:
+            return []
         found = self._db.execute(
             "SELECT id FROM memories WHERE content LIKE ? ESCAPE '\\'"
             " ORDER BY importance DESC, place LIMIT ?",
             (pattern, k),
         )
         return [Hit(id) for (id,) in found]
+
+
+def _importance(memory: Memory) -> float:
+    """Stores leave it out, or leave it empty."""
+    given = memory.metadata.get("importance", "")
+    return _DEFAULT_IMPORTANCE if given == "" else float(given)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemoscope.core.errors import UsageError
 from mnemoscope.core.nouns import Memory, Query
 from mnemoscope.systems.ranked import FloatArray, Scored
 from mnemoscope.systems.text import STOP_WORDS, stems
@@ -33,6 +34,10 @@ class Graph(Scored):
     """Ranks memories by where the walk stays."""
 
     def __init__(self, restart: float = 0.5, rare: float = 0.1, cache: bool = True) -> None:
+        if not 0 <= restart <= 1:
+            raise UsageError(f"restart={restart}: the walk's chance to start over is 0 to 1")
+        if not 0 <= rare <= 1:
+            raise UsageError(f"rare={rare}: the share of memories a rare word is in is 0 to 1")
         self.restart = restart
         self.rare = rare
         self._tokens = TokenCache(entities, "entities-1", on_disk=cache)

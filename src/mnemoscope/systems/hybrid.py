@@ -22,6 +22,8 @@ from mnemoscope.systems.text import CHUNK_WORDS
 class Hybrid(Scored):
     """bm25 + dense, and graph as a third leg where its weight is above 0."""
 
+    floor = -np.inf
+
     def __init__(
         self,
         fusion: Literal["minmax", "rrf"] = "minmax",
@@ -38,6 +40,10 @@ class Hybrid(Scored):
             raise UsageError(f"fusion={fusion!r}: it is minmax or rrf")
         if not 0 <= weight <= 1:
             raise UsageError(f"weight={weight}: the dense leg's share is between 0 and 1")
+        if not graph >= 0:
+            raise UsageError(f"graph={graph}: the graph leg's weight is 0 (off) or more")
+        if rrf_k < 0:
+            raise UsageError(f"rrf_k={rrf_k}: it is 0 or more")
         self.fusion = fusion
         self.rrf_k = rrf_k
         self.dense = Dense(model=model, chunk=chunk, cache=cache)
@@ -67,8 +73,14 @@ class Hybrid(Scored):
 
     def scores(self, query: Query) -> FloatArray:
         fuse = self._minmax if self.fusion == "minmax" else self._reciprocal
-        total = sum(weight * fuse(leg.scores(query), leg.floor) for weight, leg in self.legs)
-        return np.asarray(total, dtype=np.float32)
+        total = np.zeros(len(self.memories), dtype=np.float32)
+        found = np.zeros(len(self.memories), dtype=bool)
+        for weight, leg in self.legs:
+            own = leg.scores(query)
+            total += weight * fuse(own, leg.floor)
+            found |= (own > leg.floor) & (weight > 0)
+        # A leg's last hit has a min–max score of 0, like what no leg has found at all.
+        return np.where(found, total, -np.inf).astype(np.float32)
 
     def stats(self) -> dict[str, int]:
         merged: dict[str, int] = {}

@@ -20,6 +20,7 @@ from mnemoscope.core.nouns import Hit, Memory, Query, Question, Receipt
 from mnemoscope.core.registry import bind_arguments
 from mnemoscope.core.spec import Spec
 from mnemoscope.systems import SYSTEMS
+from mnemoscope.systems.arms import Oracle
 
 
 class BadReply(MnemoscopeError):
@@ -50,7 +51,12 @@ def plan(spec: Spec) -> Plan:
     def build() -> Any:
         return target(**arguments)
 
-    trial = build()
+    try:
+        trial = build()
+    except MnemoscopeError:
+        raise
+    except Exception as error:
+        raise UsageError(f"cannot build {spec}: {type(error).__name__}: {error}") from error
     if not hasattr(trial, "recall") and not hasattr(trial, "retrieve"):
         raise UsageError(f"{spec.name}: {type(trial).__name__} has no recall(query, k) method")
     about = trial.identity() if hasattr(trial, "identity") else {}
@@ -72,17 +78,12 @@ class Driver:
         self._system: Any = None
         self._reported: dict[str, int] = {}
 
-    @property
-    def sees_labels(self) -> bool:
-        return bool(getattr(self._system, "sees_labels", False)) and type(
-            self._system
-        ).__module__.startswith("mnemoscope.systems.")
-
     def begin(self, scope: str) -> None:
         """A fresh, isolated space."""
         if self._system is None or not hasattr(self._system, "reset"):
             self.close()
             self._system = self._build()
+            self._ask = _asker(self._system)
         if hasattr(self._system, "reset"):
             _done(self._system.reset(scope))
 
@@ -95,17 +96,8 @@ class Driver:
         return receipt if isinstance(receipt, Receipt) else Receipt()
 
     def recall(self, question: Question, k: int) -> list[Hit]:
-        """Ask; the system sees a Query, unless it is our own oracle."""
-        query = Query(question.text, question.now, question.session)
-        if self.sees_labels:
-            reply = self._system.recall(question, k)
-        elif hasattr(self._system, "recall"):
-            reply = self._system.recall(query, k)
-        elif hasattr(self._system, "retrieve"):
-            reply = self._system.retrieve(query.text, k)
-        else:
-            reply = self._system(query, k)
-        return read_hits(_done(reply))
+        """Ask. What the system sees of the question was decided when it was built."""
+        return read_hits(_done(self._ask(question, k)))
 
     def counted(self) -> Counted:
         """What the system reports of itself: index size, and its counters since last asked."""
@@ -132,11 +124,30 @@ class Driver:
         self._reported = {}
 
 
+def _asker(system: Any) -> Callable[[Question, int], Any]:
+    """How to ask this system: by which method, and with how much of the question."""
+    if isinstance(system, Oracle):
+        return system.recall
+    if hasattr(system, "recall"):
+        return lambda question, k: system.recall(_query(question), k)
+    if hasattr(system, "retrieve"):
+        return lambda question, k: system.retrieve(question.text, k)
+    return lambda question, k: system(_query(question), k)
+
+
+def _query(question: Question) -> Query:
+    """All that a system may know of a question."""
+    return Query(question.text, question.now, question.session)
+
+
 def read_hits(reply: object) -> list[Hit]:
     """Hits from whatever shape people return: Hits, ids, (id, score) pairs or dicts."""
     if isinstance(reply, str | bytes | dict) or not isinstance(reply, Iterable):
         raise BadReply(f"recall returned {_short(reply)}; expected a list of hits or ids")
-    return [_read_hit(entry) for entry in reply]
+    entries = list(reply)
+    if set(map(type, entries)) <= {Hit}:
+        return entries
+    return [_read_hit(entry) for entry in entries]
 
 
 def _read_hit(entry: object) -> Hit:
@@ -182,7 +193,7 @@ def _source_of(target: Any) -> dict[str, str]:
 
 def _done(value: Any) -> Any:
     """The value itself, or what an async method comes to."""
-    if not inspect.isawaitable(value):
+    if isinstance(value, list) or not inspect.isawaitable(value):
         return value
     global _loop
     if _loop is None:

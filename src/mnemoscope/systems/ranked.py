@@ -38,10 +38,13 @@ class Scored(ABC):
         if not self.memories:
             return []
         scores = self.scores(query)
+        places = np.argsort(-scores, kind="stable")[:k]
+        best = scores[places]
+        found = np.count_nonzero(best > self.floor)
+        rounded = best[:found].astype(np.float64).round(6).tolist()
         return [
-            Hit(self.memories[place].id, round(float(scores[place]), 6))
-            for place in top(scores, k)
-            if scores[place] > self.floor
+            Hit(self.memories[place].id, score)
+            for place, score in zip(places[:found].tolist(), rounded, strict=True)
         ]
 
     floor = 0.0
@@ -56,10 +59,3 @@ class Scored(ABC):
     @abstractmethod
     def stats(self) -> dict[str, int]:
         """`index_bytes` and whatever else the system counted since it was built."""
-
-
-def top(scores: FloatArray, k: int) -> list[int]:
-    """Places of the k highest scores, best first, ties in their own order."""
-    order = np.argsort(-scores, kind="stable")[:k]
-    places: list[int] = order.tolist()
-    return places
