@@ -10,6 +10,7 @@ help:  ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
 demo: $(VENV)/.installed  ## install, run the demo offline, show the table
+	@rm -rf demo-run
 	@$(BIN)/mnemoscope demo
 
 test: $(VENV)/.installed-dev  ## install, run every test
