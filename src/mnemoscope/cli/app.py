@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Parameter
 
 import mnemoscope
 from mnemoscope.cli import datasets, demo, report, run, score, systems
@@ -21,6 +21,7 @@ app = App(
     "Try it now, offline: `mnemoscope demo`",
     version=mnemoscope.__version__,
     help_format="markdown",
+    default_parameter=Parameter(negative=()),
 )
 app.command(run.run)
 app.command(score.score)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 
 from cyclopts import App
@@ -12,6 +11,7 @@ from rich.text import Text
 
 from mnemoscope.cli.console import err, out, parse_options, print_json, progress_bar, say
 from mnemoscope.core.errors import UsageError
+from mnemoscope.core.registry import describe_options
 
 app = App(name="datasets", help="The datasets that systems are tested on.")
 
@@ -39,12 +39,15 @@ def list_datasets(*, json: bool = False) -> None:
         try:
             place = str(locate(name, None))
         except MissingData:
-            place = "fetch it" if name in sources() else "your own, with --data"
+            place = (
+                f"mnemoscope datasets fetch {name}"
+                if name in sources()
+                else "your own, with --data"
+            )
         licence = sources()[name].licence if name in sources() else ""
         summary, options = DATASETS.summary(name), {}
         try:
-            parameters = inspect.signature(DATASETS.get(name)).parameters.values()
-            options = {p.name: str(p.default) for p in parameters if p.name != "data"}
+            options = describe_options(DATASETS.get(name), "data")
         except UsageError as error:
             summary = str(error)
         rows.append((name, summary, options, licence, place))
@@ -52,17 +55,16 @@ def list_datasets(*, json: bool = False) -> None:
         fields = ("name", "summary", "options", "licence", "place")
         print_json([dict(zip(fields, row, strict=True)) for row in rows])
         return
-    table = Table(
-        "dataset", "what it is", "options (default)", "licence", "where", box=box.SIMPLE_HEAD
-    )
+    table = Table("dataset", "what it is", "options, default first", box=box.SIMPLE_HEAD)
     for name, summary, options, licence, place in rows:
         listed = "\n".join(f"--{key} {value}" for key, value in options.items())
-        table.add_row(Text(name, "bold cyan"), *map(Text, (summary, listed, licence, place)))
+        about = "\n".join(filter(None, (summary, licence, place)))
+        table.add_row(Text(name, "bold cyan"), Text(about), Text(listed))
     out.print(table)
 
 
 @app.command
-def fetch(name: str, *, files: list[str] | None = None, to: Path | None = None) -> None:
+def fetch(name: str, /, *, files: list[str] | None = None, to: Path | None = None) -> None:
     """Download a dataset from its publisher, verified by sha256 and resumed where it broke off.
 
     Examples:
@@ -105,6 +107,7 @@ def fetch(name: str, *, files: list[str] | None = None, to: Path | None = None) 
 @app.command
 def check(
     name: str,
+    /,
     *,
     data: Path | None = None,
     subset: bool = False,
@@ -180,7 +183,7 @@ def _print_check(name: str, checked: object) -> None:
 
 @app.command
 def export(
-    store: Path, *, to: Path, table: str = "memories", assume_not_sensitive: bool = False
+    store: Path, /, *, to: Path, table: str = "memories", assume_not_sensitive: bool = False
 ) -> None:
     """Export a SQLite memory store as the corpus of a `strata` dataset, sensitive rows left out.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from mnemoscope.cli.console import out, print_json
 
 
-def report(run: Path, *, svg: Path | None = None, json: bool = False) -> None:
+def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None:
     """Print the tables of a finished run, or of all runs in a folder, and rewrite report.md.
 
     Examples:

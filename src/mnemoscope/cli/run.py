@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -16,15 +17,23 @@ from mnemoscope.core.errors import UsageError
 from mnemoscope.core.rundir import RunDirectory
 from mnemoscope.core.spec import Spec
 
+if TYPE_CHECKING:
+    from mnemoscope.engine.run import Settings
+    from mnemoscope.protocols import Chosen
+
 
 def run(
     benchmark: str,
+    /,
     *,
     system: Annotated[list[str], Parameter(name=["--system", "-s"])],
     out: Path = Path("runs"),
     data: Path | None = None,
-    arms: bool = True,
-    depth: int = 50,
+    arms: Annotated[bool, Parameter(negative="--no-arms")] = True,
+    protocol: str | None = None,
+    deviation: str | None = None,
+    depth: int | None = None,
+    seed: int = 42,
     timeout: float = 120.0,
     remember_timeout: float = 3600.0,
     workers: int = 0,
@@ -56,8 +65,14 @@ def run(
         The dataset's file or folder; else $MNEMOSCOPE_DATA/NAME, else the cache of `fetch`.
     arms
         Run the sanity arms random, bm25 and oracle beside the systems.
+    protocol
+        Run under a protocol: `mnemoscope protocols list` shows them. It fixes the options.
+    deviation
+        The reason for doing otherwise than the protocol says; shown in every report.
     depth
-        How many hits a system is asked for.
+        How many hits a system is asked for: the protocol's number, or 50.
+    seed
+        Seed of the intervals and of the random arm.
     timeout
         Seconds a recall may take before it counts as timed out.
     remember_timeout
@@ -70,38 +85,57 @@ def run(
         The dataset's own options, such as --granularity turn.
     """
     from mnemoscope.datasets import open_dataset
+    from mnemoscope.engine.crew import Limits
+    from mnemoscope.engine.run import DEPTH, Settings
+    from mnemoscope.protocols import deviations, load_protocol
     from mnemoscope.systems import ARMS
 
+    chosen = load_protocol(protocol) if protocol else None
+    rules = chosen.benchmark(benchmark) if chosen else None
+    if depth is None:
+        depth = chosen.protocol.depth if chosen else DEPTH
     if depth < 1:
         raise UsageError(f"--depth {depth}: ask for at least one hit")
-    dataset = open_dataset(benchmark, data, parse_options(options))
+    fixed = rules.options if rules else {}
+    dataset = open_dataset(benchmark, data, {**fixed, **parse_options(options)})
+    departs: list[str] = []
+    if chosen and rules:
+        found = deviations(chosen.protocol, rules, dataset.options, depth)
+        if found and not deviation:
+            raise UsageError(
+                f"this run deviates from {chosen.id} ({'; '.join(found)}): declare why with "
+                "--deviation REASON, or leave the protocol's options as they are"
+            )
+        departs = [f"{what}: {deviation}" for what in found or filter(None, [deviation])]
     specs = [Spec.parse(text) for text in system]
     given = {str(spec) for spec in specs}
     beside = [Spec(name) for name in ARMS if name not in given] if arms else []
     runs = execute(
         dataset,
-        specs + beside,
+        specs + [_seeded(spec, seed) for spec in beside],
         out,
-        depth=depth,
-        timeout=timeout,
-        remember_timeout=remember_timeout,
-        workers=workers,
+        Settings(depth, seed, Limits(timeout, remember_timeout), workers),
+        protocol=chosen,
+        deviations=departs,
     )
     show(runs, out, arms=[spec.slug for spec in beside], as_json=json)
+
+
+def _seeded(spec: Spec, seed: int) -> Spec:
+    """The random arm with the run's seed; it keeps its plain name for the usual one."""
+    return Spec("random", {"seed": seed}) if spec.name == "random" and seed != 42 else spec
 
 
 def execute(
     dataset: Dataset,
     specs: list[Spec],
     folder: Path,
+    settings: Settings | None = None,
     *,
-    depth: int = 50,
-    timeout: float = 120.0,
-    remember_timeout: float = 3600.0,
-    workers: int = 0,
+    protocol: Chosen | None = None,
+    deviations: Sequence[str] = (),
 ) -> list[RunDirectory]:
     """Run with a progress bar."""
-    from mnemoscope.engine.crew import Limits
     from mnemoscope.engine.run import Settings
     from mnemoscope.engine.run import run as run_engine
     from mnemoscope.reports.markdown import write_report
@@ -109,7 +143,6 @@ def execute(
 
     with redirect_stdout(sys.stderr):  # what a system says while it is built is no result
         plans = [plan(spec) for spec in specs]
-    settings = Settings(depth, Limits(timeout, remember_timeout), workers)
     total = dataset.expected_scenarios
     with progress_bar(dataset.name, total and total * len(plans)) as bar:
         task = bar.task_ids[0]
@@ -117,7 +150,9 @@ def execute(
         def advance(units: float) -> None:
             bar.update(task, completed=units, refresh=True)
 
-        runs = run_engine(dataset, plans, folder, settings, advance)
+        runs = run_engine(
+            dataset, plans, folder, settings or Settings(), advance, protocol, deviations
+        )
     for directory in runs:
         write_report(directory)
     return runs

@@ -17,6 +17,7 @@ from mnemoscope.reports.view import RunView
 
 def score(
     file: Path,
+    /,
     *,
     dataset: str,
     out: Path,

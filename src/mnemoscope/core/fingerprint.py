@@ -15,8 +15,7 @@ import msgspec
 
 
 def fingerprint(identity: Mapping[str, Any]) -> str:
-    canonical = msgspec.json.encode(identity, order="sorted")
-    return hashlib.sha256(canonical).hexdigest()
+    return hashlib.sha256(_canonical(identity)).hexdigest()
 
 
 def sha256_file(path: Path) -> str:
@@ -28,10 +27,17 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = ""
     """Where two identities differ, each as `path: old → new`."""
     found: list[str] = []
     for key in sorted({*old, *new}):
-        before, after = old.get(key), new.get(key)
         path = f"{prefix}{key}"
-        if isinstance(before, Mapping) and isinstance(after, Mapping):
-            found += differences(before, after, f"{path}.")
-        elif before != after:
-            found.append(f"{path}: {before!r} → {after!r}")
+        if key not in old or key not in new:
+            shown = [repr(one[key]) if key in one else "nothing" for one in (old, new)]
+            found.append(f"{path}: {' → '.join(shown)}")
+        elif isinstance(old[key], Mapping) and isinstance(new[key], Mapping):
+            found += differences(old[key], new[key], f"{path}.")
+        elif _canonical(old[key]) != _canonical(new[key]):
+            found.append(f"{path}: {old[key]!r} → {new[key]!r}")
     return found
+
+
+def _canonical(value: Any) -> bytes:
+    """The bytes that are hashed. Python's own == would take 1, 1.0 and True for the same."""
+    return msgspec.json.encode(value, order="sorted")

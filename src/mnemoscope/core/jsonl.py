@@ -43,8 +43,9 @@ class Journal:
             written = os.write(self._file, lines)
             while written < len(lines):
                 written += os.write(self._file, lines[written:])
-        except OSError:
+        except OSError as error:
             os.ftruncate(self._file, self._size)
+            error.filename = str(self.path)
             raise
         self._size += len(lines)
 
@@ -112,5 +113,8 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
+    except OSError as error:
+        error.filename = str(path)
+        raise
     finally:
         draft.unlink(missing_ok=True)

@@ -100,7 +100,7 @@ def bind_arguments(factory: Callable[..., Any], spec: Spec, *given: str) -> dict
             hint = f"did you mean {near[0]!r}? " if near else ""
             has = ", ".join(parameters) or "none"
             raise UsageError(f"{spec.name!r} has no option {key!r}: {hint}it has {has}")
-    kinds = get_type_hints(factory.__init__ if inspect.isclass(factory) else factory)
+    kinds = _annotations(factory)
     bound: dict[str, Scalar] = {}
     for name, parameter in parameters.items():
         if name in spec.args:
@@ -110,6 +110,32 @@ def bind_arguments(factory: Callable[..., Any], spec: Spec, *given: str) -> dict
         else:
             bound[name] = parameter.default
     return bound
+
+
+def describe_options(factory: Callable[..., Any], *given: str) -> dict[str, str]:
+    """Each option with its default and, where they are few, its other values: `session|turn`."""
+    kinds = _annotations(factory)
+    described: dict[str, str] = {}
+    for name, parameter in inspect.signature(factory).parameters.items():
+        if name in given or parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+            continue
+        default = "required" if parameter.default is parameter.empty else parameter.default
+        kind = kinds.get(name)
+        values: list[Any] = [default]
+        if kind is bool:
+            values = ["on", "off"] if default else ["off", "on"]
+        elif get_origin(kind) is Literal:
+            values += [value for value in get_args(kind) if value != default]
+        described[name] = "|".join(map(str, values))
+    return described
+
+
+def _annotations(factory: Callable[..., Any]) -> dict[str, Any]:
+    """The parameters' types; none where an annotation has a name only type checkers know."""
+    try:
+        return get_type_hints(factory.__init__ if inspect.isclass(factory) else factory)
+    except Exception:
+        return {}
 
 
 def _fit(spec: Spec, name: str, value: Scalar, kind: Any) -> Scalar:

@@ -39,6 +39,10 @@ class Manifest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=False):
     environment: dict[str, Any] = {}
     notes: list[str] = []
     """What a reader of the numbers must be told, such as a dataset that is a subset."""
+    protocol: dict[str, str] = {}
+    """`id` and `sha256` of the protocol the run was made under, if it was."""
+    deviations: list[str] = []
+    """What the run does otherwise than its protocol says, each with the declared reason."""
     category_names: dict[str, str] = {}
     counts: dict[str, int] = {}
     files: dict[str, str] = {}
@@ -70,6 +74,8 @@ class RunDirectory:
     def open(self, identity: Mapping[str, Any], **about: Any) -> Manifest:
         """Begin a run here, or continue the one that has this identity; refuse any other."""
         self._take_lock()
+        for draft in self.path.glob(".*.draft"):  # a killed process leaves them
+            draft.unlink()
         if self.manifest_path.exists():
             manifest = self.manifest()
             if manifest.fingerprint != fingerprint(identity):
@@ -80,6 +86,12 @@ class RunDirectory:
                     "Choose another --out, or delete the folder"
                 )
             return manifest
+        if self.trials_path.exists():
+            self.release()
+            raise RunConflict(
+                f"{self.path} holds trials but no manifest.json that says what they are of. "
+                "Choose another --out, or delete the folder"
+            )
         manifest = Manifest(
             fingerprint(identity), _plain(identity), started=datetime.now(UTC), **about
         )
@@ -121,6 +133,9 @@ class RunDirectory:
     def timings(self) -> Iterator[Timing]:
         if self.timings_path.exists():
             yield from read_records(self.timings_path, Timing)
+
+    def questions(self) -> Iterator[dict[str, Any]]:
+        return read_records(self.path / "questions.jsonl", dict)
 
     def write_json(self, name: str, content: Any) -> None:
         encoded = msgspec.json.encode(content)

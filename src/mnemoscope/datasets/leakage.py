@@ -37,9 +37,10 @@ def leaks(scenario: Scenario) -> Iterator[str]:
 
 
 def _marked(memory: Memory) -> Iterator[str]:
-    for marker in TEXT_MARKERS:
-        if marker in memory.text:
-            yield f"memory {memory.id}: its text carries the gold marker {marker!r}"
+    for field, value in (("text", memory.text), ("speaker", memory.speaker)):
+        for marker in TEXT_MARKERS:
+            if marker in value:
+                yield f"memory {memory.id}: its {field} carries the gold marker {marker!r}"
     for field, value in (("id", memory.id), ("session", memory.session)):
         if LABEL_ID.search(value):
             yield f"memory {memory.id}: its {field} {value!r} names a label"

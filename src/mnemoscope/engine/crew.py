@@ -7,9 +7,11 @@ the status that is true, and the rest of its unit goes on in a new process.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from multiprocessing.connection import wait
 from pathlib import Path
 
@@ -48,13 +50,16 @@ class Worker:
         self.unit: Unit | None = None
         self.pulse = Pulse(_fork.Array("d", [0.0, 0.0], lock=False))
         self.pipe, theirs = _fork.Pipe()
-        self.process = _fork.Process(target=serve, args=(theirs, self.pulse, plans), daemon=True)
+        self.process = _fork.Process(
+            target=serve, args=(theirs, self.pulse, plans, os.getpid()), daemon=True
+        )
         self.process.start()
         theirs.close()
 
     def give(self, unit: Unit) -> None:
         self.unit = unit
-        self.pipe.send_bytes(msgspec.msgpack.encode(unit))
+        with suppress(BrokenPipeError):  # a dead worker is noticed when it is listened to
+            self.pipe.send_bytes(msgspec.msgpack.encode(unit))
 
     def overdue(self, limits: Limits) -> float | None:
         """The limit it has passed, if any."""
@@ -69,7 +74,8 @@ class Worker:
 
     def dismiss(self) -> None:
         """Let it go home: it has nothing left to do."""
-        self.pipe.send_bytes(b"")
+        with suppress(BrokenPipeError):
+            self.pipe.send_bytes(b"")
         self.process.join(5)
         self.kill()
 
@@ -112,17 +118,17 @@ class Crew:
             for worker in busy:
                 if worker.pipe in ready:
                     self._hear(worker)
-                elif (limit := worker.overdue(self._limits)) is not None:
-                    worker.kill()
-                    self._replace(worker, f"no answer within {limit:g} s", timed_out=True)
+                elif worker.overdue(self._limits) is not None:
+                    self._end(worker)
             self._glance(self._workers)
 
     def _hear(self, worker: Worker) -> None:
         try:
             failure = worker.pipe.recv_bytes()
         except (EOFError, ConnectionResetError):
-            worker.process.join()
-            self._replace(worker, _cause_of_death(worker.process.exitcode), timed_out=False)
+            worker.process.join(5)
+            worker.kill()  # it may be alive and have closed the pipe
+            self._bury(worker, _cause_of_death(worker.process.exitcode))
         else:
             if failure:
                 raise MnemoscopeError(failure.decode())
@@ -130,30 +136,45 @@ class Crew:
             self._finished(worker.unit)
             worker.unit = None
 
-    def _replace(self, worker: Worker, cause: str, *, timed_out: bool) -> None:
-        """Record what the lost worker was doing and give the rest of its unit to a new one."""
-        unit = worker.unit
-        assert unit is not None
-        if not worker.pulse.since:
+    def _end(self, worker: Worker) -> None:
+        """Kill a worker that is late, and blame the question that it is late with."""
+        worker.kill()
+        # Between the look and the kill it may have gone on; then it was late with nothing.
+        if (limit := worker.overdue(self._limits)) is not None:
+            _blame(worker, f"no answer within {limit:g} s", timed_out=True)
+        self._replace(worker)
+
+    def _bury(self, worker: Worker, cause: str) -> None:
+        """Blame the question that a worker died of, if it was on one."""
+        assert worker.unit is not None
+        if worker.pulse.since:
+            _blame(worker, cause, timed_out=False)
+        elif reread(worker.unit).recorded == worker.unit.recorded:
             raise MnemoscopeError(f"a worker process died between questions: {cause}")
-        unit = reread(unit)
-        with Journal(spool_trials(Path(unit.spool))) as trials:
-            if worker.pulse.position == REMEMBERING:
-                record_not_indexed(unit, trials, f"while remembering: {cause}")
-            else:
-                question = unit.scenario.questions[worker.pulse.position]
-                if question.id not in unit.recorded:
-                    pool = Pool(unit.scenario.memories)
-                    trials.append(
-                        pool.trial(unit.scenario.id, question, error=cause, timed_out=timed_out)
-                    )
+        self._replace(worker)
+
+    def _replace(self, worker: Worker) -> None:
+        """Give the rest of a lost worker's unit to a new one."""
+        assert worker.unit is not None
         fresh = Worker(self._plans)
         self._workers[self._workers.index(worker)] = fresh
-        unit = reread(unit)
+        unit = reread(worker.unit)
         if is_complete(unit):
             self._finished(unit)
         else:
             fresh.give(unit)
+
+
+def _blame(worker: Worker, cause: str, *, timed_out: bool) -> None:
+    """Record how the question, or the remembering, that a lost worker was on has ended."""
+    assert worker.unit is not None
+    unit, position = reread(worker.unit), worker.pulse.position
+    with Journal(spool_trials(Path(unit.spool))) as trials:
+        if position == REMEMBERING:
+            record_not_indexed(unit, trials, f"while remembering: {cause}")
+        elif (question := unit.scenario.questions[position]).id not in unit.recorded:
+            pool = Pool(unit.scenario.memories)
+            trials.append(pool.trial(unit.scenario.id, question, error=cause, timed_out=timed_out))
 
 
 def _cause_of_death(code: int | None) -> str:

@@ -10,15 +10,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mnemoscope.analysis.measure import SEED, Depth, evidence_ranks, measure
 from mnemoscope.core.jsonl import encode_line, write_atomically
 from mnemoscope.core.nouns import FAILED, Question, Timing, Trial
 from mnemoscope.core.rundir import Manifest, RunDirectory
-from mnemoscope.engine.measure import Depth, evidence_ranks, measure
 from mnemoscope.metrics import summarise_latency
 
 
 def finish(
-    run: RunDirectory, manifest: Manifest, questions: Mapping[str, Question], depth: Depth
+    run: RunDirectory,
+    manifest: Manifest,
+    questions: Mapping[str, Question],
+    depth: Depth,
+    seed: int = SEED,
 ) -> None:
     """Write everything that is derived, then vouch for it in the manifest."""
     trials = list(run.trials())
@@ -27,7 +31,7 @@ def finish(
         run.path / "questions.jsonl",
         [_question(trial, questions[trial.question]) for trial in trials],
     )
-    run.write_json("metrics.json", measure(trials, run.ingestions(), depth))
+    run.write_json("metrics.json", measure(trials, run.ingestions(), depth, seed))
     run.write_json("timing.json", timing(list(run.timings())))
     manifest.counts = {"trials": len(trials), "questions": len(questions)}
     run.finish(manifest)
@@ -35,6 +39,8 @@ def finish(
 
 def timing(timings: list[Timing]) -> dict[str, Any]:
     """Latency of recall, cost of indexing: the figures that differ from machine to machine."""
+    # A resumed unit is indexed again; its first time is the one that counts.
+    timings = list({(t.scenario, t.question): t for t in reversed(timings)}.values())
     latency = summarise_latency(t.recall_ms for t in timings if t.recall_ms is not None)
     counters: Counter[str] = Counter()
     for line in timings:

@@ -11,12 +11,14 @@ import platform
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from mnemoscope.analysis.measure import SEED, Depth
 from mnemoscope.core.dataset import DataFile, Dataset
 from mnemoscope.core.errors import DataError, UsageError
 from mnemoscope.core.nouns import Question, Scenario
@@ -24,9 +26,9 @@ from mnemoscope.core.rundir import Manifest, RunDirectory
 from mnemoscope.datasets.leakage import leaks
 from mnemoscope.engine.crew import Crew, Limits, Worker
 from mnemoscope.engine.finish import finish
-from mnemoscope.engine.measure import Depth
 from mnemoscope.engine.spool import Merger, is_complete
 from mnemoscope.engine.worker import Unit
+from mnemoscope.protocols import Chosen
 from mnemoscope.systems.python import Plan
 
 DEPTH = 50
@@ -35,9 +37,11 @@ _DECISIVE_PACKAGES = ("mnemoscope", "numpy", "bm25s", "PyStemmer", "wordllama", 
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """How to run; nothing here but `depth` and the limits can change a number."""
+    """How to run; everything here but `workers` can change a number."""
 
     depth: int = DEPTH
+    seed: int = SEED
+    """Of the bootstrap, and of the random arm."""
     limits: Limits = Limits()
     workers: int = 0
     """Processes; 0 means one for each core."""
@@ -53,6 +57,8 @@ def run(
     out: Path,
     settings: Settings = Settings(),
     progress: Progress = lambda units: None,
+    protocol: Chosen | None = None,
+    deviations: Sequence[str] = (),
 ) -> list[RunDirectory]:
     """Run all systems; returns their finished run directories in the order given."""
     slugs = [plan.spec.slug for plan in plans]
@@ -66,13 +72,15 @@ def run(
                 identity(dataset, files, plan, settings),
                 environment=environment(settings),
                 notes=data_notes(files),
+                protocol={"id": protocol.id, "sha256": protocol.sha256} if protocol else {},
+                deviations=list(deviations),
                 category_names=dict(dataset.category_names),
             )
             for directory, plan in zip(runs, plans, strict=True)
         ]
         questions = _Execution(dataset, plans, runs, manifests, settings, progress).work()
         for directory, manifest in zip(runs, manifests, strict=True):
-            finish(directory, manifest, questions, Depth(settings.depth))
+            finish(directory, manifest, questions, Depth(settings.depth), settings.seed)
     finally:
         for directory in runs:
             directory.release()
@@ -98,6 +106,7 @@ class _Execution:
         self.settings = settings
         self.progress = progress
         self.mergers = [Merger(run) for run in runs]
+        self.scenarios: set[str] = set()
         self.questions: dict[str, Question] = {}
         self.done = 0
 
@@ -130,6 +139,9 @@ class _Execution:
                     yield unit
 
     def _check(self, scenario: Scenario) -> None:
+        if scenario.id in self.scenarios:
+            raise DataError(f"scenario id {scenario.id!r} twice", file=self.dataset.name)
+        self.scenarios.add(scenario.id)
         for leak in leaks(scenario):
             raise DataError(
                 f"labels leak into what systems would see: {leak}", file=self.dataset.name
@@ -154,7 +166,8 @@ class _Execution:
         for directory, manifest in zip(self.runs, self.manifests, strict=True):
             if manifest.state == "running":
                 manifest.state = "interrupted"
-                directory.save(manifest)
+                with suppress(OSError):  # a full disk must not hide that it is full
+                    directory.save(manifest)
 
 
 def identity(
@@ -169,6 +182,7 @@ def identity(
         },
         "system": {"spec": str(plan.spec), **plan.identity},
         "depth": settings.depth,
+        "seed": settings.seed,
         "limits": msgspec.to_builtins(settings.limits),
         "versions": {
             "python": ".".join(map(str, sys.version_info[:2])),

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from mnemoscope.analysis.measure import Depth
 from mnemoscope.core.dataset import Dataset
 from mnemoscope.core.errors import UsageError
 from mnemoscope.core.fingerprint import sha256_file
@@ -19,7 +20,6 @@ from mnemoscope.core.jsonl import Journal
 from mnemoscope.core.nouns import Hit, Question, Scalar, Trial
 from mnemoscope.core.rundir import RunDirectory
 from mnemoscope.engine.finish import finish
-from mnemoscope.engine.measure import Depth
 from mnemoscope.engine.rankings import PGMNEMO_DEPTH, Format, Rankings, read_rankings, renumber
 from mnemoscope.engine.run import data_notes, installed
 from mnemoscope.engine.worker import Pool

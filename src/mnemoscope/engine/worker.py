@@ -6,8 +6,11 @@ the question in flight. The parent watches the pulse and kills a worker that ove
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -36,6 +39,8 @@ from mnemoscope.systems.python import Driver, Plan
 REMEMBERING = -1
 """What the pulse says in place of a question's position while memories are taken in."""
 _WARM_UP = Question("", "warm-up")
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_SQLITE_DISK_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 
 
 class Unit(msgspec.Struct, frozen=True):
@@ -79,11 +84,12 @@ def spool_timings(spool: Path) -> Path:
     return spool.with_suffix(".timings.jsonl")
 
 
-def serve(pipe: Connection, pulse: Pulse, plans: Sequence[Plan]) -> None:
+def serve(pipe: Connection, pulse: Pulse, plans: Sequence[Plan], parent: int) -> None:
     """Work through units until the parent says stop or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.dup2(2, 1)  # what a system prints must not end up in our tables
-    threading.Thread(target=_die_with_parent, args=(os.getppid(),), daemon=True).start()
+    sys.stdout = sys.stderr
+    threading.Thread(target=_die_with_parent, args=(parent,), daemon=True).start()
     drivers: dict[int, Driver] = {}
     warm: set[int] = set()
     while message := pipe.recv_bytes():
@@ -93,7 +99,7 @@ def serve(pipe: Connection, pulse: Pulse, plans: Sequence[Plan]) -> None:
         try:
             work(unit, driver, pulse, warm_up=unit.run not in warm)
         except OSError as error:
-            failure = f"cannot write the run: {error}".encode()
+            failure = f"cannot write: {error}".encode()
         warm.add(unit.run)
         pipe.send_bytes(failure)
     for driver in drivers.values():
@@ -108,13 +114,14 @@ def work(unit: Unit, driver: Driver, pulse: Pulse, *, warm_up: bool) -> None:
         try:
             driver.begin(unit.scenario.id)
             receipt = driver.remember(unit.scenario.memories)
+            elapsed = (time.perf_counter() - started) * 1000
+            size, counters = driver.counted()
         except (Exception, SystemExit) as error:
+            _blame_the_disk(error)
             record_not_indexed(unit, trials, describe(error))
             return
         finally:
             pulse.stop()
-        elapsed = (time.perf_counter() - started) * 1000
-        size, counters = driver.counted()
         timings.append(
             Timing(
                 unit.scenario.id,
@@ -145,10 +152,12 @@ def _ask_all(
         if warm_up:
             _warm_up(driver, unit.depth)
             warm_up = False
+            pulse.start(position)
         started = time.perf_counter()
         try:
             hits = driver.recall(question, unit.depth)
         except (Exception, SystemExit) as error:
+            _blame_the_disk(error)
             trial = pool.trial(unit.scenario.id, question, error=describe(error))
         else:
             elapsed = (time.perf_counter() - started) * 1000
@@ -173,6 +182,7 @@ class Pool:
         error: str = "",
         timed_out: bool = False,
     ) -> Trial:
+        evidence = tuple(dict.fromkeys(question.evidence))
         ranking = tuple(hit.id for hit in hits)
         scores = tuple(hit.score for hit in hits)
         sources = {hit.id: hit.sources for hit in hits if hit.sources}
@@ -185,10 +195,10 @@ class Pool:
             status,
             category=question.category,
             cluster=question.cluster or scenario,
-            evidence=question.evidence,
+            evidence=evidence,
             grades=question.grades,
             pool=len(self._tokens),
-            reachable=sum(id in self._tokens for id in question.evidence),
+            reachable=sum(id in self._tokens for id in evidence),
             ranking=ranking,
             scores=() if all(score is None for score in scores) else scores,
             tokens=tuple(
@@ -224,14 +234,30 @@ def record_not_indexed(unit: Unit, trials: Journal, error: str) -> None:
 
 
 def describe(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:500]
+    said = f"{type(error).__name__}: {error}"[:500]
+    return said.encode("utf-8", "backslashreplace").decode()  # half a character cannot be written
+
+
+def _blame_the_disk(error: BaseException) -> None:
+    """Stop the run where a system failed for want of space: recorded, it would count for good."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in _DISK_FULL:
+            raise OSError(cause.errno, describe(error)) from error
+        if isinstance(cause, sqlite3.Error) and _sqlite_code(cause) in _SQLITE_DISK_FULL:
+            raise OSError(errno.ENOSPC, describe(error)) from error
+        cause = cause.__cause__ or cause.__context__
+
+
+def _sqlite_code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest says where it happened
 
 
 def _warm_up(driver: Driver, depth: int) -> None:
     """One recall that is not measured. If it fails, the first question will tell."""
     try:
         driver.recall(_WARM_UP, depth)
-    except Exception:
+    except (Exception, SystemExit):
         return
 
 

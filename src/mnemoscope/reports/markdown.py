@@ -28,6 +28,7 @@ def report(view: RunView) -> str:
                 + (f" (coverage {coverage:.1%})" if coverage is not None else ""),
                 f"- data sha256: {', '.join(view.manifest.identity['benchmark']['sha256'])}",
                 f"- fingerprint: {view.manifest.fingerprint}",
+                f"- protocol: {view.manifest.protocol.get('id', 'none')}",
                 f"- state: {view.manifest.state}",
             ]
         ),

@@ -30,6 +30,7 @@ def summary(
             parts.append(by_category(views, arms))
     if with_cost:
         parts.append(cost(views, arms))
+    parts.append(Text())
     parts += [Text(note, style="yellow") for note in notes(views)]
     return Group(*parts)
 

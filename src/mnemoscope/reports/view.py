@@ -69,6 +69,7 @@ def vacuous(views: Sequence[RunView], names: Sequence[str]) -> list[str]:
 def caveats(view: RunView) -> list[str]:
     """What a reader must be told beside the numbers."""
     said = list(view.manifest.notes)
+    said += [f"deviates from {view.manifest.protocol['id']}: {d}" for d in view.manifest.deviations]
     questions = view.metrics["questions"]
     failed = questions["scorable"] - questions["measured"]
     if failed:

@@ -1,5 +1,66 @@
-"""How sure a number is: intervals that know their sample and its clusters."""
+"""How sure a number is: intervals that know their sample and its clusters, tests, verdicts."""
 
+from mnemoscope.statistics.agreement import Kappa, VarianceSplit, cohens_kappa, variance_split
+from mnemoscope.statistics.corrections import holm
+from mnemoscope.statistics.equivalence import Equivalence, Verdict, equivalent, tost, verdict
 from mnemoscope.statistics.intervals import Bootstrap, Interval, bootstrap, wilson
+from mnemoscope.statistics.paired import (
+    Test,
+    mcnemar_exact,
+    paired_bootstrap,
+    paired_t,
+    permutation,
+    wilcoxon,
+)
+from mnemoscope.statistics.power import (
+    effective_n,
+    mdd_mcnemar,
+    mdd_paired,
+    mdd_unpaired,
+    power_paired,
+    power_unpaired,
+)
+from mnemoscope.statistics.proportions import (
+    Effect,
+    ZTest,
+    cohens_h,
+    effect_label,
+    two_proportion_z,
+)
+from mnemoscope.statistics.trend import Trend, linear_trend
 
-__all__ = ["Bootstrap", "Interval", "bootstrap", "wilson"]
+__all__ = [
+    "Bootstrap",
+    "Effect",
+    "Equivalence",
+    "Interval",
+    "Kappa",
+    "Test",
+    "Trend",
+    "VarianceSplit",
+    "Verdict",
+    "ZTest",
+    "bootstrap",
+    "cohens_h",
+    "cohens_kappa",
+    "effect_label",
+    "effective_n",
+    "equivalent",
+    "holm",
+    "linear_trend",
+    "mcnemar_exact",
+    "mdd_mcnemar",
+    "mdd_paired",
+    "mdd_unpaired",
+    "paired_bootstrap",
+    "paired_t",
+    "permutation",
+    "power_paired",
+    "power_unpaired",
+    "tost",
+    "two_proportion_z",
+    "variance_split",
+    "verdict",
+    "wilcoxon",
+    "wilson",
+]

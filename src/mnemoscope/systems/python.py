@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +18,7 @@ import msgspec
 
 from mnemoscope.core.errors import MnemoscopeError, UsageError
 from mnemoscope.core.fingerprint import sha256_file
-from mnemoscope.core.nouns import Hit, Memory, Query, Question, Receipt
+from mnemoscope.core.nouns import Hit, Memory, Query, Question, Receipt, Scalar
 from mnemoscope.core.registry import bind_arguments
 from mnemoscope.core.spec import Spec
 from mnemoscope.systems import SYSTEMS
@@ -60,7 +62,9 @@ def plan(spec: Spec) -> Plan:
     if not hasattr(trial, "recall") and not hasattr(trial, "retrieve"):
         raise UsageError(f"{spec.name}: {type(trial).__name__} has no recall(query, k) method")
     about = trial.identity() if hasattr(trial, "identity") else {}
-    return Plan(spec, build, {"arguments": arguments, **_source_of(target), **about})
+    # A default that is no scalar is known by the hash of the source it stands in.
+    known = {key: value for key, value in arguments.items() if isinstance(value, Scalar | None)}
+    return Plan(spec, build, {"arguments": known, **_source_of(target), **about})
 
 
 class Counted(NamedTuple):
@@ -93,7 +97,7 @@ class Driver:
         receipt = _done(take(memories)) if take else None
         if hasattr(self._system, "ready"):
             _done(self._system.ready())
-        return receipt if isinstance(receipt, Receipt) else Receipt()
+        return _readable(receipt) if isinstance(receipt, Receipt) else Receipt()
 
     def recall(self, question: Question, k: int) -> list[Hit]:
         """Ask. What the system sees of the question was decided when it was built."""
@@ -103,7 +107,7 @@ class Driver:
         """What the system reports of itself: index size, and its counters since last asked."""
         try:
             report = self._stats()
-        except Exception:  # a report must not be able to spoil a run
+        except (Exception, SystemExit):  # a report must not be able to spoil a run
             return Counted(None, {})
         size = report.pop("index_bytes", None)
         grown = {key: value - self._reported.get(key, 0) for key, value in report.items()}
@@ -112,14 +116,16 @@ class Driver:
 
     def _stats(self) -> dict[str, int]:
         if hasattr(self._system, "stats"):
-            return dict(_done(self._system.stats()))
+            return {str(key): int(value) for key, value in _done(self._system.stats()).items()}
         if hasattr(self._system, "index_size_bytes"):
             return {"index_bytes": int(_done(self._system.index_size_bytes()))}
         return {}
 
     def close(self) -> None:
-        if hasattr(self._system, "close"):
-            _done(self._system.close())
+        """Let the system go. How it takes that must not touch the scenario that comes next."""
+        with suppress(Exception, SystemExit):
+            if hasattr(self._system, "close"):
+                _done(self._system.close())
         self._system = None
         self._reported = {}
 
@@ -145,27 +151,51 @@ def read_hits(reply: object) -> list[Hit]:
     if isinstance(reply, str | bytes | dict) or not isinstance(reply, Iterable):
         raise BadReply(f"recall returned {_short(reply)}; expected a list of hits or ids")
     entries = list(reply)
-    if set(map(type, entries)) <= {Hit}:
+    if set(map(type, entries)) <= {Hit} and set(map(_kinds, entries)) <= _PLAIN_KINDS:
         return entries
     return [_read_hit(entry) for entry in entries]
 
 
+def _kinds(hit: Hit) -> tuple[type, type, type, bool]:
+    return type(hit.id), type(hit.score), type(hit.text), bool(hit.sources)
+
+
+_PLAIN_KINDS = {(str, float, str, False), (str, type(None), str, False)}
+"""Nothing enforces the types of a Hit; one of other types would make the journal unreadable."""
+
+
 def _read_hit(entry: object) -> Hit:
     match entry:
-        case Hit():
-            return entry
         case bool():
             pass
-        case str() | int():
+        case str() | Integral():
             return Hit(str(entry))
-        case (str() | int() as id, int() | float() | None as score):
+        case (str() | Integral() as id, Real() | None as score):
             return Hit(str(id), None if score is None else float(score))
-        case {"id": str() | int() as id, **rest}:
-            try:
-                return msgspec.convert({**rest, "id": str(id)}, Hit)
-            except msgspec.ValidationError as error:
-                raise BadReply(f"recall returned a hit that cannot be read: {error}") from None
+        case Hit():
+            return _read_fields(msgspec.structs.asdict(entry))
+        case {"id": id, **rest}:
+            return _read_fields({**rest, "id": id})
     raise BadReply(f"recall returned {_short(entry)} as a hit; expected an id, a pair or a Hit")
+
+
+def _read_fields(fields: dict[Any, Any]) -> Hit:
+    """A hit from fields as people fill them, with ids and scores of numpy's types."""
+    if isinstance(fields["id"], Integral | str):
+        fields["id"] = str(fields["id"])
+    if isinstance(fields.get("score"), Real):
+        fields["score"] = float(fields["score"])
+    try:
+        return msgspec.convert(fields, Hit)
+    except msgspec.ValidationError as error:
+        raise BadReply(f"recall returned a hit that cannot be read: {error}") from None
+
+
+def _readable(receipt: Receipt) -> Receipt:
+    try:
+        return msgspec.convert(msgspec.to_builtins(receipt), Receipt)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise BadReply(f"remember returned a receipt that cannot be read: {error}") from None
 
 
 def _short(value: object) -> str:

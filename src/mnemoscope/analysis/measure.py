@@ -79,7 +79,8 @@ class Depth(msgspec.Struct, frozen=True):
 class Table:
     """The values of the questions that count: one row each, one column a metric."""
 
-    def __init__(self, trials: Sequence[Trial], depth: Depth) -> None:
+    def __init__(self, trials: Sequence[Trial], depth: Depth, seed: int) -> None:
+        self.seed = seed
         self.trials = [trial for trial in trials if trial.status not in FAILED]
         self.names = depth.names
         self.values = self._matrix([depth.values(trial) for trial in self.trials])
@@ -100,7 +101,7 @@ class Table:
         chances = self.chances[rows].mean(axis=0).tolist()
         ceilings = self.ceilings[rows].mean(axis=0).tolist()
         pool = int(np.median(self.pools[rows]))
-        sampled = bootstrap(values, self.clusters[rows].tolist(), seed=SEED, draws=DRAWS)
+        sampled = bootstrap(values, self.clusters[rows].tolist(), seed=self.seed, draws=DRAWS)
         return {
             name: _figure(name, values[:, i], (low, high), chances[i], ceilings[i], pool, failed)
             for i, (name, low, high) in enumerate(
@@ -110,12 +111,12 @@ class Table:
 
 
 def measure(
-    trials: Sequence[Trial], ingestions: Iterable[Ingestion], depth: Depth
+    trials: Sequence[Trial], ingestions: Iterable[Ingestion], depth: Depth, seed: int = SEED
 ) -> dict[str, Any]:
     """Everything metrics.json holds."""
     scorable = [trial for trial in trials if trial.evidence]
     failed = Counter(trial.category for trial in scorable if trial.status in FAILED)
-    table = Table(scorable, depth)
+    table = Table(scorable, depth, seed)
     everything = np.ones(len(table.trials), dtype=bool)
     categories = sorted({trial.category for trial in scorable} - {""})
     return {
@@ -134,6 +135,7 @@ def measure(
         },
         "ingestion": ingestion_loss(scorable, ingestions),
         "depth": depth.returned,
+        "recorded_depth": depth.recorded,
         "overall": table.figures(everything, failed.total()),
         "by_category": {
             category: table.figures(table.categories == category, failed[category])
@@ -151,7 +153,7 @@ def context(table: Table) -> dict[str, Any]:
         list(recall_within(trial.tokens, _memories(trial), trial.evidence).values())
         for trial in table.trials
     ]
-    sampled = bootstrap(rows, table.clusters.tolist(), seed=SEED, draws=DRAWS)
+    sampled = bootstrap(rows, table.clusters.tolist(), seed=table.seed, draws=DRAWS)
     tokens = [sum(trial.tokens[:10]) for trial in table.trials]
     return {
         "tokens@10": _rounded(float(np.mean(tokens))),

@@ -1,0 +1,1 @@
+"""From recorded trials to figures, comparisons and verdicts. Asks no system, reads only runs."""

@@ -1,0 +1,317 @@
+"""Compare two runs: paired by question, tested, corrected, and given a verdict.
+
+Both runs answered the same questions, so every test is paired: exact McNemar for hits, a paired t
+for means; the interval of a difference resamples whole clusters of questions. A difference is
+called better or worse only if its corrected p is below alpha and its interval excludes zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemoscope.analysis.measure import Depth
+from mnemoscope.core.errors import MnemoscopeError, UsageError
+from mnemoscope.core.fingerprint import differences
+from mnemoscope.core.nouns import FAILED, Trial
+from mnemoscope.core.rundir import RunDirectory
+from mnemoscope.statistics import (
+    Interval,
+    Verdict,
+    cohens_h,
+    effect_label,
+    effective_n,
+    holm,
+    mcnemar_exact,
+    mdd_mcnemar,
+    mdd_paired,
+    paired_bootstrap,
+    paired_t,
+    permutation,
+    verdict,
+    wilcoxon,
+)
+
+SEED = 42
+OVERALL = "overall"
+_PROPORTIONS = ("hit@", "all@")
+
+
+class NotComparable(MnemoscopeError):
+    """Two results that answer different questions."""
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One metric in one scope, base against candidate."""
+
+    scope: str
+    metric: str
+    n: int
+    base: float
+    cand: float
+    delta: float
+    ci95: tuple[float, float]
+    test: str
+    p_raw: float
+    p_corrected: float
+    effect: float
+    effect_name: str
+    """Cohen's h for proportions, d_z (mean over standard deviation of the deltas) for means."""
+    effect_label: str
+    detectable: float
+    """The smallest difference that this many questions could have shown, with power 0.8."""
+    verdict: Verdict
+    gained: int | None = None
+    lost: int | None = None
+    p_wilcoxon: float | None = None
+    p_permutation: float | None = None
+    """Sign flips of whole clusters: what remains if only clusters are independent."""
+
+
+class Discordant(msgspec.Struct, frozen=True):
+    """A question that one run hit and the other missed."""
+
+    question: str
+    category: str
+    text: str
+    change: Literal["gained", "lost"]
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """Everything `mnemoscope compare` knows."""
+
+    base: str
+    cand: str
+    benchmark: str
+    paired: int
+    only_base: int
+    only_cand: int
+    failed: int
+    """Questions of both that at least one run did not fairly put; left out."""
+    clusters: int
+    band: float | None
+    rows: list[Row]
+    notes: list[str]
+    discordant: list[Discordant] = []
+
+    @property
+    def regressed(self) -> bool:
+        return any(row.verdict == "worse" for row in self.rows)
+
+    def row(self, metric: str, scope: str = OVERALL) -> Row:
+        for row in self.rows:
+            if (row.metric, row.scope) == (metric, scope):
+                return row
+        raise UsageError(f"the comparison has no {metric} in {scope}")
+
+
+def compare(
+    base: RunDirectory,
+    cand: RunDirectory,
+    *,
+    metrics: Sequence[str] = (),
+    band: float | None = None,
+    by_category: bool = True,
+    discordant: str = "",
+) -> Comparison:
+    """Compare two finished runs of one benchmark.
+
+    `metrics` is the family that Holm corrects over (default: the headline metrics); `band` names
+    the difference that does not matter; `discordant` a hit metric whose changes are listed.
+    """
+    depth = _comparable(base, cand)
+    names = list(metrics) or [name for name in _headline(depth) if name in depth.names]
+    unknown = [name for name in [*names, *filter(None, [discordant])] if name not in depth.names]
+    if unknown:
+        raise UsageError(
+            f"no metric {unknown[0]!r} in these runs; they have {', '.join(depth.names)}"
+        )
+    pairs = _Pairs(base, cand)
+    columns = [depth.names.index(name) for name in names]
+    table = _PairTable(pairs.trials, depth, columns)
+    scopes = [(OVERALL, np.ones(len(pairs.trials), dtype=bool))]
+    if by_category:
+        scopes += [(c, table.categories == c) for c in sorted(set(table.categories.tolist())) if c]
+    drafts = [draft for scope, chosen in scopes for draft in table.drafts(scope, names, chosen)]
+    corrected = holm([draft.row.p_raw for draft in drafts])
+    rows = [_decided(draft, p, band) for draft, p in zip(drafts, corrected.tolist(), strict=True)]
+    return Comparison(
+        base=base.label,
+        cand=cand.label,
+        benchmark=str(base.manifest().identity["benchmark"]["name"]),
+        paired=len(pairs.trials),
+        only_base=pairs.only_base,
+        only_cand=pairs.only_cand,
+        failed=pairs.failed,
+        clusters=len(set(table.clusters)),
+        band=band,
+        rows=rows,
+        notes=pairs.notes(),
+        discordant=_discordant(base, pairs, depth, discordant) if discordant else [],
+    )
+
+
+def recorded_depth(run: RunDirectory) -> Depth:
+    """How deep the run's rankings go, as its own metrics say."""
+    metrics = run.read_json("metrics.json")
+    return Depth(metrics["depth"], metrics.get("recorded_depth", 0))
+
+
+def _comparable(base: RunDirectory, cand: RunDirectory) -> Depth:
+    """The shared depth; refuses different datasets, scopes or metrics instead of guessing."""
+    first, second = base.manifest(), cand.manifest()
+    for run, manifest in ((base, first), (cand, second)):
+        if manifest.state != "complete":
+            raise NotComparable(f"{run.path} is not complete (state {manifest.state})")
+    found = differences(first.identity["benchmark"], second.identity["benchmark"], "benchmark.")
+    depths = recorded_depth(base), recorded_depth(cand)
+    if depths[0] != depths[1]:
+        found.append(f"depth: {depths[0].names[-3:]} → {depths[1].names[-3:]}")
+    if found:
+        raise NotComparable(f"{base.label} and {cand.label} differ in {'; '.join(found)}")
+    return depths[0]
+
+
+class _Pairs:
+    """Trials of the same question, side by side."""
+
+    def __init__(self, base: RunDirectory, cand: RunDirectory) -> None:
+        before = {t.question: t for t in base.trials() if t.evidence}
+        after = {t.question: t for t in cand.trials() if t.evidence}
+        shared = [question for question in before if question in after]
+        if not shared:
+            raise NotComparable("the two runs share no question")
+        self.only_base = len(before) - len(shared)
+        self.only_cand = len(after) - len(shared)
+        fair = [
+            question
+            for question in shared
+            if before[question].status not in FAILED and after[question].status not in FAILED
+        ]
+        self.failed = len(shared) - len(fair)
+        self.trials = [(before[question], after[question]) for question in fair]
+
+    def notes(self) -> list[str]:
+        said = []
+        if self.only_base or self.only_cand:
+            said.append(
+                f"{self.only_base} questions are only in the base, {self.only_cand} only in the "
+                "candidate; they are left out"
+            )
+        if self.failed:
+            said.append(f"{self.failed} questions failed in one of the runs and are left out")
+        return said
+
+
+class _PairTable:
+    """Values of all pairs: questions down, metrics across, once for each run."""
+
+    def __init__(
+        self, pairs: Sequence[tuple[Trial, Trial]], depth: Depth, columns: list[int]
+    ) -> None:
+        self.base = np.array([depth.values(before) for before, _ in pairs])[:, columns]
+        self.cand = np.array([depth.values(after) for _, after in pairs])[:, columns]
+        self.categories = np.array([before.category for before, _ in pairs])
+        self.clusters = [before.cluster for before, _ in pairs]
+
+    def drafts(self, scope: str, names: Sequence[str], chosen: NDArray[np.bool_]) -> list[_Draft]:
+        base, cand = self.base[chosen], self.cand[chosen]
+        clusters = [c for c, keep in zip(self.clusters, chosen, strict=True) if keep]
+        wide = paired_bootstrap(base, cand, clusters, seed=SEED)
+        narrow = paired_bootstrap(base, cand, clusters, seed=SEED, confidence=0.9)
+        flipped = permutation(cand - base, clusters, seed=SEED)
+        return [
+            _Draft(
+                _row(
+                    scope,
+                    name,
+                    base[:, i],
+                    cand[:, i],
+                    clusters,
+                    (float(wide.low[i]), float(wide.high[i])),
+                    float(flipped[i]),
+                ),
+                Interval(float(narrow.low[i]), float(narrow.high[i])),
+            )
+            for i, name in enumerate(names)
+        ]
+
+
+class _Draft(NamedTuple):
+    """A row before the correction, and the interval that equivalence is judged by."""
+
+    row: Row
+    interval90: Interval
+
+
+def _row(
+    scope: str,
+    name: str,
+    base: NDArray[np.float64],
+    cand: NDArray[np.float64],
+    clusters: Sequence[str],
+    interval: tuple[float, float],
+    p_permutation: float,
+) -> Row:
+    deltas = cand - base
+    n = len(deltas)
+    size = effective_n(deltas, clusters)
+    if name.startswith(_PROPORTIONS):
+        gained, lost = int((deltas > 0).sum()), int((deltas < 0).sum())
+        test, p_raw = "exact McNemar", mcnemar_exact(gained, lost)
+        effect = cohens_h(float(base.mean()), float(cand.mean()))
+        about: dict[str, Any] = {"gained": gained, "lost": lost, "effect_name": "h"}
+        detectable = mdd_mcnemar((gained + lost) / n, size)
+    else:
+        spread = float(deltas.std(ddof=1)) if n > 1 else 0.0
+        test, p_raw = "paired t", paired_t(deltas).p
+        effect = float(deltas.mean()) / spread if spread else 0.0
+        about = {"effect_name": "d_z", "p_wilcoxon": wilcoxon(deltas).p}
+        detectable = mdd_paired(spread, size)
+    return Row(
+        scope=scope,
+        metric=name,
+        n=n,
+        base=float(base.mean()),
+        cand=float(cand.mean()),
+        delta=float(deltas.mean()),
+        ci95=interval,
+        test=test,
+        p_raw=p_raw,
+        p_corrected=p_raw,
+        effect=effect,
+        effect_label=effect_label(effect),
+        detectable=detectable,
+        verdict="cannot tell",
+        p_permutation=p_permutation,
+        **about,
+    )
+
+
+def _decided(draft: _Draft, p_corrected: float, band: float | None) -> Row:
+    said = verdict(Interval(*draft.row.ci95), p_corrected, draft.interval90, band)
+    return msgspec.structs.replace(draft.row, p_corrected=p_corrected, verdict=said)
+
+
+def _headline(depth: Depth) -> list[str]:
+    wanted = ["recall@5", "recall@10", "hit@10", "all@10", "ndcg@10"]
+    return wanted + [name for name in depth.names if name.startswith("mrr@")][-1:]
+
+
+def _discordant(base: RunDirectory, pairs: _Pairs, depth: Depth, metric: str) -> list[Discordant]:
+    if not metric.startswith(_PROPORTIONS):
+        raise UsageError(f"{metric} is no hit metric: gained and lost need hit@k or all@k")
+    column = depth.names.index(metric)
+    texts = {line["id"]: line["question"] for line in base.questions()}
+    found = []
+    for before, after in pairs.trials:
+        change = depth.values(after)[column] - depth.values(before)[column]
+        if change:
+            text = texts.get(before.question, "")
+            kind: Literal["gained", "lost"] = "gained" if change > 0 else "lost"
+            found.append(Discordant(before.question, before.category, text, kind))
+    return found

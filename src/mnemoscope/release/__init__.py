@@ -1,0 +1,1 @@
+"""Releases: decisions, reports, signatures and notes that cannot overclaim."""

@@ -1,0 +1,81 @@
+"""Tails and quantiles of the normal and of Student's t, so that no test needs scipy to run."""
+
+from __future__ import annotations
+
+from math import erfc, exp, isnan, lgamma, log, log1p, pi, sqrt
+from statistics import NormalDist
+
+TINY = 1e-300
+"""Stands in for a zero denominator in a continued fraction."""
+
+
+def normal_cdf(z: float) -> float:
+    return 0.5 * erfc(-z / sqrt(2))
+
+
+def two_sided_p(z: float) -> float:
+    """2 (1 - Φ(|z|)), without the cancellation that turns small ones into zero."""
+    return erfc(abs(z) / sqrt(2))
+
+
+def normal_quantile(probability: float) -> float:
+    return NormalDist().inv_cdf(probability)
+
+
+def t_tail(t: float, freedom: float) -> float:
+    """P(T > t) = I_x(ν/2, 1/2) / 2 with x = ν / (ν + t²) for t > 0 (DLMF 8.17)."""
+    if isnan(t):
+        return t
+    if t < 0:
+        return 1 - t_tail(-t, freedom)
+    ratio = t * t / freedom
+    if ratio == 0:
+        return 0.5
+    if 1 / ratio == 0:
+        return 0.0
+    # Both arguments are formed on their own: 1 - x would lose the digits of a small one.
+    inside, outside = 1 / (1 + ratio), 1 / (1 + 1 / ratio)
+    logs = freedom / 2 * -log1p(ratio) + 0.5 * -log1p(1 / ratio) - _log_beta(freedom / 2, 0.5)
+    if inside < (freedom / 2 + 1) / (freedom / 2 + 2.5):
+        return exp(logs) * _beta_fraction(inside, freedom / 2, 0.5) / freedom
+    return 0.5 - exp(logs) * _beta_fraction(outside, 0.5, freedom / 2)
+
+
+def t_quantile(tail: float, freedom: float) -> float:
+    """The t that leaves `tail` (at most a half) above it.
+
+    Newton's steps from the normal quantile, which lies below: the tail is convex and falling,
+    so that they climb to the root and never pass it.
+    """
+    t = max(normal_quantile(1 - tail), 0.0)
+    while True:
+        step = (t_tail(t, freedom) - tail) / _t_density(t, freedom)
+        if step <= 1e-14 * max(t, 1.0):
+            return t
+        t += step
+
+
+def _t_density(t: float, freedom: float) -> float:
+    scale = lgamma((freedom + 1) / 2) - lgamma(freedom / 2) - 0.5 * log(freedom * pi)
+    return exp(scale - (freedom + 1) / 2 * log1p(t * t / freedom))
+
+
+def _log_beta(a: float, b: float) -> float:
+    return lgamma(a) + lgamma(b) - lgamma(a + b)
+
+
+def _beta_fraction(x: float, a: float, b: float) -> float:
+    """The continued fraction of I_x(a, b) (DLMF 8.17.22), by Lentz's method."""
+    c, d = 1.0, 1 / ((1 - (a + b) * x / (a + 1)) or TINY)
+    value, m = d, 1
+    while True:
+        for term in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d = 1 / ((1 + term * d) or TINY)
+            c = (1 + term / c) or TINY
+            value *= c * d
+        if abs(c * d - 1) < 1e-15:
+            return value
+        m += 1

@@ -1,0 +1,135 @@
+"""The whole of LongMemEval S (499 of 500) through the command line: figures, economy, memory.
+
+One run of three systems, in processes of its own with a fresh cache, takes a minute or two.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Shared = Callable[[str], Path]
+GIGABYTE = 1 << 30
+SYSTEMS = ("bm25", "dense", "hybrid")
+SESSIONS = 23_806
+DISTINCT_TEXTS = 18_437
+
+
+class Run:
+    """A finished run: its folder and the most memory its processes ever held together."""
+
+    def __init__(self, folder: Path, peak: int) -> None:
+        self.folder = folder
+        self.peak = peak
+
+    def read(self, system: str, name: str) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads((self.folder / system / name).read_text())
+        return content
+
+    def counters(self, name: str) -> dict[str, int]:
+        return {one: self.read(one, "timing.json")["counters"].get(name, 0) for one in SYSTEMS}
+
+
+def memory_of_tree(root: int) -> int:
+    """Bytes held by a process and its descendants, what they share counted once."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    tree: set[int] = set()
+    found = {root}
+    while found:
+        tree |= found
+        found = {pid for pid, parent in parents.items() if parent in tree} - tree
+    total = 0
+    for pid in tree:
+        try:
+            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        except OSError:
+            continue
+        total += sum(int(row.split()[1]) for row in rollup.splitlines() if row.startswith("Pss:"))
+    return total * 1024
+
+
+@pytest.fixture(scope="module")
+def s_run(shared_data: Shared, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    data = shared_data("longmemeval")
+    folder = tmp_path_factory.mktemp("longmemeval")
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "mnemoscope.cli.app", "run", "longmemeval"),
+            *("--data", data, "--out", folder / "runs", "--no-arms", "--variant", "s"),
+            *(part for system in SYSTEMS for part in ("--system", system)),
+        ],
+        env={**os.environ, "MNEMOSCOPE_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+    )
+    peak = 0
+    while process.poll() is None:
+        peak = max(peak, memory_of_tree(process.pid))
+        time.sleep(0.25)
+    assert process.returncode == 0
+    return Run(folder / "runs", peak)
+
+
+@pytest.mark.parametrize(
+    ("system", "recall", "mrr"),
+    [("bm25", 0.95, 0.91), ("dense", 0.975, 0.93), ("hybrid", 0.975, 0.945)],
+)
+def test_sessions_are_recalled_at_least_this_well(
+    s_run: Run, system: str, recall: float, mrr: float
+) -> None:
+    metrics = s_run.read(system, "metrics.json")
+    overall = metrics["overall"]
+    assert metrics["questions"]["asked"] == 499
+    assert metrics["questions"]["measured"] == overall["recall@10"]["n"] == 469
+    assert overall["recall@10"]["mean"] >= recall
+    assert overall["mrr@50"]["mean"] >= mrr
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_nothing_failed_and_all_evidence_was_indexed(s_run: Run, system: str) -> None:
+    metrics = s_run.read(system, "metrics.json")
+    assert metrics["statuses"] == {"answered": 499}
+    assert metrics["ingestion"]["memories"] == SESSIONS
+    assert metrics["ingestion"]["evidence_reached"] == 1.0
+
+
+def test_each_distinct_text_is_tokenised_once_whoever_asks(s_run: Run) -> None:
+    computed, reused = s_run.counters("texts_tokenised"), s_run.counters("tokens_reused")
+    assert sum(computed.values()) == DISTINCT_TEXTS
+    assert {system: computed[system] + reused[system] for system in SYSTEMS} == {
+        "bm25": SESSIONS,
+        "dense": 0,
+        "hybrid": SESSIONS,
+    }
+
+
+def test_each_distinct_text_is_embedded_once_whoever_asks(s_run: Run) -> None:
+    computed, reused = s_run.counters("texts_embedded"), s_run.counters("vectors_reused")
+    assert sum(computed.values()) == DISTINCT_TEXTS
+    assert {system: computed[system] + reused[system] for system in SYSTEMS} == {
+        "bm25": 0,
+        "dense": SESSIONS,
+        "hybrid": SESSIONS,
+    }
+
+
+def test_the_run_says_that_it_was_made_on_a_part_of_the_dataset(s_run: Run) -> None:
+    [note] = s_run.read("bm25", "manifest.json")["notes"]
+    assert note.startswith("longmemeval_s_cleaned.499of500.json.xz is not the pinned file")
+
+
+def test_all_processes_together_stay_below_two_gigabytes(s_run: Run) -> None:
+    print(s_run.peak, s_run.counters("texts_embedded"), s_run.counters("texts_tokenised"),{s:{m:s_run.read(s,"metrics.json")["overall"][m]["mean"] for m in ("recall@10","mrr@50")} for s in SYSTEMS})
+    assert 0.1 * GIGABYTE < s_run.peak < 2 * GIGABYTE
