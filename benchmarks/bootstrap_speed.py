@@ -7,8 +7,8 @@ All work on the same differences of 1,982 questions x 40 measures (LoCoMo's size
 resamples. scipy.stats.bootstrap cannot draw clusters, so it stands beside our bootstrap twice:
 clustered on 10 conversations, which is what reports use, and over single questions, which is the
 same work as scipy's (percentile intervals of the same means, vectorised; in batches, since all
-draws at once would need 6 GB). ranx has no bootstrap; what `ranx.compare` resamples with is Fisher's
-randomisation test, called once per measure on the two arms. The same work of ours is the
+draws at once would need 6 GB). ranx has no bootstrap; what `ranx.compare` resamples with is the
+Fisher randomisation test, called once per measure on the two arms. The same work of ours is the
 permutation test with one sign per question. numba has compiled it before the clock starts.
 """
 
@@ -60,7 +60,7 @@ def bootstrap_rows() -> list[tuple[str, float]]:
     return [
         (f"bootstrap: {ours}", _cpu(lambda: bootstrap(deltas, conversations, seed=1))),
         ("bootstrap: ours, single questions", _cpu(lambda: bootstrap(deltas, singles, seed=1))),
-        ("bootstrap: scipy, single questions", _cpu(scipys, rounds=1)),
+        ("bootstrap: scipy, single questions", _cpu(scipys)),
         (f"permutation: {ours}", _cpu(lambda: permutation(deltas, conversations, seed=1))),
         ("permutation: ours, single questions", _cpu(lambda: permutation(deltas, singles, seed=1))),
         ("permutation: ranx, single questions", _cpu(ranxs, rounds=1)),

@@ -14,8 +14,14 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+
+# On a fresh clone the first text that hypothesis draws takes seconds, and machines are shared:
+# how long anything takes says nothing here.
+settings.register_profile("mnemoscope", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("mnemoscope")
 
 
 @pytest.fixture(scope="session")
@@ -145,9 +151,10 @@ def start_leg(_own_cache: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
     """Start `mnemoscope` with these arguments in 50 ms; one at a time."""
     folder = tmp_path_factory.mktemp("legs")
     here = REPOSITORY / "tests" / "engine"
+    path = os.pathsep.join([str(here), os.environ.get("PYTHONPATH", "")])
     server = subprocess.Popen(
         [sys.executable, here / "legs.py"],
-        env={**os.environ, "PYTHONPATH": str(here), "OPENBLAS_NUM_THREADS": "1"},
+        env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -87,15 +87,17 @@ def test_positive_scores_are_evidence_and_others_are_not(tmp_path: Path) -> None
     assert (second.evidence, second.grades) == (("d2",), {})
 
 
-def test_judgments_of_unknown_documents_are_dropped_and_found(tmp_path: Path) -> None:
+def test_a_judged_document_that_the_corpus_lacks_stays_evidence_and_is_found(
+    tmp_path: Path,
+) -> None:
     dataset = Beir(folder(tmp_path, f"{HEADER}q1\td1\t1\nq1\tghost\t1\n"))
-    assert read(dataset).questions[0].evidence == ("d1",)
-    [place] = dataset.findings.examples["judgment of an unknown document"]
+    assert read(dataset).questions[0].evidence == ("d1", "ghost")
+    [place] = dataset.findings.examples["judgment of a document that the corpus lacks"]
     assert place.endswith("test.tsv, line 3: ghost")
 
 
 def test_a_question_left_without_relevant_documents_is_found(tmp_path: Path) -> None:
-    dataset = Beir(folder(tmp_path, "q1\tghost\t1\nq2\td1\t0\n"))
+    dataset = Beir(folder(tmp_path, "q1\td1\t-1\nq2\td1\t0\n"))
     assert [q.evidence for q in read(dataset).questions] == [(), ()]
     assert dataset.findings.examples["question without relevant memory"] == ["q1", "q2"]
 

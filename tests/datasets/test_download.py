@@ -75,12 +75,12 @@ def handler(publisher: Callable[[], Publisher]) -> type[BaseHTTPRequestHandler]:
 
 @contextmanager
 def serving() -> Iterator[Publisher]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler(lambda: publisher))
-    publisher = Publisher(f"http://127.0.0.1:{server.server_port}/file.json")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler(lambda: one))
+    one = Publisher(f"http://127.0.0.1:{server.server_port}/file.json")
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
-        yield publisher
+        yield one
     finally:
         server.shutdown()
         server.server_close()

@@ -37,7 +37,7 @@ def test_a_gold_marker_in_a_speakers_name_is_a_leak() -> None:
     assert leak == "memory m1: its speaker carries the gold marker '[gold]'"
 
 
-@pytest.mark.parametrize("id", ["answer_280352e9", "conv/gold/1", "evidence", "relevant-7", "gold3"])
+@pytest.mark.parametrize("id", ["answer_280352e9", "c/gold/1", "evidence", "relevant-7", "gold3"])
 def test_an_id_that_names_a_label_is_a_leak(id: str) -> None:
     [leak] = found(Memory("m1", "x"), Memory(id, "x"))
     assert leak == f"memory {id}: its id {id!r} names a label"
@@ -57,15 +57,22 @@ def test_a_metadata_field_that_names_a_label_is_a_leak(field: str) -> None:
 
 
 def test_an_id_pattern_that_only_evidence_has_is_a_leak() -> None:
-    memories = [Memory(f"haystack_{n}", "x") for n in range(9)] + [Memory("needle_1", "x")]
-    [leak] = found(*memories, evidence=("needle_1",))
+    hay = [Memory(f"haystack_{number}", "x") for number in range(9)]
+    needles = [Memory(f"needle_{number}", "x") for number in range(5)]
+    [leak] = found(*hay, *needles, evidence=tuple(memory.id for memory in needles))
     assert leak == "scenario s1: every evidence id, and no other, contains 'needle'"
 
 
 def test_an_id_pattern_is_looked_for_behind_the_scenarios_name() -> None:
-    memories = [Memory("q1/noise1", "x"), Memory("q1/noise2", "x"), Memory("q1/truth1", "x")]
-    [leak] = found(*memories, evidence=("q1/truth1",))
+    ids = ["q1/noise1", "q1/noise2", *(f"q1/truth{number}" for number in range(5))]
+    [leak] = found(*(Memory(id, "x") for id in ids), evidence=tuple(ids[2:]))
     assert "'truth'" in leak
+
+
+def test_a_pattern_in_a_few_ids_may_be_chance() -> None:
+    """Four memories of one's own may well be the only ones that begin with the same word."""
+    ids = ["hay1", "hay2", "needle1", "needle2", "needle3", "needle4"]
+    assert found(*(Memory(id, "x") for id in ids), evidence=tuple(ids[2:])) == []
 
 
 @pytest.mark.parametrize(

@@ -181,9 +181,9 @@ def test_naive_evidence_is_what_cutting_at_the_first_colon_gives(
     repaired = questions(by_session)
     changed = {id for id in naive if set(naive[id].evidence) != set(repaired[id].evidence)}
     assert changed == set(MALFORMED)
-    for id, (_, labels) in MALFORMED.items():
+    for id, (_, cut) in MALFORMED.items():
         conversation = id.partition("/")[0]
-        assert list(naive[id].evidence) == [f"{conversation}/{x}" for x in labels.split()]
+        assert list(naive[id].evidence) == [f"{conversation}/{label}" for label in cut.split()]
     assert dataset.findings.counts["unreachable evidence kept"] == 2
 
 
@@ -332,7 +332,7 @@ def all_memories(dataset: Locomo) -> Iterator[Memory]:
         yield from scenario.memories
 
 
-VIEWS = [
+VIEWS: list[dict[str, Any]] = [
     dict(zip(("granularity", "dates", "captions", "scope"), choice, strict=True))
     for choice in product(
         ("session", "turn"), (False, True), (False, True), ("conversation", "dataset")
@@ -471,7 +471,9 @@ def test_malformed_json_is_one_error_with_file_and_line(tmp_path: Path) -> None:
     line = text[: text.index('"category"')].count("\n") + 1
     # Python's reader notices at the character after the field's name, which is on the next line.
     problem = refusal(written(tmp_path, text.encode()))
-    assert re.fullmatch(rf"FILE, line ({line}|{line + 1}): malformed JSON: .*':' delimiter", problem)
+    assert re.fullmatch(
+        rf"FILE, line ({line}|{line + 1}): malformed JSON: .*':' delimiter", problem
+    )
 
 
 def test_a_file_cut_in_the_middle_is_named_with_its_last_line(tmp_path: Path) -> None:

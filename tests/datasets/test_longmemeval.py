@@ -1,4 +1,4 @@
-"""LongMemEval: oracle and S counted as datasets.md §2 counts them, ids that tell nothing, streaming.
+"""LongMemEval: oracle and S counted as in datasets.md §2, ids that tell nothing, streaming.
 
 S is read once, in a process of its own that measures its memory and reports what it saw.
 """
@@ -44,7 +44,8 @@ def folder(shared_data: Shared) -> Path:
 
 @pytest.fixture(scope="module")
 def raw(folder: Path) -> list[Row]:
-    items: list[Row] = json.loads(lzma.open(folder / "longmemeval_oracle.json.xz").read())
+    packed = (folder / "longmemeval_oracle.json.xz").read_bytes()
+    items: list[Row] = json.loads(lzma.decompress(packed))
     return items
 
 

@@ -16,6 +16,7 @@ import mnemoscope.demo
 from mnemoscope.core.dataset import Dataset
 from mnemoscope.core.errors import DataError, MissingData, UsageError
 from mnemoscope.core.nouns import Memory, Scenario
+from mnemoscope.datasets import open_dataset
 from mnemoscope.datasets.strata import Strata
 from mnemoscope.datasets.twins import Twins
 
@@ -168,7 +169,7 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
 
 def test_an_unknown_twins_option_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="none, expand"):
-        Strata(folder(tmp_path), twins="both")
+        open_dataset("strata", folder(tmp_path), {"twins": "both"})
 
 
 def test_a_query_without_qrels_is_refused(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ question names the memory that holds its answer, and they recall it first.
 
 from __future__ import annotations
 
+import errno
 import faulthandler
 import os
 import signal
@@ -337,7 +338,8 @@ class HangsInStats(_TroubleInScenario1):
 
 class RaisesInClose(Plain):
     def close(self) -> None:
-        raise ValueError("cannot let go")
+        if self.ids:
+            raise ValueError("cannot let go")
 
 
 # Other kinds of system
@@ -403,3 +405,15 @@ class Unhurried(Plain):
     def recall(self, query: Query, k: int) -> Any:
         time.sleep(0.05)
         return super().recall(query, k)
+
+
+class OutOfSpace(Plain):
+    """Keeps its memories on a disk that is full for as long as the file in $DISK_FULL exists."""
+
+    def trouble(self, found: list[str]) -> Any:
+        if Path(os.environ["DISK_FULL"]).exists():
+            try:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            except OSError as error:
+                raise RuntimeError("cannot page in") from error
+        return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Any
 import pytest
 
 from mnemoscope.core.dataset import DataFile, Findings
-from mnemoscope.core.errors import DataError, UsageError
+from mnemoscope.core.errors import DataError, MnemoscopeError, UsageError
 from mnemoscope.core.nouns import Ingestion, Memory, Question, Scalar, Scenario, Trial
 from mnemoscope.core.rundir import RunDirectory
 from mnemoscope.core.spec import Spec
+from mnemoscope.engine import worker
 from mnemoscope.engine.crew import Limits, Worker
 from mnemoscope.engine.run import Settings, run
+from mnemoscope.engine.worker import Pulse
 from mnemoscope.systems.python import plan
 
 TROUBLE = (1, 3)
@@ -46,6 +49,7 @@ class Made:
     made: tuple[Scenario, ...] = (scenario(0), scenario(1))
     name: str = "made"
     category_names: Mapping[str, str] = field(default_factory=dict)
+    original_ids: Mapping[tuple[str, str], str] = field(default_factory=dict)
     pool_known: bool = True
     expected_scenarios: int | None = 2
     findings: Findings = field(default_factory=Findings)
@@ -86,7 +90,9 @@ def put(tmp_path: Path) -> Put:
 
     def put(name: str, limits: Limits = Limits(), workers: int = 2) -> Outcome:
         plans = [plan(Spec.parse(f"hostile_systems:{name}"))]
-        [finished] = run(Made(), plans, tmp_path / "out", Settings(3, limits, workers))
+        [finished] = run(
+            Made(), plans, tmp_path / "out", Settings(depth=3, limits=limits, workers=workers)
+        )
         return Outcome(finished)
 
     return put
@@ -402,6 +408,20 @@ def test_what_a_system_prints_stays_out_of_our_output(
     assert "TALK by write" in said.err
 
 
+def test_a_system_that_runs_out_of_disk_stops_the_run_and_is_asked_again_later(
+    put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = tmp_path / "full"
+    full.touch()
+    monkeypatch.setenv("DISK_FULL", str(full))
+
+    with pytest.raises(MnemoscopeError, match="cannot page in"):
+        put("OutOfSpace")
+    full.unlink()
+
+    assert_answered_well(put("OutOfSpace").trials)
+
+
 def test_a_class_without_recall_is_refused_before_anything_runs() -> None:
     with pytest.raises(UsageError, match=r"HasNoRecall has no recall\(query, k\)"):
         plan(Spec("hostile_systems:HasNoRecall"))
@@ -415,6 +435,40 @@ def test_a_question_id_or_scenario_id_that_occurs_twice_is_refused(tmp_path: Pat
     with pytest.raises(DataError, match="twice"):
         again = Scenario("s0", scenario(1).memories, scenario(1).questions)
         run(Made((scenario(0), again)), plans, tmp_path / "scenarios")
+
+
+def test_a_worker_that_dies_after_a_question_is_replaced_and_nothing_is_asked_again(
+    put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = Pulse.stop
+
+    def stop_and_die(pulse: Pulse) -> None:
+        stop(pulse)
+        if pulse.position == 2:
+            os._exit(3)
+
+    monkeypatch.setattr(Pulse, "stop", stop_and_die)
+
+    outcome = put("Plain")
+
+    assert_answered_well(outcome.trials)
+    assert len(outcome.trials) == 12
+
+
+def test_a_worker_that_dies_without_getting_anywhere_stops_the_run(
+    put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "work", lambda *unit, **settings: os._exit(3))
+
+    with pytest.raises(MnemoscopeError, match="died between questions: the process exited with"):
+        put("Plain")
+
+
+def test_a_scenario_that_had_to_be_indexed_again_is_timed_once(put: Put) -> None:
+    timing = put("Exits").run.read_json("timing.json")
+
+    assert timing["scenarios_indexed"] == 2
+    assert timing["recall_ms"]["n"] == 8
 
 
 def test_a_worker_that_went_on_just_before_it_was_killed_for_lateness_is_not_blamed(

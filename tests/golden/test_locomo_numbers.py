@@ -7,7 +7,7 @@ raw_retrievals.jsonl), and trec_eval's out.test.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,14 @@ def figures_of(
     dataset = open_dataset("locomo", data, options)
     runs = run(dataset, [plan(Spec.parse(system)) for system in systems], out)
     return {one.label: measured(one)["overall"] for one in runs}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One that no test has opened in this process: SQLite does not survive a fork."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MNEMOSCOPE_CACHE", str(tmp_path_factory.mktemp("golden-cache")))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -200,9 +208,7 @@ ABSENT = "gpt4_7a0daae1"
 def test_a_published_longmemeval_run_is_scored_on_the_499_we_have(
     shared_data: Shared, tmp_path: Path
 ) -> None:
-    file = shared_data(
-        "pgmnemo/longmemeval/v0.2.1_pgmnemo_proper_20260509/raw_retrievals.jsonl"
-    )
+    file = shared_data("pgmnemo/longmemeval/v0.2.1_pgmnemo_proper_20260509/raw_retrievals.jsonl")
     data = shared_data("longmemeval")
     run, metrics = scored(data, "longmemeval", file, tmp_path / "run", compat=True)
     rows = [row for row in map(json.loads, file.open()) if row["qid"] != ABSENT]
@@ -235,13 +241,8 @@ def test_trec_evals_own_test_gets_trec_evals_own_numbers(
         "recip_rank": overall["mrr@500"]["mean"],
     }
     expected = {"map": 0.1785, "P_10": 0.3000, "recip_rank": 0.4064}
-    published = dict(
-        (name.strip(), value.strip())
-        for name, topic, value in (
-            line.split("\t") for line in (folder / "out.test").read_text().splitlines()
-        )
-        if topic == "all"
-    )
+    lines = (folder / "out.test").read_text().splitlines()
+    published = {name: value for name, topic, value in map(str.split, lines) if topic == "all"}
     for name, value in ours.items():
         assert f"{value:.4f}" == published[name], name
     assert {name: round(ours[name], 4) for name in expected} == expected

@@ -228,9 +228,10 @@ def test_the_clustered_bootstrap_covers_as_often_as_it_says() -> None:
     assert 0.94 <= coverage(clusters=120) <= 0.96
 
 
-def test_with_ten_clusters_the_percentile_interval_is_known_to_be_short() -> None:
-    # A percentile interval of k normal means covers P(|t_{k-1}| < 1.96 sqrt((k-1)/k)): 90.4 %.
-    assert 0.89 <= coverage(clusters=10) <= 0.92
+def test_ten_clusters_too_are_covered_as_often_as_it_says() -> None:
+    # A plain percentile interval of k normal means covers P(|t_{k-1}| < 1.96 sqrt((k-1)/k)):
+    # 90.4 % of ten. Widened as Student's t does, it covers what it says.
+    assert 0.94 <= coverage(clusters=10) <= 0.96
 
 
 def test_the_paired_bootstrap_of_hits_covers_as_often_as_it_says() -> None:

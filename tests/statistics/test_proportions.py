@@ -104,6 +104,12 @@ def test_cohens_h_is_that_of_statsmodels_with_the_later_rate_first(a: float, b: 
     assert cohens_h(a, b) == pytest.approx(proportion_effectsize(b, a), abs=1e-12)
 
 
+def test_cohens_h_of_no_value_is_none_and_of_no_rate_refused() -> None:
+    assert isnan(cohens_h(0.5, nan))
+    with pytest.raises(ValueError, match="no proportion"):
+        cohens_h(0.5, 1.5)
+
+
 @pytest.mark.parametrize(
     ("h", "label"),
     [(0.0, "small"), (-0.19, "small"), (0.2, "medium"), (-0.5, "medium"), (0.51, "large")],

@@ -128,8 +128,10 @@ def measure(
             "coverage": _rounded(len(table.trials) / len(scorable)) if scorable else None,
         },
         "statuses": dict(sorted(Counter(trial.status for trial in trials).items())),
+        "errors": _common_errors(trials),
         "hits": {
             "returned": sum(len(trial.ranking) for trial in trials),
+            "merged": sum(len(trial.sources) for trial in trials),
             "duplicates": sum(len(t.ranking) - len(set(t.ranking)) for t in trials),
             "unknown_ids": sum(trial.unknown for trial in trials),
         },
@@ -161,7 +163,10 @@ def context(table: Table) -> dict[str, Any]:
             str(budget): {
                 "mean": _rounded(sampled.mean[column]),
                 "n": len(rows),
-                "ci95": [_rounded(sampled.low[column]), _rounded(sampled.high[column])],
+                "ci95": [
+                    _rounded(max(sampled.low[column], 0.0)),
+                    _rounded(min(sampled.high[column], 1.0)),
+                ],
             }
             for column, budget in enumerate(BUDGETS)
         },
@@ -179,17 +184,25 @@ def ingestion_loss(trials: Sequence[Trial], ingestions: Iterable[Ingestion]) -> 
         counts["merged"] += len(line.receipt.merged)
         counts["truncated"] += len(line.receipt.truncated)
         counts["scenarios_failed"] += bool(line.error)
-    kept = [
-        0.0 if id in receipt.rejected else receipt.truncated.get(id, 1.0)
-        for trial in trials
-        if trial.status != "not-indexed"
-        for receipt in (receipts.get(trial.scenario, Receipt()),)
-        for id in trial.evidence
-    ]
-    reached = _rounded(sum(kept) / len(kept)) if kept else None
     cited = sum(len(set(trial.evidence)) for trial in trials)
+    kept = sum(_kept(trial, receipts.get(trial.scenario, Receipt())) for trial in trials)
     unreachable = cited - sum(trial.reachable for trial in trials)
-    return {**counts, "evidence_reached": reached, "evidence_unreachable": unreachable}
+    return {
+        **counts,
+        "evidence_reached": _rounded(kept / cited) if cited else None,
+        "evidence_unreachable": unreachable,
+    }
+
+
+def _kept(trial: Trial, receipt: Receipt) -> float:
+    """How much of a question's evidence the system holds, in memories."""
+    if trial.status == "not-indexed":
+        return 0.0
+    lost = sum(
+        1.0 if id in receipt.rejected else 1 - receipt.truncated.get(id, 1.0)
+        for id in set(trial.evidence)
+    )
+    return trial.reachable - lost
 
 
 def _figure(
@@ -203,6 +216,8 @@ def _figure(
 ) -> dict[str, Any]:
     n = len(values)
     mean = float(values.mean())
+    # One question cannot say how much questions differ; and no metric leaves [0, 1].
+    interval = (0.0, 1.0) if n == 1 else (max(interval[0], 0.0), min(interval[1], 1.0))
     if name.startswith(_PROPORTIONS):
         interval = wilson(round(float(values.sum())), n)
     known = isfinite(chance)
@@ -222,12 +237,20 @@ def _figure(
     return figure
 
 
+def _common_errors(trials: Sequence[Trial]) -> dict[str, int]:
+    """What failed trials say most often."""
+    return dict(Counter(trial.error for trial in trials if trial.error).most_common(3))
+
+
 def _score(trial: Trial, ks: tuple[int, ...], cuts: tuple[int, ...]) -> dict[str, float]:
     grades = trial.grades or None
+    ranking: Sequence[str] = trial.ranking
+    if len(ranking) > cuts[-1]:  # a system may return more than it was asked for
+        ranking = dedupe(ranking)[: cuts[-1]]
     if trial.sources:
-        merged = [trial.sources.get(id, (id,)) for id in dedupe(trial.ranking)]
+        merged = [trial.sources.get(id, (id,)) for id in dedupe(ranking)]
         return score_merged(merged, trial.evidence, ks=ks, cuts=cuts, grades=grades)
-    return score(trial.ranking, trial.evidence, ks=ks, cuts=cuts, grades=grades)
+    return score(ranking, trial.evidence, ks=ks, cuts=cuts, grades=grades)
 
 
 def evidence_ranks(trial: Trial) -> list[int]:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError, Parameter
 
 import mnemoscope
-from mnemoscope.cli import datasets, demo, report, run, score, systems
+from mnemoscope.cli import (
+    compare,
+    datasets,
+    demo,
+    protocols,
+    report,
+    run,
+    score,
+    systems,
+    verify,
+)
 from mnemoscope.cli.console import err, say
 from mnemoscope.core.errors import MnemoscopeError, UsageError
 
-FAILURE, USAGE, INTERRUPTED = 1, 2, 130
+FAILURE, USAGE, NOT_COMPARABLE, INTERRUPTED = 1, 2, 3, 130
 _ERROR = "[bold red]error:[/] "
 
 app = App(
@@ -22,13 +33,18 @@ app = App(
     version=mnemoscope.__version__,
     help_format="markdown",
     default_parameter=Parameter(negative=()),
+    suppress_keyboard_interrupt=False,
 )
 app.command(run.run)
 app.command(score.score)
 app.command(report.report)
+app.command(compare.compare)
+app.command(compare.gate)
+app.command(verify.verify)
 app.command(demo.demo)
 app.command(datasets.app)
 app.command(systems.app)
+app.command(protocols.app)
 
 
 def invoke(arguments: Sequence[str]) -> int:
@@ -37,6 +53,7 @@ def invoke(arguments: Sequence[str]) -> int:
         result = app(
             arguments, exit_on_error=False, print_error=False, result_action="return_value"
         )
+        sys.stdout.flush()
     except CycloptsError as error:
         say(err, " ".join(str(error).split()), before=_ERROR)
         err.print("[dim]mnemoscope COMMAND --help shows examples[/]")
@@ -44,13 +61,22 @@ def invoke(arguments: Sequence[str]) -> int:
     except UsageError as error:
         return _fail(error, USAGE)
     except MnemoscopeError as error:
-        return _fail(error, FAILURE)
+        return _fail(error, _exit_code(error))
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILURE
     except OSError as error:
         return _fail(error, FAILURE)
     except KeyboardInterrupt:
-        err.print("\ninterrupted; everything recorded is kept, the same command goes on from here")
+        say(err, "interrupted")
         return INTERRUPTED
     return result if isinstance(result, int) else 0
+
+
+def _exit_code(error: MnemoscopeError) -> int:
+    from mnemoscope.analysis.compare import NotComparable  # numpy: only when something failed
+
+    return NOT_COMPARABLE if isinstance(error, NotComparable) else FAILURE
 
 
 def _fail(error: Exception, code: int) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+import inspect
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,8 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from mnemoscope.core.errors import UsageError
 from mnemoscope.core.nouns import Scalar
-from mnemoscope.core.spec import parse_scalar
 
 out = Console()
 err = Console(stderr=True)
@@ -45,6 +47,14 @@ def progress_bar(label: str, total: float | None) -> Iterator[Progress]:
         yield bar
 
 
-def parse_options(options: dict[str, str]) -> dict[str, Scalar]:
-    """Dataset options from the command line, `--date-line on` as date_line=on."""
-    return {key.replace("-", "_"): parse_scalar(value) for key, value in options.items()}
+def parse_options(options: dict[str, str], command: Callable[..., Any]) -> dict[str, Scalar]:
+    """The dataset's options: flags that the command itself does not have, `--twins expand`.
+
+    One that is nearly a flag of the command is a slip, and no dataset is to be blamed for it.
+    """
+    flags = inspect.signature(command).parameters
+    for key in options:
+        if near := difflib.get_close_matches(key.replace("-", "_"), flags, n=1, cutoff=0.85):
+            flag = near[0].replace("_", "-")
+            raise UsageError(f"there is no option --{key}: did you mean --{flag}?")
+    return {key.replace("-", "_"): value for key, value in options.items()}

@@ -20,7 +20,7 @@ app = App(name="datasets", help="The datasets that systems are tested on.")
 def list_datasets(*, json: bool = False) -> None:
     """List the datasets, their options, and where their files are looked for.
 
-    Examples:
+    For example:
 
         mnemoscope datasets list
 
@@ -67,7 +67,7 @@ def list_datasets(*, json: bool = False) -> None:
 def fetch(name: str, /, *, files: list[str] | None = None, to: Path | None = None) -> None:
     """Download a dataset from its publisher, verified by sha256 and resumed where it broke off.
 
-    Examples:
+    For example:
 
         mnemoscope datasets fetch locomo
 
@@ -118,7 +118,7 @@ def check(
 
     Fails (exit code 1) when the sha256 is not the pinned one, ids are not unique, or labels leak.
 
-    Examples:
+    For example:
 
         mnemoscope datasets check locomo --data ~/data/locomo10.json
 
@@ -142,7 +142,7 @@ def check(
     from mnemoscope.datasets.check import check as check_dataset
 
     checked: Checked = check_dataset(
-        open_dataset(name, data, parse_options(options)), subset=subset
+        open_dataset(name, data, parse_options(options, check)), subset=subset
     )
     if json:
         print_json(
@@ -187,7 +187,7 @@ def export(
 ) -> None:
     """Export a SQLite memory store as the corpus of a `strata` dataset, sensitive rows left out.
 
-    Examples:
+    For example:
 
         mnemoscope datasets export ~/.memory/store.db --to my-strata
 

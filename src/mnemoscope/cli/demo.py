@@ -17,7 +17,7 @@ ARMS = ("random", "oracle")
 def demo(*, out: Path = Path("demo-run")) -> None:
     """Run three systems on a small built-in corpus, offline, in seconds.
 
-    Examples:
+    For example:
 
         mnemoscope demo
 
@@ -30,8 +30,8 @@ def demo(*, out: Path = Path("demo-run")) -> None:
 
     with as_file(files("mnemoscope.demo")) as corpus:
         dataset = open_dataset("strata", Path(corpus))
-        runs = execute(dataset, [Spec(name) for name in (*SYSTEMS, *ARMS)], out)
-    show(runs, out, arms=list(ARMS), as_json=False)
+        runs = execute(dataset, list(map(Spec, SYSTEMS)), out, arms=list(map(Spec, ARMS)))
+    show(runs, out, as_json=False)
     say(
         stdout,
         "\nNext: put your own system in, mnemoscope run strata --data FOLDER --system module:Name\n"

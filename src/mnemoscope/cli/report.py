@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mnemoscope.cli.console import out, print_json
+from mnemoscope.cli.console import err, out, print_json, say
+from mnemoscope.core.errors import MissingData
 
 
 def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None:
     """Print the tables of a finished run, or of all runs in a folder, and rewrite report.md.
 
-    Examples:
+    For example:
 
         mnemoscope report runs/locomo
 
@@ -30,19 +31,22 @@ def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None
     from mnemoscope.core.rundir import find_runs
     from mnemoscope.reports import terminal
     from mnemoscope.reports.markdown import write_report
-    from mnemoscope.reports.view import RunView
-    from mnemoscope.systems import ARMS
+    from mnemoscope.reports.view import RunView, as_content
 
-    runs = find_runs(run)
-    views = [RunView.of(directory) for directory in runs]
-    for directory in runs:
+    views = []
+    for directory in find_runs(run):
+        if (state := directory.manifest().state) != "complete":
+            say(err, f"{directory.path} is {state} and left out; the command that began it goes on")
+            continue
         write_report(directory)
+        views.append(RunView.of(directory))
+    if not views:
+        raise MissingData(f"no finished run at {run}")
+    views.sort(key=lambda view: view.is_arm)
     if json:
-        print_json({view.label: {**view.metrics, "timing": view.timing} for view in views})
+        print_json(as_content(views))
         return
-    arms = ARMS if len(views) > 1 else ()
-    views.sort(key=lambda view: view.label in arms)
     for benchmark in dict.fromkeys(view.benchmark for view in views):
-        out.print(terminal.summary([v for v in views if v.benchmark == benchmark], arms))
+        out.print(terminal.summary([view for view in views if view.benchmark == benchmark]))
     if svg is not None:
-        svg.write_text(terminal.picture(views, arms, f"mnemoscope report {run.name}"))
+        svg.write_text(terminal.picture(views, f"mnemoscope report {run.name}"))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from mnemoscope.cli.console import err, parse_options, print_json, progress_bar, say
 from mnemoscope.cli.console import out as stdout
-from mnemoscope.cli.console import parse_options, print_json, progress_bar, say
 from mnemoscope.core.dataset import Dataset
 from mnemoscope.core.errors import UsageError
 from mnemoscope.core.rundir import RunDirectory
@@ -37,15 +37,16 @@ def run(
     timeout: float = 120.0,
     remember_timeout: float = 3600.0,
     workers: int = 0,
+    accept_leaks: bool = False,
     json: bool = False,
     **options: str,
-) -> None:
+) -> int:
     """Run memory systems on a benchmark and print one table of them all.
 
     Each system gets a run directory below --out. The same command continues an interrupted run.
     Random, bm25 and oracle run beside your systems, so that the numbers can be read.
 
-    Examples:
+    For example:
 
         mnemoscope run locomo --system bm25 --system hybrid --out runs/locomo
 
@@ -79,6 +80,8 @@ def run(
         Seconds that taking in one scenario may take.
     workers
         Processes; 0 for one per core. Results do not depend on it.
+    accept_leaks
+        Go on where a text looks as if it carried a label; every report will say so.
     json
         Print the figures as JSON instead of tables.
     options
@@ -97,7 +100,7 @@ def run(
     if depth < 1:
         raise UsageError(f"--depth {depth}: ask for at least one hit")
     fixed = rules.options if rules else {}
-    dataset = open_dataset(benchmark, data, {**fixed, **parse_options(options)})
+    dataset = open_dataset(benchmark, data, {**fixed, **parse_options(options, run)})
     departs: list[str] = []
     if chosen and rules:
         found = deviations(chosen.protocol, rules, dataset.options, depth)
@@ -109,16 +112,17 @@ def run(
         departs = [f"{what}: {deviation}" for what in found or filter(None, [deviation])]
     specs = [Spec.parse(text) for text in system]
     given = {str(spec) for spec in specs}
-    beside = [Spec(name) for name in ARMS if name not in given] if arms else []
+    beside = [_seeded(Spec(name), seed) for name in ARMS if name not in given] if arms else []
     runs = execute(
         dataset,
-        specs + [_seeded(spec, seed) for spec in beside],
+        specs,
         out,
-        Settings(depth, seed, Limits(timeout, remember_timeout), workers),
+        Settings(depth, seed, Limits(timeout, remember_timeout), workers, accept_leaks),
+        arms=beside,
         protocol=chosen,
         deviations=departs,
     )
-    show(runs, out, arms=[spec.slug for spec in beside], as_json=json)
+    return show(runs, out, as_json=json)
 
 
 def _seeded(spec: Spec, seed: int) -> Spec:
@@ -132,6 +136,7 @@ def execute(
     folder: Path,
     settings: Settings | None = None,
     *,
+    arms: Sequence[Spec] = (),
     protocol: Chosen | None = None,
     deviations: Sequence[str] = (),
 ) -> list[RunDirectory]:
@@ -142,7 +147,7 @@ def execute(
     from mnemoscope.systems.python import plan
 
     with redirect_stdout(sys.stderr):  # what a system says while it is built is no result
-        plans = [plan(spec) for spec in specs]
+        plans = [plan(spec) for spec in (*specs, *arms)]
     total = dataset.expected_scenarios
     with progress_bar(dataset.name, total and total * len(plans)) as bar:
         task = bar.task_ids[0]
@@ -150,26 +155,39 @@ def execute(
         def advance(units: float) -> None:
             bar.update(task, completed=units, refresh=True)
 
-        runs = run_engine(
-            dataset, plans, folder, settings or Settings(), advance, protocol, deviations
-        )
+        try:
+            runs = run_engine(
+                dataset,
+                plans,
+                folder,
+                settings or Settings(),
+                advance,
+                arms=len(arms),
+                protocol=protocol,
+                deviations=deviations,
+            )
+        except KeyboardInterrupt:
+            say(err, "\neverything recorded is kept; the same command goes on from here")
+            raise
     for directory in runs:
         write_report(directory)
     return runs
 
 
-def show(runs: list[RunDirectory], folder: Path, *, arms: list[str], as_json: bool) -> None:
-    """Print the table, and leave summary.md and summary.json beside the runs."""
-    from mnemoscope.core.jsonl import write_atomically
-    from mnemoscope.reports import markdown, terminal
-    from mnemoscope.reports.view import RunView
+def show(runs: list[RunDirectory], folder: Path, *, as_json: bool) -> int:
+    """Print the table; leave summary.md and summary.json of all runs in the folder beside them.
+
+    The exit code is 1 where a system failed on every question: there is nothing to report of it.
+    """
+    from mnemoscope.reports import terminal
+    from mnemoscope.reports.markdown import write_summary
+    from mnemoscope.reports.view import RunView, as_content
 
     views = [RunView.of(directory) for directory in runs]
-    content = {view.label: {**view.metrics, "timing": view.timing} for view in views}
-    write_atomically(folder / "summary.md", markdown.summary(views).encode())
-    RunDirectory(folder).write_json("summary.json", content)
+    write_summary(folder, views)
     if as_json:
-        print_json(content)
-        return
-    stdout.print(terminal.summary(views, arms))
-    say(stdout, f"reports: {folder}/*/report.md, summary: {folder}/summary.md")
+        print_json(as_content(views))
+    else:
+        stdout.print(terminal.summary(views))
+        say(stdout, f"reports: {folder}/*/report.md, summary: {folder}/summary.md")
+    return int(any(view.metrics["questions"]["measured"] == 0 for view in views))

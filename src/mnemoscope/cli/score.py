@@ -32,7 +32,7 @@ def score(
     jsonl: one line a question, {"question": ID, "ranking": [MEMORY_ID, …], "scores": […]}.
     trec: a TREC run file. pgmnemo: its raw_retrievals.jsonl.
 
-    Examples:
+    For example:
 
         mnemoscope score my_rankings.jsonl --dataset locomo --out runs/mine
 
@@ -65,7 +65,7 @@ def score(
 
     if not file.is_file():
         raise MissingData(f"no such file: {file}")
-    chosen = parse_options(options)
+    chosen = parse_options(options, score)
 
     def scored(rules: Literal["pgmnemo"] | None, folder: Path) -> RunView:
         return _scored(file, dataset, data, folder, format, rules, chosen)

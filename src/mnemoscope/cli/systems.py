@@ -18,7 +18,7 @@ app = App(name="systems", help="The memory systems that can be put under test.")
 def list_systems(*, json: bool = False) -> None:
     """List the systems known by name, with their options.
 
-    Examples:
+    For example:
 
         mnemoscope systems list
 

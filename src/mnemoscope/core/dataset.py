@@ -22,8 +22,6 @@ class Findings:
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
-    fatal: list[str] = field(default_factory=list)
-    """Findings that make the data unfit for use, such as leaked labels."""
 
     def add(self, kind: str, place: str) -> None:
         self.counts[kind] += 1
@@ -39,7 +37,6 @@ class DataFile:
     path: Path
     sha256: str
     pinned: str | None = None
-    note: str = ""
 
     @property
     def matches_pin(self) -> bool | None:
@@ -54,6 +51,8 @@ class Dataset(Protocol):
     findings: Findings
     category_names: Mapping[str, str]
     """Category key to the name people use, where the two differ."""
+    original_ids: Mapping[tuple[str, str], str]
+    """(scenario, the source's own id) to memory id, where the two differ."""
     pool_known: bool
     """Whether the scenarios hold every memory there is; judgments alone do not."""
     expected_scenarios: int | None

@@ -103,6 +103,11 @@ def decode_lines(
             raise DataError(str(error), file=path, line=number) from None
 
 
+def write_json(path: Path, content: Any) -> None:
+    """Readable JSON, in one step."""
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Put `content` under `path` in one step: readers see the old file or the whole new one."""
     path.parent.mkdir(parents=True, exist_ok=True)

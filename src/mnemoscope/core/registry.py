@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from mnemoscope.core.errors import MnemoscopeError, UsageError
 from mnemoscope.core.nouns import Scalar
-from mnemoscope.core.spec import Spec
+from mnemoscope.core.spec import Spec, parse_scalar
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def import_target(target: str, kind: str) -> Any:
         found: Any = importlib.import_module(module_name)
     except MnemoscopeError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(
             f"cannot import {kind} {target!r}: {type(error).__name__}: {error}"
         ) from error
@@ -152,13 +152,14 @@ def _fit(spec: Spec, name: str, value: Scalar, kind: Any) -> Scalar:
     elif kind is str:
         return str(value)
     elif kind in (int, float):
+        value = parse_scalar(value) if isinstance(value, str) else value
         if isinstance(value, kind | int) and not isinstance(value, bool):
             return float(value) if kind is float else value
         raise UsageError(f"{spec.name!r}: {name}={value} is no {kind.__name__}")
     else:
-        return value
+        return parse_scalar(value) if isinstance(value, str) else value
     listed = ", ".join(map(str, choices))
-    raise UsageError(f"{spec.name!r}: {name}={value} is none of {listed}")
+    raise UsageError(f"{spec.name!r}: {name}={value} is unknown, choose from {listed}")
 
 
 _SWITCH = {"true": True, "false": False, "on": True, "off": False, "yes": True, "no": False}

@@ -18,7 +18,7 @@ import msgspec
 
 from mnemoscope.core.errors import DataError, MissingData, RunConflict
 from mnemoscope.core.fingerprint import differences, fingerprint, sha256_file
-from mnemoscope.core.jsonl import decode_lines, read_records, write_atomically
+from mnemoscope.core.jsonl import decode_lines, read_records, write_json
 from mnemoscope.core.nouns import Ingestion, Timing, Trial
 
 SCHEMA = 1
@@ -43,6 +43,10 @@ class Manifest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=False):
     """`id` and `sha256` of the protocol the run was made under, if it was."""
     deviations: list[str] = []
     """What the run does otherwise than its protocol says, each with the declared reason."""
+    findings: dict[str, int] = {}
+    """Repairs and losses that the loader counted in the data."""
+    arm: bool = False
+    """Whether it ran as a sanity arm beside the systems that were asked for."""
     category_names: dict[str, str] = {}
     counts: dict[str, int] = {}
     files: dict[str, str] = {}
@@ -78,15 +82,16 @@ class RunDirectory:
             draft.unlink()
         if self.manifest_path.exists():
             manifest = self.manifest()
-            if manifest.fingerprint != fingerprint(identity):
+            if manifest.fingerprint == fingerprint(identity):
+                return manifest
+            if self._has_trials():
                 changed = differences(manifest.identity, _plain(identity))
                 self.release()
                 raise RunConflict(
                     f"{self.path} holds another run; what differs: {'; '.join(changed[:5])}. "
                     "Choose another --out, or delete the folder"
                 )
-            return manifest
-        if self.trials_path.exists():
+        elif self.trials_path.exists():
             self.release()
             raise RunConflict(
                 f"{self.path} holds trials but no manifest.json that says what they are of. "
@@ -98,6 +103,12 @@ class RunDirectory:
         self.save(manifest)
         return manifest
 
+    def _has_trials(self) -> bool:
+        """Whether anything was recorded here that another run must not bury."""
+        units = self.path / "units"
+        recorded = [self.trials_path, *(units.iterdir() if units.exists() else ())]
+        return any(path.exists() and path.stat().st_size for path in recorded)
+
     def manifest(self) -> Manifest:
         try:
             return msgspec.json.decode(self.manifest_path.read_bytes(), type=Manifest)
@@ -107,9 +118,7 @@ class RunDirectory:
             raise DataError(str(error), file=self.manifest_path) from None
 
     def save(self, manifest: Manifest) -> None:
-        write_atomically(
-            self.manifest_path, msgspec.json.format(msgspec.json.encode(manifest), indent=2)
-        )
+        write_json(self.manifest_path, manifest)
 
     def finish(self, manifest: Manifest) -> None:
         """Mark the run complete and vouch for every recorded file with its hash."""
@@ -138,8 +147,7 @@ class RunDirectory:
         return read_records(self.path / "questions.jsonl", dict)
 
     def write_json(self, name: str, content: Any) -> None:
-        encoded = msgspec.json.encode(content)
-        write_atomically(self.path / name, msgspec.json.format(encoded, indent=2) + b"\n")
+        write_json(self.path / name, content)
 
     def read_json(self, name: str) -> Any:
         path = self.path / name

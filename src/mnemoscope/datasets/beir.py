@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct, field
 
@@ -45,6 +45,7 @@ class Beir:
     """One scenario of a whole collection, asked the queries of one split."""
 
     name = "beir"
+    original_ids: ClassVar[Mapping[tuple[str, str], str]] = {}
     pool_known = True
     expected_scenarios: int | None = 1
 
@@ -94,22 +95,20 @@ class Beir:
                 self.findings.add("judgments of an unknown query", id)
         for id, (_, query) in queries.items():
             if id in judgments:
-                grades = self._known(judgments[id], memories)
+                grades = self._grades(judgments[id], memories)
                 yield judged_question(id, query.text, grades, self.findings)
 
-    def _known(
+    def _grades(
         self, judged: Mapping[str, Judgment], memories: Mapping[str, Memory]
     ) -> dict[str, int]:
-        grades: dict[str, int] = {}
+        """Document to grade. One that the corpus lacks stays: it is evidence nobody can find."""
         for document, judgment in judged.items():
-            if document in memories:
-                grades[document] = judgment.grade
-            else:
+            if document not in memories:
                 self.findings.add(
-                    "judgment of an unknown document",
+                    "judgment of a document that the corpus lacks",
                     f"{self.qrels}, line {judgment.line}: {document}",
                 )
-        return grades
+        return {document: judgment.grade for document, judgment in judged.items()}
 
     def _judgments(self) -> Judgments:
         rows = (

@@ -27,6 +27,8 @@ TEXT_MARKERS = (
 LABEL_FIELD = re.compile(r"answer|evidence|gold|relevant|qrel|has_ans", re.IGNORECASE)
 LABEL_ID = re.compile(r"(^|[/:_.-])(answer|evidence|gold|relevant)s?([/:_.-]|\d|$)", re.IGNORECASE)
 _FAMILY = re.compile(r"[^\W\d_]{3,}")
+_FAMILY_SIZE = 5
+"""With fewer evidence ids, one word in all of them may be chance."""
 
 
 def leaks(scenario: Scenario) -> Iterator[str]:
@@ -56,7 +58,8 @@ def _telling_ids(scenario: Scenario) -> Iterator[str]:
     for memory in scenario.memories:
         word = _FAMILY.search(memory.id.rpartition("/")[2])
         families[memory.id in evidence].add(word.group() if word else "")
-    if len(families[True]) == 1 and families[False] and not families[True] & families[False]:
+    telling = len(families[True]) == 1 and families[False] and not families[True] & families[False]
+    if telling and len(evidence) >= _FAMILY_SIZE:
         family = families[True].pop()
         if family:
             yield f"scenario {scenario.id}: every evidence id, and no other, contains {family!r}"

@@ -77,6 +77,7 @@ class Locomo:
 
     name = "locomo"
     category_names: ClassVar[Mapping[str, str]] = CATEGORIES
+    original_ids: ClassVar[Mapping[tuple[str, str], str]] = {}
     pool_known = True
 
     def __init__(

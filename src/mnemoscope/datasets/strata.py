@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 from msgspec import Meta, Struct
 
 from mnemoscope.core.dataset import DataFile, Findings
-from mnemoscope.core.errors import DataError, UsageError
+from mnemoscope.core.errors import DataError
 from mnemoscope.core.nouns import Memory, Question, Scalar, Scenario
 from mnemoscope.datasets.labelled import (
     count,
@@ -27,7 +27,6 @@ from mnemoscope.datasets.labelled import (
 from mnemoscope.datasets.twins import Twins
 
 STRATA = ("exact", "paraphrase", "multihop")
-TWINS = ("none", "expand")
 
 S = TypeVar("S", str, float)
 QueryId = Annotated[str, Meta(min_length=1)]
@@ -70,12 +69,11 @@ class Strata:
     """
 
     name = "strata"
+    original_ids: ClassVar[Mapping[tuple[str, str], str]] = {}
     pool_known = True
     expected_scenarios: int | None = 1
 
-    def __init__(self, data: Path, *, twins: str = "none") -> None:
-        if twins not in TWINS:
-            raise UsageError(f"twins={twins!r} is unknown: choose from {', '.join(TWINS)}")
+    def __init__(self, data: Path, *, twins: Literal["none", "expand"] = "none") -> None:
         self.corpus = present(data / "corpus.jsonl", "one memory a line")
         self.queries = present(data / "queries.jsonl", "one query a line")
         self.qrels = present(data / "qrels.jsonl", "the relevant memory ids of each query")

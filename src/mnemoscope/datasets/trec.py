@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from ctypes import c_float
 from math import isfinite
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from mnemoscope.core.dataset import DataFile, Findings
 from mnemoscope.core.errors import DataError, MissingData, UsageError
@@ -66,6 +66,7 @@ class Trec:
     """
 
     name = "trec"
+    original_ids: ClassVar[Mapping[tuple[str, str], str]] = {}
     pool_known = False
     expected_scenarios: int | None = 1
 

@@ -26,7 +26,8 @@ def finish(
 ) -> None:
     """Write everything that is derived, then vouch for it in the manifest."""
     trials = list(run.trials())
-    write_lines(run.path / "raw_retrievals.jsonl", [_ranking(trial) for trial in trials])
+    rankings = [_ranking(trial, depth.returned) for trial in trials]
+    write_lines(run.path / "raw_retrievals.jsonl", rankings)
     write_lines(
         run.path / "questions.jsonl",
         [_question(trial, questions[trial.question]) for trial in trials],
@@ -39,13 +40,13 @@ def finish(
 
 def timing(timings: list[Timing]) -> dict[str, Any]:
     """Latency of recall, cost of indexing: the figures that differ from machine to machine."""
-    # A resumed unit is indexed again; its first time is the one that counts.
-    timings = list({(t.scenario, t.question): t for t in reversed(timings)}.values())
-    latency = summarise_latency(t.recall_ms for t in timings if t.recall_ms is not None)
     counters: Counter[str] = Counter()
     for line in timings:
         counters.update(line.counters)
-    indexed = [line for line in timings if line.index_ms is not None]
+    # A scenario whose worker was lost was indexed again; the last time is the one that held.
+    last = {(line.scenario, line.question): line for line in timings}.values()
+    latency = summarise_latency(line.recall_ms for line in last if line.recall_ms is not None)
+    indexed = [line for line in last if line.index_ms is not None]
     return {
         "recall_ms": {k: round(v, 4) for k, v in latency._asdict().items()} if latency else None,
         "index_ms": round(sum(line.index_ms or 0 for line in indexed), 3),
@@ -59,15 +60,17 @@ def write_lines(path: Path, records: list[Any]) -> None:
     write_atomically(path, b"".join(map(encode_line, records)))
 
 
-def _ranking(trial: Trial) -> dict[str, Any]:
+def _ranking(trial: Trial, depth: int) -> dict[str, Any]:
     return {
         "question": trial.question,
         "scenario": trial.scenario,
         "category": trial.category,
         "status": trial.status,
         "evidence": trial.evidence,
+        "depth": depth,
         "ranking": trial.ranking,
         "scores": trial.scores,
+        "sources": trial.sources,
     }
 
 

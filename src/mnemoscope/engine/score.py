@@ -6,22 +6,22 @@ what it could have been.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from mnemoscope.analysis.measure import Depth
-from mnemoscope.core.dataset import Dataset
+from mnemoscope.analysis.measure import SEED, Depth
+from mnemoscope.core.dataset import DataFile, Dataset
 from mnemoscope.core.errors import UsageError
 from mnemoscope.core.fingerprint import sha256_file
 from mnemoscope.core.jsonl import Journal
 from mnemoscope.core.nouns import Hit, Question, Scalar, Trial
 from mnemoscope.core.rundir import RunDirectory
 from mnemoscope.engine.finish import finish
-from mnemoscope.engine.rankings import PGMNEMO_DEPTH, Format, Rankings, read_rankings, renumber
-from mnemoscope.engine.run import data_notes, installed
+from mnemoscope.engine.rankings import PGMNEMO_DEPTH, Format, Rankings, read_rankings
+from mnemoscope.engine.run import benchmark_identity, data_notes, installed
 from mnemoscope.engine.worker import Pool
 
 Compat = Literal["pgmnemo"]
@@ -43,37 +43,35 @@ def score(
     """A finished run directory made from the rankings in `file`."""
     if compat and format != "pgmnemo":
         raise UsageError("--compat pgmnemo goes with --format pgmnemo")
-    rankings = read_rankings(file, format, keep_repeats=compat is not None)
-    if not rankings.depth:
-        raise UsageError(f"{file} holds no ranking")
+    asked = [
+        _Asked(scenario.id, Pool(scenario.memories), question)
+        for scenario in dataset.scenarios()
+        for question in scenario.questions
+    ]
+    if not asked:
+        raise UsageError(f"{dataset.name} holds no question")
+    questions = {one.question.id: one.question for one in asked}
+    rankings = read_rankings(
+        file, format, list(questions.values()), keep_repeats=compat is not None
+    )
+    unused = _check(rankings, questions, file, dataset.name)
     data = dataset.files()
     run = RunDirectory(out)
     try:
         manifest = run.open(
-            {
-                "benchmark": {
-                    "name": dataset.name,
-                    "options": dataset.options,
-                    "sha256": [one.sha256 for one in data],
-                },
-                "system": {
-                    "spec": f"rankings from {file.name}",
-                    "format": format,
-                    "compat": compat or "",
-                    "sha256": sha256_file(file),
-                },
-                "depth": rankings.depth,
-                "versions": {"mnemoscope": installed("mnemoscope")},
-            },
+            _identity(dataset, data, file, format, compat, rankings.depth),
             category_names=dict(dataset.category_names),
+            notes=[*data_notes(data), *_notes(rankings, compat, unused)],
+            findings=dict(dataset.findings.counts),
         )
         # Bare labels repeat across conversations, so the pool that chance needs is unknown.
         pool_known = dataset.pool_known and compat is None
-        questions, trials, unused = _trials(dataset, rankings, pool_known=pool_known)
-        manifest.notes = [*data_notes(data), *_notes(rankings, compat, unused)]
         run.trials_path.unlink(missing_ok=True)
         with Journal(run.trials_path) as journal:
-            for trial in trials:
+            for one in asked:
+                trial = one.trial(rankings, dataset.original_ids)
+                if not pool_known:
+                    trial = msgspec.structs.replace(trial, pool=0, unknown=0)
                 journal.append(trial)
         depth = Depth(rankings.depth, PGMNEMO_DEPTH if rankings.first_ranks else 0)
         finish(run, manifest, questions, depth)
@@ -82,51 +80,62 @@ def score(
     return run
 
 
-def _trials(
-    dataset: Dataset, rankings: Rankings, *, pool_known: bool
-) -> tuple[dict[str, Question], list[Trial], int]:
-    scenarios = [
-        (scenario.id, Pool(scenario.memories), scenario.questions)
-        for scenario in dataset.scenarios()
-    ]
-    asked = [question.id for _, _, questions in scenarios for question in questions]
-    rankings = renumber(rankings, {f"#{number}": id for number, id in enumerate(asked)})
-    unused = len(set(rankings.hits) - set(asked))
-    if unused == len(rankings.hits):
-        example = next(iter(rankings.hits))
+class _Asked(NamedTuple):
+    """A question and what it is asked of."""
+
+    scenario: str
+    pool: Pool
+    question: Question
+
+    def trial(self, rankings: Rankings, names: Mapping[tuple[str, str], str]) -> Trial:
+        id = self.question.id
+        hits = rankings.hits.get(id)
+        error = rankings.failures.get(id, "")
+        if hits is None and self.question.evidence:
+            error = "the file has no ranking for this question"
+        elif error:
+            error = f"the file records this question as {error}"
+        found = [_renamed(hit, self.scenario, names) for hit in hits or () if not error]
+        trial = self.pool.trial(self.scenario, self.question, found, error=error)
+        return msgspec.structs.replace(trial, first_rank=rankings.first_ranks.get(id))
+
+
+def _check(rankings: Rankings, questions: Mapping[str, Question], file: Path, dataset: str) -> int:
+    """How many rankings belong to no question; none may be left over entirely."""
+    if not rankings.depth:
+        raise UsageError(f"{file} holds no ranking")
+    unused = [id for id in rankings.hits if id not in questions]
+    if len(unused) == len(rankings.hits):
         raise UsageError(
-            f"no ranking is for a question of {dataset.name}: the file has ids like {example!r}, "
-            f"the dataset ids like {asked[0]!r}"
+            f"no ranking is for a question of {dataset}: the file has ids like {unused[0]!r}, "
+            f"the dataset ids like {next(iter(questions))!r}"
         )
-    names: dict[tuple[str, str], str] = getattr(dataset, "original_ids", {})
-    questions: dict[str, Question] = {}
-    trials: list[Trial] = []
-    for scenario, pool, own in scenarios:
-        for question in own:
-            questions[question.id] = question
-            trials.append(_trial(scenario, pool, question, rankings, names, pool_known=pool_known))
-    return questions, trials, unused
+    return len(unused)
 
 
-def _trial(
-    scenario: str,
-    pool: Pool,
-    question: Question,
-    rankings: Rankings,
-    names: dict[tuple[str, str], str],
-    *,
-    pool_known: bool,
-) -> Trial:
-    hits = rankings.hits.get(question.id)
-    if hits is None:
-        missing = "" if not question.evidence else "the file has no ranking for this question"
-        return pool.trial(scenario, question, error=missing)
-    trial = pool.trial(scenario, question, [_renamed(hit, scenario, names) for hit in hits])
-    trial = msgspec.structs.replace(trial, first_rank=rankings.first_ranks.get(question.id))
-    return trial if pool_known else msgspec.structs.replace(trial, pool=0, unknown=0)
+def _identity(
+    dataset: Dataset,
+    data: Sequence[DataFile],
+    file: Path,
+    format: Format,
+    compat: Compat | None,
+    depth: int,
+) -> dict[str, Any]:
+    return {
+        "benchmark": benchmark_identity(dataset, data),
+        "system": {
+            "spec": f"rankings from {file.name}",
+            "format": format,
+            "compat": compat or "",
+            "sha256": sha256_file(file),
+        },
+        "depth": depth,
+        "seed": SEED,
+        "versions": {"mnemoscope": installed("mnemoscope")},
+    }
 
 
-def _renamed(hit: Hit, scenario: str, names: dict[tuple[str, str], str]) -> Hit:
+def _renamed(hit: Hit, scenario: str, names: Mapping[tuple[str, str], str]) -> Hit:
     return msgspec.structs.replace(hit, id=names.get((scenario, hit.id), hit.id))
 
 

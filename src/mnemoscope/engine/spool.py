@@ -65,7 +65,7 @@ class Merger:
         spool = Path(unit.spool)
         trials, timings = spool_trials(spool), spool_timings(spool)
         name = unit.scenario.id
-        if name in self._ingested or name in self._asked:
+        if name in self._ingested or name in self._asked or (name, "") in self._timed:
             self._timings.append_bytes(b"".join(self._new_timings(timings)))
             self._trials.append_bytes(b"".join(self._new_lines(trials, name)))
         else:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import signal
-import sqlite3
 import sys
 import threading
 import time
@@ -21,6 +20,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from mnemoscope.core.errors import MnemoscopeError
 from mnemoscope.core.jsonl import Journal
 from mnemoscope.core.nouns import (
     Hit,
@@ -40,7 +40,6 @@ REMEMBERING = -1
 """What the pulse says in place of a question's position while memories are taken in."""
 _WARM_UP = Question("", "warm-up")
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_SQLITE_DISK_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 
 
 class Unit(msgspec.Struct, frozen=True):
@@ -98,8 +97,8 @@ def serve(pipe: Connection, pulse: Pulse, plans: Sequence[Plan], parent: int) ->
         failure = b""
         try:
             work(unit, driver, pulse, warm_up=unit.run not in warm)
-        except OSError as error:
-            failure = f"cannot write: {error}".encode()
+        except (OSError, MnemoscopeError) as error:
+            failure = (str(error) or describe(error)).encode()
         warm.add(unit.run)
         pipe.send_bytes(failure)
     for driver in drivers.values():
@@ -117,7 +116,7 @@ def work(unit: Unit, driver: Driver, pulse: Pulse, *, warm_up: bool) -> None:
             elapsed = (time.perf_counter() - started) * 1000
             size, counters = driver.counted()
         except (Exception, SystemExit) as error:
-            _blame_the_disk(error)
+            _stop_if_ours(error)
             record_not_indexed(unit, trials, describe(error))
             return
         finally:
@@ -157,7 +156,7 @@ def _ask_all(
         try:
             hits = driver.recall(question, unit.depth)
         except (Exception, SystemExit) as error:
-            _blame_the_disk(error)
+            _stop_if_ours(error)
             trial = pool.trial(unit.scenario.id, question, error=describe(error))
         else:
             elapsed = (time.perf_counter() - started) * 1000
@@ -202,13 +201,16 @@ class Pool:
             ranking=ranking,
             scores=() if all(score is None for score in scores) else scores,
             tokens=tuple(
-                estimate_tokens(hit.text) if hit.text else self._tokens.get(hit.id, 0)
+                estimate_tokens(hit.text) if hit.text else self._cost(hit.sources or (hit.id,))
                 for hit in hits
             ),
             sources=sources,
             unknown=sum(not self._knows(id, sources) for id in ranking),
             error=error,
         )
+
+    def _cost(self, ids: Sequence[str]) -> int:
+        return sum(self._tokens.get(id, 0) for id in ids)
 
     def _knows(self, id: str, sources: dict[str, tuple[str, ...]]) -> bool:
         return (
@@ -238,19 +240,19 @@ def describe(error: BaseException) -> str:
     return said.encode("utf-8", "backslashreplace").decode()  # half a character cannot be written
 
 
-def _blame_the_disk(error: BaseException) -> None:
-    """Stop the run where a system failed for want of space: recorded, it would count for good."""
+def _stop_if_ours(error: BaseException) -> None:
+    """Stop the run where not the system failed but what it stands on.
+
+    A full disk, a broken cache, an endpoint that is down: recorded, it would count for good; a
+    stopped run goes on when it is mended.
+    """
     cause: BaseException | None = error
     while cause is not None:
+        if isinstance(cause, MnemoscopeError):
+            raise cause
         if isinstance(cause, OSError) and cause.errno in _DISK_FULL:
-            raise OSError(cause.errno, describe(error)) from error
-        if isinstance(cause, sqlite3.Error) and _sqlite_code(cause) in _SQLITE_DISK_FULL:
-            raise OSError(errno.ENOSPC, describe(error)) from error
+            raise MnemoscopeError(describe(error)) from error
         cause = cause.__cause__ or cause.__context__
-
-
-def _sqlite_code(error: sqlite3.Error) -> int:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest says where it happened
 
 
 def _warm_up(driver: Driver, depth: int) -> None:

@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
-from mnemoscope.core.jsonl import write_atomically
-from mnemoscope.core.rundir import RunDirectory
-from mnemoscope.reports.view import RunView, caveats, chances, headline
+from mnemoscope.core.jsonl import write_atomically, write_json
+from mnemoscope.core.rundir import RunDirectory, find_runs
+from mnemoscope.reports.view import RunView, as_content, caveats, chances, headline
 
 
 def write_report(run: RunDirectory) -> None:
     write_atomically(run.path / "report.md", report(RunView.of(run)).encode())
+
+
+def write_summary(folder: Path, views: Sequence[RunView]) -> None:
+    """summary.md and summary.json of these runs, and of earlier ones of the benchmark beside them.
+
+    Runs of another benchmark in the same folder are another story and stay out.
+    """
+    shown = {view.label: view for view in views}
+    for run in find_runs(folder):
+        manifest = run.manifest()
+        same = manifest.identity["benchmark"] == views[0].manifest.identity["benchmark"]
+        if same and manifest.state == "complete":
+            shown.setdefault(run.label, RunView.of(run))
+    everything = sorted(shown.values(), key=lambda view: view.is_arm)
+    write_atomically(folder / "summary.md", summary(everything).encode())
+    write_json(folder / "summary.json", as_content(everything))
 
 
 def report(view: RunView) -> str:
@@ -52,11 +69,15 @@ def summary(views: Sequence[RunView]) -> str:
     names = headline(views)
     rows = [[view.label, *(_short(view.overall.get(name)) for name in names)] for view in views]
     rows.append(["*chance*", *map(_number, chances(views, names))])
-    return (
-        f"# {views[0].benchmark}\n\n"
+    told = [f"{view.label}: {line}" for view in views for line in caveats(view)]
+    sections = [
+        f"# {views[0].benchmark}",
         f"{views[0].metrics['questions']['scorable']:,} questions with evidence. "
-        "Mean [95 % interval].\n\n" + _table(["system", *names], rows) + "\n"
-    )
+        "Mean [95 % interval].",
+        _table(["system", *names], rows),
+        *_bullets("To be told beside the numbers", told),
+    ]
+    return "\n\n".join(sections) + "\n"
 
 
 def _figures(figures: dict[str, Any]) -> str:

@@ -14,10 +14,12 @@ from rich.text import Text
 
 from mnemoscope.reports.view import RunView, caveats, chances, headline, vacuous
 
+_LABEL_WIDTH = 16
+"""Long labels are folded, so that numbers never have to be cut."""
+_LEGEND = "mean, 95 % interval below; chance: what a random order would get"
 
-def summary(
-    views: Sequence[RunView], arms: Sequence[str] = (), *, with_cost: bool = True
-) -> RenderableType:
+
+def summary(views: Sequence[RunView], *, with_cost: bool = True) -> RenderableType:
     """All runs in one table, by category and by cost below, and what must be said beside them."""
     questions = views[0].metrics["questions"]
     parts: list[RenderableType] = [
@@ -25,24 +27,27 @@ def summary(
         Text(f"{questions['scorable']:,} questions with evidence, {questions['asked']:,} asked"),
     ]
     if headline(views):
-        parts.append(overview(views, arms))
+        parts.append(overview(views))
+        parts.append(
+            Text("mean, 95 % interval below; chance: what a random order would get", "dim")
+        )
         if len({c for view in views for c in view.metrics["by_category"]}) > 1:
-            parts.append(by_category(views, arms))
+            parts.append(by_category(views))
     if with_cost:
-        parts.append(cost(views, arms))
+        parts.append(cost(views))
     parts.append(Text())
     parts += [Text(note, style="yellow") for note in notes(views)]
     return Group(*parts)
 
 
-def overview(views: Sequence[RunView], arms: Sequence[str] = ()) -> Table:
+def overview(views: Sequence[RunView]) -> Table:
     names = headline(views)
-    table = _table(caption="mean, 95 % interval below; chance: what a random order would get")
-    table.add_column("system", no_wrap=True)
+    table = _table()
+    table.add_column("system", max_width=_LABEL_WIDTH, overflow="fold")
     for name in names:
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right", no_wrap=True, min_width=9)
     for view in views:
-        table.add_row(_label(view, arms), *(_cell(view.overall.get(name)) for name in names))
+        table.add_row(_label(view), *(_cell(view.overall.get(name)) for name in names))
     known = [value for value in chances(views, names) if value is not None]
     if names and len(known) == len(names):
         table.add_row(
@@ -52,10 +57,10 @@ def overview(views: Sequence[RunView], arms: Sequence[str] = ()) -> Table:
     return table
 
 
-def cost(views: Sequence[RunView], arms: Sequence[str] = ()) -> Table:
+def cost(views: Sequence[RunView]) -> Table:
     """What a recall costs: context tokens, milliseconds, bytes."""
     table = _table("cost")
-    table.add_column("system", no_wrap=True)
+    table.add_column("system", max_width=_LABEL_WIDTH, overflow="fold")
     for name in ("tokens@10", "p50 ms", "p95 ms", "p99 ms", "index ms", "index kB"):
         table.add_column(name, justify="right", no_wrap=True)
     for view in views:
@@ -63,7 +68,7 @@ def cost(views: Sequence[RunView], arms: Sequence[str] = ()) -> Table:
         latency = view.timing["recall_ms"] or {}
         indexed = view.timing["scenarios_indexed"]
         table.add_row(
-            _label(view, arms),
+            _label(view),
             "--" if tokens is None else f"{tokens:,.0f}",
             *(f"{latency[p]:.2f}" if latency else "--" for p in ("p50", "p95", "p99")),
             f"{view.timing['index_ms']:,.0f}" if indexed else "--",
@@ -72,7 +77,7 @@ def cost(views: Sequence[RunView], arms: Sequence[str] = ()) -> Table:
     return table
 
 
-def by_category(views: Sequence[RunView], arms: Sequence[str] = ()) -> Table:
+def by_category(views: Sequence[RunView]) -> Table:
     """One metric, categories down, systems across; the best system of each row is bold."""
     shown = headline(views)
     name = "recall@10" if "recall@10" in shown else shown[0]
@@ -80,26 +85,24 @@ def by_category(views: Sequence[RunView], arms: Sequence[str] = ()) -> Table:
     table.add_column("category", no_wrap=True)
     table.add_column("n", justify="right")
     for view in views:
-        table.add_column(_label(view, arms), justify="right")
+        table.add_column(_label(view), justify="right", max_width=_LABEL_WIDTH, overflow="fold")
     for category in sorted({c for view in views for c in view.metrics["by_category"]}):
         figures = [view.metrics["by_category"].get(category, {}).get(name) for view in views]
-        contest = [
-            f["mean"] for f, v in zip(figures, views, strict=True) if f and v.label not in arms
-        ]
+        contest = [f["mean"] for f, v in zip(figures, views, strict=True) if f and not v.is_arm]
         best = max(contest, default=None)
         cells = []
         for figure, view in zip(figures, views, strict=True):
-            wins = figure and figure["mean"] == best and view.label not in arms
+            wins = figure and figure["mean"] == best and not view.is_arm
             cells.append(Text(f"{figure['mean']:.3f}" if figure else "--", "bold" if wins else ""))
         n = max((figure["n"] for figure in figures if figure), default=0)
         table.add_row(Text(views[0].category_name(category)), f"{n:,}", *cells)
     return table
 
 
-def picture(views: Sequence[RunView], arms: Sequence[str], title: str) -> str:
+def picture(views: Sequence[RunView], title: str) -> str:
     """The figures as an SVG file that refers to nothing outside itself; no machine's timings."""
     console = Console(record=True, width=84, file=StringIO(), force_terminal=True)
-    console.print(summary(views, arms, with_cost=False))
+    console.print(summary(views, with_cost=False))
     drawn = console.export_svg(title=title)
     return re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)
 
@@ -119,21 +122,19 @@ def notes(views: Sequence[RunView]) -> list[str]:
     return lines
 
 
-def _table(title: str | None = None, caption: str | None = None) -> Table:
+def _table(title: str | None = None) -> Table:
     return Table(
         title=title,
-        caption=caption,
         box=box.SIMPLE_HEAD,
         title_justify="left",
-        caption_justify="left",
         title_style="bold",
         pad_edge=False,
         collapse_padding=True,
     )
 
 
-def _label(view: RunView, arms: Sequence[str]) -> Text:
-    return Text(view.label, style="dim" if view.label in arms else "bold cyan")
+def _label(view: RunView) -> Text:
+    return Text(view.label, style="dim" if view.is_arm else "bold cyan")
 
 
 def _cell(figure: dict[str, Any] | None) -> Text:

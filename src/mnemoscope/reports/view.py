@@ -28,6 +28,10 @@ class RunView:
         )
 
     @property
+    def is_arm(self) -> bool:
+        return self.manifest.arm
+
+    @property
     def overall(self) -> dict[str, Any]:
         found: dict[str, Any] = self.metrics["overall"]
         return found
@@ -43,6 +47,11 @@ class RunView:
         return f"{about['name']} ({options})" if options else str(about["name"])
 
 
+def as_content(views: Sequence[RunView]) -> dict[str, Any]:
+    """All runs by label, for machines."""
+    return {view.label: {**view.metrics, "timing": view.timing} for view in views}
+
+
 def headline(views: Sequence[RunView]) -> list[str]:
     """The metrics that a table of these runs shows, those they all have."""
     measured = [view.overall for view in views if view.overall]
@@ -50,7 +59,11 @@ def headline(views: Sequence[RunView]) -> list[str]:
         [name for name in measured[0] if all(name in own for own in measured)] if measured else []
     )
     mrr = [name for name in shared if name.startswith("mrr@")]
-    return [name for name in HEADLINE if name in shared] + mrr[-1:]
+    chosen = [name for name in HEADLINE if name in shared]
+    if not chosen:  # shallow rankings: the deepest that can be shown
+        kinds = {name.partition("@")[0] for name in HEADLINE}
+        chosen = [name for name in shared if name.partition("@")[0] in kinds][-len(kinds) :]
+    return chosen + mrr[-1:]
 
 
 def chances(views: Sequence[RunView], names: Sequence[str]) -> list[float | None]:
@@ -75,10 +88,15 @@ def caveats(view: RunView) -> list[str]:
     if failed:
         statuses = ", ".join(f"{n} {s}" for s, n in view.metrics["statuses"].items())
         said.append(
-            f"{failed} of {questions['scorable']} questions were not fairly put ({statuses}); "
-            "figures leave them out, bounds count them as wrong, questions.jsonl says why"
+            f"{failed:,} of {questions['scorable']:,} questions were not fairly put ({statuses}); "
+            f"figures leave them out{_bounds(view)}; questions.jsonl says why"
         )
+        said += [f"{n:,} times: {error}" for error, n in view.metrics["errors"].items()]
     hits = view.metrics["hits"]
+    if hits["merged"]:
+        said.append(
+            f"{hits['merged']:,} hits stem from several memories and bring them all at once"
+        )
     if hits["unknown_ids"]:
         said.append(f"{hits['unknown_ids']} recalled ids are no memory of their scenario")
     if hits["duplicates"]:
@@ -89,6 +107,15 @@ def caveats(view: RunView) -> list[str]:
     if unreachable := view.metrics["ingestion"]["evidence_unreachable"]:
         said.append(f"{unreachable} evidence ids exist in no scenario and can never be found")
     return said
+
+
+def _bounds(view: RunView) -> str:
+    for name in (*HEADLINE, *view.overall):
+        if bounds := view.overall.get(name, {}).get("bounds"):
+            return (
+                f", with them as wrong {name} would be {bounds[0]:.3f} instead of {bounds[1]:.3f}"
+            )
+    return ""
 
 
 def _plain(value: object) -> str:

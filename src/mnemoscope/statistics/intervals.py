@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from mnemoscope.statistics._distributions import normal_quantile, t_quantile
 
 Floats = NDArray[np.float64]
 
@@ -41,7 +42,7 @@ def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
     """Wilson's score interval of a proportion (JASA 22, 1927); of nothing, all of [0, 1]."""
     if not 0 <= successes <= n:
         raise ValueError(f"{successes} successes of {n} is no proportion")
-    z = _normal_quantile(confidence)
+    z = normal_quantile((1 + _checked(confidence)) / 2)
     if n == 0:
         return Interval(0.0, 1.0)
     rate = successes / n
@@ -67,6 +68,10 @@ def bootstrap(
     Rows are questions, columns measures; NaN means that the question has no such value. Rows
     of one cluster share a history, so drawing them one by one would feign certainty. With one
     cluster there is nothing else to draw than rows. A column without any value gives NaN.
+
+    A percentile interval of k clusters is too short, as if their spread were known: of ten it
+    holds the truth in 90 % of cases instead of 95. So it is widened about the mean as Student's t
+    widens the normal interval, by t(k - 1) sqrt(k / (k - 1)) / z.
     """
     table = np.asarray(values, dtype=np.float64)
     if table.ndim != 2 or not len(table) or len(table) != len(clusters):
@@ -79,18 +84,23 @@ def bootstrap(
     tail = (1 - _checked(confidence)) / 2
     sums, counts = _by_cluster(table, clusters)
     means = _resampled_means(sums, counts, draws, np.random.default_rng(seed))
-    low, high = _quantiles(means, tail), _quantiles(means, 1 - tail)
-    return Bootstrap(_ratio(sums.sum(axis=0), counts.sum(axis=0)), low, high, len(sums))
+    mean = _ratio(sums.sum(axis=0), counts.sum(axis=0))
+    wider = _few_units(len(sums), tail)
+    low = mean - wider * (mean - _quantiles(means, tail))
+    high = mean + wider * (_quantiles(means, 1 - tail) - mean)
+    return Bootstrap(mean, low, high, len(sums))
+
+
+def _few_units(units: int, tail: float) -> float:
+    if units < 2:
+        return 1.0
+    return t_quantile(tail, units - 1) * sqrt(units / (units - 1)) / normal_quantile(1 - tail)
 
 
 def _checked(confidence: float) -> float:
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
     return confidence
-
-
-def _normal_quantile(confidence: float) -> float:
-    return NormalDist().inv_cdf((1 + _checked(confidence)) / 2)
 
 
 def _by_cluster(table: Floats, clusters: Sequence[str]) -> tuple[Floats, Floats]:

@@ -45,6 +45,9 @@ def two_proportion_z(
 
 def cohens_h(p1: float, p2: float) -> float:
     """h = 2 asin(sqrt(p2)) - 2 asin(sqrt(p1)) (Cohen 1988, ch. 6): positive when p2 is larger."""
+    for rate in (p1, p2):
+        if rate < 0 or rate > 1:
+            raise ValueError(f"{rate} is no proportion")
     return 2 * asin(sqrt(p2)) - 2 * asin(sqrt(p1))
 
 

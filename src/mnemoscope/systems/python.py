@@ -25,7 +25,7 @@ from mnemoscope.systems import SYSTEMS
 from mnemoscope.systems.arms import Oracle
 
 
-class BadReply(MnemoscopeError):
+class BadReply(Exception):
     """A system returned something that is no list of hits."""
 
 
@@ -47,24 +47,41 @@ def plan(spec: Spec) -> Plan:
     if not callable(target):
         if spec.args:
             raise UsageError(f"{spec.name} is an object and takes no options")
+        if not hasattr(target, "reset") or not _can_recall(target):
+            raise UsageError(
+                f"{spec.name} is an object, which all scenarios would share: it needs "
+                "reset(scope) and recall(query, k); or give its class instead"
+            )
         return Plan(spec, lambda: target, _source_of(type(target)))
     arguments = bind_arguments(target, spec)
 
     def build() -> Any:
         return target(**arguments)
 
-    try:
-        trial = build()
-    except MnemoscopeError:
-        raise
-    except Exception as error:
-        raise UsageError(f"cannot build {spec}: {type(error).__name__}: {error}") from error
-    if not hasattr(trial, "recall") and not hasattr(trial, "retrieve"):
-        raise UsageError(f"{spec.name}: {type(trial).__name__} has no recall(query, k) method")
-    about = trial.identity() if hasattr(trial, "identity") else {}
     # A default that is no scalar is known by the hash of the source it stands in.
     known = {key: value for key, value in arguments.items() if isinstance(value, Scalar | None)}
-    return Plan(spec, build, {"arguments": known, **_source_of(target), **about})
+    return Plan(spec, build, {"arguments": known, **_source_of(target), **_try(spec, build)})
+
+
+def _try(spec: Spec, build: Callable[[], Any]) -> dict[str, Any]:
+    """Build the system once, to see that it can be, and let it say what decides its results."""
+    try:
+        system = build()
+        if not _can_recall(system):
+            raise UsageError(f"{spec.name}: {type(system).__name__} has no recall(query, k) method")
+        about = dict(system.identity()) if hasattr(system, "identity") else {}
+        msgspec.json.encode(about)
+        if hasattr(system, "close"):
+            _done(system.close())
+    except MnemoscopeError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"cannot build {spec}: {type(error).__name__}: {error}") from error
+    return about
+
+
+def _can_recall(system: Any) -> bool:
+    return hasattr(system, "recall") or hasattr(system, "retrieve")
 
 
 class Counted(NamedTuple):
@@ -97,7 +114,7 @@ class Driver:
         receipt = _done(take(memories)) if take else None
         if hasattr(self._system, "ready"):
             _done(self._system.ready())
-        return _readable(receipt) if isinstance(receipt, Receipt) else Receipt()
+        return _readable(receipt) if isinstance(receipt, Receipt | dict) else Receipt()
 
     def recall(self, question: Question, k: int) -> list[Hit]:
         """Ask. What the system sees of the question was decided when it was built."""
@@ -132,7 +149,7 @@ class Driver:
 
 def _asker(system: Any) -> Callable[[Question, int], Any]:
     """How to ask this system: by which method, and with how much of the question."""
-    if isinstance(system, Oracle):
+    if type(system) is Oracle:  # a subclass is somebody else's system
         return system.recall
     if hasattr(system, "recall"):
         return lambda question, k: system.recall(_query(question), k)
@@ -191,7 +208,7 @@ def _read_fields(fields: dict[Any, Any]) -> Hit:
         raise BadReply(f"recall returned a hit that cannot be read: {error}") from None
 
 
-def _readable(receipt: Receipt) -> Receipt:
+def _readable(receipt: Receipt | dict[str, Any]) -> Receipt:
     try:
         return msgspec.convert(msgspec.to_builtins(receipt), Receipt)
     except (msgspec.ValidationError, TypeError) as error:
@@ -207,7 +224,7 @@ def _is_recall_function(target: object) -> bool:
         return False
     parameters = inspect.signature(target).parameters.values()
     required = [p for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
-    return len(required) == 2
+    return len(required) == 2 or [p.name for p in required] == ["query"]
 
 
 def _source_of(target: Any) -> dict[str, str]:

@@ -1,0 +1,132 @@
+"""`mnemoscope protocols`: the frozen rules that a run can be made and verified under."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cyclopts import App
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from mnemoscope.cli.console import out, print_json
+
+if TYPE_CHECKING:
+    from mnemoscope.protocols import Benchmark, Chosen
+
+app = App(name="protocols", help="The frozen rules that a run can be made and verified under.")
+
+
+@app.command(name="list")
+def list_protocols(*, json: bool = False) -> None:
+    """List the protocols, their variants and benchmarks.
+
+    Examples:
+
+        mnemoscope protocols list
+
+    Parameters
+    ----------
+    json
+        Print JSON instead of a table.
+    """
+    from mnemoscope.protocols import load_protocol, protocol_names
+
+    found = [load_protocol(name) for name in protocol_names()]
+    if json:
+        print_json([{"id": one.protocol.id, "sha256": one.sha256} for one in found])
+        return
+    table = Table("protocol", "what it is", "variants", "benchmarks", box=box.SIMPLE_HEAD)
+    for one in found:
+        variants = one.protocol.variants
+        benchmarks = dict.fromkeys(name for each in variants.values() for name in each.benchmarks)
+        table.add_row(
+            Text(one.protocol.id, "bold cyan"),
+            Text(one.protocol.summary),
+            Text("\n".join(variants)),
+            Text("\n".join(benchmarks)),
+        )
+    out.print(table)
+
+
+@app.command
+def show(name: str, /, *, json: bool = False) -> None:
+    """Show what a protocol demands.
+
+    Examples:
+
+        mnemoscope protocols show mnemoscope-retrieval-1
+
+        mnemoscope protocols show pgmnemo-recall-1.0.0:faithful
+
+    Parameters
+    ----------
+    name
+        The protocol, with `:variant` for another than its first.
+    json
+        Print JSON instead of text.
+    """
+    from mnemoscope.protocols import load_protocol
+
+    chosen = load_protocol(name)
+    if json:
+        print_json({"id": chosen.id, "sha256": chosen.sha256, "protocol": chosen.protocol})
+        return
+    out.print(_page(chosen))
+
+
+def _page(chosen: Chosen) -> RenderableType:
+    protocol = chosen.protocol
+    variant = protocol.variants[chosen.variant]
+    parts: list[RenderableType] = [
+        Text(chosen.id, "bold cyan"),
+        Text(protocol.summary),
+        Text(variant.summary, "italic"),
+        Text(),
+        _facts(
+            {
+                "cite as": protocol.cite,
+                "released": protocol.released,
+                "sha256": chosen.sha256,
+                "variants": ", ".join(protocol.variants),
+                "depth": str(protocol.depth),
+                "seed": str(protocol.seed),
+                "embedder": protocol.embedder or "--",
+                "sanity arms": ", ".join(protocol.arms),
+                "to record": ", ".join(protocol.record),
+                "artefacts": ", ".join(protocol.artefacts),
+                "gates": ", ".join(protocol.gates),
+                "coverage": f"at least {protocol.min_coverage:.0%}",
+            }
+        ),
+    ]
+    for name, rules in variant.benchmarks.items():
+        parts += [Text(), Text(name, "bold"), _facts(_rules(rules))]
+    return Group(*parts)
+
+
+def _rules(rules: Benchmark) -> dict[str, str]:
+    def count(n: int) -> str:
+        return f"{n:,}" if n else "your own"
+
+    return {
+        "options": ", ".join(f"{key}={value}" for key, value in rules.options.items()),
+        "data sha256": ", ".join(rules.sha256) or "your own",
+        "questions": count(rules.questions),
+        "with evidence": count(rules.measured),
+        "memories": count(rules.memories),
+        "primary": rules.primary,
+        "secondary": rules.secondary,
+        "metrics": ", ".join(rules.metrics),
+        "variance": ", ".join(f"{name} ±{band}" for name, band in rules.variance.items()),
+    }
+
+
+def _facts(facts: dict[str, str]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for key, value in facts.items():
+        table.add_row(key, Text(value))
+    return table

@@ -1,0 +1,263 @@
+"""A release is a folder: release.yaml holds its state, all else in it can be written again.
+
+Runs are recorded with the hashes they had, so that a run that was edited afterwards is noticed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from mnemoscope.analysis.compare import NotComparable
+from mnemoscope.core.errors import DataError, MissingData, UsageError
+from mnemoscope.core.fingerprint import sha256_file
+from mnemoscope.core.jsonl import write_atomically
+from mnemoscope.core.rundir import RECORDED, RunDirectory
+from mnemoscope.core.yaml import dump_yaml, load_yaml
+from mnemoscope.protocols import Chosen, load_protocol
+from mnemoscope.release.clock import Moment
+
+Role = Literal["pi", "architect", "statistician", "research-supervisor"]
+Row = Literal["SHIP", "SHIP with caveat", "CONDITIONAL SHIP", "HOLD or SHIP as no-claim", "HOLD"]
+"""A row of the decision matrix."""
+ROLES: tuple[Role, ...] = ("pi", "architect", "statistician", "research-supervisor")
+
+
+class RunRecord(msgspec.Struct, frozen=True):
+    """A run as it was when the release was begun."""
+
+    path: str
+    """Relative to the release folder."""
+    fingerprint: str
+    manifest_sha256: str
+    files: dict[str, str]
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """The runs of one benchmark, before and after."""
+
+    benchmark: str
+    base: RunRecord
+    cand: RunRecord
+
+
+class Words(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """What only people can say. The report is written from here, never edited by hand."""
+
+    internal: str = ""
+    """Threats to validity inside the experiment."""
+    external: str = ""
+    """Threats to carrying the result over to other data."""
+    simulation: str = ""
+    """Threats from whatever was simulated instead of run."""
+    notes: str = ""
+    """What the working group discussed."""
+    rationale: str = ""
+    """Why the decision is what it is."""
+    theory: str = ""
+    """Why the secondary metric can gain without the primary one."""
+    accept_regression: str = ""
+    no_claim: str = ""
+    """Why a neutral version is shipped, without any claim."""
+
+
+class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One role's name under the report with this hash."""
+
+    role: Role
+    name: str
+    sha256: str
+    when: Moment
+    quorum_exception: str = ""
+
+
+class Rederivation(msgspec.Struct, frozen=True):
+    """The outcome of repeating the statistics independently."""
+
+    by: str
+    seed: int
+    when: Moment
+    basis: str
+    checked: int
+    disagreements: list[str]
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """The row of the matrix that applied, and to which figures."""
+
+    outcome: str
+    rows: dict[str, Row]
+    """Benchmark to its row of the matrix."""
+    open: list[str]
+    """What the outcome still demands."""
+    when: Moment
+    basis: str
+
+
+class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """Everything in release.yaml."""
+
+    version: str
+    author: str
+    created: Moment
+    protocol: dict[str, str]
+    pairs: list[Pair]
+    tag_date: datetime | None = None
+    waived: dict[str, str] = {}
+    """Benchmark of the protocol that was not run, to the reason."""
+    public: list[str] = []
+    """Other public texts about this release, relative to its folder; all are linted."""
+    words: Words = msgspec.field(default_factory=Words)
+    drafted: Moment | None = None
+    circulated: Moment | None = None
+    rederived: Rederivation | None = None
+    decision: Decision | None = None
+    signatures: list[Signature] = []
+
+
+class Release:
+    """The folder of one release."""
+
+    def __init__(self, folder: Path, state: State) -> None:
+        self.folder = folder
+        self.state = state
+
+    @classmethod
+    def load(cls, folder: Path) -> Release:
+        file = folder / "release.yaml"
+        if not file.exists():
+            raise MissingData(
+                f"{folder} is no release: it has no release.yaml. Begin one: mnemoscope release new"
+            )
+        try:
+            return cls(folder, msgspec.convert(load_yaml(file), State))
+        except msgspec.ValidationError as error:
+            raise DataError(str(error), file=file) from None
+
+    def save(self) -> None:
+        text = dump_yaml(msgspec.to_builtins(self.state))
+        write_atomically(self.folder / "release.yaml", text.encode())
+
+    @property
+    def report_path(self) -> Path:
+        return self.folder / "report.md"
+
+    @property
+    def notes_path(self) -> Path:
+        return self.folder / "notes.md"
+
+    @cached_property
+    def protocol(self) -> Chosen:
+        chosen = load_protocol(self.state.protocol["id"])
+        if chosen.sha256 != self.state.protocol["sha256"]:
+            raise DataError(
+                f"the protocol {chosen.id} is no longer the one this release was begun under",
+                file=self.folder / "release.yaml",
+            )
+        return chosen
+
+    def run(self, record: RunRecord) -> RunDirectory:
+        return RunDirectory(Path(os.path.normpath(self.folder / record.path)))
+
+    def records(self) -> Iterator[RunRecord]:
+        for pair in self.state.pairs:
+            yield from (pair.base, pair.cand)
+
+    def edited(self) -> list[str]:
+        """What is no longer as it was when the release was begun."""
+        return [
+            f"{self.run(record).path / name} {problem}"
+            for record in self.records()
+            for name, sha256 in {"manifest.json": record.manifest_sha256, **record.files}.items()
+            if (problem := _problem(self.run(record).path / name, sha256))
+        ]
+
+    def ensure_unedited(self) -> None:
+        if found := self.edited():
+            raise DataError(
+                f"{'; '.join(found)}. Restore the run, or begin a new release",
+                file=self.folder / "release.yaml",
+            )
+
+
+def new_release(
+    version: str,
+    base: Sequence[Path],
+    cand: Sequence[Path],
+    folder: Path,
+    *,
+    author: str,
+    when: Moment,
+    waived: Mapping[str, str] = {},
+    tag_date: datetime | None = None,
+) -> Release:
+    """Pair the runs by benchmark and begin a release; refuses runs that do not compare."""
+    if (folder / "release.yaml").exists():
+        raise UsageError(f"{folder} holds a release already; choose another --out")
+    before, after = _by_benchmark(base, "--base"), _by_benchmark(cand, "--cand")
+    if lone := sorted(before.keys() ^ after.keys()):
+        raise NotComparable(f"no pair for {', '.join(lone)}: each benchmark needs both runs")
+    protocol = _shared_protocol([*before.values(), *after.values()])
+    known = load_protocol(protocol["id"]).protocol.variants
+    benchmarks = known[load_protocol(protocol["id"]).variant].benchmarks
+    for name, reason in waived.items():
+        if name not in benchmarks or name in before or not reason:
+            raise UsageError(
+                f"--waive {name}=REASON: name a benchmark of {protocol['id']} that was not run "
+                f"({', '.join(benchmarks)}), with a reason"
+            )
+    pairs = [
+        Pair(name, _record(before[name], folder), _record(after[name], folder))
+        for name in [*(b for b in benchmarks if b in before), *(before.keys() - benchmarks.keys())]
+    ]
+    return Release(
+        folder,
+        State(version, author, when, protocol, pairs, tag_date=tag_date, waived=dict(waived)),
+    )
+
+
+def _by_benchmark(paths: Sequence[Path], option: str) -> dict[str, RunDirectory]:
+    found: dict[str, RunDirectory] = {}
+    for path in paths:
+        run = RunDirectory(path)
+        name = str(run.manifest().identity["benchmark"]["name"])
+        if name in found:
+            raise UsageError(f"{option}: two runs of {name}, {found[name].path} and {path}")
+        found[name] = run
+    return found
+
+
+def _shared_protocol(runs: Sequence[RunDirectory]) -> dict[str, str]:
+    """The protocol that all runs were made under; a number without one cannot be published."""
+    protocols = {run.path: run.manifest().protocol for run in runs}
+    for path, protocol in protocols.items():
+        if not protocol:
+            raise NotComparable(
+                f"{path} was made under no protocol: run it with --protocol to release it"
+            )
+    first, *others = protocols.values()
+    if any(other != first for other in others):
+        listed = ", ".join(f"{path}: {p['id']}" for path, p in protocols.items())
+        raise NotComparable(f"the runs were made under different protocols ({listed})")
+    return dict(first)
+
+
+def _record(run: RunDirectory, folder: Path) -> RunRecord:
+    return RunRecord(
+        path=os.path.relpath(run.path.resolve(), folder.resolve()),
+        fingerprint=run.manifest().fingerprint,
+        manifest_sha256=sha256_file(run.manifest_path),
+        files={name: sha256_file(run.path / name) for name in RECORDED},
+    )
+
+
+def _problem(path: Path, sha256: str) -> str:
+    if not path.exists():
+        return "is missing"
+    return "" if sha256_file(path) == sha256 else "was edited since the release was begun"
