@@ -14,6 +14,7 @@ from mnemoscope.cli import (
     datasets,
     demo,
     protocols,
+    release,
     report,
     run,
     score,
@@ -45,6 +46,7 @@ app.command(demo.demo)
 app.command(datasets.app)
 app.command(systems.app)
 app.command(protocols.app)
+app.command(release.app)
 
 
 def invoke(arguments: Sequence[str]) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 from rich import box
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from mnemoscope.analysis.gate import GateRow
 
 REGRESSION = 1
+WIDTH = 100
 Tests = Literal["paired", "seed"]
 
 
@@ -154,7 +156,7 @@ def _compare_pairs(
     if json:
         print_json(found)
     else:
-        out.print(shown.comparison(found, names))
+        _print(shown.comparison(found, names))
     return REGRESSION if found.regressed else 0
 
 
@@ -174,8 +176,13 @@ def _compare_means(base: Path, cand: Path, markdown: Path | None, *, json: bool)
         content = {"base": before.label, "cand": after.label, "rows": rows, "notes": [CAVEAT]}
         print_json(content)
     else:
-        out.print(shown.seed_rows(before.label, after.label, rows))
+        _print(shown.seed_rows(before.label, after.label, rows))
     return REGRESSION if any(row.significant and row.delta < 0 for row in rows) else 0
+
+
+def _print(shown: RenderableType) -> None:
+    """At full width, also in the log of a build server: figures must not be cut off."""
+    Console(width=max(out.width, WIDTH)).print(shown)
 
 
 def _exist(*paths: Path) -> None:
@@ -195,7 +202,7 @@ def _readable() -> Iterator[None]:
 
     try:
         yield
-    except (MissingData, DataError, OSError) as error:
+    except (MissingData, DataError, UnicodeDecodeError, OSError) as error:
         raise NotComparable(str(error)) from error
 
 

@@ -49,14 +49,20 @@ class Dataset(Protocol):
 
     name: str
     findings: Findings
-    category_names: Mapping[str, str]
-    """Category key to the name people use, where the two differ."""
-    original_ids: Mapping[tuple[str, str], str]
-    """(scenario, the source's own id) to memory id, where the two differ."""
     pool_known: bool
     """Whether the scenarios hold every memory there is; judgments alone do not."""
     expected_scenarios: int | None
     """How many there will be, for progress; None if that is not known before reading."""
+
+    @property
+    def category_names(self) -> Mapping[str, str]:
+        """Category key to the name people use, where the two differ."""
+        ...
+
+    @property
+    def original_ids(self) -> Mapping[tuple[str, str], str]:
+        """(scenario, the source's own id) to memory id, where the two differ."""
+        ...
 
     @property
     def options(self) -> dict[str, Scalar]:

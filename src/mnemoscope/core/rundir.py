@@ -45,6 +45,8 @@ class Manifest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=False):
     """What the run does otherwise than its protocol says, each with the declared reason."""
     findings: dict[str, int] = {}
     """Repairs and losses that the loader counted in the data."""
+    leaks: int = 0
+    """Findings of the leakage scan that were accepted on request."""
     arm: bool = False
     """Whether it ran as a sanity arm beside the systems that were asked for."""
     category_names: dict[str, str] = {}
@@ -114,7 +116,7 @@ class RunDirectory:
             return msgspec.json.decode(self.manifest_path.read_bytes(), type=Manifest)
         except FileNotFoundError:
             raise MissingData(f"{self.path} is no run directory: it has no manifest.json") from None
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise DataError(str(error), file=self.manifest_path) from None
 
     def save(self, manifest: Manifest) -> None:
@@ -127,6 +129,12 @@ class RunDirectory:
         manifest.files = {
             name: sha256_file(self.path / name) for name in RECORDED if (self.path / name).exists()
         }
+        self.save(manifest)
+
+    def vouch(self, name: str) -> None:
+        """Put the hash of one more file, written after the run was finished, on record."""
+        manifest = self.manifest()
+        manifest.files[name] = sha256_file(self.path / name)
         self.save(manifest)
 
     def trials(self) -> Iterator[Trial]:
@@ -155,7 +163,7 @@ class RunDirectory:
             return msgspec.json.decode(path.read_bytes())
         except FileNotFoundError:
             raise MissingData(f"{self.path} has no {name}; is the run complete?") from None
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise DataError(str(error), file=path) from None
 
     def _take_lock(self, patience: float = 10.0) -> None:

@@ -99,7 +99,7 @@ def run(
             raise DataError("holds no question", file=dataset.name)
         for directory, manifest in zip(runs, manifests, strict=True):
             manifest.findings = dict(dataset.findings.counts)
-            manifest.notes = [*data_notes(files), *execution.leak_notes()]
+            manifest.leaks = execution.leaked
             finish(directory, manifest, questions, Depth(settings.depth), settings.seed)
     finally:
         for directory in runs:
@@ -148,11 +148,6 @@ class _Execution:
             for merger in self.mergers:
                 merger.close()
         return self.questions
-
-    def leak_notes(self) -> list[str]:
-        if not self.leaked:
-            return []
-        return [f"labels may leak: {self.leaked} findings of the scan were accepted on request"]
 
     def _units(self) -> Iterator[Unit]:
         for order, scenario in enumerate(self.dataset.scenarios()):

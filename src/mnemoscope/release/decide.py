@@ -8,9 +8,8 @@ from mnemoscope.analysis.compare import OVERALL, Comparison
 from mnemoscope.protocols import Benchmark
 from mnemoscope.release.clock import Moment
 from mnemoscope.release.figures import Standing, basis, standing
-from mnemoscope.release.state import Decision, Release, Words
+from mnemoscope.release.state import Decision, Release, Row, Words
 
-Row = Literal["SHIP", "SHIP with caveat", "CONDITIONAL SHIP", "HOLD or SHIP as no-claim", "HOLD"]
 NEUTRAL: Row = "HOLD or SHIP as no-claim"
 _CAUTION: tuple[Row, ...] = ("HOLD", "CONDITIONAL SHIP", "SHIP with caveat", "SHIP")
 RATIONALE: dict[Row, str] = {

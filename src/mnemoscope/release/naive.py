@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from math import asin, comb, exp, isnan, lgamma, log, log2, nan, pi, sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
 
 FAILED = ("error", "timeout", "not-indexed")
+Z = 1.959963984540054
 
 
 class Asked(NamedTuple):
@@ -100,23 +102,37 @@ def mcnemar(gained: int, lost: int) -> float:
 
 
 def t_test(deltas: Sequence[float]) -> float:
-    """Two-sided p of the paired t, by adding up Student's density between -t and t."""
+    """Two-sided p of the paired t."""
     if not any(deltas):
         return 1.0
     sd = spread(deltas)
-    if sd <= 1e-12 * abs(mean(deltas)):
+    if len(deltas) < 2 or sd <= 1e-12 * abs(mean(deltas)):
         return nan
-    t, freedom = abs(mean(deltas)) / (sd / sqrt(len(deltas))), len(deltas) - 1
+    return t_tails(abs(mean(deltas)) / (sd / sqrt(len(deltas))), len(deltas) - 1)
+
+
+def t_tails(t: float, freedom: int, steps: int = 4_000) -> float:
+    """What lies beyond -t and t, by adding up Student's density between them (Simpson's rule)."""
     scale = exp(lgamma((freedom + 1) / 2) - lgamma(freedom / 2)) / sqrt(freedom * pi)
 
     def density(x: float) -> float:
         return scale * exp(-(freedom + 1) / 2 * log(1 + x * x / freedom))
 
-    steps = 20_000
     width = t / steps
     inner = sum((4 if i % 2 else 2) * density(i * width) for i in range(1, steps))
-    area = (density(0) + inner + density(t)) * width / 3
-    return max(0.0, 1 - 2 * area)
+    return max(0.0, 1 - 2 * (density(0) + inner + density(t)) * width / 3)
+
+
+@lru_cache
+def widening(units: int) -> float:
+    """By how much a percentile interval of few units is widened: t sqrt(k / (k - 1)) / z."""
+    if units < 2:
+        return 1.0
+    low, high = 1.0, 20.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if t_tails(middle, units - 1, 1_000) > 0.05 else (low, middle)
+    return low * sqrt(units / (units - 1)) / Z
 
 
 def sign_flips(deltas: Sequence[float], draws: int, dice: random.Random) -> float:
@@ -152,7 +168,7 @@ def resampled(
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:
     tested = sorted((p, name) for name, p in p_values.items() if not isnan(p))
-    corrected, highest = {name: nan for name in p_values}, 0.0
+    corrected, highest = dict.fromkeys(p_values, nan), 0.0
     for rank, (p, name) in enumerate(tested):
         highest = max(highest, min(1.0, p * (len(tested) - rank)))
         corrected[name] = highest
@@ -165,7 +181,7 @@ def cohens_h(before: float, after: float) -> float:
 
 def wilson_error(rate: float, n: int, bound: float) -> float:
     """How far a bound is from solving Wilson's equation (rate - x)² = z² x (1 - x) / n."""
-    return abs((rate - bound) ** 2 - 1.959963984540054**2 * bound * (1 - bound) / n)
+    return abs((rate - bound) ** 2 - Z**2 * bound * (1 - bound) / n)
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

@@ -34,7 +34,7 @@ class _Ledger:
         self.disagreements: list[str] = []
 
     def number(self, what: str, reported: float, repeated: float, tolerance: float = EXACT) -> None:
-        same = isnan(reported) and isnan(repeated) or abs(reported - repeated) <= tolerance
+        same = (isnan(reported) and isnan(repeated)) or abs(reported - repeated) <= tolerance
         self.holds(f"{what}: reported {reported:.6g}, repeated {repeated:.6g}", same)
 
     def holds(self, what: str, true: bool) -> None:
@@ -116,7 +116,10 @@ def _repeat_draws(
     dice: random.Random,
 ) -> None:
     means = naive.resampled(deltas, clusters, DRAWS, dice)
-    for end, bound, inward in (("lower", row.ci95[0], 1), ("upper", row.ci95[1], -1)):
+    units = len(set(clusters)) if len(set(clusters)) > 1 else len(deltas)
+    centre, wider = naive.mean(deltas), naive.widening(units)
+    for end, widened, inward in (("lower", row.ci95[0], 1), ("upper", row.ci95[1], -1)):
+        bound = centre + (widened - centre) / wider
         # Means of few clusters come in steps: an end must lie between the strict and the weak tail.
         strict = sum((bound - m) * inward > 1e-9 for m in means) / DRAWS
         weak = sum((bound - m) * inward > -1e-9 for m in means) / DRAWS

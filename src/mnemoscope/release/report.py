@@ -159,16 +159,17 @@ def _benchmark(release: Release, name: str, comparison: Comparison | None) -> li
         return [f"{name} was not run: {release.state.waived.get(name, 'no reason is given')}."]
     pair = next(pair for pair in release.state.pairs if pair.benchmark == name)
     base, cand = release.run(pair.base), release.run(pair.cand)
-    figures: list[dict[str, Any]] = [run.read_json("metrics.json") for run in (base, cand)]
+    before: dict[str, Any] = base.read_json("metrics.json")
+    after: dict[str, Any] = cand.read_json("metrics.json")
     names = cand.manifest().category_names
     return [
         f"{comparison.paired:,} questions, paired, in {comparison.clusters} clusters. "
         "Means with their own intervals; the difference with a bootstrap interval over clusters. "
         "h for proportions, d_z for means of per-question values.",
         f"### {name}, overall",
-        overall_table(comparison, *figures),
+        overall_table(comparison, before, after),
         f"### {name}, by category",
-        category_table(comparison, *figures, names),
+        category_table(comparison, before, after, names),
     ]
 
 
@@ -188,9 +189,7 @@ def _decision(release: Release, found: Sequence[Comparison]) -> list[str]:
     decision, words = release.state.decision, release.state.words
     if decision is None:
         return ["Not yet decided."]
-    lines = [
-        f"- {name}: row “{row}” of the decision matrix" for name, row in decision.rows.items()
-    ]
+    lines = [f"- {name}: row “{row}” of the decision matrix" for name, row in decision.rows.items()]
     lines += [f"- regressed significantly: {what}" for one in found for what in regressions(one)]
     lines.append(f"- may be claimed as improved: {', '.join(_claimable(found)) or 'no metric'}")
     row = together(list(decision.rows.values()))

@@ -23,7 +23,9 @@ def circulate(release: Release, when: Moment) -> None:
     """Record that the draft was shared with the working group."""
     drafted = release.state.drafted
     if drafted is None or not release.report_path.exists():
-        raise UsageError("there is no draft to circulate: write it with `mnemoscope release report`")
+        raise UsageError(
+            "there is no draft to circulate: write it with `mnemoscope release report`"
+        )
     if when.at < drafted.at:
         raise UsageError(f"the draft was written {drafted}: it cannot have been shared before")
     if release.state.circulated is not None:

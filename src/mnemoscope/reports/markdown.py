@@ -13,6 +13,7 @@ from mnemoscope.reports.view import RunView, as_content, caveats, chances, headl
 
 def write_report(run: RunDirectory) -> None:
     write_atomically(run.path / "report.md", report(RunView.of(run)).encode())
+    run.vouch("report.md")
 
 
 def write_summary(folder: Path, views: Sequence[RunView]) -> None:

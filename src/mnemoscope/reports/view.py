@@ -83,6 +83,8 @@ def caveats(view: RunView) -> list[str]:
     """What a reader must be told beside the numbers."""
     said = list(view.manifest.notes)
     said += [f"deviates from {view.manifest.protocol['id']}: {d}" for d in view.manifest.deviations]
+    if leaks := view.manifest.leaks:
+        said.append(f"labels may leak: {leaks} findings of the scan were accepted on request")
     questions = view.metrics["questions"]
     failed = questions["scorable"] - questions["measured"]
     if failed:

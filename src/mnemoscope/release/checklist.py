@@ -1,0 +1,216 @@
+"""The process's checklist (Appendix A): every item computed, none ticked by hand."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from mnemoscope.analysis.compare import Comparison
+from mnemoscope.core.errors import MnemoscopeError
+from mnemoscope.release.citations import status
+from mnemoscope.release.claims import Facts, lint_file
+from mnemoscope.release.clock import Moment
+from mnemoscope.release.decide import decide
+from mnemoscope.release.figures import comparisons, unwritten
+from mnemoscope.release.notes import SECTIONS
+from mnemoscope.release.notes import render as render_notes
+from mnemoscope.release.rederive import is_fresh
+from mnemoscope.release.report import is_current
+from mnemoscope.release.signatures import exception, lacking_notice, lacking_signatures
+from mnemoscope.release.state import Release
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One line of the checklist."""
+
+    name: str
+    missing: list[str]
+    remark: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return not self.missing
+
+
+class Checklist(msgspec.Struct, frozen=True):
+    """All of it."""
+
+    items: list[Item]
+
+    @property
+    def tag_allowed(self) -> bool:
+        return all(item.ok for item in self.items)
+
+
+def check(release: Release, now: Moment) -> Checklist:
+    """Go through Appendix A. An item that cannot be computed is missing, with the error as why."""
+    try:
+        found = comparisons(release)
+    except MnemoscopeError as error:
+        return Checklist(
+            [Item(name, [str(error)]) for name, *_ in _ITEMS] + [_tag(release, now, 1)]
+        )
+    items = []
+    for name, missing, remark in _ITEMS:
+        try:
+            items.append(Item(name, list(missing(release, found)), remark(release)))
+        except MnemoscopeError as error:
+            items.append(Item(name, [str(error)]))
+    return Checklist([*items, _tag(release, now, sum(not item.ok for item in items))])
+
+
+def _benchmarks(release: Release, found: Sequence[Comparison]) -> Iterator[str]:
+    variant = release.protocol.protocol.variants[release.protocol.variant]
+    run = {pair.benchmark for pair in release.state.pairs}
+    for name in variant.benchmarks:
+        if name not in run and name not in release.state.waived:
+            yield f"{name} was not run: run it, or waive it with a reason in `release new`"
+    systems = {
+        msgspec.json.encode([identity["system"], identity.get("versions")], order="sorted")
+        for pair in release.state.pairs
+        for identity in (release.run(pair.cand).manifest().identity,)
+    }
+    if len(systems) > 1:
+        yield "the candidate runs are not of one system and one set of versions"
+
+
+def _waivers(release: Release) -> str:
+    return "; ".join(f"{name} waived: {why}" for name, why in release.state.waived.items())
+
+
+def _runs(release: Release, found: Sequence[Comparison]) -> Iterator[str]:
+    yield from release.edited()
+    for record in release.records():
+        run = release.run(record)
+        if (state := status(run)) != "VERIFIED":
+            yield f"{run.path} is {state}; `mnemoscope verify {run.path}` says why"
+
+
+def _significance(release: Release, found: Sequence[Comparison]) -> Iterator[str]:
+    for name in unwritten(release, found):
+        yield f"{name} is missing or is not what the runs give: `mnemoscope release report`"
+
+
+def _report(release: Release, found: Sequence[Comparison]) -> Iterator[str]:
+    if release.state.drafted is None or not release.report_path.exists():
+        yield "report.md is not written: `mnemoscope release report`"
+    elif not is_current(release, found):
+        yield "report.md is not what the runs and release.yaml give: edited, or out of date"
+    for field in ("internal", "external", "rationale"):
+        if not getattr(release.state.words, field).strip():
+            yield f"words.{field} in release.yaml is empty: `mnemoscope release set --{field} …`"
+
+
+def _notice(release: Release, found: Sequence[Comparison]) -> Iterator[str]:
+    if why := lacking_notice(release.state):
+        yield why
+
+
+def _rederived(release: Release, found: Sequence[Comparison]) -> Iterator[str]:
+    done = release.state.rederived
+    if done is None:
+        yield "not done: `mnemoscope release rederive`"
+    elif not is_fresh(release, found):
+        yield "done on other figures than these: `mnemoscope release rederive` again"
+    else:
+        yield from done.disagreements[:3]
+
+
+def _signatures(release: Release, found: Sequence[Comparison]) -> Iterator[str]:
+    yield from lacking_signatures(release)
+
+
+def _decision(release: Release, found: Sequence[Comparison]) -> Iterator[str]:
+    recorded = release.state.decision
+    if recorded is None:
+        yield "not decided: `mnemoscope release decide`"
+        return
+    now = decide(release, found, recorded.when)
+    if now != recorded:
+        yield "the recorded decision is not what figures and words give: decide again"
+    yield from now.open
+
+
+def _notes(release: Release, found: Sequence[Comparison]) -> Iterator[str]:
+    if not release.notes_path.exists():
+        yield "notes.md is not written: `mnemoscope release notes`"
+        return
+    text = release.notes_path.read_text(encoding="utf-8")
+    if tuple(re.findall(r"^## (.*)$", text, re.MULTILINE)) != SECTIONS:
+        yield "notes.md has not exactly the five sections, in their order"
+    if text != render_notes(release, found):
+        yield "notes.md is not what the runs and release.yaml give: edited, or out of date"
+
+
+def _claims(release: Release, found: Sequence[Comparison]) -> Iterator[str]:
+    facts = Facts(release, found)
+    files = [release.notes_path, *(release.folder / name for name in release.state.public)]
+    for file in files:
+        if not file.exists():
+            yield f"{file} is missing"
+            continue
+        for claim in lint_file(file, facts):
+            yield f"{file.name}, line {claim.line}, {claim.rule}: {claim.what}"
+
+
+def _tag(release: Release, now: Moment, missing: int) -> Item:
+    found = [f"{missing} of the above"] if missing else []
+    date = release.state.tag_date
+    if date and now.at < date:
+        found.append(f"the tag date {date:%Y-%m-%d %H:%M} UTC is not reached: it is {now}")
+    if missing and _is_tagged(release):
+        found.append(f"the tag {release.state.version} exists already")
+    return Item("Git tag cut only after all above", found)
+
+
+def _is_tagged(release: Release) -> bool:
+    with suppress(OSError):
+        listed = subprocess.run(
+            ["git", "-C", str(release.folder), "tag", "--list", release.state.version],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return listed.returncode == 0 and bool(listed.stdout.strip())
+    return False
+
+
+def _nothing(release: Release) -> str:
+    return ""
+
+
+def _circulation(release: Release) -> str:
+    return f"circulated {release.state.circulated}" if release.state.circulated else ""
+
+
+def _rederivation(release: Release) -> str:
+    done = release.state.rederived
+    return f"{done.checked} statistics by {done.by}, seed {done.seed}" if done else ""
+
+
+def _quorum(release: Release) -> str:
+    reason = exception(release)
+    return f"quorum exception by the PI: {reason}" if reason else ""
+
+
+def _outcome(release: Release) -> str:
+    return release.state.decision.outcome if release.state.decision else ""
+
+
+_Missing = Callable[[Release, Sequence[Comparison]], Iterator[str]]
+_ITEMS: tuple[tuple[str, _Missing, Callable[[Release], str]], ...] = (
+    ("All mandatory benchmarks run on final code", _benchmarks, _waivers),
+    ("metrics.json files produced with pinned dataset SHA256", _runs, _nothing),
+    ("Significance test run: current vs. previous", _significance, _nothing),
+    ("Draft report written using the template", _report, _nothing),
+    ("Draft shared with WG ≥48h before tag", _notice, _circulation),
+    ("StatAnalyst independent re-derivation complete", _rederived, _rederivation),
+    ("All 4 WG signatures collected (or documented quorum exception)", _signatures, _quorum),
+    ("Decision matrix applied, ship/hold documented", _decision, _outcome),
+    ("Public release notes follow §6 structure", _notes, _nothing),
+    ("No prohibited claims (§5.2) in any public-facing text", _claims, _nothing),
+)

@@ -1,0 +1,258 @@
+"""Prohibited claims (§5.2): what a public text must not say, found by line and rule.
+
+Without a release the text is held to what it says itself; with one, to what the runs gave.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from mnemoscope.analysis.compare import OVERALL, Comparison
+from mnemoscope.core.rundir import RunDirectory
+from mnemoscope.protocols import Chosen, load_protocol, protocol_names
+from mnemoscope.release.citations import cited_runs, is_named, status
+from mnemoscope.release.figures import comparisons, standing
+from mnemoscope.release.prose import Statement, statements
+from mnemoscope.release.segments import Segment, bare_estimates, segments, with_followers
+from mnemoscope.release.state import Release
+from mnemoscope.release.tablerows import row_problems
+from mnemoscope.release.wording import (
+    ALL_METRICS,
+    LIMIT,
+    SPEED,
+    THE_OTHERS,
+    denies,
+    estimates,
+    gains,
+    metrics,
+    p_values,
+    praises,
+    sizes,
+)
+
+Rule = Literal["unproven-improvement", "no-interval", "best-subset", "no-protocol", "unsound-run"]
+
+
+class Finding(msgspec.Struct, frozen=True, order=True):
+    """A prohibited claim."""
+
+    line: int
+    rule: Rule
+    what: str
+
+
+class Facts:
+    """What is known beside the text: the figures of a release, the state of its runs."""
+
+    def __init__(self, release: Release, found: Sequence[Comparison]) -> None:
+        self.protocol = release.protocol
+        self.found = found
+        self.runs = {release.run(record).path: record for record in release.records()}
+        self.unsound = {
+            path: state for path in self.runs if (state := status(RunDirectory(path))) != "VERIFIED"
+        }
+
+    @classmethod
+    def of(cls, release: Release) -> Facts:
+        return cls(release, comparisons(release))
+
+    def doubts(self, segment: Segment) -> list[str]:
+        """The metrics that the segment praises and the runs do not."""
+        in_category = "categor" in segment.text.lower()
+        doubted = []
+        for one in self._meant(segment.text):
+            for row in one.rows:
+                if (row.scope == OVERALL) == in_category or standing(row) == "improved":
+                    continue
+                if any(matches(name, row.metric) for name in segment.names):
+                    place = one.benchmark if row.scope == OVERALL else f"category {row.scope}"
+                    doubted.append(f"{row.metric} on {place} has p_corrected={row.p_corrected:.4f}")
+        return doubted or self._wrong_sizes(segment)
+
+    def _wrong_sizes(self, segment: Segment) -> list[str]:
+        """Differences in points that no row of the segment's metrics has."""
+        deltas = [
+            abs(100 * row.delta)
+            for one in self._meant(segment.text)
+            for row in one.rows
+            if any(matches(name, row.metric) for name in segment.names)
+        ]
+        return [
+            f"no run gave {said}"
+            for said, size, slack in sizes(segment.text)
+            if not any(abs(size - delta) <= slack for delta in deltas)
+        ]
+
+    def improved(self) -> set[str]:
+        return {
+            row.metric
+            for one in self.found
+            for row in one.rows
+            if row.scope == OVERALL and standing(row) == "improved"
+        }
+
+    def _meant(self, text: str) -> list[Comparison]:
+        named = [one for one in self.found if one.benchmark.lower() in text.lower()]
+        return named or list(self.found)
+
+
+def matches(name: str, metric: str) -> bool:
+    """`mrr` in a text means any mrr@k, `recall` any recall@k."""
+    return name == metric or ("@" not in name and metric.startswith(f"{name}@"))
+
+
+def lint(text: str, facts: Facts | None = None, folder: Path | None = None) -> list[Finding]:
+    """All prohibited claims of a text, in its order; none for an honest one."""
+    said = with_followers(statements(text))
+    found = [finding for one in said for finding in _statement(one, facts)]
+    found += _protocol(said, text, facts)
+    found += _subset(said, text, facts)
+    found += _runs(said, text, facts, folder or Path.cwd())
+    return sorted(set(found))
+
+
+def lint_file(path: Path, facts: Facts | None = None) -> list[Finding]:
+    return lint(path.read_text(encoding="utf-8"), facts, path.parent)
+
+
+def _statement(one: Statement, facts: Facts | None) -> list[Finding]:
+    if one.kind == "row":
+        rules: dict[str, Rule] = {"p": "unproven-improvement", "interval": "no-interval"}
+        return [Finding(one.line, rules[kind], what) for kind, what in row_problems(one)]
+    found = []
+    for segment in segments(one.text):
+        problem = _unproven(one, segment, facts)
+        if problem:
+            found.append(Finding(one.line, "unproven-improvement", problem))
+        limit = LIMIT.search(segment.text) and not praises(segment.text)
+        if bare_estimates(segment) and not limit:
+            what = f"{', '.join(segment.names)}: a figure without its interval"
+            found.append(Finding(one.line, "no-interval", what))
+    if _nameless(one):
+        what = "an improvement that names no metric with its interval and p"
+        found.append(Finding(one.line, "unproven-improvement", what))
+    return found
+
+
+def _unproven(one: Statement, segment: Segment, facts: Facts | None) -> str:
+    """Why an improvement that the segment claims is not proven; empty where it claims none."""
+    if not _claims(one, segment):
+        return ""
+    names = ", ".join(segment.names)
+    if facts is not None and (doubts := facts.doubts(segment)):
+        return f"{names}: claimed as improved, but {'; '.join(doubts[:3])}"
+    given = p_values(segment.text)
+    corrected = [p for p in given if not p.raw]
+    if not corrected:
+        return f"{names}: claimed as improved with {'only an uncorrected' if given else 'no'} p"
+    if not all(p.proves for p in corrected):
+        return f"{names}: claimed as improved at p={max(p.value for p in corrected):g}"
+    return ""
+
+
+def _claims(one: Statement, segment: Segment) -> bool:
+    if one.kind == "heading" and not estimates(one.text):
+        return bool(re.search(r"(?:s|ed|er)\b", one.text)) and praises(
+            re.sub(r"\b(?:improvements?|gains?|increases?|enhancements?)\b", "", one.text)
+        )
+    if praises(segment.text):
+        return True
+    if denies(segment.text) or not gains(segment.text):
+        return False
+    return praises(one.section) or not p_values(segment.text)
+
+
+def _nameless(one: Statement) -> bool:
+    """`~5 pp improvement` of nothing in particular, or of all metrics at once."""
+    if metrics(one.text) or not praises(one.text) or SPEED.search(one.text):
+        return False
+    if ALL_METRICS.search(one.text):
+        return True
+    return any(re.search(r"pp|%|point|percent", number[0]) for number in estimates(one.text))
+
+
+def _figures(said: Sequence[Statement]) -> list[Statement]:
+    """The statements that hold a figure of a metric."""
+    return [
+        one
+        for one in said
+        if metrics(" | ".join((one.text, *one.head)))
+        and (estimates(one.text) or gains(one.text))
+        and not LIMIT.search(one.text)
+    ]
+
+
+def _protocol(said: Sequence[Statement], text: str, facts: Facts | None) -> list[Finding]:
+    figures = _figures(said)
+    known = [facts.protocol] if facts else [load_protocol(name) for name in protocol_names()]
+    if not figures or any(is_named(one.protocol, text) for one in known):
+        return []
+    what = f"numbers, but the text names no protocol such as “{known[0].protocol.cite}”"
+    return [Finding(figures[0].line, "no-protocol", what)]
+
+
+def _subset(said: Sequence[Statement], text: str, facts: Facts | None) -> list[Finding]:
+    """Whether every metric that the text mentions improved, and it is silent on others."""
+    if any(THE_OTHERS.search(one.text) for one in said):
+        return []
+    claimed: dict[str, int] = {}
+    mentioned: set[str] = set()
+    for one in said:
+        for segment in segments(" | ".join((one.text, *one.head))):
+            mentioned.update(segment.names)
+            if one.kind != "row" and _claims(one, segment):
+                claimed |= {name: one.line for name in segment.names if name not in claimed}
+    for listed in _lists(text, facts):
+        shown = {m for m in listed if any(matches(name, m) for name in mentioned)}
+        good = {m for m in shown if any(matches(name, m) for name in claimed)}
+        silent = [m for m in listed if m not in shown]
+        if facts is not None:
+            improved = facts.improved()
+            good, silent = good | (shown & improved), [m for m in silent if m not in improved]
+        if claimed and good and good == shown and silent:
+            what = f"only improved metrics are mentioned; nothing is said of {', '.join(silent)}"
+            return [Finding(min(claimed.values()), "best-subset", what)]
+    return []
+
+
+def _lists(text: str, facts: Facts | None) -> list[list[str]]:
+    """The metrics that must be reported together, for each benchmark that is spoken of."""
+    if facts is not None:
+        return [facts.protocol.benchmark(one.benchmark).metrics for one in facts.found]
+    named: list[Chosen] = [
+        chosen
+        for name in protocol_names()
+        if is_named((chosen := load_protocol(name)).protocol, text)
+    ]
+    lists = []
+    for chosen in named:
+        benchmarks = chosen.protocol.variants[_variant(chosen, text)].benchmarks
+        spoken = [b for b in benchmarks if b in text.lower()] or list(benchmarks)[:1]
+        lists += [benchmarks[b].metrics for b in spoken]
+    return lists
+
+
+def _variant(chosen: Chosen, text: str) -> str:
+    for name in chosen.protocol.variants:
+        if f"{chosen.protocol.id}:{name}" in text:
+            return name
+    return chosen.variant
+
+
+def _runs(said: Sequence[Statement], text: str, facts: Facts | None, folder: Path) -> list[Finding]:
+    unsound = facts.unsound if facts else {}
+    found = [
+        Finding(line, "unsound-run", f"{path} is {state} and cannot be cited")
+        for path, line, state in cited_runs(said, folder, facts.runs if facts else {})
+    ]
+    figures = _figures(said)
+    if figures and unsound and not found:
+        path, state = next(iter(unsound.items()))
+        what = f"the numbers are those of {path}, which is {state} and cannot be cited"
+        found.append(Finding(figures[0].line, "unsound-run", what))
+    return found

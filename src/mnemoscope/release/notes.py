@@ -1,0 +1,141 @@
+"""notes.md: public release notes with the process's five sections (§6), and nothing unproven."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from mnemoscope.analysis.compare import OVERALL, Comparison, Row
+from mnemoscope.core.errors import MnemoscopeError
+from mnemoscope.core.jsonl import write_atomically
+from mnemoscope.core.rundir import RunDirectory
+from mnemoscope.release.claims import Facts, lint
+from mnemoscope.release.figures import standing
+from mnemoscope.release.report import changes
+from mnemoscope.release.state import Release
+from mnemoscope.release.tables import effect, p_equals, points, points_interval
+
+SECTIONS = (
+    "Significant Improvements",
+    "Marginal / Non-Significant Changes",
+    "Regressions",
+    "Methodology Changes",
+    "Benchmark Integrity",
+)
+
+
+class ProhibitedClaim(MnemoscopeError):
+    """A text that says more than the runs do."""
+
+
+def write_notes(release: Release, found: Sequence[Comparison]) -> Path:
+    """Write notes.md; refused where they would hold a prohibited claim."""
+    text = render(release, found)
+    if claims := lint(text, Facts(release, found), release.folder):
+        listed = "; ".join(f"line {c.line}, {c.rule}: {c.what}" for c in claims)
+        raise ProhibitedClaim(f"the notes would make prohibited claims: {listed}")
+    write_atomically(release.notes_path, text.encode())
+    return release.notes_path
+
+
+def render(release: Release, found: Sequence[Comparison]) -> str:
+    chosen, state = release.protocol, release.state
+    decision = state.decision.outcome if state.decision else "not yet decided"
+    parts = [
+        f"# {state.version}",
+        f"Measured per {chosen.protocol.cite} (`{chosen.id}`). Decision: {decision}.\n"
+        "Differences are new less previous, with the interval of the difference; p is corrected "
+        "by Holm over all\ntests of the report; h is given for proportions, d_z for means.",
+        f"## {SECTIONS[0]}",
+        _listed(found, _is_improvement, _improvement),
+        f"## {SECTIONS[1]}",
+        _listed(found, _is_marginal, _marginal),
+        f"## {SECTIONS[2]}",
+        _listed(found, _is_regression, _regression),
+        f"## {SECTIONS[3]}",
+        "\n".join(f"- {line}" for line in _methodology(release)) or "None.",
+        f"## {SECTIONS[4]}",
+        "\n".join(_integrity(release)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _listed(
+    found: Sequence[Comparison], chosen: Callable[[Row], bool], shown: Callable[[Row], str]
+) -> str:
+    parts = []
+    for one in found:
+        if lines := [f"- {shown(row)}" for row in one.rows if chosen(row)]:
+            parts.append(f"### {one.benchmark}\n\n" + "\n".join(lines))
+    return "\n\n".join(parts) or "None."
+
+
+def _is_improvement(row: Row) -> bool:
+    return row.scope == OVERALL and standing(row) == "improved"
+
+
+def _is_marginal(row: Row) -> bool:
+    return row.scope == OVERALL and standing(row) == "neutral" and row.delta >= 0
+
+
+def _is_regression(row: Row) -> bool:
+    """All metrics that worsened; of the categories those that did so significantly."""
+    return row.delta < 0 and (row.scope == OVERALL or standing(row) == "regressed")
+
+
+def _improvement(row: Row) -> str:
+    return f"{row.metric}: {points(row.delta)} ({_interval(row)}, {_p(row)}, {effect(row)})"
+
+
+def _marginal(row: Row) -> str:
+    return f"{row.metric}: {points(row.delta)} ({_interval(row)}, {_p(row)} ns)"
+
+
+def _regression(row: Row) -> str:
+    ns = " ns" if standing(row) == "neutral" else ""
+    where = "" if row.scope == OVERALL else f" in category {row.scope}"
+    return f"{row.metric}: {points(row.delta)} ({_interval(row)}, {_p(row)}{ns}){where}"
+
+
+def _interval(row: Row) -> str:
+    return f"95% CI {points_interval(row)}"
+
+
+def _p(row: Row) -> str:
+    return p_equals(row.p_corrected)
+
+
+def _methodology(release: Release) -> list[str]:
+    deviations = [
+        f"{pair.benchmark}, {run.label}: {deviation}"
+        for pair in release.state.pairs
+        for run in (release.run(pair.base), release.run(pair.cand))
+        for deviation in run.manifest().deviations
+    ]
+    waived = [f"{name} was not run: {reason}" for name, reason in release.state.waived.items()]
+    return [*changes(release), *deviations, *waived]
+
+
+def _integrity(release: Release) -> list[str]:
+    lines = []
+    for pair in release.state.pairs:
+        base, cand = release.run(pair.base), release.run(pair.cand)
+        data = ", ".join(f"`{h}`" for h in cand.manifest().identity["benchmark"]["sha256"])
+        lines.append(f"- {pair.benchmark}: dataset sha256 {data}")
+        lines += [f"  - {kind} {_run(run)}" for kind, run in (("base", base), ("candidate", cand))]
+    lines.append(f"- protocol sha256 `{release.protocol.sha256}`")
+    return lines
+
+
+def _run(run: RunDirectory) -> str:
+    about = run.manifest()
+    place = about.environment
+    clock = "not recorded"
+    if about.started and about.finished:
+        clock = f"{(about.finished - about.started).total_seconds():.1f} s"
+    return (
+        f"`{run.label}`, fingerprint `{about.fingerprint}`; environment: "
+        f"{place.get('platform', 'not recorded')}, Python {place.get('python', 'not recorded')}; "
+        f"wall clock: {clock}; device: {place.get('device', 'no accelerator recorded')}, "
+        f"{place.get('cores', 'unknown')} CPU cores"
+    )

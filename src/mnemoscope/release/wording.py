@@ -1,0 +1,203 @@
+"""How people write figures and claims: metrics, estimates, intervals, p-values, words of praise."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_NUMBER = r"[-+−–]?\s?(?:\d[\d,]*)?\.?\d+"
+_UNIT = r"\s?(?:pp\b|%|percentage points?\b|percent\b|points?\b)"
+
+_METRIC = re.compile(
+    r"""
+    \b(?P<kind>recall|hit(?:s|[ -]?rate)?|all|precision|ndcg|mrr|map|r)\s?@\s?(?P<k>\d+)
+      (?P<more>(?:\s?/\s?@?\d+(?![.\d])|\s?(?:,|,?\s?and|&)\s?@\d+)*)
+    | \b(?P<at>recall|hit[ -]?rate|precision|ndcg)\sat\s(?:rank\s|k\s?=\s?)?(?P<rank>\d+)\b
+    | \btop[- ](?P<top>\d+)\s(?P<of>recall|precision|hit[ -]?rate)\b
+    | \b(?P<bare>mrr|ndcg|mean\sreciprocal\srank|hit[ -]rate|accuracy|precision)\b(?!@)
+    | (?<!\bto\s)(?<!\bcan\s)(?<!\bwill\s)(?<!\bwe\s)(?<!\bthey\s)\b(?P<loose>recall)\b
+      (?!@|-|\s(?:calls?|latency|latencies|times?|timed|protocols?|bench\w*|steps?|phases?|quer\w+
+      |functions?|apis?|requests?|ms|depth|methods?|endpoints?|improvements?\s(?:is|are)\slisted)\b)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_INTERVAL = re.compile(
+    rf"""
+    [\[(]\s*{_NUMBER}(?:{_UNIT})?\s*(?:,|;|to\b|–|—|…|\.\.+|-)\s*{_NUMBER}(?:{_UNIT})?\s*[\])]
+    | \b(?:CI|confidence\sinterval|interval)\b[^\d\[\]();]{{0,12}}{_NUMBER}(?:{_UNIT})?
+      \s*(?:,|to\b|–|—|…|-)\s*{_NUMBER}(?:{_UNIT})?
+    | (?:±|\+/-|\+-)\s*{_NUMBER}(?:{_UNIT})?
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_P = re.compile(
+    r"""
+    (?<![\w@])p(?:[-_ ]?(?P<kind>raw|corr(?:ected)?|adj(?:usted)?|holm|vals?|values?))?
+    (?:\s?\((?:holm|corrected|adjusted|raw)[^)]*\))?
+    \s*(?P<sign>=|<=|≤|<|>=|≥|>|≈|~|:|\bof\b|\bis\b)\s*
+    (?P<value>(?:\d+)?\.\d+(?:e[-−]?\d+)?|\d+(?:e[-−]?\d+)?)(?P<power>\s*[×x*]\s*10)?
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_NOT_ESTIMATES = re.compile(
+    rf"""
+    \b9[059](?:\.\d+)?\s?%(?=[\s-]*(?:CI\b|confidence|interval|Wilson|bootstrap|cluster|\[))
+    | \bv\d+(?:\.\d+)*[\w.-]* | \b\d+\.\d+\.\d+\S* | \b\d{{4}}-\d\d-\d\d\S*
+    | (?:§|\bsection|\btable|\bfigure)\s?\d+(?:\.\d+)* | \b(?:python|numpy)\s[\d.]+
+    | (?<![\w@])(?:cohen.s\s)?(?:h|d_z|d|z|t|n|k|alpha|α|κ|kappa|df|seed)\s*[=:]\s*{_NUMBER}
+    | (?<![\w@])(?!(?:mrr|ndcg|recall|precision|accuracy|hit|map)\b)[a-z]\w*={_NUMBER}
+    | \balpha\s(?:of\s)?{_NUMBER} | \bpower\s(?:of\s)?{_NUMBER}(?:\s?%)?
+    | {_NUMBER}\s?(?:ms|µs|s|secs?|seconds?|min|minutes?|hours?|h|[kKMG]i?B|bytes|tokens?|x|×|times
+      |cores?|questions?|conversations?|sessions?|segments?|memories|runs?|draws?|clusters?)\b
+    | \bdetectable\b[^.;\d]*{_NUMBER}(?:{_UNIT})?
+    | \bchance\b[^.;,\d]{{0,20}}{_NUMBER}(?:{_UNIT})?
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_ESTIMATE = re.compile(
+    rf"(?<![\w@.])(?:[-+−–~≈]\s?)?(?:\d[\d,]*(?:\.\d+)?|\.\d+){_UNIT}|(?<![\w@.])[-+−]?[01]?\.\d+\b",
+    re.IGNORECASE,
+)
+_PRAISE = re.compile(
+    r"""\b(?:improv(?:e|es|ed|ing|ements?)|better|gain(?:s|ed|ing)?|increas(?:e|es|ed|ing)
+    |ris(?:e|es|en|ing)|rose|higher|boost\w*|outperform\w*|beat(?:s|en|ing)?|surpass\w*
+    |exceed(?:s|ed)|wins?|won|lift(?:s|ed)|rais(?:es|ed|ing)|jump(?:s|ed)?|climb(?:s|ed)?|grew|grows
+    |up\s(?:by|from)|superior|stronger|enhanc(?:es|ed|ing|ements?)|uplift|state[- ]of[- ]the[- ]art
+    |SOTA)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_NO_PRAISE = re.compile(
+    r"""\b(?:higher|larger|more|lower)\sis\sbetter\b | \bbetter(?:,|\sor|\snor)\s(?:or\s)?worse\b
+    | \bgained\b(?=.*\blost\b) | \blost\b.*\bgained\b
+    | \b(?:higher|better|increas\w+|improv\w+|rais\w+)\s(?:in\s|the\s|of\s|its\s)?(?:\w+\s)?
+      (?:latency|cost|costs|tokens?|docs?|documentation|errors?|messages?|coverage\sof\stests)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_DENIAL = re.compile(
+    r"""(?<![\w.])(?:ns|n\.s\.?)(?!\w) | \bnon-?\s?significan\w+ | \binsignifican\w+
+    | \b(?:not|n[o'’]t|never|no)\s(?:\w+\s){0,3}significan\w+ | \bnot\sclaimed\b | \bno\sclaim
+    | \bwithin\s(?:\w+\s){0,2}noise\b | \bcan(?:not|['’]t|\snot)\s(?:be\stold|tell)\b
+    | \binconclusive\b | \bindistinguishable\b | \bno\sevidence\b | \bneutral\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_HEDGE = re.compile(
+    r"""\b(?:no|not(?!\sonly)|never|neither|nor|without|cannot|fail(?:s|ed)?\sto|whether|if|unless
+    |would|could|might|may|should|must|expect\w*|hop(?:e|es|ing)|aim\w*|goal|plan\w*|wants?|only
+    \s(?:if|when|where)|claim(?:s|ing)?|how\smuch|ask\w*|tests?\s(?:if|for))\b|n['’]t\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+LIMIT = re.compile(
+    r"\b(?:at most|at least|no more than|thresholds?|gates?|limits?|toleran\w+|allowed|required|"
+    r"must|may|would|acceptable|variance|ceiling|by construction|random order|example|max-drop)\b",
+    re.IGNORECASE,
+)
+SPEED = re.compile(
+    r"\b(?:latency|speed|fast\w*|slow\w*|time|throughput|bytes|size|cost|costs|cheaper|tokens?|"
+    r"startup|memory (?:use|usage)|disk|cpu|ram|coverage)\b",
+    re.IGNORECASE,
+)
+
+
+ALL_METRICS = re.compile(
+    r"\b(?:all|every|each|most)\s(?:of\s)?(?:the\s)?(?:\w+\s)?metrics?\b", re.IGNORECASE
+)
+THE_OTHERS = re.compile(
+    r"\b(?:all|no|none of the|the|every)\s(?:the\s)?(?:other|remaining)\s(?:\w+\s)?metrics?\b"
+    r"|\bno\smetric\b",
+    re.IGNORECASE,
+)
+
+
+class PValue(NamedTuple):
+    """A p as it is written."""
+
+    value: float
+    raw: bool
+    """Said to be uncorrected."""
+    proves: bool
+    """Below 0.05, whatever it is."""
+
+
+def metrics(text: str) -> list[tuple[int, int, tuple[str, ...]]]:
+    """Where metrics are named, and which: `recall@5/10` names two, `MRR` any depth."""
+    return [(found.start(), found.end(), _names(found)) for found in _METRIC.finditer(text)]
+
+
+def intervals(text: str) -> int:
+    return len(_INTERVAL.findall(_P.sub(" ", text)))
+
+
+def p_values(text: str) -> list[PValue]:
+    return [_p(found) for found in _P.finditer(text)]
+
+
+def estimates(text: str) -> list[re.Match[str]]:
+    """Numbers that are figures of merit: shares, percentages, points."""
+    for pattern in (_INTERVAL, _P, _METRIC, _NOT_ESTIMATES):
+        text = pattern.sub(lambda found: " " * len(found[0]), text)
+    return list(_ESTIMATE.finditer(text))
+
+
+def sizes(text: str) -> list[tuple[str, float, float]]:
+    """Differences in percentage points: as written, their size, and what rounding may hide."""
+    found = []
+    for number in estimates(text):
+        if re.search(r"pp|points?", number[0], re.IGNORECASE):
+            digits = re.sub(r"[^\d.]", "", number[0])
+            decimals = len(digits.partition(".")[2])
+            found.append((number[0].strip(), float(digits), 0.51 * 10**-decimals))
+    return found
+
+
+def gains(text: str) -> bool:
+    """Whether a difference with a plus sign stands there."""
+    return any(estimate[0].lstrip().startswith("+") for estimate in estimates(text)) or bool(
+        re.search(rf"\+\s?\d+(?:\.\d+)?{_UNIT}", _INTERVAL.sub(" ", text))
+    )
+
+
+def praises(text: str) -> bool:
+    """Whether something is said to be better, and not asked, denied, hoped or made a condition."""
+    if text.rstrip().endswith("?") or _DENIAL.search(text):
+        return False
+    text = _NO_PRAISE.sub(lambda found: " " * len(found[0]), text)
+    return any(not _HEDGE.search(_before(text, word.start())) for word in _PRAISE.finditer(text))
+
+
+def denies(text: str) -> bool:
+    return bool(_DENIAL.search(text))
+
+
+def _before(text: str, place: int) -> str:
+    """The words before a place that belong to the same clause."""
+    near = text[max(0, place - 45) : place]
+    return re.split(r"[;:]|\b(?:but|however|while|whereas)\b", near)[-1]
+
+
+def _names(found: re.Match[str]) -> tuple[str, ...]:
+    part = found.groupdict()
+    if part["kind"]:
+        kind = _kind(part["kind"])
+        more = re.findall(r"\d+", part["more"] or "")
+        return tuple(f"{kind}@{k}" for k in (part["k"], *more))
+    if part["at"]:
+        return (f"{_kind(part['at'])}@{part['rank']}",)
+    if part["top"]:
+        return (f"{_kind(part['of'])}@{part['top']}",)
+    return (_kind(part["bare"] or part["loose"]),)
+
+
+def _kind(word: str) -> str:
+    word = word.lower()
+    if word.startswith("hit"):
+        return "hit"
+    return {"r": "recall", "mean reciprocal rank": "mrr"}.get(word, word)
+
+
+def _p(found: re.Match[str]) -> PValue:
+    value = 0.0 if found["power"] else float(found["value"].replace("−", "-"))
+    raw = (found["kind"] or "").lower() == "raw" or "(raw" in found[0].lower()
+    if found["sign"] in (">", ">=", "≥"):
+        return PValue(value, raw, False)
+    bound = found["sign"] in ("<", "<=", "≤")
+    return PValue(value, raw, value <= 0.05 if bound else value < 0.05)

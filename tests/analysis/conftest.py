@@ -1,0 +1,71 @@
+"""Runs made to order: a row of hits and misses becomes a finished run directory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mnemoscope.analysis.measure import Depth
+from mnemoscope.core.jsonl import Journal
+from mnemoscope.core.nouns import Question, Trial
+from mnemoscope.core.rundir import RunDirectory
+from mnemoscope.engine.finish import finish
+
+POOL = tuple(f"m{number}" for number in range(20))
+
+
+@pytest.fixture(scope="session")
+def make_run() -> Callable[..., RunDirectory]:
+    """Each question has one evidence memory, m0, which a hit has first and a miss nowhere."""
+
+    def make(
+        path: Path,
+        hits: Sequence[bool],
+        *,
+        failed: int = 0,
+        data: str = "d" * 64,
+        depth: int = 10,
+        **options: Any,
+    ) -> RunDirectory:
+        run = RunDirectory(path)
+        benchmark = {"name": "made", "options": {"scope": "own", **options}, "sha256": [data]}
+        system = {"spec": path.name}
+        versions = {"mnemoscope": "0"}
+        manifest = run.open(
+            {
+                "benchmark": benchmark,
+                "system": system,
+                "depth": depth,
+                "seed": 42,
+                "versions": versions,
+            },
+            category_names={"even": "of even number"},
+        )
+        questions: dict[str, Question] = {}
+        with Journal(run.trials_path) as journal:
+            for number, hit in enumerate(hits):
+                category = "odd" if number % 2 else "even"
+                question = Question(f"q{number}", f"What of {number}?", category=category)
+                questions[question.id] = question
+                journal.append(
+                    Trial(
+                        scenario=question.id,
+                        question=question.id,
+                        status="error" if number < failed else "answered",
+                        category=category,
+                        cluster=question.id,
+                        evidence=("m0",),
+                        pool=len(POOL),
+                        reachable=1,
+                        tokens=(1,) * depth,
+                        ranking=POOL[:depth] if hit else POOL[1 : depth + 1],
+                    )
+                )
+        finish(run, manifest, questions, Depth(depth))
+        run.release()
+        return run
+
+    return make

@@ -1,0 +1,303 @@
+"""`mnemoscope compare`: what it refuses, what it says, and other people's published figures.
+
+Published figures: pgmnemo v0.2.1 and v0.3.0 on LoCoMo sessions, ../shared/data/pgmnemo; the table
+is the one its own tool prints (issue 3).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mnemoscope.analysis.aggregates import CAVEAT, read_aggregates, seed_comparison
+from mnemoscope.analysis.compare import Comparison, NotComparable, compare
+from mnemoscope.cli.app import invoke
+from mnemoscope.core.rundir import RunDirectory
+from mnemoscope.datasets import open_dataset
+from mnemoscope.engine.score import COMPAT_OPTIONS, score
+
+Make = Callable[..., RunDirectory]
+Shared = Callable[[str], Path]
+
+VERSIONS = ("v0.2.1_session_20260509", "v0.3.0_session_20260513")
+PUBLISHED = {
+    "recall@5": (0.6623, 0.6640, "0.11", "0.9098", "0.004"),
+    "recall@10": (0.7951, 0.7994, "0.34", "0.7364", "0.011"),
+    "recall@25": (0.9623, 0.9641, "0.30", "0.7634", "0.010"),
+    "recall@50": (0.9993, 0.9996, "0.40", "0.6871", "0.013"),
+    "mrr": (0.5480, 0.5569, "0.56", "0.5731", "0.018"),
+}
+"""base, cand, z, p_raw, h; every p_corrected is 1."""
+
+
+def hits(good: int, of: int = 400) -> list[bool]:
+    """The first so many are hits: more hits means that questions are only gained."""
+    return [number < good for number in range(of)]
+
+
+@pytest.fixture(scope="module")
+def theirs(shared_data: Shared, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Both published raw files, scored by pgmnemo's own rules."""
+    folder = tmp_path_factory.mktemp("pgmnemo")
+    data = shared_data("locomo")
+    for version in VERSIONS:
+        file = shared_data(f"pgmnemo/locomo/{version}/raw_retrievals.jsonl")
+        dataset = open_dataset("locomo", data, COMPAT_OPTIONS["locomo"])
+        score(dataset, file, folder / version, format="pgmnemo", compat="pgmnemo")
+    return [folder / version for version in VERSIONS]
+
+
+def test_published_rankings_paired_gain_49_and_lose_36_hits(theirs: list[Path]) -> None:
+    found = compare(*map(RunDirectory, theirs), discordant="hit@10")
+
+    row = found.row("hit@10")
+    assert (found.paired, found.clusters) == (1982, 10)
+    assert (row.n, row.gained, row.lost) == (1982, 49, 36)
+    assert row.p_raw == pytest.approx(0.1928, abs=5e-5)
+    assert row.verdict == "cannot tell"
+    changes = [one.change for one in found.discordant]
+    assert (changes.count("gained"), changes.count("lost")) == (49, 36)
+    assert all(one.text for one in found.discordant)
+
+
+@pytest.mark.parametrize("metric", PUBLISHED)
+def test_published_aggregates_give_the_publishers_own_table(
+    metric: str, shared_data: Shared
+) -> None:
+    base, cand = (read_aggregates(shared_data(f"pgmnemo/locomo/{v}")) for v in VERSIONS)
+
+    rows = seed_comparison(base, cand)
+
+    assert [row.metric for row in rows if row.metric != "recall@1"] == list(PUBLISHED)
+    row = next(row for row in rows if row.metric == metric)
+    assert (row.base, row.cand) == PUBLISHED[metric][:2]
+    assert (f"{row.z:.2f}", f"{row.p_raw:.4f}", f"{row.h:.3f}") == PUBLISHED[metric][2:]
+    assert (row.p_corrected, row.effect_label, row.significant) == (1.0, "small", False)
+    if metric == "recall@10":
+        assert [round(end, 4) for end in row.base_ci95] == [0.7768, 0.8123]
+
+
+def test_published_aggregates_on_the_command_line_say_what_they_cannot_do(
+    shared_data: Shared, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [str(shared_data(f"pgmnemo/locomo/{v}/metrics.json")) for v in VERSIONS]
+    page = tmp_path / "page.md"
+
+    code = invoke(["compare", *files, "--markdown", str(page)])
+
+    printed = capsys.readouterr()
+    assert code == 0
+    assert "only the unpaired seed tests are possible" in printed.err
+    assert "given for comparability only" in " ".join(printed.out.split())
+    assert max(map(len, printed.out.splitlines())) <= 100
+    assert ".7768–.8123" in printed.out
+    assert "0.7951 [0.7768, 0.8123]" in page.read_text()
+    assert CAVEAT in page.read_text()
+
+
+def test_seed_tests_of_their_scored_rankings_agree_with_their_aggregates(
+    theirs: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(["compare", *map(str, theirs), "--tests", "seed", "--json"]) == 0
+
+    rows = {row["metric"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert rows["recall@10"]["base"] == pytest.approx(0.7951, abs=5e-5)
+    assert f"{rows['recall@10']['z']:.2f}" == "0.33"  # of means that nobody rounded; theirs: 0.34
+    assert rows["mrr"]["cand"] == pytest.approx(0.5569, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "band", "verdict", "code"),
+    [
+        (160, 240, None, "better", 0),
+        (240, 160, None, "worse", 1),
+        (200, 200, 0.01, "equivalent", 0),
+        (200, 204, 0.05, "equivalent", 0),
+        (200, 200, None, "cannot tell", 0),
+        (200, 204, 0.001, "cannot tell", 0),
+    ],
+)
+def test_verdicts_and_exit_codes(
+    make_run: Make,
+    tmp_path: Path,
+    before: int,
+    after: int,
+    band: float | None,
+    verdict: str,
+    code: int,
+) -> None:
+    base, cand = make_run(tmp_path / "base", hits(before)), make_run(tmp_path / "cand", hits(after))
+
+    found = compare(base, cand, metrics=["hit@10"], band=band, by_category=False)
+
+    assert [row.verdict for row in found.rows] == [verdict]
+    assert found.regressed == bool(code)
+    limits = ["--band", str(band)] if band else []
+    arguments = ["compare", str(base.path), str(cand.path), "--metrics", "hit@10", *limits]
+    assert invoke(arguments) == code
+
+
+def test_a_drop_in_one_category_alone_is_a_regression(make_run: Make, tmp_path: Path) -> None:
+    even = [number % 2 == 0 for number in range(400)]
+    base = make_run(tmp_path / "base", [True] * 400)
+    cand = make_run(tmp_path / "cand", even)
+
+    found = compare(base, cand, metrics=["hit@10"])
+
+    assert found.row("hit@10", "odd").verdict == "worse"
+    assert found.row("hit@10", "even").verdict == "cannot tell"
+    assert found.regressed
+
+
+def test_the_correction_covers_exactly_the_tests_that_are_shown(
+    make_run: Make, tmp_path: Path
+) -> None:
+    base, cand = make_run(tmp_path / "base", hits(200)), make_run(tmp_path / "cand", hits(208))
+
+    def corrected(*metrics: str, by_category: bool = False) -> float:
+        found = compare(base, cand, metrics=metrics, by_category=by_category)
+        row = found.row("hit@10")
+        return row.p_corrected / row.p_raw
+
+    assert corrected("hit@10") == pytest.approx(1)
+    assert corrected("hit@10", "all@10") == pytest.approx(2)
+    assert corrected("hit@10", by_category=True) == pytest.approx(3)
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        ({"data": "e" * 64}, "sha256"),
+        ({"scope": "dataset"}, "options.scope: 'own' → 'dataset'"),
+        ({"depth": 5}, "depth"),
+    ],
+)
+@pytest.mark.parametrize("tests", ["paired", "seed"])
+def test_different_data_scope_or_depth_is_refused_by_name(
+    make_run: Make,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    other: dict[str, Any],
+    named: str,
+    tests: str,
+) -> None:
+    base = make_run(tmp_path / "base", hits(20, 40))
+    cand = make_run(tmp_path / "cand", hits(20, 40), **other)
+
+    with pytest.raises(NotComparable):
+        compare(base, cand)
+    assert invoke(["compare", str(base.path), str(cand.path), "--tests", tests]) == 3
+    assert named in " ".join(capsys.readouterr().err.split())
+
+
+def test_an_unfinished_or_unreadable_run_is_not_comparable(make_run: Make, tmp_path: Path) -> None:
+    base, cand = (make_run(tmp_path / name, hits(20, 40)) for name in ("base", "cand"))
+    both = ["compare", str(base.path), str(cand.path)]
+
+    manifest = cand.manifest()
+    manifest.state = "interrupted"
+    cand.save(manifest)
+    assert invoke(both) == 3
+
+    manifest.state = "complete"
+    cand.save(manifest)
+    cand.trials_path.write_text("{torn")
+    assert invoke(both) == 3
+
+
+def test_runs_that_share_no_question_are_not_comparable(make_run: Make, tmp_path: Path) -> None:
+    base, cand = (make_run(tmp_path / name, hits(20, 40)) for name in ("base", "cand"))
+    renamed = cand.trials_path.read_text().replace('"question":"q', '"question":"other')
+    cand.trials_path.write_text(renamed)
+
+    with pytest.raises(NotComparable, match="share no question"):
+        compare(base, cand)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--metrics", "recall@7"],
+        ["--discordant", "mrr@10"],
+        ["--band", "0"],
+        ["--tests", "seed", "--discordant", "hit@10"],
+        ["--tests", "guess"],
+    ],
+)
+def test_wrong_usage_has_an_exit_code_of_its_own(
+    make_run: Make, tmp_path: Path, wrong: list[str]
+) -> None:
+    both = [str(make_run(tmp_path / name, hits(20, 40)).path) for name in ("base", "cand")]
+
+    assert invoke(["compare", *both, *wrong]) == 2
+
+
+def test_a_path_that_does_not_exist_is_wrong_usage_not_a_regression(tmp_path: Path) -> None:
+    assert invoke(["compare", str(tmp_path / "a"), str(tmp_path / "b")]) == 2
+
+
+def test_aggregates_cannot_be_paired(make_run: Make, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "base", hits(20, 40))
+    file = str(run.path / "metrics.json")
+
+    assert invoke(["compare", file, str(run.path)]) == 0
+    assert invoke(["compare", file, str(run.path), "--tests", "paired"]) == 2
+    assert invoke(["compare", file, str(run.path), "--discordant", "hit@10"]) == 2
+
+
+def test_a_significant_drop_of_means_alone_is_a_regression(make_run: Make, tmp_path: Path) -> None:
+    base, cand = make_run(tmp_path / "base", hits(240)), make_run(tmp_path / "cand", hits(160))
+    files = [str(run.path / "metrics.json") for run in (base, cand)]
+
+    assert invoke(["compare", *files]) == 1
+    assert invoke(["compare", *reversed(files)]) == 0
+
+
+def test_questions_that_failed_are_left_out_and_counted(
+    make_run: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = make_run(tmp_path / "base", hits(20, 40))
+    cand = make_run(tmp_path / "cand", hits(20, 40), failed=5)
+
+    found = compare(base, cand)
+
+    assert (found.paired, found.failed) == (35, 5)
+    invoke(["compare", str(base.path), str(cand.path)])
+    assert "5 questions failed in one of the runs and are left out" in capsys.readouterr().out
+
+
+def test_the_page_shows_overall_first_then_categories_by_name_then_the_questions(
+    make_run: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, cand = make_run(tmp_path / "base", hits(160)), make_run(tmp_path / "cand", hits(164))
+    page = tmp_path / "page.md"
+    both = [str(base.path), str(cand.path)]
+
+    invoke(["compare", *both, "--discordant", "hit@10", "--markdown", str(page)])
+
+    printed, written = capsys.readouterr().out, page.read_text()
+    for text in (printed, written):
+        order = ["Overall, 400 questions", "even of even number, 200", "odd, 200", "Gained 4, lost"]
+        places = [text.index(part) for part in order]
+        assert places == sorted(places)
+        assert "What of 163?" in text
+    assert max(map(len, printed.splitlines())) <= 100
+    assert "…" not in printed
+    head = "| metric | base | cand | delta [95 % interval] | test | p_raw | p_corrected | effect |"
+    assert head in written
+
+
+def test_json_holds_everything_that_compare_knows(
+    make_run: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = [str(make_run(tmp_path / name, hits(20, 40)).path) for name in ("base", "cand")]
+
+    invoke(["compare", *both, "--json", "--no-by-category"])
+
+    found = json.loads(capsys.readouterr().out)
+    assert set(found) == set(Comparison.__struct_fields__)
+    assert {row["scope"] for row in found["rows"]} == {"overall"}

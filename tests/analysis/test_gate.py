@@ -1,0 +1,150 @@
+"""`mnemoscope gate`: a figure may drop so far below its baseline and no further."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mnemoscope.analysis.compare import NotComparable
+from mnemoscope.analysis.gate import gate
+from mnemoscope.cli.app import invoke
+from mnemoscope.core.errors import UsageError
+from mnemoscope.core.rundir import RunDirectory
+
+Make = Callable[..., RunDirectory]
+
+
+def hits(good: int, of: int = 100) -> list[bool]:
+    return [number < good for number in range(of)]
+
+
+@pytest.fixture
+def pair(make_run: Make, tmp_path: Path) -> tuple[RunDirectory, RunDirectory]:
+    """A baseline with recall 0.80 and a run with 0.78."""
+    return make_run(tmp_path / "old", hits(80)), make_run(tmp_path / "new", hits(78))
+
+
+Pair = tuple[RunDirectory, RunDirectory]
+
+
+def test_a_drop_up_to_the_limit_passes_and_a_larger_one_fails(pair: Pair) -> None:
+    old, new = pair
+
+    exact, narrow = (gate(new, old.path, {"recall@10": limit})[0] for limit in (0.02, 0.019))
+
+    assert (exact.baseline, exact.current, exact.allowed) == (0.8, 0.78, 0.02)
+    assert exact.drop == pytest.approx(0.02)
+    assert exact.passed
+    assert not narrow.passed
+
+
+def test_a_gain_is_a_negative_drop_and_passes_any_limit(pair: Pair) -> None:
+    old, new = pair
+
+    (row,) = gate(old, new.path, {"recall@10": 0.0})
+
+    assert row.drop == pytest.approx(-0.02)
+    assert row.passed
+
+
+def test_one_metric_too_low_fails_the_whole_gate(
+    pair: Pair, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = pair
+    limits = ["--max-drop", "recall@10=0.05", "--max-drop", "hit@10=0.01"]
+
+    code = invoke(["gate", str(new.path), "--baseline", str(old.path), *limits, "--json"])
+
+    found = json.loads(capsys.readouterr().out)
+    assert code == 1
+    assert [(row["metric"], row["passed"]) for row in found["rows"]] == [
+        ("recall@10", True),
+        ("hit@10", False),
+    ]
+    assert not found["passed"]
+
+
+def test_exit_code_0_within_the_limits(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new = pair
+    file = old.path / "metrics.json"
+
+    code = invoke(["gate", str(new.path), "--baseline", str(file), "--max-drop", "recall@10=0.02"])
+
+    assert code == 0
+    assert "gate passed" in capsys.readouterr().out
+
+
+def test_a_baseline_in_pgmnemos_shape_will_do(pair: Pair, tmp_path: Path) -> None:
+    file = tmp_path / "theirs.json"
+    content = {"overall": {"recall@10": {"n": 100, "mean": 0.9, "ci95_lo": 0.8, "ci95_hi": 0.95}}}
+    file.write_text(json.dumps(content))
+
+    (row,) = gate(pair[1], file, {"recall@10": 0.05})
+
+    assert (row.baseline, row.passed) == (0.9, False)
+
+
+def test_recalls_that_failed_count_as_wrong(make_run: Make, tmp_path: Path) -> None:
+    old = make_run(tmp_path / "old", [True] * 100)
+    new = make_run(tmp_path / "new", [True] * 100, failed=50)
+
+    (row,) = gate(new, old.path, {"recall@10": 0.02})
+
+    assert new.read_json("metrics.json")["overall"]["recall@10"]["mean"] == 1.0
+    assert (row.current, row.passed) == (0.5, False)
+
+
+@pytest.mark.parametrize("other", [{"data": "e" * 64}, {"scope": "dataset"}, {"depth": 5}])
+def test_a_baseline_of_something_else_is_refused(
+    make_run: Make, tmp_path: Path, other: dict[str, object]
+) -> None:
+    run = make_run(tmp_path / "new", hits(78))
+    old = make_run(tmp_path / "old", hits(80), **other)
+
+    for baseline in (old.path, old.path / "metrics.json"):
+        with pytest.raises(NotComparable):
+            gate(run, baseline, {"recall@5": 0.02})
+        limit = ["--max-drop", "recall@5=0.02"]
+        assert invoke(["gate", str(run.path), "--baseline", str(baseline), *limit]) == 3
+
+
+def test_published_data_of_another_hash_is_refused(pair: Pair, tmp_path: Path) -> None:
+    file = tmp_path / "theirs.json"
+    means = {"recall@10": {"n": 100, "mean": 0.9}}
+    file.write_text(json.dumps({"dataset_sha256": "e" * 64, "overall": means}))
+
+    with pytest.raises(NotComparable, match="different data"):
+        gate(pair[1], file, {"recall@10": 0.05})
+
+
+def test_an_unknown_metric_is_named_with_those_there_are(pair: Pair) -> None:
+    with pytest.raises(UsageError, match=r"no metric 'recall@7' in .*recall@10"):
+        gate(pair[1], pair[0].path, {"recall@7": 0.02})
+
+
+@pytest.mark.parametrize("limit", ["recall@10", "recall@10=much", "recall@10=-0.1", "=0.1"])
+def test_a_limit_that_says_nothing_is_wrong_usage(pair: Pair, limit: str) -> None:
+    old, new = pair
+
+    arguments = ["gate", str(new.path), "--baseline", str(old.path), "--max-drop", limit]
+    assert invoke(arguments) == 2
+
+
+def test_a_baseline_that_does_not_exist_is_wrong_usage(pair: Pair, tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing.json")
+
+    code = invoke(["gate", str(pair[1].path), "--baseline", missing, "--max-drop", "recall@10=0"])
+
+    assert code == 2
+
+
+def test_a_baseline_that_is_no_metrics_file_is_not_comparable(pair: Pair, tmp_path: Path) -> None:
+    file = tmp_path / "other.json"
+    file.write_text("[]")
+
+    code = invoke(["gate", str(pair[1].path), "--baseline", str(file), "--max-drop", "recall@10=0"])
+
+    assert code == 3

@@ -1,0 +1,505 @@
+"""`mnemoscope verify`: a sound run passes, and whatever is wrong with one is named by its gate."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from mnemoscope.analysis.measure import Depth
+from mnemoscope.analysis.verify import block, verify
+from mnemoscope.cli.app import invoke
+from mnemoscope.core.errors import MissingData, UsageError
+from mnemoscope.core.fingerprint import fingerprint, sha256_file
+from mnemoscope.core.jsonl import encode_line
+from mnemoscope.core.nouns import Ingestion, Question, Trial
+from mnemoscope.core.rundir import RECORDED, RunDirectory
+from mnemoscope.engine.finish import finish
+from mnemoscope.protocols import load_protocol, protocol_names
+
+Shared = Callable[[str], Path]
+PROTOCOL = "mnemoscope-retrieval-1"
+SYSTEM = "recency"
+
+
+@pytest.fixture(scope="module")
+def original(shared_data: Shared, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All of LoCoMo under the protocol, with its sanity arms."""
+    out = tmp_path_factory.mktemp("original") / "locomo"
+    data = str(shared_data("locomo"))
+    arguments = ["--data", data, "--system", SYSTEM, "--protocol", PROTOCOL, "--out", str(out)]
+    assert invoke(["run", "locomo", *arguments]) == 0
+    return out
+
+
+@pytest.fixture
+def sound(original: Path, tmp_path: Path) -> RunDirectory:
+    """A copy of that run, to be spoilt."""
+    shutil.copytree(original, tmp_path / "locomo")
+    return RunDirectory(tmp_path / "locomo" / SYSTEM)
+
+
+def change_byte(path: Path, where: float = 0.5) -> None:
+    content = bytearray(path.read_bytes())
+    place = int(len(content) * where)
+    content[place] = ord("7") if content[place] != ord("7") else ord("8")
+    path.write_bytes(content)
+
+
+def rewrite(run: RunDirectory, change: Callable[[Trial], Trial | None]) -> None:
+    """Change the journal and everything made from it, hashes and all, as a careful forger would."""
+    texts = {line["id"]: line for line in run.questions()}
+    questions = {id: Question(id, line["question"]) for id, line in texts.items()}
+    lines: list[Trial | Ingestion] = []
+    for line in list(run.journal()):
+        kept = change(line) if isinstance(line, Trial) else line
+        lines += [kept] if kept else []
+    run.trials_path.write_bytes(b"".join(map(encode_line, lines)))
+    asked = {line.question for line in lines if isinstance(line, Trial)}
+    kept_questions = {id: question for id, question in questions.items() if id in asked}
+    finish(run, run.manifest(), kept_questions, Depth(50))
+
+
+def edit_identity(run: RunDirectory, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change what the run says it is, fingerprint and all."""
+    manifest = run.manifest()
+    change(manifest.identity)
+    manifest.fingerprint = fingerprint(manifest.identity)
+    run.save(manifest)
+
+
+def test_a_sound_run_is_verified(sound: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    found = verify(sound)
+
+    assert (found.status, found.failed) == ("VERIFIED", [])
+    gates = ["protocol", "deviations", *load_protocol(PROTOCOL).protocol.gates, "leaks"]
+    assert [gate.name for gate in found.gates] == gates
+    assert invoke(["verify", str(sound.path)]) == 0
+    assert "VERIFIED under mnemoscope-retrieval-1:sound\n" in capsys.readouterr().out
+
+
+def test_accepted_leaks_leave_a_run_unverified(sound: RunDirectory) -> None:
+    manifest = sound.manifest()
+    manifest.leaks = 3
+    sound.save(manifest)
+
+    found = verify(sound)
+
+    assert (found.status, found.failed) == ("UNVERIFIED", ["leaks"])
+    assert "3 findings of the leakage scan" in found.gate("leaks").why
+
+
+@pytest.mark.parametrize("arm", ["random", "bm25", "oracle"])
+def test_an_arm_can_be_verified_itself(original: Path, arm: str) -> None:
+    assert verify(RunDirectory(original / arm)).status == "VERIFIED"
+
+
+def test_it_can_be_verified_from_within(
+    sound: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(sound.path)
+
+    assert verify(RunDirectory(Path())).status == "VERIFIED"
+
+
+@pytest.mark.parametrize(
+    "name", ["trials.jsonl", "raw_retrievals.jsonl", "questions.jsonl", "metrics.json"]
+)
+def test_one_changed_byte_in_a_recorded_file_is_noticed(
+    sound: RunDirectory, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change_byte(sound.path / name)
+
+    found = verify(sound)
+
+    assert found.status == "UNVERIFIED"
+    assert found.gate("files").why == f"changed since the run: {name}"
+    assert invoke(["verify", str(sound.path)]) == 1
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("UNVERIFIED under mnemoscope-retrieval-1:sound: ")
+    assert "files" in last
+
+
+def test_no_changed_byte_anywhere_escapes_or_crashes(
+    write_locomo: Callable[..., Path], tmp_path: Path
+) -> None:
+    data = write_locomo(tmp_path / "locomo10.json", conversations=2, sessions=5, questions=5)
+    where = ["--data", str(data), "--out", str(tmp_path / "runs")]
+    invoke(["run", "locomo", "--system", "oracle", "--no-arms", *where])
+    run = RunDirectory(tmp_path / "runs" / "oracle")
+    draw = random.Random(1)
+
+    for name in RECORDED:
+        whole = (run.path / name).read_bytes()
+        for _ in range(60):
+            spoilt = bytearray(whole)
+            spoilt[draw.randrange(len(whole))] ^= draw.randrange(1, 256)
+            (run.path / name).write_bytes(spoilt)
+            assert "files" in verify(run).failed
+        (run.path / name).write_bytes(whole)
+
+
+@pytest.mark.parametrize("byte", [b"?", b"\xff"])
+def test_a_manifest_that_cannot_be_read_is_an_error_with_its_place(
+    sound: RunDirectory, byte: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = sound.manifest_path.read_bytes().replace(b'"state": "c', b'"state": "' + byte)
+    sound.manifest_path.write_bytes(broken)
+
+    assert invoke(["verify", str(sound.path)]) == 1
+    assert "manifest.json: " in "".join(capsys.readouterr().err.split("\n"))
+
+
+def test_rankings_swapped_in_the_raw_file_alone_fail_the_figures_too(sound: RunDirectory) -> None:
+    path = sound.path / "raw_retrievals.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[0]["ranking"].reverse()
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    assert verify(sound).gate("figures").why == "raw_retrievals.jsonl is not what the journal gives"
+
+
+def test_an_edited_figure_is_named(sound: RunDirectory) -> None:
+    metrics = sound.read_json("metrics.json")
+    metrics["overall"]["recall@10"]["mean"] += 0.1
+    sound.write_json("metrics.json", metrics)
+    manifest = sound.manifest()
+    manifest.files["metrics.json"] = sha256_file(sound.path / "metrics.json")
+    sound.save(manifest)
+
+    found = verify(sound)
+
+    assert found.failed == ["figures"]
+    assert "overall.recall@10.mean: 0.488" in found.gate("figures").why
+
+
+def test_one_question_dropped_is_noticed_even_if_all_else_agrees(sound: RunDirectory) -> None:
+    rewrite(sound, lambda trial: None if trial.question == "conv-26/q7" else trial)
+
+    found = verify(sound)
+
+    assert found.failed == ["evidence", "coverage"]
+    assert found.gate("coverage").why == "1,985 of 1,986 questions asked"
+
+
+def test_one_question_twice_is_noticed(sound: RunDirectory) -> None:
+    lines = sound.trials_path.read_bytes().splitlines(keepends=True)
+    sound.trials_path.write_bytes(b"".join([*lines, lines[-1]]))
+
+    assert "more than once in the journal" in verify(sound).gate("coverage").why
+
+
+def test_questions_that_failed_lower_the_coverage(sound: RunDirectory) -> None:
+    def fail(trial: Trial) -> Trial:
+        lost = trial.question == "conv-26/q7"
+        return msgspec.structs.replace(trial, status="timeout") if lost else trial
+
+    rewrite(sound, fail)
+
+    found = verify(sound)
+
+    assert found.failed == ["coverage"]
+    assert found.gate("coverage").why == "only 1,981 of 1,982 questions were fairly put"
+
+
+def test_the_wrong_dataset_is_noticed(sound: RunDirectory) -> None:
+    def other(identity: dict[str, Any]) -> None:
+        identity["benchmark"]["sha256"] = ["0" * 64]
+
+    edit_identity(sound, other)
+
+    found = verify(sound)
+
+    assert found.failed == ["dataset", "arms"]  # its arms answered another dataset now
+    assert found.gate("dataset").why.startswith("sha256 000000000000… instead of the pinned 79fa87")
+
+
+def test_a_missing_seed_is_noticed(sound: RunDirectory) -> None:
+    edit_identity(sound, lambda identity: identity.pop("seed"))
+
+    found = verify(sound)
+
+    assert found.gate("seed").why == "no seed is recorded"
+    assert set(found.failed) == {"seed", "arms"}
+
+
+def test_another_seed_is_noticed(sound: RunDirectory) -> None:
+    edit_identity(sound, lambda identity: identity.update(seed=7))
+
+    assert verify(sound).gate("seed").why == "7 instead of 42"
+
+
+def test_settings_that_the_protocol_asks_for_must_be_recorded(sound: RunDirectory) -> None:
+    edit_identity(sound, lambda identity: identity.pop("system"))
+
+    assert verify(sound).gate("seed").why == "not recorded: identity.system.spec"
+
+
+def test_missing_versions_are_noticed(sound: RunDirectory) -> None:
+    edit_identity(sound, lambda identity: identity["versions"].pop("mnemoscope"))
+
+    assert "versions" in verify(sound).failed
+
+
+def test_an_identity_edited_without_its_fingerprint_is_noticed(sound: RunDirectory) -> None:
+    manifest = sound.manifest()
+    manifest.identity["limits"]["recall"] = 1.0
+    sound.save(manifest)
+
+    found = verify(sound)
+
+    assert found.failed == ["files"]
+    assert "fingerprint" in found.gate("files").why
+
+
+def test_a_hash_taken_out_of_the_manifest_is_noticed(sound: RunDirectory) -> None:
+    manifest = sound.manifest()
+    del manifest.files["trials.jsonl"]
+    sound.save(manifest)
+
+    assert verify(sound).gate("files").why == "changed since the run: trials.jsonl"
+
+
+def test_an_oracle_below_its_ceiling_fails_the_arms(sound: RunDirectory) -> None:
+    def forget(trial: Trial) -> Trial:
+        return msgspec.structs.replace(trial, ranking=(), tokens=(), scores=())
+
+    rewrite(
+        RunDirectory(sound.path.parent / "oracle"),
+        lambda trial: forget(trial) if trial.question == "conv-26/q7" else trial,
+    )
+
+    found = verify(sound)
+
+    assert found.failed == ["arms"]
+    assert found.gate("arms").why == "oracle: hit@1 is 0.9995, though 1.0000 can be reached"
+
+
+def test_a_random_arm_away_from_chance_fails_the_arms(sound: RunDirectory) -> None:
+    draw = random.Random(1)
+
+    def know(trial: Trial) -> Trial:
+        """One answer in ten is known: far from every floor and ceiling, but not chance."""
+        if draw.random() > 0.1:
+            return trial
+        others = [id for id in trial.ranking if id not in trial.evidence]
+        return msgspec.structs.replace(trial, ranking=(*trial.evidence, *others))
+
+    def fitting(trial: Trial) -> Trial:
+        known = know(trial)
+        return msgspec.structs.replace(known, tokens=(1,) * len(known.ranking), scores=())
+
+    rewrite(RunDirectory(sound.path.parent / "random"), fitting)
+
+    why = verify(sound).gate("arms").why
+    assert why.startswith("random: recall@10 is +0.0")
+    assert "from chance, more than 3 standard errors" in why
+
+
+def test_an_arm_edited_afterwards_fails_the_arms(sound: RunDirectory) -> None:
+    change_byte(sound.path.parent / "bm25" / "trials.jsonl")
+
+    assert verify(sound).gate("arms").why == "bm25: changed since the run: trials.jsonl"
+
+
+@pytest.mark.parametrize("arm", ["random", "bm25", "oracle"])
+def test_a_missing_arm_is_noticed(sound: RunDirectory, arm: str) -> None:
+    shutil.rmtree(sound.path.parent / arm)
+
+    found = verify(sound)
+
+    assert found.failed == ["arms"]
+    assert found.gate("arms").why == f"{arm}: no run at ../{arm}"
+
+
+def test_an_arm_must_be_what_its_folder_says(sound: RunDirectory) -> None:
+    shutil.rmtree(sound.path.parent / "bm25")
+    shutil.copytree(sound.path, sound.path.parent / "bm25")
+
+    assert verify(sound).gate("arms").why == f"bm25: was made with {SYSTEM}"
+
+
+@pytest.mark.parametrize("name", ["report.md", "questions.jsonl", "metrics.json", "trials.jsonl"])
+def test_a_missing_artefact_is_named(sound: RunDirectory, name: str) -> None:
+    (sound.path / name).unlink()
+
+    found = verify(sound)
+
+    assert found.status == "UNVERIFIED"
+    assert found.gate("artefacts").why == f"missing: {name}"
+
+
+def test_an_unfinished_run_is_not_verified(sound: RunDirectory) -> None:
+    manifest = sound.manifest()
+    manifest.state = "interrupted"
+    sound.save(manifest)
+
+    assert "state interrupted" in verify(sound).gate("artefacts").why
+
+
+def test_blocked_md_blocks_with_its_reason(
+    sound: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reason = "turns were ingested instead of sessions"
+
+    assert invoke(["verify", str(sound.path), "--block", reason]) == 1
+
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "BLOCKED under mnemoscope-retrieval-1:sound: blocked failed"
+    found = verify(sound)
+    assert (found.status, found.failed) == ("BLOCKED", ["blocked"])
+    assert found.gate("blocked").why.endswith(f"UTC: {reason}")
+    text = (sound.path / "BLOCKED.md").read_text()
+    assert text.startswith("# BLOCKED\n\n- 20")
+
+
+def test_a_second_reason_does_not_bury_the_first(sound: RunDirectory) -> None:
+    block(sound, "the first")
+    block(sound, "the second")
+
+    why = verify(sound).gate("blocked").why
+    assert "the first; " in why
+    assert why.endswith("the second")
+
+
+def test_an_empty_blocked_md_blocks_too(sound: RunDirectory) -> None:
+    (sound.path / "BLOCKED.md").touch()
+
+    assert verify(sound).status == "BLOCKED"
+
+
+def test_only_a_run_can_be_blocked_and_only_with_a_reason(
+    sound: RunDirectory, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError):
+        block(sound, "  ")
+    with pytest.raises(MissingData):
+        block(RunDirectory(tmp_path), "no run")
+    assert not list(tmp_path.glob("BLOCKED.md"))
+
+
+def test_without_a_protocol_nothing_can_be_cited(sound: RunDirectory) -> None:
+    manifest = sound.manifest()
+    manifest.protocol = {}
+    sound.save(manifest)
+
+    found = verify(sound)
+
+    assert (found.status, found.failed) == ("UNVERIFIED", ["protocol"])
+    assert "cannot be cited" in found.gate("protocol").why
+    assert verify(sound, load_protocol(PROTOCOL)).status == "VERIFIED"
+    assert invoke(["verify", str(sound.path), "--protocol", PROTOCOL]) == 0
+
+
+def test_a_protocol_that_changed_since_the_run_is_noticed(sound: RunDirectory) -> None:
+    manifest = sound.manifest()
+    manifest.protocol["sha256"] = "0" * 64
+    sound.save(manifest)
+
+    for protocol in (None, load_protocol(PROTOCOL)):
+        found = verify(sound, protocol)
+        assert found.failed == ["protocol"]
+        assert "was 000000000000… for the run" in found.gate("protocol").why
+
+
+def test_a_protocol_that_nobody_knows_is_noticed(sound: RunDirectory) -> None:
+    manifest = sound.manifest()
+    manifest.protocol["id"] = "homemade-1:best"
+    sound.save(manifest)
+
+    assert verify(sound).gate("protocol").why.startswith("unknown protocol 'homemade-1'")
+
+
+def test_a_protocol_for_other_datasets_is_wrong_usage(sound: RunDirectory) -> None:
+    assert invoke(["verify", str(sound.path), "--protocol", "claude-memory-strata-1"]) == 2
+
+
+def test_a_declared_deviation_is_shown_and_leaves_the_run_unverified(sound: RunDirectory) -> None:
+    manifest = sound.manifest()
+    manifest.deviations = ["depth=20 instead of 50: the index returns no more"]
+    sound.save(manifest)
+
+    found = verify(sound)
+
+    assert found.failed == ["deviations"]
+    assert found.gate("deviations").why == manifest.deviations[0]
+
+
+def test_a_deviation_that_nobody_declared_is_found(sound: RunDirectory) -> None:
+    def turns(identity: dict[str, Any]) -> None:
+        identity["benchmark"]["options"]["granularity"] = "turn"
+
+    edit_identity(sound, turns)
+
+    why = verify(sound).gate("deviations").why
+    assert why == "granularity=turn instead of session (not declared)"
+
+
+def test_runs_of_one_fingerprint_may_differ_within_the_band_only(sound: RunDirectory) -> None:
+    other = RunDirectory(sound.path.parent.parent / "again" / SYSTEM)
+    shutil.copytree(sound.path, other.path)
+    assert verify(sound).gate("variance").why.endswith("of 1 other run")
+
+    metrics = other.read_json("metrics.json")
+    metrics["overall"]["recall@10"]["mean"] += 0.011
+    other.write_json("metrics.json", metrics)
+
+    found = verify(sound)
+
+    assert found.failed == ["variance"]
+    expected = f"recall@10 is 0.0110 from that of again/{SYSTEM}; at most 0.01"
+    assert found.gate("variance").why == expected
+
+
+def test_blocked_and_other_runs_do_not_count_for_the_variance(sound: RunDirectory) -> None:
+    blocked = RunDirectory(sound.path.parent.parent / "blocked" / SYSTEM)
+    other = RunDirectory(sound.path.parent.parent / "other" / SYSTEM)
+    shutil.copytree(sound.path, blocked.path)
+    shutil.copytree(sound.path, other.path)
+    block(blocked, "broken")
+    edit_identity(other, lambda identity: identity.update(depth=20))
+
+    assert "no other run" in verify(sound).gate("variance").why
+
+
+def test_every_gate_that_a_protocol_names_is_known(original: Path) -> None:
+    """A misspelt gate would be one that no run can pass."""
+    known = {gate.name for gate in verify(RunDirectory(original / SYSTEM)).gates}
+
+    assert all(set(load_protocol(name).protocol.gates) <= known for name in protocol_names())
+
+
+def test_rankings_made_elsewhere_are_unverified_and_told_why(
+    shared_data: Shared, original: Path, tmp_path: Path
+) -> None:
+    rankings = str(original / SYSTEM / "raw_retrievals.jsonl")
+    where = ["--data", str(shared_data("locomo")), "--out", str(tmp_path / "scored")]
+    assert invoke(["score", rankings, "--dataset", "locomo", *where]) == 0
+
+    found = verify(RunDirectory(tmp_path / "scored"), load_protocol(PROTOCOL))
+
+    assert found.status == "UNVERIFIED"
+    assert found.failed == ["granularity", "arms"]
+    assert "rankings made elsewhere" in found.gate("granularity").why
+
+
+def test_longmemeval_with_499_of_500_questions_is_unverified_for_that_reason(
+    shared_data: Shared, tmp_path: Path
+) -> None:
+    data = str(shared_data("longmemeval/longmemeval_s_cleaned.499of500.json.xz"))
+    arguments = ["--system", "oracle", "--no-arms", "--protocol", PROTOCOL, "--data", data]
+    assert invoke(["run", "longmemeval", *arguments, "--out", str(tmp_path)]) == 0
+
+    found = verify(RunDirectory(tmp_path / "oracle"))
+
+    assert found.status == "UNVERIFIED"
+    assert found.gate("coverage").why == "499 of 500 questions asked"
+    expected = "sha256 b6060898fa74… instead of the pinned d6f21ea9d60a…"
+    assert found.gate("dataset").why == expected
+    assert set(found.failed) == {"dataset", "evidence", "granularity", "arms", "coverage"}
