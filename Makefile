@@ -23,7 +23,7 @@ lint: $(VENV)/.installed-dev  ## style, types, import rules
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.installed-dev  ## speed, side by side with peers, in one run
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false \
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false \
 	  $(BIN)/python benchmarks/speed.py
 
 lock: $(VENV)/.installed-dev  ## renew requirements/*.txt, with hashes
