@@ -64,7 +64,7 @@ def test_an_id_pattern_that_only_evidence_has_is_a_leak() -> None:
 
 
 def test_an_id_pattern_is_looked_for_behind_the_scenarios_name() -> None:
-    ids = ["q1/noise1", "q1/noise2", *(f"q1/truth{number}" for number in range(5))]
+    ids = ["talk/noise1", "talk/noise2", *(f"talk/truth{number}" for number in range(5))]
     [leak] = found(*(Memory(id, "x") for id in ids), evidence=tuple(ids[2:]))
     assert "'truth'" in leak
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mnemoscope.core.dataset import DataFile, Findings
-from mnemoscope.core.errors import DataError, MnemoscopeError, UsageError
+from mnemoscope.core.errors import DataError, MnemoscopeError, RunConflict, UsageError
 from mnemoscope.core.nouns import Ingestion, Memory, Question, Scalar, Scenario, Trial
 from mnemoscope.core.rundir import RunDirectory
 from mnemoscope.core.spec import Spec
@@ -420,6 +420,21 @@ def test_a_system_that_runs_out_of_disk_stops_the_run_and_is_asked_again_later(
     full.unlink()
 
     assert_answered_well(put("OutOfSpace").trials)
+
+
+def test_an_edited_system_is_another_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = tmp_path / "edited_system.py"
+    monkeypatch.syspath_prepend(tmp_path)
+    spec = Spec("edited_system:recall")
+    module.write_text("def recall(query, k): return ['0']\n")
+    run(Made(), [plan(spec)], tmp_path / "out")
+
+    module.write_text("def recall(query, k): return ['1']\n")
+
+    with pytest.raises(RunConflict, match=r"what differs: system\.source_sha256"):
+        run(Made(), [plan(spec)], tmp_path / "out")
 
 
 def test_a_class_without_recall_is_refused_before_anything_runs() -> None:

@@ -186,9 +186,10 @@ def test_the_oracle_recalls_the_evidence_that_exists_best_grade_first() -> None:
 
 @pytest.mark.parametrize("spec", [spec for spec in SEARCHING if spec != "graph"])
 def test_equal_memories_keep_their_order(spec: str) -> None:
-    given = memories(*["The dog Rex sleeps."] * 12, "A cat sleeps elsewhere.")
+    # Taking turns with another: an unstable sort may well keep a plain row of equals in order.
+    given = memories(*["The dog Rex sleeps.", "Tea is in the kitchen."] * 20)
     found = recalled(spec, given, "Where is the dog Rex?")
-    assert found[:12] == [f"m{number}" for number in range(12)]
+    assert found[:20] == [f"m{number}" for number in range(0, 40, 2)]
 
 
 def test_equal_memories_keep_their_order_in_the_graph_too() -> None:

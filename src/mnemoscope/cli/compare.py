@@ -42,7 +42,7 @@ def compare(
 
     Exit codes: 0 no regression, 1 significant regression, 2 wrong usage, 3 not comparable.
 
-    Examples:
+    For example:
 
         mnemoscope compare runs/locomo/bm25 runs/locomo/hybrid
 
@@ -105,7 +105,7 @@ def gate(
     No test of significance: `mnemoscope compare` makes those. Failed questions count as wrong.
     Exit codes: 0 all within bounds, 1 a drop too large, 2 wrong usage, 3 not comparable.
 
-    Examples:
+    For example:
 
         mnemoscope gate runs/mine --baseline baseline/metrics.json --max-drop recall@10=0.02
 

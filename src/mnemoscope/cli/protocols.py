@@ -22,7 +22,7 @@ app = App(name="protocols", help="The frozen rules that a run can be made and ve
 def list_protocols(*, json: bool = False) -> None:
     """List the protocols, their variants and benchmarks.
 
-    Examples:
+    For example:
 
         mnemoscope protocols list
 
@@ -54,7 +54,7 @@ def list_protocols(*, json: bool = False) -> None:
 def show(name: str, /, *, json: bool = False) -> None:
     """Show what a protocol demands.
 
-    Examples:
+    For example:
 
         mnemoscope protocols show mnemoscope-retrieval-1
 

@@ -36,7 +36,7 @@ def new(
 ) -> None:
     """Begin a release: pair base and candidate runs by benchmark and record their hashes.
 
-    Examples:
+    For example:
 
         mnemoscope release new v0.2.0 --base runs/locomo/bm25 --cand runs/locomo/hybrid \\
             --out releases/v0.2.0 --author "Ann Author" --waive longmemeval="no change there"
@@ -94,7 +94,7 @@ def set_words(
 ) -> None:
     """Write what only people can say into release.yaml; an editor does as well.
 
-    Examples:
+    For example:
 
         mnemoscope release set releases/v0.2.0 --internal "one seed" --external "English only" \\
             --rationale "simpler code at the same recall" --tag-date 2026-11-20
@@ -157,7 +157,7 @@ def report(release: Path, /, *, at: At = None) -> None:
 
     A report that says anything new voids the signatures under the old one.
 
-    Examples:
+    For example:
 
         mnemoscope release report releases/v0.2.0
 
@@ -184,7 +184,7 @@ def report(release: Path, /, *, at: At = None) -> None:
 def circulate(release: Path, /, *, at: At = None) -> None:
     """Record that the draft was shared with the working group: 48 hours begin.
 
-    Examples:
+    For example:
 
         mnemoscope release circulate releases/v0.2.0
 
@@ -218,7 +218,7 @@ def sign(
 ) -> None:
     """Sign the report as it stands; any later change of it voids the signature.
 
-    Examples:
+    For example:
 
         mnemoscope release sign releases/v0.2.0 --role architect --name "Ada Architect"
 
@@ -254,7 +254,7 @@ def rederive(release: Path, /, *, name: str, seed: int = 20_260_510, at: At = No
 
     Exit codes: 0 all agree, 1 some do not.
 
-    Examples:
+    For example:
 
         mnemoscope release rederive releases/v0.2.0 --name "Stan Statistician"
 
@@ -288,7 +288,7 @@ def rederive(release: Path, /, *, name: str, seed: int = 20_260_510, at: At = No
 def decide(release: Path, /, *, at: At = None) -> None:
     """Apply the decision matrix to the figures, and say which row applied.
 
-    Examples:
+    For example:
 
         mnemoscope release decide releases/v0.2.0
 
@@ -321,7 +321,7 @@ def check(release: Path, /, *, at: At = None, json: bool = False) -> int:
 
     Exit codes: 0 tag allowed, 1 not.
 
-    Examples:
+    For example:
 
         mnemoscope release check releases/v0.2.0
 

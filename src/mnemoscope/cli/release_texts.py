@@ -18,7 +18,7 @@ At = Annotated[str | None, Parameter(name="--at")]
 def notes(release: Path, /) -> None:
     """Write notes.md with the process's five sections; refuses prohibited claims.
 
-    Examples:
+    For example:
 
         mnemoscope release notes releases/v0.2.0
 
@@ -40,7 +40,7 @@ def lint(file: Path, /, *, release: Path | None = None, json: bool = False) -> i
 
     Exit codes: 0 none, 1 some.
 
-    Examples:
+    For example:
 
         mnemoscope release lint README.md
 
@@ -81,7 +81,7 @@ def add(
 ) -> None:
     """Add an entry to the methodology log, before all others.
 
-    Examples:
+    For example:
 
         mnemoscope release history add --change "sessions instead of turns" \\
             --reason "turns were a bug" --release releases/v0.2.0
@@ -115,7 +115,7 @@ def add(
 def show(*, file: Path = Path("HISTORY.md")) -> None:
     """Print the methodology log, newest first.
 
-    Examples:
+    For example:
 
         mnemoscope release history show
 

@@ -29,7 +29,7 @@ def verify(
 
     Exit codes: 0 VERIFIED, 1 UNVERIFIED or BLOCKED.
 
-    Examples:
+    For example:
 
         mnemoscope verify runs/locomo/hybrid
 

@@ -93,7 +93,7 @@ def bind_arguments(factory: Callable[..., Any], spec: Spec, *given: str) -> dict
     """
     parameters = {n: p for n, p in inspect.signature(factory).parameters.items() if n not in given}
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        return dict(spec.args)
+        return {key: _fit(spec, key, value, None) for key, value in spec.args.items()}
     for key in spec.args:
         if key not in parameters:
             near = difflib.get_close_matches(key, parameters, n=1)

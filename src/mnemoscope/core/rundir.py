@@ -85,6 +85,11 @@ class RunDirectory:
         if self.manifest_path.exists():
             manifest = self.manifest()
             if manifest.fingerprint == fingerprint(identity):
+                for field, value in about.items():
+                    setattr(manifest, field, value)
+                if manifest.state == "interrupted":
+                    manifest.state = "running"
+                self.save(manifest)
                 return manifest
             if self._has_trials():
                 changed = differences(manifest.identity, _plain(identity))

@@ -6,6 +6,7 @@ Everything that can be chosen by name is chosen by a spec, and a spec prints bac
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 
 from msgspec import Struct
 
@@ -16,7 +17,10 @@ _KEY = re.compile(r"[A-Za-z_]\w*")
 
 
 class Spec(Struct, frozen=True):
-    """What to build: a registered name or `module:Name`, with keyword arguments."""
+    """What to build: a registered name or `module:Name`, with keyword arguments.
+
+    Arguments that were read stay text until it is known what they are for: 1.10 may be a version.
+    """
 
     name: str
     args: dict[str, Scalar] = {}
@@ -36,7 +40,7 @@ class Spec(Struct, frozen=True):
                 )
             if key in args:
                 raise UsageError(f"{key!r} is given twice in spec {text!r}")
-            args[key] = parse_scalar(value.strip())
+            args[key] = value.strip()
         return cls(name.strip(), args)
 
     def __str__(self) -> str:
@@ -45,7 +49,8 @@ class Spec(Struct, frozen=True):
     @property
     def slug(self) -> str:
         """A folder name: `bm25`, `hybrid,weight=0.5`, `my_pkg.mod-Class`."""
-        return re.sub(r"[^A-Za-z0-9_.,=+-]+", "-", str(self)).strip("-.")
+        plain = re.sub(r"[^A-Za-z0-9_.,=+-]+", "-", str(self)).strip("-.")
+        return plain or f"system-{sha256(str(self).encode()).hexdigest()[:8]}"
 
 
 def parse_scalar(text: str) -> Scalar:

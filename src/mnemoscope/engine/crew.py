@@ -50,9 +50,7 @@ class Worker:
         self.unit: Unit | None = None
         self.pulse = Pulse(_fork.Array("d", [0.0, 0.0], lock=False))
         self.pipe, theirs = _fork.Pipe()
-        self.process = _fork.Process(
-            target=serve, args=(theirs, self.pulse, plans, os.getpid()), daemon=True
-        )
+        self.process = _fork.Process(target=serve, args=(theirs, self.pulse, plans, os.getpid()))
         self.process.start()
         theirs.close()
 

@@ -93,14 +93,18 @@ def run(
             )
             for number, (directory, plan) in enumerate(zip(runs, plans, strict=True))
         ]
-        execution = _Execution(dataset, plans, runs, manifests, settings, progress)
-        questions = execution.work()
-        if not questions:
-            raise DataError("holds no question", file=dataset.name)
-        for directory, manifest in zip(runs, manifests, strict=True):
-            manifest.findings = dict(dataset.findings.counts)
-            manifest.leaks = execution.leaked
-            finish(directory, manifest, questions, Depth(settings.depth), settings.seed)
+        try:
+            execution = _Execution(dataset, plans, runs, settings, progress)
+            questions = execution.work()
+            if not questions:
+                raise DataError("holds no question", file=dataset.name)
+            for directory, manifest in zip(runs, manifests, strict=True):
+                manifest.findings = dict(dataset.findings.counts)
+                manifest.leaks = execution.leaked
+                finish(directory, manifest, questions, Depth(settings.depth), settings.seed)
+        except BaseException:
+            _mark_interrupted(runs, manifests)
+            raise
     finally:
         for directory in runs:
             directory.release()
@@ -115,14 +119,11 @@ class _Execution:
         dataset: Dataset,
         plans: Sequence[Plan],
         runs: Sequence[RunDirectory],
-        manifests: Sequence[Manifest],
         settings: Settings,
         progress: Progress,
     ) -> None:
         self.dataset = dataset
         self.plans = plans
-        self.runs = runs
-        self.manifests = manifests
         self.settings = settings
         self.progress = progress
         self.mergers = [Merger(run) for run in runs]
@@ -141,9 +142,6 @@ class _Execution:
         )
         try:
             crew.run(self._units())
-        except BaseException:
-            self._mark_interrupted()
-            raise
         finally:
             for merger in self.mergers:
                 merger.close()
@@ -163,6 +161,10 @@ class _Execution:
         if scenario.id in self.scenarios:
             raise DataError(f"scenario id {scenario.id!r} twice", file=self.dataset.name)
         self.scenarios.add(scenario.id)
+        if len({memory.id for memory in scenario.memories}) < len(scenario.memories):
+            raise DataError(
+                f"scenario {scenario.id!r} holds two memories of one id", file=self.dataset.name
+            )
         for leak in leaks(scenario):
             if not self.settings.accept_leaks:
                 raise DataError(
@@ -187,12 +189,13 @@ class _Execution:
                 share += worker.pulse.position / len(worker.unit.scenario.questions)
         self.progress(self.done + share)
 
-    def _mark_interrupted(self) -> None:
-        for directory, manifest in zip(self.runs, self.manifests, strict=True):
-            if manifest.state == "running":
-                manifest.state = "interrupted"
-                with suppress(OSError):  # a full disk must not hide that it is full
-                    directory.save(manifest)
+
+def _mark_interrupted(runs: Sequence[RunDirectory], manifests: Sequence[Manifest]) -> None:
+    for directory, manifest in zip(runs, manifests, strict=True):
+        if manifest.state == "running":
+            manifest.state = "interrupted"
+            with suppress(OSError):  # a full disk must not hide that it is full
+                directory.save(manifest)
 
 
 def identity(

@@ -29,6 +29,7 @@ from mnemoscope.release.wording import (
     denies,
     estimates,
     gains,
+    intervals,
     metrics,
     p_values,
     praises,
@@ -182,7 +183,7 @@ def _figures(said: Sequence[Statement]) -> list[Statement]:
         one
         for one in said
         if metrics(" | ".join((one.text, *one.head)))
-        and (estimates(one.text) or gains(one.text))
+        and (estimates(one.text) or gains(one.text) or intervals(one.text))
         and not LIMIT.search(one.text)
     ]
 

@@ -1,0 +1,197 @@
+"""Tiny runs made through the real code: journal, measure, finish; only the rankings are invented.
+
+A run is a list of ranks, one for each question: where its evidence stands, 0 for nowhere.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from mnemoscope.analysis.measure import Depth
+from mnemoscope.core.jsonl import Journal
+from mnemoscope.core.nouns import Ingestion, Question, Trial
+from mnemoscope.core.rundir import RunDirectory
+from mnemoscope.engine.finish import finish
+from mnemoscope.protocols import load_protocol
+from mnemoscope.release.clock import Moment, moment
+from mnemoscope.release.decide import decide
+from mnemoscope.release.figures import comparisons
+from mnemoscope.release.notes import write_notes
+from mnemoscope.release.rederive import rederive
+from mnemoscope.release.report import write_report
+from mnemoscope.release.signatures import circulate, sign
+from mnemoscope.release.state import ROLES, Release, Words, new_release
+from mnemoscope.reports.markdown import write_report as write_run_report
+
+PROTOCOL = "claude-memory-strata-1"
+DEPTH, POOL, CLUSTERS = 20, 40, 20
+N = 200
+
+UP, DOWN = [1] * 4 + [2] * 4, [2] * 4 + [1] * 4
+"""As many questions lose a rank as gain one, in both categories: noise without direction."""
+
+PAIRS: dict[str, tuple[list[int], list[int]]] = {
+    # 180 of 200 come up from rank 15 to rank 1: both metrics gain.
+    "SHIP": ([15] * 200, [1] * 180 + [15] * 20),
+    # 56 come from 11 to 9: recall@10 gains, their reciprocal ranks hardly; the others are noise.
+    "SHIP with caveat": ([11] * 56 + UP * 18, [9] * 56 + DOWN * 18),
+    # From 5 to 1: found all along, but further up.
+    "CONDITIONAL SHIP": ([5] * 200, [1] * 150 + [5] * 50),
+    "HOLD or SHIP as no-claim": (UP * 25, DOWN * 25),
+    "HOLD": ([1] * 180 + [15] * 20, [15] * 200),
+}
+
+
+def at(time: str) -> Moment:
+    return moment(f"2026-11-{time}")
+
+
+@pytest.fixture(scope="session")
+def make_run() -> Callable[..., RunDirectory]:
+    """Write a finished run under the protocol of one's own data."""
+
+    def make(
+        path: Path, ranks: Sequence[int], system: str = "mine", seed: int = 42
+    ) -> RunDirectory:
+        run = RunDirectory(path)
+        chosen = load_protocol(PROTOCOL)
+        manifest = run.open(
+            {
+                "benchmark": {
+                    "name": "strata",
+                    "options": {"twins": "none"},
+                    "sha256": ["ab" * 32],
+                },
+                "system": {"spec": system},
+                "depth": DEPTH,
+                "seed": seed,
+                "versions": {"python": "3.11", "mnemoscope": "0.1.0"},
+            },
+            protocol={"id": chosen.id, "sha256": chosen.sha256},
+            environment={"platform": "test", "python": "3.11.7", "cores": 2},
+        )
+        trials = [_trial(number, rank) for number, rank in enumerate(ranks)]
+        with Journal(run.trials_path) as journal:
+            journal.append(Ingestion("own", POOL))
+            for trial in trials:
+                journal.append(trial)
+        questions = {
+            t.question: Question(t.question, "?", category=t.category, evidence=t.evidence)
+            for t in trials
+        }
+        finish(run, manifest, questions, Depth(DEPTH))
+        run.release()
+        write_run_report(run)
+        return run
+
+    return make
+
+
+def _trial(number: int, rank: int) -> Trial:
+    others = [f"m{n}" for n in range(POOL) if n != number % POOL]
+    ranking = others[:DEPTH]
+    evidence = f"m{number % POOL}"
+    if rank:
+        ranking = [*ranking[: rank - 1], evidence, *ranking[rank - 1 :]][:DEPTH]
+    return Trial(
+        scenario="own",
+        question=f"q{number}",
+        status="answered",
+        category="ab"[number % 4 == 3],
+        cluster=f"c{number % CLUSTERS}",
+        evidence=(evidence,),
+        pool=POOL,
+        reachable=1,
+        ranking=tuple(ranking),
+        tokens=(10,) * len(ranking),
+    )
+
+
+@pytest.fixture(scope="session")
+def make_world(
+    make_run: Callable[..., RunDirectory], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Path]:
+    """A folder with base/ and cand/, and the sanity arms beside each; made once and copied."""
+    root = tmp_path_factory.mktemp("worlds")
+
+    def make(folder: Path, row: str) -> Path:
+        world = root / row.replace(" ", "-")
+        if not world.exists():
+            build(world, row)
+        return Path(shutil.copytree(world, folder))
+
+    def build(folder: Path, row: str) -> None:
+        dice = random.Random(7)
+        base, cand = PAIRS[row]
+        for side, ranks in (("base", base), ("cand", cand)):
+            make_run(folder / side / "mine", ranks, f"mine,version={side}")
+            make_run(folder / side / "oracle", [1] * N, "oracle")
+            make_run(folder / side / "bm25", [3] * N, "bm25")
+            chance = [rank if rank <= DEPTH else 0 for rank in dice.choices(range(1, 41), k=N)]
+            make_run(folder / side / "random", chance, "random")
+
+    return make
+
+
+@pytest.fixture
+def begin(tmp_path: Path, make_world: Callable[..., Path]) -> Callable[..., Release]:
+    """A release of the pair of runs that reaches this row of the matrix."""
+
+    def make(row: str, **words: str) -> Release:
+        world = make_world(tmp_path / "runs", row)
+        release = new_release(
+            "v0.2.0",
+            [world / "base" / "mine"],
+            [world / "cand" / "mine"],
+            tmp_path / "release",
+            author="Ann",
+            when=at("16T08:00"),
+            tag_date=at("18T12:00").at,
+        )
+        said = {"internal": "one seed", "external": "own data", "rationale": "as decided", **words}
+        release.state.words = Words(**said)
+        release.save()
+        return release
+
+    return make
+
+
+@pytest.fixture
+def ready(begin: Callable[..., Release]) -> Callable[..., Release]:
+    """A release with everything but the signatures and notes; `without` leaves a step out."""
+
+    def make(row: str, without: str = "", **words: str) -> Release:
+        release = begin(row, **words)
+        found = write_report(release, at("16T08:30"))
+        if without != "circulate":
+            circulate(release, at("16T09:00"))
+        if without != "rederive":
+            release.state.rederived = rederive(
+                release, found, by="Stan", seed=7, when=at("16T10:00")
+            )
+        if without != "decide":
+            release.state.decision = decide(release, found, at("17T10:00"))
+        write_report(release, at("17T11:00"))
+        return release
+
+    return make
+
+
+@pytest.fixture
+def complete(ready: Callable[..., Release]) -> Callable[..., Release]:
+    """A release that may be tagged."""
+
+    def make(row: str, **words: str) -> Release:
+        release = ready(row, **words)
+        found = comparisons(release)
+        for role, name in zip(ROLES, ("Pia", "Ada", "Stan", "Rae"), strict=True):
+            sign(release, found, role, name, at("17T12:00"))
+        write_notes(release, found)
+        return release
+
+    return make

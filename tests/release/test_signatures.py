@@ -1,0 +1,176 @@
+"""Signatures cover the report, wait for the 48 hours, and know their quorum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from mnemoscope.core.errors import UsageError
+from mnemoscope.release.clock import Moment, moment
+from mnemoscope.release.figures import comparisons
+from mnemoscope.release.report import write_report
+from mnemoscope.release.seal import digest
+from mnemoscope.release.signatures import circulate, lacking_signatures, sign, standings
+from mnemoscope.release.state import Release, Role
+
+
+def at(time: str) -> Moment:
+    return moment(f"2026-11-{time}")
+
+
+def _sign(release: Release, role: Role, name: str, exception: str = "") -> None:
+    sign(release, comparisons(release), role, name, at("17T12:00"), exception)
+
+
+def test_a_signature_is_over_the_report_and_stands_in_it(ready: Callable[..., Release]) -> None:
+    release = ready("SHIP")
+    _sign(release, "pi", "Pia")
+    text = release.report_path.read_text()
+    assert release.state.signatures[0].sha256 == digest(text)
+    assert "| PI (Principal Investigator) | Pia | 2026-11-17 12:00 UTC (as given; recorded" in text
+    assert standings(release)["pi"] == "valid"
+    assert standings(Release.load(release.folder))["pi"] == "valid"
+
+
+def test_signing_does_not_void_the_signatures_before(complete: Callable[..., Release]) -> None:
+    assert set(standings(complete("SHIP")).values()) == {"valid"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("one seed", "five seeds"),  # in the body
+        ("| Pia |", "| Mia |"),  # in the block of signatures
+        ("# Benchmark report", "# The Benchmark report"),
+    ],
+)
+def test_any_later_change_of_the_report_voids_every_signature(
+    old: str, new: str, complete: Callable[..., Release]
+) -> None:
+    release = complete("SHIP")
+    text = release.report_path.read_text()
+    assert old in text
+    release.report_path.write_text(text.replace(old, new, 1))
+    assert set(standings(release).values()) == {"void"}
+
+
+def test_a_report_written_again_with_other_words_shows_void_signatures(
+    complete: Callable[..., Release],
+) -> None:
+    release = complete("SHIP")
+    write_report(release, at("17T13:00"))
+    assert set(standings(release).values()) == {"valid"}, "the same report keeps them"
+    release.state.words.notes = "we met again"
+    write_report(release, at("17T13:00"))
+    assert set(standings(release).values()) == {"void"}
+    assert release.report_path.read_text().count("void: the report changed since") == 4
+    _sign(release, "pi", "Pia")
+    assert standings(release)["pi"] == "valid", "a void signature can be given again"
+
+
+def test_an_edited_report_cannot_be_signed(ready: Callable[..., Release]) -> None:
+    release = ready("SHIP")
+    text = release.report_path.read_text()
+    release.report_path.write_text(text.replace("+", "+1", 1))
+    with pytest.raises(UsageError, match=r"report\.md is not what the runs"):
+        _sign(release, "pi", "Pia")
+
+
+def test_nothing_is_signed_before_the_draft_was_circulated(ready: Callable[..., Release]) -> None:
+    with pytest.raises(UsageError, match="not circulated"):
+        _sign(ready("SHIP", without="circulate"), "pi", "Pia")
+
+
+@pytest.mark.parametrize(("tag", "allowed"), [("18T08:59", False), ("18T09:00", True)])
+def test_the_tag_date_is_at_least_48_hours_after_circulation(
+    tag: str, allowed: bool, ready: Callable[..., Release]
+) -> None:
+    release = ready("SHIP")
+    release.state.tag_date = at(tag).at
+    if allowed:
+        _sign(release, "pi", "Pia")
+    else:
+        with pytest.raises(UsageError, match="the earliest is 2026-11-18 09:00 UTC"):
+            _sign(release, "pi", "Pia")
+
+
+def test_a_draft_is_circulated_once_and_not_before_it_was_written(
+    begin: Callable[..., Release],
+) -> None:
+    release = begin("SHIP")
+    with pytest.raises(UsageError, match="no draft"):
+        circulate(release, at("16T09:00"))
+    write_report(release, at("16T08:30"))
+    with pytest.raises(UsageError, match="cannot have been shared before"):
+        circulate(release, at("16T08:00"))
+    circulate(release, at("16T09:00"))
+    with pytest.raises(UsageError, match="that time stands"):
+        circulate(release, at("16T10:00"))
+
+
+def test_a_time_that_was_given_is_recorded_as_given(begin: Callable[..., Release]) -> None:
+    release = begin("SHIP")
+    write_report(release, at("16T08:30"))
+    circulate(release, at("16T09:00"))
+    circulated = Release.load(release.folder).state.circulated
+    assert circulated is not None
+    assert circulated.recorded is not None
+    assert "as given; recorded" in str(circulated)
+    assert moment().recorded is None
+
+
+def _three(release: Release, exception: str) -> None:
+    _sign(release, "architect", "Ada")
+    _sign(release, "statistician", "Stan")
+    _sign(release, "pi", "Pia", exception)
+
+
+def test_three_of_four_are_enough_with_the_pis_exception(ready: Callable[..., Release]) -> None:
+    release = ready("SHIP")
+    _three(release, "")
+    assert lacking_signatures(release) == ["research-supervisor (missing)"]
+    _sign(release, "pi", "Pia", "Rae is on leave")
+    assert lacking_signatures(release) == []
+    assert "Quorum exception, 3 of 4, by Pia: Rae is on leave" in release.report_path.read_text()
+
+
+def test_two_of_four_are_not_enough_whatever_the_pi_says(ready: Callable[..., Release]) -> None:
+    release = ready("SHIP")
+    _sign(release, "architect", "Ada")
+    _sign(release, "pi", "Pia", "everybody is on leave")
+    assert len(lacking_signatures(release)) == 2
+
+
+def test_only_the_pi_grants_the_exception(ready: Callable[..., Release]) -> None:
+    with pytest.raises(UsageError, match="only the PI"):
+        _sign(ready("SHIP"), "architect", "Ada", "Rae is on leave")
+
+
+def test_a_conditional_ship_has_no_exception(ready: Callable[..., Release]) -> None:
+    release = ready("CONDITIONAL SHIP", theory="a reranker")
+    with pytest.raises(UsageError, match="needs all four"):
+        _sign(release, "pi", "Pia", "Rae is on leave")
+
+
+def test_an_exception_granted_before_the_decision_became_conditional_does_not_count(
+    ready: Callable[..., Release],
+) -> None:
+    release = ready("CONDITIONAL SHIP", without="decide", theory="a reranker")
+    _three(release, "Rae is on leave")
+    assert lacking_signatures(release) == []
+    from mnemoscope.release.decide import decide
+
+    release.state.decision = decide(release, comparisons(release), at("17T12:30"))
+    assert lacking_signatures(release) == ["research-supervisor (missing)"]
+
+
+def test_the_four_are_different_people_and_sign_once(ready: Callable[..., Release]) -> None:
+    release = ready("SHIP")
+    _sign(release, "pi", "Pia")
+    with pytest.raises(UsageError, match="different people"):
+        _sign(release, "architect", "pia")
+    with pytest.raises(UsageError, match="already"):
+        _sign(release, "pi", "Pia")
+    with pytest.raises(UsageError, match="no name"):
+        _sign(release, "architect", " ")

@@ -1,0 +1,90 @@
+"""docs/release.md does what it says: its commands run, with the exit codes and output it shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "release.md"
+BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _commands(block: str) -> list[tuple[str, int]]:
+    """The commands of a block, continued lines joined, with the exit code each says it has."""
+    lines = block.replace("\\\n", " ").splitlines()
+    said = [re.search(r"# exits (\d+)$", line) for line in lines]
+    return [
+        (line, int(code[1]) if code else 0)
+        for line, code in zip(lines, said, strict=True)
+        if line.strip()
+    ]
+
+
+@pytest.fixture
+def run_command(
+    tmp_path: Path, shared_data: Callable[[str], Path]
+) -> Callable[[str], tuple[int, str]]:
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "MNEMOSCOPE_DATA": str(shared_data("locomo").parent),
+        "COLUMNS": "300",
+    }
+
+    def run(command: str) -> tuple[int, str]:
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    return run
+
+
+def test_the_walk_through_reaches_tag_allowed(
+    run_command: Callable[[str], tuple[int, str]], tmp_path: Path
+) -> None:
+    output = ""
+    for kind, block in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+        if kind == "text":
+            for line in block.splitlines():
+                assert _flat(line) in _flat(output), f"not in the output:\n{line}\n\n{output}"
+            continue
+        output = ""
+        for command, expected in _commands(block):
+            code, said = run_command(command)
+            output += said
+            assert code == expected, f"{command}\n{said}"
+    assert "tag allowed: v0.2.0" in output
+    state = (tmp_path / "releases" / "v0.2.0" / "release.yaml").read_text()
+    assert "recorded:" in state, "times that were given are recorded as given"
+
+
+def test_after_the_walk_through_an_edited_run_takes_the_tag_back(
+    run_command: Callable[[str], tuple[int, str]], tmp_path: Path
+) -> None:
+    for kind, block in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+        if kind == "sh":
+            for command, _ in _commands(block):
+                run_command(command)
+    check = "mnemoscope release check releases/v0.2.0 --at 2026-11-18T12:00"
+    assert run_command(check)[0] == 0
+    rankings = tmp_path / "runs" / "locomo" / "hybrid" / "raw_retrievals.jsonl"
+    rankings.write_bytes(rankings.read_bytes().replace(b"D1", b"D2", 1))
+    code, said = run_command(check)
+    assert code == 1
+    assert "raw_retrievals.jsonl was edited since the release was begun" in _flat(said)
