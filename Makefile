@@ -14,7 +14,7 @@ demo: $(VENV)/.installed  ## install, run the demo offline, show the table
 	@$(BIN)/mnemoscope demo
 
 test: $(VENV)/.installed-dev  ## install, run every test
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(VENV)/.installed-dev  ## style, types, import rules
 	$(BIN)/ruff check .

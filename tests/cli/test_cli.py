@@ -612,6 +612,38 @@ def test_score_reports_what_a_projects_own_rules_change(
     assert "scored by pgmnemo's own rules" in done.said
 
 
+def test_what_sound_rules_do_otherwise_is_said_of_the_dataset_at_hand(
+    mnemo: Command, tmp_path: Path
+) -> None:
+    session = [{"role": "user", "content": "I study business", "has_answer": True}]
+    items = [
+        {
+            "question_id": id,
+            "question_type": "single-session-user",
+            "question": "Which degree?",
+            "question_date": "2023/05/30 (Tue) 23:40",
+            "answer": "Business",
+            "answer_session_ids": ["answer_1"],
+            "haystack_dates": ["2023/05/20 (Sat) 02:21"],
+            "haystack_session_ids": ["answer_1"],
+            "haystack_sessions": [session],
+        }
+        for id in ("one", "one_abs")
+    ]
+    (tmp_path / "longmemeval_s.json").write_text(json.dumps(items))
+    found = {"question": "Which degree?", "retrieved_top10": ["answer_1"], "first_hit_rank": 1}
+    missed = {"question": "Which degree?", "retrieved_top10": ["other"], "first_hit_rank": None}
+    file = jsonl(tmp_path / "raw.jsonl", {"qid": "one", **found}, {"qid": "one_abs", **missed})
+    done = mnemo(
+        *("score", file, "--dataset", "longmemeval", "--data", tmp_path, "--out", "s"),
+        *("--format", "pgmnemo", "--compat", "pgmnemo"),
+    )
+    assert done.code == 0, done.err
+    assert "hit@1 0.5000 1.0000 +0.5000" in done.said
+    assert "abstention questions, whose sessions hold no answer, are not scored" in done.said
+    assert "own conversation" not in done.said
+
+
 def test_score_refuses_rules_that_do_not_go_with_the_format(
     mnemo: Command, data: Path, tmp_path: Path
 ) -> None:

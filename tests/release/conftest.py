@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -138,60 +139,89 @@ def make_world(
     return make
 
 
+def _begin(
+    folder: Path, make_world: Callable[..., Path], row: str, words: dict[str, str]
+) -> Release:
+    world = make_world(folder / "runs", row)
+    release = new_release(
+        "v0.2.0",
+        [world / "base" / "mine"],
+        [world / "cand" / "mine"],
+        folder / "release",
+        author="Ann",
+        when=at("16T08:00"),
+        tag_date=at("18T12:00").at,
+    )
+    said = {"internal": "one seed", "external": "own data", "rationale": "as decided", **words}
+    release.state.words = Words(**said)
+    release.save()
+    return release
+
+
+def _prepare(release: Release, without: str) -> None:
+    found = write_report(release, at("16T08:30"))
+    if without != "circulate":
+        circulate(release, at("16T09:00"))
+    if without != "rederive":
+        release.state.rederived = rederive(release, found, by="Stan", seed=7, when=at("16T10:00"))
+    if without != "decide":
+        release.state.decision = decide(release, found, at("17T10:00"))
+    write_report(release, at("17T11:00"))
+
+
+def _finish(release: Release) -> None:
+    found = comparisons(release)
+    for role, name in zip(ROLES, ("Pia", "Ada", "Stan", "Rae"), strict=True):
+        sign(release, found, role, name, at("17T12:00"))
+    write_notes(release, found)
+
+
+@pytest.fixture(scope="session")
+def made(
+    make_world: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Path]:
+    """The folder of a release at some stage, made once; paths in it are relative, so it moves."""
+    root, known = tmp_path_factory.mktemp("releases"), dict[str, Path]()
+
+    def make(stage: str, row: str, without: str, words: dict[str, str]) -> Path:
+        key = f"{stage} {row} {without} {sorted(words.items())}"
+        if key not in known:
+            folder = known[key] = root / str(len(known))
+            release = _begin(folder, make_world, row, words)
+            if stage != "begun":
+                _prepare(release, without)
+            if stage == "complete":
+                _finish(release)
+        return known[key]
+
+    return make
+
+
 @pytest.fixture
-def begin(tmp_path: Path, make_world: Callable[..., Path]) -> Callable[..., Release]:
+def begin(tmp_path: Path, made: Callable[..., Path]) -> Callable[..., Release]:
     """A release of the pair of runs that reaches this row of the matrix."""
-
-    def make(row: str, **words: str) -> Release:
-        world = make_world(tmp_path / "runs", row)
-        release = new_release(
-            "v0.2.0",
-            [world / "base" / "mine"],
-            [world / "cand" / "mine"],
-            tmp_path / "release",
-            author="Ann",
-            when=at("16T08:00"),
-            tag_date=at("18T12:00").at,
-        )
-        said = {"internal": "one seed", "external": "own data", "rationale": "as decided", **words}
-        release.state.words = Words(**said)
-        release.save()
-        return release
-
-    return make
+    return partial(_copy, tmp_path, made, "begun")
 
 
 @pytest.fixture
-def ready(begin: Callable[..., Release]) -> Callable[..., Release]:
+def ready(tmp_path: Path, made: Callable[..., Path]) -> Callable[..., Release]:
     """A release with everything but the signatures and notes; `without` leaves a step out."""
-
-    def make(row: str, without: str = "", **words: str) -> Release:
-        release = begin(row, **words)
-        found = write_report(release, at("16T08:30"))
-        if without != "circulate":
-            circulate(release, at("16T09:00"))
-        if without != "rederive":
-            release.state.rederived = rederive(
-                release, found, by="Stan", seed=7, when=at("16T10:00")
-            )
-        if without != "decide":
-            release.state.decision = decide(release, found, at("17T10:00"))
-        write_report(release, at("17T11:00"))
-        return release
-
-    return make
+    return partial(_copy, tmp_path, made, "ready")
 
 
 @pytest.fixture
-def complete(ready: Callable[..., Release]) -> Callable[..., Release]:
+def complete(tmp_path: Path, made: Callable[..., Path]) -> Callable[..., Release]:
     """A release that may be tagged."""
+    return partial(_copy, tmp_path, made, "complete")
 
-    def make(row: str, **words: str) -> Release:
-        release = ready(row, **words)
-        found = comparisons(release)
-        for role, name in zip(ROLES, ("Pia", "Ada", "Stan", "Rae"), strict=True):
-            sign(release, found, role, name, at("17T12:00"))
-        write_notes(release, found)
-        return release
 
-    return make
+def _copy(
+    folder: Path,
+    made: Callable[..., Path],
+    stage: str,
+    row: str,
+    without: str = "",
+    **words: str,
+) -> Release:
+    shutil.copytree(made(stage, row, without, words), folder, dirs_exist_ok=True)
+    return Release.load(folder / "release")

@@ -12,8 +12,9 @@ from mnemoscope.core.errors import UsageError
 from mnemoscope.core.rundir import RunDirectory
 from mnemoscope.release.clock import moment
 from mnemoscope.release.decide import decide, matrix_row, together
-from mnemoscope.release.figures import comparisons, standing
+from mnemoscope.release.figures import as_one_family, comparisons, standing
 from mnemoscope.release.state import Release, Row, new_release
+from mnemoscope.statistics import holm
 
 EXPECTED = {
     "SHIP": ("improved", "improved"),
@@ -106,6 +107,16 @@ def test_a_regression_in_one_category_alone_holds(
 )
 def test_several_benchmarks_take_the_most_cautious_row(rows: list[Row], expected: Row) -> None:
     assert together(rows) == expected
+
+
+def test_holms_correction_covers_all_benchmarks_of_a_release(begin: Callable[..., Release]) -> None:
+    (one,) = comparisons(begin("SHIP with caveat"))
+    first, second = as_one_family([one, one])
+    assert first.row("recall@10").p_raw == one.row("recall@10").p_raw
+    p_values = [row.p_raw for row in [*one.rows, *one.rows]]
+    corrected = [row.p_corrected for row in [*first.rows, *second.rows]]
+    assert corrected == holm(p_values).tolist()
+    assert first.row("recall@10").p_corrected > one.row("recall@10").p_corrected
 
 
 def test_runs_that_do_not_compare_are_refused(

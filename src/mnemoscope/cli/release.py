@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 from cyclopts import App
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from mnemoscope.cli import release_texts
+from mnemoscope.cli import release_review, release_texts
 from mnemoscope.cli.console import out, print_json, say
 from mnemoscope.cli.release_texts import At
 from mnemoscope.core.errors import UsageError
 
 app = App(name="release", help="The release process: report, signatures, decision, notes.")
+app.command(release_review.circulate)
+app.command(release_review.rederive)
+app.command(release_review.decide)
+app.command(release_review.sign)
 app.command(release_texts.notes)
 app.command(release_texts.lint)
 app.command(release_texts.history)
@@ -178,141 +181,6 @@ def report(release: Path, /, *, at: At = None) -> None:
     _say(f"written: {opened.report_path}")
     if void := [role for role, state in standings(opened).items() if state == "void"]:
         _say(f"void signatures: {', '.join(void)}; the report changed since they were given")
-
-
-@app.command
-def circulate(release: Path, /, *, at: At = None) -> None:
-    """Record that the draft was shared with the working group: 48 hours begin.
-
-    For example:
-
-        mnemoscope release circulate releases/v0.2.0
-
-        mnemoscope release circulate releases/v0.2.0 --at 2026-11-16T09:00
-
-    Parameters
-    ----------
-    release
-        The release folder.
-    at
-        When, if not now; recorded as given.
-    """
-    from mnemoscope.release import signatures
-    from mnemoscope.release.clock import moment
-    from mnemoscope.release.state import Release
-
-    opened = Release.load(release)
-    signatures.circulate(opened, moment(at))
-    _say(f"circulated: {opened.state.circulated}")
-
-
-@app.command
-def sign(
-    release: Path,
-    /,
-    *,
-    role: Literal["pi", "architect", "statistician", "research-supervisor"],
-    name: str,
-    quorum_exception: str = "",
-    at: At = None,
-) -> None:
-    """Sign the report as it stands; any later change of it voids the signature.
-
-    For example:
-
-        mnemoscope release sign releases/v0.2.0 --role architect --name "Ada Architect"
-
-        mnemoscope release sign releases/v0.2.0 --role pi --name "Pia Investigator" \\
-            --quorum-exception "the research supervisor is on leave"
-
-    Parameters
-    ----------
-    release
-        The release folder.
-    role
-        In which of the four roles.
-    name
-        Who signs.
-    quorum_exception
-        The PI's reason for tagging with three signatures of four.
-    at
-        When, if not now; recorded as given.
-    """
-    from mnemoscope.release import signatures
-    from mnemoscope.release.clock import moment
-    from mnemoscope.release.figures import comparisons
-    from mnemoscope.release.state import Release
-
-    opened = Release.load(release)
-    signed = signatures.sign(opened, comparisons(opened), role, name, moment(at), quorum_exception)
-    _say(f"signed as {role} by {signed.name}: report sha256 {signed.sha256}, {signed.when}")
-
-
-@app.command
-def rederive(release: Path, /, *, name: str, seed: int = 20_260_510, at: At = None) -> int:
-    """Repeat the statistics with another seed and an independent implementation, and compare.
-
-    Exit codes: 0 all agree, 1 some do not.
-
-    For example:
-
-        mnemoscope release rederive releases/v0.2.0 --name "Stan Statistician"
-
-    Parameters
-    ----------
-    release
-        The release folder.
-    name
-        Who repeats them.
-    seed
-        The seed of the repetition's draws.
-    at
-        When, if not now; recorded as given.
-    """
-    from mnemoscope.release import rederive as again
-    from mnemoscope.release.clock import moment
-    from mnemoscope.release.figures import comparisons
-    from mnemoscope.release.state import Release
-
-    opened = Release.load(release)
-    done = again.rederive(opened, comparisons(opened), by=name, seed=seed, when=moment(at))
-    opened.state.rederived = done
-    opened.save()
-    for line in done.disagreements:
-        _say(f"disagrees: {line}")
-    _say(f"{done.checked} statistics repeated, {len(done.disagreements)} disagree")
-    return 1 if done.disagreements else 0
-
-
-@app.command
-def decide(release: Path, /, *, at: At = None) -> None:
-    """Apply the decision matrix to the figures, and say which row applied.
-
-    For example:
-
-        mnemoscope release decide releases/v0.2.0
-
-    Parameters
-    ----------
-    release
-        The release folder.
-    at
-        When, if not now; recorded as given.
-    """
-    from mnemoscope.release import decide as matrix
-    from mnemoscope.release.clock import moment
-    from mnemoscope.release.figures import comparisons
-    from mnemoscope.release.state import Release
-
-    opened = Release.load(release)
-    decision = matrix.decide(opened, comparisons(opened), moment(at))
-    opened.state.decision = decision
-    opened.save()
-    for benchmark, row in decision.rows.items():
-        _say(f"{benchmark}: row “{row}”: {matrix.RATIONALE[row]}")
-    _say(f"decision: {decision.outcome}")
-    for demand in decision.open:
-        _say(f"still needed in release.yaml, words.{demand}")
 
 
 @app.command

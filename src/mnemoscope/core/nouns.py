@@ -90,7 +90,14 @@ class Receipt(Struct, frozen=True, omit_defaults=True):
     """Memory id to the share of its text that was indexed."""
 
 
-class Ingestion(Struct, frozen=True, omit_defaults=True, tag_field="phase", tag="remember"):
+class Ingestion(
+    Struct,
+    frozen=True,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    tag_field="phase",
+    tag="remember",
+):
     """The journal's line for a scenario that was given to a system."""
 
     scenario: str
@@ -99,7 +106,14 @@ class Ingestion(Struct, frozen=True, omit_defaults=True, tag_field="phase", tag=
     error: str = ""
 
 
-class Trial(Struct, frozen=True, omit_defaults=True, tag_field="phase", tag="recall"):
+class Trial(
+    Struct,
+    frozen=True,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    tag_field="phase",
+    tag="recall",
+):
     """The journal's line for one question put to one system. Self-contained: it can be measured."""
 
     scenario: str

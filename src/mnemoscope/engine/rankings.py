@@ -16,8 +16,8 @@ from mnemoscope.core.nouns import FAILED, Hit, Question, Status
 from mnemoscope.datasets.trec import read_run
 
 Format = Literal["jsonl", "trec", "pgmnemo"]
-PGMNEMO_DEPTH = 50
-"""pgmnemo keeps the ten best ids, but looks for the first hit among fifty."""
+PGMNEMO_DEPTHS = {"locomo": 50, "longmemeval": 20}
+"""pgmnemo keeps the ten best ids, but looks for the first hit among so many."""
 
 
 @dataclass
@@ -28,6 +28,7 @@ class Rankings:
     failures: dict[str, str] = field(default_factory=dict)
     """Questions that the file says were not fairly put, with the status it gives."""
     first_ranks: dict[str, int] = field(default_factory=dict)
+    first_rank_depth: int = 0
     asked_for: int = 0
     """How many hits were asked for, where the file says so."""
 
@@ -93,7 +94,9 @@ def _read_pgmnemo(path: Path, questions: Sequence[Question], keep_repeats: bool)
     for number, line in numbered_records(path, _PgmnemoLine):
         if line.qid:
             id, prefix = line.qid, ""
+            rankings.first_rank_depth = PGMNEMO_DEPTHS["longmemeval"]
         else:
+            rankings.first_rank_depth = PGMNEMO_DEPTHS["locomo"]
             same = waiting.get((line.conv_id, str(line.category), line.question))
             id = same.pop() if same else f"{path.name} line {number}"
             prefix = f"{line.conv_id}/"

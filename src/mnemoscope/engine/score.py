@@ -20,7 +20,7 @@ from mnemoscope.core.jsonl import Journal
 from mnemoscope.core.nouns import Hit, Question, Scalar, Trial
 from mnemoscope.core.rundir import RunDirectory
 from mnemoscope.engine.finish import finish
-from mnemoscope.engine.rankings import PGMNEMO_DEPTH, Format, Rankings, read_rankings
+from mnemoscope.engine.rankings import Format, Rankings, read_rankings
 from mnemoscope.engine.run import benchmark_identity, data_notes, installed
 from mnemoscope.engine.worker import Pool
 
@@ -30,6 +30,11 @@ COMPAT_OPTIONS: dict[str, dict[str, Scalar]] = {
     "longmemeval": {"abstention": "score"},
 }
 """The dataset options that pgmnemo's published figures were made with."""
+COMPAT_RULES = {
+    "locomo": ": labels match in any conversation, repeated labels hold their rank, malformed "
+    "evidence is cut at the first colon",
+    "longmemeval": ": abstention questions are measured, on the sessions that distract from them",
+}
 
 
 def score(
@@ -61,7 +66,7 @@ def score(
         manifest = run.open(
             _identity(dataset, data, file, format, compat, rankings.depth),
             category_names=dict(dataset.category_names),
-            notes=[*data_notes(data), *_notes(rankings, compat, unused)],
+            notes=[*data_notes(data), *_notes(dataset.name, rankings, compat, unused)],
             findings=dict(dataset.findings.counts),
         )
         # Bare labels repeat across conversations, so the pool that chance needs is unknown.
@@ -73,7 +78,7 @@ def score(
                 if not pool_known:
                     trial = msgspec.structs.replace(trial, pool=0, unknown=0)
                 journal.append(trial)
-        depth = Depth(rankings.depth, PGMNEMO_DEPTH if rankings.first_ranks else 0)
+        depth = Depth(rankings.depth, rankings.first_rank_depth)
         finish(run, manifest, questions, depth)
     finally:
         run.release()
@@ -139,19 +144,17 @@ def _renamed(hit: Hit, scenario: str, names: Mapping[tuple[str, str], str]) -> H
     return msgspec.structs.replace(hit, id=names.get((scenario, hit.id), hit.id))
 
 
-def _notes(rankings: Rankings, compat: Compat | None, unused: int) -> Iterator[str]:
+def _notes(dataset: str, rankings: Rankings, compat: Compat | None, unused: int) -> Iterator[str]:
     if unused:
         yield f"{unused} rankings are for questions that the dataset does not have"
     if rankings.first_ranks:
         yield (
-            f"mrr@{PGMNEMO_DEPTH} is made from the first ranks that the file records; "
+            f"mrr@{rankings.first_rank_depth} is made from the first ranks that the file records; "
             f"all other figures from its lists of {rankings.depth}"
         )
     if compat:
-        yield (
-            "scored by pgmnemo's own rules, for comparability: labels match in any conversation, "
-            "repeated labels hold their rank, malformed evidence is cut at the first colon"
-        )
+        rules = COMPAT_RULES.get(dataset, "")
+        yield f"scored by pgmnemo's own rules, for comparability{rules}"
 
 
 def rule_changes(compat: dict[str, Any], sound: dict[str, Any]) -> dict[str, dict[str, float]]:

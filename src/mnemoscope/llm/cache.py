@@ -12,6 +12,7 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from hashlib import blake2b
@@ -131,6 +132,7 @@ class _Memory:
 
 class _File:
     def __init__(self, path: Path) -> None:
+        _files.add(self)
         self._path = path.expanduser().absolute()
         # One connection a process. Those inherited through a fork stay here, untouched: SQLite
         # forbids to use them in the child, and closing one could cut the parent's locks.
@@ -164,6 +166,19 @@ class _File:
         if (connection := self._connections.get(process)) is None:
             connection = self._connections.setdefault(process, _Connection(self._path))
         return connection.use()
+
+
+# A connection must not be open while the process forks: closing it later in the parent would
+# unlink files that the children, who share its memory of them, go on using.
+_files: weakref.WeakSet[_File] = weakref.WeakSet()
+
+
+def _close_before_fork() -> None:
+    for file in list(_files):
+        file.close()
+
+
+os.register_at_fork(before=_close_before_fork)
 
 
 class _Connection:

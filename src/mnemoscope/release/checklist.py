@@ -6,12 +6,12 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import cached_property
 
 import msgspec
 
 from mnemoscope.analysis.compare import Comparison
 from mnemoscope.core.errors import MnemoscopeError
-from mnemoscope.release.citations import status
 from mnemoscope.release.claims import Facts, lint_file
 from mnemoscope.release.clock import Moment
 from mnemoscope.release.decide import decide
@@ -22,6 +22,8 @@ from mnemoscope.release.rederive import is_fresh
 from mnemoscope.release.report import is_current
 from mnemoscope.release.signatures import exception, lacking_notice, lacking_signatures
 from mnemoscope.release.state import Release
+
+RUNS = "metrics.json files produced with pinned dataset SHA256"
 
 
 class Item(msgspec.Struct, frozen=True):
@@ -46,33 +48,46 @@ class Checklist(msgspec.Struct, frozen=True):
         return all(item.ok for item in self.items)
 
 
+class _Case:
+    """What the items look at; runs are verified once."""
+
+    def __init__(self, release: Release, found: Sequence[Comparison]) -> None:
+        self.release = release
+        self.found = found
+
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(self.release, self.found)
+
+
 def check(release: Release, now: Moment) -> Checklist:
     """Go through Appendix A. An item that cannot be computed is missing, with the error as why."""
     try:
         found = comparisons(release)
     except MnemoscopeError as error:
-        return Checklist(
-            [Item(name, [str(error)]) for name, *_ in _ITEMS] + [_tag(release, now, 1)]
-        )
-    items = []
+        why = dict.fromkeys([name for name, *_ in _ITEMS], "cannot be judged: see the runs")
+        why[RUNS] = str(error)
+        items = [Item(name, [said]) for name, said in why.items()]
+        return Checklist([*items, _tag(release, now, len(items))])
+    case, items = _Case(release, found), []
     for name, missing, remark in _ITEMS:
         try:
-            items.append(Item(name, list(missing(release, found)), remark(release)))
+            items.append(Item(name, list(missing(case)), remark(release)))
         except MnemoscopeError as error:
             items.append(Item(name, [str(error)]))
     return Checklist([*items, _tag(release, now, sum(not item.ok for item in items))])
 
 
-def _benchmarks(release: Release, found: Sequence[Comparison]) -> Iterator[str]:
-    variant = release.protocol.protocol.variants[release.protocol.variant]
-    run = {pair.benchmark for pair in release.state.pairs}
+def _benchmarks(case: _Case) -> Iterator[str]:
+    variant = case.release.protocol.protocol.variants[case.release.protocol.variant]
+    run = {pair.benchmark for pair in case.release.state.pairs}
     for name in variant.benchmarks:
-        if name not in run and name not in release.state.waived:
+        if name not in run and name not in case.release.state.waived:
             yield f"{name} was not run: run it, or waive it with a reason in `release new`"
     systems = {
         msgspec.json.encode([identity["system"], identity.get("versions")], order="sorted")
-        for pair in release.state.pairs
-        for identity in (release.run(pair.cand).manifest().identity,)
+        for pair in case.release.state.pairs
+        for identity in (case.release.run(pair.cand).manifest().identity,)
     }
     if len(systems) > 1:
         yield "the candidate runs are not of one system and one set of versions"
@@ -82,78 +97,77 @@ def _waivers(release: Release) -> str:
     return "; ".join(f"{name} waived: {why}" for name, why in release.state.waived.items())
 
 
-def _runs(release: Release, found: Sequence[Comparison]) -> Iterator[str]:
-    yield from release.edited()
-    for record in release.records():
-        run = release.run(record)
-        if (state := status(run)) != "VERIFIED":
-            yield f"{run.path} is {state}; `mnemoscope verify {run.path}` says why"
+def _runs(case: _Case) -> Iterator[str]:
+    for path, state in case.facts.unsound.items():
+        yield f"{path} is {state}; `mnemoscope verify {path}` says why"
 
 
-def _significance(release: Release, found: Sequence[Comparison]) -> Iterator[str]:
-    for name in unwritten(release, found):
+def _significance(case: _Case) -> Iterator[str]:
+    for name in unwritten(case.release, case.found):
         yield f"{name} is missing or is not what the runs give: `mnemoscope release report`"
 
 
-def _report(release: Release, found: Sequence[Comparison]) -> Iterator[str]:
-    if release.state.drafted is None or not release.report_path.exists():
+def _report(case: _Case) -> Iterator[str]:
+    if case.release.state.drafted is None or not case.release.report_path.exists():
         yield "report.md is not written: `mnemoscope release report`"
-    elif not is_current(release, found):
+    elif not is_current(case.release, case.found):
         yield "report.md is not what the runs and release.yaml give: edited, or out of date"
     for field in ("internal", "external", "rationale"):
-        if not getattr(release.state.words, field).strip():
+        if not getattr(case.release.state.words, field).strip():
             yield f"words.{field} in release.yaml is empty: `mnemoscope release set --{field} …`"
 
 
-def _notice(release: Release, found: Sequence[Comparison]) -> Iterator[str]:
-    if why := lacking_notice(release.state):
+def _notice(case: _Case) -> Iterator[str]:
+    if why := lacking_notice(case.release.state):
         yield why
 
 
-def _rederived(release: Release, found: Sequence[Comparison]) -> Iterator[str]:
-    done = release.state.rederived
+def _rederived(case: _Case) -> Iterator[str]:
+    done = case.release.state.rederived
     if done is None:
         yield "not done: `mnemoscope release rederive`"
-    elif not is_fresh(release, found):
+    elif not is_fresh(case.release, case.found):
         yield "done on other figures than these: `mnemoscope release rederive` again"
     else:
         yield from done.disagreements[:3]
 
 
-def _signatures(release: Release, found: Sequence[Comparison]) -> Iterator[str]:
-    yield from lacking_signatures(release)
+def _signatures(case: _Case) -> Iterator[str]:
+    yield from lacking_signatures(case.release)
 
 
-def _decision(release: Release, found: Sequence[Comparison]) -> Iterator[str]:
-    recorded = release.state.decision
+def _decision(case: _Case) -> Iterator[str]:
+    recorded = case.release.state.decision
     if recorded is None:
         yield "not decided: `mnemoscope release decide`"
         return
-    now = decide(release, found, recorded.when)
+    now = decide(case.release, case.found, recorded.when)
     if now != recorded:
         yield "the recorded decision is not what figures and words give: decide again"
     yield from now.open
 
 
-def _notes(release: Release, found: Sequence[Comparison]) -> Iterator[str]:
-    if not release.notes_path.exists():
+def _notes(case: _Case) -> Iterator[str]:
+    if not case.release.notes_path.exists():
         yield "notes.md is not written: `mnemoscope release notes`"
         return
-    text = release.notes_path.read_text(encoding="utf-8")
+    text = case.release.notes_path.read_text(encoding="utf-8")
     if tuple(re.findall(r"^## (.*)$", text, re.MULTILINE)) != SECTIONS:
         yield "notes.md has not exactly the five sections, in their order"
-    if text != render_notes(release, found):
+    if text != render_notes(case.release, case.found):
         yield "notes.md is not what the runs and release.yaml give: edited, or out of date"
 
 
-def _claims(release: Release, found: Sequence[Comparison]) -> Iterator[str]:
-    facts = Facts(release, found)
-    files = [release.notes_path, *(release.folder / name for name in release.state.public)]
+def _claims(case: _Case) -> Iterator[str]:
+    files = [
+        case.release.notes_path,
+        *(case.release.folder / name for name in case.release.state.public),
+    ]
     for file in files:
         if not file.exists():
             yield f"{file} is missing"
             continue
-        for claim in lint_file(file, facts):
+        for claim in lint_file(file, case.facts):
             yield f"{file.name}, line {claim.line}, {claim.rule}: {claim.what}"
 
 
@@ -201,10 +215,9 @@ def _outcome(release: Release) -> str:
     return release.state.decision.outcome if release.state.decision else ""
 
 
-_Missing = Callable[[Release, Sequence[Comparison]], Iterator[str]]
-_ITEMS: tuple[tuple[str, _Missing, Callable[[Release], str]], ...] = (
+_ITEMS: tuple[tuple[str, Callable[[_Case], Iterator[str]], Callable[[Release], str]], ...] = (
     ("All mandatory benchmarks run on final code", _benchmarks, _waivers),
-    ("metrics.json files produced with pinned dataset SHA256", _runs, _nothing),
+    (RUNS, _runs, _nothing),
     ("Significance test run: current vs. previous", _significance, _nothing),
     ("Draft report written using the template", _report, _nothing),
     ("Draft shared with WG ≥48h before tag", _notice, _circulation),

@@ -30,13 +30,16 @@ def is_named(protocol: Protocol, text: str) -> bool:
 
 
 def cited_runs(
-    said: Sequence[Statement], folder: Path, known: Mapping[Path, RunRecord]
+    said: Sequence[Statement],
+    folder: Path,
+    known: Mapping[Path, RunRecord],
+    states: dict[Path, str],
 ) -> Iterator[tuple[Path, int, str]]:
     """Runs that are cited although they are not VERIFIED, with line and state.
 
-    A text may say that a run is BLOCKED or UNVERIFIED; it may not quote its numbers.
+    A text may say that a run is BLOCKED or UNVERIFIED; it may not quote its numbers. `states` are
+    those that are known already.
     """
-    states: dict[Path, str] = {}
     for one in said:
         context = " ".join(s.text for s in said if s.block == one.block and s.kind == one.kind)
         if one.kind == "row":

@@ -54,9 +54,11 @@ class Facts:
         self.protocol = release.protocol
         self.found = found
         self.runs = {release.run(record).path: record for record in release.records()}
-        self.unsound = {
-            path: state for path in self.runs if (state := status(RunDirectory(path))) != "VERIFIED"
-        }
+        self.states = {path: status(RunDirectory(path)) for path in self.runs}
+
+    @property
+    def unsound(self) -> dict[Path, str]:
+        return {path: state for path, state in self.states.items() if state != "VERIFIED"}
 
     @classmethod
     def of(cls, release: Release) -> Facts:
@@ -113,7 +115,7 @@ def lint(text: str, facts: Facts | None = None, folder: Path | None = None) -> l
     found = [finding for one in said for finding in _statement(one, facts)]
     found += _protocol(said, text, facts)
     found += _subset(said, text, facts)
-    found += _runs(said, text, facts, folder or Path.cwd())
+    found += _runs(said, facts, folder or Path.cwd())
     return sorted(set(found))
 
 
@@ -245,11 +247,11 @@ def _variant(chosen: Chosen, text: str) -> str:
     return chosen.variant
 
 
-def _runs(said: Sequence[Statement], text: str, facts: Facts | None, folder: Path) -> list[Finding]:
-    unsound = facts.unsound if facts else {}
+def _runs(said: Sequence[Statement], facts: Facts | None, folder: Path) -> list[Finding]:
+    unsound, known, states = (facts.unsound, facts.runs, facts.states) if facts else ({}, {}, {})
     found = [
         Finding(line, "unsound-run", f"{path} is {state} and cannot be cited")
-        for path, line, state in cited_runs(said, folder, facts.runs if facts else {})
+        for path, line, state in cited_runs(said, folder, known, dict(states))
     ]
     figures = _figures(said)
     if figures and unsound and not found:

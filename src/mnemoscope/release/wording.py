@@ -62,8 +62,8 @@ _PRAISE = re.compile(
     r"""\b(?:improv(?:e|es|ed|ing|ements?)|better|gain(?:s|ed|ing)?|increas(?:e|es|ed|ing)
     |ris(?:e|es|en|ing)|rose|higher|boost\w*|outperform\w*|beat(?:s|en|ing)?|surpass\w*
     |exceed(?:s|ed)|wins?|won|lift(?:s|ed)|rais(?:es|ed|ing)|jump(?:s|ed)?|climb(?:s|ed)?|grew|grows
-    |up\s(?:by|from)|superior|stronger|enhanc(?:es|ed|ing|ements?)|uplift|state[- ]of[- ]the[- ]art
-    |SOTA)\b""",
+    |up\s(?:by|from)|superior|stronger|doubled|tripled|enhanc(?:es|ed|ing|ements?)|uplift
+    |state[- ]of[- ]the[- ]art|SOTA)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 _NO_PRAISE = re.compile(
@@ -81,14 +81,15 @@ _DENIAL = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _HEDGE = re.compile(
-    r"""\b(?:no|not(?!\sonly)|never|neither|nor|without|cannot|fail(?:s|ed)?\sto|whether|if|unless
+    r"""\b(?:no|not(?!\sonly)|never(?!\sbeen\s*$)|neither|nor|without|cannot|fail(?:s|ed)?\sto|whether|if|unless
     |would|could|might|may|should|must|expect\w*|hop(?:e|es|ing)|aim\w*|goal|plan\w*|wants?|only
     \s(?:if|when|where)|claim(?:s|ing)?|how\smuch|ask\w*|tests?\s(?:if|for))\b|n['’]t\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 LIMIT = re.compile(
     r"\b(?:at most|at least|no more than|thresholds?|gates?|limits?|toleran\w+|allowed|required|"
-    r"must|may|would|acceptable|variance|ceiling|by construction|random order|example|max-drop)\b",
+    r"must|may|cannot|would|acceptable|variance|ceiling|by construction|random order|example|"
+    r"max-drop)\b",
     re.IGNORECASE,
 )
 SPEED = re.compile(

@@ -16,6 +16,8 @@ from mnemoscope.reports.view import RunView, caveats, chances, headline, vacuous
 
 _LABEL_WIDTH = 16
 """Long labels are folded, so that numbers never have to be cut."""
+_SYSTEMS_ABREAST = 5
+"""As many as fit beside the longest category's name into eighty columns."""
 _LEGEND = "mean, 95 % interval below; chance: what a random order would get"
 
 
@@ -32,7 +34,7 @@ def summary(views: Sequence[RunView], *, with_cost: bool = True) -> RenderableTy
             Text("mean, 95 % interval below; chance: what a random order would get", "dim")
         )
         if len({c for view in views for c in view.metrics["by_category"]}) > 1:
-            parts.append(by_category(views))
+            parts += by_category(views)
     if with_cost:
         parts.append(cost(views))
     parts.append(Text())
@@ -77,26 +79,43 @@ def cost(views: Sequence[RunView]) -> Table:
     return table
 
 
-def by_category(views: Sequence[RunView]) -> Table:
-    """One metric, categories down, systems across; the best system of each row is bold."""
+def by_category(views: Sequence[RunView]) -> list[Table]:
+    """One metric, categories down, systems across, a few at a time; each row's best is bold."""
     shown = headline(views)
     name = "recall@10" if "recall@10" in shown else shown[0]
-    table = _table(f"{name} by category")
-    table.add_column("category", no_wrap=True)
-    table.add_column("n", justify="right")
-    for view in views:
-        table.add_column(_label(view), justify="right", max_width=_LABEL_WIDTH, overflow="fold")
-    for category in sorted({c for view in views for c in view.metrics["by_category"]}):
-        figures = [view.metrics["by_category"].get(category, {}).get(name) for view in views]
-        contest = [f["mean"] for f, v in zip(figures, views, strict=True) if f and not v.is_arm]
-        best = max(contest, default=None)
-        cells = []
-        for figure, view in zip(figures, views, strict=True):
-            wins = figure and figure["mean"] == best and not view.is_arm
-            cells.append(Text(f"{figure['mean']:.3f}" if figure else "--", "bold" if wins else ""))
-        n = max((figure["n"] for figure in figures if figure), default=0)
-        table.add_row(Text(views[0].category_name(category)), f"{n:,}", *cells)
-    return table
+    categories = sorted({c for view in views for c in view.metrics["by_category"]})
+    rows = {
+        category: [view.metrics["by_category"].get(category, {}).get(name) for view in views]
+        for category in categories
+    }
+    tables = []
+    for start in range(0, len(views), _SYSTEMS_ABREAST):
+        abreast = slice(start, start + _SYSTEMS_ABREAST)
+        table = _table(f"{name} by category")
+        table.add_column("category", no_wrap=True)
+        table.add_column("n", justify="right")
+        for view in views[abreast]:
+            table.add_column(_label(view), justify="right", max_width=_LABEL_WIDTH, overflow="fold")
+        for category, figures in rows.items():
+            n = max((figure["n"] for figure in figures if figure), default=0)
+            cells = _category_cells(figures, views)[abreast]
+            table.add_row(Text(views[0].category_name(category)), f"{n:,}", *cells)
+        tables.append(table)
+    return tables
+
+
+def _category_cells(
+    figures: Sequence[dict[str, Any] | None], views: Sequence[RunView]
+) -> list[Text]:
+    contest = [f["mean"] for f, v in zip(figures, views, strict=True) if f and not v.is_arm]
+    best = max(contest, default=None)
+    return [
+        Text(
+            f"{figure['mean']:.3f}" if figure else "--",
+            "bold" if figure and figure["mean"] == best and not view.is_arm else "",
+        )
+        for figure, view in zip(figures, views, strict=True)
+    ]
 
 
 def picture(views: Sequence[RunView], title: str) -> str:
