@@ -250,3 +250,13 @@ def test_a_blocked_run_may_be_named_as_such_but_not_quoted(begin: Callable[..., 
     assert lint(named, folder=folder) == []
     quoted = f"{CITE_OWN}In runs/cand/mine (BLOCKED) recall@10 is 0.9 [0.8, 1.0]."
     assert {f.rule for f in lint(quoted, folder=folder)} == {"unsound-run"}
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "CHANGELOG.md", *(f"docs/{file.name}" for file in ROOT.glob("docs/*.md"))]
+)
+def test_our_own_pages_pass_our_own_linter(page: str) -> None:
+    assert lint_file(ROOT / page) == []
