@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
@@ -17,6 +17,7 @@ from mnemoscope.core.nouns import Memory, Question, Scalar, Scenario
 from mnemoscope.datasets.labelled import (
     Judgment,
     Judgments,
+    Labelled,
     collect_judgments,
     columns,
     count,
@@ -41,15 +42,13 @@ class QueryLine(Struct):
     id: Id = field(name="_id")
 
 
-class Beir:
+class Beir(Labelled):
     """One scenario of a whole collection, asked the queries of one split."""
 
     name = "beir"
-    original_ids: ClassVar[Mapping[tuple[str, str], str]] = {}
-    pool_known = True
-    expected_scenarios: int | None = 1
 
     def __init__(self, data: Path, *, split: str = "test") -> None:
+        super().__init__()
         self.corpus = present(data / "corpus.jsonl", "one document a line")
         self.queries = present(data / "queries.jsonl", "one query a line")
         splits = {path.stem: path for path in sorted((data / "qrels").glob("*.tsv"))}
@@ -58,9 +57,6 @@ class Beir:
             raise MissingData(f"{data} has no split {split!r}; splits in qrels/: {there}")
         self.qrels = splits[split]
         self.split = split
-        self.findings = Findings()
-        self.category_names: Mapping[str, str] = {}
-        self._counts: dict[str, int] = {}
 
     @property
     def options(self) -> dict[str, Scalar]:
@@ -68,9 +64,6 @@ class Beir:
 
     def files(self) -> list[DataFile]:
         return hashed(self.corpus, self.queries, self.qrels)
-
-    def counts(self) -> Mapping[str, int]:
-        return self._counts
 
     def scenarios(self) -> Iterator[Scenario]:
         self.findings = Findings()

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn, TypeVar
+from typing import ClassVar, NamedTuple, NoReturn, TypeVar
 
 import msgspec
 
@@ -27,6 +27,22 @@ OFFENDERS_NAMED = 10
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Bounded, because Python refuses to convert thousands of digits with an error of its own.
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+
+
+class Labelled:
+    """A dataset of one scenario with somebody's own labels: what strata, beir and trec share."""
+
+    category_names: ClassVar[Mapping[str, str]] = {}
+    original_ids: ClassVar[Mapping[tuple[str, str], str]] = {}
+    pool_known = True
+    expected_scenarios: int | None = 1
+
+    def __init__(self) -> None:
+        self.findings = Findings()
+        self._counts: dict[str, int] = {}
+
+    def counts(self) -> Mapping[str, int]:
+        return self._counts
 
 
 class Judgment(NamedTuple):

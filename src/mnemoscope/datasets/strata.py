@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from msgspec import Meta, Struct
 
@@ -16,6 +16,7 @@ from mnemoscope.core.dataset import DataFile, Findings
 from mnemoscope.core.errors import DataError
 from mnemoscope.core.nouns import Memory, Question, Scalar, Scenario
 from mnemoscope.datasets.labelled import (
+    Labelled,
     count,
     hashed,
     note_empty_texts,
@@ -61,7 +62,7 @@ class QrelsLine(Struct):
     relevant_ids: list[int]
 
 
-class Strata:
+class Strata(Labelled):
     """One scenario of a whole corpus.
 
     With `twins="expand"`, near-duplicates of a gold memory become evidence as well, so that a
@@ -69,18 +70,13 @@ class Strata:
     """
 
     name = "strata"
-    original_ids: ClassVar[Mapping[tuple[str, str], str]] = {}
-    pool_known = True
-    expected_scenarios: int | None = 1
 
     def __init__(self, data: Path, *, twins: Literal["none", "expand"] = "none") -> None:
+        super().__init__()
         self.corpus = present(data / "corpus.jsonl", "one memory a line")
         self.queries = present(data / "queries.jsonl", "one query a line")
         self.qrels = present(data / "qrels.jsonl", "the relevant memory ids of each query")
         self.twins = twins
-        self.findings = Findings()
-        self.category_names: Mapping[str, str] = {}
-        self._counts: dict[str, int] = {}
 
     @property
     def options(self) -> dict[str, Scalar]:
@@ -88,9 +84,6 @@ class Strata:
 
     def files(self) -> list[DataFile]:
         return hashed(self.corpus, self.queries, self.qrels)
-
-    def counts(self) -> Mapping[str, int]:
-        return self._counts
 
     def scenarios(self) -> Iterator[Scenario]:
         self.findings = Findings()

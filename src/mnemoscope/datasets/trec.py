@@ -5,17 +5,18 @@ Without texts nothing can be searched; the dataset is for rankings that were mad
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from ctypes import c_float
 from math import isfinite
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from mnemoscope.core.dataset import DataFile, Findings
 from mnemoscope.core.errors import DataError, MissingData, UsageError
 from mnemoscope.core.nouns import Memory, Scalar, Scenario
 from mnemoscope.datasets.labelled import (
     Judgments,
+    Labelled,
     collect_judgments,
     columns,
     count,
@@ -59,22 +60,18 @@ def read_run(path: Path) -> Rankings:
     return Rankings(topics, findings)
 
 
-class Trec:
+class Trec(Labelled):
     """One scenario of judged documents without texts; the topics are the questions.
 
     `data` is a qrels file, or a folder with exactly one file whose name starts with `qrels`.
     """
 
     name = "trec"
-    original_ids: ClassVar[Mapping[tuple[str, str], str]] = {}
     pool_known = False
-    expected_scenarios: int | None = 1
 
     def __init__(self, data: Path) -> None:
+        super().__init__()
         self.qrels = _only_qrels(data) if data.is_dir() else present(data, "TREC qrels")
-        self.findings = Findings()
-        self.category_names: Mapping[str, str] = {}
-        self._counts: dict[str, int] = {}
 
     @property
     def options(self) -> dict[str, Scalar]:
@@ -82,9 +79,6 @@ class Trec:
 
     def files(self) -> list[DataFile]:
         return hashed(self.qrels)
-
-    def counts(self) -> Mapping[str, int]:
-        return self._counts
 
     def scenarios(self) -> Iterator[Scenario]:
         self.findings = Findings()

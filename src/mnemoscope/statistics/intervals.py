@@ -73,16 +73,9 @@ def bootstrap(
     holds the truth in 90 % of cases instead of 95. So it is widened about the mean as Student's t
     widens the normal interval, by t(k - 1) sqrt(k / (k - 1)) / z.
     """
-    table = np.asarray(values, dtype=np.float64)
-    if table.ndim != 2 or not len(table) or len(table) != len(clusters):
-        raise ValueError(
-            f"values must be questions x measures, with a cluster for each question: "
-            f"got shape {table.shape} and {len(clusters)} clusters"
-        )
-    if draws < 1:
-        raise ValueError(f"at least one draw is needed, got {draws}")
+    table = clustered_table(values, clusters, draws)
     tail = (1 - _checked(confidence)) / 2
-    sums, counts = _by_cluster(table, clusters)
+    sums, counts = by_cluster(table, clusters)
     means = _resampled_means(sums, counts, draws, np.random.default_rng(seed))
     mean = _ratio(sums.sum(axis=0), counts.sum(axis=0))
     wider = _few_units(len(sums), tail)
@@ -103,7 +96,20 @@ def _checked(confidence: float) -> float:
     return confidence
 
 
-def _by_cluster(table: Floats, clusters: Sequence[str]) -> tuple[Floats, Floats]:
+def clustered_table(values: ArrayLike, clusters: Sequence[str], draws: int) -> Floats:
+    """The values as a table that can be resampled, or an error that says why not."""
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim != 2 or not len(table) or len(table) != len(clusters):
+        raise ValueError(
+            f"values must be questions x measures, with a cluster for each question: "
+            f"got shape {table.shape} and {len(clusters)} clusters"
+        )
+    if draws < 1:
+        raise ValueError(f"at least one draw is needed, got {draws}")
+    return table
+
+
+def by_cluster(table: Floats, clusters: Sequence[str]) -> tuple[Floats, Floats]:
     """Per cluster and column, the sum of the values and how many there are."""
     present = ~np.isnan(table)
     sums, counts = np.where(present, table, 0.0), present.astype(np.float64)

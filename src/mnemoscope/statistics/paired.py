@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mnemoscope.statistics._distributions import t_tail, two_sided_p
-from mnemoscope.statistics.intervals import BLOCK, Bootstrap, Floats, _by_cluster, bootstrap
+from mnemoscope.statistics.intervals import (
+    BLOCK,
+    Bootstrap,
+    Floats,
+    bootstrap,
+    by_cluster,
+    clustered_table,
+)
 
 EXACT_RANKS = 50
 """Up to so many differences Wilcoxon's distribution is counted out; scipy stops there too."""
@@ -123,15 +130,7 @@ def permutation(
     2 / 2^clusters: ten conversations cannot give less than 0.002. Above, p is (1 + hits) /
     (1 + draws), never 0 (Phipson and Smyth 2010). With one cluster each question has its sign.
     """
-    table = np.asarray(deltas, dtype=np.float64)
-    if table.ndim != 2 or not len(table) or len(table) != len(clusters):
-        raise ValueError(
-            f"deltas must be questions x measures, with a cluster for each question: "
-            f"got shape {table.shape} and {len(clusters)} clusters"
-        )
-    if draws < 1:
-        raise ValueError(f"at least one draw is needed, got {draws}")
-    sums, counts = _by_cluster(table, clusters)
+    sums, counts = by_cluster(clustered_table(deltas, clusters, draws), clusters)
     units = len(sums)
     if units <= EXACT_FLIPS:
         patterns = (np.arange(2**units)[:, None] >> np.arange(units)) & 1
