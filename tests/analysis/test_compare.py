@@ -7,6 +7,7 @@ is the one its own tool prints (issue 3).
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -301,3 +302,49 @@ def test_json_holds_everything_that_compare_knows(
     found = json.loads(capsys.readouterr().out)
     assert set(found) == set(Comparison.__struct_fields__)
     assert {row["scope"] for row in found["rows"]} == {"overall"}
+
+
+def test_no_change_in_few_questions_is_not_equivalence(make_run: Make, tmp_path: Path) -> None:
+    few = [make_run(tmp_path / name, [True] * 10) for name in ("a", "b")]
+    many = [make_run(tmp_path / name, [True] * 1000) for name in ("c", "d")]
+
+    small = compare(*few, metrics=["hit@10"], band=0.01).row("hit@10")
+    large = compare(*many, metrics=["hit@10"], band=0.01).row("hit@10")
+
+    # By the rule of three, ten unchanged questions leave room for a change of 0.3.
+    assert (small.verdict, large.verdict) == ("cannot tell", "equivalent")
+    assert math.isnan(small.detectable)
+
+
+def test_a_file_changed_after_the_run_is_said(make_run: Make, tmp_path: Path) -> None:
+    base, cand = (make_run(tmp_path / name, [True, False] * 20) for name in ("a", "b"))
+    cand.trials_path.write_bytes(cand.trials_path.read_bytes().replace(b"m0", b"m1", 1))
+
+    notes = compare(base, cand).notes
+
+    assert notes == ["b: trials.jsonl was changed after the run was finished"]
+
+
+def test_runs_without_one_fair_question_are_not_comparable(make_run: Make, tmp_path: Path) -> None:
+    base = make_run(tmp_path / "a", [True] * 5)
+    dead = make_run(tmp_path / "b", [True] * 5, failed=5)
+
+    with pytest.raises(NotComparable, match="no question was fairly put"):
+        compare(base, dead)
+
+
+def test_aggregates_of_other_data_are_refused(make_run: Make, tmp_path: Path) -> None:
+    base = make_run(tmp_path / "a", [True, False] * 20)
+    other = make_run(tmp_path / "b", [True, False] * 20, data="e" * 64)
+    copied = tmp_path / "copied.json"
+    copied.write_bytes((other.path / "metrics.json").read_bytes())
+
+    assert invoke(["compare", str(base.path), str(copied)]) == 3
+
+
+@pytest.mark.parametrize("figure", ['{"mean": 1.4, "n": 9}', '{"mean": 0.5, "n": -3}', "{}"])
+def test_figures_that_cannot_be_are_not_comparable(tmp_path: Path, figure: str) -> None:
+    file = tmp_path / "metrics.json"
+    file.write_text(f'{{"overall": {{"recall@10": {figure}}}}}')
+
+    assert invoke(["compare", str(file), str(file)]) == 3

@@ -148,3 +148,30 @@ def test_a_baseline_that_is_no_metrics_file_is_not_comparable(pair: Pair, tmp_pa
     code = invoke(["gate", str(pair[1].path), "--baseline", str(file), "--max-drop", "recall@10=0"])
 
     assert code == 3
+
+
+def test_a_metric_named_twice_is_wrong_usage(pair: Pair) -> None:
+    old, new = pair
+    limits = ["--max-drop", "recall@10=0.5", "--max-drop", "recall@10=0"]
+
+    assert invoke(["gate", str(new.path), "--baseline", str(old.path), *limits]) == 2
+
+
+def test_an_unfinished_run_passes_no_gate(pair: Pair, tmp_path: Path) -> None:
+    old, new = pair
+    baseline = tmp_path / "baseline.json"
+    baseline.write_bytes((old.path / "metrics.json").read_bytes())
+    manifest = new.manifest()
+    manifest.state = "running"
+    new.save(manifest)
+
+    with pytest.raises(NotComparable, match="not complete"):
+        gate(new, baseline, {"recall@10": 0.5})
+
+
+def test_failures_count_as_wrong_on_both_sides(make_run: Make, tmp_path: Path) -> None:
+    half = make_run(tmp_path / "half", hits(100), failed=50)
+
+    (row,) = gate(half, half.path, {"recall@10": 0.0})
+
+    assert (row.baseline, row.current) == (0.5, 0.5)

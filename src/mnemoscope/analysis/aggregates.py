@@ -31,6 +31,8 @@ class Aggregates(msgspec.Struct, frozen=True):
     label: str
     means: dict[str, tuple[float, int]]
     data_sha256: str = ""
+    coverage: float = 1.0
+    """Share of the questions that the means are over; others' files do not say."""
 
 
 class SeedRow(msgspec.Struct, frozen=True):
@@ -56,7 +58,7 @@ def read_aggregates(path: Path) -> Aggregates:
     try:
         content = msgspec.json.decode(file.read_bytes())
         overall = content["overall"]
-        means = {name: (float(v["mean"]), int(v["n"])) for name, v in overall.items()}
+        means = {name: _mean(v) for name, v in overall.items()}
     except FileNotFoundError:
         raise MissingData(f"no such file: {file}") from None
     except (msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
@@ -66,7 +68,9 @@ def read_aggregates(path: Path) -> Aggregates:
         ) from None
     if "mrr" not in means and (deepest := [name for name in means if name.startswith("mrr@")]):
         means["mrr"] = means[deepest[-1]]
-    return Aggregates(path.name if path.is_dir() else str(path), means, _data_hash(path, content))
+    label = path.name if path.is_dir() else str(path)
+    coverage = content.get("questions", {}).get("coverage", 1.0)
+    return Aggregates(label, means, _data_hash(content), float(coverage or 0.0))
 
 
 def seed_comparison(base: Aggregates, cand: Aggregates) -> list[SeedRow]:
@@ -105,12 +109,15 @@ def _seed_row(metric: str, base: tuple[float, int], cand: tuple[float, int]) -> 
     )
 
 
-def _data_hash(path: Path, content: dict[str, Any]) -> str:
-    """The data's sha256, where the result says it: in its own file, or in our manifest."""
+def _mean(figure: dict[str, Any]) -> tuple[float, int]:
+    mean, n = float(figure["mean"]), int(figure["n"])
+    if not 0 <= mean <= 1 or n < 1:
+        raise ValueError(f"mean {mean} of {n} questions")
+    return mean, n
+
+
+def _data_hash(content: dict[str, Any]) -> str:
+    """The sha256 of the data that the figures are of, where the file says it."""
     if "dataset_sha256" in content:
         return str(content["dataset_sha256"])
-    manifest = path / "manifest.json"
-    if not manifest.exists():
-        return ""
-    identity = msgspec.json.decode(manifest.read_bytes())["identity"]
-    return ",".join(identity["benchmark"]["sha256"])
+    return ",".join(content.get("benchmark", {}).get("sha256", ()))

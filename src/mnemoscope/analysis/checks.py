@@ -79,7 +79,10 @@ class Case:
         beyond = self.run.read_json("metrics.json").get("recorded_depth", 0)
         depth = Depth(self.depth, beyond)
         seed = self.manifest.identity.get("seed", SEED)
-        measured = measure(self.trials, self.ingestions, depth, seed)
+        measured = {
+            "benchmark": self.manifest.identity["benchmark"],
+            **measure(self.trials, self.ingestions, depth, seed),
+        }
         plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(measured))
         return plain
 
@@ -241,12 +244,12 @@ def _figures(case: Case) -> _Finding:
 def _files(case: Case) -> _Finding:
     if fingerprint(case.manifest.identity) != case.manifest.fingerprint:
         return False, "manifest.json: the fingerprint is not the hash of the identity"
-    if changed := _changed(case.run, case.manifest):
+    if changed := changed_files(case.run, case.manifest):
         return False, f"changed since the run: {', '.join(changed)}"
     return True, f"sha256 of {len(case.manifest.files)} files as recorded"
 
 
-def _changed(run: RunDirectory, manifest: Manifest) -> list[str]:
+def changed_files(run: RunDirectory, manifest: Manifest) -> list[str]:
     """Recorded files that no longer have the hash the manifest vouches for."""
 
     def current(name: str) -> str | None:
@@ -294,7 +297,9 @@ def _arms(case: Case) -> _Finding:
     said = {name: _arm_fault(name, case) for name in case.protocol.arms}
     if faults := [f"{name}: {fault}" for name, fault in said.items() if fault]:
         return False, "; ".join(faults)
-    return True, f"{', '.join(said)} ran beside it and are where they belong"
+    spec = str(value_at(case.manifest, "identity.system.spec")).partition(",")[0]
+    own = f"; {spec} is itself a sanity arm, no memory system" if spec in FAULTS else ""
+    return True, f"{', '.join(said)} ran beside it and are where they belong{own}"
 
 
 def _arm_fault(name: str, case: Case) -> str:
@@ -309,7 +314,7 @@ def _arm_fault(name: str, case: Case) -> str:
         return fault
     if why := _blocked_why(run):
         return f"blocked: {why}"
-    if changed := _changed(run, arm.manifest):
+    if changed := changed_files(run, arm.manifest):
         return f"changed since the run: {', '.join(changed)}"
     if len(arm.fair) < len(arm.scorable) or not arm.fair:
         return f"only {len(arm.fair):,} of {len(arm.scorable):,} questions were fairly put"

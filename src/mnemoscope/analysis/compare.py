@@ -8,12 +8,14 @@ called better or worse only if its corrected p is below alpha and its interval e
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import nan
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemoscope.analysis.checks import changed_files
 from mnemoscope.analysis.measure import Depth
 from mnemoscope.core.errors import MnemoscopeError, UsageError
 from mnemoscope.core.fingerprint import differences
@@ -63,7 +65,8 @@ class Row(msgspec.Struct, frozen=True):
     """Cohen's h for proportions, d_z (mean over standard deviation of the deltas) for means."""
     effect_label: str
     detectable: float
-    """The smallest difference that this many questions could have shown, with power 0.8."""
+    """The smallest difference that this many questions could have shown, with power 0.8; NaN
+    where no question changed, and nothing is known of how much they would."""
     verdict: Verdict
     gained: int | None = None
     lost: int | None = None
@@ -150,9 +153,15 @@ def compare(
         clusters=len(set(table.clusters)),
         band=band,
         rows=rows,
-        notes=pairs.notes(),
+        notes=[*pairs.notes(), *_edits(base), *_edits(cand)],
         discordant=_discordant(base, pairs, depth, discordant) if discordant else [],
     )
+
+
+def _edits(run: RunDirectory) -> list[str]:
+    """Files that are not as the finished run left them."""
+    changed = changed_files(run, run.manifest())
+    return [f"{run.label}: {name} was changed after the run was finished" for name in changed]
 
 
 def recorded_depth(run: RunDirectory) -> Depth:
@@ -170,10 +179,15 @@ def _comparable(base: RunDirectory, cand: RunDirectory) -> Depth:
     found = differences(first.identity["benchmark"], second.identity["benchmark"], "benchmark.")
     depths = recorded_depth(base), recorded_depth(cand)
     if depths[0] != depths[1]:
-        found.append(f"depth: {depths[0].names[-3:]} → {depths[1].names[-3:]}")
+        found.append(f"depth of the rankings: {_depths(depths[0])} → {_depths(depths[1])}")
     if found:
         raise NotComparable(f"{base.label} and {cand.label} differ in {'; '.join(found)}")
     return depths[0]
+
+
+def _depths(depth: Depth) -> str:
+    beyond = f" (first ranks to {depth.recorded})" if depth.recorded else ""
+    return f"{depth.returned}{beyond}"
 
 
 class _Pairs:
@@ -193,6 +207,8 @@ class _Pairs:
             if before[question].status not in FAILED and after[question].status not in FAILED
         ]
         self.failed = len(shared) - len(fair)
+        if not fair:
+            raise NotComparable("no question was fairly put in both runs")
         self.trials = [(before[question], after[question]) for question in fair]
 
     def notes(self) -> list[str]:
@@ -235,10 +251,17 @@ class _PairTable:
                     (float(wide.low[i]), float(wide.high[i])),
                     float(flipped[i]),
                 ),
-                Interval(float(narrow.low[i]), float(narrow.high[i])),
+                _interval90(cand[:, i] - base[:, i], narrow.low[i], narrow.high[i]),
             )
             for i, name in enumerate(names)
         ]
+
+
+def _interval90(deltas: NDArray[np.float64], low: float, high: float) -> Interval:
+    """The bootstrap's; where no question changed it has no width, and the rule of three speaks."""
+    if deltas.any():
+        return Interval(float(low), float(high))
+    return Interval(-3 / len(deltas), 3 / len(deltas))
 
 
 class _Draft(NamedTuple):
@@ -265,13 +288,13 @@ def _row(
         test, p_raw = "exact McNemar", mcnemar_exact(gained, lost)
         effect = cohens_h(float(base.mean()), float(cand.mean()))
         about: dict[str, Any] = {"gained": gained, "lost": lost, "effect_name": "h"}
-        detectable = mdd_mcnemar((gained + lost) / n, size)
+        detectable = mdd_mcnemar((gained + lost) / n, size) if gained + lost else nan
     else:
         spread = float(deltas.std(ddof=1)) if n > 1 else 0.0
         test, p_raw = "paired t", paired_t(deltas).p
         effect = float(deltas.mean()) / spread if spread else 0.0
         about = {"effect_name": "d_z", "p_wilcoxon": wilcoxon(deltas).p}
-        detectable = mdd_paired(spread, size)
+        detectable = mdd_paired(spread, size) if spread else nan
     return Row(
         scope=scope,
         metric=name,

@@ -27,7 +27,8 @@ class GateRow(msgspec.Struct, frozen=True):
     metric: str
     baseline: float
     current: float
-    """Failed questions count as wrong: a gate must not pass because half the recalls timed out."""
+    """Failed questions count as wrong on both sides: a gate must not pass because half the recalls
+    timed out."""
     drop: float
     allowed: float
     passed: bool
@@ -44,13 +45,12 @@ def gate(run: RunDirectory, baseline: Path, max_drops: Mapping[str, float]) -> l
     before, now = read_aggregates(baseline), read_aggregates(run.path)
     if before.data_sha256 and now.data_sha256 and before.data_sha256 != now.data_sha256:
         raise NotComparable("run and baseline were made from different data (sha256 differs)")
-    share = _fair_share(run)
     rows = []
     for metric, allowed in max_drops.items():
         if not allowed >= 0:
             raise UsageError(f"{metric}={allowed}: a drop that is allowed is zero or more")
-        old = _mean(before.means, metric, str(baseline))
-        new = _mean(now.means, metric, str(run.path)) * share
+        old = _mean(before.means, metric, str(baseline)) * before.coverage
+        new = _mean(now.means, metric, str(run.path)) * now.coverage
         drop = old - new
         rows.append(GateRow(metric, old, new, drop, allowed, drop <= allowed + _ROUNDING))
     return rows
@@ -61,13 +61,13 @@ def refuse_unlike(base: Path, cand: Path) -> None:
 
     Aggregates alone do not say what they are of; what cannot be compared passes here.
     """
-    runs = [_run_of(base), _run_of(cand)]
-    if None in runs:
-        return
-    first, second = (run for run in runs if run is not None)
-    for run in (first, second):
+    runs = [run for path in (base, cand) if (run := _run_of(path)) is not None]
+    for run in runs:
         if (state := run.manifest().state) != "complete":
             raise NotComparable(f"{run.path} is not complete (state {state})")
+    if len(runs) < 2:
+        return
+    first, second = runs
     found = differences(
         first.manifest().identity["benchmark"], second.manifest().identity["benchmark"]
     )
@@ -81,12 +81,6 @@ def _run_of(path: Path) -> RunDirectory | None:
     """The run directory at `path`, or around its metrics.json."""
     folder = path.parent if path.name == "metrics.json" else path
     return RunDirectory(folder) if (folder / "manifest.json").exists() else None
-
-
-def _fair_share(run: RunDirectory) -> float:
-    """Of the questions with evidence, the share that was measured."""
-    coverage = run.read_json("metrics.json")["questions"]["coverage"]
-    return 0.0 if coverage is None else float(coverage)
 
 
 def _mean(means: Mapping[str, tuple[float, int]], metric: str, where: str) -> float:

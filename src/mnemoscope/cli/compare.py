@@ -127,7 +127,7 @@ def gate(
 
     _exist(run, baseline)
     with _readable():
-        rows = judge(RunDirectory(run), baseline, dict(map(_allowed, max_drop)))
+        rows = judge(RunDirectory(run), baseline, _all_allowed(max_drop))
     passed = all(row.passed for row in rows)
     if json:
         print_json({"passed": passed, "rows": rows})
@@ -152,7 +152,7 @@ def _compare_pairs(
         found = compare_runs(base, cand, **asked)
     names = base.manifest().category_names
     if markdown is not None:
-        markdown.write_text(shown.comparison_markdown(found, names), encoding="utf-8")
+        _write(markdown, shown.comparison_markdown(found, names))
     if json:
         print_json(found)
     else:
@@ -170,8 +170,7 @@ def _compare_means(base: Path, cand: Path, markdown: Path | None, *, json: bool)
         before, after = read_aggregates(base), read_aggregates(cand)
         rows = seed_comparison(before, after)
     if markdown is not None:
-        text = shown.seed_markdown(before.label, after.label, rows)
-        markdown.write_text(text, encoding="utf-8")
+        _write(markdown, shown.seed_markdown(before.label, after.label, rows))
     if json:
         content = {"base": before.label, "cand": after.label, "rows": rows, "notes": [CAVEAT]}
         print_json(content)
@@ -204,6 +203,22 @@ def _readable() -> Iterator[None]:
         yield
     except (MissingData, DataError, UnicodeDecodeError, OSError) as error:
         raise NotComparable(str(error)) from error
+    except (LookupError, TypeError, ValueError) as error:
+        raise NotComparable(f"no result that can be read: {error!r}") from error
+
+
+def _all_allowed(texts: list[str]) -> dict[str, float]:
+    allowed = dict(map(_allowed, texts))
+    if len(allowed) < len(texts):
+        raise UsageError("a metric is named twice in --max-drop")
+    return allowed
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--markdown {file}: {error.strerror}") from error
 
 
 def _allowed(text: str) -> tuple[str, float]:

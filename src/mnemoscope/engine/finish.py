@@ -32,7 +32,8 @@ def finish(
         run.path / "questions.jsonl",
         [_question(trial, questions[trial.question]) for trial in trials],
     )
-    run.write_json("metrics.json", measure(trials, run.ingestions(), depth, seed))
+    figures = measure(trials, run.ingestions(), depth, seed)
+    run.write_json("metrics.json", {"benchmark": manifest.identity["benchmark"], **figures})
     run.write_json("timing.json", timing(list(run.timings())))
     manifest.counts = {"trials": len(trials), "questions": len(questions)}
     run.finish(manifest)

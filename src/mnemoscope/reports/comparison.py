@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import isnan
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -117,7 +118,7 @@ def _texts(row: Row) -> list[Text]:
         Text(_p(row.p_raw)),
         Text(_p(row.p_corrected)),
         Text.assemble(f"{row.effect_name} {_signed(row.effect)}", (f"\n{row.effect_label}", "dim")),
-        Text(f"{row.detectable:.4f}"),
+        Text(_detectable(row)),
         Text.assemble((row.verdict, _STYLES[row.verdict]), (counts, "dim")),
     ]
 
@@ -133,7 +134,7 @@ def _cells(row: Row) -> list[str]:
         _p(row.p_raw),
         _p(row.p_corrected),
         f"{row.effect_name} {row.effect:+.3f} ({row.effect_label})",
-        f"{row.detectable:.4f}",
+        _detectable(row),
         row.verdict,
     ]
 
@@ -192,6 +193,10 @@ def _seed_verdict(row: SeedRow) -> str:
     if not row.significant:
         return "cannot tell"
     return "better" if row.delta > 0 else "worse"
+
+
+def _detectable(row: Row) -> str:
+    return "--" if isnan(row.detectable) else f"{row.detectable:.4f}"
 
 
 def _signed(value: float) -> str:
