@@ -33,6 +33,7 @@ PROTOCOL = "claude-memory-strata-1"
 DEPTH, POOL, CLUSTERS = 20, 40, 20
 N = 200
 
+EVIDENCE = "mail to the working group"
 UP, DOWN = [1] * 4 + [2] * 4, [2] * 4 + [1] * 4
 """As many questions lose a rank as gain one, in both categories: noise without direction."""
 
@@ -49,7 +50,7 @@ PAIRS: dict[str, tuple[list[int], list[int]]] = {
 
 
 def at(time: str) -> Moment:
-    return moment(f"2026-11-{time}")
+    return moment(f"2025-11-{time}")
 
 
 @pytest.fixture(scope="session")
@@ -160,13 +161,13 @@ def _begin(
 
 def _prepare(release: Release, without: str) -> None:
     found = write_report(release, at("16T08:30"))
-    if without != "circulate":
-        circulate(release, at("16T09:00"))
     if without != "rederive":
-        release.state.rederived = rederive(release, found, by="Stan", seed=7, when=at("16T10:00"))
+        release.state.rederived = rederive(release, found, by="Stan", seed=7, when=at("16T08:40"))
     if without != "decide":
-        release.state.decision = decide(release, found, at("17T10:00"))
-    write_report(release, at("17T11:00"))
+        release.state.decision = decide(release, found, at("16T08:45"))
+    write_report(release, at("16T08:50"))
+    if without != "circulate":
+        circulate(release, found, at("16T09:00"), EVIDENCE)
 
 
 def _finish(release: Release) -> None:

@@ -44,7 +44,7 @@ ITEMS = [
 
 
 def after() -> Moment:
-    return moment("2026-11-18T13:00")
+    return moment("2025-11-18T13:00")
 
 
 def _missing(found: Checklist) -> dict[str, list[str]]:
@@ -160,8 +160,60 @@ def test_the_tag_is_refused_while_anything_is_missing(
     assert not found.tag_allowed
 
 
+@pytest.mark.parametrize("field", ["no_claim", "rationale", "notes"])
+def test_words_in_the_report_are_linted_too(field: str, complete: Callable[..., Release]) -> None:
+    words = {"no_claim": "simpler code", field: "recall@10 improved by 40 pp"}
+    missing = _missing(check(complete("HOLD or SHIP as no-claim", **words), after()))
+    assert set(missing) == {CLAIMS, TAG}
+    assert missing[CLAIMS][0].startswith("report.md, line ")
+
+
+def test_a_check_as_if_in_the_future_is_a_preview(complete: Callable[..., Release]) -> None:
+    found = check(complete("SHIP"), moment("2999-01-01"))
+    assert found.complete
+    assert not found.tag_allowed
+
+
+def test_the_checklist_shows_the_circulation_and_its_evidence(
+    complete: Callable[..., Release],
+) -> None:
+    remark = next(i.remark for i in check(complete("SHIP"), after()).items if i.name == NOTICE)
+    assert "as given; recorded" in remark
+    assert "evidence: mail to the working group" in remark
+
+
+def test_a_report_that_changed_after_it_was_circulated_lacks_its_notice(
+    complete: Callable[..., Release],
+) -> None:
+    release = complete("SHIP")
+    release.state.words.notes = "we met"
+    write_report(release, after())
+    assert "start anew" in _missing(check(release, after()))[NOTICE][0]
+
+
+def test_another_statistician_than_who_repeated_the_figures_is_noticed(
+    complete: Callable[..., Release],
+) -> None:
+    release = complete("SHIP")
+    assert release.state.rederived is not None
+    from msgspec.structs import replace
+
+    release.state.rederived = replace(release.state.rederived, by="Sue")
+    assert "Stan signed as statistician" in _missing(check(release, after()))[REDERIVED][0]
+
+
+def test_a_tag_date_without_a_zone_is_utc(begin: Callable[..., Release]) -> None:
+    release = begin("SHIP")
+    file = release.folder / "release.yaml"
+    date = release.state.tag_date
+    text = file.read_text()
+    assert "2025-11-18T12:00:00Z" in text
+    file.write_text(text.replace("2025-11-18T12:00:00Z", "2025-11-18T12:00"))
+    assert Release.load(release.folder).state.tag_date == date
+
+
 def test_the_tag_waits_for_its_date(complete: Callable[..., Release]) -> None:
-    missing = _missing(check(complete("SHIP"), moment("2026-11-18T11:59")))
+    missing = _missing(check(complete("SHIP"), moment("2025-11-18T11:59")))
     assert set(missing) == {TAG}
     assert "is not reached" in missing[TAG][0]
 

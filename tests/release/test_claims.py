@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mnemoscope.analysis.verify import block
+from mnemoscope.core.errors import DataError
 from mnemoscope.release.claims import Facts, lint, lint_file
 from mnemoscope.release.state import Release
 
@@ -53,6 +54,18 @@ def _rules(text: str) -> set[str]:
         "recall@10 has never been higher.",
         "recall@10 doubled.",
         "State-of-the-art recall on LoCoMo!",
+        "With no extra cost, recall@10 improved.",
+        "As expected, recall@10 improved.",
+        "No metric regressed and recall@10 is better.",
+        "There is no doubt that recall@10 improved.",
+        "The May release improves recall@10.",
+        "If you upgrade, recall@10 improves by 5 pp [4,6].",
+        "recall@10 improved; latency is neutral.",
+        "Recall is up 3 pp [1, 5].",
+        "Hybrid beats BM25 on LoCoMo.",
+        "It finds 40% more relevant memories.",
+        "Retrieval quality is up 5 points.",
+        "| recall@10 | 0.80 [0.78, 0.82] | p=0.2 | better |",
         "# Recall@10 improved by 4 pp",
         "# Recall@10 improves",
         "## Improvements\n\n- recall@10: +0.4pp (95% CI [-0.3, 1.1], p=0.31)",
@@ -164,6 +177,14 @@ def test_a_report_of_the_improved_metrics_alone_is_caught() -> None:
         "p50 recall latency fell from 2.1 ms to 1.4 ms.",
         "95 % Wilson intervals are given for hit@k and all@k.",
         "Upgrading is easier and 20% smaller on disk.",
+        "The cache hit rate improved from 80% to 95%.",
+        "Higher precision timestamps.",
+        "Increased the accuracy of the clock.",
+        "Recall can now be cancelled; improved shutdown.",
+        "The wheels are 5 % smaller; improved build.",
+        "We do not know if recall@10 and MRR improved.",
+        "We set up 3 runs and recall their memories.",
+        "recall@10 improved by 0.4 pp [-0.3, 1.1]; this is not significant.",
         "## Significant Improvements\n\nNone.",
         "```\nrecall@10 improved by 5 pp\n```",
         "<!-- recall@10 improved by 5 pp -->",
@@ -208,6 +229,58 @@ def test_with_a_release_the_runs_decide_what_improved(begin: Callable[..., Relea
     assert {f.rule for f in lint(honest.replace("mrr@20 is neutral.", ""), facts)} == {
         "best-subset"
     }
+
+
+HEAD = "| metric | delta | 95 % CI | p | verdict |\n|---|---|---|---|---|\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (f"{HEAD}| recall@10 | +9.50pp | [+8, +11] | 0.001 | better |", "unproven-improvement"),
+        (f"{HEAD}| recall@10 | +9.50pp | [+8, +11] | 0.001 | better |", "no-such-figure"),
+        (f"{HEAD}| mrr@20 | +0.50pp | [+0.2, +1] | 0.001 | |", "unproven-improvement"),
+        (f"{HEAD}| mrr@20 | +0.00pp | [-1, +1] | 0.001 | |", "no-such-figure"),
+        ("| recall@10 | +9.50pp [+8, +11] | p=0.001 | better |", "unproven-improvement"),
+        (
+            "| system | recall@10 [95 % CI] |\n|---|---|\n| mine | 0.42 [0.40, 0.44] |",
+            "no-such-figure",
+        ),
+        ("recall@10 went from 0.50 to 0.99 [0.98, 1.0].", "no-such-figure"),
+        ("recall@10 0.99 [0.98, 1.0]", "no-such-figure"),
+        ("mrr@20 changed by 0 pp (95% CI [-1, 1], p=0.01).", "no-such-figure"),
+    ],
+)
+def test_with_a_release_tables_and_sentences_are_held_to_the_figures(
+    text: str, rule: str, begin: Callable[..., Release]
+) -> None:
+    facts = Facts.of(begin("HOLD or SHIP as no-claim"))
+    assert rule in {f.rule for f in lint(f"{CITE_OWN}\n\n{text}", facts)}
+
+
+def test_with_a_release_its_own_figures_pass_rounded_or_not(begin: Callable[..., Release]) -> None:
+    facts = Facts.of(begin("SHIP"))
+    head = "| metric | prev [95 % CI] | new [95 % CI] | Δ, pp | p |\n|---|---|---|---|---|\n"
+    row = "| recall@10 | 0.00 [0, 0] | 0.90 [0.85, 0.95] | +90.0 | <0.001 |"
+    others = "\n\nrecall@5, ndcg@10 and mrr@20 are in the report."
+    assert lint(f"{CITE_OWN}\n\n{head}{row}{others}", facts) == []
+    assert lint(f"{CITE_OWN}recall@10 is 90 % [85, 95].{others}", facts) == []
+
+
+def test_a_text_that_is_not_utf8_gives_a_clear_error(tmp_path: Path) -> None:
+    file = tmp_path / "notes.md"
+    file.write_bytes(b"recall \xff")
+    with pytest.raises(DataError, match="UTF-8"):
+        lint_file(file)
+
+
+def test_a_run_cited_by_two_paths_is_reported_once(begin: Callable[..., Release]) -> None:
+    release = begin("SHIP")
+    folder = release.folder.parent
+    run = release.run(release.state.pairs[0].cand)
+    block(run, "wrong embedder")
+    text = f"{CITE_OWN}See runs/cand/mine/metrics.json.\n\nOr {run.path.resolve()}/report.md."
+    assert [f.rule for f in lint(text, folder=folder)] == ["unsound-run"]
 
 
 def test_with_a_release_the_text_names_its_protocol(begin: Callable[..., Release]) -> None:

@@ -84,7 +84,7 @@ def test_a_regression_in_one_category_alone_holds(
     release = new_release(
         "v1",
         [make_run(tmp_path / "base", base).path],
-        [make_run(tmp_path / "cand", cand).path],
+        [make_run(tmp_path / "cand", cand, "other").path],
         tmp_path / "release",
         author="Ann",
         when=moment(),
@@ -123,7 +123,7 @@ def test_runs_that_do_not_compare_are_refused(
     tmp_path: Path, make_run: Callable[..., RunDirectory]
 ) -> None:
     base = make_run(tmp_path / "base", [1, 2] * 10)
-    cand = make_run(tmp_path / "cand", [1, 2] * 10)
+    cand = make_run(tmp_path / "cand", [1, 2] * 10, "other")
     manifest = cand.manifest()
     manifest.protocol = {}
     cand.save(manifest)
@@ -150,3 +150,28 @@ def test_a_release_is_not_begun_twice_in_one_folder(begin: Callable[..., Release
     release = begin("SHIP")
     with pytest.raises(UsageError, match="holds a release already"):
         new_release("v2", [], [], release.folder, author="Ann", when=moment())
+
+
+@pytest.mark.parametrize("arm", ["oracle", "random", "none"])
+def test_a_sanity_arm_cannot_be_released(
+    arm: str, tmp_path: Path, make_run: Callable[..., RunDirectory]
+) -> None:
+    mine = make_run(tmp_path / "mine", [1, 2] * 10).path
+    other = make_run(tmp_path / "arm", [1, 2] * 10, arm).path
+    for base, cand in ((mine, other), (other, mine)):
+        with pytest.raises(UsageError, match="sanity arm"):
+            new_release("v1", [base], [cand], tmp_path / "out", author="Ann", when=moment())
+
+
+def test_a_run_is_not_compared_with_itself(
+    tmp_path: Path, make_run: Callable[..., RunDirectory]
+) -> None:
+    run = make_run(tmp_path / "mine", [1, 2] * 10).path
+    with pytest.raises(NotComparable, match="the same run"):
+        new_release("v1", [run], [run], tmp_path / "out", author="Ann", when=moment())
+
+
+@pytest.mark.parametrize(("version", "author"), [("", "Ann"), ("v1", " ")])
+def test_a_release_has_a_version_and_an_author(version: str, author: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="version and an author"):
+        new_release(version, [], [], tmp_path / "out", author=author, when=moment())

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mnemoscope.core.errors import UsageError
 from mnemoscope.core.fingerprint import sha256_file
 from mnemoscope.core.rundir import RunDirectory
 from mnemoscope.metrics import score, score_merged
@@ -32,6 +33,15 @@ def test_sound_runs_are_repeated_with_any_seed(
     row: str, seed: int, begin: Callable[..., Release]
 ) -> None:
     assert _disagreements(begin(row), seed) == []
+
+
+@pytest.mark.parametrize(("by", "seed"), [("ann.", 7), ("Stan", 42), (" ", 7)])
+def test_neither_the_author_nor_the_reports_seed_repeats_anything(
+    by: str, seed: int, begin: Callable[..., Release]
+) -> None:
+    release = begin("SHIP")
+    with pytest.raises(UsageError):
+        rederive(release, comparisons(release), by=by, seed=seed, when=moment())
 
 
 def test_a_falsified_metrics_json_is_caught_even_if_its_hash_was_redone(

@@ -11,16 +11,26 @@ from mnemoscope.release.clock import Moment, moment
 from mnemoscope.release.figures import comparisons
 from mnemoscope.release.report import write_report
 from mnemoscope.release.seal import digest
-from mnemoscope.release.signatures import circulate, lacking_signatures, sign, standings
+from mnemoscope.release.signatures import (
+    circulate,
+    lacking_notice,
+    lacking_signatures,
+    sign,
+    standings,
+)
 from mnemoscope.release.state import Release, Role
 
 
 def at(time: str) -> Moment:
-    return moment(f"2026-11-{time}")
+    return moment(f"2025-11-{time}")
 
 
 def _sign(release: Release, role: Role, name: str, exception: str = "") -> None:
     sign(release, comparisons(release), role, name, at("17T12:00"), exception)
+
+
+def _circulate(release: Release, time: str, evidence: str = "mail") -> None:
+    circulate(release, comparisons(release), at(time), evidence)
 
 
 def test_a_signature_is_over_the_report_and_stands_in_it(ready: Callable[..., Release]) -> None:
@@ -28,7 +38,7 @@ def test_a_signature_is_over_the_report_and_stands_in_it(ready: Callable[..., Re
     _sign(release, "pi", "Pia")
     text = release.report_path.read_text()
     assert release.state.signatures[0].sha256 == digest(text)
-    assert "| PI (Principal Investigator) | Pia | 2026-11-17 12:00 UTC (as given; recorded" in text
+    assert "| PI (Principal Investigator) | Pia | 2025-11-17 12:00 UTC (as given; recorded" in text
     assert standings(release)["pi"] == "valid"
     assert standings(Release.load(release.folder))["pi"] == "valid"
 
@@ -65,7 +75,9 @@ def test_a_report_written_again_with_other_words_shows_void_signatures(
     write_report(release, at("17T13:00"))
     assert set(standings(release).values()) == {"void"}
     assert release.report_path.read_text().count("void: the report changed since") == 4
-    _sign(release, "pi", "Pia")
+    release.state.tag_date = at("20T12:00").at
+    _circulate(release, "17T13:30")
+    sign(release, comparisons(release), "pi", "Pia", at("17T14:00"))
     assert standings(release)["pi"] == "valid", "a void signature can be given again"
 
 
@@ -91,7 +103,7 @@ def test_the_tag_date_is_at_least_48_hours_after_circulation(
     if allowed:
         _sign(release, "pi", "Pia")
     else:
-        with pytest.raises(UsageError, match="the earliest is 2026-11-18 09:00 UTC"):
+        with pytest.raises(UsageError, match="the earliest is 2025-11-18 09:00 UTC"):
             _sign(release, "pi", "Pia")
 
 
@@ -100,22 +112,70 @@ def test_a_draft_is_circulated_once_and_not_before_it_was_written(
 ) -> None:
     release = begin("SHIP")
     with pytest.raises(UsageError, match="no draft"):
-        circulate(release, at("16T09:00"))
+        _circulate(release, "16T09:00")
     write_report(release, at("16T08:30"))
     with pytest.raises(UsageError, match="cannot have been shared before"):
-        circulate(release, at("16T08:00"))
-    circulate(release, at("16T09:00"))
+        _circulate(release, "16T08:00")
+    _circulate(release, "16T09:00")
     with pytest.raises(UsageError, match="that time stands"):
-        circulate(release, at("16T10:00"))
+        _circulate(release, "16T10:00")
+
+
+def test_a_time_in_the_past_counts_only_with_evidence(begin: Callable[..., Release]) -> None:
+    release = begin("SHIP")
+    write_report(release, at("16T08:30"))
+    _circulate(release, "16T09:00", "")
+    assert "less than 48 hours" in lacking_notice(release)
+    assert "without evidence the time recorded counts" in release.report_path.read_text()
+    release.state.circulated = None
+    write_report(release, at("16T08:30"))
+    _circulate(release, "16T09:00", "pull request 12")
+    assert lacking_notice(release) == ""
+    assert "evidence: pull request 12." in release.report_path.read_text()
+
+
+def test_the_clocks_own_time_is_shown_as_recorded(begin: Callable[..., Release]) -> None:
+    release = begin("SHIP")
+    found = write_report(release, at("16T08:30"))
+    assert "recorded by the clock" in str(circulate(release, found, moment()))
+
+
+def test_only_the_report_as_generated_is_circulated(begin: Callable[..., Release]) -> None:
+    release = begin("SHIP")
+    write_report(release, at("16T08:30"))
+    release.report_path.write_text(release.report_path.read_text() + "P.S.\n")
+    with pytest.raises(UsageError, match=r"report\.md is not what the runs"):
+        _circulate(release, "16T09:00")
+
+
+def test_a_report_that_changed_starts_the_48_hours_anew(ready: Callable[..., Release]) -> None:
+    release = ready("SHIP")
+    assert lacking_notice(release) == ""
+    release.state.words.notes = "we met"
+    write_report(release, at("17T13:00"))
+    assert "start anew" in lacking_notice(release)
+    with pytest.raises(UsageError, match="start anew"):
+        _sign(release, "pi", "Pia")
+    _circulate(release, "17T14:00")
+    assert "the earliest is 2025-11-19 14:00 UTC" in lacking_notice(release)
+
+
+def test_the_statistician_who_signs_is_who_repeated_the_statistics(
+    ready: Callable[..., Release],
+) -> None:
+    release = ready("SHIP")
+    with pytest.raises(UsageError, match="repeated by Stan"):
+        _sign(release, "statistician", "Sue")
+    _sign(release, "statistician", "stan.")
 
 
 def test_a_time_that_was_given_is_recorded_as_given(begin: Callable[..., Release]) -> None:
     release = begin("SHIP")
     write_report(release, at("16T08:30"))
-    circulate(release, at("16T09:00"))
+    _circulate(release, "16T09:00")
     circulated = Release.load(release.folder).state.circulated
     assert circulated is not None
-    assert circulated.recorded is not None
+    assert circulated.when.recorded is not None
     assert "as given; recorded" in str(circulated)
     assert moment().recorded is None
 
@@ -169,7 +229,7 @@ def test_the_four_are_different_people_and_sign_once(ready: Callable[..., Releas
     release = ready("SHIP")
     _sign(release, "pi", "Pia")
     with pytest.raises(UsageError, match="different people"):
-        _sign(release, "architect", "pia")
+        _sign(release, "architect", "pia.")
     with pytest.raises(UsageError, match="already"):
         _sign(release, "pi", "Pia")
     with pytest.raises(UsageError, match="no name"):

@@ -73,8 +73,14 @@ def test_the_walk_through_reaches_tag_allowed_and_an_edited_run_takes_it_back(
     state = (tmp_path / "releases" / "v0.2.0" / "release.yaml").read_text()
     assert "recorded:" in state, "times that were given are recorded as given"
 
+    code, said = run_command("mnemoscope release check releases/v0.2.0 --at 2999-01-01")
+    assert code == 1
+    assert said.rstrip().endswith(
+        "as if it were 2999-01-01 00:00 UTC: the tag v0.2.0 would be allowed"
+    )
+
     rankings = tmp_path / "runs" / "locomo" / "hybrid" / "raw_retrievals.jsonl"
     rankings.write_bytes(rankings.read_bytes().replace(b"D1", b"D2", 1))
-    code, said = run_command("mnemoscope release check releases/v0.2.0 --at 2026-11-18T12:00")
+    code, said = run_command("mnemoscope release check releases/v0.2.0")
     assert code == 1
     assert "raw_retrievals.jsonl was edited since the release was begun" in _flat(said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cyclopts import App
 from rich import box
@@ -13,6 +14,9 @@ from mnemoscope.cli import release_review, release_texts
 from mnemoscope.cli.console import out, print_json, say
 from mnemoscope.cli.release_texts import At
 from mnemoscope.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from mnemoscope.release.checklist import Checklist
 
 app = App(name="release", help="The release process: report, signatures, decision, notes.")
 app.command(release_review.circulate)
@@ -187,7 +191,7 @@ def report(release: Path, /, *, at: At = None) -> None:
 def check(release: Path, /, *, at: At = None, json: bool = False) -> int:
     """Go through the process's checklist; says “tag allowed” only if nothing is missing.
 
-    Exit codes: 0 tag allowed, 1 not.
+    Exit codes: 0 tag allowed, 1 not, and for a time yet to come always 1: that is a preview.
 
     For example:
 
@@ -207,22 +211,28 @@ def check(release: Path, /, *, at: At = None, json: bool = False) -> int:
     from mnemoscope.release.state import Release
 
     opened = Release.load(release)
-    found = checklist.check(opened, moment(at))
+    now = moment(at)
+    found = checklist.check(opened, now)
     if json:
-        print_json({"tag_allowed": found.tag_allowed, "items": found.items})
+        said = {"tag_allowed": found.tag_allowed, "preview": found.preview, "items": found.items}
+        print_json(said)
         return 0 if found.tag_allowed else 1
     table = Table("", "item", "missing", box=box.SIMPLE_HEAD, pad_edge=False)
     for item in found.items:
         mark = Text("[x]", "green") if item.ok else Text("[ ]", "bold red")
-        said = Text("\n".join(item.missing)) if item.missing else Text(item.remark, "dim")
-        table.add_row(mark, Text(item.name), said)
+        shown = Text("\n".join(item.missing)) if item.missing else Text(item.remark, "dim")
+        table.add_row(mark, Text(item.name), shown)
     out.print(table)
-    _say(
-        f"tag allowed: {opened.state.version}"
-        if found.tag_allowed
-        else f"tag not allowed: {sum(not item.ok for item in found.items)} items are missing"
-    )
+    as_if = f"as if it were {now.at:%Y-%m-%d %H:%M} UTC: " if at else ""
+    _say(as_if + _outcome(found, opened.state.version))
     return 0 if found.tag_allowed else 1
+
+
+def _outcome(found: Checklist, version: str) -> str:
+    if not found.complete:
+        missing = sum(not item.ok for item in found.items)
+        return f"tag not allowed: {missing} items are missing"
+    return f"the tag {version} would be allowed" if found.preview else f"tag allowed: {version}"
 
 
 def _say(text: str) -> None:

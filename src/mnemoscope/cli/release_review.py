@@ -9,29 +9,35 @@ from mnemoscope.cli.console import out, say
 from mnemoscope.cli.release_texts import At
 
 
-def circulate(release: Path, /, *, at: At = None) -> None:
-    """Record that the draft was shared with the working group: 48 hours begin.
+def circulate(release: Path, /, *, evidence: str = "", at: At = None) -> None:
+    """Record that the report was shared with the working group: 48 hours begin.
+
+    They begin anew, with another `circulate`, if the report's content changes.
 
     For example:
 
         mnemoscope release circulate releases/v0.2.0
 
-        mnemoscope release circulate releases/v0.2.0 --at 2026-11-16T09:00
+        mnemoscope release circulate releases/v0.2.0 --at 2026-11-16T09:00 \\
+            --evidence "mail to the working group, 16 November, 9:00"
 
     Parameters
     ----------
     release
         The release folder.
+    evidence
+        Where it was shared, such as a mail or a pull request: with it the time of --at counts.
     at
-        When, if not now; recorded as given.
+        When, if not now. Without --evidence the 48 hours count from when this was recorded.
     """
     from mnemoscope.release import signatures
     from mnemoscope.release.clock import moment
+    from mnemoscope.release.figures import comparisons
     from mnemoscope.release.state import Release
 
     opened = Release.load(release)
-    signatures.circulate(opened, moment(at))
-    say(out, f"circulated: {opened.state.circulated}")
+    done = signatures.circulate(opened, comparisons(opened), moment(at), evidence)
+    say(out, f"circulated: {done}")
 
 
 def sign(

@@ -20,7 +20,12 @@ from mnemoscope.release.notes import SECTIONS
 from mnemoscope.release.notes import render as render_notes
 from mnemoscope.release.rederive import is_fresh
 from mnemoscope.release.report import is_current
-from mnemoscope.release.signatures import exception, lacking_notice, lacking_signatures
+from mnemoscope.release.signatures import (
+    exception,
+    lacking_notice,
+    lacking_signatures,
+    other_statistician,
+)
 from mnemoscope.release.state import Release
 
 RUNS = "metrics.json files produced with pinned dataset SHA256"
@@ -42,10 +47,16 @@ class Checklist(msgspec.Struct, frozen=True):
     """All of it."""
 
     items: list[Item]
+    preview: bool = False
+    """Made as if it were a time yet to come: it allows nothing."""
+
+    @property
+    def complete(self) -> bool:
+        return all(item.ok for item in self.items)
 
     @property
     def tag_allowed(self) -> bool:
-        return all(item.ok for item in self.items)
+        return self.complete and not self.preview
 
 
 class _Case:
@@ -68,14 +79,15 @@ def check(release: Release, now: Moment) -> Checklist:
         why = dict.fromkeys([name for name, *_ in _ITEMS], "cannot be judged: see the runs")
         why[RUNS] = str(error)
         items = [Item(name, [said]) for name, said in why.items()]
-        return Checklist([*items, _tag(release, now, len(items))])
+        return Checklist([*items, _tag(release, now, len(items))], now.is_future)
     case, items = _Case(release, found), []
     for name, missing, remark in _ITEMS:
         try:
             items.append(Item(name, list(missing(case)), remark(release)))
         except MnemoscopeError as error:
             items.append(Item(name, [str(error)]))
-    return Checklist([*items, _tag(release, now, sum(not item.ok for item in items))])
+    tag = _tag(release, now, sum(not item.ok for item in items))
+    return Checklist([*items, tag], now.is_future)
 
 
 def _benchmarks(case: _Case) -> Iterator[str]:
@@ -118,7 +130,7 @@ def _report(case: _Case) -> Iterator[str]:
 
 
 def _notice(case: _Case) -> Iterator[str]:
-    if why := lacking_notice(case.release.state):
+    if why := lacking_notice(case.release):
         yield why
 
 
@@ -130,6 +142,8 @@ def _rederived(case: _Case) -> Iterator[str]:
         yield "done on other figures than these: `mnemoscope release rederive` again"
     else:
         yield from done.disagreements[:3]
+    if name := other_statistician(case.release):
+        yield f"{name} signed as statistician, but the statistics were repeated by another"
 
 
 def _signatures(case: _Case) -> Iterator[str]:
@@ -160,6 +174,7 @@ def _notes(case: _Case) -> Iterator[str]:
 
 def _claims(case: _Case) -> Iterator[str]:
     files = [
+        case.release.report_path,
         case.release.notes_path,
         *(case.release.folder / name for name in case.release.state.public),
     ]

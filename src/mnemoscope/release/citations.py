@@ -33,13 +33,15 @@ def cited_runs(
     said: Sequence[Statement],
     folder: Path,
     known: Mapping[Path, RunRecord],
-    states: dict[Path, str],
+    states: Mapping[Path, str],
 ) -> Iterator[tuple[Path, int, str]]:
     """Runs that are cited although they are not VERIFIED, with line and state.
 
     A text may say that a run is BLOCKED or UNVERIFIED; it may not quote its numbers. `states` are
-    those that are known already.
+    those that are known already. Each run is reported once, however its path is written.
     """
+    states = {path.resolve(): state for path, state in states.items()}
+    reported = set[Path]()
     for one in said:
         context = " ".join(s.text for s in said if s.block == one.block and s.kind == one.kind)
         if one.kind == "row":
@@ -48,7 +50,8 @@ def cited_runs(
             if path not in states:
                 states[path] = status(RunDirectory(path))
             disclosed = states[path] in context and not (metrics(context) and estimates(context))
-            if states[path] != "VERIFIED" and not disclosed:
+            if states[path] != "VERIFIED" and not disclosed and path not in reported:
+                reported.add(path)
                 yield path, one.line, states[path]
 
 
@@ -59,7 +62,9 @@ def _runs(text: str, folder: Path, known: Mapping[Path, RunRecord]) -> set[Path]
         for root in (folder, Path.cwd()):
             for place in (root / named, (root / named).parent):
                 if (place / "manifest.json").is_file():
-                    found.add(place)
+                    found.add(place.resolve())
     for prefix in _HEX.findall(text):
-        found |= {path for path, run in known.items() if run.fingerprint.startswith(prefix)}
+        found |= {
+            path.resolve() for path, run in known.items() if run.fingerprint.startswith(prefix)
+        }
     return found

@@ -13,19 +13,23 @@ from typing import Literal
 import msgspec
 
 from mnemoscope.analysis.compare import OVERALL, Comparison
+from mnemoscope.core.errors import DataError
 from mnemoscope.core.rundir import RunDirectory
 from mnemoscope.protocols import Chosen, load_protocol, protocol_names
 from mnemoscope.release.citations import cited_runs, is_named, status
 from mnemoscope.release.figures import comparisons, standing
+from mnemoscope.release.known import Known, matches
 from mnemoscope.release.prose import Statement, statements
 from mnemoscope.release.segments import Segment, bare_estimates, segments, with_followers
 from mnemoscope.release.state import Release
-from mnemoscope.release.tablerows import row_problems
+from mnemoscope.release.tablerows import TableRow, row_problems
 from mnemoscope.release.wording import (
     ALL_METRICS,
     LIMIT,
+    RIVALRY,
     SPEED,
     THE_OTHERS,
+    clauses,
     denies,
     estimates,
     gains,
@@ -33,10 +37,16 @@ from mnemoscope.release.wording import (
     metrics,
     p_values,
     praises,
-    sizes,
 )
 
-Rule = Literal["unproven-improvement", "no-interval", "best-subset", "no-protocol", "unsound-run"]
+Rule = Literal[
+    "unproven-improvement",
+    "no-interval",
+    "best-subset",
+    "no-protocol",
+    "no-such-figure",
+    "unsound-run",
+]
 
 
 class Finding(msgspec.Struct, frozen=True, order=True):
@@ -53,6 +63,7 @@ class Facts:
     def __init__(self, release: Release, found: Sequence[Comparison]) -> None:
         self.protocol = release.protocol
         self.found = found
+        self.known = Known(release, found)
         self.runs = {release.run(record).path: record for record in release.records()}
         self.states = {path: status(RunDirectory(path)) for path in self.runs}
 
@@ -75,20 +86,15 @@ class Facts:
                 if any(matches(name, row.metric) for name in segment.names):
                     place = one.benchmark if row.scope == OVERALL else f"category {row.scope}"
                     doubted.append(f"{row.metric} on {place} has p_corrected={row.p_corrected:.4f}")
-        return doubted or self._wrong_sizes(segment)
+        strange = self.known.strange(segment.names, segment.text)
+        return doubted or [f"no run gave {said}" for said in strange]
 
-    def _wrong_sizes(self, segment: Segment) -> list[str]:
-        """Differences in points that no row of the segment's metrics has."""
-        deltas = [
-            abs(100 * row.delta)
-            for one in self._meant(segment.text)
-            for row in one.rows
-            if any(matches(name, row.metric) for name in segment.names)
-        ]
+    def row_doubts(self, names: Sequence[str], category: str) -> list[str]:
+        """The metrics that a row of a table praises and the runs do not."""
         return [
-            f"no run gave {said}"
-            for said, size, slack in sizes(segment.text)
-            if not any(abs(size - delta) <= slack for delta in deltas)
+            f"{row.metric} has p_corrected={row.p_corrected:.4f}"
+            for row in self.known.of(names)
+            if standing(row) != "improved" and f"{category or OVERALL} ".startswith(f"{row.scope} ")
         ]
 
     def improved(self) -> set[str]:
@@ -104,11 +110,6 @@ class Facts:
         return named or list(self.found)
 
 
-def matches(name: str, metric: str) -> bool:
-    """`mrr` in a text means any mrr@k, `recall` any recall@k."""
-    return name == metric or ("@" not in name and metric.startswith(f"{name}@"))
-
-
 def lint(text: str, facts: Facts | None = None, folder: Path | None = None) -> list[Finding]:
     """All prohibited claims of a text, in its order; none for an honest one."""
     said = with_followers(statements(text))
@@ -120,19 +121,27 @@ def lint(text: str, facts: Facts | None = None, folder: Path | None = None) -> l
 
 
 def lint_file(path: Path, facts: Facts | None = None) -> list[Finding]:
-    return lint(path.read_text(encoding="utf-8"), facts, path.parent)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise DataError("no text in UTF-8", file=path) from None
+    return lint(text, facts, path.parent)
 
 
 def _statement(one: Statement, facts: Facts | None) -> list[Finding]:
     if one.kind == "row":
         rules: dict[str, Rule] = {"p": "unproven-improvement", "interval": "no-interval"}
-        return [Finding(one.line, rules[kind], what) for kind, what in row_problems(one)]
-    found = []
+        found = [Finding(one.line, rules[kind], what) for kind, what in row_problems(one)]
+        return found + (_row_against(one, facts) if facts else [])
+    found = list[Finding]()
     for segment in segments(one.text):
         problem = _unproven(one, segment, facts)
         if problem:
             found.append(Finding(one.line, "unproven-improvement", problem))
         limit = LIMIT.search(segment.text) and not praises(segment.text)
+        strange = facts.known.strange(segment.names, segment.text) if facts else []
+        if strange and not problem and not limit:
+            found.append(Finding(one.line, "no-such-figure", _no_run(segment.names, strange)))
         if bare_estimates(segment) and not limit:
             what = f"{', '.join(segment.names)}: a figure without its interval"
             found.append(Finding(one.line, "no-interval", what))
@@ -140,6 +149,28 @@ def _statement(one: Statement, facts: Facts | None) -> list[Finding]:
         what = "an improvement that names no metric with its interval and p"
         found.append(Finding(one.line, "unproven-improvement", what))
     return found
+
+
+def _row_against(one: Statement, facts: Facts) -> list[Finding]:
+    """What a row of a table says otherwise than the runs."""
+    row = TableRow.of(one)
+    found = list[Finding]()
+    if row.claims and (doubts := facts.row_doubts(row.names, row.category)):
+        what = f"{', '.join(row.names)}: shown as improved, but {'; '.join(doubts[:3])}"
+        found.append(Finding(one.line, "unproven-improvement", what))
+    strange = [
+        figure
+        for names, figure, points in row.figures
+        if not facts.known.has(names, figure, points)
+    ]
+    strange += [f"p={p.value:g}" for p in row.p_values if not facts.known.allows(row.names, p)]
+    if strange:
+        found.append(Finding(one.line, "no-such-figure", _no_run(row.names, strange)))
+    return found
+
+
+def _no_run(names: Sequence[str], strange: Sequence[str]) -> str:
+    return f"{', '.join(names) or 'the row'}: no run gave {', '.join(strange[:3])}"
 
 
 def _unproven(one: Statement, segment: Segment, facts: Facts | None) -> str:
@@ -172,11 +203,16 @@ def _claims(one: Statement, segment: Segment) -> bool:
 
 def _nameless(one: Statement) -> bool:
     """`~5 pp improvement` of nothing in particular, or of all metrics at once."""
-    if metrics(one.text) or not praises(one.text) or SPEED.search(one.text):
+    if metrics(one.text) or one.text.rstrip().endswith("?") or SPEED.search(one.text):
         return False
-    if ALL_METRICS.search(one.text):
-        return True
-    return any(re.search(r"pp|%|point|percent", number[0]) for number in estimates(one.text))
+    return any(
+        praises(clause)
+        and (
+            bool(ALL_METRICS.search(clause) or RIVALRY.search(clause))
+            or any(re.search(r"pp|%|point|percent", number[0]) for number in estimates(clause))
+        )
+        for clause in clauses(one.text)
+    )
 
 
 def _figures(said: Sequence[Statement]) -> list[Statement]:

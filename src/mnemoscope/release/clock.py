@@ -16,6 +16,11 @@ class Moment(msgspec.Struct, frozen=True, omit_defaults=True):
     recorded: datetime | None = None
     """What the clock said, where `at` is not the clock's."""
 
+    @property
+    def is_future(self) -> bool:
+        """Whether it was given, and is yet to come."""
+        return self.recorded is not None and self.at > self.recorded
+
     def __str__(self) -> str:
         said = f"{self.at:%Y-%m-%d %H:%M} UTC"
         if self.recorded is None:

@@ -52,10 +52,12 @@ def statements(text: str) -> list[Statement]:
             section = plain(content)
             found.append(Statement("heading", first, section, section, block=number))
         elif kind == "row":
-            head = tuple(map(plain, cells(content)))
+            # Without a rule below it the first line is no head, but a row like the others.
+            headed = len(lines) > 1 and bool(_RULE.match(lines[1][1]))
+            head = tuple(map(plain, cells(content))) if headed else ()
             found += [
                 Statement("row", line, plain(row), section, head, number)
-                for line, row in lines[1:]
+                for line, row in lines[headed:]
                 if not _RULE.match(row)
             ]
         else:

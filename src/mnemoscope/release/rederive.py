@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from math import isnan
 from typing import Any
 
-from mnemoscope.analysis.compare import OVERALL, Comparison, Row
+from mnemoscope.analysis.compare import OVERALL, SEED, Comparison, Row
+from mnemoscope.core.errors import UsageError
 from mnemoscope.core.rundir import RunDirectory
 from mnemoscope.release import naive
 from mnemoscope.release.clock import Moment
 from mnemoscope.release.figures import basis
-from mnemoscope.release.state import Rederivation, Release
+from mnemoscope.release.state import Rederivation, Release, same_person
 
 EXACT = 1e-6
 DRAWS = 2_000
@@ -65,6 +66,10 @@ def rederive(
     release: Release, found: Sequence[Comparison], *, by: str, seed: int, when: Moment
 ) -> Rederivation:
     """Repeat every statistic of the report that can be repeated from the rankings."""
+    if not by.strip() or same_person(by, release.state.author):
+        raise UsageError("the statistics are repeated by somebody else than the report's author")
+    if seed in _own_seeds(release):
+        raise UsageError(f"seed {seed} is the report's own: repeat the statistics with another")
     ledger, dice = _Ledger(), random.Random(seed)
     p_values: dict[str, float] = {}
     for pair, comparison in zip(release.state.pairs, found, strict=True):
@@ -81,6 +86,11 @@ def rederive(
             name = f"{pair.benchmark} {row.scope} {row.metric}"
             ledger.number(f"{name} p_corrected", row.p_corrected, corrected[name], 1e-4)
     return Rederivation(by, seed, when, basis(found), ledger.checked, ledger.disagreements)
+
+
+def _own_seeds(release: Release) -> set[object]:
+    """The seeds of the runs and of the comparison's draws."""
+    return {SEED, *(release.run(one).manifest().identity.get("seed") for one in release.records())}
 
 
 def _repeat(ledger: _Ledger, name: str, row: Row, both: _Both, dice: random.Random) -> float:

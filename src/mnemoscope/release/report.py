@@ -72,7 +72,7 @@ def render(release: Release, found: Sequence[Comparison]) -> str:
         "## 9. Raw data",
         _raw_data(release),
     ]
-    return sealed("\n\n".join(parts) + "\n", state.signatures)
+    return sealed("\n\n".join(parts) + "\n", state)
 
 
 def _summary(release: Release, found: Sequence[Comparison]) -> str:

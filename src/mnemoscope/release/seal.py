@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from mnemoscope.release.state import ROLES, Role, Signature
+from mnemoscope.release.state import ROLES, Role, Signature, State
 
 BEGIN, END = "<!-- signatures -->", "<!-- /signatures -->"
 TITLES: dict[Role, str] = {
@@ -39,17 +39,23 @@ def latest(signatures: Sequence[Signature]) -> dict[Role, Signature]:
     return {signature.role: signature for signature in signatures}
 
 
-def block(signatures: Sequence[Signature], sha256: str) -> str:
+def block(state: State, sha256: str) -> str:
     """The table of the working group, as it stands for a report with this hash."""
-    given = latest(signatures)
-    lines = ["", "| role | name | signed | report sha256 | |", "|---|---|---|---|---|"]
+    given = latest(state.signatures)
+    lines = [
+        "",
+        _circulated(state, sha256),
+        "",
+        "| role | name | signed | report sha256 | |",
+        "|---|---|---|---|---|",
+    ]
     for role in ROLES:
         if (one := given.get(role)) is None:
             lines.append(f"| {TITLES[role]} | | not signed | | |")
             continue
-        state = "valid" if one.sha256 == sha256 else "void: the report changed since"
+        standing = "valid" if one.sha256 == sha256 else "void: the report changed since"
         lines.append(
-            f"| {TITLES[role]} | {one.name} | {one.when} | `{one.sha256[:16]}…` | {state} |"
+            f"| {TITLES[role]} | {one.name} | {one.when} | `{one.sha256[:16]}…` | {standing} |"
         )
     for one in given.values():
         if one.quorum_exception:
@@ -57,7 +63,14 @@ def block(signatures: Sequence[Signature], sha256: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def sealed(report: str, signatures: Sequence[Signature]) -> str:
+def sealed(report: str, state: State) -> str:
     """The report with its block brought up to date."""
     text = split(report)[0]
-    return text.replace(BEGIN + END, BEGIN + block(signatures, digest(text)) + END, 1)
+    return text.replace(BEGIN + END, BEGIN + block(state, digest(text)) + END, 1)
+
+
+def _circulated(state: State, sha256: str) -> str:
+    if (one := state.circulated) is None:
+        return "Not yet circulated."
+    changed = "" if one.sha256 == sha256 else " The report changed since: the 48 hours start anew."
+    return f"Circulated {one}.{changed}"

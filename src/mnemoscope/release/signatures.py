@@ -13,38 +13,63 @@ from mnemoscope.release.clock import Moment
 from mnemoscope.release.decide import is_conditional
 from mnemoscope.release.report import is_current
 from mnemoscope.release.seal import block, digest, latest, sealed, split
-from mnemoscope.release.state import ROLES, Release, Role, Signature, State
+from mnemoscope.release.state import (
+    ROLES,
+    Circulation,
+    Release,
+    Role,
+    Signature,
+    State,
+    same_person,
+)
 
 NOTICE = timedelta(hours=48)
 Standing = Literal["valid", "void", "missing"]
 
 
-def circulate(release: Release, when: Moment) -> None:
-    """Record that the draft was shared with the working group."""
-    drafted = release.state.drafted
+def circulate(
+    release: Release, found: Sequence[Comparison], when: Moment, evidence: str = ""
+) -> Circulation:
+    """Record that the report as it stands was shared with the working group.
+
+    A report that changed since can, and must, be circulated again.
+    """
+    state, drafted = release.state, release.state.drafted
     if drafted is None or not release.report_path.exists():
         raise UsageError(
             "there is no draft to circulate: write it with `mnemoscope release report`"
         )
     if when.at < drafted.at:
         raise UsageError(f"the draft was written {drafted}: it cannot have been shared before")
-    if release.state.circulated is not None:
-        raise UsageError(f"the draft was circulated {release.state.circulated}; that time stands")
-    release.state.circulated = when
+    _check_plain(evidence, "the evidence of a circulation")
+    _check_current(release, found)
+    text = release.report_path.read_text(encoding="utf-8")
+    if state.circulated is not None and state.circulated.sha256 == digest(text):
+        raise UsageError(f"the draft was circulated {state.circulated}; that time stands")
+    state.circulated = Circulation(when, digest(text), evidence.strip())
+    write_atomically(release.report_path, sealed(text, state).encode())
     release.save()
+    return state.circulated
 
 
-def lacking_notice(state: State) -> str:
+def lacking_notice(release: Release) -> str:
     """Why the working group had no 48 hours before the tag date; empty if it had."""
+    state = release.state
     if state.circulated is None:
         return "the draft was not circulated"
+    if _digest(release) != state.circulated.sha256:
+        return (
+            "the report changed since it was circulated: the 48 hours start anew; circulate it "
+            "again with `mnemoscope release circulate`"
+        )
     if state.tag_date is None:
         return "no tag date is proposed"
-    earliest = state.circulated.at + NOTICE
+    earliest = state.circulated.counts_from + NOTICE
     if state.tag_date < earliest:
         return (
             f"the tag date {state.tag_date:%Y-%m-%d %H:%M} UTC is less than 48 hours after the "
-            f"draft was circulated; the earliest is {earliest:%Y-%m-%d %H:%M} UTC"
+            f"draft was circulated ({state.circulated}); "
+            f"the earliest is {earliest:%Y-%m-%d %H:%M} UTC"
         )
     return ""
 
@@ -59,15 +84,11 @@ def sign(
 ) -> Signature:
     """Sign the report as it stands; refused where the process does not allow it yet."""
     state = release.state
-    if why := lacking_notice(state):
+    _check_current(release, found)
+    if why := lacking_notice(release):
         raise UsageError(f"not to be signed yet: {why}")
-    if state.circulated and when.at < state.circulated.at:
+    if state.circulated and when.at < state.circulated.when.at:
         raise UsageError(f"the draft was circulated {state.circulated}: sign it after that")
-    if not is_current(release, found):
-        raise UsageError(
-            "report.md is not what the runs and release.yaml give: it was edited or is out of "
-            "date. Write it again with `mnemoscope release report`"
-        )
     _check_name(release, role, name)
     if quorum_exception:
         _check_exception(state, role, quorum_exception)
@@ -76,7 +97,7 @@ def sign(
     text = release.report_path.read_text(encoding="utf-8")
     signature = Signature(role, name.strip(), digest(text), when, quorum_exception)
     state.signatures = [*state.signatures, signature]
-    write_atomically(release.report_path, sealed(text, state.signatures).encode())
+    write_atomically(release.report_path, sealed(text, state).encode())
     release.save()
     return signature
 
@@ -88,7 +109,7 @@ def standings(release: Release) -> dict[Role, Standing]:
         return {role: "void" if role in given else "missing" for role in ROLES}
     text = release.report_path.read_text(encoding="utf-8")
     sha256 = digest(text)
-    whole = split(text)[1] == block(release.state.signatures, sha256)
+    whole = split(text)[1] == block(release.state, sha256)
     return {
         role: "missing"
         if role not in given
@@ -114,17 +135,47 @@ def exception(release: Release) -> str:
     return pi.quorum_exception if standings(release)["pi"] == "valid" else ""
 
 
+def other_statistician(release: Release) -> str:
+    """Who signed as statistician without having repeated the statistics; empty if nobody did."""
+    done, signed = release.state.rederived, latest(release.state.signatures).get("statistician")
+    if done is None or signed is None or same_person(done.by, signed.name):
+        return ""
+    return signed.name
+
+
+def _digest(release: Release) -> str:
+    path = release.report_path
+    return digest(path.read_text(encoding="utf-8")) if path.exists() else ""
+
+
+def _check_current(release: Release, found: Sequence[Comparison]) -> None:
+    if not is_current(release, found):
+        raise UsageError(
+            "report.md is not what the runs and release.yaml give: it was edited or is out of "
+            "date. Write it again with `mnemoscope release report`"
+        )
+
+
+def _check_plain(text: str, what: str) -> None:
+    if "\n" in text or "<" in text:
+        raise UsageError(f"{what} is one line of plain text")
+
+
 def _check_name(release: Release, role: Role, name: str) -> None:
     if not name.strip() or any(character in name for character in "|\n<"):
         raise UsageError(f"{name!r} is no name to sign with")
     for other, given in latest(release.state.signatures).items():
-        if other != role and given.name.casefold() == name.strip().casefold():
+        if other != role and same_person(given.name, name):
             raise UsageError(f"{given.name} signed as {other}: the four are different people")
+    done = release.state.rederived
+    if role == "statistician" and done is not None and not same_person(done.by, name):
+        raise UsageError(
+            f"the statistics were repeated by {done.by}: the statistician who signs is the same"
+        )
 
 
 def _check_exception(state: State, role: Role, reason: str) -> None:
-    if "\n" in reason or "<" in reason:
-        raise UsageError("the reason of a quorum exception is one line of plain text")
+    _check_plain(reason, "the reason of a quorum exception")
     if role != "pi":
         raise UsageError("only the PI may grant a quorum exception: sign with --role pi")
     if is_conditional(state.decision):

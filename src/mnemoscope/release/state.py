@@ -6,6 +6,7 @@ Runs are recorded with the hashes they had, so that a run that was edited afterw
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
@@ -21,12 +22,14 @@ from mnemoscope.core.jsonl import write_atomically
 from mnemoscope.core.rundir import RECORDED, RunDirectory
 from mnemoscope.core.yaml import dump_yaml, load_yaml
 from mnemoscope.protocols import Chosen, load_protocol
-from mnemoscope.release.clock import Moment
+from mnemoscope.release.clock import Moment, parse_time
 
 Role = Literal["pi", "architect", "statistician", "research-supervisor"]
 Row = Literal["SHIP", "SHIP with caveat", "CONDITIONAL SHIP", "HOLD or SHIP as no-claim", "HOLD"]
 """A row of the decision matrix."""
 ROLES: tuple[Role, ...] = ("pi", "architect", "statistician", "research-supervisor")
+SANITY_ARMS = ("oracle", "random", "none")
+"""Systems that are there to check a benchmark, not to be released."""
 
 
 class RunRecord(msgspec.Struct, frozen=True):
@@ -77,6 +80,31 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
     quorum_exception: str = ""
 
 
+class Circulation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """When the working group got which report."""
+
+    when: Moment
+    sha256: str
+    evidence: str = ""
+    """Where it was shared, if the time was given and is to count."""
+
+    @property
+    def counts_from(self) -> datetime:
+        """A time that was given counts only with evidence; else the clock's does."""
+        if self.evidence or self.when.recorded is None:
+            return self.when.at
+        return max(self.when.at, self.when.recorded)
+
+    def __str__(self) -> str:
+        if self.when.recorded is None:
+            said = f"{self.when}, recorded by the clock"
+        elif self.evidence:
+            said = str(self.when)
+        else:
+            said = f"{self.when}; without evidence the time recorded counts"
+        return f"{said}; evidence: {self.evidence}" if self.evidence else said
+
+
 class Rederivation(msgspec.Struct, frozen=True):
     """The outcome of repeating the statistics independently."""
 
@@ -115,7 +143,7 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     """Other public texts about this release, relative to its folder; all are linted."""
     words: Words = msgspec.field(default_factory=Words)
     drafted: Moment | None = None
-    circulated: Moment | None = None
+    circulated: Circulation | None = None
     rederived: Rederivation | None = None
     decision: Decision | None = None
     signatures: list[Signature] = []
@@ -135,8 +163,11 @@ class Release:
             raise MissingData(
                 f"{folder} is no release: it has no release.yaml. Begin one: mnemoscope release new"
             )
+        content = load_yaml(file)
+        if isinstance(content, dict) and isinstance(date := content.get("tag_date"), str):
+            content["tag_date"] = parse_time(date)
         try:
-            return cls(folder, msgspec.convert(load_yaml(file), State))
+            return cls(folder, msgspec.convert(content, State))
         except msgspec.ValidationError as error:
             raise DataError(str(error), file=file) from None
 
@@ -198,11 +229,16 @@ def new_release(
     tag_date: datetime | None = None,
 ) -> Release:
     """Pair the runs by benchmark and begin a release; refuses runs that do not compare."""
+    if not version.strip() or not author.strip():
+        raise UsageError("a release needs a version and an author")
     if (folder / "release.yaml").exists():
         raise UsageError(f"{folder} holds a release already; choose another --out")
     before, after = _by_benchmark(base, "--base"), _by_benchmark(cand, "--cand")
     if lone := sorted(before.keys() ^ after.keys()):
         raise NotComparable(f"no pair for {', '.join(lone)}: each benchmark needs both runs")
+    for name, run in before.items():
+        if run.manifest().fingerprint == after[name].manifest().fingerprint:
+            raise NotComparable(f"{name}: {run.path} and {after[name].path} are the same run")
     protocol = _shared_protocol([*before.values(), *after.values()])
     known = load_protocol(protocol["id"]).protocol.variants
     benchmarks = known[load_protocol(protocol["id"]).variant].benchmarks
@@ -227,6 +263,9 @@ def _by_benchmark(paths: Sequence[Path], option: str) -> dict[str, RunDirectory]
     for path in paths:
         run = RunDirectory(path)
         name = str(run.manifest().identity["benchmark"]["name"])
+        system = str(run.manifest().identity["system"]["spec"])
+        if re.split(r"[,:]", system)[0].strip() in SANITY_ARMS:
+            raise UsageError(f"{option} {path}: {system} is a sanity arm and cannot be released")
         if name in found:
             raise UsageError(f"{option}: two runs of {name}, {found[name].path} and {path}")
         found[name] = run
@@ -255,6 +294,15 @@ def _record(run: RunDirectory, folder: Path) -> RunRecord:
         manifest_sha256=sha256_file(run.manifest_path),
         files={name: sha256_file(run.path / name) for name in RECORDED},
     )
+
+
+def same_person(one: str, other: str) -> bool:
+    """Whether two names are one but for case, spaces and punctuation at the end."""
+    return _name(one) == _name(other)
+
+
+def _name(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip(".,;:!?- ")
 
 
 def _problem(path: Path, sha256: str) -> str:

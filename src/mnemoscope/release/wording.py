@@ -14,9 +14,10 @@ _METRIC = re.compile(
       (?P<more>(?:\s?/\s?@?\d+(?![.\d])|\s?(?:,|,?\s?and|&)\s?@\d+)*)
     | \b(?P<at>recall|hit[ -]?rate|precision|ndcg)\sat\s(?:rank\s|k\s?=\s?)?(?P<rank>\d+)\b
     | \btop[- ](?P<top>\d+)\s(?P<of>recall|precision|hit[ -]?rate)\b
-    | \b(?P<bare>mrr|ndcg|mean\sreciprocal\srank|hit[ -]rate|accuracy|precision)\b(?!@)
+    | (?<!\bcache\s)\b(?P<bare>mrr|ndcg|mean\sreciprocal\srank|hit[ -]rate|accuracy|precision)\b
+      (?!@|\s(?:of\s(?:the\s)?)?(?:system\s)?(?:clocks?|timers?|timestamps?|floats?|arithmetic)\b)
     | (?<!\bto\s)(?<!\bcan\s)(?<!\bwill\s)(?<!\bwe\s)(?<!\bthey\s)\b(?P<loose>recall)\b
-      (?!@|-|\s(?:calls?|latency|latencies|times?|timed|protocols?|bench\w*|steps?|phases?|quer\w+
+      (?!@|-|\scan\s(?:now\s)?be\s(?!high|better|improv)|\s(?:calls?|latency|latencies|times?|timed|protocols?|bench\w*|steps?|phases?|quer\w+
       |functions?|apis?|requests?|ms|depth|methods?|endpoints?|improvements?\s(?:is|are)\slisted)\b)
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -62,7 +63,7 @@ _PRAISE = re.compile(
     r"""\b(?:improv(?:e|es|ed|ing|ements?)|better|gain(?:s|ed|ing)?|increas(?:e|es|ed|ing)
     |ris(?:e|es|en|ing)|rose|higher|boost\w*|outperform\w*|beat(?:s|en|ing)?|surpass\w*
     |exceed(?:s|ed)|wins?|won|lift(?:s|ed)|rais(?:es|ed|ing)|jump(?:s|ed)?|climb(?:s|ed)?|grew|grows
-    |up\s(?:by|from)|superior|stronger|doubled|tripled|enhanc(?:es|ed|ing|ements?)|uplift
+    |up\s(?:by\b|from\b|(?:[~≈+]\s?)?(?=[\d.]+\s?(?:pp|%|point|perc)))|more\s(?:relevant|correct)|superior|stronger|doubled|tripled|enhanc(?:es|ed|ing|ements?)|uplift
     |state[- ]of[- ]the[- ]art|SOTA)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -81,9 +82,14 @@ _DENIAL = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _HEDGE = re.compile(
-    r"""\b(?:no|not(?!\sonly)|never(?!\sbeen\s*$)|neither|nor|without|cannot|fail(?:s|ed)?\sto|whether|if|unless
-    |would|could|might|may|should|must|expect\w*|hop(?:e|es|ing)|aim\w*|goal|plan\w*|wants?|only
+    r"""\b(?:no(?!\s(?:doubt|question))|not(?!\sonly)|never(?!\sbeen\s*$)|neither|nor|without(?!\s(?:a\s|any\s)?(?:doubt|question))|cannot|fail(?:s|ed)?\sto|whether|if|unless
+    |would|could|might|(?-i:may)|should|must|(?<!as\s)expect\w*|hop(?:e|es|ing)|aim\w*|goal|plan\w*|wants?|only
     \s(?:if|when|where)|claim(?:s|ing)?|how\smuch|ask\w*|tests?\s(?:if|for))\b|n['’]t\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_REFERS = re.compile(
+    r"""\s*(?:this|that|which|not|non|ns|within|however|but|but\snot|p\b|95
+    |the\s(?:difference|change|gain|improvement|increase|rise))\b|\s*[\[(+-]""",
     re.IGNORECASE | re.VERBOSE,
 )
 LIMIT = re.compile(
@@ -93,12 +99,17 @@ LIMIT = re.compile(
     re.IGNORECASE,
 )
 SPEED = re.compile(
-    r"\b(?:latency|speed|fast\w*|slow\w*|time|throughput|bytes|size|cost|costs|cheaper|tokens?|"
+    r"\b(?:cache|latency|speed|fast\w*|slow\w*|time|throughput|bytes|size|cost|costs|cheaper|tokens?|"
     r"startup|memory (?:use|usage)|disk|cpu|ram|coverage)\b",
     re.IGNORECASE,
 )
 
 
+RIVALRY = re.compile(
+    r"\b(?:beat(?:s|en|ing)?|outperform\w*|surpass\w*|exceed(?:s|ed)|better than|wins?)\b"
+    r".*\b(?:locomo|longmemeval|benchmarks?)\b",
+    re.IGNORECASE,
+)
 ALL_METRICS = re.compile(
     r"\b(?:all|every|each|most)\s(?:of\s)?(?:the\s)?(?:\w+\s)?metrics?\b", re.IGNORECASE
 )
@@ -117,6 +128,8 @@ class PValue(NamedTuple):
     """Said to be uncorrected."""
     proves: bool
     """Below 0.05, whatever it is."""
+    slack: float = 0.0
+    """What rounding may hide."""
 
 
 def metrics(text: str) -> list[tuple[int, int, tuple[str, ...]]]:
@@ -139,17 +152,6 @@ def estimates(text: str) -> list[re.Match[str]]:
     return list(_ESTIMATE.finditer(text))
 
 
-def sizes(text: str) -> list[tuple[str, float, float]]:
-    """Differences in percentage points: as written, their size, and what rounding may hide."""
-    found = []
-    for number in estimates(text):
-        if re.search(r"pp|points?", number[0], re.IGNORECASE):
-            digits = re.sub(r"[^\d.]", "", number[0])
-            decimals = len(digits.partition(".")[2])
-            found.append((number[0].strip(), float(digits), 0.51 * 10**-decimals))
-    return found
-
-
 def gains(text: str) -> bool:
     """Whether a difference with a plus sign stands there."""
     return any(estimate[0].lstrip().startswith("+") for estimate in estimates(text)) or bool(
@@ -159,10 +161,27 @@ def gains(text: str) -> bool:
 
 def praises(text: str) -> bool:
     """Whether something is said to be better, and not asked, denied, hoped or made a condition."""
-    if text.rstrip().endswith("?") or _DENIAL.search(text):
+    return not text.rstrip().endswith("?") and any(map(_praises, clauses(text)))
+
+
+def clauses(text: str) -> list[str]:
+    """What stands between semicolons; one that only speaks of the one before belongs to it."""
+    found: list[str] = []
+    for part in text.split(";"):
+        if found and (_REFERS.match(part) or part.count(")") > part.count("(")):
+            found[-1] += f";{part}"
+        else:
+            found.append(part)
+    return found
+
+
+def _praises(clause: str) -> bool:
+    if _DENIAL.search(clause):
         return False
-    text = _NO_PRAISE.sub(lambda found: " " * len(found[0]), text)
-    return any(not _HEDGE.search(_before(text, word.start())) for word in _PRAISE.finditer(text))
+    clause = _NO_PRAISE.sub(lambda found: " " * len(found[0]), clause)
+    return any(
+        not _HEDGE.search(_before(clause, word.start())) for word in _PRAISE.finditer(clause)
+    )
 
 
 def denies(text: str) -> bool:
@@ -170,9 +189,10 @@ def denies(text: str) -> bool:
 
 
 def _before(text: str, place: int) -> str:
-    """The words before a place that belong to the same clause."""
-    near = text[max(0, place - 45) : place]
-    return re.split(r"[;:]|\b(?:but|however|while|whereas)\b", near)[-1]
+    """The words before a place that belong to the same clause; a list of metrics is no border."""
+    masked = _METRIC.sub(lambda found: "@" * len(found[0]), text)
+    near = masked[max(0, place - 45) : place]
+    return re.split(r"[;:]|(?<!@)(?:,\s|\sand\b)|\b(?:but|however|while|whereas)\b", near)[-1]
 
 
 def _names(found: re.Match[str]) -> tuple[str, ...]:
@@ -198,7 +218,9 @@ def _kind(word: str) -> str:
 def _p(found: re.Match[str]) -> PValue:
     value = 0.0 if found["power"] else float(found["value"].replace("−", "-"))
     raw = (found["kind"] or "").lower() == "raw" or "(raw" in found[0].lower()
+    slack = 1.0 if found["power"] else 0.51 * 10 ** -len(found["value"].partition(".")[2])
     if found["sign"] in (">", ">=", "≥"):
-        return PValue(value, raw, False)
-    bound = found["sign"] in ("<", "<=", "≤")
-    return PValue(value, raw, value <= 0.05 if bound else value < 0.05)
+        return PValue(value, raw, False, 1.0)
+    if found["sign"] in ("<", "<=", "≤"):
+        return PValue(value, raw, value <= 0.05, slack if found["power"] else 0.0)
+    return PValue(value, raw, value < 0.05, slack)
