@@ -46,7 +46,7 @@ def new(
     For example:
 
         mnemoscope release new v0.2.0 --base runs/locomo/bm25 --cand runs/locomo/hybrid \\
-            --out releases/v0.2.0 --author "Ann Author" --waive longmemeval="no change there"
+            --out releases/v0.2.0 --author "the author" --waive longmemeval="no change there"
 
     Parameters
     ----------

@@ -53,9 +53,9 @@ def sign(
 
     For example:
 
-        mnemoscope release sign releases/v0.2.0 --role architect --name "Ada Architect"
+        mnemoscope release sign releases/v0.2.0 --role architect --name "name of the architect"
 
-        mnemoscope release sign releases/v0.2.0 --role pi --name "Pia Investigator" \\
+        mnemoscope release sign releases/v0.2.0 --role pi --name "name of the PI" \\
             --quorum-exception "the research supervisor is on leave"
 
     Parameters
@@ -88,7 +88,7 @@ def rederive(release: Path, /, *, name: str, seed: int = 20_260_510, at: At = No
 
     For example:
 
-        mnemoscope release rederive releases/v0.2.0 --name "Stan Statistician"
+        mnemoscope release rederive releases/v0.2.0 --name "name of the statistician"
 
     Parameters
     ----------
