@@ -182,8 +182,8 @@ class Pool:
         timed_out: bool = False,
     ) -> Trial:
         evidence = tuple(dict.fromkeys(question.evidence))
-        ranking = tuple(hit.id for hit in hits)
-        scores = tuple(hit.score for hit in hits)
+        ranking = tuple([hit.id for hit in hits])
+        scores = tuple([hit.score for hit in hits])
         sources = {hit.id: hit.sources for hit in hits if hit.sources}
         status: Status = "answered" if hits else "empty"
         if error:
@@ -199,25 +199,26 @@ class Pool:
             pool=len(self._tokens),
             reachable=sum(id in self._tokens for id in evidence),
             ranking=ranking,
-            scores=() if all(score is None for score in scores) else scores,
-            tokens=tuple(
-                estimate_tokens(hit.text) if hit.text else self._cost(hit.sources or (hit.id,))
-                for hit in hits
-            ),
+            scores=() if scores.count(None) == len(scores) else scores,
+            tokens=tuple([self._cost(hit) for hit in hits]),
             sources=sources,
-            unknown=sum(not self._knows(id, sources) for id in ranking),
+            unknown=self._unknown(ranking, sources),
             error=error,
         )
 
-    def _cost(self, ids: Sequence[str]) -> int:
-        return sum(self._tokens.get(id, 0) for id in ids)
+    def _cost(self, hit: Hit) -> int:
+        """Its own text's tokens, or those of all that it stems from."""
+        if hit.text:
+            return estimate_tokens(hit.text)
+        if hit.sources:
+            return sum(self._tokens.get(id, 0) for id in hit.sources)
+        return self._tokens.get(hit.id, 0)
 
-    def _knows(self, id: str, sources: dict[str, tuple[str, ...]]) -> bool:
-        return (
-            all(part in self._tokens for part in sources[id])
-            if id in sources
-            else id in self._tokens
-        )
+    def _unknown(self, ranking: Sequence[str], sources: dict[str, tuple[str, ...]]) -> int:
+        """How many hits are, or stem from, something that is no memory of the scenario."""
+        if not sources:
+            return len(ranking) - sum(map(self._tokens.__contains__, ranking))
+        return sum(not self._tokens.keys() >= set(sources.get(id, (id,))) for id in ranking)
 
 
 def ingestion(unit: Unit, receipt: Receipt = Receipt(), error: str = "") -> Ingestion:
