@@ -37,11 +37,17 @@ def chats(archive: Path) -> Iterator[tuple[list[Memory], list[tuple[str, set[str
         files = {member.name: member for member in tar if member.isfile()}
         for name in sorted(n for n in files if n.endswith("/chat.json")):
             folder = name.removesuffix("chat.json")
-            chat = json.load(tar.extractfile(files[name]))  # type: ignore[arg-type]
+            chat = content(tar, files[name])
             probes = f"{folder}probing_questions/probing_questions.json"
-            asked = json.load(tar.extractfile(files[probes]))  # type: ignore[arg-type]
+            asked = content(tar, files[probes])
             memories, round_of = rounds(chat)
             yield memories, list(labelled(asked, round_of))
+
+
+def content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Any:
+    file = tar.extractfile(member)
+    assert file is not None, f"{member.name} is no file"
+    return json.load(file)
 
 
 def rounds(chat: Any) -> tuple[list[Memory], dict[int, str]]:

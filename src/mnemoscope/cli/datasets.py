@@ -6,6 +6,7 @@ from pathlib import Path
 
 from cyclopts import App
 from rich import box
+from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
@@ -96,7 +97,7 @@ def fetch(name: str, /, *, files: list[str] | None = None, to: Path | None = Non
     for file in wanted:
         with progress_bar(file, found.files[file].bytes) as bar:
 
-            def advance(have: int, of: int | None, bar=bar) -> None:  # type: ignore[no-untyped-def]
+            def advance(have: int, of: int | None, bar: Progress = bar) -> None:
                 bar.update(bar.task_ids[0], completed=have, total=of, refresh=True)
 
             digest = download(found.files[file], folder / file, advance)

@@ -16,7 +16,7 @@ from mnemoscope.core.errors import DataError
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """The safe loader without 1.1's surprises."""
+    """The safe loader, in C where PyYAML has it, without 1.1's surprises."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
