@@ -31,6 +31,8 @@ class Memory(Struct, frozen=True, omit_defaults=True):
     session: str = ""
     speaker: str = ""
     metadata: dict[str, Scalar] = {}
+    part_of: str = ""
+    """The id that evidence names it by, where it is a piece of something larger, as of a day."""
 
 
 class Query(Struct, frozen=True, omit_defaults=True):
@@ -39,6 +41,19 @@ class Query(Struct, frozen=True, omit_defaults=True):
     text: str
     now: datetime | None = None
     session: str = ""
+
+
+class AnswerKey(Struct, frozen=True, omit_defaults=True):
+    """What a ledger knows of the right answer, so that it can be judged without a model."""
+
+    required: tuple[tuple[str, ...], ...] = ()
+    """What must be said: an entry for each thing, with every wording that counts as saying it."""
+    outdated: tuple[str, ...] = ()
+    """What was true once and was superseded before the question is asked."""
+    others: tuple[str, ...] = ()
+    """Near misses: what is true of something else of the same kind."""
+    secret: tuple[str, ...] = ()
+    """What may not be said from the session that the question is asked from."""
 
 
 class Question(Struct, frozen=True, omit_defaults=True):
@@ -59,14 +74,41 @@ class Question(Struct, frozen=True, omit_defaults=True):
     expires_after: datetime | None = None
     cluster: str = ""
     """Questions of one cluster share a history and are not independent; default: the scenario."""
+    relevant_days: tuple[int, ...] = ()
+    """The days of a persona's life that hold the answer, counted from 1."""
+    forbidden: tuple[str, ...] = ()
+    """Sessions whose content may not be told where the question is asked."""
+    key: AnswerKey | None = None
 
 
-class Scenario(Struct, frozen=True):
+class Checkpoint(Struct, frozen=True, omit_defaults=True):
+    """A moment of a scenario at which a system that has seen exactly so much is questioned."""
+
+    label: str
+    days: int
+    """The cut-off as it was asked for; it may lie beyond the last day there is."""
+    memories: int
+    """How many of the scenario's memories, from the first, have happened by then."""
+    questions: tuple[str, ...]
+    """Ids, in the order they are asked."""
+    now: datetime | None = None
+    ingested_days: int = 0
+    eligible: dict[str, int] = {}
+    """Category to how many questions could be asked, before sampling and switches."""
+    new: int = 0
+    """How many of the questions asked can be asked here for the first time."""
+    historical: int = 0
+    """How many could be asked at an earlier checkpoint already; sampling draws from these."""
+
+
+class Scenario(Struct, frozen=True, omit_defaults=True):
     """One isolated history: memories in time order and the questions asked of it."""
 
     id: str
     memories: tuple[Memory, ...]
     questions: tuple[Question, ...]
+    checkpoints: tuple[Checkpoint, ...] = ()
+    """When to ask which questions; none means all of them, once, after the last memory."""
 
 
 class Hit(Struct, frozen=True, omit_defaults=True):
@@ -104,6 +146,8 @@ class Ingestion(
     memories: int
     receipt: Receipt = Receipt()
     error: str = ""
+    checkpoint: str = ""
+    """By which checkpoint the system held these, counted from the first memory."""
 
 
 class Trial(
@@ -141,6 +185,62 @@ class Trial(
     """Rank of the first evidence as somebody else's file records it, 0 for none."""
     attempt: int = 1
     error: str = ""
+    checkpoint: str = ""
+    texts: dict[str, str] = {}
+    """Hit id to its text, for hits that are not worded as the memory is."""
+
+
+class Answer(
+    Struct,
+    frozen=True,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    tag_field="phase",
+    tag="answer",
+):
+    """The journal's line for what was answered, by a reader or by the system itself."""
+
+    scenario: str
+    question: str
+    status: Status
+    text: str = ""
+    sources: tuple[str, ...] = ()
+    """Ids of the hits that the answer was made from, where the reader says so."""
+    error: str = ""
+    checkpoint: str = ""
+
+
+class Score(Struct, frozen=True, omit_defaults=True):
+    """Recall Bench's rubric: correctness 0–3, completeness 0–2, and 1 for no hallucination."""
+
+    correctness: int
+    completeness: int
+    hallucination: int
+    reasoning: str = ""
+
+    @property
+    def composite(self) -> int:
+        return self.correctness + self.completeness + self.hallucination
+
+
+class Verdict(
+    Struct,
+    frozen=True,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    tag_field="phase",
+    tag="judge",
+):
+    """The journal's line for what a judge said of an answer."""
+
+    scenario: str
+    question: str
+    score: Score | None = None
+    """The final score; none where no judge came to one, which is unjudged and no zero."""
+    primary: Score | None = None
+    """What the first judge said, where the case was appealed."""
+    error: str = ""
+    checkpoint: str = ""
 
 
 class Timing(Struct, frozen=True, omit_defaults=True):
@@ -148,7 +248,10 @@ class Timing(Struct, frozen=True, omit_defaults=True):
 
     scenario: str
     question: str = ""
+    checkpoint: str = ""
     recall_ms: float | None = None
+    answer_ms: float | None = None
+    judge_ms: float | None = None
     index_ms: float | None = None
     index_bytes: int | None = None
     counters: dict[str, int] = {}

@@ -1,0 +1,128 @@
+"""The ledger: dated facts that a simulated life is made of, and what they make of an answer.
+
+The simulator writes it, the loader reads it, and neither knows the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from mnemoscope.core.errors import DataError
+from mnemoscope.core.jsonl import numbered_records
+from mnemoscope.core.nouns import AnswerKey
+
+Aspect = Literal["value", "date", "speaker", "entity"]
+"""What of a fact a question asks for."""
+
+
+class LedgerFact(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One thing that became known on one day and is said in the log of that day and no other."""
+
+    id: str
+    entity: str
+    """What it is about, as the log calls it."""
+    attribute: str
+    """Kind of arc and kind of fact, `project.budget`: near misses share it."""
+    value: str
+    day: int
+    """The day it is said, and from which it is valid."""
+    aliases: tuple[str, ...] = ()
+    """Other wordings of the value that count as saying it."""
+    superseded_by: str = ""
+    superseded_on: int | None = None
+    speaker: str = ""
+    session: str = "principal"
+    arc: str = ""
+
+
+class Ledger:
+    """All facts of one life, in order of days."""
+
+    def __init__(self, facts: Iterable[LedgerFact], epoch: date) -> None:
+        self.epoch = epoch
+        self.facts: Mapping[str, LedgerFact] = {fact.id: fact for fact in facts}
+        self._by_attribute: dict[str, list[LedgerFact]] = {}
+        self._before: dict[str, LedgerFact] = {}
+        for fact in self.facts.values():
+            self._by_attribute.setdefault(fact.attribute, []).append(fact)
+            if fact.superseded_by:
+                self._before[fact.superseded_by] = fact
+
+    @classmethod
+    def read(cls, path: Path, epoch: date) -> Ledger:
+        facts: dict[str, LedgerFact] = {}
+        for line, fact in numbered_records(path, LedgerFact):
+            if fact.id in facts:
+                raise DataError(f"fact {fact.id!r} twice", file=path, line=line)
+            facts[fact.id] = fact
+        for fact in facts.values():
+            if fact.superseded_by and fact.superseded_by not in facts:
+                raise DataError(
+                    f"fact {fact.id!r} is superseded by {fact.superseded_by!r}, which is nowhere",
+                    file=path,
+                )
+        return cls(facts.values(), epoch)
+
+    def predecessors(self, fact: LedgerFact) -> list[LedgerFact]:
+        """What was true before it, the latest first."""
+        found = []
+        while (earlier := self._before.get(fact.id)) is not None:
+            found.append(earlier)
+            fact = earlier
+        return found
+
+    def wordings(self, reference: str) -> tuple[str, ...]:
+        """Every wording of `f0012.value`, of `.date`, `.speaker` or `.entity`; KeyError if none."""
+        id, _, aspect = reference.partition(".")
+        fact = self.facts[id]
+        match aspect:
+            case "value":
+                return (fact.value, *fact.aliases)
+            case "date":
+                return date_wordings(self.epoch + timedelta(days=fact.day - 1))
+            case "speaker":
+                return (fact.speaker,)
+            case "entity":
+                return (fact.entity,)
+        raise KeyError(reference)
+
+    def key(self, references: Sequence[str], secrets: Sequence[str] = ()) -> AnswerKey:
+        """What an answer must say, must not say, and could mix it up with."""
+        required = tuple(dict.fromkeys(map(self.wordings, references)))
+        asked = [self.facts[r.partition(".")[0]] for r in references if r.endswith(".value")]
+        right = {wording.casefold() for item in required for wording in item}
+        outdated = [old.value for fact in asked for old in self.predecessors(fact)]
+        others = [
+            other.value
+            for fact in asked
+            for other in self._by_attribute[fact.attribute]
+            if other.entity != fact.entity
+        ]
+        hidden = [wording for id in secrets for wording in self.wordings(f"{id}.value")]
+        return AnswerKey(
+            required,
+            outdated=_unlike(outdated, right),
+            others=_unlike(others, right | {value.casefold() for value in outdated}),
+            secret=_unlike(hidden, right),
+        )
+
+
+def date_wordings(day: date) -> tuple[str, ...]:
+    """The ways to write a date that leave no doubt."""
+    month = day.strftime("%B")
+    return (
+        day.isoformat(),
+        f"{day.day} {month} {day.year}",
+        f"{month} {day.day}, {day.year}",
+        f"{day.day} {month[:3]} {day.year}",
+        f"{month[:3]} {day.day}, {day.year}",
+    )
+
+
+def _unlike(values: Iterable[str], right: set[str]) -> tuple[str, ...]:
+    return tuple(value for value in dict.fromkeys(values) if value.casefold() not in right)

@@ -1,0 +1,51 @@
+"""Judges give a score to an answer, against the reference and what is known of the truth.
+
+A judge that cannot come to a score raises `Unjudged`; that is recorded as such and is no zero.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from mnemoscope.core.nouns import Question, Scenario, Score
+from mnemoscope.core.registry import Entry, Registry
+
+
+class Unjudged(Exception):
+    """The judge looked at the case and could not come to a score."""
+
+
+class Case(Struct, frozen=True, omit_defaults=True):
+    """One answer to be judged."""
+
+    question: Question
+    answer: str
+    abstained: bool = False
+    """Whether the reader says that this is no answer but that it found nothing."""
+    memories: int = 0
+    """How many of the scenario's memories the system had seen."""
+    excerpts: str = ""
+    """The days around the evidence, for judges that want to see them; empty where not asked for."""
+
+
+class Judge(Protocol):
+    """Scores answers. `begin` is called before the first case of a scenario."""
+
+    def begin(self, scenario: Scenario) -> None: ...
+
+    def judge(self, case: Case) -> Score: ...
+
+
+JUDGES = Registry(
+    "judge",
+    {
+        "ledger": Entry(
+            "mnemoscope.judges.ledger:Ledger", "exact, from a simulated persona's ledger, no model"
+        ),
+    },
+    group="mnemoscope.judges",
+)
+
+__all__ = ["JUDGES", "Case", "Judge", "Unjudged"]
