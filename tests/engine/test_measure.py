@@ -10,7 +10,8 @@ import pytest
 
 from mnemoscope.analysis.measure import Depth, evidence_ranks, measure
 from mnemoscope.core.nouns import Ingestion, Memory, Question, Receipt, Status, Trial
-from mnemoscope.engine.worker import Pool
+from mnemoscope.engine.parts import Ask
+from mnemoscope.engine.pool import Pool
 
 
 def trial(
@@ -195,8 +196,8 @@ def test_grades_weigh_the_gain_and_its_ceiling() -> None:
 
 
 def test_evidence_that_a_dataset_cites_twice_counts_once() -> None:
-    pool = Pool([Memory("a", "text")])
-    twice = pool.trial("s", Question("q", "where?", evidence=("a", "a"), grades={"a": 2}))
+    pool = Pool("s", [Memory("a", "text")])
+    twice = pool.trial(Ask("", Question("q", "where?", evidence=("a", "a"), grades={"a": 2})))
 
     assert twice.evidence == ("a",)
     assert figures(twice)["recall@1"]["chance"] == 1

@@ -19,7 +19,9 @@ import msgspec
 from mnemoscope.core.errors import DataError, MissingData, RunConflict
 from mnemoscope.core.fingerprint import differences, fingerprint, sha256_file
 from mnemoscope.core.jsonl import decode_lines, read_records, write_json
-from mnemoscope.core.nouns import Ingestion, Timing, Trial
+from mnemoscope.core.nouns import Answer, Ingestion, Timing, Trial, Verdict
+
+JournalLine = Trial | Answer | Verdict | Ingestion
 
 SCHEMA = 1
 State = Literal["running", "interrupted", "complete"]
@@ -50,6 +52,8 @@ class Manifest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=False):
     arm: bool = False
     """Whether it ran as a sanity arm beside the systems that were asked for."""
     category_names: dict[str, str] = {}
+    checkpoints: list[str] = []
+    """Labels of the checkpoints, in order; figures without one are of the last."""
     counts: dict[str, int] = {}
     files: dict[str, str] = {}
 
@@ -143,12 +147,19 @@ class RunDirectory:
         self.save(manifest)
 
     def trials(self) -> Iterator[Trial]:
-        return (line for line in self.journal() if isinstance(line, Trial))
+        """The trials, of the last checkpoint where there are several."""
+        return (line for line in self._at_the_end() if isinstance(line, Trial))
 
     def ingestions(self) -> Iterator[Ingestion]:
-        return (line for line in self.journal() if isinstance(line, Ingestion))
+        return (line for line in self._at_the_end() if isinstance(line, Ingestion))
 
-    def journal(self) -> Iterator[Trial | Ingestion]:
+    def _at_the_end(self) -> Iterator[JournalLine]:
+        checkpoints = self.manifest().checkpoints
+        last = checkpoints[-1] if checkpoints else ""
+        return (line for line in self.journal() if line.checkpoint == last)
+
+    def journal(self) -> Iterator[JournalLine]:
+        """Every line, of every phase and checkpoint."""
         if self.trials_path.exists():
             yield from read_journal(self.trials_path)
 
@@ -194,9 +205,9 @@ class RunDirectory:
             self._lock = None
 
 
-def read_journal(path: Path) -> Iterator[Trial | Ingestion]:
+def read_journal(path: Path) -> Iterator[JournalLine]:
     """The lines of a journal, or of the spool of one unit."""
-    decoder: msgspec.json.Decoder[Trial | Ingestion] = msgspec.json.Decoder(Trial | Ingestion)
+    decoder: msgspec.json.Decoder[JournalLine] = msgspec.json.Decoder(JournalLine)
     with path.open("rb") as lines:
         for _, line in decode_lines(lines, decoder, path):
             yield line

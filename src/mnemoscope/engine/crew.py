@@ -19,15 +19,19 @@ import msgspec
 
 from mnemoscope.core.errors import MnemoscopeError
 from mnemoscope.core.jsonl import Journal
-from mnemoscope.engine.spool import is_complete, reread
+from mnemoscope.core.nouns import Answer, Status, Verdict
+from mnemoscope.engine.parts import Procedure, stages
+from mnemoscope.engine.unit import Unit, reread, spool_trials
 from mnemoscope.engine.worker import (
+    BROKEN,
+    DONE,
+    JUDGING,
+    RECALLING,
     REMEMBERING,
-    Pool,
     Pulse,
-    Unit,
+    pool_of,
     record_not_indexed,
     serve,
-    spool_trials,
 )
 from mnemoscope.systems.python import Plan
 
@@ -46,11 +50,13 @@ class Limits(msgspec.Struct, frozen=True):
 class Worker:
     """A process and what it is working on."""
 
-    def __init__(self, plans: Sequence[Plan]) -> None:
+    def __init__(self, plans: Sequence[Plan], procedure: Procedure) -> None:
         self.unit: Unit | None = None
-        self.pulse = Pulse(_fork.Array("d", [0.0, 0.0], lock=False))
+        self.pulse = Pulse(_fork.Array("d", [0.0, 0.0, 0.0], lock=False))
         self.pipe, theirs = _fork.Pipe()
-        self.process = _fork.Process(target=serve, args=(theirs, self.pulse, plans, os.getpid()))
+        self.process = _fork.Process(
+            target=serve, args=(theirs, self.pulse, plans, procedure, os.getpid())
+        )
         self.process.start()
         theirs.close()
 
@@ -61,8 +67,9 @@ class Worker:
 
     def overdue(self, limits: Limits) -> float | None:
         """The limit it has passed, if any."""
-        since = self.pulse.since
-        limit = limits.remember if self.pulse.position == REMEMBERING else limits.recall
+        since, pulse = self.pulse.since, self.pulse
+        patient = pulse.position == REMEMBERING or pulse.phase == JUDGING
+        limit = limits.remember if patient else limits.recall
         return limit if since and time.monotonic() - since > limit else None
 
     def kill(self) -> None:
@@ -84,16 +91,20 @@ class Crew:
     def __init__(
         self,
         plans: Sequence[Plan],
+        procedure: Procedure,
         size: int,
         limits: Limits,
         finished: Callable[[Unit], None],
+        reached: Callable[[Unit, str], None],
         glance: Callable[[Sequence[Worker]], None],
     ) -> None:
         self._plans = plans
+        self._procedure = procedure
+        self._reached = reached
         self._limits = limits
         self._finished = finished
         self._glance = glance
-        self._workers = [Worker(plans) for _ in range(size)]
+        self._workers = [Worker(plans, procedure) for _ in range(size)]
 
     def run(self, units: Iterator[Unit]) -> None:
         try:
@@ -122,57 +133,73 @@ class Crew:
 
     def _hear(self, worker: Worker) -> None:
         try:
-            failure = worker.pipe.recv_bytes()
+            message = worker.pipe.recv_bytes()
         except (EOFError, ConnectionResetError):
             worker.process.join(5)
             worker.kill()  # it may be alive and have closed the pipe
             self._bury(worker, _cause_of_death(worker.process.exitcode))
         else:
-            if failure:
-                raise MnemoscopeError(failure.decode())
             assert worker.unit is not None
-            self._finished(worker.unit)
-            worker.unit = None
+            said = message[1:].decode()
+            if message.startswith(BROKEN):
+                raise MnemoscopeError(said)
+            if message.startswith(DONE):
+                self._finished(worker.unit)
+                worker.unit = None
+            else:
+                self._reached(worker.unit, said)
 
     def _end(self, worker: Worker) -> None:
         """Kill a worker that is late, and blame the question that it is late with."""
         worker.kill()
         # Between the look and the kill it may have gone on; then it was late with nothing.
         if (limit := worker.overdue(self._limits)) is not None:
-            _blame(worker, f"no answer within {limit:g} s", timed_out=True)
+            self._blame(worker, f"no answer within {limit:g} s", timed_out=True)
         self._replace(worker)
 
     def _bury(self, worker: Worker, cause: str) -> None:
         """Blame the question that a worker died of, if it was on one."""
         assert worker.unit is not None
         if worker.pulse.since:
-            _blame(worker, cause, timed_out=False)
-        elif reread(worker.unit).recorded == worker.unit.recorded:
+            self._blame(worker, cause, timed_out=False)
+        elif reread(worker.unit, self._procedure).recorded == worker.unit.recorded:
             raise MnemoscopeError(f"a worker process died between questions: {cause}")
         self._replace(worker)
 
     def _replace(self, worker: Worker) -> None:
         """Give the rest of a lost worker's unit to a new one."""
         assert worker.unit is not None
-        fresh = Worker(self._plans)
+        fresh = Worker(self._plans, self._procedure)
         self._workers[self._workers.index(worker)] = fresh
-        unit = reread(worker.unit)
-        if is_complete(unit):
+        unit = reread(worker.unit, self._procedure)
+        if unit.is_complete:
             self._finished(unit)
         else:
             fresh.give(unit)
 
-
-def _blame(worker: Worker, cause: str, *, timed_out: bool) -> None:
-    """Record how the question, or the remembering, that a lost worker was on has ended."""
-    assert worker.unit is not None
-    unit, position = reread(worker.unit), worker.pulse.position
-    with Journal(spool_trials(Path(unit.spool))) as trials:
-        if position == REMEMBERING:
-            record_not_indexed(unit, trials, f"while remembering: {cause}")
-        elif (question := unit.scenario.questions[position]).id not in unit.recorded:
-            pool = Pool(unit.scenario.memories)
-            trials.append(pool.trial(unit.scenario.id, question, error=cause, timed_out=timed_out))
+    def _blame(self, worker: Worker, cause: str, *, timed_out: bool) -> None:
+        """Record how the question, or the remembering, that a lost worker was on has ended."""
+        assert worker.unit is not None
+        unit, position = reread(worker.unit, self._procedure), worker.pulse.position
+        with Journal(spool_trials(Path(unit.spool))) as lines:
+            if position == REMEMBERING:
+                record_not_indexed(unit, self._procedure, lines, f"while remembering: {cause}")
+                return
+            stage = next(s for s in reversed(stages(unit.scenario)) if s.first <= position)
+            ask = stage.asks[position - stage.first]
+            if ask.key in unit.settled:
+                return
+            about = (unit.scenario.id, ask.question.id)
+            recalled = ("recall", *ask.key) in unit.recorded
+            if worker.pulse.phase == RECALLING and not recalled:
+                pool = pool_of(unit, self._procedure)
+                seen = stage.checkpoint.memories
+                lines.append(pool.trial(ask, seen=seen, error=cause, timed_out=timed_out))
+            elif worker.pulse.phase == JUDGING and ("answer", *ask.key) in unit.recorded:
+                lines.append(Verdict(*about, error=cause, checkpoint=ask.checkpoint))
+            else:
+                status: Status = "timeout" if timed_out else "error"
+                lines.append(Answer(*about, status, error=cause, checkpoint=ask.checkpoint))
 
 
 def _cause_of_death(code: int | None) -> str:

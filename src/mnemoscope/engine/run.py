@@ -26,8 +26,9 @@ from mnemoscope.core.rundir import Manifest, RunDirectory
 from mnemoscope.datasets.leakage import leaks
 from mnemoscope.engine.crew import Crew, Limits, Worker
 from mnemoscope.engine.finish import finish
-from mnemoscope.engine.spool import Merger, is_complete
-from mnemoscope.engine.worker import Unit
+from mnemoscope.engine.parts import Procedure
+from mnemoscope.engine.spool import Merger
+from mnemoscope.engine.unit import Unit
 from mnemoscope.protocols import Chosen
 from mnemoscope.systems.python import Plan
 
@@ -63,6 +64,7 @@ def run(
     arms: int = 0,
     protocol: Chosen | None = None,
     deviations: Sequence[str] = (),
+    procedure: Procedure = Procedure(),
 ) -> list[RunDirectory]:
     """Run all systems; returns their finished run directories in the order given.
 
@@ -79,11 +81,12 @@ def run(
     if len(set(slugs)) < len(slugs):
         raise UsageError("the same system is given twice")
     runs = [RunDirectory(out / slug) for slug in slugs]
+    procedure = msgspec.structs.replace(procedure, depth=settings.depth)
     files = dataset.files()
     try:
         manifests = [
             directory.open(
-                identity(dataset, files, plan, settings),
+                {**identity(dataset, files, plan, settings), **procedure.identity()},
                 environment=environment(settings),
                 notes=data_notes(files),
                 protocol={"id": protocol.id, "sha256": protocol.sha256} if protocol else {},
@@ -94,13 +97,14 @@ def run(
             for number, (directory, plan) in enumerate(zip(runs, plans, strict=True))
         ]
         try:
-            execution = _Execution(dataset, plans, runs, settings, progress)
+            execution = _Execution(dataset, plans, runs, settings, procedure, progress)
             questions = execution.work()
             if not questions:
                 raise DataError("holds no question", file=dataset.name)
             for directory, manifest in zip(runs, manifests, strict=True):
                 manifest.findings = dict(dataset.findings.counts)
                 manifest.leaks = execution.leaked
+                manifest.checkpoints = execution.checkpoints
                 finish(directory, manifest, questions, Depth(settings.depth), settings.seed)
         except BaseException:
             _mark_interrupted(runs, manifests)
@@ -120,24 +124,29 @@ class _Execution:
         plans: Sequence[Plan],
         runs: Sequence[RunDirectory],
         settings: Settings,
+        procedure: Procedure,
         progress: Progress,
     ) -> None:
         self.dataset = dataset
         self.plans = plans
         self.settings = settings
+        self.procedure = procedure
         self.progress = progress
-        self.mergers = [Merger(run) for run in runs]
+        self.mergers = [Merger(run, procedure) for run in runs]
         self.scenarios: set[str] = set()
         self.questions: dict[str, Question] = {}
+        self.checkpoints: list[str] = []
         self.done = 0
         self.leaked = 0
 
     def work(self) -> dict[str, Question]:
         crew = Crew(
             self.plans,
+            self.procedure,
             self.settings.workers or usable_cores(),
             self.settings.limits,
             self._finished,
+            self._reached,
             self._report,
         )
         try:
@@ -151,8 +160,8 @@ class _Execution:
         for order, scenario in enumerate(self.dataset.scenarios()):
             self._check(scenario)
             for number, merger in enumerate(self.mergers):
-                unit = merger.plan(Unit(number, order, scenario, "", self.settings.depth))
-                if is_complete(unit):
+                unit = merger.plan(Unit(number, order, scenario))
+                if unit.is_complete:
                     self._finished(unit)
                 else:
                     yield unit
@@ -161,6 +170,9 @@ class _Execution:
         if scenario.id in self.scenarios:
             raise DataError(f"scenario id {scenario.id!r} twice", file=self.dataset.name)
         self.scenarios.add(scenario.id)
+        for checkpoint in scenario.checkpoints:
+            if checkpoint.label not in self.checkpoints:
+                self.checkpoints.append(checkpoint.label)
         if len({memory.id for memory in scenario.memories}) < len(scenario.memories):
             raise DataError(
                 f"scenario {scenario.id!r} holds two memories of one id", file=self.dataset.name
@@ -182,11 +194,14 @@ class _Execution:
         self.mergers[unit.run].finished(unit)
         self.done += 1
 
+    def _reached(self, unit: Unit, checkpoint: str) -> None:
+        pass
+
     def _report(self, workers: Sequence[Worker]) -> None:
         share = 0.0
         for worker in workers:
             if worker.unit is not None and worker.pulse.position > 0:
-                share += worker.pulse.position / len(worker.unit.scenario.questions)
+                share += worker.pulse.position / worker.unit.asks
         self.progress(self.done + share)
 
 

@@ -20,9 +20,10 @@ from mnemoscope.core.jsonl import Journal
 from mnemoscope.core.nouns import Hit, Question, Scalar, Trial
 from mnemoscope.core.rundir import RunDirectory
 from mnemoscope.engine.finish import finish
+from mnemoscope.engine.parts import Ask
+from mnemoscope.engine.pool import Pool
 from mnemoscope.engine.rankings import Format, Rankings, read_rankings
 from mnemoscope.engine.run import benchmark_identity, data_notes, installed
-from mnemoscope.engine.worker import Pool
 
 Compat = Literal["pgmnemo"]
 COMPAT_OPTIONS: dict[str, dict[str, Scalar]] = {
@@ -49,8 +50,9 @@ def score(
     if compat and format != "pgmnemo":
         raise UsageError("--compat pgmnemo goes with --format pgmnemo")
     asked = [
-        _Asked(scenario.id, Pool(scenario.memories), question)
+        _Asked(scenario.id, pool, question)
         for scenario in dataset.scenarios()
+        for pool in [Pool(scenario.id, scenario.memories)]
         for question in scenario.questions
     ]
     if not asked:
@@ -101,7 +103,7 @@ class _Asked(NamedTuple):
         elif error:
             error = f"the file records this question as {error}"
         found = [_renamed(hit, self.scenario, names) for hit in hits or () if not error]
-        trial = self.pool.trial(self.scenario, self.question, found, error=error)
+        trial = self.pool.trial(Ask("", self.question), found, error=error)
         return msgspec.structs.replace(trial, first_rank=rankings.first_ranks.get(id))
 
 

@@ -13,40 +13,32 @@ from pathlib import Path
 import msgspec
 
 from mnemoscope.core.jsonl import Journal, encode_line, read_records
-from mnemoscope.core.nouns import Timing, Trial
-from mnemoscope.core.rundir import RunDirectory, read_journal
-from mnemoscope.engine.worker import Unit, spool_timings, spool_trials
+from mnemoscope.core.nouns import Timing
+from mnemoscope.core.rundir import JournalLine, RunDirectory, read_journal
+from mnemoscope.engine.parts import Procedure, key_of
+from mnemoscope.engine.unit import Unit, reread, spool_timings, spool_trials, with_lines
 
 
 class Merger:
     """The one writer of a run's journal."""
 
-    def __init__(self, run: RunDirectory) -> None:
+    def __init__(self, run: RunDirectory, procedure: Procedure) -> None:
         self._folder = run.path / "units"
+        self._procedure = procedure
         self._trials = Journal(run.trials_path)
         self._timings = Journal(run.timings_path)
-        self._asked: dict[str, set[str]] = {}
-        self._ingested: set[str] = set()
+        self._lines: dict[str, list[JournalLine]] = {}
         for line in run.journal():
-            if isinstance(line, Trial):
-                self._asked.setdefault(line.scenario, set()).add(line.question)
-            else:
-                self._ingested.add(line.scenario)
-        self._timed = {(timing.scenario, timing.question) for timing in run.timings()}
+            self._lines.setdefault(line.scenario, []).append(line)
+        self._timed = {timing_key(timing) for timing in run.timings()}
         self._next = 0
         self._waiting: dict[int, Unit] = {}
 
     def plan(self, unit: Unit) -> Unit:
         """The unit with its spool's place and with all that is recorded of it already."""
-        name = unit.scenario.id
-        return reread(
-            msgspec.structs.replace(
-                unit,
-                spool=str(self._folder / f"{unit.order:06}"),
-                recorded=frozenset(self._asked.get(name, ())),
-                ingested=name in self._ingested,
-            )
-        )
+        placed = msgspec.structs.replace(unit, spool=str(self._folder / f"{unit.order:06}"))
+        known = self._lines.get(unit.scenario.id, ())
+        return reread(with_lines(placed, known, self._procedure), self._procedure)
 
     def finished(self, unit: Unit) -> None:
         """The unit is complete; write it and all that waited for it."""
@@ -65,7 +57,7 @@ class Merger:
         spool = Path(unit.spool)
         trials, timings = spool_trials(spool), spool_timings(spool)
         name = unit.scenario.id
-        if name in self._ingested or name in self._asked or (name, "") in self._timed:
+        if name in self._lines or (name, "", "", "") in self._timed:
             self._timings.append_bytes(b"".join(self._new_timings(timings)))
             self._trials.append_bytes(b"".join(self._new_lines(trials, name)))
         else:
@@ -80,35 +72,21 @@ class Merger:
         """What a kill in the middle of an earlier merge has left out of the journal."""
         if not trials.exists():
             return
+        known = set(map(key_of, self._lines.get(scenario, ())))
         for line in read_journal(trials):
-            if isinstance(line, Trial):
-                known = line.question in self._asked.get(scenario, ())
-            else:
-                known = scenario in self._ingested
-            if not known:
+            if key_of(line) not in known:
                 yield encode_line(line)
 
     def _new_timings(self, timings: Path) -> Iterator[bytes]:
         if timings.exists():
             for timing in read_records(timings, Timing):
-                if (timing.scenario, timing.question) not in self._timed:
+                if timing_key(timing) not in self._timed:
                     yield encode_line(timing)
 
 
-def reread(unit: Unit) -> Unit:
-    """The unit with what its spool records by now, a torn last line cut off."""
-    recorded, ingested = set(unit.recorded), unit.ingested
-    path = spool_trials(Path(unit.spool))
-    if path.exists():
-        Journal(path).close()
-        Journal(spool_timings(Path(unit.spool))).close()
-        for line in read_journal(path):
-            if isinstance(line, Trial):
-                recorded.add(line.question)
-            else:
-                ingested = True
-    return msgspec.structs.replace(unit, recorded=frozenset(recorded), ingested=ingested)
-
-
-def is_complete(unit: Unit) -> bool:
-    return all(question.id in unit.recorded for question in unit.scenario.questions)
+def timing_key(timing: Timing) -> tuple[str, str, str, str]:
+    """Scenario, checkpoint, question and what was timed."""
+    for phase in ("recall", "answer", "judge"):
+        if getattr(timing, f"{phase}_ms") is not None:
+            return timing.scenario, timing.checkpoint, timing.question, phase
+    return timing.scenario, timing.checkpoint, timing.question, ""

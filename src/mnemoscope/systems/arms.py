@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import random
 from collections.abc import Sequence
+from typing import Self
 
 from mnemoscope.core.nouns import Hit, Memory, Query, Question
 
@@ -17,6 +19,9 @@ class NoMemory:
 
     def remember(self, memories: Sequence[Memory]) -> None:
         pass
+
+    def fork(self) -> Self:
+        return self
 
     def recall(self, query: Query, k: int) -> list[Hit]:
         return []
@@ -31,6 +36,11 @@ class _Listed:
 
     def remember(self, memories: Sequence[Memory]) -> None:
         self.memories.extend(memories)
+
+    def fork(self) -> Self:
+        twin = copy.copy(self)
+        twin.memories = list(self.memories)
+        return twin
 
 
 class Random(_Listed):
@@ -64,7 +74,9 @@ class Oracle(_Listed):
     """The one system that is given the question with its labels; it recalls the evidence."""
 
     def recall(self, question: Question, k: int) -> list[Hit]:
-        known = {memory.id for memory in self.memories}
-        evidence = [id for id in question.evidence if id in known]
+        parts: dict[str, list[str]] = {}
+        for memory in self.memories:
+            parts.setdefault(memory.part_of or memory.id, []).append(memory.id)
+        evidence = [id for id in question.evidence if id in parts]
         evidence.sort(key=lambda id: -question.grades.get(id, 1))
-        return [Hit(id, score=1.0) for id in evidence[:k]]
+        return [Hit(part, score=1.0) for id in evidence for part in parts[id]][:k]

@@ -30,7 +30,7 @@ class Fts5:
         self.variant = variant
 
     def reset(self, scope: str) -> None:
-        self._db = sqlite3.connect(":memory:")
+        self._db = _empty_database()
         self._db.executescript(
             """
             CREATE TABLE memories (place INTEGER PRIMARY KEY, id TEXT, content TEXT,
@@ -60,6 +60,12 @@ class Fts5:
                 rows,
             )
             self._db.execute("INSERT INTO search(search) VALUES ('rebuild')")
+
+    def fork(self) -> Fts5:
+        twin = Fts5(self.variant)
+        twin._db = _empty_database()
+        self._db.backup(twin._db)
+        return twin
 
     def recall(self, query: Query, k: int) -> list[Hit]:
         text = query.text.replace("\0", " ")  # at which SQLite would end the query
@@ -98,6 +104,10 @@ class Fts5:
             (pattern, k),
         )
         return [Hit(id) for (id,) in found]
+
+
+def _empty_database() -> sqlite3.Connection:
+    return sqlite3.connect(":memory:", check_same_thread=False)  # questions may come in parallel
 
 
 def _importance(memory: Memory) -> float:

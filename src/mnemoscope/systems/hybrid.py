@@ -6,7 +6,7 @@ The defaults were chosen on BEAM, which no report of ours is made on (docs/decis
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -66,6 +66,11 @@ class Hybrid(Scored):
         for _, leg in self.legs:
             leg.remember(memories)
         return super().remember(memories)
+
+    def fork(self) -> Self:
+        twin = super().fork()
+        twin.legs = [(weight, leg.fork()) for weight, leg in self.legs]
+        return twin
 
     def index(self, memories: Sequence[Memory]) -> None:
         for _, leg in self.legs:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from numbers import Integral, Real
@@ -43,7 +44,7 @@ def plan(spec: Spec) -> Plan:
     if _is_recall_function(target):
         if spec.args:
             raise UsageError(f"{spec.name} is a plain function and takes no options")
-        return Plan(spec, lambda: target, _source_of(target))
+        return Plan(spec, lambda: target, source_of(target))
     if not callable(target):
         if spec.args:
             raise UsageError(f"{spec.name} is an object and takes no options")
@@ -52,7 +53,7 @@ def plan(spec: Spec) -> Plan:
                 f"{spec.name} is an object, which all scenarios would share: it needs "
                 "reset(scope) and recall(query, k); or give its class instead"
             )
-        return Plan(spec, lambda: target, _source_of(type(target)))
+        return Plan(spec, lambda: target, source_of(type(target)))
     arguments = bind_arguments(target, spec)
 
     def build() -> Any:
@@ -60,14 +61,14 @@ def plan(spec: Spec) -> Plan:
 
     # A default that is no scalar is known by the hash of the source it stands in.
     known = {key: value for key, value in arguments.items() if isinstance(value, Scalar | None)}
-    return Plan(spec, build, {"arguments": known, **_source_of(target), **_try(spec, build)})
+    return Plan(spec, build, {"arguments": known, **source_of(target), **_try(spec, build)})
 
 
 def _try(spec: Spec, build: Callable[[], Any]) -> dict[str, Any]:
     """Build the system once, to see that it can be, and let it say what decides its results."""
     try:
         system = build()
-        if not _can_recall(system):
+        if not _can_recall(system) and not hasattr(system, "answer"):
             raise UsageError(f"{spec.name}: {type(system).__name__} has no recall(query, k) method")
         about = dict(system.identity()) if hasattr(system, "identity") else {}
         msgspec.json.encode(about)
@@ -81,7 +82,7 @@ def _try(spec: Spec, build: Callable[[], Any]) -> dict[str, Any]:
 
 
 def _can_recall(system: Any) -> bool:
-    return hasattr(system, "recall") or hasattr(system, "retrieve")
+    return hasattr(system, "recall") or hasattr(system, "retrieve") or _is_recall_function(system)
 
 
 class Counted(NamedTuple):
@@ -103,10 +104,27 @@ class Driver:
         """A fresh, isolated space."""
         if self._system is None or not hasattr(self._system, "reset"):
             self.close()
-            self._system = self._build()
-            self._ask = _asker(self._system)
+            self._use(self._build())
         if hasattr(self._system, "reset"):
             _done(self._system.reset(scope))
+
+    @property
+    def can_fork(self) -> bool:
+        return hasattr(self._system, "fork")
+
+    @property
+    def can_recall(self) -> bool:
+        return _can_recall(self._system)
+
+    def fork(self) -> Driver:
+        """A driver of a copy of the system as it is now."""
+        twin = Driver(self._build)
+        twin._use(_done(self._system.fork()))
+        return twin
+
+    def _use(self, system: Any) -> None:
+        self._system = system
+        self._ask = _asker(system)
 
     def remember(self, memories: Sequence[Memory]) -> Receipt:
         """Hand over the memories and wait until they are searchable."""
@@ -119,6 +137,13 @@ class Driver:
     def recall(self, question: Question, k: int) -> list[Hit]:
         """Ask. What the system sees of the question was decided when it was built."""
         return read_hits(_done(self._ask(question, k)))
+
+    def answer(self, question: Question) -> str:
+        """Let the system answer by itself."""
+        reply = _done(self._system.answer(_query(question)))
+        if not isinstance(reply, str):
+            raise BadReply(f"answer returned {_short(reply)}; expected a text")
+        return reply
 
     def counted(self) -> Counted:
         """What the system reports of itself: index size, and its counters since last asked."""
@@ -227,7 +252,7 @@ def _is_recall_function(target: object) -> bool:
     return len(required) == 2 or [p.name for p in required] == ["query"]
 
 
-def _source_of(target: Any) -> dict[str, str]:
+def source_of(target: Any) -> dict[str, str]:
     """The hash of a third party's source file, so that an edited system is another system."""
     if getattr(target, "__module__", "").startswith("mnemoscope."):
         return {}
@@ -243,9 +268,11 @@ def _done(value: Any) -> Any:
     if isinstance(value, list) or not inspect.isawaitable(value):
         return value
     global _loop
-    if _loop is None:
-        _loop = asyncio.new_event_loop()
-    return _loop.run_until_complete(value)
+    with _one_at_a_time:
+        if _loop is None:
+            _loop = asyncio.new_event_loop()
+        return _loop.run_until_complete(value)
 
 
+_one_at_a_time = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None

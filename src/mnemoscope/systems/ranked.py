@@ -5,8 +5,10 @@ Equal scores keep the memories' own order, so the same scores always give the sa
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +48,13 @@ class Scored(ABC):
             Hit(self.memories[place].id, score)
             for place, score in zip(places[:found].tolist(), rounded, strict=True)
         ]
+
+    def fork(self) -> Self:
+        """A copy that goes its own way; the index is shared, since indexing makes a new one."""
+        self.ready()
+        twin = copy.copy(self)
+        twin.memories = list(self.memories)
+        return twin
 
     floor = 0.0
     """A memory scored no higher than this is not recalled."""

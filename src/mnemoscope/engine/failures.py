@@ -1,0 +1,29 @@
+"""Whose failure it is: the system's, which is recorded, or ours, which stops the run."""
+
+from __future__ import annotations
+
+import errno
+
+from mnemoscope.core.errors import MnemoscopeError
+
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def describe(error: BaseException) -> str:
+    said = f"{type(error).__name__}: {error}"[:500]
+    return said.encode("utf-8", "backslashreplace").decode()  # half a character cannot be written
+
+
+def stop_if_ours(error: BaseException) -> None:
+    """Stop the run where not the system failed but what it stands on.
+
+    A full disk, a broken cache, an endpoint that is down: recorded, it would count for good; a
+    stopped run goes on when it is mended.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, MnemoscopeError):
+            raise cause
+        if isinstance(cause, OSError) and cause.errno in _DISK_FULL:
+            raise MnemoscopeError(describe(error)) from error
+        cause = cause.__cause__ or cause.__context__

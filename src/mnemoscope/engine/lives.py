@@ -1,0 +1,81 @@
+"""A system's life through the checkpoints of a scenario.
+
+A checkpoint is asked of a system that remembers exactly what happened so far and that no earlier
+question has changed: a copy of it where it can be copied, else one that lives it all again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mnemoscope.core.errors import UsageError
+from mnemoscope.core.nouns import Receipt, Scenario
+from mnemoscope.engine.parts import Lifecycle
+from mnemoscope.systems.python import Driver
+
+
+class Reached(NamedTuple):
+    """The system at a checkpoint."""
+
+    driver: Driver
+    """Whom to ask."""
+    receipt: Receipt
+    """What became of all memories since the first."""
+    given: int
+    """How many memories were handed over to get here."""
+
+
+class Lives:
+    """One system and one scenario, checkpoint by checkpoint."""
+
+    def __init__(self, driver: Driver, scenario: Scenario, lifecycle: Lifecycle) -> None:
+        self._driver = driver
+        self._scenario = scenario
+        self._lifecycle = lifecycle
+        self._held: int | None = None
+        self._receipt = Receipt()
+        self._copy: Driver | None = None
+
+    def reach(self, memories: int) -> Reached:
+        """The system with the first so many memories and nothing else."""
+        self.leave()
+        if self._held is None or self._lifecycle == "fresh":
+            self._begin()
+        given = memories - (self._held or 0)
+        if given or self._held is None:
+            new = self._driver.remember(self._scenario.memories[self._held or 0 : memories])
+            self._receipt = _joined(self._receipt, new)
+            self._held = memories
+        if self._lifecycle == "fork":
+            self._copy = self._driver.fork()
+        return Reached(self._copy or self._driver, self._receipt, given)
+
+    def leave(self) -> None:
+        """Let the copy go that was questioned."""
+        if self._copy is not None:
+            self._copy.close()
+            self._copy = None
+
+    def _begin(self) -> None:
+        self._driver.begin(self._scenario.id)
+        self._held, self._receipt = None, Receipt()
+        if self._lifecycle == "auto":
+            self._lifecycle = self._best()
+        if self._lifecycle == "fork" and not self._driver.can_fork:
+            raise UsageError(
+                "this system has no fork(): choose --lifecycle fresh (it lives each checkpoint "
+                "anew) or incremental (questions are asked of the one system that goes on)"
+            )
+
+    def _best(self) -> Lifecycle:
+        if len(self._scenario.checkpoints) < 2:
+            return "incremental"
+        return "fork" if self._driver.can_fork else "fresh"
+
+
+def _joined(before: Receipt, new: Receipt) -> Receipt:
+    return Receipt(
+        before.rejected | new.rejected,
+        before.merged | new.merged,
+        before.truncated | new.truncated,
+    )

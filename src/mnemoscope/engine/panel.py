@@ -1,0 +1,101 @@
+"""Reader and judges at work: from what was recalled to an answer, from an answer to a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mnemoscope.core.nouns import FAILED, Answer, Memory, Query, Scenario, Score, Trial, Verdict
+from mnemoscope.engine.failures import describe, stop_if_ours
+from mnemoscope.engine.parts import TIMED_OUT, Ask, Procedure
+from mnemoscope.judges import Case, Judge, Unjudged
+from mnemoscope.judges.appeal import excerpts, hear
+from mnemoscope.readers import Passage, Reader
+from mnemoscope.systems.python import Driver
+
+
+class Panel:
+    """The reader and the judges of one worker process."""
+
+    def __init__(self, procedure: Procedure) -> None:
+        self._procedure = procedure
+        self._reader: Reader | None = procedure.reader.build() if procedure.reader else None
+        self._judge: Judge | None = procedure.judge.build() if procedure.judge else None
+        self._appellate: Judge | None = procedure.appellate.build() if procedure.appellate else None
+        self._scenario: Scenario | None = None
+        self._memories: dict[str, Memory] = {}
+
+    def begin(self, scenario: Scenario) -> None:
+        if self._scenario is scenario:
+            return
+        self._scenario = scenario
+        if self._reader is not None:
+            self._memories = {memory.id: memory for memory in scenario.memories}
+        for judge in filter(None, (self._judge, self._appellate)):
+            judge.begin(scenario)
+
+    def answer(self, ask: Ask, trial: Trial | None, driver: Driver) -> Answer:
+        """What the reader, or the system itself, makes of the question."""
+        assert self._scenario is not None
+        about = (self._scenario.id, ask.question.id)
+        if trial is not None and trial.status in FAILED:  # only Recall Bench goes on from here
+            return Answer(*about, trial.status, TIMED_OUT, checkpoint=ask.checkpoint)
+        try:
+            if self._procedure.system_answers:
+                said = driver.answer(ask.question)
+                status = "answered" if said.strip() else "empty"
+                return Answer(*about, status, said, checkpoint=ask.checkpoint)  # type: ignore[arg-type]
+            assert self._reader is not None and trial is not None
+            question = ask.question
+            query = Query(question.text, question.now, question.session)
+            reply = self._reader.read(query, list(self._passages(trial)))
+        except (Exception, SystemExit) as error:
+            stop_if_ours(error)
+            return Answer(*about, "error", error=describe(error), checkpoint=ask.checkpoint)
+        status = "abstained" if reply.abstained else "answered"
+        return Answer(*about, status, reply.text, reply.sources, checkpoint=ask.checkpoint)  # type: ignore[arg-type]
+
+    def judge(self, ask: Ask, answer: Answer, seen: int) -> Verdict:
+        assert self._scenario is not None and self._judge is not None
+        window = self._procedure.window
+        text = answer.text
+        if answer.status in FAILED:
+            text = TIMED_OUT
+        case = Case(
+            ask.question,
+            text,
+            abstained=answer.status == "abstained",
+            memories=seen,
+            excerpts=excerpts(self._scenario, ask.question, window, seen) if window else "",
+        )
+        score: Score | None = None
+        primary: Score | None = None
+        failure = ""
+        try:
+            score, primary = hear(self._judge, self._appellate, case)
+        except Unjudged as error:
+            failure = str(error)
+        except (Exception, SystemExit) as error:
+            stop_if_ours(error)
+            failure = describe(error)
+        return Verdict(
+            self._scenario.id,
+            ask.question.id,
+            score,
+            primary,
+            error=failure,
+            checkpoint=ask.checkpoint,
+        )
+
+    def _passages(self, trial: Trial) -> Iterator[Passage]:
+        """The hits as a reader sees them, repetitions left out."""
+        for id in dict.fromkeys(trial.ranking):
+            own = self._memories.get(id)
+            if own is not None:
+                yield Passage(id, trial.texts.get(id, own.text), own.at, own.session)
+            elif id in trial.texts:
+                first = self._memories.get(next(iter(trial.sources.get(id, ())), ""))
+                yield Passage(id, trial.texts[id], first.at if first else None)
+            else:
+                for source in trial.sources.get(id, ()):
+                    if (memory := self._memories.get(source)) is not None:
+                        yield Passage(source, memory.text, memory.at, memory.session)

@@ -1,0 +1,74 @@
+"""The unit of work: one system and one scenario, and what its spool says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from mnemoscope.core.jsonl import Journal
+from mnemoscope.core.nouns import Ingestion, Scenario
+from mnemoscope.core.rundir import JournalLine, read_journal
+from mnemoscope.engine.parts import LineKey, Procedure, key_of
+
+
+class Unit(msgspec.Struct, frozen=True):
+    """One system and one scenario, with what is already recorded of it."""
+
+    run: int
+    order: int
+    scenario: Scenario
+    spool: str = ""
+    recorded: frozenset[LineKey] = frozenset()
+    settled: frozenset[tuple[str, str]] = frozenset()
+    """Checkpoint and question of the asks for which nothing is left to do."""
+
+    def ingested(self, checkpoint: str) -> bool:
+        return ("remember", checkpoint, "") in self.recorded
+
+    @property
+    def asks(self) -> int:
+        """How many questions are asked, counted at each checkpoint again."""
+        scenario = self.scenario
+        checkpoints = [len(checkpoint.questions) for checkpoint in scenario.checkpoints]
+        return sum(checkpoints) if checkpoints else len(scenario.questions)
+
+    @property
+    def is_complete(self) -> bool:
+        scenario = self.scenario
+        if not scenario.checkpoints:
+            return all(("", question.id) in self.settled for question in scenario.questions)
+        return all(
+            self.ingested(checkpoint.label)
+            and all((checkpoint.label, id) in self.settled for id in checkpoint.questions)
+            for checkpoint in scenario.checkpoints
+        )
+
+
+def spool_trials(spool: Path) -> Path:
+    return spool.with_suffix(".trials.jsonl")
+
+
+def spool_timings(spool: Path) -> Path:
+    return spool.with_suffix(".timings.jsonl")
+
+
+def with_lines(unit: Unit, lines: Iterable[JournalLine], procedure: Procedure) -> Unit:
+    """The unit with these lines on record as well."""
+    recorded, settled = set(unit.recorded), set(unit.settled)
+    for line in lines:
+        recorded.add(key_of(line))
+        if not isinstance(line, Ingestion) and procedure.settles(line):
+            settled.add((line.checkpoint, line.question))
+    return msgspec.structs.replace(unit, recorded=frozenset(recorded), settled=frozenset(settled))
+
+
+def reread(unit: Unit, procedure: Procedure) -> Unit:
+    """The unit with what its spool records by now, a torn last line cut off."""
+    path = spool_trials(Path(unit.spool))
+    if not path.exists():
+        return unit
+    Journal(path).close()
+    Journal(spool_timings(Path(unit.spool))).close()
+    return with_lines(unit, read_journal(path), procedure)
