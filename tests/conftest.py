@@ -105,6 +105,72 @@ def write_locomo() -> Callable[..., Path]:
     return write
 
 
+CATEGORIES = (
+    "factual-recall",
+    "temporal-reasoning",
+    "decision-tracking",
+    "contradiction-resolution",
+    "cross-reference",
+    "recency-bias-resistance",
+    "synthesis",
+    "negative-recall",
+)
+
+
+@pytest.fixture(scope="session")
+def write_persona() -> Callable[..., Path]:
+    """Write a persona in Recall Bench's format, a fact a day, with its ledger.
+
+    Two questions are asked of each day; the second one of every fourth is about something that
+    never happened. A question's text begins with its id.
+    """
+
+    def write(folder: Path, days: int = 12, id: str = "tester") -> Path:
+        place = folder / id
+        memories, qa = place / f"memories-{days}d", place / f"qa-{days}d"
+        memories.mkdir(parents=True)
+        qa.mkdir()
+        (place / "persona.yaml").write_text(
+            f"id: {id}\nname: T\nrole: tester\ndomain: tests\nprofile: p\n"
+            "communication_style: c\nprincipal: {name: P, role: boss}\ncast: []\n"
+            "sessions: [{id: principal, kind: 1to1, participants: [P]}]\n"
+        )
+        (place / f"arcs-{days}d.yaml").write_text(
+            f'epoch: "2026-01-05"\narcs: [{{id: a, type: project, title: t, description: d, '
+            f"startDay: 1, endDay: {days}}}]\n"
+        )
+        questions, ledger = [], []
+        for day in range(1, days + 1):
+            thing, value = f"thing{day:02}", f"{100 + day} crates"
+            (memories / f"day-{day:04}.md").write_text(
+                f"---\ntype: daily\n---\n\n# session: principal\n\n### {thing}\n\n"
+                f"We agreed that {thing} weighs {value}. The {WORDS[day % len(WORDS)]} can wait.\n"
+            )
+            fact = {"id": f"f{day}", "entity": thing, "attribute": "a.b", "value": value}
+            ledger.append(json.dumps({**fact, "day": day}))
+            for number in (2 * day - 1, 2 * day):
+                never = number % 8 == 0
+                asked = f"nothing{day}" if never else thing
+                questions.append(
+                    {
+                        "id": f"{id}-q{number:03}",
+                        "question": f"{id}-q{number:03} What does {asked} weigh?",
+                        "answer": "No evidence found." if never else f"{thing} weighs {value}.",
+                        "category": CATEGORIES[(number - 1) % 8],
+                        "difficulty": "easy",
+                        "relevant_days": [day],
+                        "requires_synthesis": False,
+                        "key": [] if never else [f"f{day}.value"],
+                        "no_evidence": never,
+                    }
+                )
+        (qa / "questions.yaml").write_text(json.dumps(questions))
+        (qa / "ledger.jsonl").write_text("\n".join(ledger) + "\n")
+        return folder
+
+    return write
+
+
 class Leg:
     """One run of the command line, alone in its process group."""
 

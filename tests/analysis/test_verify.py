@@ -18,8 +18,8 @@ from mnemoscope.cli.app import invoke
 from mnemoscope.core.errors import MissingData, UsageError
 from mnemoscope.core.fingerprint import fingerprint, sha256_file
 from mnemoscope.core.jsonl import encode_line
-from mnemoscope.core.nouns import Ingestion, Question, Trial
-from mnemoscope.core.rundir import RECORDED, RunDirectory
+from mnemoscope.core.nouns import Question, Trial
+from mnemoscope.core.rundir import RECORDED, JournalLine, RunDirectory
 from mnemoscope.engine.finish import finish
 from mnemoscope.protocols import load_protocol, protocol_names
 
@@ -56,7 +56,7 @@ def rewrite(run: RunDirectory, change: Callable[[Trial], Trial | None]) -> None:
     """Change the journal and everything made from it, hashes and all, as a careful forger would."""
     texts = {line["id"]: line for line in run.questions()}
     questions = {id: Question(id, line["question"]) for id, line in texts.items()}
-    lines: list[Trial | Ingestion] = []
+    lines: list[JournalLine] = []
     for line in list(run.journal()):
         kept = change(line) if isinstance(line, Trial) else line
         lines += [kept] if kept else []

@@ -124,7 +124,7 @@ def folders(path: Path) -> set[str]:
 
 def commands(node: App = app, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], App]]:
     below = [name for name in node if not name.startswith("-")]
-    if not below:
+    if not below or (node.default_command is not None and path):
         yield path, node
     for name in below:
         yield from commands(node[name], (*path, name))
@@ -150,6 +150,11 @@ def test_the_commands_are_those_that_are_documented() -> None:
         ("datasets", "check"),
         ("datasets", "export"),
         ("systems", "list"),
+        ("run", "personas"),
+        ("personas", "simulate"),
+        ("personas", "list"),
+        ("ranges",),
+        ("canaries",),
     }
 
 
@@ -665,7 +670,7 @@ def test_score_of_no_file_is_an_error(mnemo: Command) -> None:
 def test_systems_list_names_every_system_with_its_options(mnemo: Command) -> None:
     rows = {row["name"]: row for row in json.loads(mnemo_json(mnemo, "systems"))}
     assert set(rows) == set(SYSTEMS.builtin)
-    assert set(rows["bm25"]["options"]) == {"k1", "b", "cache"}
+    assert set(rows["bm25"]["options"]) == {"k1", "b", "tokens", "cache"}
     assert rows["bm25"]["options"]["k1"] == "1.5"
     table = mnemo("systems", "list").out
     assert all(name in table for name in rows)
@@ -855,22 +860,45 @@ def test_export_writes_the_memories_of_a_store_that_may_be_seen(
 # Demo.
 
 
-def test_the_demo_runs_anywhere_and_again(mnemo: Command, tmp_path: Path) -> None:
-    done = mnemo("demo")
-    assert done.code == 0, done.err
-    assert folders(tmp_path / "demo-run") == {"bm25", "dense", "hybrid", "random", "oracle"}
-    for word in ("bm25", "dense", "hybrid", "random", "oracle", "exact", "paraphrase", "Next:"):
-        assert word in done.out
-    metrics = tmp_path / "demo-run" / "hybrid" / "metrics.json"
-    before = metrics.read_bytes()
-    assert mnemo("demo").code == 0
-    assert metrics.read_bytes() == before
+@pytest.fixture(scope="module")
+def demo_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder of one demo, and what it printed."""
+    folder = tmp_path_factory.mktemp("demo")
+    done = subprocess.run([SCRIPT, "demo"], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder / "demo-run", done.stdout
 
 
-def test_the_demo_tells_the_systems_apart(mnemo: Command, tmp_path: Path) -> None:
+def test_the_demo_shows_the_heatmap_and_says_where_everything_is(
+    demo_run: tuple[Path, str],
+) -> None:
+    folder, said = demo_run
+    systems = {"recency", "bm25", "hybrid", "none", "random", "oracle"}
+    assert folders(folder) == systems | {"life"}
+    for word in (*systems, "OVERALL", "hallucination", "recency-bias-resistance", "180d", "Next:"):
+        assert word in said
+    for file in ("report.md", "heatmap.png", "result.json", "questions.jsonl", "progress.jsonl"):
+        assert f"{folder.name}/hybrid/{file}" in said or (folder / "hybrid" / file).exists()
+    assert (folder / "hybrid" / "heatmap.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_demo_tells_the_systems_apart(demo_run: tuple[Path, str]) -> None:
     """A demo in which everything is perfect or nothing differs would teach nothing."""
-    mnemo("demo")
-    content = json.loads((tmp_path / "demo-run" / "summary.json").read_text())
-    recall = {name: own["overall"]["recall@10"]["mean"] for name, own in content.items()}
-    assert recall["random"] < recall["bm25"] < recall["hybrid"] <= recall["oracle"]
-    assert content["oracle"]["overall"]["mrr@50"]["mean"] == 1.0
+    folder, _ = demo_run
+    overall = {
+        name: json.loads((folder / name / "longitudinal.json").read_text())["checkpoints"][-1][
+            "overall"
+        ]["mean"]
+        for name in ("none", "recency", "bm25", "hybrid", "oracle")
+    }
+    assert overall["recency"] < overall["bm25"] < overall["oracle"]
+    assert overall["none"] < overall["hybrid"] < overall["oracle"]
+
+
+def test_the_demo_runs_again_with_the_same_figures(
+    demo_run: tuple[Path, str], mnemo: Command
+) -> None:
+    folder, _ = demo_run
+    before = (folder / "hybrid" / "longitudinal.json").read_bytes()
+    assert mnemo("demo", "--out", folder).code == 0
+    assert (folder / "hybrid" / "longitudinal.json").read_bytes() == before

@@ -115,10 +115,8 @@ def test_longmemeval_oracle_is_clean(shared_data: Shared, granularity: Any) -> N
     assert [leak for one in dataset.scenarios() for leak in leaks(one)] == []
 
 
-def test_the_demo_corpus_is_clean() -> None:
-    import mnemoscope.demo
-
-    folder = Path(next(iter(mnemoscope.demo.__path__)))
+def test_the_example_corpus_is_clean() -> None:
+    folder = Path(__file__).parents[2] / "examples" / "strata"
     assert [leak for one in Strata(folder).scenarios() for leak in leaks(one)] == []
 
 

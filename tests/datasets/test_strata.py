@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import mnemoscope.demo
 from mnemoscope.core.dataset import Dataset
 from mnemoscope.core.errors import DataError, MissingData, UsageError
 from mnemoscope.core.nouns import Memory, Scenario
@@ -368,8 +367,8 @@ def test_what_is_written_is_read_back(tmp_path: Path, data: st.DataObject) -> No
     assert {q.id: q.category for q in scenario.questions} == strata
 
 
-def test_the_demo_corpus_is_sound() -> None:
-    dataset = Strata(Path(mnemoscope.demo.__file__).parent)
+def test_the_example_corpus_is_sound() -> None:
+    dataset = Strata(Path(__file__).parents[2] / "examples" / "strata")
     scenario = read(dataset)
     assert dataset.counts() == {
         "memories": 82,

@@ -54,16 +54,12 @@ class Case:
         return int(self.manifest.identity["depth"])
 
     @cached_property
-    def journal(self) -> list[Trial | Ingestion]:
-        return list(self.run.journal())
+    def trials(self) -> list[Trial]:
+        return list(self.run.trials())
 
     @cached_property
-    def trials(self) -> list[Trial]:
-        return [line for line in self.journal if isinstance(line, Trial)]
-
-    @property
     def ingestions(self) -> list[Ingestion]:
-        return [line for line in self.journal if isinstance(line, Ingestion)]
+        return list(self.run.ingestions())
 
     @property
     def scorable(self) -> list[Trial]:

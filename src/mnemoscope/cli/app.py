@@ -10,13 +10,16 @@ from cyclopts import App, CycloptsError, Parameter
 
 import mnemoscope
 from mnemoscope.cli import (
+    canaries,
     compare,
     datasets,
     demo,
+    personas,
     protocols,
     release,
     report,
     run,
+    run_personas,
     score,
     systems,
     verify,
@@ -36,13 +39,19 @@ app = App(
     default_parameter=Parameter(negative=()),
     suppress_keyboard_interrupt=False,
 )
-app.command(run.run)
+running = App(name="run", help_format="markdown")
+running.default(run.run)
+running.command(run_personas.run_personas, name="personas")
+app.command(running)
 app.command(score.score)
 app.command(report.report)
 app.command(compare.compare)
 app.command(compare.gate)
 app.command(verify.verify)
 app.command(demo.demo)
+app.command(run_personas.ranges)
+app.command(canaries.canaries)
+app.command(personas.app)
 app.command(datasets.app)
 app.command(systems.app)
 app.command(protocols.app)

@@ -1,21 +1,22 @@
-"""`mnemoscope demo`: a small corpus that comes with the package, three systems, one table."""
+"""`mnemoscope demo`: half a year of a simulated life, three systems, one heatmap, offline."""
 
 from __future__ import annotations
 
-from importlib.resources import as_file, files
 from pathlib import Path
 
+from mnemoscope.cli.console import err, say
 from mnemoscope.cli.console import out as stdout
-from mnemoscope.cli.console import say
-from mnemoscope.cli.run import execute, show
+from mnemoscope.cli.run_personas import ARMS, execute, procedure_of
 from mnemoscope.core.spec import Spec
 
-SYSTEMS = ("bm25", "dense", "hybrid")
-ARMS = ("random", "oracle")
+PERSONA = "executive-assistant"
+DAYS = 180
+RANGES = "45d,90d,135d,180d"
+SYSTEMS = ("recency", "bm25", "hybrid")
 
 
 def demo(*, out: Path = Path("demo-run")) -> None:
-    """Run three systems on a small built-in corpus, offline, in seconds.
+    """Simulate a life of 180 days and see what three systems still know of it, offline.
 
     For example:
 
@@ -24,16 +25,39 @@ def demo(*, out: Path = Path("demo-run")) -> None:
     Parameters
     ----------
     out
-        Where the run directories go.
+        Where the life and the run directories go.
     """
-    from mnemoscope.datasets import open_dataset
+    from mnemoscope.datasets.personas import Personas
+    from mnemoscope.engine.run import Settings
+    from mnemoscope.personas.files import write_life
+    from mnemoscope.personas.simulate import simulate
+    from mnemoscope.personas.story import shipped_story
+    from mnemoscope.reports.life import heatmaps_of
 
-    with as_file(files("mnemoscope.demo")) as corpus:
-        dataset = open_dataset("strata", Path(corpus))
-        runs = execute(dataset, list(map(Spec, SYSTEMS)), out, arms=list(map(Spec, ARMS)))
-    show(runs, out, as_json=False)
+    life = out / "life"
+    say(err, f"simulating {DAYS} days of {PERSONA} …")
+    write_life(simulate(shipped_story(PERSONA), DAYS, 42), life, force=True)
+    dataset = Personas(life, ranges=RANGES, groups=True)
+    say(err, f"asking {', '.join(SYSTEMS)} and the arms {', '.join(ARMS)} …")
+    runs = execute(
+        dataset,
+        list(map(Spec, SYSTEMS)),
+        out,
+        Settings(),
+        procedure_of(dataset),
+        arms=list(map(Spec, ARMS)),
+    )
+    stdout.print(heatmaps_of(runs, width=stdout.width, only=["hybrid"]))
     say(
         stdout,
-        "\nNext: put your own system in, mnemoscope run strata --data FOLDER --system module:Name\n"
-        "      or fetch a public benchmark, mnemoscope datasets fetch locomo",
+        f"the report:   {out}/hybrid/report.md\n"
+        f"the picture:  {out}/hybrid/heatmap.png\n"
+        f"a day's log:  {life}/{PERSONA}/memories-{DAYS}d/day-0100.md\n"
+        f"every answer: {out}/hybrid/questions.jsonl\n\n"
+        "Next: put your own system in\n"
+        f"  mnemoscope run personas --data {life} --system my_module:MyMemory\n"
+        "or make the life longer\n"
+        f"  mnemoscope personas simulate {PERSONA} --days 1000 --out lives\n"
+        "or fetch a public benchmark\n"
+        "  mnemoscope datasets fetch locomo",
     )

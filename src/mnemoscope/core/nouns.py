@@ -210,6 +210,9 @@ class Answer(
     checkpoint: str = ""
 
 
+_PASSING = 4
+
+
 class Score(Struct, frozen=True, omit_defaults=True):
     """Recall Bench's rubric: correctness 0–3, completeness 0–2, and 1 for no hallucination."""
 
@@ -221,6 +224,11 @@ class Score(Struct, frozen=True, omit_defaults=True):
     @property
     def composite(self) -> int:
         return self.correctness + self.completeness + self.hallucination
+
+    @property
+    def fails(self) -> bool:
+        """Recall Bench's rule for what may be appealed: low, invented, or nothing right."""
+        return self.composite < _PASSING or not self.hallucination or not self.correctness
 
 
 class Verdict(

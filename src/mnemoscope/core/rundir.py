@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -131,12 +131,14 @@ class RunDirectory:
     def save(self, manifest: Manifest) -> None:
         write_json(self.manifest_path, manifest)
 
-    def finish(self, manifest: Manifest) -> None:
+    def finish(self, manifest: Manifest, also: Sequence[str] = ()) -> None:
         """Mark the run complete and vouch for every recorded file with its hash."""
         manifest.state = "complete"
         manifest.finished = datetime.now(UTC)
         manifest.files = {
-            name: sha256_file(self.path / name) for name in RECORDED if (self.path / name).exists()
+            name: sha256_file(self.path / name)
+            for name in (*RECORDED, *also)
+            if (self.path / name).exists()
         }
         self.save(manifest)
 
@@ -168,7 +170,13 @@ class RunDirectory:
             yield from read_records(self.timings_path, Timing)
 
     def questions(self) -> Iterator[dict[str, Any]]:
-        return read_records(self.path / "questions.jsonl", dict)
+        """Id and text of each question, at the last checkpoint where there are several."""
+        checkpoints = self.manifest().checkpoints
+        for line in read_records(self.path / "questions.jsonl", dict):
+            if not checkpoints:
+                yield line
+            elif line["checkpoint"] == checkpoints[-1]:
+                yield line["qa"]
 
     def write_json(self, name: str, content: Any) -> None:
         write_json(self.path / name, content)

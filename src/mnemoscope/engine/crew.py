@@ -19,7 +19,7 @@ import msgspec
 
 from mnemoscope.core.errors import MnemoscopeError
 from mnemoscope.core.jsonl import Journal
-from mnemoscope.core.nouns import Answer, Status, Verdict
+from mnemoscope.core.nouns import Status, Verdict
 from mnemoscope.engine.parts import Procedure, stages
 from mnemoscope.engine.unit import Unit, reread, spool_trials
 from mnemoscope.engine.worker import (
@@ -199,7 +199,7 @@ class Crew:
                 lines.append(Verdict(*about, error=cause, checkpoint=ask.checkpoint))
             else:
                 status: Status = "timeout" if timed_out else "error"
-                lines.append(Answer(*about, status, error=cause, checkpoint=ask.checkpoint))
+                lines.append(self._procedure.no_answer(unit.scenario.id, ask, status, cause))
 
 
 def _cause_of_death(code: int | None) -> str:

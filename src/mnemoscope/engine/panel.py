@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mnemoscope.core.nouns import FAILED, Answer, Memory, Query, Scenario, Score, Trial, Verdict
+from mnemoscope.core.nouns import (
+    FAILED,
+    Answer,
+    Memory,
+    Query,
+    Scenario,
+    Score,
+    Status,
+    Trial,
+    Verdict,
+)
 from mnemoscope.engine.failures import describe, stop_if_ours
-from mnemoscope.engine.parts import TIMED_OUT, Ask, Procedure
+from mnemoscope.engine.parts import Ask, Procedure
 from mnemoscope.judges import Case, Judge, Unjudged
 from mnemoscope.judges.appeal import excerpts, hear
 from mnemoscope.readers import Passage, Reader
@@ -38,31 +48,29 @@ class Panel:
         assert self._scenario is not None
         about = (self._scenario.id, ask.question.id)
         if trial is not None and trial.status in FAILED:  # only Recall Bench goes on from here
-            return Answer(*about, trial.status, TIMED_OUT, checkpoint=ask.checkpoint)
+            return self._procedure.no_answer(self._scenario.id, ask, trial.status, trial.error)
         try:
             if self._procedure.system_answers:
                 said = driver.answer(ask.question)
-                status = "answered" if said.strip() else "empty"
-                return Answer(*about, status, said, checkpoint=ask.checkpoint)  # type: ignore[arg-type]
+                status: Status = "answered" if said.strip() else "empty"
+                return Answer(*about, status, said, checkpoint=ask.checkpoint)
             assert self._reader is not None and trial is not None
             question = ask.question
             query = Query(question.text, question.now, question.session)
             reply = self._reader.read(query, list(self._passages(trial)))
         except (Exception, SystemExit) as error:
             stop_if_ours(error)
-            return Answer(*about, "error", error=describe(error), checkpoint=ask.checkpoint)
+            said = describe(error)
+            return self._procedure.no_answer(self._scenario.id, ask, "error", said)
         status = "abstained" if reply.abstained else "answered"
-        return Answer(*about, status, reply.text, reply.sources, checkpoint=ask.checkpoint)  # type: ignore[arg-type]
+        return Answer(*about, status, reply.text, reply.sources, checkpoint=ask.checkpoint)
 
     def judge(self, ask: Ask, answer: Answer, seen: int) -> Verdict:
         assert self._scenario is not None and self._judge is not None
         window = self._procedure.window
-        text = answer.text
-        if answer.status in FAILED:
-            text = TIMED_OUT
         case = Case(
             ask.question,
-            text,
+            answer.text,
             abstained=answer.status == "abstained",
             memories=seen,
             excerpts=excerpts(self._scenario, ask.question, window, seen) if window else "",

@@ -17,6 +17,7 @@ from mnemoscope.core.nouns import (
     Ingestion,
     Question,
     Scenario,
+    Status,
     Verdict,
 )
 from mnemoscope.core.registry import Registry, bind_arguments
@@ -70,6 +71,13 @@ class Procedure(msgspec.Struct, frozen=True):
             "judge_memory_window": self.window,
             "compat": self.compat,
         }
+
+    def no_answer(self, scenario: str, ask: Ask, status: Status, error: str) -> Answer:
+        """What is recorded where none came; Recall Bench takes its marker for an answer."""
+        text = ""
+        if self.compat == "recall-bench":
+            status, text = "answered", TIMED_OUT
+        return Answer(scenario, ask.question.id, status, text, (), error, ask.checkpoint)
 
     def settles(self, line: JournalLine) -> bool:
         """Whether nothing is left to do for the question after this line."""

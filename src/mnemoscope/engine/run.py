@@ -18,13 +18,15 @@ from typing import Any
 
 import msgspec
 
+from mnemoscope.analysis.longitudinal import columns
 from mnemoscope.analysis.measure import SEED, Depth
 from mnemoscope.core.dataset import DataFile, Dataset
 from mnemoscope.core.errors import DataError, UsageError
-from mnemoscope.core.nouns import Question, Scenario
+from mnemoscope.core.nouns import Checkpoint, Question, Scenario
 from mnemoscope.core.rundir import Manifest, RunDirectory
 from mnemoscope.datasets.leakage import leaks
 from mnemoscope.engine.crew import Crew, Limits, Worker
+from mnemoscope.engine.diary import Diary, header_of
 from mnemoscope.engine.finish import finish
 from mnemoscope.engine.parts import Procedure
 from mnemoscope.engine.spool import Merger
@@ -65,6 +67,7 @@ def run(
     protocol: Chosen | None = None,
     deviations: Sequence[str] = (),
     procedure: Procedure = Procedure(),
+    progress_copy: Path | None = None,
 ) -> list[RunDirectory]:
     """Run all systems; returns their finished run directories in the order given.
 
@@ -97,15 +100,22 @@ def run(
             for number, (directory, plan) in enumerate(zip(runs, plans, strict=True))
         ]
         try:
-            execution = _Execution(dataset, plans, runs, settings, procedure, progress)
+            copies = [progress_copy, *(None for _ in runs[1:])]
+            diaries = [
+                Diary(directory, header_of(manifest), copy)
+                for directory, manifest, copy in zip(runs, manifests, copies, strict=True)
+            ]
+            execution = _Execution(dataset, plans, runs, settings, procedure, diaries, progress)
             questions = execution.work()
             if not questions:
                 raise DataError("holds no question", file=dataset.name)
-            for directory, manifest in zip(runs, manifests, strict=True):
+            for directory, manifest, diary in zip(runs, manifests, diaries, strict=True):
                 manifest.findings = dict(dataset.findings.counts)
                 manifest.leaks = execution.leaked
                 manifest.checkpoints = execution.checkpoints
-                finish(directory, manifest, questions, Depth(settings.depth), settings.seed)
+                directory.save(manifest)
+                depth, seed = Depth(settings.depth), settings.seed
+                diary.close(finish(directory, manifest, questions, depth, seed, execution.plan))
         except BaseException:
             _mark_interrupted(runs, manifests)
             raise
@@ -125,17 +135,19 @@ class _Execution:
         runs: Sequence[RunDirectory],
         settings: Settings,
         procedure: Procedure,
+        diaries: Sequence[Diary],
         progress: Progress,
     ) -> None:
         self.dataset = dataset
         self.plans = plans
         self.settings = settings
         self.procedure = procedure
+        self.diaries = diaries
+        self.plan: dict[str, Sequence[Checkpoint]] = {}
         self.progress = progress
         self.mergers = [Merger(run, procedure) for run in runs]
         self.scenarios: set[str] = set()
         self.questions: dict[str, Question] = {}
-        self.checkpoints: list[str] = []
         self.done = 0
         self.leaked = 0
 
@@ -170,9 +182,8 @@ class _Execution:
         if scenario.id in self.scenarios:
             raise DataError(f"scenario id {scenario.id!r} twice", file=self.dataset.name)
         self.scenarios.add(scenario.id)
-        for checkpoint in scenario.checkpoints:
-            if checkpoint.label not in self.checkpoints:
-                self.checkpoints.append(checkpoint.label)
+        if scenario.checkpoints:
+            self.plan[scenario.id] = scenario.checkpoints
         if len({memory.id for memory in scenario.memories}) < len(scenario.memories):
             raise DataError(
                 f"scenario {scenario.id!r} holds two memories of one id", file=self.dataset.name
@@ -191,11 +202,16 @@ class _Execution:
             self.questions[question.id] = question
 
     def _finished(self, unit: Unit) -> None:
+        self.diaries[unit.run].finished(unit)
         self.mergers[unit.run].finished(unit)
         self.done += 1
 
+    @property
+    def checkpoints(self) -> list[str]:
+        return [column.label for column in columns(self.plan)]
+
     def _reached(self, unit: Unit, checkpoint: str) -> None:
-        pass
+        self.diaries[unit.run].reached(unit, checkpoint)
 
     def _report(self, workers: Sequence[Worker]) -> None:
         share = 0.0

@@ -8,6 +8,7 @@ from typing import Any
 
 from mnemoscope.core.jsonl import write_atomically, write_json
 from mnemoscope.core.rundir import RunDirectory, find_runs
+from mnemoscope.reports import longitudinal
 from mnemoscope.reports.view import RunView, as_content, caveats, chances, headline
 
 
@@ -51,7 +52,8 @@ def report(view: RunView) -> str:
             ]
         ),
         *_bullets("To be told beside the numbers", caveats(view)),
-        "## Overall",
+        *_life(view),
+        "## Retrieval at the last checkpoint" if view.life else "## Overall",
         _figures(view.overall),
         *_categories(view),
         *_context(view),
@@ -63,6 +65,14 @@ def report(view: RunView) -> str:
         _timing(view),
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def _life(view: RunView) -> list[str]:
+    if not view.life or not view.judged:
+        return []
+    pictures = [("heatmap", "heatmap.png"), ("recall against hallucination", "hallucination.png")]
+    there = [picture for picture in pictures if (view.path / picture[1]).exists()]
+    return [longitudinal.markdown(view.life, pictures=there)]
 
 
 def summary(views: Sequence[RunView]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from mnemoscope.core.rundir import Manifest, RunDirectory
@@ -20,16 +21,30 @@ class RunView:
     manifest: Manifest
     metrics: dict[str, Any]
     timing: dict[str, Any]
+    path: Path
+    life: dict[str, Any] | None = None
+    """The figures of each checkpoint, where there are checkpoints."""
 
     @classmethod
     def of(cls, run: RunDirectory) -> RunView:
+        manifest = run.manifest()
         return cls(
-            run.label, run.manifest(), run.read_json("metrics.json"), run.read_json("timing.json")
+            run.label,
+            manifest,
+            run.read_json("metrics.json"),
+            run.read_json("timing.json"),
+            run.path,
+            run.read_json("longitudinal.json") if manifest.checkpoints else None,
         )
 
     @property
     def is_arm(self) -> bool:
         return self.manifest.arm
+
+    @property
+    def judged(self) -> int:
+        """How many answers were judged, over all checkpoints."""
+        return sum(point["judged"] for point in self.life["checkpoints"]) if self.life else 0
 
     @property
     def overall(self) -> dict[str, Any]:
@@ -43,7 +58,7 @@ class RunView:
     @property
     def benchmark(self) -> str:
         about = self.manifest.identity["benchmark"]
-        options = ", ".join(f"{k}={_plain(v)}" for k, v in about["options"].items())
+        options = ", ".join(f"{k}={_plain(v)}" for k, v in about["options"].items() if v != "")
         return f"{about['name']} ({options})" if options else str(about["name"])
 
 

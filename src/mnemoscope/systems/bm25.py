@@ -1,9 +1,10 @@
-"""Lexical search: bm25s over English stems, stop words dropped."""
+"""Lexical search: bm25s over English stems with stop words dropped, or over plain words."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import bm25s
 import numpy as np
@@ -14,18 +15,32 @@ from mnemoscope.systems.ranked import FloatArray, Scored
 from mnemoscope.systems.text import stems
 from mnemoscope.systems.tokens import TokenCache
 
+_PLAIN = re.compile("[a-z0-9]+")
+
+
+def plain_words(text: str) -> list[str]:
+    """Words as the simplest published baselines cut them: no stop words, no stems."""
+    return _PLAIN.findall(text.lower())
+
 
 class Bm25(Scored):
     """The plain baseline that headline numbers have to beat."""
 
-    def __init__(self, k1: float = 1.5, b: float = 0.75, cache: bool = True) -> None:
+    def __init__(
+        self,
+        k1: float = 1.5,
+        b: float = 0.75,
+        cache: bool = True,
+        tokens: Literal["stems", "plain"] = "stems",
+    ) -> None:
         if not k1 >= 0:
             raise UsageError(f"k1={k1}: it is 0 or more")
         if not 0 <= b <= 1:
             raise UsageError(f"b={b}: it is between 0 and 1")
         self.k1 = k1
         self.b = b
-        self._tokens = TokenCache(stems, "stems-1", on_disk=cache)
+        self._tokenise = {"stems": stems, "plain": plain_words}[tokens]
+        self._tokens = TokenCache(self._tokenise, f"{tokens}-1", on_disk=cache)
 
     def index(self, memories: Sequence[Memory]) -> None:
         tokens = self._tokens.of([memory.text for memory in memories])
@@ -36,7 +51,7 @@ class Bm25(Scored):
         self._bm25.index(tokens, show_progress=False)
 
     def scores(self, query: Query) -> FloatArray:
-        known = [] if self._empty else self._bm25.get_tokens_ids(stems(query.text))
+        known = [] if self._empty else self._bm25.get_tokens_ids(self._tokenise(query.text))
         if not known:
             return np.zeros(len(self.memories), dtype=np.float32)
         found: FloatArray = self._bm25.get_scores_from_ids(known)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import threading
 from collections.abc import Sequence
 from typing import Literal
 
@@ -28,6 +29,7 @@ class Fts5:
 
     def __init__(self, variant: Literal["or", "product"] = "or") -> None:
         self.variant = variant
+        self._one_at_a_time = threading.Lock()
 
     def reset(self, scope: str) -> None:
         self._db = _empty_database()
@@ -87,23 +89,26 @@ class Fts5:
     def _match(self, expression: str, k: int) -> list[Hit]:
         if not expression:
             return []
-        found = self._db.execute(
-            "SELECT memories.id, -bm25(search) FROM search JOIN memories ON place = search.rowid"
-            f" WHERE search MATCH ? ORDER BY {_ORDER[self.variant]}, place LIMIT ?",
-            (expression, k),
-        )
-        return [Hit(id, round(score, 6)) for id, score in found]
+        with self._one_at_a_time:
+            found = self._db.execute(
+                "SELECT memories.id, -bm25(search)"
+                " FROM search JOIN memories ON place = search.rowid"
+                f" WHERE search MATCH ? ORDER BY {_ORDER[self.variant]}, place LIMIT ?",
+                (expression, k),
+            )
+            return [Hit(id, round(score, 6)) for id, score in found]
 
     def _like(self, text: str, k: int) -> list[Hit]:
         pattern = "%" + re.sub(r"([\\%_])", r"\\\1", text) + "%"
         if len(pattern.encode()) > _LONGEST_PATTERN:
             return []
-        found = self._db.execute(
-            "SELECT id FROM memories WHERE content LIKE ? ESCAPE '\\'"
-            " ORDER BY importance DESC, place LIMIT ?",
-            (pattern, k),
-        )
-        return [Hit(id) for (id,) in found]
+        with self._one_at_a_time:
+            found = self._db.execute(
+                "SELECT id FROM memories WHERE content LIKE ? ESCAPE '\\'"
+                " ORDER BY importance DESC, place LIMIT ?",
+                (pattern, k),
+            )
+            return [Hit(id) for (id,) in found]
 
 
 def _empty_database() -> sqlite3.Connection:

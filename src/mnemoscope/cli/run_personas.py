@@ -1,0 +1,436 @@
+"""`mnemoscope run personas`: lives of daily logs, questioned at checkpoints as they grow."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+
+from cyclopts import Parameter
+
+from mnemoscope.cli.console import err, print_json, progress_bar, say
+from mnemoscope.cli.console import out as stdout
+from mnemoscope.core.errors import MissingData, UsageError
+from mnemoscope.core.nouns import FAILED
+from mnemoscope.core.rundir import RunDirectory
+from mnemoscope.core.spec import Spec
+
+if TYPE_CHECKING:
+    from mnemoscope.datasets.personas import Personas
+    from mnemoscope.engine.parts import Compat, Lifecycle, Procedure
+    from mnemoscope.engine.run import Settings
+
+T = TypeVar("T")
+
+ARMS = ("none", "random", "oracle")
+"""What stands beside every system: silence, chance, and one that is handed the evidence."""
+RANGES = "30d,90d,6mo,1y,full"
+TIMEOUT = 30.0
+NOBODY = "none"
+SYSTEM = "system"
+SIBLINGS = ("heatmap.png", "progress.jsonl", "questions.jsonl", "failures.jsonl")
+
+
+def run_personas(
+    *,
+    system: Annotated[list[str] | None, Parameter(name=["--system", "-s"])] = None,
+    data: Path | None = None,
+    profile: Path | None = None,
+    reader: str | None = None,
+    judge: str | None = None,
+    appellate_judge: str | None = None,
+    judge_memory_window: int | None = None,
+    personas: str | None = None,
+    ranges: str | None = None,
+    arcs: str | None = None,
+    sample: int | None = None,
+    groups_enabled: Annotated[bool | None, Parameter(negative="--no-groups-enabled")] = None,
+    seed: int | None = None,
+    granularity: Literal["day", "session", "section"] | None = None,
+    lifecycle: Literal["auto", "fork", "fresh", "incremental"] | None = None,
+    depth: int | None = None,
+    parallelism: int | None = None,
+    timeout: float | None = None,
+    workers: int | None = None,
+    arms: Annotated[bool, Parameter(negative="--no-arms")] = True,
+    compat: Literal["recall-bench"] | None = None,
+    dry_run: bool = False,
+    skip_preflight: bool = False,
+    accept_leaks: bool = False,
+    out: Path | None = None,
+    resume: Path | None = None,
+    json_out: Path | None = None,
+    question_log: Path | None = None,
+    progress_jsonl: Path | None = None,
+    heatmap_png: Annotated[bool, Parameter(negative="--no-heatmap-png")] = True,
+    json: bool = False,
+    heatmap: bool = False,
+) -> int:
+    """Question memory systems at checkpoints of a long life, and print the heatmap.
+
+    Each system gets a run directory below --out: its answers, scores, heatmap.png and a report.
+    The same command continues an interrupted run. Silence (none), chance (random) and one that is
+    handed the evidence (oracle) run beside your systems, so that the scores can be read.
+
+    For example:
+
+        mnemoscope run personas --data lives --system bm25 --system hybrid --out runs/lives
+
+        mnemoscope run personas --data lives --system my_package:Memory --ranges 7-180/7 --sample 50
+
+        mnemoscope run personas --profile bench.yaml --sample 20
+
+    `mnemoscope personas simulate` makes the lives.
+
+    Parameters
+    ----------
+    system
+        A system's spec, `name` or `name,option=value`, or your own `module:Name`. Repeatable.
+    data
+        A folder of personas, or one persona's folder.
+    profile
+        Settings from a YAML file, in Recall Bench's keys and ours; flags given here win.
+    reader
+        Who answers from what was recalled: `extractive` (no model), `system` (the system answers
+        by itself), `none` (recall only), or your own `module:Name`.
+    judge
+        Who scores answers: `ledger` (exact, for simulated personas), `none`, or `module:Name`.
+    appellate_judge
+        A second judge, heard only where the first one fails an answer; both scores are kept.
+    judge_memory_window
+        Days around the evidence that the judge is shown; 0 for the reference alone.
+    personas
+        Which ones, with commas between; all by default.
+    ranges
+        Checkpoints: 30d,90d,6mo,1y,full (the default), day counts, or a series 7-1000/7.
+    arcs
+        The arcs file, which pairs the folders of logs and questions, where there are several.
+    sample
+        At most so many of the questions that could be asked before are asked again at each
+        checkpoint; 0 asks them all.
+    groups_enabled
+        Ask the two categories that need several sessions, too.
+    seed
+        Of the order of questions, of sampling and of intervals: 42. 0 leaves the order as it is.
+    granularity
+        What is one memory: a day (default), a session of a day, or a section of a session.
+    lifecycle
+        How a checkpoint gets a system that no earlier question has changed: a copy (fork), a fresh
+        life, or the same one all along (incremental). auto: fork where it can, else fresh.
+    depth
+        How many hits a system is asked for.
+    parallelism
+        Questions in flight at once, for systems and models that wait for somebody else.
+    timeout
+        Seconds a recall or an answer may take before it counts as timed out.
+    workers
+        Processes; 0 for one per core. Results do not depend on it.
+    arms
+        Run none, random and oracle beside the systems.
+    compat
+        recall-bench: judge the text [TIMEOUT] where no answer came, as that harness does.
+    dry_run
+        The first checkpoint of the first persona only, nothing kept: catches mistakes fast.
+    skip_preflight
+        Do not look at all files before the first question is asked.
+    accept_leaks
+        Go on where a text looks as if it carried a label; every report will say so.
+    out
+        Where the run directories go: `runs` by default.
+    resume
+        Go on with an interrupted run: its folder, or its progress.jsonl.
+    json_out
+        Write result.json there as well, with its heatmap.png and logs beside it.
+    question_log
+        Write the log of questions there as well.
+    progress_jsonl
+        Write a line for each checkpoint there as well, as soon as it is done.
+    heatmap_png
+        Draw heatmap.png.
+    json
+        Print the result as JSON instead of heatmaps.
+    heatmap
+        Print the heatmaps and nothing else.
+    """
+    from mnemoscope.cli.profile import Profile, load_profile
+    from mnemoscope.engine.crew import Limits
+    from mnemoscope.engine.run import DEPTH, Settings
+
+    given = load_profile(profile) if profile else Profile(path=Path())
+    specs = [Spec.parse(text) for text in system or given.systems or _adapter(given.adapter)]
+    if not specs:
+        raise UsageError("which system? Give --system NAME; `mnemoscope systems list` shows them")
+    if len(specs) > 1 and (json_out or question_log or progress_jsonl):
+        raise UsageError(
+            "--json-out, --question-log and --progress-jsonl are of one system, and here are "
+            f"{len(specs)}; each run directory has these files anyway"
+        )
+    folder = _folder(resume, out or given.out or Path("runs"))
+    seed = _first(seed, given.seed, 42)
+    options = {
+        "personas": _first(personas, given.personas, ""),
+        "arcs": _first(arcs, given.arcs, ""),
+        "ranges": _first(ranges, given.ranges, RANGES),
+        "sample": _first(sample, given.sample, 0),
+        "groups": _first(groups_enabled, given.groups, False),
+        "seed": seed,
+        "granularity": _first(granularity, given.granularity, "day"),
+    }
+    place = data or given.data
+    if not skip_preflight:
+        check_files(place, options)
+    dataset = _open(place, options)
+    procedure = procedure_of(
+        dataset,
+        reader=_first(reader, given.reader, None),
+        judge=_first(judge, given.judge, None),
+        appellate=_first(appellate_judge, given.appellate_judge, None),
+        window=_first(judge_memory_window, given.judge_memory_window, 0),
+        lifecycle=_first(lifecycle, given.lifecycle, "auto"),
+        compat=compat or "",
+        parallelism=_first(parallelism, given.parallelism, 1),
+    )
+    settings = Settings(
+        _first(depth, given.depth, DEPTH),
+        seed,
+        Limits(recall=_first(timeout, given.timeout, TIMEOUT)),
+        _first(workers, given.workers, 0),
+        accept_leaks,
+    )
+    beside = [Spec(name) for name in ARMS if name not in {str(spec) for spec in specs}]
+    if not skip_preflight:
+        tell_findings(dataset)
+    if dry_run:
+        first = [f"{one.label}:{one.days}" for one in dataset.ranges[:1]]
+        only = {"personas": dataset.folders[0].id, "ranges": ",".join(first)}
+        with TemporaryDirectory(prefix="mnemoscope-dry-") as folder_for_now:
+            there = Path(folder_for_now)
+            runs = execute(_open(place, {**options, **only}), specs, there, settings, procedure)
+            show(runs, as_json=json, only_heatmaps=heatmap)
+        say(err, "a dry run: the first checkpoint of the first persona, nothing was kept")
+        return 0
+    runs = execute(
+        dataset,
+        specs,
+        folder,
+        settings,
+        procedure,
+        arms=beside if arms else (),
+        png=heatmap_png,
+        progress_copy=progress_jsonl,
+    )
+    _copy(runs[0], json_out, question_log)
+    show(runs, as_json=json, only_heatmaps=heatmap)
+    return int(any(everything_failed(run) for run in runs))
+
+
+def everything_failed(run: RunDirectory) -> bool:
+    """Whether there is nothing to report of it."""
+    life = run.read_json("longitudinal.json") if run.manifest().checkpoints else None
+    if life is None:
+        return bool(run.read_json("metrics.json")["questions"]["measured"] == 0)
+    points = life["checkpoints"]
+    return all(point["statuses"].keys() <= FAILED for point in points if point["asked"])
+
+
+def ranges(ranges: str = RANGES, /, *, json: bool = False) -> None:
+    """Show which checkpoints a text of ranges means.
+
+    For example:
+
+        mnemoscope ranges
+
+        mnemoscope ranges 7-1000/7
+
+    Parameters
+    ----------
+    ranges
+        Aliases (30d, 90d, 6mo, 1y, full), day counts, months (3mo), years (2y), a series
+        START-END/STEP, or LABEL:DAYS, with commas between.
+    json
+        Print JSON instead of a table.
+    """
+    from rich import box
+    from rich.table import Table
+
+    from mnemoscope.datasets.checkpoints import FULL, parse_ranges
+
+    found = parse_ranges(ranges)
+    if json:
+        print_json([one._asdict() for one in found])
+        return
+    table = Table("checkpoint", "days remembered", box=box.SIMPLE_HEAD)
+    for one in found:
+        table.add_row(one.label, "all there are" if one.days == FULL else f"{one.days:,}")
+    stdout.print(table)
+
+
+def execute(
+    dataset: Personas,
+    specs: Sequence[Spec],
+    folder: Path,
+    settings: Settings,
+    procedure: Procedure,
+    *,
+    arms: Sequence[Spec] = (),
+    png: bool = True,
+    progress_copy: Path | None = None,
+) -> list[RunDirectory]:
+    """Run with a progress bar, and leave a report and a picture in each run directory."""
+    from mnemoscope.engine.run import run as run_engine
+    from mnemoscope.reports.life import write_life
+    from mnemoscope.systems.python import plan
+
+    with redirect_stdout(sys.stderr):  # what a system says while it is built is no result
+        plans = [plan(spec) for spec in (*specs, *arms)]
+    with progress_bar(dataset.name, (dataset.expected_scenarios or 0) * len(plans)) as bar:
+        task = bar.task_ids[0]
+
+        def advance(units: float) -> None:
+            bar.update(task, completed=units, refresh=True)
+
+        try:
+            runs = run_engine(
+                dataset,
+                plans,
+                folder,
+                settings,
+                advance,
+                arms=len(arms),
+                procedure=procedure,
+                progress_copy=progress_copy,
+            )
+        except KeyboardInterrupt:
+            say(err, "\neverything recorded is kept; the same command goes on from here")
+            raise
+    for directory in runs:
+        write_life(directory, png=png)
+    return runs
+
+
+def show(runs: Sequence[RunDirectory], *, as_json: bool, only_heatmaps: bool) -> None:
+    """The heatmaps of the systems that were asked for, and all beside each other."""
+    from mnemoscope.reports.life import heatmaps_of
+
+    if as_json:
+        results = {run.label: run.read_json("result.json") for run in runs}
+        print_json(results[runs[0].label] if len(runs) == 1 else results)
+        return
+    stdout.print(heatmaps_of(runs, width=stdout.width))
+    if not only_heatmaps:
+        folder = runs[0].path.parent
+        pictures = (runs[0].path / "heatmap.png").exists()
+        also = f", pictures: {folder}/*/heatmap.png" if pictures else ""
+        say(stdout, f"reports: {folder}/*/report.md{also}")
+
+
+def check_files(data: Path | None, options: dict[str, Any]) -> None:
+    """Look at every file once before anything is asked, so that a mistake costs seconds."""
+    from mnemoscope.datasets.locate import locate
+    from mnemoscope.datasets.persona_files import problems
+
+    found = problems(locate("personas", data), options["personas"], options["arcs"])
+    for problem in found[:-1]:
+        say(err, str(problem), before="[bold red]error:[/] ")
+    if found:
+        raise found[-1]
+
+
+def tell_findings(dataset: Personas) -> None:
+    """What is odd about the data, counted, before anybody is questioned about it."""
+    for _ in dataset.scenarios():
+        pass
+    for kind, number in dataset.findings.counts.items():
+        example = dataset.findings.examples[kind][0]
+        say(err, f"{number:,} × {kind}, such as {example}", before="[yellow]note:[/] ")
+
+
+def _open(data: Path | None, options: dict[str, Any]) -> Personas:
+    from mnemoscope.datasets.locate import locate
+    from mnemoscope.datasets.personas import Personas
+
+    return Personas(locate("personas", data), **options)
+
+
+def procedure_of(
+    dataset: Personas,
+    *,
+    reader: str | None = None,
+    judge: str | None = None,
+    appellate: str | None = None,
+    window: int = 0,
+    lifecycle: Lifecycle = "auto",
+    compat: Compat = "",
+    parallelism: int = 1,
+) -> Procedure:
+    """Who answers and who judges; without a word, whoever can do it without a model."""
+    from mnemoscope.engine.parts import Procedure, plan_judge, plan_reader
+
+    if parallelism < 1:
+        raise UsageError(f"--parallelism {parallelism}: at least one question at a time")
+    if judge is None:
+        judge = "ledger" if dataset.has_ledger and reader != NOBODY else NOBODY
+        if not dataset.has_ledger and reader is None:
+            say(err, "no ledger beside the questions: recall is measured, answers are not judged")
+    if reader is None:
+        reader = NOBODY if judge == NOBODY else "extractive"
+    if reader == NOBODY and judge != NOBODY:
+        raise UsageError(f"--judge {judge} has nothing to judge without a --reader")
+    if appellate and judge == NOBODY:
+        raise UsageError("--appellate-judge is heard after a --judge")
+    if judge.split(",")[0] == "ledger" and not dataset.has_ledger:
+        without = [folder.id for folder in dataset.folders if not folder.ledger.is_file()]
+        raise MissingData(
+            f"--judge ledger: {', '.join(without)} has no ledger.jsonl beside its questions; "
+            "only simulated personas have one. Choose another judge, or --judge none"
+        )
+    with redirect_stdout(sys.stderr):
+        return Procedure(
+            lifecycle=lifecycle,
+            reader=plan_reader(Spec.parse(reader)) if reader not in (NOBODY, SYSTEM) else None,
+            system_answers=reader == SYSTEM,
+            judge=plan_judge(Spec.parse(judge)) if judge != NOBODY else None,
+            appellate=plan_judge(Spec.parse(appellate)) if appellate else None,
+            window=window,
+            compat=compat,
+            parallelism=parallelism,
+        )
+
+
+def _adapter(address: str | None) -> tuple[str, ...]:
+    return (address,) if address else ()
+
+
+def _folder(resume: Path | None, out: Path) -> Path:
+    """Where the run directories are: said by --out, or by what is to be resumed."""
+    if resume is None:
+        return out
+    place = resume.parent if resume.suffix == ".jsonl" else resume
+    if (place / "manifest.json").exists():
+        return place.parent
+    if not any(place.glob("*/manifest.json")):
+        raise MissingData(f"--resume {resume}: there is no run to go on with")
+    return place
+
+
+def _copy(run: RunDirectory, json_out: Path | None, question_log: Path | None) -> None:
+    """What was asked for in other places than the run directory."""
+    wanted: list[tuple[str, Path]] = []
+    if json_out:
+        wanted.append(("result.json", json_out))
+        wanted += [(name, json_out.parent / name) for name in SIBLINGS]
+    if question_log:
+        wanted.append(("questions.jsonl", question_log))
+    for name, place in wanted:
+        if (run.path / name).exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(run.path / name, place)
+
+
+def _first(*choices: Any) -> Any:
+    """The first that is given; the last is the default."""
+    return next((choice for choice in choices if choice is not None), choices[-1])

@@ -1,0 +1,268 @@
+"""Personas: a life in daily logs, questioned at checkpoints while it grows (Recall Bench).
+
+One scenario a persona, from the simulator or from anybody who writes the same files. What is odd
+about them is counted in the findings, never mended.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import date
+from itertools import pairwise
+from pathlib import Path
+from typing import ClassVar
+
+from mnemoscope.core.dataset import DataFile, Findings
+from mnemoscope.core.errors import UsageError
+from mnemoscope.core.fingerprint import sha256_file
+from mnemoscope.core.nouns import AnswerKey, Expectation, Memory, Question, Scalar, Scenario
+from mnemoscope.datasets.checkpoints import (
+    CATEGORIES,
+    CORE_CATEGORIES,
+    Asked,
+    evening,
+    morning,
+    parse_ranges,
+    plan_checkpoints,
+)
+from mnemoscope.datasets.day_logs import Granularity, day_files, digest, drift, pieces, read_day
+from mnemoscope.datasets.labelled import note_empty_texts, present
+from mnemoscope.datasets.persona_files import (
+    Entry,
+    PersonaFolder,
+    answer_keys,
+    find_personas,
+    read_epoch,
+    read_questions,
+)
+
+DAY_NUMBERS = re.compile(r"\bdays?[ -]\d+(?: ?(?:-|–|to|through) ?\d+)?", re.IGNORECASE)
+WEEK = 7
+
+
+class Personas:
+    """Every persona below `data` as a scenario with its checkpoints."""
+
+    name = "personas"
+    category_names: ClassVar[Mapping[str, str]] = {}
+    pool_known = True
+
+    def __init__(
+        self,
+        data: Path,
+        *,
+        personas: str = "",
+        arcs: str = "",
+        ranges: str = "30d,90d,6mo,1y,full",
+        sample: int = 0,
+        groups: bool = False,
+        seed: int = 42,
+        granularity: Granularity = "day",
+    ) -> None:
+        if sample < 0:
+            raise UsageError(f"sample={sample}: how many to ask again, or 0 for all")
+        self._given = {"personas": personas, "arcs": arcs, "ranges": ranges}
+        self.ranges = parse_ranges(ranges)
+        self.folders = find_personas(data, personas, arcs)
+        for folder in self.folders:
+            present(folder.questions, f"the questions of {folder.id}")
+            day_files(folder.memories)
+        self.sample = sample
+        self.groups = groups
+        self.seed = seed
+        self.granularity: Granularity = granularity
+        self.expected_scenarios: int | None = len(self.folders)
+        self.findings = Findings()
+        self.original_ids: dict[tuple[str, str], str] = {}
+        """(persona, the log's file name without .md) to memory, where a memory is a day."""
+        self._counts: Counter[str] = Counter()
+
+    @property
+    def options(self) -> dict[str, Scalar]:
+        return {
+            **self._given,
+            "sample": self.sample,
+            "groups": self.groups,
+            "seed": self.seed,
+            "granularity": self.granularity,
+        }
+
+    @property
+    def has_ledger(self) -> bool:
+        """Whether every persona can be judged without a model."""
+        return all(folder.ledger.is_file() for folder in self.folders)
+
+    def files(self) -> list[DataFile]:
+        """Each part of each persona; the logs of all its days count as one."""
+        found: list[DataFile] = []
+        for folder in self.folders:
+            parts = [folder.persona, folder.arcs, folder.questions, folder.ledger]
+            found += [DataFile(path, sha256_file(path)) for path in parts if path.is_file()]
+            logs = day_files(folder.memories).values()
+            found.append(DataFile(folder.memories, digest(tuple(logs))))
+        return found
+
+    def counts(self) -> Mapping[str, int]:
+        return dict(self._counts)
+
+    def scenarios(self) -> Iterator[Scenario]:
+        self.findings, self._counts = Findings(), Counter()
+        for folder in self.folders:
+            yield self._scenario(folder)
+
+    def _scenario(self, folder: PersonaFolder) -> Scenario:
+        epoch = read_epoch(folder)
+        memories = self._memories(folder, epoch)
+        days = [int(memory.metadata["day"]) for memory in memories]
+        entries = read_questions(folder.questions)
+        keys = answer_keys(folder, entries, epoch)
+        there = set(days)
+        questions = tuple(
+            self._question(folder.id, entry, epoch, there, keys.get(entry.id)) for entry in entries
+        )
+        self._find_oddities(folder, entries)
+        checkpoints = plan_checkpoints(
+            days,
+            [
+                Asked(entry.id, entry.category, entry.relevant_days, entry.irrelevant_after)
+                for entry in entries
+            ],
+            self.ranges,
+            sample=self.sample,
+            seed=self.seed,
+            groups=self.groups,
+            epoch=epoch,
+        )
+        scenario = Scenario(folder.id, memories, questions, checkpoints)
+        note_empty_texts(scenario, self.findings)
+        self._count(scenario, len(there))
+        return scenario
+
+    def _memories(self, folder: PersonaFolder, epoch: date) -> tuple[Memory, ...]:
+        memories: list[Memory] = []
+        for day, path in day_files(folder.memories).items():
+            text = read_day(path)
+            name = day_name(folder.id, day)
+            at = morning(epoch, day)
+            if (off := drift(text, at.date())) != 0:
+                kind = f"date in the text is a day {'early' if off < 0 else 'late'}"
+                self.findings.add(kind, f"{name}, which is {at:%Y-%m-%d}")
+            if self.granularity == "day":
+                self.original_ids[folder.id, path.stem] = name
+            memories += (
+                Memory(
+                    name + piece.suffix,
+                    piece.text,
+                    at,
+                    piece.session,
+                    metadata={"day": day},
+                    part_of=name if piece.suffix else "",
+                )
+                for piece in pieces(text, self.granularity)
+            )
+        return tuple(memories)
+
+    def _question(
+        self, persona: str, entry: Entry, epoch: date, there: set[int], key: AnswerKey | None
+    ) -> Question:
+        days = tuple(sorted(set(entry.relevant_days)))
+        evidence = [] if entry.no_evidence else [day for day in days if day in there]
+        for day in set(days) - there:
+            self.findings.add("relevant day without a log", f"{entry.id}: day {day}")
+        week = f"week-{(days[0] - 1) // WEEK + 1}"
+        expires = entry.irrelevant_after
+        return Question(
+            entry.id,
+            entry.question,
+            reference=_written(entry.answer),
+            category=entry.category,
+            evidence=tuple(day_name(persona, day) for day in evidence),
+            expects=_expectation(entry),
+            session=entry.query_session or "",
+            difficulty=entry.difficulty,
+            expires_after=None if expires is None else evening(epoch, expires),
+            cluster=f"{persona}/{entry.arc or week}",
+            relevant_days=days,
+            forbidden=entry.forbidden_sessions,
+            key=key,
+        )
+
+    def _find_oddities(self, folder: PersonaFolder, entries: list[Entry]) -> None:
+        sessions = {session.id for session in folder.sheet.sessions}
+        for entry in entries:
+            in_a_row = longest_row(entry.relevant_days)
+            if in_a_row >= WEEK and not entry.no_evidence:
+                kind = "a whole week" if in_a_row == WEEK else "more than a week"
+                first, last = min(entry.relevant_days), max(entry.relevant_days)
+                self.findings.add(f"evidence is {kind} of days", f"{entry.id}: {first}–{last}")
+            if named := DAY_NUMBERS.search(entry.question):
+                self.findings.add("question names day numbers", f"{entry.id}: {named[0]}")
+            expires = entry.irrelevant_after
+            if expires is not None and expires < max(entry.relevant_days):
+                self.findings.add("question that can never be asked", entry.id)
+            for session in {entry.query_session, *entry.forbidden_sessions} - {None} - sessions:
+                self.findings.add("session that the persona has not", f"{entry.id}: {session}")
+        there = {entry.category for entry in entries}
+        for category in _expected_categories(folder):
+            if category not in there:
+                self.findings.add("category without a question", f"{folder.id}: {category}")
+
+    def _count(self, scenario: Scenario, days: int) -> None:
+        categories = Counter(question.category for question in scenario.questions)
+        difficulties = Counter(question.difficulty for question in scenario.questions)
+        self._counts.update(
+            {
+                "personas": 1,
+                "days": days,
+                "memories": len(scenario.memories),
+                "questions": len(scenario.questions),
+                "evidence": sum(len(question.evidence) for question in scenario.questions),
+                "questions that expire": sum(
+                    question.expires_after is not None for question in scenario.questions
+                ),
+                "checkpoints": len(scenario.checkpoints),
+                "asked at checkpoints": sum(map(len, (c.questions for c in scenario.checkpoints))),
+            }
+        )
+        self._counts.update({name: categories[name] for name in CATEGORIES if categories[name]})
+        self._counts.update({name: n for name, n in sorted(difficulties.items()) if name})
+
+
+def day_name(persona: str, day: int) -> str:
+    """The id that evidence knows a day by."""
+    return f"{persona}/day-{day:04}"
+
+
+def longest_row(days: tuple[int, ...]) -> int:
+    """How many of the days, at most, follow one another."""
+    longest = row = 1
+    for day, following in pairwise(sorted(set(days))):
+        row = row + 1 if following == day + 1 else 1
+        longest = max(longest, row)
+    return longest
+
+
+def _expected_categories(folder: PersonaFolder) -> Iterator[str]:
+    """The core ones, and those of groups where the persona has such sessions."""
+    yield from CORE_CATEGORIES
+    if any(session.kind == "group" for session in folder.sheet.sessions):
+        yield "group-session-attribution"
+    if any(session.isolated for session in folder.sheet.sessions):
+        yield "information-boundary"
+
+
+def _expectation(entry: Entry) -> Expectation:
+    match entry.category, entry.expected_disclosure:
+        case "negative-recall", _:
+            return "abstain"
+        case _, "refuse":
+            return "refuse"
+        case _, "partial":
+            return "partial"
+    return "answer"
+
+
+def _written(answer: str | int | float | bool) -> str:
+    return str(answer).lower() if isinstance(answer, bool) else str(answer)

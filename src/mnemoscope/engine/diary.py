@@ -1,0 +1,157 @@
+"""progress.jsonl: a line as soon as a persona's checkpoint is done, in Recall Bench's words.
+
+It is told by the clock and read while the run goes on; nothing is ever computed from it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mnemoscope.analysis.longitudinal import Record
+from mnemoscope.analysis.records import (
+    Header,
+    assemble,
+    progress_checkpoint,
+    progress_header,
+    progress_summary,
+)
+from mnemoscope.core.jsonl import Journal, read_records
+from mnemoscope.core.nouns import Scenario, Timing
+from mnemoscope.core.rundir import JournalLine, Manifest, RunDirectory
+from mnemoscope.engine.unit import Unit, spool_timings, spool_trials
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+class Diary:
+    """The progress of one run."""
+
+    def __init__(self, run: RunDirectory, header: Header, copy: Path | None = None) -> None:
+        self._path = run.path / "progress.jsonl"
+        self._copy = copy
+        self._header = header
+        self._started = time.monotonic()
+        self._journal: Journal | None = None
+        self._told: set[tuple[str, str]] = set()
+        self._tails: dict[str, _Tail] = {}
+
+    def reached(self, unit: Unit, checkpoint: str) -> None:
+        """A checkpoint is done: say how it went, once."""
+        scenario = unit.scenario
+        if not self._begin(scenario) or (scenario.id, checkpoint) in self._told:
+            return
+        tail = self._tails.get(scenario.id) or _Tail(unit)
+        self._tails[scenario.id] = tail
+        records, ingest_ms = tail.at(checkpoint)
+        self._append(
+            progress_checkpoint(
+                records,
+                {scenario.id: scenario.checkpoints},
+                scenario.id,
+                checkpoint,
+                timestamp=now(),
+                ingest_ms=ingest_ms,
+            )
+        )
+        self._told.add((scenario.id, checkpoint))
+
+    def finished(self, unit: Unit) -> None:
+        """Nothing more comes of this persona."""
+        self._tails.pop(unit.scenario.id, None)
+
+    def close(self, records: Iterable[Record] | None = None) -> None:
+        """End with a summary, where the run came to its end."""
+        if self._journal is None:
+            return
+        if records is not None:
+            took = (time.monotonic() - self._started) * 1000
+            self._append(progress_summary(list(records), timestamp=now(), duration_ms=round(took)))
+        self._journal.close()
+        self._journal = None
+
+    def _begin(self, scenario: Scenario) -> bool:
+        """Write the header before the first line, as each sitting of Recall Bench does."""
+        if not scenario.checkpoints:
+            return False
+        if self._journal is None:
+            self._journal = Journal(self._path)
+            for line in read_records(self._path, dict[str, Any]):
+                if line.get("type") == "checkpoint":
+                    self._told.add((line["personaId"], line["range"]))
+            plan = {scenario.id: scenario.checkpoints}
+            self._append(progress_header(self._header, plan, timestamp=now()))
+        return True
+
+    def _append(self, line: dict[str, Any]) -> None:
+        assert self._journal is not None
+        self._journal.append(line)
+        if self._copy is not None:
+            self._copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(self._path, self._copy)
+
+
+class _Tail:
+    """What a unit's spools have gained since they were last read."""
+
+    def __init__(self, unit: Unit) -> None:
+        spool = Path(unit.spool)
+        self._questions = {question.id: question for question in unit.scenario.questions}
+        self._lines = _Reading(spool_trials(spool), msgspec.json.Decoder(JournalLine))
+        self._timings = _Reading(spool_timings(spool), msgspec.json.Decoder(Timing))
+
+    def at(self, checkpoint: str) -> tuple[list[Record], float]:
+        """The checkpoint's records and what taking in its days took, in milliseconds."""
+        lines, timings = self._lines.take(checkpoint), self._timings.take(checkpoint)
+        took = sum(timing.index_ms or 0.0 for timing in timings)
+        return assemble(lines, self._questions, timings), round(took, 3)
+
+
+class _Reading:
+    """A file that grows, read on from where it was left."""
+
+    def __init__(self, path: Path, decoder: msgspec.json.Decoder[Any]) -> None:
+        self._path = path
+        self._decoder = decoder
+        self._offset = 0
+        self._waiting: dict[str, list[Any]] = {}
+
+    def take(self, checkpoint: str) -> list[Any]:
+        if self._path.exists():
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        break
+                    self._offset += len(line)
+                    record = self._decoder.decode(line)
+                    self._waiting.setdefault(record.checkpoint, []).append(record)
+        return self._waiting.pop(checkpoint, [])
+
+
+def header_of(manifest: Manifest) -> Header:
+    """What was run, from its identity."""
+    identity: Mapping[str, Any] = manifest.identity
+    options = identity["benchmark"]["options"]
+    return Header(
+        adapter_name=identity["system"]["spec"],
+        groups_enabled=bool(options.get("groups")),
+        sample=options.get("sample") or None,
+        judge_memory_window=identity.get("judge_memory_window"),
+        synthesis_model=_spec(identity.get("reader")),
+        embedding_model=identity["system"].get("embedder"),
+        judge_model=_spec(identity.get("judge")),
+        appellate_judge_model=_spec(identity.get("appellate_judge")),
+    )
+
+
+def _spec(part: dict[str, str] | str | None) -> str | None:
+    return part["spec"] if isinstance(part, dict) else part

@@ -1,0 +1,110 @@
+"""Background: what is said of an arc on days and in places where nothing becomes known.
+
+These sentences share their words with the facts and hold no value: they are the near misses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from random import Random
+
+from mnemoscope.core.ledger import LedgerFact
+from mnemoscope.personas.draw import Chance, Deck
+from mnemoscope.personas.phrases import AFTERWARDS, GOES_ON, LOOPS
+from mnemoscope.personas.plots import Plot
+from mnemoscope.personas.prose import Fresh, sentence, tells_that_open
+from mnemoscope.personas.story import Fact
+
+_REST = 5
+"""For so many days a phrasing is not used again of the same arc."""
+_OMITTED_FIRST = 0.4
+"""How often a near miss is about what is never told."""
+
+
+class Voice:
+    """Ways to speak of one arc, with a memory for what was said lately."""
+
+    def __init__(
+        self,
+        plot: Plot,
+        facts: Sequence[LedgerFact],
+        omitted: Fact | None,
+        speakers: Mapping[str, Sequence[str]],
+        chance: Chance,
+        fresh: Fresh,
+    ) -> None:
+        self.plot = plot
+        self._random = chance.stream("voice", plot.id)
+        self._speakers = {room: Deck(names, self._random) for room, names in speakers.items()}
+        self._own = Deck(plot.arc.goes_on, self._random)
+        self._common = Deck(GOES_ON, self._random)
+        self._afterwards = Deck(AFTERWARDS, self._random)
+        self._loops = Deck(LOOPS, self._random)
+        self._fresh = fresh
+        self._omitted = omitted
+        self._known: dict[str, int] = {}
+        self._told: set[tuple[str, int]] = set()
+        for fact in facts:
+            kind = fact.attribute.partition(".")[2]
+            self._known[kind] = min(self._known.get(kind, fact.day), fact.day)
+            self._told.add((kind, fact.day))
+        self._mentions = {kind.id: Deck(kind.mentions, self._random) for kind in plot.arc.facts}
+        self._harmless = {
+            kind.id: Deck(
+                [text for text in kind.mentions if not tells_that_open(text)], self._random
+            )
+            for kind in plot.arc.facts
+        }
+
+    def on(self, day: int, room: str, count: int) -> list[str]:
+        """So many sentences for a day of the arc, fewer where there is nothing fresh to say."""
+        found = []
+        for _ in range(count):
+            text = self._mention(day, room) if self._random.random() < 0.5 else None
+            text = text or self._goes_on(day, room)
+            if text:
+                found.append(text)
+        return found
+
+    def loop(self, day: int, room: str) -> str | None:
+        """Something that is left open at the end of a day."""
+        return self._mention(day, room) or self._fresh_one(self._loops, day, room)
+
+    def afterwards(self, day: int, room: str) -> str | None:
+        """What is said once the arc is over."""
+        text = self._mention(day, room) if self._random.random() < 0.6 else None
+        return text or self._fresh_one(self._afterwards, day, room)
+
+    def _goes_on(self, day: int, room: str) -> str | None:
+        deck = self._own if self._random.random() < 0.75 else self._common
+        return self._fresh_one(deck, day, room)
+
+    def _mention(self, day: int, room: str) -> str | None:
+        kind = self._some_kind(day)
+        if kind is None:
+            return None
+        known = self._known.get(kind, day + 1) <= day
+        return self._fresh_one((self._harmless if known else self._mentions)[kind], day, room)
+
+    def _fresh_one(self, deck: Deck[str], day: int, room: str) -> str | None:
+        return self._fresh.deal(
+            deck, day, lambda card: self._fill(card, room), of=self.plot.id, rest=_REST
+        )
+
+    def _some_kind(self, day: int) -> str | None:
+        if self._omitted and self._random.random() < _OMITTED_FIRST:
+            return self._omitted.id
+        kinds = [kind for kind in self._mentions if (kind, day) not in self._told]
+        return self._random.choice(kinds) if kinds else None
+
+    def _fill(self, phrasing: str, room: str) -> str:
+        speaker = self._speakers[room].deal() if "{speaker}" in phrasing else ""
+        return sentence(phrasing, name=self.plot.name, speaker=speaker)
+
+
+def later_days(plot: Plot, workdays: Sequence[int], random: Random) -> Collection[int]:
+    """When an arc that is over comes up once more."""
+    if not plot.lasting:
+        return ()
+    days = [day for day in workdays if plot.end < day <= plot.end + 150]
+    return random.sample(days, min(len(days), random.randint(2, 4)))

@@ -1,0 +1,123 @@
+"""What the reader keeps of each passage it has read once: sentences, words, vectors, looks.
+
+Kept per process and bounded; everything in it follows from the passage's text and the model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from itertools import accumulate, chain, pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemoscope.llm.embedders import load_embedder
+from mnemoscope.readers.sentences import Cited, cut
+from mnemoscope.readers.words import Vocabulary
+
+_MOST_PASSAGES = 4096
+_MOST_WORDS = 200_000
+_NAME = re.compile(r"\b[A-ZÀ-Þ][^\W\d_]+ [A-ZÀ-Þ][^\W\d_]+").search
+_DIGIT = re.compile(r"\d").search
+_MONTH = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+_DATE = re.compile(rf"\d{{4}}-\d\d-\d\d|\d (?:{_MONTH})|(?:{_MONTH})[a-z]* \d").search
+_OPEN = re.compile(
+    r"\b(?:still no|no word|no news|no answer|no decision|not (?:yet|been|decided|settled|clear|"
+    r"known|certain|final|agreed|fixed)|nothing (?:new|yet|on|about|definite|final)|nobody|"
+    r"pending|await\w*|waiting|tbd|to be (?:decided|confirmed|agreed|settled)|undecided|unclear|"
+    r"unresolved|unsettled|open question|whether|again asked|chas(?:e|ed|ing)|remind\w*|"
+    r"need(?:s|ed)? to (?:know|decide|agree|confirm|settle|ask|find)|have yet to|has yet to)\b",
+    re.IGNORECASE,
+).search
+
+_LABELLED_OPEN = re.compile(
+    r"(?:outstanding|open(?: loops?| items?| points?| questions?)?|to-?do|next(?: steps?)?|pending|"
+    r"follow-?ups?)\s*:",
+    re.IGNORECASE,
+).match
+_QUOTE = re.compile(r"[^\W\d][\w .'’@-]{0,40}: [\"“]").match
+
+Looks = tuple[bool, bool, bool, bool, bool]
+"""Whether a sentence holds a number, a full name, a date, a quote, and leaves the matter open."""
+
+
+class Digest(NamedTuple):
+    """One passage, taken apart."""
+
+    cited: list[Cited]
+    words: NDArray[np.intp]
+    """Vocabulary rows of all sentences, one after the other."""
+    lengths: list[int]
+    """How many words of these are each sentence's."""
+    headings: NDArray[np.intp]
+    """Vocabulary rows of the sections' headings and sessions."""
+    heading_lengths: list[int]
+    section_lengths: list[int]
+    """How many sentences each section has."""
+    vectors: NDArray[np.float32]
+    looks: NDArray[np.bool_]
+
+
+class Library:
+    """All passages that one model has read in this process."""
+
+    def __init__(self, model: str) -> None:
+        self.embedder = load_embedder(model)
+        self.vocabulary = Vocabulary(self.embedder)
+        self._digests: dict[tuple[str, str], Digest] = {}
+
+    def digests(self, passages: Sequence[tuple[str, str]]) -> list[Digest]:
+        """Of each text, with the session it is from."""
+        if len(self._digests) > _MOST_PASSAGES or len(self.vocabulary) > _MOST_WORDS:
+            self._digests.clear()
+            self.vocabulary = Vocabulary(self.embedder)
+        return [self._digests.get(passage) or self._read(*passage) for passage in passages]
+
+    def question(self, text: str) -> NDArray[np.float32]:
+        """The question's vector."""
+        found: NDArray[np.float32] = self.embedder.embed([text])[0]
+        return found
+
+    def _read(self, text: str, session: str) -> Digest:
+        cited = cut(text, session)
+        words = [self.vocabulary.rows(sentence.text) for sentence in cited]
+        firsts = [
+            place
+            for place, sentence in enumerate(cited)
+            if place == 0 or sentence.section != cited[place - 1].section
+        ]
+        headings = [
+            self.vocabulary.rows(f"{cited[place].session} {cited[place].heading}")
+            for place in firsts
+        ]
+        digest = self._digests[text, session] = Digest(
+            cited,
+            np.fromiter(chain.from_iterable(words), np.intp),
+            list(map(len, words)),
+            np.fromiter(chain.from_iterable(headings), np.intp),
+            list(map(len, headings)),
+            [end - start for start, end in pairwise([*firsts, len(cited)])],
+            self.embedder.embed([sentence.text for sentence in cited]),
+            np.array([looks(sentence.text) for sentence in cited], np.bool_).reshape(-1, 5),
+        )
+        return digest
+
+
+def looks(text: str) -> Looks:
+    left_open = _LABELLED_OPEN(text) or _OPEN(text)
+    found = (_DIGIT(text), _NAME(text), _DATE(text), _QUOTE(text), left_open)
+    number, name, date, quote, left_open = map(bool, found)
+    return number, name, date, quote, left_open
+
+
+def starts(lengths: Sequence[int]) -> NDArray[np.intp]:
+    """Where each of consecutive runs begins."""
+    return np.fromiter(accumulate(lengths[:-1], initial=0), np.intp, len(lengths))
+
+
+@cache
+def library(model: str) -> Library:
+    return Library(model)

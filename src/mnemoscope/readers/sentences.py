@@ -1,0 +1,101 @@
+"""A passage cut into what can be cited: sentences, each with the heading and session it is under.
+
+Markdown is understood as far as logs use it: headings, bullets, quotes with their attribution.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+_HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*$")
+_SESSION = re.compile(r"session:\s*(\S.*)", re.IGNORECASE)
+_BULLET = re.compile(r"(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
+_WORDS = re.compile(r"[^\W_]").search
+_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+_STOP = re.compile(
+    r"(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)(?<!\bvs\.)(?<!\be\.g\.)"
+    r"(?<!\bi\.e\.)(?<!\b[A-Z]\.)(?:(?<=[.!?…])|(?<=[.!?…][\"'”’)\]]))\s+(?=[\"'“‘(\[]?[A-Z0-9$€£])"
+)
+
+
+class Cited(NamedTuple):
+    """One sentence in its place."""
+
+    text: str
+    heading: str = ""
+    session: str = ""
+    section: int = 0
+    """Counts up within the passage; sentences under one heading share it."""
+
+
+def cut(text: str, session: str = "") -> list[Cited]:
+    """All sentences of a passage, in their order."""
+    found: list[Cited] = []
+    heading = ""
+    section, empty = 0, False
+
+    def close() -> None:
+        # A heading with nothing under it is all there is to cite.
+        if heading and empty:
+            found.append(Cited(heading, heading, session, section))
+
+    for kind, block in _blocks(_FRONT_MATTER.sub("", text, count=1)):
+        if kind != "heading":
+            empty = False
+            found += (Cited(part, heading, session, section) for part in _parts(kind, block))
+            continue
+        close()
+        section, empty = section + 1, True
+        named = _SESSION.match(block)
+        session, heading = (named[1], "") if named else (session, block)
+    close()
+    return found
+
+
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Headings, bullets, quotes and paragraphs; the lines of one quote or paragraph joined."""
+    lines = map(str.strip, text.splitlines())
+    for kind, group in groupby(lines, _kind):
+        if kind == "heading":
+            for line in group:
+                match = _HEADING.match(line)
+                assert match is not None, "the kind was found by this pattern"
+                yield kind, match[2]
+        elif kind == "bullet":
+            yield from ((kind, _BULLET.sub("", line, count=1)) for line in group)
+        elif kind == "quote":
+            yield from _quotes(line.lstrip("> ") for line in group)
+        elif kind == "prose":
+            yield kind, " ".join(group)
+
+
+def _kind(line: str) -> str:
+    if not _WORDS(line):
+        return "blank"
+    if line[0] == "#" and _HEADING.match(line):
+        return "heading"
+    if line[0] == ">":
+        return "quote"
+    return "bullet" if _BULLET.match(line) else "prose"
+
+
+def _quotes(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
+    """One block for each attribution: what is said stays with who said it."""
+    running = ""
+    for line in lines:
+        if running and re.match(r"[^\W\d][\w .'’-]{0,40}: ", line):
+            yield "quote", running
+            running = line
+        else:
+            running = f"{running} {line}".strip()
+    if running:
+        yield "quote", running
+
+
+def _parts(kind: str, block: str) -> list[str]:
+    if kind == "quote":
+        return [block]
+    return [part for part in _STOP.split(block) if part]

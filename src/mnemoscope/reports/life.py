@@ -1,0 +1,69 @@
+"""What a run over checkpoints shows of itself: its pictures, its page, its heatmaps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from mnemoscope.core.jsonl import write_atomically
+from mnemoscope.core.nouns import FAILED
+from mnemoscope.core.rundir import RunDirectory
+from mnemoscope.reports import terminal
+from mnemoscope.reports.heatmap import Shown, comparison, heatmap
+from mnemoscope.reports.markdown import write_report
+from mnemoscope.reports.view import RunView
+
+
+def write_life(run: RunDirectory, *, png: bool = True) -> None:
+    """report.md and, unless told otherwise, the two pictures it shows."""
+    view = RunView.of(run)
+    if png and view.life and view.judged:
+        from mnemoscope.reports.heatmap_png import heatmap_png, scatter_png
+
+        title = f"{view.label} on {_data(view)}"
+        write_atomically(run.path / "heatmap.png", heatmap_png(view.life, title=title))
+        write_atomically(run.path / "hallucination.png", scatter_png(view.life, title=title))
+    write_report(run)
+
+
+def heatmaps_of(
+    runs: Sequence[RunDirectory], *, width: int = 80, only: Sequence[str] = ()
+) -> RenderableType:
+    """A heatmap of each system that is no arm (or of those named), then all beside each other."""
+    views = [RunView.of(run) for run in runs]
+    if not any(view.judged for view in views):
+        return terminal.summary(views)
+    shown = [Shown(view.label, view.life or {}, view.is_arm) for view in views]
+    parts: list[RenderableType] = []
+    for view in views:
+        if (view.label in only) if only else not view.is_arm:
+            title = f"{view.label} · {_data(view)}"
+            parts += [Text(), heatmap(view.life or {}, title, width=width)]
+    if len(shown) > 1:
+        parts += [Text(), comparison(shown, width=width)]
+    told = [f"{view.label}: {line}" for view in views for line in failures(view)]
+    return Group(*parts, *(Text(line, style="yellow") for line in told), Text())
+
+
+def failures(view: RunView) -> list[str]:
+    """What a reader must be told of questions that could not be put, answered or judged."""
+    life = view.life or {"checkpoints": [], "errors": {}}
+    failed = sum(point["failed"] for point in life["checkpoints"])
+    if not failed:
+        return []
+    asked = sum(point["asked"] for point in life["checkpoints"])
+    statuses: Counter[str] = Counter()
+    for point in life["checkpoints"]:
+        statuses.update({name: point["statuses"].get(name, 0) for name in (*FAILED, "unjudged")})
+    named = ", ".join(f"{number:,} {name}" for name, number in sorted(statuses.items()) if number)
+    errors = [f"{number:,} times: {error}" for error, number in life["errors"].items()]
+    return [f"{failed:,} of {asked:,} questions failed and are left out ({named})", *errors]
+
+
+def _data(view: RunView) -> str:
+    """The personas, by name where there is one."""
+    personas = list((view.life or {}).get("personas", ()))
+    return personas[0] if len(personas) == 1 else f"{len(personas)} personas"

@@ -1,0 +1,169 @@
+"""Where inventions happen: trends, canaries, and how they go with recall."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mnemoscope.analysis.hallucination import (
+    _correlation,
+    against_recall,
+    canaries,
+    read,
+    trend,
+    views,
+)
+from mnemoscope.analysis.longitudinal import CORE, Plan, Record, longitudinal
+from mnemoscope.core.nouns import Checkpoint, Question, Score, Verdict
+
+DAYS = (100, 200, 300, 400, 500)
+
+
+def asked(
+    number: int, invents: bool, days: int = 100, category: str = CORE[0], quality: int = 3
+) -> Record:
+    question = Question(f"q{number:03}", "What?", category=category)
+    score = Score(quality, 0, 0 if invents else 1)
+    return Record("a", f"{days}d", question, verdict=Verdict("a", question.id, score))
+
+
+def planned(*days: int) -> Plan:
+    return {"a": [Checkpoint(f"{d}d", d, 0, (), ingested_days=d) for d in days]}
+
+
+def seen(records: list[Record], *days: int) -> dict[str, Any]:
+    plan = planned(*days)
+    return views(records, plan, longitudinal(records, plan))
+
+
+def rising() -> list[Record]:
+    """Of ten questions one more invents at each checkpoint, and recall falls."""
+    return [
+        asked(number, number <= step, days, quality=3 - min(3, step))
+        for step, days in enumerate(DAYS)
+        for number in range(10)
+    ]
+
+
+def test_a_steady_rise_is_found_with_its_start_and_slope() -> None:
+    line = seen(rising(), *DAYS)["trend"]
+    assert line["slope_per_day"] == pytest.approx(0.001)
+    assert line["intercept"] == pytest.approx(0.0, abs=1e-9)
+    assert line["slope_per_day_ci95"][0] > 0
+    assert line["n"] == 5
+
+
+def test_two_checkpoints_give_a_line_without_an_interval_and_one_gives_none() -> None:
+    row = [{"ingested_days": 1, "rate": 0.1}, {"ingested_days": 2, "rate": 0.2}]
+    assert trend(row)["slope_per_day"] == pytest.approx(0.1)
+    assert trend(row)["slope_per_day_ci95"] is None
+    assert trend(row[:1])["slope_per_day"] is None
+
+
+def test_checkpoints_without_judged_answers_do_not_bend_the_line() -> None:
+    row: list[dict[str, Any]] = [{"ingested_days": d, "rate": d / 100} for d in (10, 20, 30)]
+    gap = [*row, {"ingested_days": 40, "rate": None}]
+    assert trend(gap) == trend(row)
+
+
+def test_the_aggregate_does_not_hide_the_category_that_invents() -> None:
+    records = [asked(number, False) for number in range(38)]
+    records += [asked(100 + number, number < 4, category=CORE[7]) for number in range(10)]
+    found = seen(records, 100)
+    assert found["by_checkpoint"][0]["rate"] == pytest.approx(4 / 48)
+    assert found["by_category"][CORE[7]]["overall"]["rate"] == pytest.approx(0.4)
+    assert found["by_category"][CORE[7]]["checkpoints"][0]["rate"] == pytest.approx(0.4)
+    assert found["by_category"][CORE[0]]["overall"]["rate"] == 0
+    assert found["by_persona"]["a"]["overall"]["n"] == 48
+
+
+def test_inventing_more_as_recall_falls_reads_healthy_and_less_pathological() -> None:
+    healthy = seen(rising(), *DAYS)["against_recall"]
+    turned = [
+        asked(number, number <= 4 - step, days, quality=3 - min(3, step))
+        for step, days in enumerate(DAYS)
+        for number in range(10)
+    ]
+    pathological = seen(turned, *DAYS)["against_recall"]
+    assert healthy["reading"] == "healthy"
+    assert healthy["correlation"] == pytest.approx(-pathological["correlation"])
+    assert pathological["reading"] == "pathological"
+    assert [point["ingested_days"] for point in healthy["points"]] == list(DAYS)
+
+
+def test_few_or_unchanging_points_cannot_tell() -> None:
+    still = [asked(number, False, days) for days in DAYS for number in range(3)]
+    assert seen(still, *DAYS)["against_recall"]["correlation"] is None
+    three = seen(rising()[:30], *DAYS[:3])["against_recall"]
+    assert three["correlation"] < 0
+    assert three["correlation_ci95"] is None
+    assert three["reading"] == "cannot tell"
+    assert against_recall([])["reading"] == "cannot tell"
+
+
+@given(st.floats(-1, 1), st.floats(-1, 1))
+def test_an_interval_that_holds_zero_says_nothing(low: float, high: float) -> None:
+    low, high = sorted((low, high))
+    expected = "healthy" if high < 0 else "pathological" if low > 0 else "cannot tell"
+    assert read([low, high]) == expected
+
+
+def test_fishers_interval_of_a_correlation() -> None:
+    # r = 0.5 of 28 points: tanh(atanh 0.5 ± 1.96 / 5) = [0.1558, 0.7351], computed by hand.
+    x = np.linspace(-1, 1, 28)
+    noise = np.where(np.arange(28) % 4 < 2, 1.0, -1.0)
+    noise -= x * (noise @ x) / (x @ x) + noise.mean()
+    noise -= noise.mean()
+    noise -= x * (noise @ x) / (x @ x)
+    y = 0.5 * x / np.sqrt(x @ x) + np.sqrt(0.75) * noise / np.sqrt(noise @ noise)
+    r, interval = _correlation(x.tolist(), y.tolist())
+    assert r == pytest.approx(0.5, abs=1e-6)
+    assert interval == pytest.approx([0.1558, 0.7351], abs=1e-3)
+
+
+def test_a_runs_own_canaries_invent_at_every_checkpoint_they_are_asked_at() -> None:
+    records = [
+        asked(1, True, 100),
+        asked(1, True, 200),
+        asked(2, True, 100),
+        asked(2, False, 200),
+        asked(3, True, 200),
+    ]
+    found = seen(records, 100, 200)["canaries"]
+    assert [(c["question"], c["invented"], c["judged"]) for c in found] == [("q001", 2, 2)]
+
+
+def test_canaries_across_runs() -> None:
+    old = [asked(1, True), asked(2, False), asked(3, True), asked(4, False), asked(5, True)]
+    middle = [asked(1, True), asked(2, False), asked(3, True), asked(4, False), asked(6, True)]
+    new = [asked(1, True), asked(2, True), asked(3, False), asked(4, False), asked(6, False)]
+    found = canaries({"old": old, "middle": middle, "new": new})
+
+    def named(kind: str) -> list[str]:
+        return [question["question"] for question in found[kind]]
+
+    assert named("always") == ["q001"]
+    assert named("newly") == ["q002"]
+    assert named("no_longer") == ["q003", "q006"]
+    assert found["counts"]["never"] == 1
+    assert found["not_compared"] == 1, "q005 was not judged in the last run"
+    assert found["always"][0]["runs"] == {"old": [1, 1], "middle": [1, 1], "new": [1, 1]}
+
+
+RUNS = st.lists(st.dictionaries(st.integers(0, 6), st.booleans()), min_size=1, max_size=4)
+
+
+@settings(max_examples=60)
+@given(RUNS)
+def test_every_question_across_runs_is_counted_once(runs: Any) -> None:
+    lives = {
+        f"run{index}": [asked(number, invents) for number, invents in run.items()]
+        for index, run in enumerate(runs)
+    }
+    found = canaries(lives)
+    questions = {number for run in runs for number in run}
+    assert sum(found["counts"].values()) + found["not_compared"] == len(questions)

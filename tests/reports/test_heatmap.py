@@ -1,0 +1,153 @@
+"""The heatmap in the terminal: every cell a number or a gap, columns left out by the count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from io import StringIO
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console, RenderableType
+
+from mnemoscope.analysis.longitudinal import CORE, GROUP
+from mnemoscope.reports.heatmap import (
+    FAIR,
+    GOOD,
+    POOR,
+    Shown,
+    comparison,
+    elide,
+    heatmap,
+    heatmaps,
+    ink,
+    percent,
+    ramp,
+)
+
+
+def plain(drawn: RenderableType, width: int = 80) -> str:
+    console = Console(width=width, file=StringIO(), no_color=True)
+    with console.capture() as captured:
+        console.print(drawn)
+    return captured.get()
+
+
+def coloured(drawn: RenderableType) -> str:
+    console = Console(width=80, file=StringIO(), force_terminal=True, color_system="truecolor")
+    with console.capture() as captured:
+        console.print(drawn)
+    return captured.get()
+
+
+def row(text: str, name: str) -> list[str]:
+    line = next(line for line in text.splitlines() if line.strip().startswith(name + " "))
+    return line.strip().removeprefix(name).split()
+
+
+@given(st.integers(0, 300), st.integers(0, 40))
+def test_columns_shown_and_left_out_are_all_columns(count: int, fit: int) -> None:
+    head, tail = elide(count, fit)
+    shown = [*head, *tail]
+    assert shown == sorted(set(shown))
+    if count <= fit:
+        assert shown == list(range(count))
+        assert not tail
+    else:
+        assert len(shown) == max(fit, 3) - 1 or count < 3
+        assert (shown[0], shown[-1]) == (0, count - 1)
+
+
+@pytest.mark.parametrize("count", [1, 4, 7, 8, 30, 143])
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_it_fits_the_width_and_says_how_many_are_left_out(
+    live: Callable[..., Any], count: int, width: int
+) -> None:
+    text = plain(heatmap(live(count).figures, "bm25 · ada", width=width), width)
+    heads = row(text, "OVERALL")
+    shown = [cell for cell in heads if cell != "…"]
+    hidden = re.search(r"… (\d+) of (\d+) checkpoints left out", text)
+    assert max(len(line) for line in text.splitlines()) <= width
+    assert len(shown) + (int(hidden[1]) if hidden else 0) == count
+    assert (hidden is not None) == ("…" in heads)
+    assert re.search(rf"\b{7 * count}d", text), "the last checkpoint is always there"
+
+
+def test_two_dashes_stand_exactly_where_nothing_was_judged(live: Callable[..., Any]) -> None:
+    figures = live(
+        4, unasked=frozenset({(0, 3), (1, 3), (2, 6)}), failed=frozenset({(1, 5)})
+    ).figures
+    text = plain(heatmap(figures, "bm25"))
+    for name in CORE:
+        cells = row(text, name)
+        means = [point["categories"][name]["mean"] for point in figures["checkpoints"]]
+        assert cells == ["--" if mean is None else f"{mean:.1f}" for mean in means]
+    assert "asked, none judged" in text
+    assert "2 of 58 questions failed" in text
+
+
+def test_overall_has_two_digits_and_hallucination_is_a_percentage(live: Callable[..., Any]) -> None:
+    figures = live(3).figures
+    text = plain(heatmap(figures, "bm25"))
+    points = figures["checkpoints"]
+    assert row(text, "OVERALL") == [f"{point['overall']['mean']:.2f}" for point in points]
+    rates = [percent(point["hallucination"]["rate"]) for point in points]
+    assert row(text, "hallucination") == rates
+
+
+def test_group_rows_come_with_group_questions(live: Callable[..., Any]) -> None:
+    assert GROUP[0] not in plain(heatmap(live(2).figures, "bm25"))
+    both = live(2, categories=(*CORE, *GROUP)).figures
+    assert len(row(plain(heatmap(both, "bm25")), GROUP[0])) == 2
+
+
+def test_cells_are_painted_where_there_is_colour(live: Callable[..., Any]) -> None:
+    drawn = coloured(heatmap(live(2).figures, "bm25"))
+    assert "48;2;" in drawn
+    assert "48;2;" not in plain(heatmap(live(2).figures, "bm25"))
+
+
+def test_an_unfinished_run_says_so(live: Callable[..., Any]) -> None:
+    life = live(2)
+    cut = replace(life, records=life.records[:-5])
+    assert "interim: 5 planned questions are not asked yet" in plain(heatmap(cut.figures, "bm25"))
+
+
+def test_several_systems_end_in_one_comparison(live: Callable[..., Any]) -> None:
+    figures = live(4).figures
+    names = ["recency", "bm25", "hybrid(lexical=bm25,dense=static)"]
+    text = plain(heatmaps([Shown(name, figures) for name in names], "ada"))
+    table = text[text.index("Systems beside each other at 28d") :]
+    last = figures["checkpoints"][-1]
+    assert row(table, "OVERALL") == [f"{last['overall']['mean']:.2f}"] * 3
+    assert row(table, "retrieval hit@10") == ["1.000"] * 3
+    interval = "{:.2f}–{:.2f}".format(*last["overall"]["ci95"])
+    assert row(table, "95 % interval") == [interval] * 3
+    assert "hybrid(" in table
+
+
+def test_more_systems_than_fit_are_broken_into_tables(live: Callable[..., Any]) -> None:
+    figures = live(1).figures
+    text = plain(comparison([Shown(f"system{number}", figures) for number in range(9)]))
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert all(f"system{number}" in text for number in range(9))
+
+
+def test_the_ramp_goes_from_red_over_amber_to_green() -> None:
+    assert [ramp(0), ramp(0.5), ramp(1)] == [POOR, FAIR, GOOD]
+    assert ramp(-1) == POOR
+    assert ramp(2) == GOOD
+
+
+@given(st.floats(0, 1))
+def test_text_stands_out_on_every_colour_of_the_ramp(share: float) -> None:
+    def luminance(colour: tuple[int, int, int]) -> float:
+        parts = [c / 255 for c in colour]
+        linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(ramp(share)), luminance(ink(ramp(share)))))
+    assert (high + 0.05) / (low + 0.05) > 4

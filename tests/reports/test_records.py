@@ -1,0 +1,190 @@
+"""Recall Bench's files as others read them, and the page that people read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from mnemoscope.analysis.hallucination import canaries
+from mnemoscope.analysis.longitudinal import CORE, GROUP
+from mnemoscope.analysis.records import (
+    Header,
+    failure_line,
+    progress_checkpoint,
+    progress_header,
+    progress_summary,
+    question_line,
+    result,
+)
+from mnemoscope.core.nouns import Score, Verdict
+from mnemoscope.reports.longitudinal import markdown
+
+NOW = "2026-01-02T03:04:05Z"
+HEADER = Header("bm25", judge_model="ledger", sample=50)
+
+
+def test_result_has_the_shape_of_the_reference(live: Callable[..., Any]) -> None:
+    life = live(3, personas=("ada", "bob"), categories=(*CORE, *GROUP))
+    content = result(
+        life.records,
+        life.plan,
+        HEADER,
+        timestamp=NOW,
+        duration_ms=9,
+        ingest_ms={"ada": 4.0},
+    )
+    assert list(content) == [
+        "timestamp", "adapterName", "ranges", "personas", "heatmap", "metadata",
+        "disclosureBreakdown",
+    ]  # fmt: skip
+    assert content["ranges"][0] == {"label": "7d", "days": 7}
+    ada = content["personas"][0]
+    assert ada["personaId"] == "ada"
+    assert ada["totalIngestionMs"] == 4.0
+    assert ada["totalQueryMs"] == 10.0 * 3 * 20
+    assert ada["totalEvalsRun"] == 60
+    assert ada["uniqueQAPairCount"] == 20
+    first = ada["rangeResults"][0]
+    assert first["range"] == "7d"
+    assert [cell["category"] for cell in first["categoryScores"]] == [*CORE, *GROUP]
+    assert len(first["categoryScores"][0]["scores"]) == 2
+    assert set(first["questionResults"][0]) == {
+        "checkpoint", "status", "qa", "systemAnswer", "score", "compositeScore", "latencyMs",
+    }  # fmt: skip
+    assert content["metadata"]["judgeModel"] == "ledger"
+    assert "embeddingModel" not in content["metadata"]
+    assert content["metadata"]["totalEvalsRun"] == 120
+    assert content["disclosureBreakdown"]["refuse"]["evaluations"] == 12
+    assert json.loads(msgspec.json.encode(content)) == json.loads(json.dumps(content))
+
+
+def test_result_and_metrics_tell_the_same_story(live: Callable[..., Any]) -> None:
+    life = live(3, personas=("ada", "bob"), unasked=frozenset({(0, 3)}), failed=frozenset({(1, 2)}))
+    content = result(life.records, life.plan, HEADER, timestamp=NOW, duration_ms=0)
+    figures = life.figures
+    cells = {(cell["range"], cell["category"]): cell for cell in content["heatmap"]}
+    for point in figures["checkpoints"]:
+        for name, figure in point["categories"].items():
+            cell = cells[point["label"], name]
+            assert cell["questionCount"] == figure["n"]
+            assert cell["eligibleCount"] == figure["eligible"]
+            assert cell["score"] == (None if figure["n"] == 0 else pytest.approx(figure["mean"]))
+    for persona in content["personas"]:
+        for told, point in zip(
+            persona["rangeResults"], figures["personas"][persona["personaId"]], strict=True
+        ):
+            assert told["overallScore"] == pytest.approx(point["overall"]["mean"])
+            assert told["hallucinationRate"] == pytest.approx(100 * point["hallucination"]["rate"])
+            assert told["questionsEvaluated"] == point["judged"]
+            assert told["questionsFailed"] == point["failed"]
+
+
+def test_progress_lines(live: Callable[..., Any]) -> None:
+    life = live(3)
+    head = progress_header(HEADER, life.plan, timestamp=NOW)
+    assert (head["type"], head["timestamp"], head["sample"]) == ("header", NOW, 50)
+    line = progress_checkpoint(life.records, life.plan, "ada", "14d", timestamp=NOW, ingest_ms=3.0)
+    assert (line["checkpointIndex"], line["totalCheckpoints"]) == (2, 3)
+    assert (line["daysIngested"], line["newDaysIngested"]) == (14, 7)
+    assert (line["newQuestionCount"], line["historicalEvaluated"]) == (4, 12)
+    assert line["difficultyScores"]["easy"]["count"] == 16
+    assert line["difficultyScores"]["hard"] == {"mean": None, "count": 0}
+    assert "scores" not in line["categoryScores"][0]
+    summary = progress_summary(life.records, timestamp=NOW, duration_ms=7.0)
+    assert summary == {
+        "type": "summary",
+        "timestamp": NOW,
+        "durationMs": 7.0,
+        "totalEvalsRun": 48,
+        "uniqueQAPairCount": 16,
+        "appellateInvocations": 0,
+    }
+
+
+def test_a_question_line_says_where_and_how_it_ended(live: Callable[..., Any]) -> None:
+    life = live(1, failed=frozenset({(0, 1)}))
+    answered = question_line(life.records[0], timestamp=NOW)
+    assert (answered["checkpoint"], answered["status"]) == ("7d", "answered")
+    assert answered["qa"]["relevantDays"] == [1]
+    assert answered["retrieval"] == {"ids": ["m1", "m0"], "firstEvidenceRank": 2}
+    assert answered["composite"] == sum(answered["score"].values())
+    assert answered["usedAppellate"] is False
+    timeout = question_line(life.records[2], timestamp=NOW)
+    assert (timeout["status"], timeout["score"], timeout["composite"]) == ("timeout", None, None)
+    assert timeout["systemAnswer"] == ""
+
+
+def test_boundary_questions_say_what_was_expected(live: Callable[..., Any]) -> None:
+    life = live(1, categories=(GROUP[1],))
+    qa = question_line(life.records[0], timestamp=NOW)["qa"]
+    assert qa["expectedDisclosure"] == "refuse"
+    assert qa["querySession"] == "main"
+    assert qa["forbiddenSessions"] == ["board"]
+
+
+@pytest.mark.parametrize(
+    ("final", "fails"),
+    [
+        (Score(3, 2, 1), False),
+        (Score(2, 1, 1), False),
+        (Score(1, 1, 1), True),
+        (Score(3, 2, 0), True),
+        (Score(0, 2, 1), True),
+    ],
+)
+def test_a_failure_is_what_still_fails_after_the_appeal(
+    live: Callable[..., Any], final: Score, fails: bool
+) -> None:
+    record = live(1).records[0]
+    primary = Score(0, 0, 0, "wrong")
+    appealed = record._replace(verdict=Verdict("ada", "q00", final, primary=primary))
+    line = failure_line(appealed, timestamp=NOW)
+    assert (line is not None) == fails
+    if line:
+        assert line["primaryScore"]["reasoning"] == "wrong"
+        assert line["appellateScore"]["correctness"] == final.correctness
+    assert question_line(appealed, timestamp=NOW)["usedAppellate"] is True
+
+
+def test_a_question_that_could_not_be_put_is_no_failed_answer(live: Callable[..., Any]) -> None:
+    assert failure_line(live(1, failed=frozenset({(0, 0)})).records[0], timestamp=NOW) is None
+
+
+def test_the_page_holds_every_cell_and_every_view(live: Callable[..., Any]) -> None:
+    life = live(4, personas=("ada", "bob"), unasked=frozenset({(0, 3)}), failed=frozenset({(1, 2)}),
+                categories=(*CORE, *GROUP))  # fmt: skip
+    figures = life.figures
+    runs = canaries({"before": life.records, "after": life.records})
+    page = markdown(figures, pictures=[("the heatmap", "heatmap.png")], canaries=runs)
+    assert "![the heatmap](heatmap.png)" in page
+    for name in figures["categories"]:
+        line = next(line for line in page.splitlines() if line.startswith(f"| {name} |"))
+        means = [point["categories"][name]["mean"] for point in figures["checkpoints"]]
+        shown = ["--" if mean is None else f"{mean:.1f}" for mean in means]
+        assert line == f"| {name} | " + " | ".join(shown) + " |"
+    for title in (
+        "How sure the figures are", "At the last checkpoint, 28d", "By persona", "Hallucination",
+        "Canary questions across runs", "What boundary questions disclosed", "How to read it",
+    ):  # fmt: skip
+        assert f"### {title}" in page
+    assert "4 (4 timeout)" in page
+    assert "Recall against hallucination: correlation" in page
+
+
+def test_a_long_sweep_is_elided_in_the_page(live: Callable[..., Any]) -> None:
+    page = markdown(live(40).figures)
+    assert "29 of 40 checkpoints are left out here." in page
+    head = next(line for line in page.splitlines() if line.startswith("| category |"))
+    assert head.count("d |") == 11
+    assert "| … |" in head
+
+
+def test_one_checkpoint_has_no_trend_and_no_correlation(live: Callable[..., Any]) -> None:
+    page = markdown(live(1).figures)
+    assert "The rate has no trend" in page
+    assert "no correlation" in page
+    assert "nan" not in page
