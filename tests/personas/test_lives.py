@@ -291,11 +291,14 @@ def test_half_a_year_has_every_core_category() -> None:
 
 
 def test_no_piece_of_routine_comes_twice_within_a_month() -> None:
+    life = long_life("backend-eng-saas").life
+    abouts = [plot.subject.about for plot in life.plots]
     last: dict[str, int] = {}
-    for day, text in enumerate(long_life("backend-eng-saas").life.diary, 1):
+    for day, text in enumerate(life.diary, 1):
         for line in re.findall(r"^- (.+)$", text, re.MULTILINE):
-            assert day - last.get(line, -31) > 30 or "concerns" in line, line
-            last[line] = day
+            if not any(about in line for about in abouts):
+                assert day - last.get(line, -31) > 30, line
+                last[line] = day
 
 
 @settings(max_examples=15)
@@ -306,6 +309,13 @@ def test_no_piece_of_routine_comes_twice_within_a_month() -> None:
 )
 def test_any_life_is_consistent(persona: str, days: int, seed: int) -> None:
     reading = Reading(simulate(shipped_story(persona), days, seed))
+    for check in CHECKS:
+        check(reading)
+
+
+@pytest.mark.parametrize("days", [1, 2, 7])
+def test_a_life_may_be_very_short(days: int) -> None:
+    reading = Reading(simulate(shipped_story("executive-assistant"), days, 42))
     for check in CHECKS:
         check(reading)
 

@@ -1,7 +1,7 @@
 """The ledger judge: scores an answer by what a simulated life's ledger knows, without a model.
 
-Right, missing, outdated and invented values, silence, refusals and leaks; `docs/recall.md` has the
-rules in a table. It judges what is said, never how well.
+Right, missing, outdated and invented values, silence, refusals and leaks: docs/decisions/0006 has
+the rules in a table. It judges what is said, never how well.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from random import Random
 
 from mnemoscope.core.ledger import LedgerFact
-from mnemoscope.personas.known import Draft, Known
+from mnemoscope.personas.known import Chain, Draft, Known
 from mnemoscope.personas.plots import Plot
 from mnemoscope.personas.prose import sentence, uncapital
 
@@ -145,11 +145,14 @@ def attributions(known: Known, random: Random) -> Iterator[Draft]:
 
 def boundaries(known: Known, random: Random) -> Iterator[Draft]:
     """What may not be told, what may be told instead, and what may be told inside."""
+    by_arc: dict[str, list[Chain]] = {}
+    for chain in known.chains:
+        by_arc.setdefault(chain[0].arc, []).append(chain)
     for plot in known.plots.values():
         if not plot.isolated:
             continue
         facts = known.facts[plot.id]
-        told = [chain for chain in known.chains if chain[0].arc == plot.id]
+        told = list(by_arc.get(plot.id, ()))
         random.shuffle(told)
         secret = tuple(
             fact.id
@@ -163,9 +166,9 @@ def boundaries(known: Known, random: Random) -> Iterator[Draft]:
             if room.kind == "group" and not room.isolated
         ] or ["principal"]
         for chain in told[:2]:
-            yield from _refused(known, plot, chain[-1], secret, random.choice(elsewhere), random)
+            yield from _refused(known, plot, chain, secret, random.choice(elsewhere), random)
         for chain in told[2:4]:
-            yield from _inside(known, plot, chain[-1], random)
+            yield from _inside(known, plot, chain, random)
         for cover in facts:
             if cover.attribute == "session.cover" and secret:
                 yield Draft(
@@ -185,12 +188,12 @@ def boundaries(known: Known, random: Random) -> Iterator[Draft]:
 def _refused(
     known: Known,
     plot: Plot,
-    fact: LedgerFact,
+    chain: Chain,
     secret: tuple[str, ...],
     room: str,
     random: Random,
 ) -> Iterator[Draft]:
-    chain = next(chain for chain in known.chains if fact in chain)
+    fact = chain[-1]
     if asked := known.ask(chain, fact, random):
         yield Draft(
             "information-boundary",
@@ -201,15 +204,14 @@ def _refused(
             (),
             tuple(dict.fromkeys((*secret, fact.id))),
             described=asked[1],
-            irrelevant_after=None,
             query_session=room,
             forbidden_sessions=(plot.session.id,),
             expected_disclosure="refuse",
         )
 
 
-def _inside(known: Known, plot: Plot, fact: LedgerFact, random: Random) -> Iterator[Draft]:
-    chain = next(chain for chain in known.chains if fact in chain)
+def _inside(known: Known, plot: Plot, chain: Chain, random: Random) -> Iterator[Draft]:
+    fact = chain[-1]
     if asked := known.ask(chain, fact, random):
         yield Draft(
             "information-boundary",

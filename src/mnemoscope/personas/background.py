@@ -5,18 +5,33 @@ These sentences share their words with the facts and hold no value: they are the
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from random import Random
 
 from mnemoscope.core.ledger import LedgerFact
 from mnemoscope.personas.draw import Chance, Deck
-from mnemoscope.personas.phrases import AFTERWARDS, GOES_ON, LOOPS
+from mnemoscope.personas.phrases import (
+    AFTERWARDS,
+    DESCRIBED_BACK,
+    GOES_ON,
+    LOOKING_BACK,
+    LOOPS,
+)
 from mnemoscope.personas.plots import Plot
 from mnemoscope.personas.prose import Fresh, sentence, tells_that_open
 from mnemoscope.personas.story import Fact
 
 _REST = 5
 """For so many days a phrasing is not used again of the same arc."""
+_COMES_BACK = 14
+"""An arc that is over and lasts comes up once in so many working days: what is to be remembered
+is buried the deeper the longer the life is."""
+_REMEMBERED = 1500
+"""Days after which nobody speaks of an arc any more."""
+_OF_DECISIONS = ("outcome", "first proposal", "main objection", "reason given")
+_MENTIONS = 0.3
+"""How often a sentence on a running arc is a near miss."""
 _OMITTED_FIRST = 0.4
 """How often a near miss is about what is never told."""
 
@@ -39,7 +54,10 @@ class Voice:
         self._own = Deck(plot.arc.goes_on, self._random)
         self._common = Deck(GOES_ON, self._random)
         self._afterwards = Deck(AFTERWARDS, self._random)
+        self._looking_back = Deck(LOOKING_BACK, self._random)
+        self._described_back = Deck(DESCRIBED_BACK, self._random)
         self._loops = Deck(LOOPS, self._random)
+        self._nouns = Deck([kind.noun for kind in plot.arc.facts] or _OF_DECISIONS, self._random)
         self._fresh = fresh
         self._omitted = omitted
         self._known: dict[str, int] = {}
@@ -60,7 +78,7 @@ class Voice:
         """So many sentences for a day of the arc, fewer where there is nothing fresh to say."""
         found = []
         for _ in range(count):
-            text = self._mention(day, room) if self._random.random() < 0.5 else None
+            text = self._mention(day, room) if self._random.random() < _MENTIONS else None
             text = text or self._goes_on(day, room)
             if text:
                 found.append(text)
@@ -70,10 +88,12 @@ class Voice:
         """Something that is left open at the end of a day."""
         return self._mention(day, room) or self._fresh_one(self._loops, day, room)
 
-    def afterwards(self, day: int, room: str) -> str | None:
-        """What is said once the arc is over."""
-        text = self._mention(day, room) if self._random.random() < 0.6 else None
-        return text or self._fresh_one(self._afterwards, day, room)
+    def afterwards(self, day: int, room: str) -> list[str]:
+        """What is said once the arc is over: near misses by name and by description."""
+        decks = [self._looking_back, self._afterwards, self._described_back]
+        self._random.shuffle(decks)
+        found = [self._fresh_one(deck, day, room) for deck in decks[: self._random.randint(2, 3)]]
+        return [text for text in found if text]
 
     def _goes_on(self, day: int, room: str) -> str | None:
         deck = self._own if self._random.random() < 0.75 else self._common
@@ -99,12 +119,17 @@ class Voice:
 
     def _fill(self, phrasing: str, room: str) -> str:
         speaker = self._speakers[room].deal() if "{speaker}" in phrasing else ""
-        return sentence(phrasing, name=self.plot.name, speaker=speaker)
+        noun = self._nouns.deal() if "{noun}" in phrasing else ""
+        subject = self.plot.subject
+        return sentence(
+            phrasing, name=subject.name, about=subject.about, speaker=speaker, noun=noun
+        )
 
 
 def later_days(plot: Plot, workdays: Sequence[int], random: Random) -> Collection[int]:
-    """When an arc that is over comes up once more."""
+    """When an arc that is over comes up once more: again and again, for years."""
     if not plot.lasting:
         return ()
-    days = [day for day in workdays if plot.end < day <= plot.end + 150]
-    return random.sample(days, min(len(days), random.randint(2, 4)))
+    first, last = plot.end + 4, plot.end + _REMEMBERED
+    days = workdays[bisect_left(workdays, first) : bisect_right(workdays, last)]
+    return random.sample(days, round(len(days) / _COMES_BACK))

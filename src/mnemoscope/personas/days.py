@@ -14,8 +14,10 @@ from mnemoscope.personas.phrases import (
     ABOUTS,
     DAYS_OFF,
     GROUP_TITLES,
+    ON,
     QUIET_TITLES,
     ROUTINE,
+    RUMOURS,
     TITLES,
 )
 from mnemoscope.personas.plots import Plot
@@ -33,11 +35,15 @@ _SIZE: Mapping[Density, tuple[int, int]] = {
 """Words of a day, at least and at most, give or take a sentence."""
 _SENTENCES: Mapping[Density, tuple[int, int]] = {
     "quiet": (1, 2),
-    "normal": (2, 3),
-    "busy": (3, 5),
-    "dense": (5, 7),
+    "normal": (1, 2),
+    "busy": (2, 3),
+    "dense": (3, 5),
 }
-_RESTS = 0.25
+_RETOLD = 50
+"""A common cause of trouble is retold once in so many working days."""
+_LOOKS_BACK = 3
+"""At most so many arcs that are over come up on a day."""
+_RESTS = 0.45
 """How often nothing is said of an arc on a day on which nothing of it becomes known."""
 
 
@@ -58,10 +64,13 @@ class Diary:
         self._rooms = {session.id: session for session in story.persona.sessions}
         self._people = {room.id: speakers(story, room) for room in story.persona.sessions}
         self._decks = {room: Deck(names, self._random) for room, names in self._people.items()}
-        self._routine = Deck((*story.routine, *ROUTINE), self._random)
+        self._routine = Deck(story.routine, self._random)
+        self._common = Deck(ROUTINE, self._random)
         self._quiet = Deck((*story.quiet, *DAYS_OFF), self._random)
         self._abouts = Deck(ABOUTS, self._random)
         self._titles = Deck(TITLES, self._random)
+        self._rumour = Deck(RUMOURS, self._random)
+        self._retold = self._rumours(chance)
         self._voices = self._make_voices(chance)
         self._said: dict[int, list[Said]] = defaultdict(list)
         for said in record.said:
@@ -102,6 +111,7 @@ class Diary:
         if density == "quiet":
             self._rest(day, pages, aside)
         else:
+            self._look_back(day, pages)
             self._fill_up(day, density, pages, aside)
             self._close(day, running, pages)
         return self._lay_out(day, pages)
@@ -118,9 +128,13 @@ class Diary:
         room = plot.session.id
         prose = [one.text for one in said if not one.quoted]
         quotes = [f'> {one.quoted}: "{one.text}"' for one in said if one.quoted]
+        described = (plot.id, day) in self._record.abouts
+        if described and prose and random.random() < 0.5:
+            prose[0] = random.choice(ON).format(about=plot.subject.about) + prose[0]
+            described = False
         prose += self._voices[plot.id].on(day, room, random.randint(*_SENTENCES[density]))
         random.shuffle(prose)
-        if (plot.id, day) in self._record.abouts:
+        if described:
             prose.insert(random.randint(0, len(prose)), self._about(plot, day))
         if day == plot.start:
             slots = {"name": plot.name, "about": plot.subject.about}
@@ -145,12 +159,38 @@ class Diary:
         return said or wording(self._abouts.deal())
 
     def _asides(self, day: int) -> list[str]:
-        """What belongs to no running arc: covers of confidential matters, arcs that are over."""
+        """What belongs to no arc: covers of confidential matters, and old trouble retold."""
         found = [one.text for one in self._said[day] if not one.plot]
-        for plot in self._later[day]:
-            if text := self._voices[plot.id].afterwards(day, "principal"):
+        people = self._decks["principal"]
+        for thread in self._retold[day]:
+
+            def wording(card: str, thread: str = thread) -> str:
+                return fill(card.replace("{thread}", thread), people, self._random)
+
+            if text := self._fresh.deal(self._rumour, day, wording, rest=0):
                 found.append(text)
         return found
+
+    def _rumours(self, chance: Chance) -> dict[int, list[str]]:
+        """When the common causes of trouble come up again, and again without their victims."""
+        last: dict[str, int] = {}
+        for fact in self._record.facts:
+            if fact.attribute == "thread.cause":
+                last[fact.value] = fact.day
+        found: dict[int, list[str]] = defaultdict(list)
+        for thread, day in last.items():
+            random = chance.stream("rumours", thread)
+            days = self._almanac.working_days(day + 5, self._almanac.days)
+            for when in random.sample(days, round(len(days) / _RETOLD)):
+                found[when].append(thread)
+        return found
+
+    def _look_back(self, day: int, pages: dict[str, list[str]]) -> None:
+        """Arcs that are over and come up once more."""
+        for plot in self._later[day][:_LOOKS_BACK]:
+            room = self._random.choice(("principal", plot.session.id))
+            if texts := self._voices[plot.id].afterwards(day, room):
+                pages[room].append(_section(capital(plot.name), [" ".join(texts)]))
 
     def _rest(self, day: int, pages: dict[str, list[str]], aside: list[str]) -> None:
         texts = list(aside)
@@ -175,14 +215,14 @@ class Diary:
         for room, sections in pages.items():
             if sections and room != "principal":
                 count = random.randint(1, 3)
-                round = [self._filler(self._routine, day, room) for _ in range(count)]
+                round = [self._trifle(day, room) for _ in range(count)]
                 if found := [text for text in round if text]:
                     sections.append(_section(random.choice(GROUP_TITLES), [" ".join(found)]))
         size = sum(words(sections) for sections in pages.values())
         target = random.randint(*_SIZE[density]) - 30
         texts = list(aside)
         while size + words(texts) < target or len(texts) < 2:
-            text = self._filler(self._routine, day, "principal")
+            text = self._trifle(day, "principal")
             if text is None:
                 break
             texts.append(text)
@@ -208,9 +248,17 @@ class Diary:
                 label = self._random.choice(("Outstanding", "Open loops"))
                 sections.append(f"{label}: {' '.join(found)}")
 
-    def _filler(self, deck: Deck[str], day: int, room: str) -> str | None:
+    def _trifle(self, day: int, room: str) -> str | None:
+        """A piece of routine, of the story's own as long as it has fresh ones."""
+        return (
+            self._filler(self._routine, day, room, rest=2)
+            or self._filler(self._common, day, room)
+            or self._filler(self._routine, day, room)
+        )
+
+    def _filler(self, deck: Deck[str], day: int, room: str, rest: int = 0) -> str | None:
         people = self._decks[room]
-        return self._fresh.deal(deck, day, lambda card: fill(card, people, self._random), rest=0)
+        return self._fresh.deal(deck, day, lambda card: fill(card, people, self._random), rest=rest)
 
     def _lay_out(self, day: int, pages: Mapping[str, Sequence[str]]) -> str:
         parts = ["---\ntype: daily\n---"]

@@ -64,9 +64,12 @@ def factual(known: Known, random: Random, spared: set[str]) -> Iterator[Draft]:
 
 def recency(known: Known, random: Random, spared: set[str]) -> Iterator[Draft]:
     """What was said long ago, of arcs that nobody has spoken of since."""
+    names = {plot.name for plot in known.plots.values()}
     for chain in sorted(_shuffled(known.chains, random), key=len):
         fact, plot = chain[-1], known.plot(chain[-1])
         if plot.end > _EARLY * known.almanac.days or plot.lasting or plot.isolated:
+            continue
+        if f"{plot.name} 2" in names:
             continue
         if asked := known.ask(chain, fact, random):
             spared.add(chain[0].id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,13 +47,7 @@ def life_files(life: Life) -> dict[str, bytes]:
     return encoded
 
 
-def write_life(
-    life: Life,
-    folder: Path,
-    *,
-    force: bool = False,
-    progress: Callable[[int, int], None] | None = None,
-) -> Path:
+def write_life(life: Life, folder: Path, *, force: bool = False) -> Path:
     """Write it below the folder; what is there already must be the same, unless forced."""
     home = folder / life.story.persona.id
     files = life_files(life)
@@ -65,13 +59,11 @@ def write_life(
             raise _occupied(strays[0])
     for path in strays:
         path.unlink()
-    for count, (name, content) in enumerate(files.items(), 1):
+    for name, content in files.items():
         path = home / name
         if not path.exists() or path.read_bytes() != content:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        if progress:
-            progress(count, len(files))
     return home
 
 

@@ -18,6 +18,14 @@ ABOUTS = (
 )
 """Said on days on which a fact becomes known, so that the day alone tells what it is about."""
 
+ON = (
+    "On {about}: ",
+    "Concerning {about}: ",
+    "As for {about}: ",
+    "News of {about}: ",
+)
+"""Heads the sentence of a fact, where the description does not stand in one of its own."""
+
 GOES_ON = (
     "{name} took up a good part of the morning.",
     "Kept a list of questions on {name} for {speaker}.",
@@ -45,9 +53,46 @@ AFTERWARDS = (
     "Somebody compared today's trouble with {name}.",
     "Found a stray remark on {name} while looking for something else.",
     "{speaker} told a newcomer the story of {name}.",
-    "A question about {name} came in late and was passed on to {speaker}.",
+    "A late question about {name} came in and was passed on to {speaker}.",
+    "{speaker} still smiles when {name} is mentioned.",
+    "The folder on {name} was moved to another shelf.",
+    "What we learnt from {name} found its way into a talk by {speaker}.",
+    "{name} came up again, long after everybody had stopped counting.",
 )
 """What may still be said of an arc that is over."""
+
+LOOKING_BACK = (
+    "{speaker} wanted to know how the {noun} for {name} had come about; I sent the old papers.",
+    "Somebody asked after the {noun} for {name} and got no answer from memory.",
+    "The {noun} for {name} was quoted from memory, wrongly I think, and nobody checked.",
+    "{speaker} used the {noun} for {name} as a yardstick without saying what it was.",
+    "An old mail thread on the {noun} for {name} surfaced; I put it back.",
+    "For a talk {speaker} needs the {noun} for {name}, to be looked up.",
+    "The discussion of the {noun} for {name} from back then was retold with some colour.",
+    "A footnote on the {noun} for {name} in the annual summary needs a source.",
+)
+"""Near misses long afterwards: what a thing was called, not what it was."""
+
+DESCRIBED_BACK = (
+    "A newcomer asked about {about}, and {speaker} told the short version.",
+    "{speaker} mentioned {about} in passing.",
+    "Searching the archive for {about} took longer than it should.",
+    "The experience with {about} was cited once more.",
+    "Somebody confused this with {about}, which was another matter.",
+    "{speaker} keeps a sheet on {about} and shared it again.",
+)
+
+RUMOURS = (
+    "People still talk of {thread}.",
+    "{person} asked whether {thread} could happen again.",
+    "A reminder went round: {thread} must not surprise us a second time.",
+    "{person} wrote a checklist with {thread} at the top.",
+    "Somebody blamed {thread} for a delay that had other reasons.",
+    "The story of {thread} was told at lunch by {person}.",
+    "Insurance wants a line on {thread}; {person} will see to it by {weekday}.",
+    "{person} thought of {thread} first, but it was nothing of the kind.",
+)
+"""Near misses for what two arcs have in common: the cause, without what it held up."""
 
 LOOPS = (
     "A few loose ends on {name}.",

@@ -6,7 +6,7 @@ Never more than four run at once, and no two are about the same subject.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mnemoscope.personas.almanac import Almanac
@@ -14,12 +14,14 @@ from mnemoscope.personas.draw import Chance, Deck
 from mnemoscope.personas.story import ARC_TYPES, Arc, ArcType, Session, Story, Subject
 
 AT_ONCE = 4
-_PAUSE = (4, 16)
+_PAUSE = (5, 17)
 """Days from one beginning to the next, at least and at most."""
 _WITHHELD = 2
 """So many subjects of each kind are kept out of the life; questions ask for them in vain."""
 _EARLY = 0.4
 """The share of a life that counts as long ago."""
+_LASTS = 0.75
+"""How often an arc is talked about after its end."""
 _CLOSED = 0.16
 """No more than this share of the arcs unfolds behind closed doors."""
 _ORDINALS = "zeroth first second third fourth fifth sixth seventh eighth ninth tenth".split()
@@ -105,9 +107,12 @@ def plan_plots(story: Story, almanac: Almanac, subjects: Subjects, chance: Chanc
     random.shuffle(openers)
     started = dict.fromkeys(ARC_TYPES, 0)
     plots: list[Plot] = []
+    running: list[Plot] = []
+    closed = 0
     due = 1
     for day in almanac.working_days(1, almanac.days):
-        if day < due or sum(plot.end >= day for plot in plots) >= AT_ONCE:
+        running = [plot for plot in running if plot.end >= day]
+        if day < due or len(running) >= AT_ONCE:
             continue
         order = openers[len(plots) : len(plots) + 1] or subjects.scarcest(started)
         for type in order:
@@ -121,8 +126,9 @@ def plan_plots(story: Story, almanac: Almanac, subjects: Subjects, chance: Chanc
         else:
             continue
         subject = subjects.next(type)
-        closed = sum(plot.isolated for plot in plots) + 1 > _CLOSED * (len(plots) + 1)
-        room = sessions[rooms[type].deal(isolated if closed else ())]
+        enough = closed + 1 > _CLOSED * (len(plots) + 1)
+        room = sessions[rooms[type].deal(isolated if enough else ())]
+        closed += room.isolated
         plot = Plot(
             f"{type}-{_slug(subject.name)}",
             type,
@@ -137,8 +143,9 @@ def plan_plots(story: Story, almanac: Almanac, subjects: Subjects, chance: Chanc
         )
         started[type] += 1
         plots.append(plot)
+        running.append(plot)
         due = day + (random.randint(1, 3) if len(plots) < 3 else random.randint(*_PAUSE))
-    return [replace(plot, lasting=_lasts(plot, almanac, chance)) for plot in plots]
+    return list(_lasting(plots, almanac, chance))
 
 
 def _squeeze(story: Story) -> float:
@@ -175,11 +182,17 @@ def _echoes(story: Story, room: Session, chance: Chance, name: str) -> Iterator[
         yield random.choice(others)
 
 
-def _lasts(plot: Plot, almanac: Almanac, chance: Chance) -> bool:
-    if plot.isolated:
-        return False
-    often = 0.35 if plot.end <= _EARLY * almanac.days else 0.7
-    return chance.stream("lasting", plot.id).random() < often
+def _lasting(plots: Sequence[Plot], almanac: Almanac, chance: Chance) -> Iterator[Plot]:
+    """Decide which arcs are talked about for ever; of those long ago only every third is."""
+    early = 0
+    for plot in plots:
+        if plot.isolated:
+            yield plot
+        elif plot.end <= _EARLY * almanac.days:
+            early += plot.type != "decision"
+            yield replace(plot, lasting=early % 3 == 0)
+        else:
+            yield replace(plot, lasting=chance.stream("lasting", plot.id).random() < _LASTS)
 
 
 def _slug(name: str) -> str:

@@ -24,6 +24,8 @@ _AGAIN = 0.4
 _OMIT = 0.6
 """How likely an arc never tells one kind of fact, so that asking for it is in vain."""
 _QUOTED = 0.25
+_LABELLED = 0.4
+"""How often a sentence is headed by the name of the thing, so that it can be found by that too."""
 _ABOUT = 0.6
 """How often the day of a fact also says what its subject is about."""
 
@@ -126,6 +128,8 @@ class Teller:
                 old=values[-1] if values else "",
             )
             quoted = "" if "{speaker}" in phrasing or random.random() > _QUOTED else speaker
+            if not quoted and random.random() < _LABELLED:
+                text = f"{capital(kind.noun)}{', revised' if before else ''}: {text}"
             step = _Step(
                 day,
                 plot,
@@ -267,7 +271,7 @@ def _pairs(plots: Sequence[Plot], random: Random) -> Iterable[tuple[Plot, Plot]]
     """Each arc with one that begins somewhat later; none is in more than two pairs."""
     times: Counter[str] = Counter()
     for place, plot in enumerate(plots):
-        near = [other for other in plots[place + 1 : place + 7] if times[other.id] < 1]
+        near = [other for other in plots[place + 1 : place + 5] if times[other.id] < 1]
         if near and times[plot.id] < 2 and random.random() < 0.8:
             other = random.choice(near)
             times[plot.id] += 1

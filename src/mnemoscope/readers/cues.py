@@ -1,22 +1,60 @@
-"""What a question's wording tells of its answer: a number, a name, a date, the latest, several."""
+"""What a question's wording tells of its answer, and what a sentence's looks tell of it.
+
+Plain English only: who asks why is served by a "because".
+"""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-_NUMBER = re.compile(
-    r"\bhow (?:many|much|long|large|big|high|low|far|often|old|fast|few)\b|\b(?:percentage|percent|"
-    r"number|amount|rate|cost|price|budget|sum|figure|size|dose|limit|ceiling|target|threshold)\b",
-    re.IGNORECASE,
-).search
-_PERSON = re.compile(
-    r"\bwho(?:m|se)?\b|\bwhich (?:person|colleague|people)\b", re.IGNORECASE
-).search
-_DATE = re.compile(
-    r"\bwhen\b|\bwhat (?:day|date|month)\b|\bwhich (?:day|date|month)\b|\bdates?\b|\bdeadline\b",
-    re.IGNORECASE,
-).search
+
+def _any(*words: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(words)})\b", re.IGNORECASE)
+
+
+_MONTH = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+KINDS: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
+    "number": (
+        _any(
+            "how (?:many|much|long|large|big|high|low|far|often|old|fast|few)",
+            "percent(?:age)?|number|amount|rate|cost|price|budget|sum|figure|size|dose|limit",
+            "ceiling|threshold",
+        ),
+        re.compile(r"\d"),
+    ),
+    "person": (
+        _any("who(?:m|se)?", "which (?:person|colleague|people)"),
+        re.compile(r"\b[A-ZÀ-Þ][^\W\d_]+ [A-ZÀ-Þ][^\W\d_]+"),
+    ),
+    "date": (
+        _any("when", "(?:what|which) (?:day|date|month)", "dates?", "deadline"),
+        re.compile(rf"\d{{4}}-\d\d-\d\d|\d (?:{_MONTH})|(?:{_MONTH})[a-z]* \d"),
+    ),
+    "reason": (
+        _any("why", "reasons?", "grounds", "what for", "how come", "rationale", r"justif\w+"),
+        _any("because", "since", "as", "reasons?", "due to", "given", "so that", "grounds"),
+    ),
+    "decision": (
+        _any(
+            r"decid\w+|decision|chose|chosen|choose|choice|pick(?:ed)?|settled?|selected|outcome",
+            r"agreed?|taken|in the end|end(?:ed)? up|verdict|resol\w+|conclu\w+|adopt\w+",
+        ),
+        _any(
+            r"decid\w+|decision|chose|chosen|choose|choice|pick(?:ed)?|settled?|selected|outcome",
+            r"agreed?|went with|go with|going with|opted|adopt\w+|verdict|resol\w+|approved",
+            r"won|final\w*|it is to be|took|carried",
+        ),
+    ),
+    "doubt": (
+        _any(r"object\w*|against|oppos\w+|doubt\w*|resist\w*|critici\w+|disagree\w*|concern\w*"),
+        _any(
+            r"object\w*|against|oppos\w+|doubt\w*|resist\w*|critici\w+|disagree\w*|warn\w*",
+            r"fear\w*|worr\w+|concern\w*|reject\w*|refus\w+|cannot|but|too",
+        ),
+    ),
+}
+"""Kinds of answers: how a question asks for one, and what a sentence that holds one looks like."""
 _CURRENT = re.compile(
     r"\b(?:current(?:ly)?|latest|now|nowadays|most recent(?:ly)?|newest|in the end|end(?:ed)? up|"
     r"final(?:ly)?|eventual(?:ly)?|at present|today|as (?:it|things) stands?|up to date|"
@@ -33,9 +71,8 @@ _NAMED = re.compile(r"(?<=[^.!?\s] )[A-ZÀ-Þ0-9][\w-]*")
 
 
 class Cues(NamedTuple):
-    number: bool
-    person: bool
-    date: bool
+    kinds: tuple[bool, ...]
+    """For each of KINDS, whether it is asked for."""
     current: bool
     several: bool
     named: frozenset[str]
@@ -45,10 +82,13 @@ class Cues(NamedTuple):
 def cues(question: str) -> Cues:
     named = {word.lower() for run in _NAMED.findall(question) for word in re.findall(r"\w+", run)}
     return Cues(
-        bool(_NUMBER(question)),
-        bool(_PERSON(question)),
-        bool(_DATE(question)),
+        tuple(bool(asks.search(question)) for asks, _ in KINDS.values()),
         bool(_CURRENT(question)),
         bool(_SEVERAL(question)),
         frozenset(named),
     )
+
+
+def looks(sentence: str) -> tuple[bool, ...]:
+    """For each of KINDS, whether the sentence may hold one."""
+    return tuple(bool(holds.search(sentence)) for _, holds in KINDS.values())

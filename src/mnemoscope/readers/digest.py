@@ -8,27 +8,26 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from itertools import accumulate, chain, pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mnemoscope.llm.embedders import load_embedder
+from mnemoscope.readers.cues import KINDS, looks
 from mnemoscope.readers.sentences import Cited, cut
 from mnemoscope.readers.words import Vocabulary
 
 _MOST_PASSAGES = 4096
 _MOST_WORDS = 200_000
-_NAME = re.compile(r"\b[A-ZÀ-Þ][^\W\d_]+ [A-ZÀ-Þ][^\W\d_]+").search
-_DIGIT = re.compile(r"\d").search
-_MONTH = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
-_DATE = re.compile(rf"\d{{4}}-\d\d-\d\d|\d (?:{_MONTH})|(?:{_MONTH})[a-z]* \d").search
 _OPEN = re.compile(
     r"\b(?:still no|no word|no news|no answer|no decision|not (?:yet|been|decided|settled|clear|"
     r"known|certain|final|agreed|fixed)|nothing (?:new|yet|on|about|definite|final)|nobody|"
     r"pending|await\w*|waiting|tbd|to be (?:decided|confirmed|agreed|settled)|undecided|unclear|"
-    r"unresolved|unsettled|open question|whether|again asked|chas(?:e|ed|ing)|remind\w*|"
+    r"unresolved|unsettled|open question|whether|wonder\w*|want(?:s|ed)? to know|"
+    r"ask(?:s|ed|ing)?(?: \w+){0,2} (?:what|when|where|who|which|how|why)|chas(?:e|ed|ing)|"
+    r"remind\w*|"
     r"need(?:s|ed)? to (?:know|decide|agree|confirm|settle|ask|find)|have yet to|has yet to)\b",
     re.IGNORECASE,
 ).search
@@ -40,9 +39,6 @@ _LABELLED_OPEN = re.compile(
 ).match
 _QUOTE = re.compile(r"[^\W\d][\w .'’@-]{0,40}: [\"“]").match
 
-Looks = tuple[bool, bool, bool, bool, bool]
-"""Whether a sentence holds a number, a full name, a date, a quote, and leaves the matter open."""
-
 
 class Digest(NamedTuple):
     """One passage, taken apart."""
@@ -50,15 +46,21 @@ class Digest(NamedTuple):
     cited: list[Cited]
     words: NDArray[np.intp]
     """Vocabulary rows of all sentences, one after the other."""
-    lengths: list[int]
+    lengths: NDArray[np.intp]
     """How many words of these are each sentence's."""
     headings: NDArray[np.intp]
     """Vocabulary rows of the sections' headings and sessions."""
-    heading_lengths: list[int]
-    section_lengths: list[int]
+    heading_lengths: NDArray[np.intp]
+    titles: list[str]
+    """The sections' headings; of a section without one, something that no other one has."""
+    section_lengths: NDArray[np.intp]
     """How many sentences each section has."""
     vectors: NDArray[np.float32]
     looks: NDArray[np.bool_]
+    """For each sentence, whether it may hold each of KINDS of answers."""
+    quotes: NDArray[np.bool_]
+    open: NDArray[np.bool_]
+    """Whether a sentence says that something is not settled."""
 
 
 class Library:
@@ -83,6 +85,7 @@ class Library:
 
     def _read(self, text: str, session: str) -> Digest:
         cited = cut(text, session)
+        texts = [sentence.text for sentence in cited]
         words = [self.vocabulary.rows(sentence.text) for sentence in cited]
         firsts = [
             place
@@ -96,26 +99,26 @@ class Library:
         digest = self._digests[text, session] = Digest(
             cited,
             np.fromiter(chain.from_iterable(words), np.intp),
-            list(map(len, words)),
+            np.array(list(map(len, words)), np.intp),
             np.fromiter(chain.from_iterable(headings), np.intp),
-            list(map(len, headings)),
-            [end - start for start, end in pairwise([*firsts, len(cited)])],
-            self.embedder.embed([sentence.text for sentence in cited]),
-            np.array([looks(sentence.text) for sentence in cited], np.bool_).reshape(-1, 5),
+            np.array(list(map(len, headings)), np.intp),
+            [cited[place].heading.lower() or f"{text[:80]} {place}" for place in firsts],
+            np.array([end - start for start, end in pairwise([*firsts, len(cited)])], np.intp),
+            self.embedder.embed(texts),
+            np.array([looks(text) for text in texts], np.bool_).reshape(-1, len(KINDS)),
+            np.array([_QUOTE(text) is not None for text in texts], np.bool_),
+            np.array([_leaves_open(text) for text in texts], np.bool_),
         )
         return digest
 
 
-def looks(text: str) -> Looks:
-    left_open = _LABELLED_OPEN(text) or _OPEN(text)
-    found = (_DIGIT(text), _NAME(text), _DATE(text), _QUOTE(text), left_open)
-    number, name, date, quote, left_open = map(bool, found)
-    return number, name, date, quote, left_open
+def _leaves_open(text: str) -> bool:
+    return bool(_LABELLED_OPEN(text) or _OPEN(text))
 
 
-def starts(lengths: Sequence[int]) -> NDArray[np.intp]:
+def starts(lengths: NDArray[np.intp]) -> NDArray[np.intp]:
     """Where each of consecutive runs begins."""
-    return np.fromiter(accumulate(lengths[:-1], initial=0), np.intp, len(lengths))
+    return np.cumsum(lengths) - lengths
 
 
 @cache

@@ -6,7 +6,9 @@ English and Markdown, and nothing of how any dataset words its questions.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,43 +18,63 @@ from mnemoscope.core.nouns import Query
 from mnemoscope.core.tokens import CHARACTERS_PER_TOKEN, estimate_tokens
 from mnemoscope.readers import Passage, Reply
 from mnemoscope.readers.cues import Cues, cues
-from mnemoscope.readers.digest import library
+from mnemoscope.readers.digest import Digest, library
 from mnemoscope.readers.scoring import FEATURES, Floats, Reading, consider
 from mnemoscope.readers.sentences import Cited
 
 ABSTENTION = "No evidence found."
 
+# This table and the defaults below come from `python benchmarks/calibrate_reader.py`, on lives that
+# nothing else is made from; docs/decisions/0006 has its output.
 WEIGHTS = {
-    "topic": 9.1,
-    "own": 2.3,
-    "names": 2.3,
-    "meaning": 2.5,
-    "rest": 4.6,
-    "fits": 3.7,
-    "specific": 1.8,
-    "new": 1.3,
-    "rare": 2.5,
-    "quote": 1.5,
-    "open": -1.6,
-    "place": 0.4,
+    "topic": 2.0,
+    "own": 4.2,
+    "names": 2.4,
+    "meaning": 1.7,
+    "rest": 4.0,
+    "fits": 3.0,
+    "specific": 1.4,
+    "new": 1.9,
+    "rare": 1.0,
+    "quote": 1.9,
+    "open": -0.9,
 }
+_TOPIC, _MEANING = FEATURES.index("topic"), FEATURES.index("meaning")
 _ALIKE = 0.95
 """Cosine from which on a sentence only repeats another."""
 
 
 class Extractive:
-    """Sentences scored by words, meaning and looks, cited with their dates in time order."""
+    """Sentences scored by words, meaning and looks, cited with their dates in time order.
+
+    Args:
+        budget: Estimated tokens of passages that are read, best first.
+        sentences: How many are cited at most.
+        threshold: How near the passages must come to the question for it to say anything.
+        sure: What the best sentence's score adds to that nearness, a point.
+        missing: What is taken from it if nothing recalled says any of the question's words.
+        margin: How far below the best score a sentence may be to be cited.
+        margin_several: The same where the question asks for more than one thing.
+        related: Share of the best one's topic that a sentence's section must have.
+        gain: What is added to a score for saying words of the question that are not covered yet.
+        spread: What is taken from a score for each sentence cited of the same passage already.
+        same_thing: Cosine above which a later sentence replaces an earlier one, where the question
+            asks for the current state.
+        model: The embedding model.
+    """
 
     def __init__(
         self,
         budget: int = 4000,
-        sentences: int = 5,
-        threshold: float = 8.0,
-        missing: float = 8.0,
-        margin: float = 3.0,
-        margin_several: float = 5.0,
+        sentences: int = 6,
+        threshold: float = 0.5,
+        sure: float = 0.03,
+        missing: float = 0.2,
+        margin: float = 5.0,
+        margin_several: float = 7.0,
+        related: float = 0.3,
         gain: float = 5.0,
-        spread: float = 1.0,
+        spread: float = 2.0,
         same_thing: float = 0.6,
         model: str = "wordllama",
     ) -> None:
@@ -61,9 +83,11 @@ class Extractive:
         self.budget = budget
         self.sentences = sentences
         self.threshold = threshold
+        self.sure = sure
         self.missing = missing
         self.margin = margin
         self.margin_several = margin_several
+        self.related = related
         self.gain = gain
         self.spread = spread
         self.same_thing = same_thing
@@ -76,34 +100,36 @@ class Extractive:
     def read(self, query: Query, passages: Sequence[Passage]) -> Reply:
         read = within(passages, self.budget)
         digests = self._library.digests([(text, passage.session) for passage, text in read])
-        candidates = [
-            _Candidate(passage, sentence)
-            for (passage, _), digest in zip(read, digests, strict=True)
-            for sentence in digest.cited
+        # A passage may hold nothing to cite, as where it is cut off at once.
+        cited = [
+            (passage, own) for (passage, _), own in zip(read, digests, strict=True) if own.cited
         ]
-        if not candidates or not self._library.vocabulary.rows(query.text)[1:]:
+        if not cited or not self._library.vocabulary.rows(query.text)[1:]:
             return Reply(ABSTENTION, abstained=True)
         asked = cues(query.text)
-        told = [digest for digest in digests if digest.cited]
-        reading = consider(query.text, asked, told, self._library)
+        reading = consider(query.text, asked, [digest for _, digest in cited], self._library)
         scores = (reading.features @ self._weights).round(5)
         if self.belief(reading, scores) < self.threshold:
             return Reply(ABSTENTION, abstained=True)
+        candidates = _Candidates(cited)
         chosen = self._choose(candidates, reading, scores, asked)
         return _reply([candidates[place] for place in chosen])
 
     def belief(self, reading: Reading, scores: Floats) -> float:
-        """The best score, less for what the question says and nothing that was recalled does."""
+        """How near the passages come to the question at all; below the threshold it is silent."""
+        nearest = float(reading.features[:, _MEANING].max())
         unheard = float(reading.weights @ (reading.told.max(axis=0) < 0.5))
-        return float(scores.max()) - self.missing * unheard
+        return nearest + self.sure * float(scores.max()) - self.missing * unheard
 
     def _choose(
-        self, candidates: Sequence[_Candidate], reading: Reading, scores: Floats, asked: Cues
+        self, candidates: _Candidates, reading: Reading, scores: Floats, asked: Cues
     ) -> list[int]:
         """Places of the sentences to cite: good ones, each for something more, from many days."""
         margin = self.margin_several if asked.several else self.margin
+        topic = reading.features[:, _TOPIC]
         order = np.argsort(-scores, kind="stable")
-        order = order[scores[order] >= scores[order[0]] - margin][: 8 * self.sentences]
+        near = (scores >= scores[order[0]] - margin) & (topic >= self.related * topic[order[0]])
+        order = order[near[order]][: 8 * self.sentences]
         chosen: list[int] = []
         values = scores[order]
         covered = np.zeros(len(reading.weights), np.float32)
@@ -123,9 +149,7 @@ class Extractive:
             return self._latest(chosen, candidates, reading.vectors)
         return chosen
 
-    def _latest(
-        self, chosen: Sequence[int], candidates: Sequence[_Candidate], vectors: Floats
-    ) -> list[int]:
+    def _latest(self, chosen: Sequence[int], candidates: _Candidates, vectors: Floats) -> list[int]:
         """Without what a later sentence on the same thing has overtaken."""
 
         def overtaken(place: int) -> bool:
@@ -145,6 +169,19 @@ class _Candidate(NamedTuple):
     @property
     def when(self) -> str:
         return "" if self.passage.at is None else self.passage.at.isoformat()
+
+
+class _Candidates:
+    """The sentences of all passages under one count; few of the many are ever looked at."""
+
+    def __init__(self, cited: Sequence[tuple[Passage, Digest]]) -> None:
+        self._cited = cited
+        self._first = list(accumulate((len(own.cited) for _, own in cited), initial=0))
+
+    def __getitem__(self, place: int) -> _Candidate:
+        at = bisect_right(self._first, place) - 1
+        passage, digest = self._cited[at]
+        return _Candidate(passage, digest.cited[place - self._first[at]])
 
 
 def within(passages: Sequence[Passage], budget: int) -> list[tuple[Passage, str]]:

@@ -13,6 +13,11 @@ from typing import NamedTuple
 _HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*$")
 _SESSION = re.compile(r"session:\s*(\S.*)", re.IGNORECASE)
 _BULLET = re.compile(r"(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
+_ONLY_A_DATE = re.compile(
+    r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day,? )?(?:\d{4}-\d\d-\d\d|"
+    r"\d{1,2}(?:st|nd|rd|th)? [a-z]{3,9}\.?,? \d{4}|[a-z]{3,9}\.? \d{1,2}, \d{4})\.?$",
+    re.IGNORECASE,
+)
 _WORDS = re.compile(r"[^\W_]").search
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _STOP = re.compile(
@@ -98,4 +103,5 @@ def _quotes(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
 def _parts(kind: str, block: str) -> list[str]:
     if kind == "quote":
         return [block]
-    return [part for part in _STOP.split(block) if part]
+    # The date of a page is no news: every sentence is cited with its date.
+    return [part for part in _STOP.split(block) if part and not _ONLY_A_DATE.match(part)]

@@ -1,0 +1,102 @@
+"""How chance, values and sentences are made."""
+
+from __future__ import annotations
+
+from datetime import date
+from random import Random
+
+import pytest
+
+from mnemoscope.personas.almanac import Almanac, make_almanac
+from mnemoscope.personas.cast import colleagues, speakers
+from mnemoscope.personas.draw import Chance, Deck
+from mnemoscope.personas.prose import Fresh, capital, fill, sentence, tells_that_open, uncapital
+from mnemoscope.personas.story import Fact, Values, shipped_story
+from mnemoscope.personas.values import aliases
+
+
+def fact(**values: object) -> Fact:
+    return Fact("id", "noun", Values(**values), (), ())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("value", "others"),
+    [
+        ("$240k", {"$240,000"}),
+        ("6:30 AM", {"06:30", "6:30 am"}),
+        ("11:05 PM", {"23:05", "11:05 pm"}),
+        ("1500 rows", {"1,500 rows"}),
+        ("12%", {"12 percent"}),
+        ("250 ms", {"250 milliseconds"}),
+        ("night-ferry", set()),
+    ],
+)
+def test_a_value_has_the_other_wordings_that_people_use(value: str, others: set[str]) -> None:
+    assert set(aliases(value, fact(pick=(value,)), Almanac(date(2026, 1, 5), 9), 1)) == others
+
+
+def test_a_date_may_be_written_in_every_way_that_leaves_no_doubt() -> None:
+    almanac = Almanac(date(2026, 1, 5), 100)
+    found = aliases("3 March 2026", fact(date=(20, 90)), almanac, 1)
+    assert set(found) == {"2026-03-03", "March 3, 2026", "3 Mar 2026", "Mar 3, 2026"}
+
+
+def test_nobody_has_another_name() -> None:
+    person = fact(person=True)
+    assert aliases("Ruth Adeyinka", person, Almanac(date(2026, 1, 5), 9), 1) == ()
+
+
+def test_streams_differ_by_purpose_and_repeat_by_name() -> None:
+    first = [Chance(1, "x").stream("days").random() for _ in range(2)]
+    assert first[0] == first[1] != Chance(1, "x").stream("facts").random()
+
+
+def test_a_deck_deals_every_card_before_any_comes_again() -> None:
+    deck = Deck("abcde", Random(1))
+    assert sorted(deck.deal() for _ in range(5)) == list("abcde")
+
+
+def test_a_deck_deals_what_is_to_be_avoided_only_if_there_is_nothing_else() -> None:
+    deck = Deck("ab", Random(1))
+    assert {deck.deal("a") for _ in range(6)} == {"b"}
+    assert deck.deal("ab") in "ab"
+
+
+def test_a_sentence_begins_with_a_capital_but_names_keep_their_form() -> None:
+    assert sentence("{name} is done.", name="the store") == "The store is done."
+    assert capital("eBPF is done.") == "eBPF is done."
+
+
+def test_a_question_moves_into_the_middle_of_a_sentence() -> None:
+    assert uncapital("What is it?") == "what is it?"
+    assert uncapital("Heron: what is it?") == "Heron: what is it?"
+
+
+def test_two_people_in_one_sentence_are_two_people() -> None:
+    deck = Deck(["Ada", "Ben"], Random(1))
+    text = fill("{person} and {person} met.", deck, Random(1))
+    assert text in ("Ada and Ben met.", "Ben and Ada met.")
+
+
+def test_a_near_miss_that_says_something_is_unknown_is_known_as_such() -> None:
+    assert tells_that_open("Still no word on the cap for {name}.")
+    assert not tells_that_open("{speaker} asked how the cap for {name} is split.")
+
+
+def test_the_same_sentence_is_fresh_again_after_a_month() -> None:
+    fresh, deck = Fresh(), Deck(["x"], Random(1))
+    said = [day for day in range(1, 70) if fresh.deal(deck, day, str.upper)]
+    assert said == [1, 32, 63]
+
+
+def test_a_year_has_breaks_of_ten_to_fifteen_days() -> None:
+    almanac = make_almanac(shipped_story("backend-eng-saas"), 365, Random(3))
+    assert 2 <= len(almanac.breaks) <= 4
+    assert all(10 <= away.last - away.first + 1 <= 15 for away in almanac.breaks)
+    assert not any(almanac.works(day) for day in range(*almanac.breaks[0][:2]))
+
+
+def test_who_sits_only_behind_closed_doors_is_not_named_elsewhere() -> None:
+    story = shipped_story("executive-assistant")
+    family = next(room for room in story.persona.sessions if room.id == "household")
+    assert not set(speakers(story, family)) & set(colleagues(story))
