@@ -105,6 +105,15 @@ def test_a_right_value_inside_a_longer_wrong_one_is_not_said() -> None:
     assert points(score("They use Redis.", key)) == (3, 2, 1)
 
 
+def test_who_is_asked_when_and_cites_several_days_has_not_picked_one() -> None:
+    when = AnswerKey((("2026-03-03", "3 March 2026"),), others=("2026-03-05", "2026-03-09"))
+
+    assert points(score("[2026-03-03] Heron was agreed.", when)) == (3, 2, 1)
+    cited = "[2026-03-03] Heron was agreed.\n[2026-03-05] More of it."
+    assert points(score(cited, when))[:2] == (2, 2)
+    assert points(score(cited + "\n[2026-03-09] Still more.", when))[:2] == (1, 2)
+
+
 def test_the_date_of_a_cited_line_is_an_answer_but_no_contradiction() -> None:
     when = AnswerKey((("2026-03-03", "3 March 2026"),))
     target = AnswerKey((("9 April 2026",),), others=("2026-03-03",))

@@ -5,7 +5,7 @@ The simulator writes it, the loader reads it, and neither knows the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Literal
@@ -47,9 +47,11 @@ class Ledger:
         self.epoch = epoch
         self.facts: Mapping[str, LedgerFact] = {fact.id: fact for fact in facts}
         self._by_attribute: dict[str, list[LedgerFact]] = {}
+        self._by_entity: dict[str, list[LedgerFact]] = {}
         self._before: dict[str, LedgerFact] = {}
         for fact in self.facts.values():
             self._by_attribute.setdefault(fact.attribute, []).append(fact)
+            self._by_entity.setdefault(fact.entity, []).append(fact)
             if fact.superseded_by:
                 self._before[fact.superseded_by] = fact
 
@@ -94,15 +96,15 @@ class Ledger:
     def key(self, references: Sequence[str], secrets: Sequence[str] = ()) -> AnswerKey:
         """What an answer must say, must not say, and could mix it up with."""
         required = tuple(dict.fromkeys(map(self.wordings, references)))
-        asked = [self.facts[r.partition(".")[0]] for r in references if r.endswith(".value")]
         right = {wording.casefold() for item in required for wording in item}
-        outdated = [old.value for fact in asked for old in self.predecessors(fact)]
-        others = [
-            other.value
-            for fact in asked
-            for other in self._by_attribute[fact.attribute]
-            if other.entity != fact.entity
-        ]
+        outdated: list[str] = []
+        others: list[str] = []
+        for reference in references:
+            id, _, aspect = reference.partition(".")
+            fact = self.facts[id]
+            if aspect == "value":
+                outdated += [old.value for old in self.predecessors(fact)]
+            others += [wording for near in self._near(fact, aspect) for wording in near]
         hidden = [wording for id in secrets for wording in self.wordings(f"{id}.value")]
         return AnswerKey(
             required,
@@ -110,6 +112,20 @@ class Ledger:
             others=_unlike(others, right | {value.casefold() for value in outdated}),
             secret=_unlike(hidden, right),
         )
+
+    def _near(self, fact: LedgerFact, aspect: str) -> Iterator[tuple[str, ...]]:
+        """What could be taken for the answer: the same of something else, or else of the same."""
+        if aspect == "date":
+            for other in self._by_entity[fact.entity]:
+                yield self.wordings(f"{other.id}.date")
+            return
+        for other in self._by_attribute[fact.attribute]:
+            if aspect == "value" and other.entity != fact.entity:
+                yield (other.value,)
+            elif aspect == "entity" and other.entity != fact.entity:
+                yield (other.entity,)
+            elif aspect == "speaker" and other.entity == fact.entity and other.speaker:
+                yield (other.speaker,)
 
 
 def date_wordings(day: date) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from mnemoscope.judges.atoms import AtomIndex
 from mnemoscope.judges.matching import Sentence, any_says, normal_wording, sentences, spans
 from mnemoscope.judges.silence import besides_nothing, guesses, refuses
 
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _PAST = re.compile(
     r"\b(?:previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|at first|used to|earlier|"
     r"no longer|before that|outdated)\b"
@@ -118,6 +119,8 @@ def _told(said: Sequence[Sentence], key: AnswerKey) -> _Told:
     wrong_values = {normal_wording(value): value for value in (*key.outdated, *key.others)}
     past = {normal_wording(value) for value in key.outdated}
     shadows = _shadows(key, wrong_values)
+    # Who is asked for the day of a note and cites lines of several days has not picked one.
+    asks_when = any(_DAY.fullmatch(item[0]) for item in key.required)
     right: dict[str, None] = {}
     wrong: dict[str, None] = {}
     for part in said:
@@ -131,7 +134,8 @@ def _told(said: Sequence[Sentence], key: AnswerKey) -> _Told:
         for value, original in wrong_values.items():
             if looks_back and value in past:
                 continue
-            if value in part.text and spans(part.text, value):
+            where = f"{part.label} {part.text}" if asks_when else part.text
+            if value in where and spans(where, value):
                 wrong[original] = None
     missing = [item[0] for item in key.required if item[0] not in right]
     return _Told(list(right), missing, list(wrong))

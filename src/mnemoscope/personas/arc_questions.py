@@ -11,25 +11,23 @@ from mnemoscope.personas.plots import Plot
 from mnemoscope.personas.prose import sentence, uncapital
 
 _OUTCOME = (
-    "What was first proposed for {name}, what was chosen in the end, and why?",
-    "How did {name} go from the first proposal to the outcome, and what was the reason?",
-)
-_OUTCOME_ABOUT = (
-    "On {about}: what was the first suggestion, what did we choose in the end, and why?",
-    "We had to agree on {about}. What was suggested first, what was taken, for what reason?",
+    "On {what}: what was the first suggestion, what did we choose in the end, and why?",
+    "We had to agree on {what}. What was suggested first, what was taken, for what reason?",
 )
 _DOUBT = (
-    "What was first proposed for {name}, who spoke against it, and on what grounds?",
-    "Who objected to which proposal in {name}, and with what argument?",
+    "When we discussed {what}, what was proposed first, who spoke against it, on what grounds?",
+    "On {what}: who objected to which proposal, and with what argument?",
 )
 _COURSE = (
-    "Trace {name} from the proposal over the objection to the outcome with its reason.",
-    "Tell the whole story of {name}: proposal, objection, outcome and reason.",
+    "Trace our talks on {what} from the proposal over the objection to the outcome and its reason.",
+    "Tell the whole story of how we settled {what}: proposal, objection, outcome and reason.",
 )
 _AGAINST = (
-    "How did {name} end and why, and who had raised an objection on the way?",
-    "Who argued against the proposal in {name}, and what was chosen in the end for what reason?",
+    "How did the matter of {what} end and why, and who had raised an objection on the way?",
+    "On {what}: who argued against the proposal, and what was chosen in the end for what reason?",
 )
+_REWORDED = 0.25
+"""How often a decision is asked for in words that its log does not use."""
 _WHO = (
     "In the {room} session, who argued that {claim}?",
     "Whose opinion was it, in the {room} session, that {claim}?",
@@ -69,43 +67,43 @@ def _about_decision(
     doubt = f"{objection.speaker} objected that {objection.value}"
     end = f"{choice.value} was chosen because {reason.value}"
     outcome = (f"{choice.id}.value", f"{reason.id}.value")
-    described = known.described(choice) or known.described(proposal)
-    phrasing = random.choice(_OUTCOME_ABOUT if described else _OUTCOME)
 
-    def draft(question: str, answer: str, days: tuple[int, ...], *key: str) -> Draft:
-        about = "{about}" in question
-        text = sentence(question, name=name, about=plot.subject.about)
-        return Draft("decision-tracking", text, answer, days, plot.id, key, described=about)
+    def draft(questions: tuple[str, ...], answer: str, key: list[str], *told: LedgerFact) -> Draft:
+        reworded = known.described(*told) and random.random() < _REWORDED
+        what = plot.subject.also if reworded else name
+        text = sentence(random.choice(questions), what=what)
+        days = tuple(sorted({fact.day for fact in told}))
+        category = "decision-tracking"
+        return Draft(category, text, answer, days, plot.id, tuple(key), described=reworded)
 
     yield draft(
-        phrasing,
+        _OUTCOME,
         f"For {name}, {first} at first; in the end {end}.",
-        (proposal.day, choice.day),
-        f"{proposal.id}.value",
-        *outcome,
+        [f"{proposal.id}.value", *outcome],
+        proposal,
+        choice,
     )
     yield draft(
-        random.choice(_DOUBT),
+        _DOUBT,
         f"For {name}, {first}; {doubt}.",
-        (proposal.day, objection.day),
-        f"{proposal.id}.value",
-        f"{objection.id}.speaker",
-        f"{objection.id}.value",
+        [f"{proposal.id}.value", f"{objection.id}.speaker", f"{objection.id}.value"],
+        proposal,
+        objection,
     )
     yield draft(
-        random.choice(_COURSE),
+        _COURSE,
         f"For {name}, {first}; {doubt}; in the end {end}.",
-        (proposal.day, objection.day, choice.day),
-        f"{proposal.id}.value",
-        f"{objection.id}.value",
-        *outcome,
+        [f"{proposal.id}.value", f"{objection.id}.value", *outcome],
+        proposal,
+        objection,
+        choice,
     )
     yield draft(
-        random.choice(_AGAINST),
+        _AGAINST,
         f"For {name}, {end}; {objection.speaker} had objected.",
-        (objection.day, choice.day),
-        f"{objection.id}.speaker",
-        *outcome,
+        [f"{objection.id}.speaker", *outcome],
+        objection,
+        choice,
     )
 
 

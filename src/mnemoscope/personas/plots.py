@@ -78,6 +78,7 @@ class Subjects:
         return Subject(
             name,
             f"the {ordinal} round of {subject.about}",
+            f"the {ordinal} round of {subject.also}",
             subject.options,
             subject.objections,
             subject.reasons,

@@ -120,6 +120,8 @@ class Subject(_Strict, frozen=True):
     """As the log calls it."""
     about: str
     """A description that shares no word with the name, as a question may call it."""
+    also: str = ""
+    """Of a decision: what it is about once more, in words that neither the log nor `about` uses."""
     options: tuple[str, ...] = ()
     """Of a decision: what could be chosen, three or more."""
     objections: tuple[str, ...] = ()
@@ -284,6 +286,8 @@ def _arc_problems(kind: ArcType, arc: Arc, sessions: set[str]) -> Iterator[str]:
         for subject in arc.subjects:
             if min(len(subject.options) - 1, len(subject.objections), len(subject.reasons)) < 2:
                 yield f"{where}: {subject.name} needs 3 options, 2 objections and 2 reasons"
+            if not subject.also:
+                yield f"{where}: {subject.name} needs `also`, a description in other words"
     yield from _enough(f"{where}.facts", arc.facts, _FACTS[kind])
     for fact in arc.facts:
         yield from _fact_problems(f"{where}.{fact.id}", fact)

@@ -259,7 +259,7 @@ class Teller:
             )
             if step.attribute != "decision.reason":
                 record.said.append(step.said)
-            if random.random() < _ABOUT:
+            if random.random() < _ABOUT or step.plot.type == "decision":
                 record.abouts.add((step.plot.id, step.day))
             if step.attribute == "session.cover":
                 text = f'Blocked time in the calendar under the title "{step.value}".'
