@@ -8,7 +8,7 @@ import pytest
 
 from mnemoscope.core.nouns import Memory, Question, Scenario, Score
 from mnemoscope.judges import Case, Unjudged
-from mnemoscope.judges.appeal import appeal, excerpts, hear, needs_appeal
+from mnemoscope.judges.appeal import appeal, excerpts, hear
 
 CASE = Case(Question("q", "What?"), "That.")
 
@@ -41,7 +41,7 @@ class Fixed:
 def test_an_answer_fails_below_four_or_invented_or_with_nothing_right(
     score: Score, fails: bool
 ) -> None:
-    assert needs_appeal(score) is fails
+    assert score.fails is fails
 
 
 def test_a_passing_verdict_is_final() -> None:

@@ -8,8 +8,6 @@ from typing import NamedTuple
 from mnemoscope.core.nouns import Memory, Question, Scenario, Score
 from mnemoscope.judges import Case, Judge
 
-_PASS = 4
-
 
 class Hearing(NamedTuple):
     """What a case came to."""
@@ -19,11 +17,6 @@ class Hearing(NamedTuple):
     """What the first judge said, where a second one decided."""
 
 
-def needs_appeal(score: Score) -> bool:
-    """Whether an answer failed: composite below 4, something invented, or nothing right."""
-    return score.composite < _PASS or score.hallucination == 0 or score.correctness == 0
-
-
 def hear(primary: Judge, appellate: Judge | None, case: Case) -> Hearing:
     """Judge a case, and let the second judge decide where the first one fails the answer."""
     return appeal(primary.judge(case), appellate, case)
@@ -31,7 +24,7 @@ def hear(primary: Judge, appellate: Judge | None, case: Case) -> Hearing:
 
 def appeal(score: Score, appellate: Judge | None, case: Case) -> Hearing:
     """A second judge that comes to no score leaves the first verdict, and has not been heard."""
-    if appellate is None or not needs_appeal(score):
+    if appellate is None or not score.fails:
         return Hearing(score, None)
     try:
         return Hearing(appellate.judge(case), score)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from functools import cache, cached_property, lru_cache
-from typing import Any
+from functools import cached_property, lru_cache
+
+from mnemoscope.core.english import stem_words
 
 _MONTHS = "january february march april may june july august september october november december"
 _MONTH = "|".join([*_MONTHS.split(), *(name[:3] for name in _MONTHS.split())])
@@ -188,12 +189,4 @@ def any_says(parts: Iterable[Sentence], wordings: Iterable[str]) -> bool:
 
 def stems(text: str) -> list[str]:
     """English stems of the words of a normalised text, in their order."""
-    stemmed: list[str] = _stemmer().stemWords(_TOKEN.findall(text))
-    return stemmed
-
-
-@cache
-def _stemmer() -> Any:
-    import Stemmer
-
-    return Stemmer.Stemmer("english")
+    return stem_words(_TOKEN.findall(text))

@@ -6,6 +6,7 @@ English and Markdown, and nothing of how any dataset words its questions.
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
@@ -40,6 +41,7 @@ WEIGHTS = {
     "open": -1.4,
 }
 _TOPIC, _MEANING = FEATURES.index("topic"), FEATURES.index("meaning")
+_one_at_a_time = threading.Lock()
 _ALIKE = 0.95
 """Cosine from which on a sentence only repeats another."""
 
@@ -98,6 +100,10 @@ class Extractive:
         return {"embedder": self._library.embedder.identity()}
 
     def read(self, query: Query, passages: Sequence[Passage]) -> Reply:
+        with _one_at_a_time:  # the library grows while it reads
+            return self._read(query, passages)
+
+    def _read(self, query: Query, passages: Sequence[Passage]) -> Reply:
         read = within(passages, self.budget)
         digests = self._library.digests([(text, passage.session) for passage, text in read])
         # A passage may hold nothing to cite, as where it is cut off at once.

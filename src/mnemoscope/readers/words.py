@@ -6,26 +6,17 @@ A word's row depends on the word alone, so what has been read before never chang
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemoscope.core import english
+from mnemoscope.core.english import stem_words
 from mnemoscope.llm.embedders import Embedder
 
 _WORD = re.compile(r"[^\W_]+")
-STOP_WORDS = frozenset(
-    (
-        "a about after all also am an and any are as at be because been before being but by can "
-        "could did do does doing during each ever few for from further had has have having he her "
-        "here hers him his how i if in into is it its just let me more most my no nor not now of "
-        "off on once only or other our out over own same say said she should so some such tell "
-        "than that the their them then there these they this those through to too under until up "
-        "us very was we were what when where which while who whom whose why will with would you "
-        "your yours s t d ll m re ve"
-    ).split()
-)
+STOP_WORDS = english.STOP_WORDS | {"ever", "let", "said", "say", "tell", "us", "whose"}
+"""Beyond the usual ones, what questions are made of."""
 
 
 class Vocabulary:
@@ -80,13 +71,6 @@ class Vocabulary:
             self._vectors, self._stems = vectors, stems
         self._vectors[known : len(self._rows)] = fresh
         ids = self._stem_ids
-        for row, stem in enumerate(_stemmer().stemWords(self._waiting), start=known):
+        for row, stem in enumerate(stem_words(self._waiting), start=known):
             self._stems[row] = ids.setdefault(stem, len(ids))
         self._waiting = []
-
-
-@cache
-def _stemmer() -> Any:
-    import Stemmer
-
-    return Stemmer.Stemmer("english")

@@ -14,10 +14,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemoscope.core.english import STOP_WORDS
 from mnemoscope.core.errors import UsageError
 from mnemoscope.core.nouns import Memory, Query
 from mnemoscope.systems.ranked import FloatArray, Scored
-from mnemoscope.systems.text import STOP_WORDS, stems
+from mnemoscope.systems.text import stems
 from mnemoscope.systems.tokens import TokenCache
 
 _NAME = re.compile(r"(?<=[\w,;] )[A-Z]\w+|\b\w*\d\w*\b")

@@ -6,21 +6,11 @@ Tokens are cached by content, because haystacks share sessions and systems share
 from __future__ import annotations
 
 import re
-from functools import cache
 from itertools import pairwise
-from typing import Any
+
+from mnemoscope.core.english import STOP_WORDS, stem_words
 
 WORD = re.compile(r"\w+")
-STOP_WORDS = frozenset(
-    (
-        "a about after all also am an and any are as at be because been before being but by can "
-        "could did do does doing down during each few for from further had has have having he her "
-        "here hers him his how i if in into is it its just me more most my no nor not now of off "
-        "on once only or other our out over own same she should so some such than that the their "
-        "them then there these they this those through to too under until up very was we were "
-        "what when where which while who whom why will with would you your yours s t d ll m re ve"
-    ).split()
-)
 CHUNKING = "lines-1"
 """The name of the way texts are cut; cached vectors are of texts cut this way."""
 CHUNK_WORDS = 100
@@ -32,13 +22,6 @@ _TURN_SHARE = 0.15
 _SPEAKER = re.compile(r"[^\W\d][\w .'-]{0,30}: ")
 
 
-@cache
-def _stemmer() -> Any:
-    import Stemmer
-
-    return Stemmer.Stemmer("english")
-
-
 def words(text: str) -> list[str]:
     """Lower-cased words without stop words."""
     return [word for word in WORD.findall(text.lower()) if word not in STOP_WORDS]
@@ -46,8 +29,7 @@ def words(text: str) -> list[str]:
 
 def stems(text: str) -> list[str]:
     """English stems of the words."""
-    stemmed: list[str] = _stemmer().stemWords(words(text))
-    return stemmed
+    return stem_words(words(text))
 
 
 def chunks(text: str, size: int = CHUNK_WORDS) -> list[str]:
