@@ -32,7 +32,8 @@ def demo(*, out: Path = Path("demo-run")) -> None:
     from mnemoscope.personas.files import write_life
     from mnemoscope.personas.simulate import simulate
     from mnemoscope.personas.story import shipped_story
-    from mnemoscope.reports.life import heatmaps_of
+    from mnemoscope.reports.life import shown
+    from mnemoscope.reports.view import RunView
 
     life = out / "life"
     say(err, f"simulating {DAYS} days of {PERSONA} …")
@@ -47,7 +48,7 @@ def demo(*, out: Path = Path("demo-run")) -> None:
         procedure_of(dataset),
         arms=list(map(Spec, ARMS)),
     )
-    stdout.print(heatmaps_of(runs, width=stdout.width, only=["hybrid"]))
+    stdout.print(shown(list(map(RunView.of, runs)), width=stdout.width, only=["hybrid"]))
     say(
         stdout,
         f"the report:   {out}/hybrid/report.md\n"

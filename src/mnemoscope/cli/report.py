@@ -11,6 +11,8 @@ from mnemoscope.core.errors import MissingData
 def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None:
     """Print the tables of a finished run, or of all runs in a folder, and rewrite report.md.
 
+    Runs over checkpoints are shown as heatmaps, and their pictures are drawn again.
+
     For example:
 
         mnemoscope report runs/locomo
@@ -18,6 +20,8 @@ def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None
         mnemoscope report runs/locomo/bm25 --json
 
         mnemoscope report runs/locomo --svg locomo.svg
+
+        mnemoscope report runs/lives
 
     Parameters
     ----------
@@ -30,7 +34,7 @@ def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None
     """
     from mnemoscope.core.rundir import find_runs
     from mnemoscope.reports import terminal
-    from mnemoscope.reports.markdown import write_report
+    from mnemoscope.reports.life import shown, write_life
     from mnemoscope.reports.view import RunView, as_content
 
     views = []
@@ -38,7 +42,7 @@ def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None
         if (state := directory.manifest().state) != "complete":
             say(err, f"{directory.path} is {state} and left out; the command that began it goes on")
             continue
-        write_report(directory)
+        write_life(directory)
         views.append(RunView.of(directory))
     if not views:
         raise MissingData(f"no finished run at {run}")
@@ -47,6 +51,7 @@ def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None
         print_json(as_content(views))
         return
     for benchmark in dict.fromkeys(view.benchmark for view in views):
-        out.print(terminal.summary([view for view in views if view.benchmark == benchmark]))
+        own = [view for view in views if view.benchmark == benchmark]
+        out.print(shown(own, width=out.width))
     if svg is not None:
         svg.write_text(terminal.picture(views, f"mnemoscope report {run.name}"))

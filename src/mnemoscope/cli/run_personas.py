@@ -314,13 +314,14 @@ def execute(
 
 def show(runs: Sequence[RunDirectory], *, as_json: bool, only_heatmaps: bool) -> None:
     """The heatmaps of the systems that were asked for, and all beside each other."""
-    from mnemoscope.reports.life import heatmaps_of
+    from mnemoscope.reports.life import shown
+    from mnemoscope.reports.view import RunView
 
     if as_json:
         results = {run.label: run.read_json("result.json") for run in runs}
         print_json(results[runs[0].label] if len(runs) == 1 else results)
         return
-    stdout.print(heatmaps_of(runs, width=stdout.width))
+    stdout.print(shown(list(map(RunView.of, runs)), width=stdout.width))
     if not only_heatmaps:
         folder = runs[0].path.parent
         pictures = (runs[0].path / "heatmap.png").exists()

@@ -57,9 +57,10 @@ def ink(paper: RGB) -> RGB:
 
 def elide(count: int, fit: int) -> tuple[list[int], list[int]]:
     """Which of so many columns to show before and after the gap; all and none where they fit."""
+    fit = max(fit, _LEAST)
     if count <= fit:
         return list(range(count)), []
-    shown = max(fit, _LEAST) - 1
+    shown = fit - 1
     head = (shown + 1) // 2
     return list(range(head)), list(range(count - (shown - head), count))
 

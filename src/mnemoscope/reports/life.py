@@ -29,21 +29,21 @@ def write_life(run: RunDirectory, *, png: bool = True) -> None:
     write_report(run)
 
 
-def heatmaps_of(
-    runs: Sequence[RunDirectory], *, width: int = 80, only: Sequence[str] = ()
-) -> RenderableType:
-    """A heatmap of each system that is no arm (or of those named), then all beside each other."""
-    views = [RunView.of(run) for run in runs]
+def shown(views: Sequence[RunView], *, width: int = 80, only: Sequence[str] = ()) -> RenderableType:
+    """A heatmap of each system that is no arm (or of those named), then all beside each other.
+
+    Runs without judged answers are shown by what was recalled.
+    """
     if not any(view.judged for view in views):
         return terminal.summary(views)
-    shown = [Shown(view.label, view.life or {}, view.is_arm) for view in views]
+    systems = [Shown(view.label, view.life or {}, view.is_arm) for view in views]
     parts: list[RenderableType] = []
     for view in views:
         if (view.label in only) if only else not view.is_arm:
             title = f"{view.label} · {_data(view)}"
             parts += [Text(), heatmap(view.life or {}, title, width=width)]
-    if len(shown) > 1:
-        parts += [Text(), comparison(shown, width=width)]
+    if len(systems) > 1:
+        parts += [Text(), comparison(systems, width=width)]
     told = [f"{view.label}: {line}" for view in views for line in failures(view)]
     return Group(*parts, *(Text(line, style="yellow") for line in told), Text())
 

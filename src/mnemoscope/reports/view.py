@@ -64,7 +64,14 @@ class RunView:
 
 def as_content(views: Sequence[RunView]) -> dict[str, Any]:
     """All runs by label, for machines."""
-    return {view.label: {**view.metrics, "timing": view.timing} for view in views}
+    return {
+        view.label: {
+            **view.metrics,
+            "timing": view.timing,
+            **({"longitudinal": view.life} if view.life else {}),
+        }
+        for view in views
+    }
 
 
 def headline(views: Sequence[RunView]) -> list[str]:
