@@ -105,6 +105,29 @@ def test_a_right_value_inside_a_longer_wrong_one_is_not_said() -> None:
     assert points(score("They use Redis.", key)) == (3, 2, 1)
 
 
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("It is not $240k.", (0, 0)),
+        ("It is no longer $240k, it is $310k.", (0, 0)),
+        ("Either $240k or $310k, I do not know which.", (2, 2)),
+        ("It could be $310k, $320k, $330k, $240k or $350k, all were named.", (1, 2)),
+        ("It went from $310k to $240k.", (3, 2)),
+        ("It is $240k. " + "Then there was more to tell about other things. " * 40, (1, 1)),
+    ],
+)
+def test_who_denies_hedges_or_lists_everything_has_not_answered(
+    answer: str, expected: tuple[int, int]
+) -> None:
+    others = ("$310k", "$320k", "$330k", "$350k")
+    assert points(score(answer, AnswerKey((("$240k",),), others=others)))[:2] == expected
+
+
+def test_a_key_that_says_nothing_cannot_be_judged_by() -> None:
+    with pytest.raises(Unjudged, match="does not say what is right"):
+        score("Anything.", AnswerKey())
+
+
 def test_who_is_asked_when_and_cites_several_days_has_not_picked_one() -> None:
     when = AnswerKey((("2026-03-03", "3 March 2026"),), others=("2026-03-05", "2026-03-09"))
 

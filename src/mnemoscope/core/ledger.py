@@ -40,6 +40,9 @@ class LedgerFact(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     arc: str = ""
 
 
+_LAST_DAY = 1_000_000
+
+
 class Ledger:
     """All facts of one life, in order of days."""
 
@@ -68,6 +71,14 @@ class Ledger:
                     f"fact {fact.id!r} is superseded by {fact.superseded_by!r}, which is nowhere",
                     file=path,
                 )
+            if fact.superseded_by and facts[fact.superseded_by].day < fact.day:
+                raise DataError(
+                    f"fact {fact.id!r} of day {fact.day} is superseded by an earlier one", file=path
+                )
+            if not 1 <= fact.day <= _LAST_DAY:
+                raise DataError(f"fact {fact.id!r} is of day {fact.day}", file=path)
+        if circle := _circle(facts):
+            raise DataError(f"fact {circle!r} supersedes itself in the end", file=path)
         return cls(facts.values(), epoch)
 
     def predecessors(self, fact: LedgerFact) -> list[LedgerFact]:
@@ -87,7 +98,7 @@ class Ledger:
                 return (fact.value, *fact.aliases)
             case "date":
                 return date_wordings(self.epoch + timedelta(days=fact.day - 1))
-            case "speaker":
+            case "speaker" if fact.speaker:
                 return (fact.speaker,)
             case "entity":
                 return (fact.entity,)
@@ -138,6 +149,21 @@ def date_wordings(day: date) -> tuple[str, ...]:
         f"{day.day} {month[:3]} {day.year}",
         f"{month[:3]} {day.day}, {day.year}",
     )
+
+
+def _circle(facts: Mapping[str, LedgerFact]) -> str | None:
+    """A fact from which following what supersedes it comes to no end."""
+    ends: set[str] = set()
+    for start in facts:
+        seen: set[str] = set()
+        id = start
+        while id and id not in ends:
+            if id in seen:
+                return id
+            seen.add(id)
+            id = facts[id].superseded_by
+        ends |= seen
+    return None
 
 
 def _unlike(values: Iterable[str], right: set[str]) -> tuple[str, ...]:

@@ -169,10 +169,13 @@ class AtomIndex:
                 for atom in date_atoms(str(day.year), day.month, day.day):
                     note(atom, place)
                 note(f"number {day.year}", place)
-            self._read(f"{memory.speaker}\n{memory.text}", place, note)
+            self._read(f"{memory.speaker}\n{memory.text}", place, note, self._units)
             self._ordinary.update(_LOWER.findall(memory.text))
 
-    def _read(self, text: str, place: int, note: Callable[[str, int], int]) -> None:
+    def _read(
+        self, text: str, place: int, note: Callable[[str, int], int], counted: set[str]
+    ) -> None:
+        """Note the atoms of a text, and what things are counted in."""
         found = atoms(text)
         for atom in found.exact:
             note(atom, place)
@@ -182,7 +185,7 @@ class AtomIndex:
                 note(f"number {atom.strip('$€£%')}", place)
         for number, units in found.numbers:
             note(f"number {number}", place)
-            self._units.update(units[:1])
+            counted.update(units[:1])
             for unit in units:
                 note(f"number {number} {unit}", place)
         for words, _ in found.names:
@@ -193,7 +196,7 @@ class AtomIndex:
         """What the answer holds that no memory before place `seen` and no allowed text holds."""
         own: dict[str, int] = {}
         for text in allowed:
-            self._read(text, -1, own.setdefault)
+            self._read(text, -1, own.setdefault, set())
 
         def known(atom: str) -> bool:
             return atom in own or self._first.get(atom, seen) < seen

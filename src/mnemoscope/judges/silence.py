@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mnemoscope.judges.matching import Sentence, normalise
+from mnemoscope.core.english import STOP_WORDS, stem_words
+from mnemoscope.judges.matching import Sentence, normalise, stems
 
 _SOURCE = r"(?:evidence|records?|mention|information|info|memory|memories|trace|reference|data)"
 _NOTHING = re.compile(
@@ -35,10 +36,14 @@ _REFUSAL = re.compile(
 _TURN = re.compile(
     r"[;,:.]?\s(?=(?:but|however|though|although|that said|nevertheless)\b)|;\s", re.IGNORECASE
 )
-_GUESS = re.compile(
-    r"\b(?:probably|likely|presumably|perhaps|may have|might have|must have|i think|i believe|"
-    r"i guess|i assume|my guess|best guess|appears? to|seems? to|suggests?)\b"
+_TURNS = frozenset("but however though although nevertheless".split())
+_WORD = re.compile(r"[^\W_]+")
+_COURTESY = re.compile(
+    r"\b(?:let me know|happy to|feel free|glad to|i can help|if you (?:have|can|like|want|tell)|"
+    r"sorry|apologi[sz]e|please|i (?:searched|looked|checked|went)|thank)\b"
 )
+_ASSERTED = 2
+"""So many words that are not the question's own make an assertion of what stands beside silence."""
 
 
 def besides_nothing(parts: Sequence[Sentence]) -> list[str] | None:
@@ -55,8 +60,17 @@ def refuses(parts: Sequence[Sentence]) -> bool:
     return _besides(parts, _REFUSAL) is not None
 
 
-def guesses(said: Sequence[str]) -> bool:
-    return any(_GUESS.search(text.lower()) for text in said)
+def asserts(besides: Sequence[str], question: str) -> bool:
+    """Whether what is said besides knowing nothing claims something after all."""
+    asked = set(stems(normalise(question)))
+    for text in besides:
+        plain = normalise(text)
+        if _COURTESY.search(plain):
+            continue
+        own = [w for w in _WORD.findall(plain) if w not in STOP_WORDS and w not in _TURNS]
+        if len(set(stem_words(own)) - asked) >= _ASSERTED:
+            return True
+    return False
 
 
 def _besides(parts: Sequence[Sentence], claim: re.Pattern[str]) -> list[str] | None:
