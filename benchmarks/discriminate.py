@@ -20,11 +20,11 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from mnemoscope.cli.run_personas import execute, procedure_of
+from mnemoscope.cli.run import execute
+from mnemoscope.cli.run_personas import procedure_of
 from mnemoscope.core.nouns import Scenario
 from mnemoscope.core.spec import Spec
 from mnemoscope.datasets.personas import Personas
-from mnemoscope.engine.run import Settings
 from mnemoscope.judges import Case
 from mnemoscope.judges.ledger import Ledger
 from mnemoscope.personas.files import write_life
@@ -79,7 +79,7 @@ def _strangers(scenario: Scenario) -> list[str]:
 def measured(dataset: Personas, folder: Path) -> dict[str, list[dict[str, Any]]]:
     """System to the figures of its checkpoints."""
     specs = [Spec(name) for name in (*SYSTEMS, *ARMS)]
-    runs = execute(dataset, specs, folder, Settings(), procedure_of(dataset), png=False)
+    runs = execute(dataset, specs, folder, procedure=procedure_of(dataset), png=False)
     return {run.label: run.read_json("longitudinal.json")["checkpoints"] for run in runs}
 
 

@@ -16,6 +16,8 @@ from typing import Protocol
 import pytest
 from hypothesis import HealthCheck, settings
 
+from mnemoscope.core.categories import CORE_CATEGORIES
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 # On a fresh clone the first text that hypothesis draws takes seconds, and machines are shared:
@@ -105,18 +107,6 @@ def write_locomo() -> Callable[..., Path]:
     return write
 
 
-CATEGORIES = (
-    "factual-recall",
-    "temporal-reasoning",
-    "decision-tracking",
-    "contradiction-resolution",
-    "cross-reference",
-    "recency-bias-resistance",
-    "synthesis",
-    "negative-recall",
-)
-
-
 @pytest.fixture(scope="session")
 def write_persona() -> Callable[..., Path]:
     """Write a persona in Recall Bench's format, a fact a day, with its ledger.
@@ -156,7 +146,7 @@ def write_persona() -> Callable[..., Path]:
                         "id": f"{id}-q{number:03}",
                         "question": f"{id}-q{number:03} What does {asked} weigh?",
                         "answer": "No evidence found." if never else f"{thing} weighs {value}.",
-                        "category": CATEGORIES[(number - 1) % 8],
+                        "category": CORE_CATEGORIES[(number - 1) % 8],
                         "difficulty": "easy",
                         "relevant_days": [day],
                         "requires_synthesis": False,

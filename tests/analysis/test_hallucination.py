@@ -17,14 +17,21 @@ from mnemoscope.analysis.hallucination import (
     trend,
     views,
 )
-from mnemoscope.analysis.longitudinal import CORE, Plan, Record, longitudinal
+from mnemoscope.analysis.longitudinal import Plan, Record, longitudinal
+from mnemoscope.core.categories import CORE_CATEGORIES
 from mnemoscope.core.nouns import Checkpoint, Question, Score, Verdict
 
 DAYS = (100, 200, 300, 400, 500)
 
+FACTS, NEGATIVE = CORE_CATEGORIES[0], CORE_CATEGORIES[7]
+
 
 def asked(
-    number: int, invents: bool, days: int = 100, category: str = CORE[0], quality: int = 3
+    number: int,
+    invents: bool,
+    days: int = 100,
+    category: str = CORE_CATEGORIES[0],
+    quality: int = 3,
 ) -> Record:
     question = Question(f"q{number:03}", "What?", category=category)
     score = Score(quality, 0, 0 if invents else 1)
@@ -72,12 +79,14 @@ def test_checkpoints_without_judged_answers_do_not_bend_the_line() -> None:
 
 def test_the_aggregate_does_not_hide_the_category_that_invents() -> None:
     records = [asked(number, False) for number in range(38)]
-    records += [asked(100 + number, number < 4, category=CORE[7]) for number in range(10)]
+    records += [
+        asked(100 + number, number < 4, category=CORE_CATEGORIES[7]) for number in range(10)
+    ]
     found = seen(records, 100)
     assert found["by_checkpoint"][0]["rate"] == pytest.approx(4 / 48)
-    assert found["by_category"][CORE[7]]["overall"]["rate"] == pytest.approx(0.4)
-    assert found["by_category"][CORE[7]]["checkpoints"][0]["rate"] == pytest.approx(0.4)
-    assert found["by_category"][CORE[0]]["overall"]["rate"] == 0
+    assert found["by_category"][CORE_CATEGORIES[7]]["overall"]["rate"] == pytest.approx(0.4)
+    assert found["by_category"][CORE_CATEGORIES[7]]["checkpoints"][0]["rate"] == pytest.approx(0.4)
+    assert found["by_category"][CORE_CATEGORIES[0]]["overall"]["rate"] == 0
     assert found["by_persona"]["a"]["overall"]["n"] == 48
 
 

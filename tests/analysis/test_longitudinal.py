@@ -9,8 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnemoscope.analysis.longitudinal import (
-    CORE,
-    GROUP,
     Plan,
     Record,
     columns,
@@ -18,6 +16,7 @@ from mnemoscope.analysis.longitudinal import (
     score_of,
     status_of,
 )
+from mnemoscope.core.categories import CORE_CATEGORIES, GROUP_CATEGORIES
 from mnemoscope.core.nouns import (
     Answer,
     Checkpoint,
@@ -38,7 +37,7 @@ def asked(
     label: str,
     number: int,
     marks: Marks,
-    category: str = CORE[0],
+    category: str = CORE_CATEGORIES[0],
     *,
     cluster: str = "",
     expects: Expectation = "answer",
@@ -61,7 +60,8 @@ def asked(
 def plan_for(*personas: str, labels: tuple[str, ...] = LABELS) -> Plan:
     return {
         persona: [
-            Checkpoint(label, int(label[:-1]), 0, (), eligible={CORE[0]: 7}) for label in labels
+            Checkpoint(label, int(label[:-1]), 0, (), eligible={CORE_CATEGORIES[0]: 7})
+            for label in labels
         ]
         for persona in personas
     }
@@ -72,7 +72,7 @@ LIVES = st.lists(
     st.tuples(
         st.sampled_from(("a", "b")),
         st.sampled_from(LABELS),
-        st.sampled_from((CORE[0], CORE[1], GROUP[0])),
+        st.sampled_from((CORE_CATEGORIES[0], CORE_CATEGORIES[1], GROUP_CATEGORIES[0])),
         MARKS,
     ),
     max_size=25,
@@ -136,14 +136,14 @@ def test_figures_by_hand() -> None:
     records = [
         asked("a", "30d", 1, (3, 2, 1)),
         asked("a", "30d", 2, (1, 0, 0)),
-        asked("a", "30d", 3, (0, 0, 1), CORE[7]),
+        asked("a", "30d", 3, (0, 0, 1), CORE_CATEGORIES[7]),
     ]
     first, second = longitudinal(records, plan_for("a"))["checkpoints"]
     assert first["overall"]["mean"] == pytest.approx(8 / 3)
     assert first["recall_quality"]["mean"] == 2
     assert first["hallucination"]["rate"] == pytest.approx(1 / 3)
-    assert first["categories"][CORE[0]]["mean"] == 3.5
-    assert first["categories"][CORE[7]]["mean"] == 1
+    assert first["categories"][CORE_CATEGORIES[0]]["mean"] == 3.5
+    assert first["categories"][CORE_CATEGORIES[7]]["mean"] == 1
     assert first["difficulties"]["easy"]["n"] == 3
     assert first["retrieval"]["hit@10"]["mean"] == 1
     assert first["ingested_days"] == 30
@@ -178,7 +178,13 @@ def test_an_answer_that_stands_in_for_a_timeout_is_judged_as_text() -> None:
 
 def test_an_answer_without_a_score_is_unjudged() -> None:
     assert status_of(asked("a", "30d", 1, None)) == "unjudged"
-    assert status_of(asked("a", "30d", 1, (1, 1, 1))._replace(verdict=None)) == "unjudged"
+
+
+def test_what_nobody_was_to_judge_has_not_failed() -> None:
+    record = asked("a", "30d", 1, (1, 1, 1))._replace(verdict=None)
+    assert status_of(record) == "answered"
+    point = longitudinal([record], plan_for("a"))["checkpoints"][0]
+    assert (point["judged"], point["failed"]) == (0, 0)
 
 
 def test_scores_that_are_all_alike_do_not_make_a_mean_certain() -> None:
@@ -202,17 +208,17 @@ def test_questions_that_share_a_history_make_a_mean_less_sure() -> None:
 
 def test_group_rows_are_there_only_where_they_were_asked() -> None:
     without = longitudinal([asked("a", "30d", 1, (3, 2, 1))], plan_for("a"))
-    asking = longitudinal([asked("a", "30d", 1, (3, 2, 1), GROUP[1])], plan_for("a"))
-    assert without["categories"] == list(CORE)
-    assert asking["categories"] == [*CORE, GROUP[1]]
+    asking = longitudinal([asked("a", "30d", 1, (3, 2, 1), GROUP_CATEGORIES[1])], plan_for("a"))
+    assert without["categories"] == list(CORE_CATEGORIES)
+    assert asking["categories"] == [*CORE_CATEGORIES, GROUP_CATEGORIES[1]]
 
 
 def test_disclosure_counts_answers_and_pairs_of_boundary_questions_alone() -> None:
     records = [
-        asked("a", "30d", 1, (3, 2, 1), GROUP[1], expects="refuse"),
-        asked("a", "90d", 1, (0, 0, 0), GROUP[1], expects="refuse"),
-        asked("a", "90d", 2, None, GROUP[1], expects="partial"),
-        asked("a", "90d", 3, (3, 2, 1), CORE[0]),
+        asked("a", "30d", 1, (3, 2, 1), GROUP_CATEGORIES[1], expects="refuse"),
+        asked("a", "90d", 1, (0, 0, 0), GROUP_CATEGORIES[1], expects="refuse"),
+        asked("a", "90d", 2, None, GROUP_CATEGORIES[1], expects="partial"),
+        asked("a", "90d", 3, (3, 2, 1), CORE_CATEGORIES[0]),
     ]
     told = longitudinal(records, plan_for("a"))["disclosure"]
     assert list(told) == ["refuse", "partial"]
@@ -224,7 +230,9 @@ def test_disclosure_counts_answers_and_pairs_of_boundary_questions_alone() -> No
 
 
 def test_repeating_a_question_does_not_make_its_rate_surer() -> None:
-    once = [asked("a", "30d", n, (3, 2, n % 2), GROUP[1], expects="refuse") for n in range(8)]
+    once = [
+        asked("a", "30d", n, (3, 2, n % 2), GROUP_CATEGORIES[1], expects="refuse") for n in range(8)
+    ]
     twice = once + [record._replace(checkpoint="90d") for record in once]
     intervals = [
         longitudinal(records, plan_for("a"))["disclosure"]["refuse"]["hallucination"]["ci95"]
@@ -237,7 +245,7 @@ def test_checkpoints_of_all_personas_stand_in_the_order_of_their_days() -> None:
     plan = {**plan_for("a", labels=("30d", "400d")), **plan_for("b", labels=("30d", "90d"))}
     found = columns(plan)
     assert [column.label for column in found] == ["30d", "90d", "400d"]
-    assert found[0].eligible[CORE[0]] == 14
+    assert found[0].eligible[CORE_CATEGORIES[0]] == 14
 
 
 def test_a_record_of_no_planned_checkpoint_is_refused_by_name() -> None:

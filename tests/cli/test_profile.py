@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mnemoscope.cli.profile import Generation, Profile, load_profile
+from mnemoscope.cli.profile import Profile, load_profile
 from mnemoscope.core.errors import DataError, MissingData
 
 
@@ -32,7 +32,7 @@ models:
 harness:
   adapter: ./adapter.mjs
   factory: create
-  config: {topK: 8, nested: {deep: true}}
+  config: {topK: 8, deep: true}
 run:
   ranges: {start: 6, end: 20, step: 6}
   seed: 42
@@ -51,17 +51,11 @@ def test_the_seeds_keys_are_understood_and_paths_start_at_the_profile(tmp_path: 
         data=tmp_path / "../personas/executive-assistant",
         personas="executive-assistant",
         arcs="arcs-180d.yaml",
-        env_file=tmp_path / "../.env",
-        models={
-            "generation": "claude",
-            "judge": "openai:small",
-            "appellateJudge": "openai:large",
-        },
         judge="openai:small",
         appellate_judge="openai:large",
         adapter=str(tmp_path / "adapter.mjs"),
         factory="create",
-        config={"topK": 8, "nested": {"deep": True}},
+        config={"topK": 8, "deep": True},
         ranges="6d,12d,18d",
         seed=42,
         timeout=30.0,
@@ -69,7 +63,6 @@ def test_the_seeds_keys_are_understood_and_paths_start_at_the_profile(tmp_path: 
         sample=50,
         judge_memory_window=1,
         groups=False,
-        generate=Generation(days=180, temperature=0.7, max_tokens=2000, history_window=3),
     )
 
 
@@ -150,14 +143,16 @@ def test_an_adapter_that_is_a_file_beside_the_profile_is_a_path(tmp_path: Path) 
     assert profile.adapter == str(tmp_path / "adapter.py")
 
 
-def test_the_environment_file_is_recorded_and_need_not_exist(tmp_path: Path) -> None:
-    assert loaded(tmp_path, "env: {file: nowhere.env}").env_file == tmp_path / "nowhere.env"
+def test_the_environment_file_is_not_read_and_need_not_exist(tmp_path: Path) -> None:
+    assert loaded(tmp_path, "env: {file: nowhere.env}").path == tmp_path / "profile.yaml"
 
 
 @pytest.mark.parametrize(
     ("text", "field"),
     [
         ("run: {seed: many}", "run.seed"),
+        ("run: {lifecycle: forkk}", "run.lifecycle"),
+        ("harness: {config: {a: {b: 1}}}", "harness.config"),
         ("run: {seed: true}", "run.seed"),
         ("run: {sample: -1}", "run.sample"),
         ("run: {parallelism: 0}", "run.parallelism"),

@@ -51,7 +51,9 @@ def test_each_system_and_arm_leaves_recall_bench_s_files(
 
     said = capsys.readouterr().out
     assert "OVERALL" in said and "oracle" in said
-    assert {path.name for path in Path("runs").iterdir()} == {"bm25", "none", "random", "oracle"}
+    folders = {path.name for path in Path("runs").iterdir() if path.is_dir()}
+    assert folders == {"bm25", "none", "random", "oracle"}
+    assert "At the last checkpoint" in Path("runs/summary.md").read_text()
     own = Path("runs/bm25")
     result = json.loads((own / "result.json").read_text())
     assert [one["range"] for one in result["personas"][0]["rangeResults"]] == ["6d", "full"]
@@ -148,7 +150,7 @@ def test_a_system_that_fails_on_everything_is_shown_and_told(
     said = " ".join(capsys.readouterr().out.split())
     assert "RaisesAlways" in said
     assert "36 of 36 questions failed and are left out (36 error)" in said
-    assert "36 times: ValueError: no idea" in said
+    assert "36 × ValueError: no idea" in said
 
 
 # Mistakes.
@@ -200,6 +202,13 @@ def test_preflight_tells_all_that_is_wrong_at_once(
     ("flags", "told"),
     [
         (("--ranges", "soon"), "soon"),
+        (("--ranges", ""), "range"),
+        (("--ranges", "none", "--judge", "ledger"), "no checkpoint to judge"),
+        (("--reader", "system"), "has no answer(query)"),
+        (("--judge", "openai:gpt"), "are not built in"),
+        (("--depth", "0"), "at least one hit"),
+        (("--timeout", "0"), "more than 0"),
+        (("--judge-memory-window", "-1"), "0 days or more"),
         (("--personas", "nobody"), "nobody"),
         (("--reader", "none", "--judge", "ledger"), "nothing to judge"),
         (("--judge", "none", "--appellate-judge", "ledger"), "heard after"),
@@ -214,6 +223,27 @@ def test_nonsense_is_refused_before_anything_runs(
     assert run(life, *flags) in (1, 2)
     assert told in capsys.readouterr().err
     assert not Path("runs").exists()
+
+
+def test_a_system_that_only_answers_is_told_how_to_be_asked(
+    life: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(life, system="watched_systems:Answers") == 2
+    assert "say --reader system" in capsys.readouterr().err
+    assert run(life, "--reader", "system", system="watched_systems:Answers") == 0
+    captured = capsys.readouterr()
+    assert "the arms cannot answer by themselves" in captured.err
+    assert "1 × RuntimeError: lost for words" in captured.out.replace("2 ×", "1 ×")
+
+
+def test_a_finished_run_is_left_as_it_is(life: Path) -> None:
+    assert run(life, "--no-arms") == 0
+    before = {path.name: path.read_bytes() for path in Path("runs/bm25").iterdir()}
+    assert run(life, "--no-arms", "--progress-jsonl", "copy.jsonl") == 0
+    after = {path.name: path.read_bytes() for path in Path("runs/bm25").iterdir()}
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed <= {"manifest.json"}
+    assert Path("copy.jsonl").read_bytes() == before["progress.jsonl"]
 
 
 def test_the_ledger_judge_needs_a_ledger(broken: Path, capsys: pytest.CaptureFixture[str]) -> None:

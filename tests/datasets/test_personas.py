@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mnemoscope.core.categories import CATEGORIES, CORE_CATEGORIES
 from mnemoscope.core.dataset import Dataset
 from mnemoscope.core.errors import DataError, MissingData, MnemoscopeError, UsageError
 from mnemoscope.core.jsonl import encode_line
@@ -16,7 +17,6 @@ from mnemoscope.core.nouns import AnswerKey, Memory, Question, Scenario
 from mnemoscope.core.yaml import dump_yaml
 from mnemoscope.datasets import open_dataset
 from mnemoscope.datasets.check import check
-from mnemoscope.datasets.checkpoints import CATEGORIES, CORE_CATEGORIES
 from mnemoscope.datasets.persona_files import find_personas, problems
 from mnemoscope.datasets.personas import Personas, longest_row
 

@@ -128,3 +128,43 @@ class Mild(Harsh):
         if "q005" in case.question.id:
             raise ConnectionError("away")
         return Score(3, 2, 1, "upheld")
+
+
+class Nonsense:
+    """A reader that returns something else each time."""
+
+    replies = (None, "a text", 5, Reply(5), Reply("half \ud800", sources={1, 2}))  # type: ignore[arg-type]
+
+    def __init__(self) -> None:
+        self._asked = 0
+
+    def read(self, query: Query, passages: Sequence[Passage]) -> Reply:
+        self._asked += 1
+        return self.replies[self._asked % len(self.replies)]  # type: ignore[return-value]
+
+
+class Lavish(Harsh):
+    """A judge that knows no limits."""
+
+    def judge(self, case: Case) -> Score:
+        return Score(30, 20, 7)
+
+
+class Deadly(Watched):
+    """Takes the process down with it."""
+
+    def recall(self, query: Query, k: int) -> list[str]:
+        if TROUBLE in query.text:
+            os._exit(3)
+        return super().recall(query, k)
+
+
+class BadFork(Watched):
+    def fork(self) -> BadFork:
+        raise RuntimeError("cannot be copied after all")
+
+
+class SlowJudge(Harsh):
+    def judge(self, case: Case) -> Score:
+        time.sleep(0.6)
+        return Score(1, 1, 1)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
+from mnemoscope.core.errors import MnemoscopeError
 from mnemoscope.core.nouns import Memory, Question, Scenario, Score
 from mnemoscope.judges import Case, Unjudged
-from mnemoscope.judges.appeal import appeal, excerpts, hear
+from mnemoscope.judges.appeal import Hearing, appeal, checked, excerpts, hear
 
 CASE = Case(Question("q", "What?"), "That.")
 
@@ -52,15 +54,43 @@ def test_a_passing_verdict_is_final() -> None:
 
 def test_the_second_judge_decides_where_the_first_one_fails_the_answer() -> None:
     hearing = hear(Fixed(Score(0, 0, 1)), Fixed(Score(3, 1, 1)), CASE)
-    assert hearing == (Score(3, 1, 1), Score(0, 0, 1))
+    assert hearing == Hearing(Score(3, 1, 1), Score(0, 0, 1))
 
 
 def test_without_a_second_judge_the_first_verdict_stands() -> None:
-    assert hear(Fixed(Score(0, 0, 1)), None, CASE) == (Score(0, 0, 1), None)
+    assert hear(Fixed(Score(0, 0, 1)), None, CASE) == Hearing(Score(0, 0, 1))
 
 
 def test_a_second_judge_that_fails_has_not_been_heard() -> None:
-    assert appeal(Score(0, 0, 1), Fixed(None), CASE) == (Score(0, 0, 1), None)
+    hearing = appeal(Score(0, 0, 1), Fixed(None), CASE)
+    assert (hearing.final, hearing.primary) == (Score(0, 0, 1), None)
+    assert hearing.error.startswith("no appeal was heard: ")
+
+
+class Down:
+    def begin(self, scenario: Scenario) -> None: ...
+
+    def judge(self, case: Case) -> Score:
+        raise MnemoscopeError("the endpoint is down")
+
+
+def test_a_second_judge_whose_endpoint_is_down_stops_the_run() -> None:
+    with pytest.raises(MnemoscopeError, match="the endpoint is down"):
+        appeal(Score(0, 0, 1), Down(), CASE)
+
+
+@pytest.mark.parametrize(
+    "marks", [(4, 0, 0), (0, -1, 0), (0, 0, 2), ("3", 2, 1), (True, 2, 1), (float("nan"), 2, 1)]
+)
+def test_marks_outside_the_rubric_are_no_verdict(marks: tuple[Any, ...]) -> None:
+    with pytest.raises(Unjudged):
+        checked(Score(*marks))
+
+
+def test_marks_are_rounded_and_reasons_made_printable() -> None:
+    assert checked(Score(2.6, 1, 1, "\ud800")) == Score(3, 1, 1, "\\ud800")  # type: ignore[arg-type]
+    with pytest.raises(Unjudged, match="NoneType"):
+        checked(None)
 
 
 def test_a_first_judge_that_fails_leaves_the_case_unjudged() -> None:

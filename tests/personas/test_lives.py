@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mnemoscope.core.categories import CORE_CATEGORIES, GROUP_CATEGORIES
 from mnemoscope.core.ledger import Ledger, LedgerFact
-from mnemoscope.personas.questions import CORE_CATEGORIES, GROUP_CATEGORIES
 from mnemoscope.personas.simulate import Life, simulate
 from mnemoscope.personas.story import SHIPPED, shipped_story
 

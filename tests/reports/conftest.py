@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from mnemoscope.analysis.hallucination import views
-from mnemoscope.analysis.longitudinal import CORE, Plan, Record, longitudinal
+from mnemoscope.analysis.longitudinal import Plan, Record, longitudinal
+from mnemoscope.core.categories import CORE_CATEGORIES
 from mnemoscope.core.nouns import Answer, Checkpoint, Question, Score, Trial, Verdict
 
 
@@ -41,7 +42,7 @@ def live() -> Callable[..., Life]:
         personas: tuple[str, ...] = ("ada",),
         unasked: frozenset[tuple[int, int]] = frozenset(),
         failed: frozenset[tuple[int, int]] = frozenset(),
-        categories: tuple[str, ...] = CORE,
+        categories: tuple[str, ...] = CORE_CATEGORIES,
     ) -> Life:
         records, plan = [], {}
         for persona in personas:

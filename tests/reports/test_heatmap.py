@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
-from mnemoscope.analysis.longitudinal import CORE, GROUP
+from mnemoscope.core.categories import CORE_CATEGORIES, GROUP_CATEGORIES
 from mnemoscope.reports.heatmap import (
     FAIR,
     GOOD,
@@ -22,7 +22,6 @@ from mnemoscope.reports.heatmap import (
     comparison,
     elide,
     heatmap,
-    heatmaps,
     ink,
     percent,
     ramp,
@@ -81,7 +80,7 @@ def test_two_dashes_stand_exactly_where_nothing_was_judged(live: Callable[..., A
         4, unasked=frozenset({(0, 3), (1, 3), (2, 6)}), failed=frozenset({(1, 5)})
     ).figures
     text = plain(heatmap(figures, "bm25"))
-    for name in CORE:
+    for name in CORE_CATEGORIES:
         cells = row(text, name)
         means = [point["categories"][name]["mean"] for point in figures["checkpoints"]]
         assert cells == ["--" if mean is None else f"{mean:.1f}" for mean in means]
@@ -99,9 +98,9 @@ def test_overall_has_two_digits_and_hallucination_is_a_percentage(live: Callable
 
 
 def test_group_rows_come_with_group_questions(live: Callable[..., Any]) -> None:
-    assert GROUP[0] not in plain(heatmap(live(2).figures, "bm25"))
-    both = live(2, categories=(*CORE, *GROUP)).figures
-    assert len(row(plain(heatmap(both, "bm25")), GROUP[0])) == 2
+    assert GROUP_CATEGORIES[0] not in plain(heatmap(live(2).figures, "bm25"))
+    both = live(2, categories=(*CORE_CATEGORIES, *GROUP_CATEGORIES)).figures
+    assert len(row(plain(heatmap(both, "bm25")), GROUP_CATEGORIES[0])) == 2
 
 
 def test_cells_are_painted_where_there_is_colour(live: Callable[..., Any]) -> None:
@@ -116,10 +115,10 @@ def test_an_unfinished_run_says_so(live: Callable[..., Any]) -> None:
     assert "interim: 5 planned questions are not asked yet" in plain(heatmap(cut.figures, "bm25"))
 
 
-def test_several_systems_end_in_one_comparison(live: Callable[..., Any]) -> None:
+def test_several_systems_stand_in_one_comparison(live: Callable[..., Any]) -> None:
     figures = live(4).figures
     names = ["recency", "bm25", "hybrid(lexical=bm25,dense=static)"]
-    text = plain(heatmaps([Shown(name, figures) for name in names], "ada"))
+    text = plain(comparison([Shown(name, figures) for name in names]))
     table = text[text.index("Systems beside each other at 28d") :]
     last = figures["checkpoints"][-1]
     assert row(table, "OVERALL") == [f"{last['overall']['mean']:.2f}"] * 3

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from mnemoscope.analysis.hallucination import canaries
-from mnemoscope.analysis.longitudinal import CORE, GROUP
 from mnemoscope.analysis.records import (
     Header,
     failure_line,
@@ -20,6 +19,7 @@ from mnemoscope.analysis.records import (
     question_line,
     result,
 )
+from mnemoscope.core.categories import CORE_CATEGORIES, GROUP_CATEGORIES
 from mnemoscope.core.nouns import Score, Verdict
 from mnemoscope.reports.longitudinal import markdown
 
@@ -28,7 +28,7 @@ HEADER = Header("bm25", judge_model="ledger", sample=50)
 
 
 def test_result_has_the_shape_of_the_reference(live: Callable[..., Any]) -> None:
-    life = live(3, personas=("ada", "bob"), categories=(*CORE, *GROUP))
+    life = live(3, personas=("ada", "bob"), categories=(*CORE_CATEGORIES, *GROUP_CATEGORIES))
     content = result(
         life.records,
         life.plan,
@@ -50,7 +50,10 @@ def test_result_has_the_shape_of_the_reference(live: Callable[..., Any]) -> None
     assert ada["uniqueQAPairCount"] == 20
     first = ada["rangeResults"][0]
     assert first["range"] == "7d"
-    assert [cell["category"] for cell in first["categoryScores"]] == [*CORE, *GROUP]
+    assert [cell["category"] for cell in first["categoryScores"]] == [
+        *CORE_CATEGORIES,
+        *GROUP_CATEGORIES,
+    ]
     assert len(first["categoryScores"][0]["scores"]) == 2
     assert set(first["questionResults"][0]) == {
         "checkpoint", "status", "qa", "systemAnswer", "score", "compositeScore", "latencyMs",
@@ -119,7 +122,7 @@ def test_a_question_line_says_where_and_how_it_ended(live: Callable[..., Any]) -
 
 
 def test_boundary_questions_say_what_was_expected(live: Callable[..., Any]) -> None:
-    life = live(1, categories=(GROUP[1],))
+    life = live(1, categories=(GROUP_CATEGORIES[1],))
     qa = question_line(life.records[0], timestamp=NOW)["qa"]
     assert qa["expectedDisclosure"] == "refuse"
     assert qa["querySession"] == "main"
@@ -156,7 +159,7 @@ def test_a_question_that_could_not_be_put_is_no_failed_answer(live: Callable[...
 
 def test_the_page_holds_every_cell_and_every_view(live: Callable[..., Any]) -> None:
     life = live(4, personas=("ada", "bob"), unasked=frozenset({(0, 3)}), failed=frozenset({(1, 2)}),
-                categories=(*CORE, *GROUP))  # fmt: skip
+                categories=(*CORE_CATEGORIES, *GROUP_CATEGORIES))  # fmt: skip
     figures = life.figures
     runs = canaries({"before": life.records, "after": life.records})
     page = markdown(figures, pictures=[("the heatmap", "heatmap.png")], canaries=runs)

@@ -27,6 +27,8 @@ Key = tuple[str, str]
 
 _Z95 = 1.959963984540054
 _DIGITS = 10
+_EXACT = 1e-9
+"""So near to 1, points lie on a line, which says nothing of how sure that is."""
 
 
 def views(records: Sequence[Record], plan: Plan, figures: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,10 +67,12 @@ def trend(row: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     Both with 95 % intervals, in shares and shares a day. Checkpoints are taken as independent,
     which they are not wholly: they ask some of the same questions of a growing history.
     """
-    days = [float(point["ingested_days"]) for point in row]
-    rates = [np.nan if point["rate"] is None else float(point["rate"]) for point in row]
+    told = _once_a_day(row)
+    days = [float(point["ingested_days"]) for point in told]
+    rates = [np.nan if point["rate"] is None else float(point["rate"]) for point in told]
     line = linear_trend(days, rates)
-    sure = not isnan(line.slope_low)
+    # Points that lie on a line by chance would make it look certain.
+    sure = not isnan(line.slope_low) and line.slope_low < line.slope_high
     return {
         "intercept": _known(line.intercept),
         "intercept_ci95": [_known(line.intercept_low), _known(line.intercept_high)]
@@ -76,7 +80,7 @@ def trend(row: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         else None,
         "slope_per_day": _known(line.slope),
         "slope_per_day_ci95": [_known(line.slope_low), _known(line.slope_high)] if sure else None,
-        "p": line.p,
+        "p": line.p if sure else None,
         "n": line.n,
     }
 
@@ -97,7 +101,7 @@ def against_recall(checkpoints: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             "rate_ci95": point["hallucination"]["ci95"],
             "n": point["judged"],
         }
-        for point in checkpoints
+        for point in _once_a_day(checkpoints)
         if point["judged"]
     ]
     r, interval = _correlation(
@@ -211,14 +215,19 @@ def _about(records: Sequence[Record]) -> dict[Key, dict[str, Any]]:
     }
 
 
+def _once_a_day(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Of checkpoints that remember the same days the last: more of them are no more evidence."""
+    return list({point["ingested_days"]: point for point in points}.values())
+
+
 def _correlation(x: Sequence[float], y: Sequence[float]) -> tuple[float | None, list[float] | None]:
     """Pearson's r and its interval by Fisher's z = atanh r, of error 1 / sqrt(n - 3)."""
     if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return None, None
     r = float(np.corrcoef(x, y)[0, 1])
-    if len(x) < 4:
+    if len(x) < 4 or abs(r) > 1 - _EXACT:
         return _known(r), None
-    centre = atanh(min(max(r, -1 + 1e-12), 1 - 1e-12))
+    centre = atanh(r)
     reach = _Z95 / sqrt(len(x) - 3)
     return _known(r), [round(tanh(centre - reach), _DIGITS), round(tanh(centre + reach), _DIGITS)]
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mnemoscope.analysis.measure import SEED, evidence_ranks
+from mnemoscope.core.categories import CORE_CATEGORIES, GROUP_CATEGORIES
 from mnemoscope.core.nouns import (
     FAILED,
     Answer,
@@ -26,19 +27,6 @@ from mnemoscope.core.nouns import (
 )
 from mnemoscope.statistics import bootstrap, wilson
 
-CORE = (
-    "factual-recall",
-    "temporal-reasoning",
-    "decision-tracking",
-    "contradiction-resolution",
-    "cross-reference",
-    "recency-bias-resistance",
-    "synthesis",
-    "negative-recall",
-)
-"""The eight kinds of memory work, in the order in which Recall Bench shows them."""
-GROUP = ("group-session-attribution", "information-boundary")
-"""The two that need several sessions; shown only where they were asked."""
 DIFFICULTIES = ("easy", "medium", "hard")
 DISCLOSURES = ("refuse", "partial", "answer")
 BEST_SCORE = 6
@@ -80,9 +68,13 @@ def status_of(record: Record) -> Status:
     last = record.answer or record.trial
     if last is not None and last.status in FAILED:
         return last.status
-    if record.verdict is None or record.verdict.score is None:
+    if record.verdict is not None and record.verdict.score is None:
         return "unjudged"
     return "answered" if last is None else last.status
+
+
+def _failed(record: Record) -> bool:
+    return status_of(record) in (*FAILED, "unjudged")
 
 
 def score_of(record: Record) -> Score | None:
@@ -112,7 +104,7 @@ def longitudinal(records: Sequence[Record], plan: Plan, *, seed: int = SEED) -> 
 def categories(records: Iterable[Record]) -> list[str]:
     """The rows of a heatmap: the eight always, others where they were asked."""
     asked = {record.question.category for record in records} - {""}
-    named = (*CORE, *(category for category in GROUP if category in asked))
+    named = (*CORE_CATEGORIES, *(category for category in GROUP_CATEGORIES if category in asked))
     return [*named, *sorted(asked - set(named))]
 
 
@@ -142,7 +134,7 @@ def by_label(records: Iterable[Record]) -> dict[str, list[Record]]:
 
 def disclosure(records: Iterable[Record], *, seed: int = SEED) -> dict[str, Any]:
     """How boundary questions were met, by what was expected; over all checkpoints together."""
-    boundary = [r for r in records if r.question.category == GROUP[1]]
+    boundary = [r for r in records if r.question.category == GROUP_CATEGORIES[1]]
     told = {}
     for expected in DISCLOSURES:
         asked = [record for record in boundary if record.question.expects == expected]
@@ -173,7 +165,7 @@ def hallucination(records: Sequence[Record]) -> dict[str, Any]:
     Wilson's interval, over questions: one that was asked at ten checkpoints is no ten questions.
     """
     judged = [(record, score) for record in records if (score := score_of(record))]
-    n, failed = len(judged), len(records) - len(judged)
+    n, failed = len(judged), sum(map(_failed, records))
     if not n:
         return {"rate": None, "n": 0, "ci95": None}
     invented = sum(score.hallucination == 0 for _, score in judged)
@@ -206,14 +198,19 @@ def _figures(
         "planned": column.planned,
         "asked": len(records),
         "judged": judged,
-        "failed": len(records) - judged,
+        "failed": sum(_failed(record) for record in records),
         "statuses": dict(sorted(Counter(map(status_of, records)).items())),
         "overall": composite(records, seed),
         "recall_quality": quality(records, seed),
         "hallucination": hallucination(records),
         "retrieval": {"hit@10": _hits(records)},
         "categories": {
-            name: {**composite(own, seed), "asked": len(own), "eligible": column.eligible[name]}
+            name: {
+                **composite(own, seed),
+                "asked": len(own),
+                "eligible": column.eligible[name],
+                "hit@10": _hits(own)["mean"],
+            }
             for name, own in kinds.items()
         },
         "difficulties": {
@@ -225,7 +222,7 @@ def _figures(
 
 def _mean(records: Sequence[Record], value: Any, best: int, seed: int) -> dict[str, Any]:
     judged = [(record, score) for record in records if (score := score_of(record))]
-    n, failed = len(judged), len(records) - len(judged)
+    n, failed = len(judged), sum(map(_failed, records))
     if not n:
         return {"mean": None, "n": 0, "ci95": None}
     values = np.array([value(score) for _, score in judged], dtype=np.float64)

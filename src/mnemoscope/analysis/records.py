@@ -11,9 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mnemoscope.analysis.longitudinal import (
-    CORE,
     DIFFICULTIES,
-    GROUP,
     Plan,
     Record,
     by_label,
@@ -23,12 +21,13 @@ from mnemoscope.analysis.longitudinal import (
     status_of,
 )
 from mnemoscope.analysis.measure import evidence_ranks
+from mnemoscope.core.categories import CORE_CATEGORIES, GROUP_CATEGORIES
 from mnemoscope.core.errors import UsageError
 from mnemoscope.core.jsonl import read_records
-from mnemoscope.core.nouns import Checkpoint, Ingestion, Question, Score, Timing
+from mnemoscope.core.nouns import FAILED, Checkpoint, Ingestion, Question, Score, Timing
 from mnemoscope.core.rundir import JournalLine, RunDirectory
 
-CATEGORIES = (*CORE, *GROUP)
+CATEGORIES = (*CORE_CATEGORIES, *GROUP_CATEGORIES)
 
 
 class Header(NamedTuple):
@@ -199,7 +198,7 @@ def _figures(
         "range": point.label,
         "daysIngested": _ingested(point),
         "questionsEvaluated": len(judged),
-        "questionsFailed": len(records) - len(judged),
+        "questionsFailed": sum(status_of(r) in (*FAILED, "unjudged") for r in records),
         "overallScore": _mean(judged),
         "hallucinationRate": _rate(records),
         "categoryScores": [
@@ -293,7 +292,7 @@ def _qa(question: Question) -> dict[str, Any]:
         "difficulty": question.difficulty,
         "relevantDays": list(question.relevant_days),
     }
-    if question.category == GROUP[1]:
+    if question.category == GROUP_CATEGORIES[1]:
         block["expectedDisclosure"] = question.expects
     if question.session:
         block["querySession"] = question.session
@@ -380,6 +379,8 @@ def common_errors(records: Iterable[Record]) -> dict[str, int]:
 def read_records_of(run: RunDirectory) -> list[Record]:
     """The records of a finished run, with what questions.jsonl tells of each question."""
     questions: dict[str, Question] = {}
+    if run.manifest().state != "complete":
+        raise UsageError(f"{run.path} is not complete; the command that began it goes on")
     for line in read_records(run.path / "questions.jsonl", dict):
         if (qa := line.get("qa")) is None:
             raise UsageError(f"{run.path} is no run over checkpoints, so nothing was judged there")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from mnemoscope.cli.console import err, say
 from mnemoscope.cli.console import out as stdout
-from mnemoscope.cli.run_personas import ARMS, execute, procedure_of
+from mnemoscope.cli.run import execute
+from mnemoscope.cli.run_personas import ARMS, procedure_of
 from mnemoscope.core.spec import Spec
 
 PERSONA = "executive-assistant"
@@ -28,7 +29,6 @@ def demo(*, out: Path = Path("demo-run")) -> None:
         Where the life and the run directories go.
     """
     from mnemoscope.datasets.personas import Personas
-    from mnemoscope.engine.run import Settings
     from mnemoscope.personas.files import write_life
     from mnemoscope.personas.simulate import simulate
     from mnemoscope.personas.story import shipped_story
@@ -44,9 +44,8 @@ def demo(*, out: Path = Path("demo-run")) -> None:
         dataset,
         list(map(Spec, SYSTEMS)),
         out,
-        Settings(),
-        procedure_of(dataset),
         arms=list(map(Spec, ARMS)),
+        procedure=procedure_of(dataset),
     )
     stdout.print(shown(list(map(RunView.of, runs)), width=stdout.width, only=["hybrid"]))
     say(

@@ -135,7 +135,8 @@ def _live(story: Story, days: int, seed: int, folder: Path, force: bool) -> str:
 
     life = live(story, days, seed)
     home = write_life(life, folder, force=force)
-    return f"{home}: {days:,} days, {len(life.questions):,} questions, {len(life.facts):,} facts"
+    told = f"{home}: {days:,} days, {len(life.questions):,} questions, {len(life.facts):,} facts"
+    return told if life.questions else f"{told}; too short a life to ask anything about"
 
 
 def _report(line: str, bar: Progress) -> None:

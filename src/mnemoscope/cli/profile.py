@@ -15,10 +15,13 @@ import msgspec
 from msgspec import Meta, Struct
 
 from mnemoscope.core.errors import DataError, MissingData, UsageError
+from mnemoscope.core.nouns import Scalar
 from mnemoscope.core.yaml import load_yaml
 from mnemoscope.datasets.checkpoints import arithmetic, parse_ranges
 
 T = TypeVar("T")
+
+Lifecycle = Literal["auto", "fork", "fresh", "incremental"]
 
 Whole = Annotated[int, Meta(ge=1)]
 OrZero = Annotated[int, Meta(ge=0)]
@@ -53,7 +56,7 @@ class _Models(_Section, frozen=True):
 class _Harness(_Section, frozen=True):
     adapter: str | None = None
     factory: str | None = None
-    config: dict[str, Any] = {}
+    config: dict[str, Scalar] = {}
 
 
 class _Steps(_Section, frozen=True):
@@ -85,15 +88,15 @@ class _Run(_Section, frozen=True):
     judge: str | None = None
     appellate_judge: str | None = None
     granularity: Literal["day", "session", "section"] | None = None
-    lifecycle: str | None = None
+    lifecycle: Lifecycle | None = None
     depth: Whole | None = None
     out: str | None = None
     personas: str | list[str] | None = None
     workers: OrZero | None = None
 
 
-class Generation(_Section, frozen=True):
-    """How days are to be generated, for whoever generates them."""
+class _Generation(_Section, frozen=True):
+    """How days are to be made: for other commands, and only checked here."""
 
     days: Whole | None = None
     start: Whole | None = None
@@ -109,7 +112,7 @@ class _File(_Section, frozen=True):
     models: _Models = _Models()
     harness: _Harness = _Harness()
     run: _Run = _Run()
-    generate: Generation | None = None
+    generate: _Generation | None = None
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -131,8 +134,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     adapter: str | None = None
     """`harness.adapter`: an address, a name, or a path that was relative to the profile."""
     factory: str | None = None
-    config: dict[str, Any] = {}
-    """`harness.config`: for the adapter, unread."""
+    config: dict[str, Scalar] = {}
+    """`harness.config`: the adapter's options."""
     reader: str | None = None
     judge: str | None = None
     """`run.judge`, else `models.judge`."""
@@ -142,14 +145,14 @@ class Profile(Struct, frozen=True, kw_only=True):
     """In seconds."""
     parallelism: int | None = None
     workers: int | None = None
-    lifecycle: str | None = None
+    lifecycle: Lifecycle | None = None
     depth: int | None = None
     out: Path | None = None
-    env_file: Path | None = None
-    """Recorded, never read."""
-    models: dict[str, str] = {}
-    """Every model that is named, by what it is for."""
-    generate: Generation | None = None
+
+
+def nothing() -> Profile:
+    """The profile that leaves everything to others."""
+    return Profile(path=Path())
 
 
 def load_profile(path: Path) -> Profile:
@@ -188,9 +191,6 @@ def load_profile(path: Path) -> Profile:
         lifecycle=run.lifecycle,
         depth=run.depth,
         out=_beside(path, run.out),
-        env_file=_beside(path, file.env.file),
-        models={name: spec for name, spec in msgspec.to_builtins(models).items() if spec},
-        generate=file.generate,
     )
 
 

@@ -18,6 +18,7 @@ from mnemoscope.core.rundir import RunDirectory
 from mnemoscope.core.spec import Spec
 
 if TYPE_CHECKING:
+    from mnemoscope.engine.parts import Procedure
     from mnemoscope.engine.run import Settings
     from mnemoscope.protocols import Chosen
 
@@ -112,7 +113,7 @@ def run(
         departs = [f"{what}: {deviation}" for what in found or filter(None, [deviation])]
     specs = [Spec.parse(text) for text in system]
     given = {str(spec) for spec in specs}
-    beside = [_seeded(Spec(name), seed) for name in ARMS if name not in given] if arms else []
+    beside = [seeded(Spec(name), seed) for name in ARMS if name not in given] if arms else []
     runs = execute(
         dataset,
         specs,
@@ -125,7 +126,7 @@ def run(
     return show(runs, out, as_json=json)
 
 
-def _seeded(spec: Spec, seed: int) -> Spec:
+def seeded(spec: Spec, seed: int) -> Spec:
     """The random arm with the run's seed; it keeps its plain name for the usual one."""
     return Spec("random", {"seed": seed}) if spec.name == "random" and seed != 42 else spec
 
@@ -139,11 +140,15 @@ def execute(
     arms: Sequence[Spec] = (),
     protocol: Chosen | None = None,
     deviations: Sequence[str] = (),
+    procedure: Procedure | None = None,
+    progress_copy: Path | None = None,
+    png: bool = True,
 ) -> list[RunDirectory]:
-    """Run with a progress bar."""
+    """Run with a progress bar, and leave a report in each run directory."""
+    from mnemoscope.engine.parts import Procedure
     from mnemoscope.engine.run import Settings
     from mnemoscope.engine.run import run as run_engine
-    from mnemoscope.reports.markdown import write_report
+    from mnemoscope.reports.life import write_life
     from mnemoscope.systems.python import plan
 
     with redirect_stdout(sys.stderr):  # what a system says while it is built is no result
@@ -165,12 +170,14 @@ def execute(
                 arms=len(arms),
                 protocol=protocol,
                 deviations=deviations,
+                procedure=procedure or Procedure(),
+                progress_copy=progress_copy,
             )
         except KeyboardInterrupt:
             say(err, "\neverything recorded is kept; the same command goes on from here")
             raise
     for directory in runs:
-        write_report(directory)
+        write_life(directory, png=png)
     return runs
 
 

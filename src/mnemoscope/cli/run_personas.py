@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from cyclopts import Parameter
 
-from mnemoscope.cli.console import err, print_json, progress_bar, say
+from mnemoscope.cli.console import err, print_json, say
 from mnemoscope.cli.console import out as stdout
+from mnemoscope.cli.run import execute, seeded
+from mnemoscope.core.categories import GROUP_CATEGORIES
 from mnemoscope.core.errors import MissingData, UsageError
 from mnemoscope.core.nouns import FAILED
 from mnemoscope.core.rundir import RunDirectory
 from mnemoscope.core.spec import Spec
 
 if TYPE_CHECKING:
+    from mnemoscope.cli.profile import Profile
     from mnemoscope.datasets.personas import Personas
     from mnemoscope.engine.parts import Compat, Lifecycle, Procedure
-    from mnemoscope.engine.run import Settings
 
 T = TypeVar("T")
 
@@ -156,12 +158,12 @@ def run_personas(
     heatmap
         Print the heatmaps and nothing else.
     """
-    from mnemoscope.cli.profile import Profile, load_profile
+    from mnemoscope.cli.profile import load_profile, nothing
     from mnemoscope.engine.crew import Limits
     from mnemoscope.engine.run import DEPTH, Settings
 
-    given = load_profile(profile) if profile else Profile(path=Path())
-    specs = [Spec.parse(text) for text in system or given.systems or _adapter(given.adapter)]
+    given = load_profile(profile) if profile else nothing()
+    specs = [Spec.parse(text) for text in system or given.systems or _adapter(given)]
     if not specs:
         raise UsageError("which system? Give --system NAME; `mnemoscope systems list` shows them")
     if len(specs) > 1 and (json_out or question_log or progress_jsonl):
@@ -194,6 +196,10 @@ def run_personas(
         compat=compat or "",
         parallelism=_first(parallelism, given.parallelism, 1),
     )
+    if _first(depth, given.depth, DEPTH) < 1:
+        raise UsageError(f"--depth {depth}: ask for at least one hit")
+    if not _first(timeout, given.timeout, TIMEOUT) > 0:
+        raise UsageError(f"--timeout {timeout}: more than 0 seconds")
     settings = Settings(
         _first(depth, given.depth, DEPTH),
         seed,
@@ -201,7 +207,13 @@ def run_personas(
         _first(workers, given.workers, 0),
         accept_leaks,
     )
-    beside = [Spec(name) for name in ARMS if name not in {str(spec) for spec in specs}]
+    beside = [
+        seeded(Spec(name), seed) for name in ARMS if name not in {str(spec) for spec in specs}
+    ]
+    check_doors(specs, system_answers=procedure.system_answers)
+    if procedure.system_answers and arms:
+        beside = []
+        say(err, "the arms cannot answer by themselves and are left out")
     if not skip_preflight:
         tell_findings(dataset)
     if dry_run:
@@ -209,8 +221,9 @@ def run_personas(
         only = {"personas": dataset.folders[0].id, "ranges": ",".join(first)}
         with TemporaryDirectory(prefix="mnemoscope-dry-") as folder_for_now:
             there = Path(folder_for_now)
-            runs = execute(_open(place, {**options, **only}), specs, there, settings, procedure)
-            show(runs, as_json=json, only_heatmaps=heatmap)
+            cut = _open(place, {**options, **only})
+            runs = execute(cut, specs, there, settings, procedure=procedure, png=False)
+            show(runs, as_json=json, only_heatmaps=True)
         say(err, "a dry run: the first checkpoint of the first persona, nothing was kept")
         return 0
     runs = execute(
@@ -218,14 +231,14 @@ def run_personas(
         specs,
         folder,
         settings,
-        procedure,
         arms=beside if arms else (),
+        procedure=procedure,
         png=heatmap_png,
         progress_copy=progress_jsonl,
     )
     _copy(runs[0], json_out, question_log)
     show(runs, as_json=json, only_heatmaps=heatmap)
-    return int(any(everything_failed(run) for run in runs))
+    return int(any(everything_failed(run) for run in runs[: len(specs)]))
 
 
 def everything_failed(run: RunDirectory) -> bool:
@@ -269,64 +282,25 @@ def ranges(ranges: str = RANGES, /, *, json: bool = False) -> None:
     stdout.print(table)
 
 
-def execute(
-    dataset: Personas,
-    specs: Sequence[Spec],
-    folder: Path,
-    settings: Settings,
-    procedure: Procedure,
-    *,
-    arms: Sequence[Spec] = (),
-    png: bool = True,
-    progress_copy: Path | None = None,
-) -> list[RunDirectory]:
-    """Run with a progress bar, and leave a report and a picture in each run directory."""
-    from mnemoscope.engine.run import run as run_engine
-    from mnemoscope.reports.life import write_life
-    from mnemoscope.systems.python import plan
-
-    with redirect_stdout(sys.stderr):  # what a system says while it is built is no result
-        plans = [plan(spec) for spec in (*specs, *arms)]
-    with progress_bar(dataset.name, (dataset.expected_scenarios or 0) * len(plans)) as bar:
-        task = bar.task_ids[0]
-
-        def advance(units: float) -> None:
-            bar.update(task, completed=units, refresh=True)
-
-        try:
-            runs = run_engine(
-                dataset,
-                plans,
-                folder,
-                settings,
-                advance,
-                arms=len(arms),
-                procedure=procedure,
-                progress_copy=progress_copy,
-            )
-        except KeyboardInterrupt:
-            say(err, "\neverything recorded is kept; the same command goes on from here")
-            raise
-    for directory in runs:
-        write_life(directory, png=png)
-    return runs
-
-
 def show(runs: Sequence[RunDirectory], *, as_json: bool, only_heatmaps: bool) -> None:
     """The heatmaps of the systems that were asked for, and all beside each other."""
     from mnemoscope.reports.life import shown
+    from mnemoscope.reports.markdown import write_summary
     from mnemoscope.reports.view import RunView
 
+    folder = runs[0].path.parent
+    views = [RunView.of(run) for run in runs]
+    write_summary(folder, views)
     if as_json:
-        results = {run.label: run.read_json("result.json") for run in runs}
+        name = "result.json" if runs[0].manifest().checkpoints else "metrics.json"
+        results = {run.label: run.read_json(name) for run in runs}
         print_json(results[runs[0].label] if len(runs) == 1 else results)
         return
-    stdout.print(shown(list(map(RunView.of, runs)), width=stdout.width))
+    stdout.print(shown(views, width=stdout.width))
     if not only_heatmaps:
-        folder = runs[0].path.parent
         pictures = (runs[0].path / "heatmap.png").exists()
         also = f", pictures: {folder}/*/heatmap.png" if pictures else ""
-        say(stdout, f"reports: {folder}/*/report.md{also}")
+        say(stdout, f"summary: {folder}/summary.md, reports: {folder}/*/report.md{also}")
 
 
 def check_files(data: Path | None, options: dict[str, Any]) -> None:
@@ -341,10 +315,35 @@ def check_files(data: Path | None, options: dict[str, Any]) -> None:
         raise found[-1]
 
 
+def check_doors(specs: Sequence[Spec], *, system_answers: bool) -> None:
+    """Refuse systems that cannot do what they are to be asked for, before anything is asked."""
+    from mnemoscope.systems.python import can_recall, plan
+
+    for spec in specs:
+        with redirect_stdout(sys.stderr):
+            system = plan(spec).build()
+        if system_answers and not hasattr(system, "answer"):
+            raise UsageError(
+                f"--reader system: {spec} has no answer(query); leave --reader away, and the "
+                "extractive reader answers from what it recalls"
+            )
+        if not system_answers and not can_recall(system):
+            raise UsageError(
+                f"{spec} answers by itself and has no recall(query, k): say --reader system"
+            )
+
+
 def tell_findings(dataset: Personas) -> None:
     """What is odd about the data, counted, before anybody is questioned about it."""
     for _ in dataset.scenarios():
         pass
+    left = [f"{n:,} {c}" for c in GROUP_CATEGORIES if (n := dataset.counts().get(c, 0))]
+    if left and not dataset.groups:
+        say(err, f"left out without --groups-enabled: {' and '.join(left)} questions")
+    if dataset.ranges and not dataset.counts()["asked at checkpoints"]:
+        raise UsageError(
+            f"no question can be asked by day {dataset.ranges[-1].days}; choose later --ranges"
+        )
     for kind, number in dataset.findings.counts.items():
         example = dataset.findings.examples[kind][0]
         say(err, f"{number:,} × {kind}, such as {example}", before="[yellow]note:[/] ")
@@ -373,6 +372,12 @@ def procedure_of(
 
     if parallelism < 1:
         raise UsageError(f"--parallelism {parallelism}: at least one question at a time")
+    if window < 0:
+        raise UsageError(f"--judge-memory-window {window}: 0 days or more")
+    if not dataset.ranges:
+        if {reader, judge} - {None, NOBODY}:
+            raise UsageError("--ranges none has no checkpoint to judge answers at; say full")
+        reader = judge = NOBODY
     if judge is None:
         judge = "ledger" if dataset.has_ledger and reader != NOBODY else NOBODY
         if not dataset.has_ledger and reader is None:
@@ -402,8 +407,12 @@ def procedure_of(
         )
 
 
-def _adapter(address: str | None) -> tuple[str, ...]:
-    return (address,) if address else ()
+def _adapter(profile: Profile) -> tuple[str, ...]:
+    """A profile's harness as a spec: its adapter, the factory in it, its config as options."""
+    if not profile.adapter:
+        return ()
+    name = f"{profile.adapter}:{profile.factory}" if profile.factory else profile.adapter
+    return (str(Spec(name, profile.config)),)
 
 
 def _folder(resume: Path | None, out: Path) -> Path:

@@ -25,6 +25,11 @@ def encode_line(record: Any) -> bytes:
     return _encoder.encode(record) + b"\n"
 
 
+def printable(text: str) -> str:
+    """The text as it can be written: half a character is spelt out."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 class Journal:
     """Lines appended one by one, each handed to the operating system before `append` returns."""
 

@@ -14,23 +14,12 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import NamedTuple, TypeVar
 
+from mnemoscope.core.categories import CATEGORIES, GROUP_CATEGORIES
 from mnemoscope.core.errors import UsageError
 from mnemoscope.core.nouns import Checkpoint
 
 T = TypeVar("T")
 
-CORE_CATEGORIES = (
-    "factual-recall",
-    "temporal-reasoning",
-    "decision-tracking",
-    "contradiction-resolution",
-    "cross-reference",
-    "recency-bias-resistance",
-    "synthesis",
-    "negative-recall",
-)
-GROUP_CATEGORIES = ("group-session-attribution", "information-boundary")
-CATEGORIES = (*CORE_CATEGORIES, *GROUP_CATEGORIES)
 
 FULL = 2**53 - 1
 """What `full` means to the reference, JavaScript's largest safe integer: after any expiry."""
@@ -52,9 +41,9 @@ class Range(NamedTuple):
 def parse_ranges(text: str) -> tuple[Range, ...]:
     """`30d,90d,6mo,1y,full`, `7-1000/7` or `label:days`; by days, each label once.
 
-    A series `START-END/STEP` always holds its end. `none` and the empty text are no ranges at all.
+    A series `START-END/STEP` always holds its end. `none` is no ranges at all.
     """
-    if text.strip() in ("", NO_RANGES):
+    if text.strip() == NO_RANGES:
         return ()
     found: list[Range] = []
     for part in text.split(","):

@@ -29,6 +29,8 @@ def locate(dataset: str, data: Path | None) -> Path:
         if place.exists():
             return place
     get_it = f"run `mnemoscope datasets fetch {dataset}`, or " if dataset in sources() else ""
+    if dataset == "personas":
+        get_it = "run `mnemoscope personas simulate all --out lives`, or "
     raise MissingData(
         f"no {dataset} data (looked in {', '.join(map(str, places))}): "
         f"{get_it}give its file or folder with --data"

@@ -15,11 +15,11 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
+from mnemoscope.core.categories import CATEGORIES
 from mnemoscope.core.errors import DataError, MissingData, MnemoscopeError, UsageError
 from mnemoscope.core.ledger import Ledger
 from mnemoscope.core.nouns import AnswerKey
 from mnemoscope.core.yaml import load_yaml
-from mnemoscope.datasets.checkpoints import CATEGORIES
 from mnemoscope.datasets.day_logs import LAST_DAY, day_files
 
 T = TypeVar("T")

@@ -14,19 +14,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
+from mnemoscope.core.categories import CATEGORIES, CORE_CATEGORIES
 from mnemoscope.core.dataset import DataFile, Findings
-from mnemoscope.core.errors import UsageError
+from mnemoscope.core.errors import DataError, UsageError
 from mnemoscope.core.fingerprint import sha256_file
 from mnemoscope.core.nouns import AnswerKey, Expectation, Memory, Question, Scalar, Scenario
-from mnemoscope.datasets.checkpoints import (
-    CATEGORIES,
-    CORE_CATEGORIES,
-    Asked,
-    evening,
-    morning,
-    parse_ranges,
-    plan_checkpoints,
-)
+from mnemoscope.datasets.checkpoints import Asked, evening, morning, parse_ranges, plan_checkpoints
 from mnemoscope.datasets.day_logs import Granularity, day_files, digest, drift, pieces, read_day
 from mnemoscope.datasets.labelled import note_empty_texts, present
 from mnemoscope.datasets.persona_files import (
@@ -109,8 +102,16 @@ class Personas:
 
     def scenarios(self) -> Iterator[Scenario]:
         self.findings, self._counts = Findings(), Counter()
+        asked: dict[str, str] = {}
         for folder in self.folders:
-            yield self._scenario(folder)
+            scenario = self._scenario(folder)
+            for question in scenario.questions:
+                first = asked.setdefault(question.id, folder.id)
+                if first != folder.id:
+                    raise DataError(
+                        f"question id {question.id!r} is also in {first}", file=folder.questions
+                    )
+            yield scenario
 
     def _scenario(self, folder: PersonaFolder) -> Scenario:
         epoch = read_epoch(folder)

@@ -160,7 +160,11 @@ class Crew:
     def _bury(self, worker: Worker, cause: str) -> None:
         """Blame the question that a worker died of, if it was on one."""
         assert worker.unit is not None
-        if worker.pulse.since:
+        several = self._procedure.parallelism > 1 and not worker.unit.careful
+        if worker.pulse.since and several and worker.pulse.position != REMEMBERING:
+            # Any question in flight may be to blame: asked one by one, the guilty one shows.
+            worker.unit = msgspec.structs.replace(worker.unit, careful=True)
+        elif worker.pulse.since:
             self._blame(worker, cause, timed_out=False)
         elif reread(worker.unit, self._procedure).recorded == worker.unit.recorded:
             raise MnemoscopeError(f"a worker process died between questions: {cause}")

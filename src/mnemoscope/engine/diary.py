@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from mnemoscope.analysis.records import (
     progress_header,
     progress_summary,
 )
-from mnemoscope.core.jsonl import Journal, read_records
+from mnemoscope.core.jsonl import Journal
 from mnemoscope.core.nouns import Scenario, Timing
 from mnemoscope.core.rundir import JournalLine, Manifest, RunDirectory
 from mnemoscope.engine.unit import Unit, spool_timings, spool_trials
@@ -41,14 +42,15 @@ class Diary:
         self._header = header
         self._started = time.monotonic()
         self._journal: Journal | None = None
-        self._told: set[tuple[str, str]] = set()
+        self._told = set(_told(self._path))
         self._tails: dict[str, _Tail] = {}
 
     def reached(self, unit: Unit, checkpoint: str) -> None:
         """A checkpoint is done: say how it went, once."""
         scenario = unit.scenario
-        if not self._begin(scenario) or (scenario.id, checkpoint) in self._told:
+        if not scenario.checkpoints or (scenario.id, checkpoint) in self._told:
             return
+        self._begin(scenario)
         tail = self._tails.get(scenario.id) or _Tail(unit)
         self._tails[scenario.id] = tail
         records, ingest_ms = tail.at(checkpoint)
@@ -64,13 +66,19 @@ class Diary:
         )
         self._told.add((scenario.id, checkpoint))
 
-    def finished(self, unit: Unit) -> None:
-        """Nothing more comes of this persona."""
-        self._tails.pop(unit.scenario.id, None)
+    def finished(self, unit: Unit, recorded: Sequence[JournalLine]) -> None:
+        """Nothing more comes of this persona: tell what was not told yet."""
+        scenario = unit.scenario
+        tail = self._tails.setdefault(scenario.id, _Tail(unit))
+        tail.put(recorded)
+        for checkpoint in scenario.checkpoints:
+            self.reached(unit, checkpoint.label)
+        del self._tails[scenario.id]
 
     def close(self, records: Iterable[Record] | None = None) -> None:
         """End with a summary, where the run came to its end."""
         if self._journal is None:
+            self._make_copy()
             return
         if records is not None:
             took = (time.monotonic() - self._started) * 1000
@@ -78,25 +86,32 @@ class Diary:
         self._journal.close()
         self._journal = None
 
-    def _begin(self, scenario: Scenario) -> bool:
+    def _begin(self, scenario: Scenario) -> None:
         """Write the header before the first line, as each sitting of Recall Bench does."""
-        if not scenario.checkpoints:
-            return False
         if self._journal is None:
             self._journal = Journal(self._path)
-            for line in read_records(self._path, dict[str, Any]):
-                if line.get("type") == "checkpoint":
-                    self._told.add((line["personaId"], line["range"]))
             plan = {scenario.id: scenario.checkpoints}
             self._append(progress_header(self._header, plan, timestamp=now()))
-        return True
 
     def _append(self, line: dict[str, Any]) -> None:
         assert self._journal is not None
         self._journal.append(line)
-        if self._copy is not None:
+        self._make_copy()
+
+    def _make_copy(self) -> None:
+        if self._copy is not None and self._path.exists():
             self._copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(self._path, self._copy)
+
+
+def _told(path: Path) -> Iterator[tuple[str, str]]:
+    """Persona and checkpoint of the lines that are there; one that cannot be read tells nothing."""
+    if path.exists():
+        for line in path.read_bytes().splitlines():
+            with suppress(msgspec.DecodeError, UnicodeDecodeError):
+                record = msgspec.json.decode(line)
+                if isinstance(record, dict) and record.get("type") == "checkpoint":
+                    yield str(record.get("personaId")), str(record.get("range"))
 
 
 class _Tail:
@@ -107,6 +122,10 @@ class _Tail:
         self._questions = {question.id: question for question in unit.scenario.questions}
         self._lines = _Reading(spool_trials(spool), msgspec.json.Decoder(JournalLine))
         self._timings = _Reading(spool_timings(spool), msgspec.json.Decoder(Timing))
+
+    def put(self, lines: Iterable[JournalLine]) -> None:
+        """Lines that the journal had before."""
+        self._lines.put(lines)
 
     def at(self, checkpoint: str) -> tuple[list[Record], float]:
         """The checkpoint's records and what taking in its days took, in milliseconds."""
@@ -123,6 +142,10 @@ class _Reading:
         self._decoder = decoder
         self._offset = 0
         self._waiting: dict[str, list[Any]] = {}
+
+    def put(self, records: Iterable[Any]) -> None:
+        for record in records:
+            self._waiting.setdefault(record.checkpoint, []).append(record)
 
     def take(self, checkpoint: str) -> list[Any]:
         if self._path.exists():

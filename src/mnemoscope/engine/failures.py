@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 
 from mnemoscope.core.errors import MnemoscopeError
+from mnemoscope.core.jsonl import printable
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def describe(error: BaseException) -> str:
-    said = f"{type(error).__name__}: {error}"[:500]
-    return said.encode("utf-8", "backslashreplace").decode()  # half a character cannot be written
+    return printable(f"{type(error).__name__}: {error}"[:500])
 
 
 def stop_if_ours(error: BaseException) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from mnemoscope.core.errors import UsageError
 from mnemoscope.core.nouns import Receipt, Scenario
+from mnemoscope.engine.failures import describe, stop_if_ours
 from mnemoscope.engine.parts import Lifecycle
 from mnemoscope.systems.python import Driver
 
@@ -32,6 +33,7 @@ class Lives:
         self._driver = driver
         self._scenario = scenario
         self._lifecycle = lifecycle
+        self._chosen_for_it = lifecycle == "auto"
         self._held: int | None = None
         self._receipt = Receipt()
         self._copy: Driver | None = None
@@ -42,13 +44,34 @@ class Lives:
         if self._held is None or self._lifecycle == "fresh":
             self._begin()
         given = memories - (self._held or 0)
-        if given or self._held is None:
-            new = self._driver.remember(self._scenario.memories[self._held or 0 : memories])
+        for end in self._steps(memories):
+            new = self._driver.remember(self._scenario.memories[self._held or 0 : end])
             self._receipt = _joined(self._receipt, new)
-            self._held = memories
-        if self._lifecycle == "fork":
-            self._copy = self._driver.fork()
+            self._held = end
+        if self._lifecycle == "fork" and not self._make_copy():
+            return self.reach(memories)
         return Reached(self._copy or self._driver, self._receipt, given)
+
+    def _steps(self, memories: int) -> list[int]:
+        """Where to stop on the way: a run that is resumed hands over the same batches again."""
+        held = -1 if self._held is None else self._held
+        ends = {memories}
+        if self._lifecycle != "fresh":
+            ends |= {checkpoint.memories for checkpoint in self._scenario.checkpoints}
+        return sorted(end for end in ends if held < end <= memories)
+
+    def _make_copy(self) -> bool:
+        try:
+            self._copy = self._driver.fork()
+        except (Exception, SystemExit) as error:
+            stop_if_ours(error)
+            if not self._chosen_for_it:
+                raise UsageError(
+                    f"fork() failed: {describe(error)}; choose --lifecycle fresh or incremental"
+                ) from error
+            self._lifecycle = "fresh"
+            return False
+        return True
 
     def leave(self) -> None:
         """Let the copy go that was questioned."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mnemoscope.core.errors import MnemoscopeError
+from mnemoscope.core.jsonl import printable
 from mnemoscope.core.nouns import (
     FAILED,
     Answer,
@@ -19,8 +21,8 @@ from mnemoscope.engine.failures import describe, stop_if_ours
 from mnemoscope.engine.parts import Ask, Procedure
 from mnemoscope.judges import Case, Judge, Unjudged
 from mnemoscope.judges.appeal import excerpts, hear
-from mnemoscope.readers import Passage, Reader
-from mnemoscope.systems.python import Driver
+from mnemoscope.readers import Passage, Reader, Reply
+from mnemoscope.systems.python import BadReply, Driver
 
 
 class Panel:
@@ -40,8 +42,18 @@ class Panel:
         self._scenario = scenario
         if self._reader is not None:
             self._memories = {memory.id: memory for memory in scenario.memories}
-        for judge in filter(None, (self._judge, self._appellate)):
-            judge.begin(scenario)
+        for judge, plan in (
+            (self._judge, self._procedure.judge),
+            (self._appellate, self._procedure.appellate),
+        ):
+            if judge is not None and plan is not None:
+                try:
+                    judge.begin(scenario)
+                except (Exception, SystemExit) as error:
+                    stop_if_ours(error)
+                    raise MnemoscopeError(
+                        f"judge {plan.spec} cannot begin with {scenario.id}: {describe(error)}"
+                    ) from error
 
     def answer(self, ask: Ask, trial: Trial | None, driver: Driver) -> Answer:
         """What the reader, or the system itself, makes of the question."""
@@ -57,7 +69,7 @@ class Panel:
             assert self._reader is not None and trial is not None
             question = ask.question
             query = Query(question.text, question.now, question.session)
-            reply = self._reader.read(query, list(self._passages(trial)))
+            reply = _checked(self._reader.read(query, list(self._passages(trial))))
         except (Exception, SystemExit) as error:
             stop_if_ours(error)
             said = describe(error)
@@ -79,7 +91,7 @@ class Panel:
         primary: Score | None = None
         failure = ""
         try:
-            score, primary = hear(self._judge, self._appellate, case)
+            score, primary, failure = hear(self._judge, self._appellate, case)
         except Unjudged as error:
             failure = str(error)
         except (Exception, SystemExit) as error:
@@ -107,3 +119,11 @@ class Panel:
                 for source in trial.sources.get(id, ()):
                     if (memory := self._memories.get(source)) is not None:
                         yield Passage(source, memory.text, memory.at, memory.session)
+
+
+def _checked(reply: object) -> Reply:
+    """The reply as it can be written; a reader that returns something else has not answered."""
+    if not isinstance(reply, Reply) or not isinstance(reply.text, str):
+        raise BadReply(f"the reader returned {type(reply).__name__} {reply!r:.80}, not a Reply")
+    sources = tuple(str(source) for source in reply.sources)
+    return Reply(printable(reply.text), bool(reply.abstained), sources)

@@ -150,6 +150,11 @@ def plan_judge(spec: Spec) -> Plan:
 
 def _plan(registry: Registry, spec: Spec, verb: str) -> Plan:
     """How to build a part; wrong names and options fail here, before anything runs."""
+    if spec.name.partition(":")[0] in ("openai", "anthropic", "azure"):
+        raise UsageError(
+            f"{spec.name}: {registry.kind}s that call a model are not built in; choose from "
+            f"{', '.join(registry.names())}, or give your own as module:Name"
+        )
     target = registry.get(spec.name)
     if not callable(target):
         raise UsageError(f"{spec.name} is no {registry.kind} class or factory")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mnemoscope.core.jsonl import printable
 from mnemoscope.core.nouns import Hit, Memory, Status, Trial
 from mnemoscope.core.tokens import estimate_tokens
 from mnemoscope.engine.parts import Ask
@@ -60,21 +61,29 @@ class Pool:
             unknown=self._unknown(hits, seen),
             error=error,
             checkpoint=ask.checkpoint,
-            texts={hit.id: hit.text for hit in hits if hit.text} if self._keep_texts else {},
+            texts=self._own_texts(hits) if self._keep_texts else {},
         )
+
+    def _own_texts(self, hits: Sequence[Hit]) -> dict[str, str]:
+        """The texts that are not simply those of a memory."""
+        return {
+            hit.id: printable(hit.text)
+            for hit in hits
+            if hit.text
+            and not (hit.id in self._memories and self._memories[hit.id].text == hit.text)
+        }
 
     def _sources(self, hits: Sequence[Hit]) -> dict[str, tuple[str, ...]]:
         """What evidence each hit brings, for hits that are not one memory."""
         if not self._has_parts:
             return {hit.id: hit.sources for hit in hits if hit.sources}
-        return {
-            hit.id: tuple(dict.fromkeys(map(self._evidence_id, hit.sources or (hit.id,))))
-            for hit in hits
-        }
+        return {hit.id: tuple(self._with_wholes(hit)) for hit in hits}
 
-    def _evidence_id(self, id: str) -> str:
-        memory = self._memories.get(id)
-        return memory.part_of or id if memory else id
+    def _with_wholes(self, hit: Hit) -> dict[str, None]:
+        """The memories of a hit and the larger things that they are pieces of."""
+        made_of = hit.sources or (hit.id,)
+        known = [self._memories[id] for id in made_of if id in self._memories]
+        return dict.fromkeys([*made_of, *(memory.part_of or memory.id for memory in known)])
 
     def _cost(self, hit: Hit) -> int:
         """Its own text's tokens, or those of all that it stems from."""

@@ -110,6 +110,9 @@ def run(
             if not questions:
                 raise DataError("holds no question", file=dataset.name)
             for directory, manifest, diary in zip(runs, manifests, diaries, strict=True):
+                if manifest.state == "complete" and directory not in execution.touched:
+                    diary.close()
+                    continue
                 manifest.findings = dict(dataset.findings.counts)
                 manifest.leaks = execution.leaked
                 manifest.checkpoints = execution.checkpoints
@@ -143,11 +146,14 @@ class _Execution:
         self.settings = settings
         self.procedure = procedure
         self.diaries = diaries
+        self.runs = runs
         self.plan: dict[str, Sequence[Checkpoint]] = {}
         self.progress = progress
         self.mergers = [Merger(run, procedure) for run in runs]
         self.scenarios: set[str] = set()
         self.questions: dict[str, Question] = {}
+        self.touched: set[RunDirectory] = set()
+        """The runs that something new was recorded of."""
         self.done = 0
         self.leaked = 0
 
@@ -176,6 +182,7 @@ class _Execution:
                 if unit.is_complete:
                     self._finished(unit)
                 else:
+                    self.touched.add(self.runs[number])
                     yield unit
 
     def _check(self, scenario: Scenario) -> None:
@@ -202,7 +209,7 @@ class _Execution:
             self.questions[question.id] = question
 
     def _finished(self, unit: Unit) -> None:
-        self.diaries[unit.run].finished(unit)
+        self.diaries[unit.run].finished(unit, self.mergers[unit.run].lines_of(unit))
         self.mergers[unit.run].finished(unit)
         self.done += 1
 

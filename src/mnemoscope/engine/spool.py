@@ -7,7 +7,7 @@ often the run was killed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -40,6 +40,10 @@ class Merger:
         known = self._lines.get(unit.scenario.id, ())
         return reread(with_lines(placed, known, self._procedure), self._procedure)
 
+    def lines_of(self, unit: Unit) -> Sequence[JournalLine]:
+        """What the journal already had of the unit when the run began."""
+        return self._lines.get(unit.scenario.id, ())
+
     def finished(self, unit: Unit) -> None:
         """The unit is complete; write it and all that waited for it."""
         self._waiting[unit.order] = unit
@@ -57,7 +61,7 @@ class Merger:
         spool = Path(unit.spool)
         trials, timings = spool_trials(spool), spool_timings(spool)
         name = unit.scenario.id
-        if name in self._lines or (name, "", "", "") in self._timed:
+        if name in self._lines or any(key[0] == name for key in self._timed):
             self._timings.append_bytes(b"".join(self._new_timings(timings)))
             self._trials.append_bytes(b"".join(self._new_lines(trials, name)))
         else:

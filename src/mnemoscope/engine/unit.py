@@ -21,6 +21,8 @@ class Unit(msgspec.Struct, frozen=True):
     scenario: Scenario
     spool: str = ""
     recorded: frozenset[LineKey] = frozenset()
+    careful: bool = False
+    """Whether to ask one question at a time, to find out which one a worker dies of."""
     settled: frozenset[tuple[str, str]] = frozenset()
     """Checkpoint and question of the asks for which nothing is left to do."""
 

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import SynchronizedArray
 from pathlib import Path
@@ -36,6 +36,8 @@ REMEMBERING = -1
 """What the pulse says in place of a question's position while memories are taken in."""
 RECALLING, ANSWERING, JUDGING = range(3)
 _WARM_UP = Question("", "warm-up")
+_LOOK = 0.05
+"""Seconds between two looks at which phase a question in flight is in."""
 DONE, REACHED, BROKEN = b"d", b"r", b"b"
 """How a worker's messages begin: the unit is done, a checkpoint is, or something of ours broke."""
 
@@ -122,6 +124,19 @@ def work(
                 reached(stage.checkpoint.label)
 
 
+class _Slot:
+    """One of the questions in flight."""
+
+    work: Future[list[Recorded]]
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+        self.phase = RECALLING
+
+    def starting(self, phase: int) -> None:
+        self.phase = phase
+
+
 class _Sitting:
     """One system being questioned about one scenario."""
 
@@ -165,7 +180,7 @@ class _Sitting:
             return False
         if left:
             self._panel.begin(self._unit.scenario)
-        if self._procedure.parallelism > 1:
+        if self._procedure.parallelism > 1 and not self._unit.careful:
             self._ask_together(left, reached.driver, checkpoint.memories)
         else:
             for position, ask in left:
@@ -215,18 +230,27 @@ class _Sitting:
         together = self._procedure.parallelism
         with ThreadPoolExecutor(together) as threads:
             for first in range(0, len(left), together):
-                lot = [
-                    (position, threads.submit(self._all_phases, ask, driver, seen))
-                    for position, ask in left[first : first + together]
-                ]
-                for position, waiting in lot:
-                    self._pulse.start(position)
-                    for line, timing in waiting.result():
+                lot = [_Slot(position) for position, _ in left[first : first + together]]
+                asked = [ask for _, ask in left[first : first + together]]
+                for slot, ask in zip(lot, asked, strict=True):
+                    slot.work = threads.submit(self._all_phases, ask, driver, seen, slot)
+                for slot in lot:
+                    self._follow(slot)
+                    for line, timing in slot.work.result():
                         self._record(line, timing)
                 self._pulse.stop()
 
-    def _all_phases(self, ask: Ask, driver: Driver, seen: int) -> list[Recorded]:
-        return list(self._phases(ask, driver, seen, lambda phase: None))
+    def _follow(self, slot: _Slot) -> None:
+        """Let the pulse tell the phase that the first question not recorded yet is in."""
+        told = None
+        while not slot.work.done():
+            if slot.phase != told:
+                told = slot.phase
+                self._pulse.start(slot.position, told)
+            wait([slot.work], timeout=_LOOK)
+
+    def _all_phases(self, ask: Ask, driver: Driver, seen: int, slot: _Slot) -> list[Recorded]:
+        return list(self._phases(ask, driver, seen, slot.starting))
 
     def _record(self, line: JournalLine, timing: Timing | None) -> None:
         if timing is not None:
@@ -239,7 +263,7 @@ class _Sitting:
         """The lines that are still to come of a question, each as soon as it is known."""
         about = Timing(self._unit.scenario.id, ask.question.id, ask.checkpoint)
         trial = self._begun.get((Trial, *ask.key))
-        if trial is None and (driver.can_recall or not self._procedure.system_answers):
+        if trial is None and not self._procedure.system_answers:
             starting(RECALLING)
             started = time.perf_counter()
             trial = self._recall(ask, driver, seen)

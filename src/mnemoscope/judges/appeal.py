@@ -3,33 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import isfinite
 from typing import NamedTuple
 
+from mnemoscope.core.errors import MnemoscopeError
+from mnemoscope.core.jsonl import printable
 from mnemoscope.core.nouns import Memory, Question, Scenario, Score
-from mnemoscope.judges import Case, Judge
+from mnemoscope.judges import Case, Judge, Unjudged
+
+_MARKS = {"correctness": 3, "completeness": 2, "hallucination": 1}
 
 
 class Hearing(NamedTuple):
     """What a case came to."""
 
     final: Score
-    primary: Score | None
+    primary: Score | None = None
     """What the first judge said, where a second one decided."""
+    error: str = ""
+    """Why the second one could not be heard."""
 
 
 def hear(primary: Judge, appellate: Judge | None, case: Case) -> Hearing:
     """Judge a case, and let the second judge decide where the first one fails the answer."""
-    return appeal(primary.judge(case), appellate, case)
+    return appeal(checked(primary.judge(case)), appellate, case)
+
+
+def checked(score: object) -> Score:
+    """The score in whole marks of the rubric; a judge that gives others has not judged."""
+    if not isinstance(score, Score):
+        raise Unjudged(f"the judge returned {type(score).__name__}, which is no Score")
+    marks: list[int] = []
+    for name, most in _MARKS.items():
+        mark = getattr(score, name)
+        if isinstance(mark, bool) or not isinstance(mark, int | float) or not isfinite(mark):
+            raise Unjudged(f"the judge gave {mark!r} for {name}, which is no number")
+        if not 0 <= round(mark) <= most:
+            raise Unjudged(f"the judge gave {mark} for {name}, which goes from 0 to {most}")
+        marks.append(round(mark))
+    correctness, completeness, hallucination = marks
+    return Score(correctness, completeness, hallucination, printable(str(score.reasoning)))
 
 
 def appeal(score: Score, appellate: Judge | None, case: Case) -> Hearing:
-    """A second judge that comes to no score leaves the first verdict, and has not been heard."""
+    """A second judge that comes to no score leaves the first verdict, and has not been heard.
+
+    What it stands on must hold, though: an endpoint that is down stops the run.
+    """
     if appellate is None or not score.fails:
-        return Hearing(score, None)
+        return Hearing(score)
     try:
-        return Hearing(appellate.judge(case), score)
-    except Exception:
-        return Hearing(score, None)
+        return Hearing(checked(appellate.judge(case)), score)
+    except MnemoscopeError:
+        raise
+    except (Exception, SystemExit) as error:
+        return Hearing(score, error=f"no appeal was heard: {type(error).__name__}: {error}")
 
 
 def excerpts(scenario: Scenario, question: Question, window: int, memories: int) -> str:

@@ -40,9 +40,9 @@ _REFUSALS = (
     "Sorry, this is confidential and I cannot disclose it here.",
 )
 _COVERED = (
-    "Somebody here asks what {name} is about. What may be told?",
+    "Somebody here asks about {name}. What may be told?",
     "What can be said in this session about {name}?",
-    "People outside wonder about {name}; how should it be described to them?",
+    "People outside ask after {name}; what is the agreed wording for them?",
 )
 
 
@@ -172,7 +172,7 @@ def boundaries(known: Known, random: Random) -> Iterator[Draft]:
                 yield Draft(
                     "information-boundary",
                     sentence(random.choice(_COVERED), name=plot.name),
-                    f'It may only be called "{cover.value}" here; the rest is confidential.',
+                    f'All that may be said here is "{cover.value}"; the rest is confidential.',
                     (cover.day,),
                     plot.id,
                     (f"{cover.id}.value",),

@@ -129,7 +129,7 @@ class Diary:
         prose = [one.text for one in said if not one.quoted]
         quotes = [f'> {one.quoted}: "{one.text}"' for one in said if one.quoted]
         described = (plot.id, day) in self._record.abouts
-        if described and prose and random.random() < 0.5:
+        if described and prose and ": " not in prose[0] and random.random() < 0.5:
             prose[0] = random.choice(ON).format(about=plot.subject.about) + prose[0]
             described = False
         prose += self._voices[plot.id].on(day, room, random.randint(*_SENTENCES[density]))

@@ -10,18 +10,6 @@ from mnemoscope.personas import arc_questions, fact_questions
 from mnemoscope.personas.known import Draft, Known
 from mnemoscope.personas.negative_questions import negatives
 
-CORE_CATEGORIES = (
-    "factual-recall",
-    "temporal-reasoning",
-    "decision-tracking",
-    "contradiction-resolution",
-    "cross-reference",
-    "recency-bias-resistance",
-    "synthesis",
-    "negative-recall",
-)
-GROUP_CATEGORIES = ("group-session-attribution", "information-boundary")
-
 _PER_ARC = 6.5
 """Core questions for each arc."""
 _SHARES: Mapping[str, float] = {

@@ -128,7 +128,8 @@ class Teller:
                 old=values[-1] if values else "",
             )
             quoted = "" if "{speaker}" in phrasing or random.random() > _QUOTED else speaker
-            if not quoted and random.random() < _LABELLED:
+            labelled = random.random() < _LABELLED and kind.noun.lower() not in text.lower()
+            if labelled and not quoted:
                 text = f"{capital(kind.noun)}{', revised' if before else ''}: {text}"
             step = _Step(
                 day,

@@ -98,7 +98,7 @@ def _rewordings(value: str) -> Iterator[str]:
         hour = int(found[1]) % 12 + (12 if found[3] in "Pp" else 0)
         yield value.replace(found[0], f"{hour:02}:{found[2]}")
         yield value.replace(found[0], f"{found[1]}:{found[2]} {found[3].lower()}m")
-    if found := re.search(r"(?<![\d.,])\d{4,}(?![\d.,])", value):
+    if found := re.search(r"(?<![-\w.,])(?<!extension )\d{4,}(?![-\w.,])", value):
         yield value.replace(found[0], f"{int(found[0]):,}")
     if found := re.search(r"\d%", value):
         yield value.replace("%", " percent")

@@ -93,18 +93,9 @@ def heatmap(figures: Mapping[str, Any], title: str, *, width: int = 80) -> Rende
         grid.line("questions judged", judged, style="dim"),
         Text(),
         *_legend(figures, len(points) - sum(p is not None for p in kept), len(points), width),
+        *([] if grid.cell >= _WIDE else [_note("95 % intervals: report.md, longitudinal.json")]),
     ]
     return Group(*lines)
-
-
-def heatmaps(systems: Sequence[Shown], title: str, *, width: int = 80) -> RenderableType:
-    """A heatmap for each system and, where there are several, all beside each other at the end."""
-    parts: list[RenderableType] = []
-    for shown in systems:
-        parts += [heatmap(shown.figures, f"{shown.label} · {title}", width=width), Text()]
-    if len(systems) > 1:
-        parts += [comparison(systems, width=width), Text()]
-    return Group(*parts[:-1])
 
 
 def comparison(systems: Sequence[Shown], *, width: int = 80) -> RenderableType:
@@ -132,6 +123,8 @@ def comparison(systems: Sequence[Shown], *, width: int = 80) -> RenderableType:
             grid.line("hallucination", [_rate_cell(p) for p in last[part]]),
             grid.line("retrieval hit@10", [_hit(p) for p in last[part]]),
         ]
+    if any(shown.label == "oracle" for shown in systems):
+        lines += [Text(), _note("oracle is handed the evidence: what it misses, the reader misses")]
     return Group(*lines)
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from rich import box
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from mnemoscope.core.jsonl import write_atomically
 from mnemoscope.core.nouns import FAILED
 from mnemoscope.core.rundir import RunDirectory
 from mnemoscope.reports import terminal
-from mnemoscope.reports.heatmap import Shown, comparison, heatmap
+from mnemoscope.reports.heatmap import Shown, comparison, elide, heatmap
 from mnemoscope.reports.markdown import write_report
 from mnemoscope.reports.view import RunView
 
@@ -34,8 +36,11 @@ def shown(views: Sequence[RunView], *, width: int = 80, only: Sequence[str] = ()
 
     Runs without judged answers are shown by what was recalled.
     """
+    told = [f"{view.label}: {line}" for view in views for line in failures(view)]
+    notes = [Text(line, style="yellow") for line in told]
     if not any(view.judged for view in views):
-        return terminal.summary(views)
+        by_days = [_recall(view, width) for view in views if view.life and not view.is_arm]
+        return Group(terminal.summary(views), *by_days, *notes)
     systems = [Shown(view.label, view.life or {}, view.is_arm) for view in views]
     parts: list[RenderableType] = []
     for view in views:
@@ -44,22 +49,44 @@ def shown(views: Sequence[RunView], *, width: int = 80, only: Sequence[str] = ()
             parts += [Text(), heatmap(view.life or {}, title, width=width)]
     if len(systems) > 1:
         parts += [Text(), comparison(systems, width=width)]
-    told = [f"{view.label}: {line}" for view in views for line in failures(view)]
-    return Group(*parts, *(Text(line, style="yellow") for line in told), Text())
+    return Group(*parts, *notes, Text())
+
+
+def _recall(view: RunView, width: int) -> RenderableType:
+    """Whether evidence was among ten hits, by category and days; for runs that nobody judged."""
+    life = view.life or {}
+    points = life["checkpoints"]
+    head, tail = elide(len(points), (width - 30) // 7)
+    kept = [points[place] for place in (*head, *tail)]
+    table = Table(
+        "hit@10", *(point["label"] for point in kept), box=box.SIMPLE_HEAD, title_justify="left"
+    )
+    table.title = f"{view.label} over the checkpoints"
+    for name in life["categories"]:
+        table.add_row(name, *(_share(point["categories"][name]["hit@10"]) for point in kept))
+    table.add_section()
+    table.add_row("all", *(_share(point["retrieval"]["hit@10"]["mean"]) for point in kept))
+    return table
+
+
+def _share(value: float | None) -> str:
+    return "--" if value is None else f"{value:.2f}"
 
 
 def failures(view: RunView) -> list[str]:
     """What a reader must be told of questions that could not be put, answered or judged."""
     life = view.life or {"checkpoints": [], "errors": {}}
     failed = sum(point["failed"] for point in life["checkpoints"])
+    errors = [f"{number:,} × {error}" for error, number in life["errors"].items()]
+    if view.manifest.identity.get("compat") and errors:
+        return ["where no answer came, [TIMEOUT] was judged in its place", *errors]
     if not failed:
-        return []
+        return errors
     asked = sum(point["asked"] for point in life["checkpoints"])
     statuses: Counter[str] = Counter()
     for point in life["checkpoints"]:
         statuses.update({name: point["statuses"].get(name, 0) for name in (*FAILED, "unjudged")})
     named = ", ".join(f"{number:,} {name}" for name, number in sorted(statuses.items()) if number)
-    errors = [f"{number:,} times: {error}" for error, number in life["errors"].items()]
     return [f"{failed:,} of {asked:,} questions failed and are left out ({named})", *errors]
 
 

@@ -42,7 +42,9 @@ def report(view: RunView) -> str:
             [
                 f"- benchmark: {view.benchmark}",
                 f"- system: `{view.manifest.identity['system']['spec']}`",
-                f"- questions: {questions['asked']:,} asked, {questions['scorable']:,} with "
+                *_asked(view),
+                f"- {'recall at the last checkpoint' if view.life else 'questions'}: "
+                f"{questions['asked']:,} asked, {questions['scorable']:,} with "
                 f"evidence, {questions['measured']:,} measured"
                 + (f" (coverage {coverage:.1%})" if coverage is not None else ""),
                 f"- data sha256: {', '.join(view.manifest.identity['benchmark']['sha256'])}",
@@ -67,6 +69,19 @@ def report(view: RunView) -> str:
     return "\n\n".join(sections) + "\n"
 
 
+def _asked(view: RunView) -> list[str]:
+    """Over all checkpoints: what was asked, judged, and what failed."""
+    if not view.life:
+        return []
+    points = view.life["checkpoints"]
+    asked, judged, failed = (sum(p[k] for p in points) for k in ("asked", "judged", "failed"))
+    told = "; ".join(f"{number:,} × {error}" for error, number in view.life["errors"].items())
+    return [
+        f"- questions over {len(points)} checkpoints: {asked:,} asked, {judged:,} judged, "
+        f"{failed:,} failed" + (f" ({told})" if told else "")
+    ]
+
+
 def _life(view: RunView) -> list[str]:
     if not view.life or not view.judged:
         return []
@@ -78,6 +93,7 @@ def _life(view: RunView) -> list[str]:
 def summary(views: Sequence[RunView]) -> str:
     """summary.md: several systems on one benchmark."""
     names = headline(views)
+    lived = [view for view in views if view.life and view.judged]
     rows = [[view.label, *(_short(view.overall.get(name)) for name in names)] for view in views]
     rows.append(["*chance*", *map(_number, chances(views, names))])
     told = [f"{view.label}: {line}" for view in views for line in caveats(view)]
@@ -86,9 +102,36 @@ def summary(views: Sequence[RunView]) -> str:
         f"{views[0].metrics['questions']['scorable']:,} questions with evidence. "
         "Mean [95 % interval].",
         _table(["system", *names], rows),
+        *(["## At the last checkpoint", _composites(lived)] if lived else []),
         *_bullets("To be told beside the numbers", told),
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def _composites(views: Sequence[RunView]) -> str:
+    """Systems down, overall, hallucination and categories across."""
+    ends = {view.label: (view.life or {})["checkpoints"][-1] for view in views}
+    categories = list(dict.fromkeys(name for end in ends.values() for name in end["categories"]))
+    rows = []
+    for label, end in ends.items():
+        overall, invented = end["overall"], end["hallucination"]
+        cells = (end["categories"].get(name, {}).get("mean") for name in categories)
+        rows.append(
+            [
+                label,
+                _mean_and_interval(overall["mean"], overall["ci95"], 2),
+                _mean_and_interval(invented["rate"], invented["ci95"], 3),
+                *("--" if cell is None else f"{cell:.2f}" for cell in cells),
+            ]
+        )
+    return _table(["system", "composite 0–6", "hallucination", *categories], rows)
+
+
+def _mean_and_interval(mean: float | None, interval: Sequence[float] | None, digits: int) -> str:
+    if mean is None or interval is None:
+        return "--"
+    low, high = interval
+    return f"{mean:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def _figures(figures: dict[str, Any]) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from numbers import Integral, Real
 from pathlib import Path
@@ -19,6 +20,7 @@ import msgspec
 
 from mnemoscope.core.errors import MnemoscopeError, UsageError
 from mnemoscope.core.fingerprint import sha256_file
+from mnemoscope.core.jsonl import printable
 from mnemoscope.core.nouns import Hit, Memory, Query, Question, Receipt, Scalar
 from mnemoscope.core.registry import bind_arguments
 from mnemoscope.core.spec import Spec
@@ -48,7 +50,7 @@ def plan(spec: Spec) -> Plan:
     if not callable(target):
         if spec.args:
             raise UsageError(f"{spec.name} is an object and takes no options")
-        if not hasattr(target, "reset") or not _can_recall(target):
+        if not hasattr(target, "reset") or not can_recall(target):
             raise UsageError(
                 f"{spec.name} is an object, which all scenarios would share: it needs "
                 "reset(scope) and recall(query, k); or give its class instead"
@@ -68,7 +70,7 @@ def _try(spec: Spec, build: Callable[[], Any]) -> dict[str, Any]:
     """Build the system once, to see that it can be, and let it say what decides its results."""
     try:
         system = build()
-        if not _can_recall(system) and not hasattr(system, "answer"):
+        if not can_recall(system) and not hasattr(system, "answer"):
             raise UsageError(f"{spec.name}: {type(system).__name__} has no recall(query, k) method")
         about = dict(system.identity()) if hasattr(system, "identity") else {}
         msgspec.json.encode(about)
@@ -81,7 +83,7 @@ def _try(spec: Spec, build: Callable[[], Any]) -> dict[str, Any]:
     return about
 
 
-def _can_recall(system: Any) -> bool:
+def can_recall(system: Any) -> bool:
     return hasattr(system, "recall") or hasattr(system, "retrieve") or _is_recall_function(system)
 
 
@@ -112,10 +114,6 @@ class Driver:
     def can_fork(self) -> bool:
         return hasattr(self._system, "fork")
 
-    @property
-    def can_recall(self) -> bool:
-        return _can_recall(self._system)
-
     def fork(self) -> Driver:
         """A driver of a copy of the system as it is now."""
         twin = Driver(self._build)
@@ -143,7 +141,7 @@ class Driver:
         reply = _done(self._system.answer(_query(question)))
         if not isinstance(reply, str):
             raise BadReply(f"answer returned {_short(reply)}; expected a text")
-        return reply
+        return printable(reply)
 
     def counted(self) -> Counted:
         """What the system reports of itself: index size, and its counters since last asked."""
@@ -267,12 +265,26 @@ def _done(value: Any) -> Any:
     """The value itself, or what an async method comes to."""
     if isinstance(value, list) or not inspect.isawaitable(value):
         return value
-    global _loop
-    with _one_at_a_time:
-        if _loop is None:
-            _loop = asyncio.new_event_loop()
-        return _loop.run_until_complete(value)
+    return asyncio.run_coroutine_threadsafe(_awaited(value), _event_loop()).result()
 
 
-_one_at_a_time = threading.Lock()
+async def _awaited(value: Awaitable[Any]) -> Any:
+    try:
+        return await value
+    except SystemExit as error:  # it would end the loop, and nobody would ever hear of it
+        raise RuntimeError(f"SystemExit: {error}") from error
+
+
+def _event_loop() -> asyncio.AbstractEventLoop:
+    """This process's one loop, in a thread of its own, so that several threads can await in it."""
+    global _loop, _loop_owner
+    with _starting:
+        if _loop is None or _loop_owner != os.getpid():  # a fork inherits the loop, not its thread
+            _loop, _loop_owner = asyncio.new_event_loop(), os.getpid()
+            threading.Thread(target=_loop.run_forever, daemon=True).start()
+        return _loop
+
+
+_starting = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
+_loop_owner = 0

@@ -259,6 +259,53 @@ class TestFailures:
         assert point["categories"]["factual-recall"]["mean"] == 6
         assert point["statuses"]["error"] == 1
 
+    def test_what_is_no_reply_is_an_error_of_that_question_alone(
+        self, life: Path, tmp_path: Path
+    ) -> None:
+        parts: dict[str, Any] = {"reader": "watched_systems:Nonsense", "judge": "ledger"}
+        directory = go(life, tmp_path, "recency", ranges="3d", **parts)[0]
+
+        statuses = Counter(line.status for line in lines_of(directory, Answer))
+        assert statuses == {"error": 5, "answered": 1}
+        written = [line.text for line in lines_of(directory, Answer) if line.text]
+        assert written == ["half \\ud800"]
+
+    def test_marks_beyond_the_rubric_are_unjudged(self, life: Path, tmp_path: Path) -> None:
+        parts: dict[str, Any] = {"judge": "watched_systems:Lavish"}
+        parts["reader"] = "watched_systems:Slowly"
+        directory = go(life, tmp_path, "recency", ranges="2d", **parts)[0]
+
+        assert {line.score for line in lines_of(directory, Verdict)} == {None}
+        assert "goes from 0 to 3" in lines_of(directory, Verdict)[0].error
+
+    def test_in_parallel_only_the_question_that_kills_is_blamed(
+        self, life: Path, tmp_path: Path
+    ) -> None:
+        directory = go(life, tmp_path, "watched_systems:Deadly", ranges="3d", parallelism=4)[0]
+
+        statuses = {line.question: line.status for line in lines_of(directory, Trial)}
+        assert Counter(statuses.values()) == {"answered": 5, "error": 1}
+        assert statuses["tester-q003"] == "error"
+
+    def test_in_parallel_a_slow_judge_is_no_slow_recall(self, life: Path, tmp_path: Path) -> None:
+        quick = Settings(workers=1, limits=Limits(recall=0.4))
+        parts: dict[str, Any] = {"judge": "watched_systems:SlowJudge", "parallelism": 2}
+        parts["reader"] = "watched_systems:Slowly"
+        directory = go(life, tmp_path, "recency", settings=quick, ranges="2d", **parts)[0]
+
+        assert {line.status for line in lines_of(directory, Trial)} == {"answered"}
+        assert len(lines_of(directory, Verdict)) == 4
+
+    def test_a_copy_that_cannot_be_made_is_replaced_by_a_fresh_life(
+        self, life: Path, tmp_path: Path
+    ) -> None:
+        fallen_back = go(life, tmp_path / "auto", "watched_systems:BadFork")[0]
+        fresh = go(life, tmp_path / "fresh", "watched_systems:Watched")[0]
+
+        assert lines_of(fallen_back, Trial) == lines_of(fresh, Trial)
+        with pytest.raises(Exception, match=r"fork\(\) failed: RuntimeError: cannot be copied"):
+            go(life, tmp_path / "fork", "watched_systems:BadFork", lifecycle="fork")
+
 
 class TestKilled:
     """The command line's own runs, in processes of their own, killed with SIGKILL."""
