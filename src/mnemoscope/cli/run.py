@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from mnemoscope.engine.parts import Procedure
     from mnemoscope.engine.run import Settings
     from mnemoscope.protocols import Chosen
+
+_EVERY = 30.0
+"""Seconds between two words on how far it is, where no bar can be drawn."""
 
 
 def run(
@@ -157,8 +161,15 @@ def execute(
     with progress_bar(dataset.name, total and total * len(plans)) as bar:
         task = bar.task_ids[0]
 
+        told = time.monotonic()
+
         def advance(units: float) -> None:
+            nonlocal told
             bar.update(task, completed=units, refresh=True)
+            if not err.is_terminal and time.monotonic() - told > _EVERY:
+                told = time.monotonic()
+                of = f" of {total * len(plans)}" if total else ""
+                say(err, f"{dataset.name}: {units:.1f}{of} done (systems × scenarios)")
 
         try:
             runs = run_engine(

@@ -236,9 +236,9 @@ def _draw_points(figure: Figure, plot: Axes, points: Sequence[Mapping[str, Any]]
     drawn = plot.scatter(
         across, up, c=days, cmap=shades, s=64 if few else 28, zorder=3, linewidths=0, clip_on=False
     )
-    for index in {0, len(points) - 1}:
+    for index in range(len(points)) if few else {0, len(points) - 1}:
         plot.annotate(
-            str(points[index]["label"]), (across[index], up[index]), xytext=(7, 7),
+            str(points[index]["label"]), (across[index], up[index]), xytext=(0, 9), ha="center",
             textcoords="offset points", size=10, color=TEXT, zorder=4,
             path_effects=[withStroke(linewidth=3, foreground=PAPER)],
         )  # fmt: skip
