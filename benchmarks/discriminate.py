@@ -12,7 +12,7 @@ import argparse
 import random
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +76,11 @@ def _strangers(scenario: Scenario) -> list[str]:
     ]
 
 
-def measured(dataset: Personas, folder: Path) -> dict[str, list[dict[str, Any]]]:
+def measured(
+    dataset: Personas, folder: Path, systems: Sequence[str] = (*SYSTEMS, *ARMS)
+) -> dict[str, list[dict[str, Any]]]:
     """System to the figures of its checkpoints."""
-    specs = [Spec(name) for name in (*SYSTEMS, *ARMS)]
+    specs = [Spec(name) for name in systems]
     runs = execute(dataset, specs, folder, procedure=procedure_of(dataset), png=False)
     return {run.label: run.read_json("longitudinal.json")["checkpoints"] for run in runs}
 
@@ -112,7 +114,7 @@ def checks(
     told = f"recency {cell('recency', old):.2f}, hybrid {cell('hybrid', old):.2f}"
     yield "recency collapses on old facts, hybrid holds", fell, told
     for one, other in (("bm25", "dense"), ("dense", "bm25")):
-        won = [name for name in categories if cell(one, name) > cell(other, name)]
+        won = [name for name in late[one]["categories"] if cell(one, name) > cell(other, name)]
         yield f"{one} beats {other} in a category", bool(won), ", ".join(won) or "nowhere"
     best = max(SYSTEMS, key=lambda system: overall(late, system))
     loss = overall(early, best) - overall(late, best)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
+from random import Random
 from typing import Any
 
 from mnemoscope.personas import arc_questions, fact_questions
@@ -41,32 +42,22 @@ def make_questions(known: Known) -> list[dict[str, Any]]:
 
 def _candidates(known: Known, total: float) -> Iterator[tuple[str, Iterable[Draft]]]:
     """Categories in the order in which they may choose their facts, rare ones first."""
-
-    def chance(category: str) -> Any:
-        return known.chance.stream("questions", category)
-
     spared: set[str] = set()
-    category = "recency-bias-resistance"
-    yield category, fact_questions.recency(known, chance(category), spared)
-    category = "contradiction-resolution"
-    yield category, fact_questions.contradiction(known, chance(category))
-    category = "information-boundary"
-    yield category, arc_questions.boundaries(known, chance(category))
-    category = "factual-recall"
-    yield category, fact_questions.factual(known, chance(category), spared)
-    category = "temporal-reasoning"
-    yield category, fact_questions.temporal(known, chance(category))
-    category = "decision-tracking"
-    yield category, arc_questions.decisions(known, chance(category))
-    category = "cross-reference"
-    yield category, arc_questions.crossings(known, chance(category))
-    category = "synthesis"
-    yield category, fact_questions.synthesis(known, chance(category))
-    category = "negative-recall"
-    count = round(total * _SHARES[category])
-    yield category, negatives(known, chance(category), count)
-    category = "group-session-attribution"
-    yield category, arc_questions.attributions(known, chance(category))
+    in_vain = round(total * _SHARES["negative-recall"])
+    makers: Mapping[str, Callable[[Random], Iterable[Draft]]] = {
+        "recency-bias-resistance": lambda r: fact_questions.recency(known, r, spared),
+        "contradiction-resolution": lambda r: fact_questions.contradiction(known, r),
+        "information-boundary": lambda r: arc_questions.boundaries(known, r),
+        "factual-recall": lambda r: fact_questions.factual(known, r, spared),
+        "temporal-reasoning": lambda r: fact_questions.temporal(known, r),
+        "decision-tracking": lambda r: arc_questions.decisions(known, r),
+        "cross-reference": lambda r: arc_questions.crossings(known, r),
+        "synthesis": lambda r: fact_questions.synthesis(known, r),
+        "negative-recall": lambda r: negatives(known, r, in_vain),
+        "group-session-attribution": lambda r: arc_questions.attributions(known, r),
+    }
+    for category, make in makers.items():
+        yield category, make(known.chance.stream("questions", category))
 
 
 def _unlike(drafts: Iterable[Draft], seen: set[str]) -> Iterator[Draft]:
