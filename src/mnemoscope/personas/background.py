@@ -24,7 +24,7 @@ from mnemoscope.personas.story import Fact
 
 _REST = 5
 """For so many days a phrasing is not used again of the same arc."""
-_COMES_BACK = 14
+_COMES_BACK = 7
 """An arc that is over and lasts comes up once in so many working days: what is to be remembered
 is buried the deeper the longer the life is."""
 _REMEMBERED = 1500

@@ -41,7 +41,7 @@ _SENTENCES: Mapping[Density, tuple[int, int]] = {
 }
 _RETOLD = 50
 """A common cause of trouble is retold once in so many working days."""
-_LOOKS_BACK = 3
+_LOOKS_BACK = 6
 """At most so many arcs that are over come up on a day."""
 _RESTS = 0.45
 """How often nothing is said of an arc on a day on which nothing of it becomes known."""
