@@ -165,7 +165,9 @@ def scores(data: Sequence[Life], arguments: Mapping[str, Any]) -> dict[tuple[str
         judge.begin(scenario)
         for put in asked:
             reply = reader.read(Query(put.question.text, put.question.now), put.passages)
-            case = Case(put.question, reply.text, abstained=reply.abstained, memories=put.seen)
+            case = Case(
+                put.question, reply.text, abstained=bool(reply.abstained), memories=put.seen
+            )
             found[put.system, put.question.category].append(judge.judge(case).composite)
     return found
 

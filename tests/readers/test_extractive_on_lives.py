@@ -40,7 +40,7 @@ def test_with_the_evidence_before_it_most_answers_are_right(life: Scenario) -> N
     for question in life.questions:
         if question.expects == "answer":
             reply = reader.read(Query(question.text), evidence(life, question))
-            case = Case(question, reply.text, reply.abstained, memories=len(life.memories))
+            case = Case(question, reply.text, bool(reply.abstained), memories=len(life.memories))
             scores[question.category].append(judge.judge(case).composite)
 
     assert fmean(fmean(own) for own in scores.values()) >= 4.8

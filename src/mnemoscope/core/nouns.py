@@ -99,6 +99,8 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True):
     """How many of the questions asked can be asked here for the first time."""
     historical: int = 0
     """How many could be asked at an earlier checkpoint already; sampling draws from these."""
+    forget: tuple[str, ...] = ()
+    """Ids of the memories that the system is told to forget before anything is asked here."""
 
 
 class Scenario(Struct, frozen=True, omit_defaults=True):
@@ -208,9 +210,12 @@ class Answer(
     """Ids of the hits that the answer was made from, where the reader says so."""
     error: str = ""
     checkpoint: str = ""
+    shown: int | None = None
+    """How many hits, best first, the reader was shown; none where it was shown them all."""
 
 
 _PASSING = 4
+_HALF = 0.5
 
 
 class Score(Struct, frozen=True, omit_defaults=True):
@@ -220,6 +225,8 @@ class Score(Struct, frozen=True, omit_defaults=True):
     completeness: int
     hallucination: int
     reasoning: str = ""
+    votes: dict[str, float] = {}
+    """What each judge of a panel said, as a composite."""
 
     @property
     def composite(self) -> int:
@@ -229,6 +236,19 @@ class Score(Struct, frozen=True, omit_defaults=True):
     def fails(self) -> bool:
         """Recall Bench's rule for what may be appealed: low, invented, or nothing right."""
         return self.composite < _PASSING or not self.hallucination or not self.correctness
+
+
+class Grade(Struct, frozen=True, omit_defaults=True):
+    """One number for an answer, on the scale of the judge that gave it; mostly from 0 to 1."""
+
+    value: float
+    reasoning: str = ""
+    votes: dict[str, float] = {}
+    """What each judge of a panel said."""
+
+    @property
+    def fails(self) -> bool:
+        return self.value < _HALF
 
 
 class Verdict(
@@ -249,6 +269,33 @@ class Verdict(
     """What the first judge said, where the case was appealed."""
     error: str = ""
     checkpoint: str = ""
+    grade: Grade | None = None
+    """In place of a score, from judges that give one number."""
+    primary_grade: Grade | None = None
+
+    @property
+    def final(self) -> Score | Grade | None:
+        """What the answer got; none where it is unjudged."""
+        return self.score if self.score is not None else self.grade
+
+
+class Usage(Struct, frozen=True, omit_defaults=True):
+    """What language models were asked, and what that costs."""
+
+    requests: int = 0
+    """Replies that came over the wire now."""
+    cached: int = 0
+    """Replies that had come before and were taken from the cache."""
+    retries: int = 0
+    input_tokens: int = 0
+    """Of all replies, from the cache or not."""
+    output_tokens: int = 0
+    cost: float = 0.0
+    """What all replies cost at the model's price, in US dollars."""
+    paid: float = 0.0
+    """What those cost that came over the wire now."""
+    estimated: bool = False
+    """Whether a server that reports no token counts made us estimate them."""
 
 
 class Timing(Struct, frozen=True, omit_defaults=True):
@@ -264,3 +311,5 @@ class Timing(Struct, frozen=True, omit_defaults=True):
     index_bytes: int | None = None
     counters: dict[str, int] = {}
     """What the system counted while it indexed this scenario, e.g. texts embedded."""
+    usage: Usage | None = None
+    """What the phase that was timed asked of language models."""

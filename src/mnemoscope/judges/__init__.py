@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from mnemoscope.core.nouns import Question, Scenario, Score
+from mnemoscope.core.nouns import Grade, Question, Scenario, Score
 from mnemoscope.core.registry import Entry, Registry
 
 
@@ -28,14 +28,19 @@ class Case(Struct, frozen=True, omit_defaults=True):
     """How many of the scenario's memories the system had seen."""
     excerpts: str = ""
     """The days around the evidence, for judges that want to see them; empty where not asked for."""
+    recalled: tuple[str, ...] = ()
+    """The passages that the answer was made from, for judges with `wants_recalled = True`."""
 
 
 class Judge(Protocol):
-    """Scores answers. `begin` is called before the first case of a scenario."""
+    """Scores answers: by the rubric with a Score, or with one number, a Grade.
+
+    `begin` is called before the first case of a scenario.
+    """
 
     def begin(self, scenario: Scenario) -> None: ...
 
-    def judge(self, case: Case) -> Score: ...
+    def judge(self, case: Case) -> Score | Grade: ...
 
 
 JUDGES = Registry(

@@ -29,10 +29,12 @@ class Reply(Struct, frozen=True, omit_defaults=True):
     """What a reader says."""
 
     text: str
-    abstained: bool = False
-    """Whether it says that it found no evidence, instead of an answer."""
+    abstained: bool | None = False
+    """Whether it says that it found no evidence, instead of an answer; None: its text tells."""
     sources: tuple[str, ...] = ()
     """Ids of the passages that the answer was made from."""
+    shown: int | None = None
+    """How many passages, best first, it looked at; None for all of them."""
 
 
 class Reader(Protocol):
