@@ -123,6 +123,16 @@ class Hit(Struct, frozen=True, omit_defaults=True):
     """Ids of the memories it was made from, where that is not the one memory `id`."""
 
 
+class Selector(Struct, frozen=True, omit_defaults=True):
+    """What a system is told to forget: these memories, given whole so that it can find them."""
+
+    memories: tuple[Memory, ...]
+
+    @property
+    def ids(self) -> frozenset[str]:
+        return frozenset(memory.id for memory in self.memories)
+
+
 class Receipt(Struct, frozen=True, omit_defaults=True):
     """What a system did with the memories it was given; silence means stored whole."""
 
