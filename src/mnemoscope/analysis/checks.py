@@ -203,6 +203,27 @@ def _no_leaks(case: Case) -> _Finding:
     return True, "nothing that the system was given names a label"
 
 
+def _judges(case: Case) -> _Finding:
+    told = []
+    for spec in judges_of(case.manifest):
+        exam = case.manifest.exams.get(spec)
+        if exam is None:
+            return False, f"{spec} took no exam: mnemoscope judges exam {spec}, then judge again"
+        if not exam["passed"]:
+            return False, f"{spec} failed its exam: mnemoscope judges exam {spec} shows where"
+        told.append(f"{spec} passed its exam")
+    return True, "; ".join(told) or "nothing was judged"
+
+
+def judges_of(manifest: Manifest) -> list[str]:
+    """The specs of all who decided on scores, the members of a panel each."""
+    found: list[str] = []
+    for role in ("judge", "appellate_judge"):
+        if about := manifest.identity.get(role):
+            found += about.get("panel") or [about["spec"]]
+    return found
+
+
 def _coverage(case: Case) -> _Finding:
     asked, wanted = len(case.trials), case.rules.questions if case.rules else 0
     counts = Counter(trial.question for trial in case.trials)
@@ -339,6 +360,7 @@ _GATES: dict[str, Callable[[Case], _Finding]] = {
     "artefacts": _artefacts,
     "blocked": _not_blocked,
     "leaks": _no_leaks,
+    "judges": _judges,
     "arms": _arms,
     "coverage": _coverage,
     "figures": _figures,

@@ -10,12 +10,16 @@ from cyclopts import App, CycloptsError, Parameter
 
 import mnemoscope
 from mnemoscope.cli import (
+    again,
     canaries,
     compare,
     datasets,
     demo,
+    judges,
+    models,
     personas,
     protocols,
+    published,
     release,
     report,
     run,
@@ -48,12 +52,17 @@ app.command(report.report)
 app.command(compare.compare)
 app.command(compare.gate)
 app.command(verify.verify)
+app.command(again.judge)
+app.command(again.answer)
 app.command(demo.demo)
 app.command(run_personas.ranges)
 app.command(canaries.canaries)
 app.command(personas.app)
 app.command(datasets.app)
 app.command(systems.app)
+app.command(judges.app)
+app.command(models.app)
+app.command(published.app)
 app.command(protocols.app)
 app.command(release.app)
 

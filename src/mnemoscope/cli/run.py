@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mnemoscope.engine.parts import Procedure
     from mnemoscope.engine.run import Settings
     from mnemoscope.protocols import Chosen
+    from mnemoscope.reports.view import RunView
 
 _EVERY = 30.0
 """Seconds between two words on how far it is, where no bar can be drawn."""
@@ -34,6 +35,13 @@ def run(
     system: Annotated[list[str], Parameter(name=["--system", "-s"])],
     out: Path = Path("runs"),
     data: Path | None = None,
+    reader: str | None = None,
+    judge: list[str] | None = None,
+    appellate_judge: str | None = None,
+    questions: int | None = None,
+    parallelism: int = 1,
+    max_cost: float | None = None,
+    estimate: bool = False,
     arms: Annotated[bool, Parameter(negative="--no-arms")] = True,
     protocol: str | None = None,
     deviation: str | None = None,
@@ -59,6 +67,11 @@ def run(
 
         mnemoscope run longmemeval --variant s --system hybrid,fusion=rrf,weight=0.6
 
+        mnemoscope run locomo --system hybrid --reader openai:gpt-4o-mini
+        --judge binary,model=openai:gpt-4o --parallelism 16 --max-cost 2 --out runs/answers
+
+        mnemoscope run tofu --system bm25 --out runs/tofu
+
     Parameters
     ----------
     benchmark
@@ -69,6 +82,25 @@ def run(
         Where the run directories go.
     data
         The dataset's file or folder; else $MNEMOSCOPE_DATA/NAME, else the cache of `fetch`.
+    reader
+        Who answers from what was recalled: a model (`openai:gpt-4o-mini`, `NAME@http://host/v1`,
+        `claude`, `smollm2`), `llm,model=…,passages=20`, `full-context,model=…`, `extractive` (no
+        model), `system` (it answers by itself) or your own `module:Name`. Without it, recall only.
+    judge
+        Who scores the answers: `binary,model=…`, `longmemeval,model=…`, `rubric,model=…`, `f1`,
+        `exact`, `rouge-l`, `likelihood`, your own, or `none`. Repeated: a panel, whose majority
+        decides. `mnemoscope judges list` shows them.
+    appellate_judge
+        A second judge, heard only where the first one fails an answer; both verdicts are kept.
+    questions
+        Ask only so many of the questions, drawn by the seed.
+    parallelism
+        Questions in flight at once in each process, for models and systems that one waits for.
+    max_cost
+        What models may cost in US dollars, whatever these runs have paid before included. The run
+        stops there; with a higher ceiling the same command goes on.
+    estimate
+        Recall for real, ask no model, and say how many tokens and dollars it would take.
     arms
         Run the sanity arms random, bm25 and oracle beside the systems.
     protocol
@@ -92,7 +124,9 @@ def run(
     options
         The dataset's own options, such as --granularity turn.
     """
+    from mnemoscope.cli import answering
     from mnemoscope.datasets import open_dataset
+    from mnemoscope.datasets.sampled import Sampled
     from mnemoscope.engine.crew import Limits
     from mnemoscope.engine.run import DEPTH, Settings
     from mnemoscope.protocols import deviations, load_protocol
@@ -106,6 +140,8 @@ def run(
         raise UsageError(f"--depth {depth}: ask for at least one hit")
     fixed = rules.options if rules else {}
     dataset = open_dataset(benchmark, data, {**fixed, **parse_options(options, run)})
+    if questions is not None:
+        dataset = Sampled(dataset, questions, seed)
     departs: list[str] = []
     if chosen and rules:
         found = deviations(chosen.protocol, rules, dataset.options, depth)
@@ -117,17 +153,53 @@ def run(
         departs = [f"{what}: {deviation}" for what in found or filter(None, [deviation])]
     specs = [Spec.parse(text) for text in system]
     given = {str(spec) for spec in specs}
-    beside = [seeded(Spec(name), seed) for name in ARMS if name not in given] if arms else []
+    names = answering.ARMS.get(benchmark, ARMS)
+    beside = [seeded(Spec(name), seed) for name in names if name not in given] if arms else []
+    settings = Settings(depth, seed, Limits(timeout, remember_timeout), workers, accept_leaks)
+    procedure = answering.procedure_for(
+        benchmark,
+        reader=reader,
+        judges=judge or (),
+        appellate=appellate_judge,
+        parallelism=parallelism,
+        only_count=estimate,
+    )
+    check_doors(specs, system_answers=procedure.system_answers)
+    if procedure.system_answers:  # the arms cannot
+        beside = []
+    if estimate:
+        answering.estimate(dataset, specs, settings, procedure, beside)
+        return 0
     runs = execute(
         dataset,
         specs,
         out,
-        Settings(depth, seed, Limits(timeout, remember_timeout), workers, accept_leaks),
+        settings,
         arms=beside,
         protocol=chosen,
         deviations=departs,
+        procedure=procedure,
+        max_cost=max_cost,
     )
     return show(runs, out, as_json=json)
+
+
+def check_doors(specs: Sequence[Spec], *, system_answers: bool) -> None:
+    """Refuse systems that cannot do what they are to be asked for, before anything is asked."""
+    from mnemoscope.systems.python import can_recall, plan
+
+    for spec in specs:
+        with redirect_stdout(sys.stderr):
+            system = plan(spec).build()
+        if system_answers and not hasattr(system, "answer"):
+            raise UsageError(
+                f"--reader system: {spec} has no answer(query); leave --reader away, and the "
+                "extractive reader answers from what it recalls"
+            )
+        if not system_answers and not can_recall(system):
+            raise UsageError(
+                f"{spec} answers by itself and has no recall(query, k): say --reader system"
+            )
 
 
 def seeded(spec: Spec, seed: int) -> Spec:
@@ -146,9 +218,11 @@ def execute(
     deviations: Sequence[str] = (),
     procedure: Procedure | None = None,
     progress_copy: Path | None = None,
+    max_cost: float | None = None,
     png: bool = True,
 ) -> list[RunDirectory]:
     """Run with a progress bar, and leave a report in each run directory."""
+    from mnemoscope.cli.answering import exams_of
     from mnemoscope.engine.parts import Procedure
     from mnemoscope.engine.run import Settings
     from mnemoscope.engine.run import run as run_engine
@@ -157,10 +231,35 @@ def execute(
 
     with redirect_stdout(sys.stderr):  # what a system says while it is built is no result
         plans = [plan(spec) for spec in (*specs, *arms)]
-    total = dataset.expected_scenarios
-    with progress_bar(dataset.name, total and total * len(plans)) as bar:
-        task = bar.task_ids[0]
+    if max_cost is not None and not max_cost > 0:
+        raise UsageError(f"--max-cost {max_cost}: more than 0 dollars")
+    procedure = procedure or Procedure()
+    with watched(dataset, len(plans)) as advance:
+        runs = run_engine(
+            dataset,
+            plans,
+            folder,
+            settings or Settings(),
+            advance,
+            arms=len(arms),
+            protocol=protocol,
+            deviations=deviations,
+            procedure=procedure,
+            progress_copy=progress_copy,
+            max_cost=max_cost,
+            exams=exams_of(procedure),
+        )
+    for directory in runs:
+        write_life(directory, png=png)
+    return runs
 
+
+@contextmanager
+def watched(dataset: Dataset, systems: int) -> Iterator[Callable[[float], None]]:
+    """A progress bar, or now and then a line; and a kind word where somebody interrupts."""
+    total = dataset.expected_scenarios
+    with progress_bar(dataset.name, total and total * systems) as bar:
+        task = bar.task_ids[0]
         told = time.monotonic()
 
         def advance(units: float) -> None:
@@ -168,28 +267,14 @@ def execute(
             bar.update(task, completed=units, refresh=True)
             if not err.is_terminal and time.monotonic() - told > _EVERY:
                 told = time.monotonic()
-                of = f" of {total * len(plans)}" if total else ""
+                of = f" of {total * systems}" if total else ""
                 say(err, f"{dataset.name}: {units:.1f}{of} done (systems × scenarios)")
 
         try:
-            runs = run_engine(
-                dataset,
-                plans,
-                folder,
-                settings or Settings(),
-                advance,
-                arms=len(arms),
-                protocol=protocol,
-                deviations=deviations,
-                procedure=procedure or Procedure(),
-                progress_copy=progress_copy,
-            )
+            yield advance
         except KeyboardInterrupt:
             say(err, "\neverything recorded is kept; the same command goes on from here")
             raise
-    for directory in runs:
-        write_life(directory, png=png)
-    return runs
 
 
 def show(runs: list[RunDirectory], folder: Path, *, as_json: bool) -> int:
@@ -208,4 +293,9 @@ def show(runs: list[RunDirectory], folder: Path, *, as_json: bool) -> int:
     else:
         stdout.print(terminal.summary(views))
         say(stdout, f"reports: {folder}/*/report.md, summary: {folder}/summary.md")
-    return int(any(view.metrics["questions"]["measured"] == 0 for view in views))
+    return int(any(_is_empty(view) for view in views))
+
+
+def _is_empty(view: RunView) -> bool:
+    judged = view.answers["figures"]["counts"]["judged"] if view.answers else 0
+    return bool(view.metrics["questions"]["measured"] == 0 and not judged)

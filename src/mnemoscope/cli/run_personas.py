@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from cyclopts import Parameter
 
+from mnemoscope.cli import answering
+from mnemoscope.cli.answering import NOBODY
 from mnemoscope.cli.console import err, print_json, say
 from mnemoscope.cli.console import out as stdout
-from mnemoscope.cli.run import execute, seeded
+from mnemoscope.cli.run import check_doors, execute, seeded
 from mnemoscope.core.categories import GROUP_CATEGORIES
 from mnemoscope.core.errors import MissingData, UsageError
 from mnemoscope.core.nouns import FAILED
@@ -32,8 +32,6 @@ ARMS = ("none", "random", "oracle")
 """What stands beside every system: silence, chance, and one that is handed the evidence."""
 RANGES = "30d,90d,6mo,1y,full"
 TIMEOUT = 30.0
-NOBODY = "none"
-SYSTEM = "system"
 SIBLINGS = ("heatmap.png", "progress.jsonl", "questions.jsonl", "failures.jsonl")
 
 
@@ -43,7 +41,7 @@ def run_personas(
     data: Path | None = None,
     profile: Path | None = None,
     reader: str | None = None,
-    judge: str | None = None,
+    judge: list[str] | None = None,
     appellate_judge: str | None = None,
     judge_memory_window: int | None = None,
     personas: str | None = None,
@@ -58,6 +56,8 @@ def run_personas(
     parallelism: int | None = None,
     timeout: float | None = None,
     workers: int | None = None,
+    max_cost: float | None = None,
+    estimate: bool = False,
     arms: Annotated[bool, Parameter(negative="--no-arms")] = True,
     compat: Literal["recall-bench"] | None = None,
     dry_run: bool = False,
@@ -97,10 +97,12 @@ def run_personas(
     profile
         Settings from a YAML file, in Recall Bench's keys and ours; flags given here win.
     reader
-        Who answers from what was recalled: `extractive` (no model), `system` (the system answers
-        by itself), `none` (recall only), or your own `module:Name`.
+        Who answers from what was recalled: `extractive` (no model), a model as in
+        `openai:gpt-4o-mini` or `NAME@http://host/v1`, `system` (the system answers by itself),
+        `none` (recall only), or your own `module:Name`.
     judge
-        Who scores answers: `ledger` (exact, for simulated personas), `none`, or `module:Name`.
+        Who scores answers: `ledger` (exact, for simulated personas), `rubric,model=…`, `none`, or
+        `module:Name`. Repeated: a panel.
     appellate_judge
         A second judge, heard only where the first one fails an answer; both scores are kept.
     judge_memory_window
@@ -131,6 +133,11 @@ def run_personas(
         Seconds a recall or an answer may take before it counts as timed out.
     workers
         Processes; 0 for one per core. Results do not depend on it.
+    max_cost
+        What models may cost in US dollars, whatever these runs have paid before included. The run
+        stops there; with a higher ceiling the same command goes on.
+    estimate
+        Recall for real, ask no model, and say how many tokens and dollars it would take.
     arms
         Run none, random and oracle beside the systems.
     compat
@@ -189,12 +196,13 @@ def run_personas(
     procedure = procedure_of(
         dataset,
         reader=_first(reader, given.reader, None),
-        judge=_first(judge, given.judge, None),
+        judges=judge or ([given.judge] if given.judge else []),
         appellate=_first(appellate_judge, given.appellate_judge, None),
         window=_first(judge_memory_window, given.judge_memory_window, 0),
         lifecycle=_first(lifecycle, given.lifecycle, "auto"),
         compat=compat or "",
         parallelism=_first(parallelism, given.parallelism, 1),
+        only_count=estimate,
     )
     if _first(depth, given.depth, DEPTH) < 1:
         raise UsageError(f"--depth {depth}: ask for at least one hit")
@@ -216,13 +224,18 @@ def run_personas(
         say(err, "the arms cannot answer by themselves and are left out")
     if not skip_preflight:
         tell_findings(dataset)
+    if estimate:
+        answering.estimate(dataset, specs, settings, procedure, beside if arms else ())
+        return 0
     if dry_run:
         first = [f"{one.label}:{one.days}" for one in dataset.ranges[:1]]
         only = {"personas": dataset.folders[0].id, "ranges": ",".join(first)}
         with TemporaryDirectory(prefix="mnemoscope-dry-") as folder_for_now:
             there = Path(folder_for_now)
             cut = _open(place, {**options, **only})
-            runs = execute(cut, specs, there, settings, procedure=procedure, png=False)
+            runs = execute(
+                cut, specs, there, settings, procedure=procedure, max_cost=max_cost, png=False
+            )
             show(runs, as_json=json, only_heatmaps=True)
         say(err, "a dry run: the first checkpoint of the first persona, nothing was kept")
         return 0
@@ -235,6 +248,7 @@ def run_personas(
         procedure=procedure,
         png=heatmap_png,
         progress_copy=progress_jsonl,
+        max_cost=max_cost,
     )
     _copy(runs[0], json_out, question_log)
     show(runs, as_json=json, only_heatmaps=heatmap)
@@ -315,24 +329,6 @@ def check_files(data: Path | None, options: dict[str, Any]) -> None:
         raise found[-1]
 
 
-def check_doors(specs: Sequence[Spec], *, system_answers: bool) -> None:
-    """Refuse systems that cannot do what they are to be asked for, before anything is asked."""
-    from mnemoscope.systems.python import can_recall, plan
-
-    for spec in specs:
-        with redirect_stdout(sys.stderr):
-            system = plan(spec).build()
-        if system_answers and not hasattr(system, "answer"):
-            raise UsageError(
-                f"--reader system: {spec} has no answer(query); leave --reader away, and the "
-                "extractive reader answers from what it recalls"
-            )
-        if not system_answers and not can_recall(system):
-            raise UsageError(
-                f"{spec} answers by itself and has no recall(query, k): say --reader system"
-            )
-
-
 def tell_findings(dataset: Personas) -> None:
     """What is odd about the data, counted, before anybody is questioned about it."""
     for _ in dataset.scenarios():
@@ -360,51 +356,42 @@ def procedure_of(
     dataset: Personas,
     *,
     reader: str | None = None,
-    judge: str | None = None,
+    judges: Sequence[str] = (),
     appellate: str | None = None,
     window: int = 0,
     lifecycle: Lifecycle = "auto",
     compat: Compat = "",
     parallelism: int = 1,
+    only_count: bool = False,
 ) -> Procedure:
     """Who answers and who judges; without a word, whoever can do it without a model."""
-    from mnemoscope.engine.parts import Procedure, plan_judge, plan_reader
-
-    if parallelism < 1:
-        raise UsageError(f"--parallelism {parallelism}: at least one question at a time")
-    if window < 0:
-        raise UsageError(f"--judge-memory-window {window}: 0 days or more")
     if not dataset.ranges:
-        if {reader, judge} - {None, NOBODY}:
+        if {reader, *judges} - {None, NOBODY}:
             raise UsageError("--ranges none has no checkpoint to judge answers at; say full")
-        reader = judge = NOBODY
-    if judge is None:
-        judge = "ledger" if dataset.has_ledger and reader != NOBODY else NOBODY
+        reader, judges = NOBODY, [NOBODY]
+    if not judges:
+        judges = ["ledger" if dataset.has_ledger and reader != NOBODY else NOBODY]
         if not dataset.has_ledger and reader is None:
             say(err, "no ledger beside the questions: recall is measured, answers are not judged")
     if reader is None:
-        reader = NOBODY if judge == NOBODY else "extractive"
-    if reader == NOBODY and judge != NOBODY:
-        raise UsageError(f"--judge {judge} has nothing to judge without a --reader")
-    if appellate and judge == NOBODY:
-        raise UsageError("--appellate-judge is heard after a --judge")
-    if judge.split(",")[0] == "ledger" and not dataset.has_ledger:
+        reader = NOBODY if list(judges) == [NOBODY] else "extractive"
+    if any(judge.split(",")[0] == "ledger" for judge in judges) and not dataset.has_ledger:
         without = [folder.id for folder in dataset.folders if not folder.ledger.is_file()]
         raise MissingData(
             f"--judge ledger: {', '.join(without)} has no ledger.jsonl beside its questions; "
             "only simulated personas have one. Choose another judge, or --judge none"
         )
-    with redirect_stdout(sys.stderr):
-        return Procedure(
-            lifecycle=lifecycle,
-            reader=plan_reader(Spec.parse(reader)) if reader not in (NOBODY, SYSTEM) else None,
-            system_answers=reader == SYSTEM,
-            judge=plan_judge(Spec.parse(judge)) if judge != NOBODY else None,
-            appellate=plan_judge(Spec.parse(appellate)) if appellate else None,
-            window=window,
-            compat=compat,
-            parallelism=parallelism,
-        )
+    return answering.procedure_for(
+        "personas",
+        reader=reader,
+        judges=judges,
+        appellate=appellate,
+        window=window,
+        lifecycle=lifecycle,
+        compat=compat,
+        parallelism=parallelism,
+        only_count=only_count,
+    )
 
 
 def _adapter(profile: Profile) -> tuple[str, ...]:

@@ -51,6 +51,8 @@ class Manifest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=False):
     """Findings of the leakage scan that were accepted on request."""
     arm: bool = False
     """Whether it ran as a sanity arm beside the systems that were asked for."""
+    exams: dict[str, dict[str, Any]] = {}
+    """Each judge's spec to how it did in its exam; one that took none is not there."""
     category_names: dict[str, str] = {}
     checkpoints: list[str] = []
     """Labels of the checkpoints, in order; figures without one are of the last."""
@@ -176,7 +178,7 @@ class RunDirectory:
             if not checkpoints:
                 yield line
             elif line["checkpoint"] == checkpoints[-1]:
-                yield line["qa"]
+                yield line.get("qa", line)
 
     def write_json(self, name: str, content: Any) -> None:
         write_json(self.path / name, content)

@@ -25,6 +25,9 @@ DATASETS = Registry(
         "personas": Entry(
             "mnemoscope.datasets.personas:Personas", "lives in daily logs, questioned as they grow"
         ),
+        "tofu": Entry(
+            "mnemoscope.datasets.tofu:Tofu", "200 invented authors, of whom some are forgotten"
+        ),
         "trec": Entry("mnemoscope.datasets.trec:Trec", "TREC qrels, to score run files"),
     },
     group="mnemoscope.datasets",

@@ -6,7 +6,6 @@ the status that is true, and the rest of its unit goes on in a new process.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import time
@@ -21,23 +20,31 @@ from mnemoscope.core.errors import MnemoscopeError
 from mnemoscope.core.jsonl import Journal
 from mnemoscope.core.nouns import Status, Verdict
 from mnemoscope.engine.parts import Procedure, stages
+from mnemoscope.engine.pulse import (
+    ANSWERING,
+    JUDGING,
+    RECALLING,
+    REMEMBERING,
+    Beat,
+    Pulse,
+    fork,
+)
 from mnemoscope.engine.unit import Unit, reread, spool_trials
 from mnemoscope.engine.worker import (
     BROKEN,
     DONE,
-    JUDGING,
-    RECALLING,
-    REMEMBERING,
-    Pulse,
+    HALTED,
+    REACHED,
     pool_of,
     record_not_indexed,
     serve,
 )
 from mnemoscope.systems.python import Plan
 
-_fork = multiprocessing.get_context("fork")
 _GLANCE = 0.1
 """Seconds between two looks at the pulses."""
+_GRACE = 20.0
+"""Seconds that questions in flight get to come to their end when a run stops."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -50,12 +57,14 @@ class Limits(msgspec.Struct, frozen=True):
 class Worker:
     """A process and what it is working on."""
 
-    def __init__(self, plans: Sequence[Plan], procedure: Procedure) -> None:
+    def __init__(self, plans: Sequence[Plan], procedure: Procedure, place: int) -> None:
         self.unit: Unit | None = None
-        self.pulse = Pulse(_fork.Array("d", [0.0, 0.0, 0.0], lock=False))
-        self.pipe, theirs = _fork.Pipe()
-        self.process = _fork.Process(
-            target=serve, args=(theirs, self.pulse, plans, procedure, os.getpid())
+        self.place = place
+        self._readers_are_patient = procedure.reader_is_patient
+        self.pulse = Pulse(procedure.parallelism)
+        self.pipe, theirs = fork.Pipe()
+        self.process = fork.Process(
+            target=serve, args=(theirs, self.pulse, plans, procedure, place, os.getpid())
         )
         self.process.start()
         theirs.close()
@@ -65,12 +74,15 @@ class Worker:
         with suppress(BrokenPipeError):  # a dead worker is noticed when it is listened to
             self.pipe.send_bytes(msgspec.msgpack.encode(unit))
 
-    def overdue(self, limits: Limits) -> float | None:
-        """The limit it has passed, if any."""
-        since, pulse = self.pulse.since, self.pulse
-        patient = pulse.position == REMEMBERING or pulse.phase == JUDGING
-        limit = limits.remember if patient else limits.recall
-        return limit if since and time.monotonic() - since > limit else None
+    def overdue(self, limits: Limits) -> tuple[Beat, float] | None:
+        """What it is late with, and the limit that has passed."""
+        for beat in self.pulse.active:
+            patient = beat.position == REMEMBERING or beat.phase == JUDGING
+            patient |= beat.phase == ANSWERING and self._readers_are_patient
+            limit = limits.remember if patient else limits.recall
+            if beat.since and time.monotonic() - beat.since > limit:
+                return beat, limit
+        return None
 
     def kill(self) -> None:
         self.process.kill()
@@ -104,16 +116,35 @@ class Crew:
         self._limits = limits
         self._finished = finished
         self._glance = glance
-        self._workers = [Worker(plans, procedure) for _ in range(size)]
+        self._workers = [Worker(plans, procedure, place) for place in range(size)]
 
     def run(self, units: Iterator[Unit]) -> None:
         try:
             self._work(units)
             for worker in self._workers:
                 worker.dismiss()
+        except (MnemoscopeError, KeyboardInterrupt):
+            self._drain()
+            raise
         finally:
             for worker in self._workers:
                 worker.kill()
+
+    def _drain(self) -> None:
+        """Let what is in flight come to its end and be recorded: it may have been paid for."""
+        deadline = time.monotonic() + _GRACE
+        busy = [w for w in self._workers if w.unit is not None and not w.pipe.closed]
+        for worker in busy:
+            worker.pulse.halt()
+        while busy and (left := deadline - time.monotonic()) > 0:
+            ready = wait([worker.pipe for worker in busy], timeout=min(left, _GLANCE))
+            for worker in [worker for worker in busy if worker.pipe in ready]:
+                try:
+                    message = worker.pipe.recv_bytes()
+                except (EOFError, ConnectionResetError):
+                    message = HALTED
+                if not message.startswith(REACHED):
+                    busy.remove(worker)
 
     def _work(self, units: Iterator[Unit]) -> None:
         while True:
@@ -142,6 +173,7 @@ class Crew:
             assert worker.unit is not None
             said = message[1:].decode()
             if message.startswith(BROKEN):
+                worker.unit = None
                 raise MnemoscopeError(said)
             if message.startswith(DONE):
                 self._finished(worker.unit)
@@ -153,19 +185,20 @@ class Crew:
         """Kill a worker that is late, and blame the question that it is late with."""
         worker.kill()
         # Between the look and the kill it may have gone on; then it was late with nothing.
-        if (limit := worker.overdue(self._limits)) is not None:
-            self._blame(worker, f"no answer within {limit:g} s", timed_out=True)
+        if (late := worker.overdue(self._limits)) is not None:
+            beat, limit = late
+            self._blame(worker, beat, f"no answer within {limit:g} s", timed_out=True)
         self._replace(worker)
 
     def _bury(self, worker: Worker, cause: str) -> None:
         """Blame the question that a worker died of, if it was on one."""
         assert worker.unit is not None
-        several = self._procedure.parallelism > 1 and not worker.unit.careful
-        if worker.pulse.since and several and worker.pulse.position != REMEMBERING:
+        active = worker.pulse.active
+        if len(active) > 1:
             # Any question in flight may be to blame: asked one by one, the guilty one shows.
             worker.unit = msgspec.structs.replace(worker.unit, careful=True)
-        elif worker.pulse.since:
-            self._blame(worker, cause, timed_out=False)
+        elif active:
+            self._blame(worker, active[0], cause, timed_out=False)
         elif reread(worker.unit, self._procedure).recorded == worker.unit.recorded:
             raise MnemoscopeError(f"a worker process died between questions: {cause}")
         self._replace(worker)
@@ -173,7 +206,7 @@ class Crew:
     def _replace(self, worker: Worker) -> None:
         """Give the rest of a lost worker's unit to a new one."""
         assert worker.unit is not None
-        fresh = Worker(self._plans, self._procedure)
+        fresh = Worker(self._plans, self._procedure, worker.place)
         self._workers[self._workers.index(worker)] = fresh
         unit = reread(worker.unit, self._procedure)
         if unit.is_complete:
@@ -181,10 +214,10 @@ class Crew:
         else:
             fresh.give(unit)
 
-    def _blame(self, worker: Worker, cause: str, *, timed_out: bool) -> None:
+    def _blame(self, worker: Worker, beat: Beat, cause: str, *, timed_out: bool) -> None:
         """Record how the question, or the remembering, that a lost worker was on has ended."""
         assert worker.unit is not None
-        unit, position = reread(worker.unit, self._procedure), worker.pulse.position
+        unit, position = reread(worker.unit, self._procedure), beat.position
         with Journal(spool_trials(Path(unit.spool))) as lines:
             if position == REMEMBERING:
                 record_not_indexed(unit, self._procedure, lines, f"while remembering: {cause}")
@@ -195,11 +228,11 @@ class Crew:
                 return
             about = (unit.scenario.id, ask.question.id)
             recalled = ("recall", *ask.key) in unit.recorded
-            if worker.pulse.phase == RECALLING and not recalled:
+            if beat.phase == RECALLING and not recalled:
                 pool = pool_of(unit, self._procedure)
                 seen = stage.checkpoint.memories
                 lines.append(pool.trial(ask, seen=seen, error=cause, timed_out=timed_out))
-            elif worker.pulse.phase == JUDGING and ("answer", *ask.key) in unit.recorded:
+            elif beat.phase == JUDGING and ("answer", *ask.key) in unit.recorded:
                 lines.append(Verdict(*about, error=cause, checkpoint=ask.checkpoint))
             else:
                 status: Status = "timeout" if timed_out else "error"

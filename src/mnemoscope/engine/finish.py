@@ -6,25 +6,35 @@ All of it is rebuilt from the journal; running it again over the same journal gi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from msgspec.structs import replace
+
+from mnemoscope.analysis.accounts import accounts
+from mnemoscope.analysis.answers import Answered, answer_figures
+from mnemoscope.analysis.answers import assemble as assemble_answers
+from mnemoscope.analysis.diagnosis import classify, diagnose, receipts_of
+from mnemoscope.analysis.forgetting import Row, forgetting
 from mnemoscope.analysis.hallucination import views
 from mnemoscope.analysis.longitudinal import Plan, Record, longitudinal
 from mnemoscope.analysis.measure import SEED, Depth, evidence_ranks, measure
 from mnemoscope.analysis.records import assemble, common_errors, failure_line, question_line, result
 from mnemoscope.core.jsonl import encode_line, write_atomically
-from mnemoscope.core.nouns import FAILED, Question, Timing, Trial
+from mnemoscope.core.nouns import FAILED, Question, Receipt, Timing, Trial
 from mnemoscope.core.rundir import Manifest, RunDirectory
 from mnemoscope.engine.diary import header_of, now
 from mnemoscope.engine.spool import timing_key
 from mnemoscope.metrics import summarise_latency
 
 LIFE = ("longitudinal.json", "result.json", "failures.jsonl")
-"""What a run over checkpoints records besides what every run does."""
+"""What a run over a life's checkpoints records besides what every run does."""
+ANSWERS, FORGETTING = "answers.json", "forgetting.json"
+_SCALES = {"f1": "f1", "rouge-l": "rouge_l", "likelihood": "likelihood"}
+"""Judges that measure something of its own; others say right or wrong, or keep to the rubric."""
 
 
 def finish(
@@ -37,25 +47,85 @@ def finish(
 ) -> list[Record]:
     """Write everything that is derived, then vouch for it in the manifest.
 
-    Returns what was recorded at checkpoints, if there were any.
+    Returns what was recorded at the checkpoints of a life, if it was one.
     """
     records: list[Record] = []
-    if manifest.checkpoints:
+    forgets = any(point.forget for points in plan.values() for point in points)
+    lived = bool(manifest.checkpoints) and not forgets
+    also: list[str] = list(LIFE) if lived else []
+    rows = assemble_answers(run.journal(), questions)
+    reader = manifest.identity.get("reader")
+    if isinstance(reader, dict) and reader["spec"].startswith("full-context"):
+        rows = [_with_all_in_hand(row) for row in rows]
+    if lived:
         records = _finish_life(run, manifest, questions, plan, seed)
+    else:
+        receipts = receipts_of(run.ingestions())
+        lines = [_question(row, receipts.get(row.scenario)) for row in rows]
+        write_lines(run.path / "questions.jsonl", lines)
+    if forgets:
+        run.write_json(FORGETTING, _forgetting(rows, plan, seed))
+        also.append(FORGETTING)
+    elif reader:
+        run.write_json(ANSWERS, answers_content(run, manifest, rows, seed))
+        also.append(ANSWERS)
     trials = list(run.trials())
     rankings = [_ranking(trial, depth.returned) for trial in trials]
     write_lines(run.path / "raw_retrievals.jsonl", rankings)
-    if not manifest.checkpoints:
-        write_lines(
-            run.path / "questions.jsonl",
-            [_question(trial, questions[trial.question]) for trial in trials],
-        )
     figures = measure(trials, run.ingestions(), depth, seed)
     run.write_json("metrics.json", {"benchmark": manifest.identity["benchmark"], **figures})
-    run.write_json("timing.json", timing(list(run.timings())))
+    timings = list(run.timings())
+    run.write_json("timing.json", timing(timings, system_answers=reader == "system"))
     manifest.counts = {"trials": len(trials), "questions": _asked(questions, plan)}
-    run.finish(manifest, also=LIFE if manifest.checkpoints else ())
+    run.finish(manifest, also=also)
     return records
+
+
+def answers_content(
+    run: RunDirectory, manifest: Manifest, rows: Sequence[Answered], seed: int
+) -> dict[str, Any]:
+    """answers.json: what the answers are worth, at the end of a life where it was one, and why
+    they failed wherever they did."""
+    last = manifest.checkpoints[-1] if manifest.checkpoints else ""
+    judge = manifest.identity.get("judge") or {"spec": ""}
+    receipts = receipts_of(run.ingestions())
+    return {
+        "judge": judge["spec"],
+        "figures": answer_figures(
+            [row for row in rows if row.checkpoint == last],
+            seed=seed,
+            scale=_SCALES.get(judge["spec"].partition(",")[0], ""),
+        ),
+        "diagnosis": diagnose(rows, receipts),
+    }
+
+
+def _with_all_in_hand(row: Answered) -> Answered:
+    """The row of a reader that is shown everything, whatever was recalled."""
+    if row.trial is None:
+        return row
+    return row._replace(trial=replace(row.trial, ranking=row.trial.evidence, sources={}))
+
+
+def _forgetting(rows: Sequence[Answered], plan: Plan, seed: int) -> dict[str, Any]:
+    forgotten = {id for points in plan.values() for point in points for id in point.forget}
+    return forgetting(
+        [
+            Row(
+                row.question.id,
+                row.checkpoint,
+                row.question.category,
+                row.question.cluster,
+                row.question.reference,
+                row.trial,
+                row.answer,
+                row.verdict,
+            )
+            for row in rows
+        ],
+        forgotten=forgotten,
+        seed=seed,
+    )
 
 
 def _asked(questions: Mapping[str, Question], plan: Plan) -> int:
@@ -100,7 +170,7 @@ def _finish_life(
     return records
 
 
-def timing(timings: list[Timing]) -> dict[str, Any]:
+def timing(timings: list[Timing], *, system_answers: bool = False) -> dict[str, Any]:
     """Latency of recall, cost of indexing: the figures that differ from machine to machine."""
     counters: Counter[str] = Counter()
     for line in timings:
@@ -115,6 +185,7 @@ def timing(timings: list[Timing]) -> dict[str, Any]:
         "index_bytes": sum({line.scenario: line.index_bytes or 0 for line in indexed}.values()),
         "scenarios_indexed": len({line.scenario for line in indexed}),
         "counters": dict(sorted(counters.items())),
+        "accounts": accounts(timings, system_answers=system_answers),
     }
 
 
@@ -136,19 +207,28 @@ def _ranking(trial: Trial, depth: int) -> dict[str, Any]:
     }
 
 
-def _question(trial: Trial, question: Question) -> dict[str, Any]:
+def _question(row: Answered, receipt: Receipt | None) -> dict[str, Any]:
+    question, trial, answer, verdict = row.question, row.trial, row.answer, row.verdict
     record: dict[str, Any] = {
         "id": question.id,
-        "scenario": trial.scenario,
+        "scenario": row.scenario,
         "category": question.category,
         "question": question.text,
         "reference": question.reference,
         "expects": question.expects,
         "evidence": question.evidence,
-        "status": trial.status,
+        "status": row.status or (trial.status if trial else None),
     }
-    if trial.status not in FAILED:
+    if row.checkpoint:
+        record["checkpoint"] = row.checkpoint
+    if trial is not None and trial.status not in FAILED:
         record["evidence_ranks"] = evidence_ranks(trial)
-    if trial.error:
-        record["error"] = trial.error
+    if answer is not None:
+        record["answer"] = answer.text
+    if verdict is not None:
+        record["verdict"] = verdict.final
+    if error := next((line.error for line in (trial, answer, verdict) if line and line.error), ""):
+        record["error"] = error
+    if answer is not None and (failure := classify(row, receipt)):
+        record["failure"] = failure
     return record

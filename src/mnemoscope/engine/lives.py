@@ -9,10 +9,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mnemoscope.core.errors import UsageError
-from mnemoscope.core.nouns import Receipt, Scenario
+from mnemoscope.core.nouns import Checkpoint, Receipt, Scenario, Selector
 from mnemoscope.engine.failures import describe, stop_if_ours
 from mnemoscope.engine.parts import Lifecycle
 from mnemoscope.systems.python import Driver
+
+
+class CannotForget(Exception):
+    """A system that is to forget has no way to be told."""
 
 
 class Reached(NamedTuple):
@@ -37,28 +41,51 @@ class Lives:
         self._held: int | None = None
         self._receipt = Receipt()
         self._copy: Driver | None = None
+        self._forgotten: set[str] = set()
+        """The checkpoints whose forgetting is done."""
 
-    def reach(self, memories: int) -> Reached:
-        """The system with the first so many memories and nothing else."""
+    def reach(self, checkpoint: Checkpoint) -> Reached:
+        """The system as it is at the checkpoint: it remembers what it should and nothing else."""
         self.leave()
         if self._held is None or self._lifecycle == "fresh":
             self._begin()
-        given = memories - (self._held or 0)
-        for end in self._steps(memories):
-            new = self._driver.remember(self._scenario.memories[self._held or 0 : end])
-            self._receipt = _joined(self._receipt, new)
-            self._held = end
+        given = checkpoint.memories - (self._held or 0)
+        for step in self._steps(checkpoint):
+            self._remember(step.memories)
+            self._forget(step)
         if self._lifecycle == "fork" and not self._make_copy():
-            return self.reach(memories)
+            return self.reach(checkpoint)
         return Reached(self._copy or self._driver, self._receipt, given)
 
-    def _steps(self, memories: int) -> list[int]:
+    def _steps(self, checkpoint: Checkpoint) -> list[Checkpoint]:
         """Where to stop on the way: a run that is resumed hands over the same batches again."""
         held = -1 if self._held is None else self._held
-        ends = {memories}
-        if self._lifecycle != "fresh":
-            ends |= {checkpoint.memories for checkpoint in self._scenario.checkpoints}
-        return sorted(end for end in ends if held < end <= memories)
+        labels = [one.label for one in self._scenario.checkpoints]
+        if not labels:
+            return [checkpoint] if held < checkpoint.memories else []
+        way = self._scenario.checkpoints[: labels.index(checkpoint.label) + 1]
+        if self._lifecycle == "fresh":
+            way = tuple(one for one in way if one.forget or one is way[-1])
+        return [one for one in way if held < one.memories or self._is_to_forget(one)]
+
+    def _remember(self, memories: int) -> None:
+        if self._held is None or self._held < memories:
+            new = self._driver.remember(self._scenario.memories[self._held or 0 : memories])
+            self._receipt = _joined(self._receipt, new)
+            self._held = memories
+
+    def _is_to_forget(self, checkpoint: Checkpoint) -> bool:
+        return bool(checkpoint.forget) and checkpoint.label not in self._forgotten
+
+    def _forget(self, checkpoint: Checkpoint) -> None:
+        if not self._is_to_forget(checkpoint):
+            return
+        if not self._driver.can_forget:
+            raise CannotForget("it has no forget(selector), so nothing is asked after forgetting")
+        wanted = set(checkpoint.forget)
+        gone = tuple(memory for memory in self._scenario.memories if memory.id in wanted)
+        self._driver.forget(Selector(gone))
+        self._forgotten.add(checkpoint.label)
 
     def _make_copy(self) -> bool:
         try:
@@ -82,6 +109,7 @@ class Lives:
     def _begin(self) -> None:
         self._driver.begin(self._scenario.id)
         self._held, self._receipt = None, Receipt()
+        self._forgotten = set()
         if self._lifecycle == "auto":
             self._lifecycle = self._best()
         if self._lifecycle == "fork" and not self._driver.can_fork:

@@ -9,6 +9,7 @@ from mnemoscope.core.jsonl import printable
 from mnemoscope.core.nouns import (
     FAILED,
     Answer,
+    Grade,
     Memory,
     Query,
     Scenario,
@@ -18,9 +19,11 @@ from mnemoscope.core.nouns import (
     Verdict,
 )
 from mnemoscope.engine.failures import describe, stop_if_ours
-from mnemoscope.engine.parts import Ask, Procedure
+from mnemoscope.engine.parts import Ask, Procedure, forgotten_by
 from mnemoscope.judges import Case, Judge, Unjudged
 from mnemoscope.judges.appeal import excerpts, hear
+from mnemoscope.judges.silence import says_nothing
+from mnemoscope.llm.chat import ModelFailure
 from mnemoscope.readers import Passage, Reader, Reply
 from mnemoscope.systems.python import BadReply, Driver
 
@@ -55,7 +58,7 @@ class Panel:
                         f"judge {plan.spec} cannot begin with {scenario.id}: {describe(error)}"
                     ) from error
 
-    def answer(self, ask: Ask, trial: Trial | None, driver: Driver) -> Answer:
+    def answer(self, ask: Ask, trial: Trial | None, driver: Driver | None, seen: int) -> Answer:
         """What the reader, or the system itself, makes of the question."""
         assert self._scenario is not None
         about = (self._scenario.id, ask.question.id)
@@ -63,21 +66,33 @@ class Panel:
             return self._procedure.no_answer(self._scenario.id, ask, trial.status, trial.error)
         try:
             if self._procedure.system_answers:
-                said = driver.answer(ask.question)
-                status: Status = "answered" if said.strip() else "empty"
-                return Answer(*about, status, said, checkpoint=ask.checkpoint)
-            assert self._reader is not None and trial is not None
-            question = ask.question
-            query = Query(question.text, question.now, question.session)
-            reply = _checked(self._reader.read(query, list(self._passages(trial))))
+                assert driver is not None
+                reply = Reply(driver.answer(ask.question), abstained=None)
+            else:
+                assert self._reader is not None and trial is not None
+                question = ask.question
+                query = Query(question.text, question.now, question.session)
+                passages = list(self._passages(trial, seen, ask.checkpoint))
+                reply = _checked(self._reader.read(query, passages))
         except (Exception, SystemExit) as error:
             stop_if_ours(error)
-            said = describe(error)
-            return self._procedure.no_answer(self._scenario.id, ask, "error", said)
-        status = "abstained" if reply.abstained else "answered"
-        return Answer(*about, status, reply.text, reply.sources, checkpoint=ask.checkpoint)
+            timed_out = isinstance(error, ModelFailure) and error.timed_out
+            status: Status = "timeout" if timed_out else "error"
+            return self._procedure.no_answer(self._scenario.id, ask, status, describe(error))
+        abstained = reply.abstained
+        if abstained is None:
+            abstained = says_nothing(reply.text, ask.question.text)
+        status = "abstained" if abstained else "answered" if reply.text.strip() else "empty"
+        return Answer(
+            *about,
+            status,
+            reply.text,
+            reply.sources,
+            checkpoint=ask.checkpoint,
+            shown=reply.shown,
+        )
 
-    def judge(self, ask: Ask, answer: Answer, seen: int) -> Verdict:
+    def judge(self, ask: Ask, trial: Trial | None, answer: Answer, seen: int) -> Verdict:
         assert self._scenario is not None and self._judge is not None
         window = self._procedure.window
         case = Case(
@@ -86,12 +101,13 @@ class Panel:
             abstained=answer.status == "abstained",
             memories=seen,
             excerpts=excerpts(self._scenario, ask.question, window, seen) if window else "",
+            recalled=self._recalled(trial, answer, seen) if self._recalled_wanted else (),
         )
-        score: Score | None = None
-        primary: Score | None = None
+        final: Score | Grade | None = None
+        primary: Score | Grade | None = None
         failure = ""
         try:
-            score, primary, failure = hear(self._judge, self._appellate, case)
+            final, primary, failure = hear(self._judge, self._appellate, case)
         except Unjudged as error:
             failure = str(error)
         except (Exception, SystemExit) as error:
@@ -100,14 +116,34 @@ class Panel:
         return Verdict(
             self._scenario.id,
             ask.question.id,
-            score,
-            primary,
+            final if isinstance(final, Score) else None,
+            primary if isinstance(primary, Score) else None,
             error=failure,
             checkpoint=ask.checkpoint,
+            grade=final if isinstance(final, Grade) else None,
+            primary_grade=primary if isinstance(primary, Grade) else None,
         )
 
-    def _passages(self, trial: Trial) -> Iterator[Passage]:
-        """The hits as a reader sees them, repetitions left out."""
+    @property
+    def _recalled_wanted(self) -> bool:
+        return any(getattr(one, "wants_recalled", False) for one in (self._judge, self._appellate))
+
+    def _recalled(self, trial: Trial | None, answer: Answer, seen: int) -> tuple[str, ...]:
+        """The passages that the reader was shown."""
+        if trial is None:
+            return ()
+        passages = self._passages(trial, seen, answer.checkpoint)
+        return tuple(passage.text for passage in passages)[: answer.shown]
+
+    def _passages(self, trial: Trial, seen: int, checkpoint: str) -> Iterator[Passage]:
+        """The hits as a reader sees them, repetitions left out; or all that was remembered."""
+        if getattr(self._reader, "wants_everything", False):
+            assert self._scenario is not None
+            gone = forgotten_by(self._scenario, checkpoint)
+            for each in self._scenario.memories[:seen]:
+                if each.id not in gone:
+                    yield Passage(each.id, each.text, each.at, each.session)
+            return
         for id in dict.fromkeys(trial.ranking):
             own = self._memories.get(id)
             if own is not None:
@@ -125,5 +161,7 @@ def _checked(reply: object) -> Reply:
     """The reply as it can be written; a reader that returns something else has not answered."""
     if not isinstance(reply, Reply) or not isinstance(reply.text, str):
         raise BadReply(f"the reader returned {type(reply).__name__} {reply!r:.80}, not a Reply")
+    abstained = None if reply.abstained is None else bool(reply.abstained)
     sources = tuple(str(source) for source in reply.sources)
-    return Reply(printable(reply.text), bool(reply.abstained), sources)
+    shown = None if reply.shown is None else int(reply.shown)
+    return Reply(printable(reply.text), abstained, sources, shown)

@@ -5,6 +5,7 @@ Parts are described here and built in the worker processes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -14,6 +15,7 @@ from mnemoscope.core.nouns import (
     FAILED,
     Answer,
     Checkpoint,
+    Expectation,
     Ingestion,
     Question,
     Scenario,
@@ -24,6 +26,8 @@ from mnemoscope.core.registry import Registry, bind_arguments
 from mnemoscope.core.rundir import JournalLine
 from mnemoscope.core.spec import Spec
 from mnemoscope.judges import JUDGES
+from mnemoscope.judges.panel import JudgePanel
+from mnemoscope.llm.models import names_a_model
 from mnemoscope.readers import READERS
 from mnemoscope.systems.python import Plan, source_of
 
@@ -54,6 +58,19 @@ class Procedure(msgspec.Struct, frozen=True):
     @property
     def answers(self) -> bool:
         return self.reader is not None or self.system_answers
+
+    @property
+    def reader_is_patient(self) -> bool:
+        """Whether the reader asks a model, which keeps its own deadlines and waits its turn."""
+        return self.reader is not None and "model" in self.reader.identity["arguments"]
+
+    def judges(self) -> dict[str, dict[str, Any]]:
+        """Everybody who decides on a score: spec to identity, the members of a panel each."""
+        found: dict[str, dict[str, Any]] = {}
+        for plan in (self.judge, self.appellate):
+            if plan is not None:
+                found |= plan.identity.get("panel") or {str(plan.spec): plan.identity}
+        return found
 
     def identity(self) -> dict[str, Any]:
         """What of it can change a number; nothing where questions are only recalled."""
@@ -96,6 +113,8 @@ class Ask(msgspec.Struct, frozen=True):
 
     checkpoint: str
     question: Question
+    forgotten: int = 0
+    """How many of the memories given so far the system was told to forget."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -119,20 +138,37 @@ def stages(scenario: Scenario) -> list[Stage]:
     by_id = {question.id: question for question in scenario.questions}
     found: list[Stage] = []
     position = 0
+    forgotten: set[str] = set()
     for checkpoint in scenario.checkpoints or (everything,):
+        forgotten.update(checkpoint.forget)
         asks = tuple(
-            Ask(checkpoint.label, _at(by_id[id], checkpoint)) for id in checkpoint.questions
+            Ask(checkpoint.label, _at(by_id[id], checkpoint, forgotten), len(forgotten))
+            for id in checkpoint.questions
         )
         found.append(Stage(checkpoint, asks, position))
         position += len(asks)
     return found
 
 
-def _at(question: Question, checkpoint: Checkpoint) -> Question:
-    """The question, asked at the checkpoint's moment."""
-    if checkpoint.now is None:
+def forgotten_by(scenario: Scenario, checkpoint: str) -> set[str]:
+    """Ids of all that a system was told to forget until it was asked at this checkpoint."""
+    gone: set[str] = set()
+    for point in scenario.checkpoints:
+        gone.update(point.forget)
+        if point.label == checkpoint:
+            break
+    return gone
+
+
+def _at(question: Question, checkpoint: Checkpoint, forgotten: set[str]) -> Question:
+    """The question, asked at the checkpoint's moment; what was forgotten holds no answer."""
+    if checkpoint.now is not None:
+        question = msgspec.structs.replace(question, now=checkpoint.now)
+    if forgotten.isdisjoint(question.evidence):
         return question
-    return msgspec.structs.replace(question, now=checkpoint.now)
+    left = tuple(id for id in question.evidence if id not in forgotten)
+    expects: Expectation = question.expects if left else "abstain"
+    return msgspec.structs.replace(question, evidence=left, expects=expects)
 
 
 def key_of(line: JournalLine) -> LineKey:
@@ -140,21 +176,48 @@ def key_of(line: JournalLine) -> LineKey:
     return phase, line.checkpoint, "" if isinstance(line, Ingestion) else line.question
 
 
-def plan_reader(spec: Spec) -> Plan:
+def plan_reader(spec: Spec, benchmark: str = "") -> Plan:
+    """How to build a reader; a model alone means the `llm` reader with the benchmark's prompt."""
+    if names_a_model(spec.name):
+        spec = Spec("llm", {"model": spec.name, **spec.args})
+    if spec.name in ("llm", "full-context") and "prompt" not in spec.args:
+        spec = Spec(spec.name, {**spec.args, "prompt": _PROMPTS.get(benchmark, "answer")})
     return _plan(READERS, spec, "read")
 
 
-def plan_judge(spec: Spec) -> Plan:
+def plan_judge(spec: Spec, benchmark: str = "") -> Plan:
+    """How to build a judge; a model alone means the judge that the benchmark asks for."""
+    if names_a_model(spec.name):
+        spec = Spec(_JUDGES.get(benchmark, "binary"), {"model": spec.name, **spec.args})
     return _plan(JUDGES, spec, "judge")
+
+
+def plan_panel(specs: Sequence[Spec], benchmark: str = "") -> Plan:
+    """One judge by itself, or several as a panel."""
+    plans = [plan_judge(spec, benchmark) for spec in specs]
+    if len(plans) == 1:
+        return plans[0]
+    names = [str(plan.spec) for plan in plans]
+    if len(set(names)) < len(names):
+        raise UsageError("a panel of judges needs different ones; the same is given twice")
+    return Plan(
+        Spec(" + ".join(names)),
+        lambda: JudgePanel([(name, plan.build()) for name, plan in zip(names, plans, strict=True)]),
+        {"panel": {name: plan.identity for name, plan in zip(names, plans, strict=True)}},
+    )
+
+
+_PROMPTS = {
+    "locomo": "answer-locomo",
+    "longmemeval": "answer-longmemeval",
+    "tofu": "answer-tofu",
+}
+_JUDGES = {"longmemeval": "longmemeval", "personas": "rubric"}
+"""Which judge a benchmark's protocol asks for, where only the model is named."""
 
 
 def _plan(registry: Registry, spec: Spec, verb: str) -> Plan:
     """How to build a part; wrong names and options fail here, before anything runs."""
-    if spec.name.partition(":")[0] in ("openai", "anthropic", "azure"):
-        raise UsageError(
-            f"{spec.name}: {registry.kind}s that call a model are not built in; choose from "
-            f"{', '.join(registry.names())}, or give your own as module:Name"
-        )
     target = registry.get(spec.name)
     if not callable(target):
         raise UsageError(f"{spec.name} is no {registry.kind} class or factory")

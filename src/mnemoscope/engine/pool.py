@@ -52,7 +52,7 @@ class Pool:
             evidence=evidence,
             grades=question.grades,
             # Chance knows no memories of which several make up one evidence: it is left unknown.
-            pool=0 if self._has_parts else seen,
+            pool=0 if self._has_parts else seen - ask.forgotten,
             reachable=sum(self._evidence_place.get(id, seen) < seen for id in evidence),
             ranking=ranking,
             scores=() if scores.count(None) == len(scores) else scores,

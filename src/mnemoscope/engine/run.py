@@ -10,10 +10,11 @@ import os
 import platform
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -22,7 +23,8 @@ from mnemoscope.analysis.longitudinal import columns
 from mnemoscope.analysis.measure import SEED, Depth
 from mnemoscope.core.dataset import DataFile, Dataset
 from mnemoscope.core.errors import DataError, UsageError
-from mnemoscope.core.nouns import Checkpoint, Question, Scenario
+from mnemoscope.core.jsonl import Journal, read_records
+from mnemoscope.core.nouns import Checkpoint, Question, Scenario, Timing
 from mnemoscope.core.rundir import Manifest, RunDirectory
 from mnemoscope.datasets.leakage import leaks
 from mnemoscope.engine.crew import Crew, Limits, Worker
@@ -31,6 +33,7 @@ from mnemoscope.engine.finish import finish
 from mnemoscope.engine.parts import Procedure
 from mnemoscope.engine.spool import Merger
 from mnemoscope.engine.unit import Unit
+from mnemoscope.llm.purse import Purse, open_purse
 from mnemoscope.protocols import Chosen
 from mnemoscope.systems.python import Plan
 
@@ -68,10 +71,14 @@ def run(
     deviations: Sequence[str] = (),
     procedure: Procedure = Procedure(),
     progress_copy: Path | None = None,
+    max_cost: float | None = None,
+    exams: Mapping[str, dict[str, Any]] = MappingProxyType({}),
 ) -> list[RunDirectory]:
     """Run all systems; returns their finished run directories in the order given.
 
-    The last `arms` of the plans are sanity arms, and their manifests say so.
+    The last `arms` of the plans are sanity arms, and their manifests say so. `max_cost` is what
+    models may cost in US dollars, everything counted that these runs have paid before. `exams`
+    tells how judges did in theirs.
     """
     if settings.workers < 0:
         raise UsageError(f"{settings.workers} workers: say how many, or 0 for one per core")
@@ -96,6 +103,7 @@ def run(
                 deviations=list(deviations),
                 category_names=dict(dataset.category_names),
                 arm=number >= len(plans) - arms,
+                exams=dict(exams),
             )
             for number, (directory, plan) in enumerate(zip(runs, plans, strict=True))
         ]
@@ -106,7 +114,8 @@ def run(
                 for directory, manifest, copy in zip(runs, manifests, copies, strict=True)
             ]
             execution = _Execution(dataset, plans, runs, settings, procedure, diaries, progress)
-            questions = execution.work()
+            with _purse(max_cost, runs, out, execution.workers):
+                questions = execution.work()
             if not questions:
                 raise DataError("holds no question", file=dataset.name)
             for directory, manifest, diary in zip(runs, manifests, diaries, strict=True):
@@ -156,12 +165,15 @@ class _Execution:
         """The runs that something new was recorded of."""
         self.done = 0
         self.leaked = 0
+        self.workers = settings.workers or usable_cores()
+        if dataset.expected_scenarios is not None:
+            self.workers = min(self.workers, dataset.expected_scenarios * len(plans)) or 1
 
     def work(self) -> dict[str, Question]:
         crew = Crew(
             self.plans,
             self.procedure,
-            self.settings.workers or usable_cores(),
+            self.workers,
             self.settings.limits,
             self._finished,
             self._reached,
@@ -223,9 +235,36 @@ class _Execution:
     def _report(self, workers: Sequence[Worker]) -> None:
         share = 0.0
         for worker in workers:
-            if worker.unit is not None and worker.pulse.position > 0:
-                share += worker.pulse.position / worker.unit.asks
+            if worker.unit is not None and worker.unit.asks:
+                share += worker.pulse.settled / worker.unit.asks
         self.progress(self.done + share)
+
+
+@contextmanager
+def _purse(
+    limit: float | None, runs: Sequence[RunDirectory], out: Path, workers: int
+) -> Iterator[None]:
+    """While the block runs, all workers together spend no more than the limit."""
+    if limit is None:
+        yield
+        return
+    already = sum(paid(run.path) for run in runs)
+    open_purse(Purse(limit, already, workers, out / ".purse.lock"))
+    try:
+        yield
+    finally:
+        open_purse(None)
+
+
+def paid(run: Path) -> float:
+    """What a run has paid for so far, merged or still in its spools."""
+    total = 0.0
+    for place in [run / "timings.jsonl", *run.glob("units/*.timings.jsonl")]:
+        if place.exists():
+            Journal(place).close()  # a killed process leaves a torn last line
+            usages = (timing.usage for timing in read_records(place, Timing))
+            total += sum(usage.paid for usage in usages if usage is not None)
+    return total
 
 
 def _mark_interrupted(runs: Sequence[RunDirectory], manifests: Sequence[Manifest]) -> None:

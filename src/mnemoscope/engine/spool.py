@@ -7,16 +7,18 @@ often the run was killed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from mnemoscope.core.jsonl import Journal, encode_line, read_records
-from mnemoscope.core.nouns import Timing
+from mnemoscope.core.nouns import Answer, Ingestion, Timing, Trial, Verdict
 from mnemoscope.core.rundir import JournalLine, RunDirectory, read_journal
-from mnemoscope.engine.parts import Procedure, key_of
+from mnemoscope.engine.parts import Procedure, key_of, stages
 from mnemoscope.engine.unit import Unit, reread, spool_timings, spool_trials, with_lines
+
+_PHASES: tuple[type[JournalLine], ...] = (Trial, Answer, Verdict)
 
 
 class Merger:
@@ -63,21 +65,29 @@ class Merger:
         name = unit.scenario.id
         if name in self._lines or any(key[0] == name for key in self._timed):
             self._timings.append_bytes(b"".join(self._new_timings(timings)))
-            self._trials.append_bytes(b"".join(self._new_lines(trials, name)))
+            self._trials.append_bytes(b"".join(self._new_lines(trials, unit)))
         else:
-            for spooled, journal in ((timings, self._timings), (trials, self._trials)):
-                if spooled.exists():
-                    journal.append_bytes(spooled.read_bytes())
+            if timings.exists():
+                self._timings.append_bytes(timings.read_bytes())
+            if trials.exists():
+                self._trials.append_bytes(self._ordered(trials, unit))
         # The spool goes last: a kill before this line merges it again, and finds nothing new.
         trials.unlink(missing_ok=True)
         timings.unlink(missing_ok=True)
 
-    def _new_lines(self, trials: Path, scenario: str) -> Iterator[bytes]:
+    def _ordered(self, trials: Path, unit: Unit) -> bytes:
+        """The lines in the order in which one question after the other would have left them."""
+        if self._procedure.parallelism == 1:
+            return trials.read_bytes()
+        place = _places(unit)
+        return b"".join(map(encode_line, sorted(read_journal(trials), key=place)))
+
+    def _new_lines(self, trials: Path, unit: Unit) -> Iterator[bytes]:
         """What a kill in the middle of an earlier merge has left out of the journal."""
         if not trials.exists():
             return
-        known = set(map(key_of, self._lines.get(scenario, ())))
-        for line in read_journal(trials):
+        known = set(map(key_of, self._lines.get(unit.scenario.id, ())))
+        for line in sorted(read_journal(trials), key=_places(unit)):
             if key_of(line) not in known:
                 yield encode_line(line)
 
@@ -86,6 +96,23 @@ class Merger:
             for timing in read_records(timings, Timing):
                 if timing_key(timing) not in self._timed:
                     yield encode_line(timing)
+
+
+def _places(unit: Unit) -> Callable[[JournalLine], tuple[int, int, int]]:
+    """Where a line belongs: checkpoint by checkpoint, question by question, phase by phase."""
+    stage_of: dict[str, int] = {}
+    ask_of: dict[tuple[str, str], int] = {}
+    for number, stage in enumerate(stages(unit.scenario)):
+        stage_of[stage.checkpoint.label] = number
+        ask_of |= {ask.key: place for place, ask in enumerate(stage.asks)}
+
+    def place(line: JournalLine) -> tuple[int, int, int]:
+        stage = stage_of[line.checkpoint]
+        if isinstance(line, Ingestion):
+            return stage, -1, 0
+        return stage, ask_of[line.checkpoint, line.question], _PHASES.index(type(line))
+
+    return place
 
 
 def timing_key(timing: Timing) -> tuple[str, str, str, str]:

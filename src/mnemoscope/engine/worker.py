@@ -12,67 +12,48 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
-from multiprocessing.sharedctypes import SynchronizedArray
 from pathlib import Path
-from typing import NamedTuple
+from queue import SimpleQueue
 
 import msgspec
 
 from mnemoscope.core.errors import MnemoscopeError
 from mnemoscope.core.jsonl import Journal
-from mnemoscope.core.nouns import Answer, Ingestion, Question, Receipt, Timing, Trial
+from mnemoscope.core.nouns import Answer, Ingestion, Question, Receipt, Timing, Trial, Usage
 from mnemoscope.core.rundir import JournalLine, read_journal
 from mnemoscope.engine.failures import describe, stop_if_ours
 from mnemoscope.engine.lives import Lives, Reached
 from mnemoscope.engine.panel import Panel
 from mnemoscope.engine.parts import Ask, Procedure, Stage, stages
 from mnemoscope.engine.pool import Pool
+from mnemoscope.engine.pulse import ANSWERING, JUDGING, RECALLING, REMEMBERING, Beat, Pulse
 from mnemoscope.engine.unit import Unit, reread, spool_timings, spool_trials
+from mnemoscope.llm.chat import metered, total
+from mnemoscope.llm.purse import purse
 from mnemoscope.systems.python import Driver, Plan
 
-REMEMBERING = -1
-"""What the pulse says in place of a question's position while memories are taken in."""
-RECALLING, ANSWERING, JUDGING = range(3)
 _WARM_UP = Question("", "warm-up")
-_LOOK = 0.05
-"""Seconds between two looks at which phase a question in flight is in."""
-DONE, REACHED, BROKEN = b"d", b"r", b"b"
-"""How a worker's messages begin: the unit is done, a checkpoint is, or something of ours broke."""
-
+DONE, REACHED, BROKEN, HALTED = b"d", b"r", b"b", b"h"
+"""How a worker's messages begin: the unit is done, a checkpoint is, something of ours broke, or it
+left the unit because it was asked to."""
 
 Recorded = tuple[JournalLine, Timing | None]
 
 
-class Pulse(NamedTuple):
-    """Shared memory that says since when the worker has been doing what."""
-
-    cells: SynchronizedArray[float]
-
-    def start(self, position: int, phase: int = RECALLING) -> None:
-        self.cells[1] = position
-        self.cells[2] = phase
-        self.cells[0] = time.monotonic()
-
-    def stop(self) -> None:
-        self.cells[0] = 0.0
-
-    @property
-    def since(self) -> float:
-        return self.cells[0]
-
-    @property
-    def position(self) -> int:
-        return int(self.cells[1])
-
-    @property
-    def phase(self) -> int:
-        return int(self.cells[2])
+class Halted(Exception):
+    """The parent wants no more questions asked."""
 
 
 def serve(
-    pipe: Connection, pulse: Pulse, plans: Sequence[Plan], procedure: Procedure, parent: int
+    pipe: Connection,
+    pulse: Pulse,
+    plans: Sequence[Plan],
+    procedure: Procedure,
+    place: int,
+    parent: int,
 ) -> None:
     """Work through units until the parent says stop or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -80,6 +61,8 @@ def serve(
     sys.stdout = sys.stderr
     threading.Thread(target=_die_with_parent, args=(parent,), daemon=True).start()
     drivers: dict[int, Driver] = {}
+    if (money := purse()) is not None:
+        money.adopt(place)
     panel = Panel(procedure)
     while message := pipe.recv_bytes():
         unit = msgspec.msgpack.decode(message, type=Unit)
@@ -96,6 +79,8 @@ def serve(
                 warm_up=fresh,
                 reached=lambda label: pipe.send_bytes(REACHED + label.encode()),
             )
+        except Halted:
+            reply = HALTED
         except (OSError, MnemoscopeError) as error:
             reply = BROKEN + (str(error) or describe(error)).encode()
         pipe.send_bytes(reply)
@@ -124,19 +109,6 @@ def work(
                 reached(stage.checkpoint.label)
 
 
-class _Slot:
-    """One of the questions in flight."""
-
-    work: Future[list[Recorded]]
-
-    def __init__(self, position: int) -> None:
-        self.position = position
-        self.phase = RECALLING
-
-    def starting(self, phase: int) -> None:
-        self.phase = phase
-
-
 class _Sitting:
     """One system being questioned about one scenario."""
 
@@ -160,11 +132,15 @@ class _Sitting:
         self._timings = timings
         self._lives = Lives(driver, unit.scenario, procedure.lifecycle)
         self._pool = pool_of(unit, procedure)
+        self._writing = threading.Lock()
+        self._free: SimpleQueue[Beat]
+        self._broken = False
         self._begun = {
             (type(line), line.checkpoint, line.question): line
             for line in read_journal(lines.path)
             if not isinstance(line, Ingestion)
         }
+        pulse.settled = len(unit.settled)
 
     def hold(self, stage: Stage) -> bool:
         """Ask what is left to ask at this checkpoint; False if the system never got there."""
@@ -174,26 +150,32 @@ class _Sitting:
             for place, ask in enumerate(stage.asks)
             if ask.key not in self._unit.settled
         ]
-        if not left and self._unit.ingested(checkpoint.label):
+        ingested = self._unit.ingested(checkpoint.label)
+        if not left and ingested:
             return True
-        if (reached := self._reach(stage)) is None:
-            return False
+        driver = None
+        if not ingested or any(self._needs_system(ask) for _, ask in left):
+            if (reached := self._reach(stage)) is None:
+                return False
+            driver = reached.driver
         if left:
             self._panel.begin(self._unit.scenario)
-        if self._procedure.parallelism > 1 and not self._unit.careful:
-            self._ask_together(left, reached.driver, checkpoint.memories)
-        else:
-            for position, ask in left:
-                self._ask(position, ask, reached.driver, checkpoint.memories)
+            self._ask_all(left, driver, checkpoint.memories)
         self._lives.leave()
         return True
 
+    def _needs_system(self, ask: Ask) -> bool:
+        """Whether the system still has something to say; reading and judging do without it."""
+        phase = Answer if self._procedure.system_answers else Trial
+        return (phase, *ask.key) not in self._begun
+
     def _reach(self, stage: Stage) -> Reached | None:
         unit, checkpoint = self._unit, stage.checkpoint
-        self._pulse.start(REMEMBERING)
+        beat = self._pulse.beats[0]
+        beat.start(REMEMBERING)
         started = time.perf_counter()
         try:
-            reached = self._lives.reach(checkpoint.memories)
+            reached = self._lives.reach(checkpoint)
             elapsed = (time.perf_counter() - started) * 1000
             size, counters = self._driver.counted()
         except (Exception, SystemExit) as error:
@@ -201,7 +183,7 @@ class _Sitting:
             record_not_indexed(unit, self._procedure, self._lines, describe(error))
             return None
         finally:
-            self._pulse.stop()
+            beat.stop()
         self._timings.append(
             Timing(
                 unit.scenario.id,
@@ -215,55 +197,72 @@ class _Sitting:
             self._lines.append(ingestion(unit, stage, reached.receipt))
         return reached
 
-    def _ask(self, position: int, ask: Ask, driver: Driver, seen: int) -> None:
-        if self.warm_up:
-            self._pulse.start(position)
+    def _ask_all(self, left: Sequence[tuple[int, Ask]], driver: Driver | None, seen: int) -> None:
+        """So many at a time, each line recorded as soon as it is known.
+
+        What goes wrong with one question of ours lets the others in flight come to their end.
+        """
+        together = 1 if self._unit.careful else self._procedure.parallelism
+        self._free = SimpleQueue()
+        for beat in self._pulse.beats[:together]:
+            self._free.put(beat)
+        if self.warm_up and driver is not None:
+            beat = self._free.get()
+            beat.start(left[0][0])
             _warm_up(driver, self._procedure.depth)
+            beat.stop()
+            self._free.put(beat)
             self.warm_up = False
-        start = self._pulse.start
-        for line, timing in self._phases(ask, driver, seen, lambda phase: start(position, phase)):
-            self._record(line, timing)
-        self._pulse.stop()
+        if together == 1:
+            for position, ask in left:
+                self._ask(position, ask, driver, seen)
+        else:
+            with ThreadPoolExecutor(together) as threads:
+                asked = [
+                    threads.submit(self._ask, position, ask, driver, seen) for position, ask in left
+                ]
+            for one in asked:
+                one.result()
+        if self._pulse.halted:
+            raise Halted
 
-    def _ask_together(self, left: Sequence[tuple[int, Ask]], driver: Driver, seen: int) -> None:
-        """So many at a time, recorded in their order, with a rest between one lot and the next."""
-        together = self._procedure.parallelism
-        with ThreadPoolExecutor(together) as threads:
-            for first in range(0, len(left), together):
-                lot = [_Slot(position) for position, _ in left[first : first + together]]
-                asked = [ask for _, ask in left[first : first + together]]
-                for slot, ask in zip(lot, asked, strict=True):
-                    slot.work = threads.submit(self._all_phases, ask, driver, seen, slot)
-                for slot in lot:
-                    self._follow(slot)
-                    for line, timing in slot.work.result():
-                        self._record(line, timing)
-                self._pulse.stop()
+    def _ask(self, position: int, ask: Ask, driver: Driver | None, seen: int) -> None:
+        if self._stopping:
+            return
+        beat = self._free.get()
+        try:
+            for line, timing in self._phases(
+                ask, driver, seen, lambda phase: beat.start(position, phase)
+            ):
+                self._record(line, timing)
+                if self._stopping:
+                    break
+        except BaseException:
+            self._broken = True
+            raise
+        finally:
+            beat.stop()
+            self._free.put(beat)
 
-    def _follow(self, slot: _Slot) -> None:
-        """Let the pulse tell the phase that the first question not recorded yet is in."""
-        told = None
-        while not slot.work.done():
-            if slot.phase != told:
-                told = slot.phase
-                self._pulse.start(slot.position, told)
-            wait([slot.work], timeout=_LOOK)
-
-    def _all_phases(self, ask: Ask, driver: Driver, seen: int, slot: _Slot) -> list[Recorded]:
-        return list(self._phases(ask, driver, seen, slot.starting))
+    @property
+    def _stopping(self) -> bool:
+        return self._broken or self._pulse.halted
 
     def _record(self, line: JournalLine, timing: Timing | None) -> None:
-        if timing is not None:
-            self._timings.append(timing)
-        self._lines.append(line)
+        with self._writing:
+            if timing is not None:
+                self._timings.append(timing)
+            self._lines.append(line)
+            self._pulse.settled += self._procedure.settles(line)
 
     def _phases(
-        self, ask: Ask, driver: Driver, seen: int, starting: Callable[[int], None]
+        self, ask: Ask, driver: Driver | None, seen: int, starting: Callable[[int], None]
     ) -> Iterator[Recorded]:
         """The lines that are still to come of a question, each as soon as it is known."""
         about = Timing(self._unit.scenario.id, ask.question.id, ask.checkpoint)
         trial = self._begun.get((Trial, *ask.key))
         if trial is None and not self._procedure.system_answers:
+            assert driver is not None
             starting(RECALLING)
             started = time.perf_counter()
             trial = self._recall(ask, driver, seen)
@@ -277,15 +276,31 @@ class _Sitting:
         if answer is None:
             starting(ANSWERING)
             started = time.perf_counter()
-            answer = self._panel.answer(ask, trial, driver)
-            yield answer, msgspec.structs.replace(about, answer_ms=_ms_since(started))
+            with self._accounted(about) as usages:
+                answer = self._panel.answer(ask, trial, driver, seen)
+            took, usage = _ms_since(started), total(usages)
+            yield answer, msgspec.structs.replace(about, answer_ms=took, usage=usage)
         assert isinstance(answer, Answer)
         if self._procedure.settles(answer):
             return
         starting(JUDGING)
         started = time.perf_counter()
-        verdict = self._panel.judge(ask, answer, seen)
-        yield verdict, msgspec.structs.replace(about, judge_ms=_ms_since(started))
+        with self._accounted(about) as usages:
+            verdict = self._panel.judge(ask, trial, answer, seen)
+        took, usage = _ms_since(started), total(usages)
+        yield verdict, msgspec.structs.replace(about, judge_ms=took, usage=usage)
+
+    @contextmanager
+    def _accounted(self, about: Timing) -> Iterator[list[Usage]]:
+        """Collects what models are asked; what was paid for nothing is on record as well."""
+        with metered() as usages:
+            try:
+                yield usages
+            except BaseException:
+                if (usage := total(usages)) is not None:
+                    with self._writing:
+                        self._timings.append(msgspec.structs.replace(about, usage=usage))
+                raise
 
     def _recall(self, ask: Ask, driver: Driver, seen: int) -> Trial:
         try:

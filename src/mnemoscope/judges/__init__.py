@@ -49,6 +49,27 @@ JUDGES = Registry(
         "ledger": Entry(
             "mnemoscope.judges.ledger:Ledger", "exact, from a simulated persona's ledger, no model"
         ),
+        "exact": Entry(
+            "mnemoscope.judges.exact:Exact", "1 for what equals the reference, normalised; no model"
+        ),
+        "f1": Entry(
+            "mnemoscope.judges.f1:F1", "LoCoMo's official word overlap, by category; no model"
+        ),
+        "rouge-l": Entry(
+            "mnemoscope.judges.rouge:RougeL", "longest common subsequence with it; no model"
+        ),
+        "binary": Entry("mnemoscope.judges.binary:Binary", "a model says CORRECT or WRONG"),
+        "rubric": Entry(
+            "mnemoscope.judges.rubric:Rubric", "a model gives Recall Bench's marks, 0 to 6"
+        ),
+        "longmemeval": Entry(
+            "mnemoscope.judges.longmemeval:LongMemEval",
+            "a model says CORRECT or WRONG, by a prompt for each question type",
+        ),
+        "likelihood": Entry(
+            "mnemoscope.judges.likelihood:LikelihoodGain",
+            "how much likelier what was recalled makes the reference, by a small local model",
+        ),
     },
     group="mnemoscope.judges",
 )

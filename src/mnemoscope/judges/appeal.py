@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mnemoscope.core.errors import MnemoscopeError
 from mnemoscope.core.jsonl import printable
-from mnemoscope.core.nouns import Memory, Question, Scenario, Score
+from mnemoscope.core.nouns import Grade, Memory, Question, Scenario, Score
 from mnemoscope.judges import Case, Judge, Unjudged
 
 _MARKS = {"correctness": 3, "completeness": 2, "hallucination": 1}
@@ -17,8 +17,8 @@ _MARKS = {"correctness": 3, "completeness": 2, "hallucination": 1}
 class Hearing(NamedTuple):
     """What a case came to."""
 
-    final: Score
-    primary: Score | None = None
+    final: Score | Grade
+    primary: Score | Grade | None = None
     """What the first judge said, where a second one decided."""
     error: str = ""
     """Why the second one could not be heard."""
@@ -29,10 +29,15 @@ def hear(primary: Judge, appellate: Judge | None, case: Case) -> Hearing:
     return appeal(checked(primary.judge(case)), appellate, case)
 
 
-def checked(score: object) -> Score:
-    """The score in whole marks of the rubric; a judge that gives others has not judged."""
+def checked(score: object) -> Score | Grade:
+    """What the judge gave, as it can be written; a judge that gives anything else has not judged.
+
+    A score is in whole marks of the rubric, a grade is a number.
+    """
+    if isinstance(score, Grade):
+        return _checked_grade(score)
     if not isinstance(score, Score):
-        raise Unjudged(f"the judge returned {type(score).__name__}, which is no Score")
+        raise Unjudged(f"the judge returned {type(score).__name__}, no Score and no Grade")
     marks: list[int] = []
     for name, most in _MARKS.items():
         mark = getattr(score, name)
@@ -42,10 +47,18 @@ def checked(score: object) -> Score:
             raise Unjudged(f"the judge gave {mark} for {name}, which goes from 0 to {most}")
         marks.append(round(mark))
     correctness, completeness, hallucination = marks
-    return Score(correctness, completeness, hallucination, printable(str(score.reasoning)))
+    reasoning = printable(str(score.reasoning))
+    return Score(correctness, completeness, hallucination, reasoning, dict(score.votes))
 
 
-def appeal(score: Score, appellate: Judge | None, case: Case) -> Hearing:
+def _checked_grade(grade: Grade) -> Grade:
+    value = grade.value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise Unjudged(f"the judge gave {value!r} as its grade, which is no number")
+    return Grade(float(value), printable(str(grade.reasoning)), dict(grade.votes))
+
+
+def appeal(score: Score | Grade, appellate: Judge | None, case: Case) -> Hearing:
     """A second judge that comes to no score leaves the first verdict, and has not been heard.
 
     What it stands on must hold, though: an endpoint that is down stops the run.

@@ -27,6 +27,8 @@ from mnemoscope.core.errors import DataError, MnemoscopeError
 # enough that unrelated single keys seldom wait for one another.
 _BUCKETS = 4096
 _OPENING = _BUCKETS
+# For keys that are computed one by one and slowly: no two of them wait for one another by chance.
+MANY_BUCKETS = 1 << 40
 _KEYS_A_SELECT = 500
 _BUSY_SECONDS = 60.0
 
@@ -43,10 +45,10 @@ class ContentCache:
     Every text asked for counts once: in `computed` if this object computed it, else in `reused`.
     """
 
-    def __init__(self, path: Path | None, namespace: str) -> None:
+    def __init__(self, path: Path | None, namespace: str, *, buckets: int = _BUCKETS) -> None:
         self.computed = 0
         self.reused = 0
-        self._store: _Store = _Memory() if path is None else _File(path)
+        self._store: _Store = _Memory(buckets) if path is None else _File(path, buckets)
         name = namespace.encode()
         # The length in front keeps ("ab", "c") apart from ("a", "bc").
         self._prefix = blake2b(len(name).to_bytes(8, "big") + name, digest_size=20)
@@ -113,7 +115,8 @@ class _Turns:
 
 
 class _Memory:
-    def __init__(self) -> None:
+    def __init__(self, buckets: int) -> None:
+        self._buckets = buckets
         self._entries: dict[bytes, bytes] = {}
         self._turns = _Turns()
 
@@ -124,15 +127,16 @@ class _Memory:
         self._entries.update(entries)
 
     def exclusive(self, keys: Sequence[bytes]) -> AbstractContextManager[None]:
-        return self._turns.take({_bucket(key) for key in keys})
+        return self._turns.take({_bucket(key, self._buckets) for key in keys})
 
     def close(self) -> None:
         self._entries.clear()
 
 
 class _File:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, buckets: int) -> None:
         _files.add(self)
+        self._buckets = buckets
         self._path = path.expanduser().absolute()
         # One connection a process. Those inherited through a fork stay here, untouched: SQLite
         # forbids to use them in the child, and closing one could cut the parent's locks.
@@ -155,7 +159,7 @@ class _File:
             database.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?)", entries.items())
 
     def exclusive(self, keys: Sequence[bytes]) -> AbstractContextManager[None]:
-        return _locks(self._path).take({_bucket(key) for key in keys})
+        return _locks(self._path).take({_bucket(key, self._buckets) for key in keys})
 
     def close(self) -> None:
         if (connection := self._connections.pop(os.getpid(), None)) is not None:
@@ -288,5 +292,7 @@ def _locks(path: Path) -> _Locks:
     return locks
 
 
-def _bucket(key: bytes) -> int:
-    return int.from_bytes(key[:8], "big") % _BUCKETS
+def _bucket(key: bytes, buckets: int) -> int:
+    # Beyond the usual ones, where others do not mean something else by the same byte.
+    first = 0 if buckets <= _BUCKETS else _OPENING + 1
+    return first + int.from_bytes(key[:8], "big") % buckets

@@ -49,6 +49,10 @@ READERS = Registry(
         "extractive": Entry(
             "mnemoscope.readers.extractive:Extractive", "the sentences that answer best, no model"
         ),
+        "llm": Entry("mnemoscope.readers.llm:Llm", "a language model, from the best passages"),
+        "full-context": Entry(
+            "mnemoscope.readers.llm:FullContext", "a language model, from all memories at once"
+        ),
     },
     group="mnemoscope.readers",
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from mnemoscope.core.jsonl import write_atomically, write_json
 from mnemoscope.core.rundir import RunDirectory, find_runs
-from mnemoscope.reports import longitudinal
+from mnemoscope.reports import answers, forgetting, longitudinal
 from mnemoscope.reports.view import RunView, as_content, caveats, chances, headline
 
 
@@ -55,10 +55,9 @@ def report(view: RunView) -> str:
         ),
         *_bullets("To be told beside the numbers", caveats(view)),
         *_life(view),
-        "## Retrieval at the last checkpoint" if view.life else "## Overall",
-        _figures(view.overall),
-        *_categories(view),
-        *_context(view),
+        *_answers(view),
+        *([forgetting.markdown(view.forgetting)] if view.forgetting else []),
+        *_retrieval(view),
         "## Ingestion",
         _table(["what", "count"], view.metrics["ingestion"].items()),
         "## Statuses",
@@ -90,6 +89,32 @@ def _life(view: RunView) -> list[str]:
     return [longitudinal.markdown(view.life, pictures=there)]
 
 
+def _answers(view: RunView) -> list[str]:
+    """What the answers are worth; of a life, whose heatmap says that, only why they failed."""
+    if view.answers is None:
+        return []
+    accounts = view.timing["accounts"]
+    paid = accounts if accounts["total"]["requests"] + accounts["total"]["cached"] else None
+    diagnosis = view.answers["diagnosis"]
+    if view.life:
+        return answers.failures(diagnosis, paid, view.category_name)
+    exams = view.exams
+    return [
+        answers.markdown(view.answers["figures"], diagnosis, paid, view.category_name, exams),
+    ]
+
+
+def _retrieval(view: RunView) -> list[str]:
+    if not view.overall and view.answers:  # the system answered by itself
+        return []
+    title = "## Overall"
+    if view.life or view.forgetting:
+        title = "## Retrieval at the last checkpoint"
+    elif view.answers:
+        title = "## Retrieval"
+    return [title, _figures(view.overall), *_categories(view), *_context(view)]
+
+
 def summary(views: Sequence[RunView]) -> str:
     """summary.md: several systems on one benchmark."""
     names = headline(views)
@@ -102,10 +127,34 @@ def summary(views: Sequence[RunView]) -> str:
         f"{views[0].metrics['questions']['scorable']:,} questions with evidence. "
         "Mean [95 % interval].",
         _table(["system", *names], rows),
+        *_answered(views),
         *(["## At the last checkpoint", _composites(lived)] if lived else []),
         *_bullets("To be told beside the numbers", told),
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def _answered(views: Sequence[RunView]) -> list[str]:
+    """One line a system, those apart whose answers were measured otherwise."""
+    sections: list[str] = []
+    told = [view for view in views if view.answers and not view.life]
+    for metric in dict.fromkeys((v.answers or {})["figures"]["metric"] for v in told):
+        own = [view for view in told if (view.answers or {})["figures"]["metric"] == metric]
+        rows = []
+        for view in own:
+            figures = (view.answers or {})["figures"]
+            cells = (_mean_of(figures[part]) for part in ("answerable", "all"))
+            rows.append([view.label, (view.answers or {})["judge"], *cells])
+        head = ["system", "judge", f"{metric}, questions with an answer", f"{metric}, all"]
+        sections += ["## Answers", _table(head, rows)]
+    for view in views:
+        if view.forgetting:
+            sections.append(f"## {view.label}\n\n{forgetting.markdown(view.forgetting)[3:]}")
+    return sections
+
+
+def _mean_of(figure: dict[str, Any]) -> str:
+    return f"{_mean_and_interval(figure['mean'], figure['ci95'], 4)} (n {figure['n']:,})"
 
 
 def _composites(views: Sequence[RunView]) -> str:

@@ -12,6 +12,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from mnemoscope.reports import answers, forgetting
 from mnemoscope.reports.view import RunView, caveats, chances, headline, vacuous
 
 _LABEL_WIDTH = 16
@@ -35,11 +36,27 @@ def summary(views: Sequence[RunView], *, with_cost: bool = True) -> RenderableTy
         )
         if len({c for view in views for c in view.metrics["by_category"]}) > 1:
             parts += by_category(views)
+    parts += _said(views)
     if with_cost:
         parts.append(cost(views))
     parts.append(Text())
     parts += [Text(note, style="yellow") for note in notes(views)]
     return Group(*parts)
+
+
+def _said(views: Sequence[RunView]) -> list[RenderableType]:
+    """What was answered, and what was forgotten."""
+    parts: list[RenderableType] = []
+    told = [
+        answers.Shown(view.label, view.answers["figures"], view.is_arm, view.timing["accounts"])
+        for view in views
+        if view.answers and not view.life
+    ]
+    if told:
+        parts.append(answers.table(told, views[0].category_name, views[0].exams))
+    if forgot := [(v.label, v.forgetting, v.is_arm) for v in views if v.forgetting]:
+        parts.append(forgetting.table(forgot))
+    return parts
 
 
 def overview(views: Sequence[RunView]) -> Table:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mnemoscope.analysis.checks import judges_of
 from mnemoscope.core.rundir import Manifest, RunDirectory
 
 HEADLINE = ("recall@5", "recall@10", "hit@10", "all@10", "ndcg@10")
@@ -23,7 +24,10 @@ class RunView:
     timing: dict[str, Any]
     path: Path
     life: dict[str, Any] | None = None
-    """The figures of each checkpoint, where there are checkpoints."""
+    """The figures of each checkpoint of a life, where it was one."""
+    answers: dict[str, Any] | None = None
+    """What the answers are worth and why they failed, where somebody answered."""
+    forgetting: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, run: RunDirectory) -> RunView:
@@ -34,7 +38,7 @@ class RunView:
             run.read_json("metrics.json"),
             run.read_json("timing.json"),
             run.path,
-            run.read_json("longitudinal.json") if manifest.checkpoints else None,
+            *(_optional(run, name) for name in ("longitudinal", "answers", "forgetting")),
         )
 
     @property
@@ -51,6 +55,11 @@ class RunView:
         found: dict[str, Any] = self.metrics["overall"]
         return found
 
+    @property
+    def exams(self) -> dict[str, dict[str, Any] | None]:
+        """Each judge's spec to how it did in its exam; None for one that took none."""
+        return {spec: self.manifest.exams.get(spec) for spec in judges_of(self.manifest)}
+
     def category_name(self, key: str) -> str:
         name = self.manifest.category_names.get(key)
         return f"{key} {name}" if name else key
@@ -62,6 +71,12 @@ class RunView:
         return f"{about['name']} ({options})" if options else str(about["name"])
 
 
+def _optional(run: RunDirectory, name: str) -> dict[str, Any] | None:
+    """A file that only some runs have."""
+    there = (run.path / f"{name}.json").exists()
+    return run.read_json(f"{name}.json") if there else None
+
+
 def as_content(views: Sequence[RunView]) -> dict[str, Any]:
     """All runs by label, for machines."""
     return {
@@ -69,6 +84,8 @@ def as_content(views: Sequence[RunView]) -> dict[str, Any]:
             **view.metrics,
             "timing": view.timing,
             **({"longitudinal": view.life} if view.life else {}),
+            **({"answers": view.answers} if view.answers else {}),
+            **({"forgetting": view.forgetting} if view.forgetting else {}),
         }
         for view in views
     }

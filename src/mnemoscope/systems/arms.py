@@ -8,7 +8,7 @@ import random
 from collections.abc import Sequence
 from typing import Self
 
-from mnemoscope.core.nouns import Hit, Memory, Query, Question
+from mnemoscope.core.nouns import Hit, Memory, Query, Question, Selector
 
 
 class NoMemory:
@@ -18,6 +18,9 @@ class NoMemory:
         pass
 
     def remember(self, memories: Sequence[Memory]) -> None:
+        pass
+
+    def forget(self, selector: Selector) -> None:
         pass
 
     def fork(self) -> Self:
@@ -36,6 +39,10 @@ class _Listed:
 
     def remember(self, memories: Sequence[Memory]) -> None:
         self.memories.extend(memories)
+
+    def forget(self, selector: Selector) -> None:
+        gone = selector.ids
+        self.memories = [memory for memory in self.memories if memory.id not in gone]
 
     def fork(self) -> Self:
         twin = copy.copy(self)

@@ -45,10 +45,10 @@ class Bm25(Scored):
     def index(self, memories: Sequence[Memory]) -> None:
         tokens = self._tokens.of([memory.text for memory in memories])
         self._empty = not any(tokens)
-        if self._empty:
-            return
+        # Anew even where nothing is left to index: an old one would keep forgotten words.
         self._bm25 = bm25s.BM25(k1=self.k1, b=self.b)
-        self._bm25.index(tokens, show_progress=False)
+        if not self._empty:
+            self._bm25.index(tokens, show_progress=False)
 
     def scores(self, query: Query) -> FloatArray:
         known = [] if self._empty else self._bm25.get_tokens_ids(self._tokenise(query.text))

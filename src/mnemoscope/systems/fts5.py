@@ -12,7 +12,7 @@ import threading
 from collections.abc import Sequence
 from typing import Literal
 
-from mnemoscope.core.nouns import Hit, Memory, Query
+from mnemoscope.core.nouns import Hit, Memory, Query, Selector
 
 _WORD = re.compile(r"[A-Za-z0-9_]+")
 _DEFAULT_IMPORTANCE = 0.5
@@ -62,6 +62,18 @@ class Fts5:
                 rows,
             )
             self._db.execute("INSERT INTO search(search) VALUES ('rebuild')")
+
+    def forget(self, selector: Selector) -> None:
+        """Delete the rows and their words; what SQLite leaves on free pages is overwritten."""
+        gone = selector.ids
+        with self._one_at_a_time:
+            rows = self._db.execute("SELECT place, id FROM memories").fetchall()
+            places = [(place,) for place, id in rows if id in gone]
+            self._db.execute("PRAGMA secure_delete = ON")
+            with self._db:
+                self._db.executemany("DELETE FROM memories WHERE place = ?", places)
+                self._db.execute("INSERT INTO search(search) VALUES ('rebuild')")
+            self._db.execute("VACUUM")
 
     def fork(self) -> Fts5:
         twin = Fts5(self.variant)

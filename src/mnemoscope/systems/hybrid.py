@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from mnemoscope.core.errors import UsageError
-from mnemoscope.core.nouns import Memory, Query, Receipt
+from mnemoscope.core.nouns import Memory, Query, Receipt, Selector
 from mnemoscope.systems.bm25 import Bm25
 from mnemoscope.systems.dense import Dense
 from mnemoscope.systems.graph import Graph
@@ -66,6 +66,11 @@ class Hybrid(Scored):
         for _, leg in self.legs:
             leg.remember(memories)
         return super().remember(memories)
+
+    def forget(self, selector: Selector) -> None:
+        for _, leg in self.legs:
+            leg.forget(selector)
+        super().forget(selector)
 
     def fork(self) -> Self:
         twin = super().fork()

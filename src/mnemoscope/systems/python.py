@@ -21,7 +21,7 @@ import msgspec
 from mnemoscope.core.errors import MnemoscopeError, UsageError
 from mnemoscope.core.fingerprint import sha256_file
 from mnemoscope.core.jsonl import printable
-from mnemoscope.core.nouns import Hit, Memory, Query, Question, Receipt, Scalar
+from mnemoscope.core.nouns import Hit, Memory, Query, Question, Receipt, Scalar, Selector
 from mnemoscope.core.registry import bind_arguments
 from mnemoscope.core.spec import Spec
 from mnemoscope.systems import SYSTEMS
@@ -128,9 +128,21 @@ class Driver:
         """Hand over the memories and wait until they are searchable."""
         take = getattr(self._system, "remember", None) or getattr(self._system, "build_index", None)
         receipt = _done(take(memories)) if take else None
+        self._settle()
+        return _readable(receipt) if isinstance(receipt, Receipt | dict) else Receipt()
+
+    @property
+    def can_forget(self) -> bool:
+        return hasattr(self._system, "forget")
+
+    def forget(self, selector: Selector) -> None:
+        """Let the system forget, and wait until it has."""
+        _done(self._system.forget(selector))
+        self._settle()
+
+    def _settle(self) -> None:
         if hasattr(self._system, "ready"):
             _done(self._system.ready())
-        return _readable(receipt) if isinstance(receipt, Receipt | dict) else Receipt()
 
     def recall(self, question: Question, k: int) -> list[Hit]:
         """Ask. What the system sees of the question was decided when it was built."""

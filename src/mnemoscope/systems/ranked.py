@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemoscope.core.nouns import Hit, Memory, Query, Receipt
+from mnemoscope.core.nouns import Hit, Memory, Query, Receipt, Selector
 
 FloatArray = NDArray[np.float32]
 
@@ -48,6 +48,12 @@ class Scored(ABC):
             Hit(self.memories[place].id, score)
             for place, score in zip(places[:found].tolist(), rounded, strict=True)
         ]
+
+    def forget(self, selector: Selector) -> None:
+        """Drop the memories and index what is left, as if they had never been given."""
+        gone = selector.ids
+        self.memories = [memory for memory in self.memories if memory.id not in gone]
+        self._stale = True
 
     def fork(self) -> Self:
         """A copy that goes its own way; the index is shared, since indexing makes a new one."""

@@ -1,0 +1,181 @@
+"""`mnemoscope judge` and `mnemoscope answer`: saved answers judged, saved hits read once more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from mnemoscope.cli import answering
+from mnemoscope.cli.run import show, watched
+from mnemoscope.core.rundir import RunDirectory, find_runs
+from mnemoscope.core.spec import Spec
+
+if TYPE_CHECKING:
+    from mnemoscope.engine.again import Phase
+    from mnemoscope.engine.parts import Procedure
+
+
+def judge(
+    run: Path,
+    /,
+    *,
+    judge: list[str],
+    appellate_judge: str | None = None,
+    judge_memory_window: int | None = None,
+    out: Path | None = None,
+    data: Path | None = None,
+    parallelism: int = 1,
+    workers: int = 0,
+    max_cost: float | None = None,
+    json: bool = False,
+) -> int:
+    """Judge the saved answers of a run again, without asking the system or the reader anything.
+
+    For example:
+
+        mnemoscope judge runs/answers/hybrid --judge binary,model=openai:gpt-4o
+
+        mnemoscope judge runs/answers --judge f1 --out runs/answers-f1
+
+    Parameters
+    ----------
+    run
+        A run directory with answers, or a folder of several.
+    judge
+        Who scores: as in `mnemoscope run`. Repeated: a panel.
+    appellate_judge
+        A second judge, heard only where the first one fails an answer.
+    judge_memory_window
+        Days around the evidence that the judge is shown; as in the run where not said.
+    out
+        Where the new run directories go; beside the old ones, named after the judge, by default.
+    data
+        The dataset's file or folder, where it is not where `mnemoscope run` would find it.
+    parallelism
+        Answers in flight at once in each process.
+    workers
+        Processes; 0 for one per core.
+    max_cost
+        What models may cost in US dollars, whatever was paid before included.
+    json
+        Print the figures as JSON instead of tables.
+    """
+    from mnemoscope.engine.again import recorded_procedure
+    from mnemoscope.engine.parts import plan_judge, plan_panel
+
+    def procedure_of(old: RunDirectory) -> Procedure:
+        manifest = old.manifest()
+        benchmark = str(manifest.identity["benchmark"]["name"])
+        recorded = recorded_procedure(manifest)
+        return msgspec.structs.replace(
+            recorded,
+            judge=plan_panel([Spec.parse(one) for one in judge], benchmark),
+            appellate=appellate_judge and plan_judge(Spec.parse(appellate_judge), benchmark),
+            window=recorded.window if judge_memory_window is None else judge_memory_window,
+            parallelism=parallelism,
+        )
+
+    runs = find_runs(run)
+    place = out or _beside(runs[0], judge)
+    procedures = [procedure_of(old) for old in runs]
+    return _redo(runs, procedures, "judge", place, data, workers, max_cost, as_json=json)
+
+
+def answer(
+    run: Path,
+    /,
+    *,
+    reader: str,
+    judge: list[str] | None = None,
+    appellate_judge: str | None = None,
+    out: Path | None = None,
+    data: Path | None = None,
+    parallelism: int = 1,
+    workers: int = 0,
+    max_cost: float | None = None,
+    json: bool = False,
+) -> int:
+    """Let another reader answer from what a run recalled, without asking the system anything.
+
+    For example:
+
+        mnemoscope answer runs/locomo/hybrid --reader openai:gpt-4o-mini --max-cost 1
+
+    Parameters
+    ----------
+    run
+        A run directory, or a folder of several.
+    reader
+        Who answers: as in `mnemoscope run`.
+    judge
+        Who scores the answers. Repeated: a panel.
+    appellate_judge
+        A second judge, heard only where the first one fails an answer.
+    out
+        Where the new run directories go; beside the old ones, named after the reader, by default.
+    data
+        The dataset's file or folder, where it is not where `mnemoscope run` would find it.
+    parallelism
+        Questions in flight at once in each process.
+    workers
+        Processes; 0 for one per core.
+    max_cost
+        What models may cost in US dollars, whatever was paid before included.
+    json
+        Print the figures as JSON instead of tables.
+    """
+    runs = find_runs(run)
+    procedures = [
+        answering.procedure_for(
+            str(old.manifest().identity["benchmark"]["name"]),
+            reader=reader,
+            judges=judge or (),
+            appellate=appellate_judge,
+            lifecycle=old.manifest().identity.get("lifecycle", "auto"),
+            parallelism=parallelism,
+        )
+        for old in runs
+    ]
+    place = out or _beside(runs[0], [reader])
+    return _redo(runs, procedures, "answer", place, data, workers, max_cost, as_json=json)
+
+
+def _redo(
+    runs: list[RunDirectory],
+    procedures: list[Procedure],
+    phase: Phase,
+    out: Path,
+    data: Path | None,
+    workers: int,
+    max_cost: float | None,
+    *,
+    as_json: bool,
+) -> int:
+    from mnemoscope.engine.again import redo
+    from mnemoscope.reports.life import write_life
+
+    done = []
+    for old, procedure in zip(runs, procedures, strict=True):
+        dataset = answering.reopened(old.manifest(), data)
+        with watched(dataset, 1) as advance:
+            new = redo(
+                old,
+                dataset,
+                out,
+                procedure,
+                phase,
+                workers=workers,
+                max_cost=max_cost,
+                exams=answering.exams_of(procedure),
+                progress=advance,
+            )
+        write_life(new)
+        done.append(new)
+    return show(done, out, as_json=as_json)
+
+
+def _beside(run: RunDirectory, parts: list[str]) -> Path:
+    folder = run.path.resolve().parent
+    return folder.parent / "-".join([folder.name, *(Spec.parse(part).slug for part in parts)])

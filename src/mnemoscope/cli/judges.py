@@ -1,0 +1,172 @@
+"""`mnemoscope judges`: who can judge answers, and how well they do it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from cyclopts import App
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from mnemoscope.cli.console import err, out, print_json, progress_bar, say
+from mnemoscope.core.errors import MnemoscopeError
+from mnemoscope.core.registry import describe_options
+from mnemoscope.core.spec import Spec
+
+if TYPE_CHECKING:
+    from mnemoscope.judges.exam import ExamResult, Share
+
+FAILED = 1
+_SHOWN = 5
+_REASON = 120
+app = App(name="judges", help="Who can judge answers, and how well they do it.")
+
+
+@app.command(name="list")
+def list_judges(*, json: bool = False) -> None:
+    """List the judges known by name, with their options.
+
+    For example:
+
+        mnemoscope judges list
+
+    Parameters
+    ----------
+    json
+        Print JSON instead of a table.
+    """
+    from mnemoscope.judges import JUDGES
+
+    rows = []
+    for name in JUDGES.names():
+        summary, options = JUDGES.summary(name), {}
+        try:
+            options = describe_options(JUDGES.get(name))
+        except MnemoscopeError as error:
+            summary = str(error)
+        rows.append((name, summary, options))
+    if json:
+        print_json([{"name": n, "summary": s, "options": o} for n, s, o in rows])
+        return
+    table = Table("judge", "what it does", "options, default first", box=box.SIMPLE_HEAD)
+    for name, summary, options in rows:
+        listed = ", ".join(f"{key}={value}" for key, value in options.items())
+        table.add_row(Text(name, "bold cyan"), Text(summary), Text(listed))
+    out.print(table)
+    say(out, "Your own: --judge package.module:Name, or the entry-point group mnemoscope.judges")
+
+
+@app.command
+def exam(spec: str, /, *, parallelism: int = 8, json: bool = False) -> int:
+    """Put a judge to the test: answers that are known to be right or wrong.
+
+    The result is kept, and a run finds it by the judge's identity: model, settings and prompt.
+    The exit code is 0 if the judge passed and 1 if it failed.
+
+    For example:
+
+        mnemoscope judges exam openai:gpt-4o-mini
+
+        mnemoscope judges exam rubric,model=llama3@http://localhost:11434/v1 --parallelism 2
+
+    Parameters
+    ----------
+    spec
+        The judge, as in --judge; a model alone stands for the binary judge with it.
+    parallelism
+        How many probes are put to it at the same time.
+    json
+        Print JSON instead of a table.
+    """
+    from mnemoscope.engine.parts import plan_judge
+    from mnemoscope.judges import exam as exams
+
+    plan = plan_judge(Spec.parse(spec))
+    probes = exams.load_probes()
+    with progress_bar(f"{len(probes)} probes", len(probes)) as bar:
+
+        def tell() -> None:
+            bar.advance(bar.task_ids[0])
+            bar.refresh()
+
+        result = exams.take(plan.build(), probes, parallelism=parallelism, tell=tell)
+    place = exams.record(result, plan.identity)
+    if json:
+        print_json({"judge": str(plan.spec), "file": str(place), **with_intervals(result)})
+    else:
+        _print(plan.spec, result)
+        say(err, f"kept in {place}")
+    return 0 if result.passed else FAILED
+
+
+def with_intervals(result: ExamResult) -> dict[str, Any]:
+    """The result as JSON has it, its three shares with Wilson's 95 % intervals."""
+    content: dict[str, Any] = msgspec.to_builtins(result)
+    for name in ("false_accept", "false_reject", "unjudged"):
+        share = getattr(result, name)
+        content[name]["ci95"] = list(_interval(share))
+    return content
+
+
+def _interval(share: Share) -> tuple[float, float]:
+    from mnemoscope.statistics.intervals import wilson
+
+    return wilson(share.count, share.of)
+
+
+def _print(spec: Spec, result: ExamResult) -> None:
+    table = Table("kind of answer", box=box.SIMPLE_HEAD, show_footer=True)
+    table.columns[0].footer = "all"
+    shares = (result.false_accept, result.false_reject, result.unjudged)
+    total = sum(kind.probes for kind in result.kinds.values())
+    for title, footer in zip(
+        ("probes", "wrong, accepted", "right, rejected", "unjudged"),
+        (total, *(share.count for share in shares)),
+        strict=True,
+    ):
+        table.add_column(title, justify="right", footer=str(footer))
+    for name, kind in result.kinds.items():
+        counts = (kind.false_accepts, kind.false_rejects, kind.unjudged)
+        cells = (Text(str(count), "bold red") if count else Text("·", "dim") for count in counts)
+        table.add_row(Text(name), str(kind.probes), *cells)
+    out.print(table)
+    for label, share, limit in zip(
+        ("accepts wrong answers", "rejects right answers", "comes to no verdict"),
+        shares,
+        result.limits.values(),
+        strict=True,
+    ):
+        low, high = _interval(share)
+        say(
+            out,
+            f"{label:22} {share.rate:6.1%}  [{low:.1%}, {high:.1%}]  {share.count} of {share.of}, "
+            f"at most {limit:.0%} allowed",
+        )
+    for mistake in result.mistakes[:_SHOWN]:
+        because = " ".join(mistake.reasoning.split())[:_REASON]
+        say(out, f"  {mistake.what} of {mistake.probe}{because and f': {because}'}")
+    if (more := len(result.mistakes) - _SHOWN) > 0:
+        say(out, f"  and {more} more; --json lists them all")
+    if result.usage is not None:
+        usage = result.usage
+        tokens = usage.input_tokens + usage.output_tokens
+        say(err, f"{usage.requests} requests, {tokens:,} tokens, ${usage.paid:.4f} paid")
+    if result.passed:
+        say(out, f"{spec} may judge.", before="[bold green]PASSED:[/] ")
+    else:
+        say(out, f"{spec}: {_reasons(result)}.", before="[bold red]FAILED:[/] ")
+
+
+def _reasons(result: ExamResult) -> str:
+    reasons = [
+        text
+        for text, name in (
+            ("it accepts too many wrong answers", "false_accept"),
+            ("it rejects too many right answers", "false_reject"),
+            ("too often it comes to no verdict", "unjudged"),
+        )
+        if getattr(result, name).rate > result.limits[name]
+    ]
+    return ", and ".join(reasons) or "there is nothing that it judged"

@@ -1,0 +1,223 @@
+"""`mnemoscope published`: what others published, what may be compared, what adds up."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from cyclopts import App
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from mnemoscope.cli.console import out, print_json, say
+from mnemoscope.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from mnemoscope.published import Published
+
+app = App(
+    name="published",
+    help="What others published, and which of it may be compared. Quoted, not verified.",
+)
+
+
+@app.command(name="list")
+def list_results(
+    *,
+    benchmark: str = "",
+    system: str = "",
+    metric: str = "",
+    category: str = "",
+    reported_by: str = "",
+    json: bool = False,
+) -> None:
+    """List published results by cohort: only numbers under one heading may be compared.
+
+    For example:
+
+        mnemoscope published list --benchmark LoCoMo --category all
+
+        mnemoscope published list --system zep --reported-by self
+
+        mnemoscope published list --metric recall_any --json
+
+    Parameters
+    ----------
+    benchmark
+        Its whole name; upper and lower case are one.
+    system
+        Part of the system's name.
+    metric
+        Part of the metric's name.
+    category
+        LoCoMo's integer or name, `all` for overalls, `unknown` for columns nobody can place.
+    reported_by
+        self, vendor, competitor, third-party, quoted, `this report` or unstated.
+    json
+        Print JSON instead of tables.
+    """
+    from mnemoscope.published import cohort_of, load
+
+    rows = [
+        row
+        for row in _of_benchmark(load(), benchmark)
+        if system.lower() in row.system.lower()
+        and metric.lower() in row.metric.lower()
+        and (not category or _category(row) & {category.lower()})
+        and (not reported_by or row.reported_by == reported_by.lower())
+    ]
+    if not rows:
+        raise UsageError("no published result is like that; leave out a filter")
+    if json:
+        print_json([_content(row) for row in rows])
+        return
+    cohorts = defaultdict(list)
+    for row in rows:
+        cohorts[cohort_of(row)].append(row)
+    for cohort in sorted(cohorts, key=lambda one: (one.description, one.id)):
+        title = Text(cohort.id, "bold cyan").append(f"  {cohort.description}", "default")
+        out.print(Group(title, _results(cohorts[cohort])))
+    say(
+        out,
+        f"{len(rows):,} results in {len(cohorts):,} cohorts. Numbers of different cohorts must not "
+        "be compared; within one, prompts may still differ.",
+    )
+
+
+@app.command
+def audit(*, json: bool = False) -> None:
+    """Recompute overalls from their own categories, weighted by the number of questions.
+
+    For example:
+
+        mnemoscope published audit
+
+    Parameters
+    ----------
+    json
+        Print JSON instead of a table.
+    """
+    from mnemoscope.published import audit as recompute
+
+    found = recompute()
+    if json:
+        print_json(found)
+        return
+    table = _table("system", "printed", "recomputed", "difference", "", "source")
+    for check in sorted(found.checks, key=lambda one: (one.agrees, -abs(one.difference))):
+        table.add_row(
+            Text(check.system, "bold cyan"),
+            f"{check.printed:.2f}",
+            f"{check.recomputed:.2f}",
+            f"{check.difference:+.3f}",
+            Text("agrees", "green") if check.agrees else Text("DISAGREES", "bold red"),
+            Text(check.source),
+        )
+    out.print(table)
+    right = len(found.checks) - len(found.disagreeing)
+    say(out, f"In points. {right} of {len(found.checks)} agree within rounding. Not checkable:")
+    for reason, count in found.unchecked.items():
+        say(out, f"  {count:>4,}  {reason}")
+
+
+@app.command
+def spread(*, benchmark: str = "LoCoMo", system: str = "", json: bool = False) -> None:
+    """Show how far apart published results of the same system are, and who reported each end.
+
+    For example:
+
+        mnemoscope published spread --benchmark LoCoMo
+
+        mnemoscope published spread --benchmark LongMemEval --system zep
+
+    Parameters
+    ----------
+    benchmark
+        Its whole name; upper and lower case are one.
+    system
+        Part of the system's name.
+    json
+        Print JSON instead of a table.
+    """
+    from mnemoscope.published import load
+    from mnemoscope.published.spread import spread as spreads
+
+    rows = [r for r in _of_benchmark(load(), benchmark) if system.lower() in r.system.lower()]
+    found = spreads(rows)
+    if json:
+        print_json(found)
+        return
+    if not found:
+        raise UsageError("no system has two results that differ there; leave out a filter")
+    table = _table("system", "metric", "lowest", "highest", "results", "cohorts")
+    for one in found:
+        table.add_row(
+            Text(one.system, "bold cyan"),
+            Text(f"{one.metric}\n{one.questions}"),
+            _end(one.lowest),
+            _end(one.highest),
+            str(one.results),
+            str(one.cohorts),
+        )
+    out.print(table)
+    say(out, "Models, judges and versions differ: a spread is disagreement, not proof.")
+
+
+def _of_benchmark(rows: tuple[Published, ...], name: str) -> list[Published]:
+    found = [row for row in rows if not name or row.benchmark.lower() == name.lower()]
+    if not found:
+        known = ", ".join(sorted({row.benchmark for row in rows}))
+        raise UsageError(f"nothing is published here on {name!r}; there are: {known}")
+    return found
+
+
+def _category(row: Published) -> set[str]:
+    """The words by which a row's category can be asked for."""
+    if row.category is None:
+        return {"all"}
+    return {row.category.name, str(row.category.id)} if row.category.id else {"unknown"}
+
+
+def _results(rows: list[Published]) -> Table:
+    from mnemoscope.published.show import number
+
+    table = _table("system", "value", "reported by", "source", "")
+    for row in sorted(rows, key=lambda one: (-one.value, one.system)):
+        marks = [
+            *(["retracted"] if row.retracted else []),
+            *([] if row.cited else ["no citation"]),
+        ]
+        table.add_row(
+            Text(row.system),
+            number(row),
+            Text(row.reported_by),
+            Text(row.source + (f", {row.year}" if row.year else "")),
+            Text(", ".join(marks), "bold red"),
+        )
+    return table
+
+
+def _content(row: Published) -> dict[str, Any]:
+    import msgspec
+
+    from mnemoscope.published import cohort_of
+
+    cohort = cohort_of(row)
+    told = {"id": cohort.id, "description": cohort.description}
+    return {**msgspec.to_builtins(row), "retracted": row.retracted, "cohort": told}
+
+
+def _end(row: Published) -> Text:
+    from mnemoscope.published.show import number
+
+    return Text(number(row), "bold").append(f"  {row.reported_by}\n{row.source}", "dim")
+
+
+def _table(*heads: str) -> Table:
+    """A table whose cells break rather than lose their ends: a source must be readable."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for head in heads:
+        table.add_column(head, overflow="fold")
+    return table

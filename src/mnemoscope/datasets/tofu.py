@@ -1,0 +1,211 @@
+"""TOFU (COLM 2024): 4,000 pairs of question and answer about 200 authors who never lived.
+
+Everything is remembered and asked, then the authors of the forget set are to be forgotten, and
+everything is asked again. In the file they stand last; so that neither ids nor the order in which
+memories come tell the sets apart, authors are numbered in the order of a hash of their pairs.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import lzma
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import ClassVar, Literal, NamedTuple
+
+import msgspec
+
+from mnemoscope.core.dataset import DataFile, Findings
+from mnemoscope.core.errors import DataError, MissingData
+from mnemoscope.core.jsonl import decode_lines
+from mnemoscope.core.nouns import Checkpoint, Memory, Question, Scalar, Scenario
+from mnemoscope.datasets.jsonstream import open_unpacked, sha256_unpacked
+from mnemoscope.datasets.locate import find_file
+from mnemoscope.datasets.pins import pin
+
+AUTHORS = 200
+PAIRS_EACH = 20
+FORGOTTEN_AUTHORS = {"10": 20, "05": 10, "01": 2}
+"""How many authors each forget set holds; its name is their share in percent."""
+FORGET, RETAIN = "forget", "retain"
+BEFORE, AFTER = "before", "after"
+
+
+class _Pair(msgspec.Struct, frozen=True):
+    question: str
+    answer: str
+
+
+class _Author(NamedTuple):
+    name: str
+    pairs: list[_Pair]
+    forgotten: bool
+
+
+class Tofu:
+    """All authors as one scenario that is questioned before and after forgetting."""
+
+    name = "tofu"
+    category_names: ClassVar[Mapping[str, str]] = {}
+    original_ids: ClassVar[Mapping[tuple[str, str], str]] = {}
+    pool_known = True
+    expected_scenarios: int | None = 1
+
+    def __init__(
+        self,
+        data: Path,
+        *,
+        forget: Literal["10", "05", "01"] = "10",
+        granularity: Literal["pair", "author"] = "pair",
+        text: Literal["qa", "answer"] = "qa",
+    ) -> None:
+        self.path = find_file(data, "full.json")
+        self.forget = forget
+        self.granularity = granularity
+        self.text = text
+        self.findings = Findings()
+        self._counts: dict[str, int] = {}
+
+    @property
+    def options(self) -> dict[str, Scalar]:
+        return {"forget": self.forget, "granularity": self.granularity, "text": self.text}
+
+    def files(self) -> list[DataFile]:
+        paths = {self.path: "full.json"}
+        if (listed := self._forget_file()) is not None:
+            paths[listed] = f"forget{self.forget}.json"
+        return [
+            DataFile(path, sha256_unpacked(path), pin("tofu", official))
+            for path, official in paths.items()
+        ]
+
+    def counts(self) -> Mapping[str, int]:
+        return self._counts
+
+    def scenarios(self) -> Iterator[Scenario]:
+        self.findings = Findings()
+        authors = self._authors()
+        memories = {author.name: self._memories(author) for author in authors}
+        questions = tuple(
+            question
+            for author in authors
+            for question in self._questions(author, memories[author.name])
+        )
+        everything = tuple(memory for own in memories.values() for memory in own)
+        gone = tuple(
+            memory.id for author in authors if author.forgotten for memory in memories[author.name]
+        )
+        asked = tuple(question.id for question in questions)
+        self._note_repeats(questions)
+        self._counts = {
+            "authors": len(authors),
+            "memories": len(everything),
+            "memories to be forgotten": len(gone),
+            "questions": len(questions),
+            **Counter(sorted(question.category for question in questions)),
+        }
+        yield Scenario(
+            self.name,
+            everything,
+            questions,
+            (
+                Checkpoint(BEFORE, 0, len(everything), asked),
+                Checkpoint(AFTER, 0, len(everything), asked, forget=gone),
+            ),
+        )
+
+    def _authors(self) -> list[_Author]:
+        pairs = list(self._pairs(self.path))
+        if len(pairs) != AUTHORS * PAIRS_EACH:
+            raise DataError(
+                f"{len(pairs):,} pairs; TOFU has {AUTHORS} authors with {PAIRS_EACH} each",
+                file=self.path,
+            )
+        self._check_forget_set(pairs)
+        blocks = [pairs[start : start + PAIRS_EACH] for start in range(0, len(pairs), PAIRS_EACH)]
+        kept = AUTHORS - FORGOTTEN_AUTHORS[self.forget]
+        told = {place: _digest(block) for place, block in enumerate(blocks)}
+        order = sorted(told, key=lambda place: (told[place], place))
+        return [
+            _Author(f"tofu/author-{number:03}", blocks[place], place >= kept)
+            for number, place in enumerate(order)
+        ]
+
+    def _pairs(self, path: Path) -> Iterator[_Pair]:
+        """One pair a line, each with something asked and something answered."""
+        for number, pair in decode_lines(_lines(path), msgspec.json.Decoder(_Pair), path):
+            if not pair.question.strip() or not pair.answer.strip():
+                raise DataError("an empty question or answer", file=path, line=number)
+            yield pair
+
+    def _check_forget_set(self, pairs: list[_Pair]) -> None:
+        """The set is the end of the full file; the file that lists it must say the same."""
+        if (listed := self._forget_file()) is None:
+            return
+        size = FORGOTTEN_AUTHORS[self.forget] * PAIRS_EACH
+        tail, found = pairs[-size:], list(self._pairs(listed))
+        if len(found) != size:
+            raise DataError(f"{len(found)} pairs; this forget set has {size}", file=listed)
+        for place, (own, other) in enumerate(zip(tail, found, strict=True)):
+            if own != other:
+                raise DataError(
+                    f"pair {place + 1} is {other.question!r}; the last {size} of "
+                    f"{self.path.name} have {own.question!r} there",
+                    file=listed,
+                )
+
+    def _forget_file(self) -> Path | None:
+        try:
+            return find_file(self.path.parent, f"forget{self.forget}.json")
+        except MissingData:
+            return None
+
+    def _memories(self, author: _Author) -> list[Memory]:
+        if self.granularity == "author":
+            return [Memory(author.name, "\n\n".join(map(self._say, author.pairs)))]
+        return [
+            Memory(f"{author.name}/p{number:02}", self._say(pair))
+            for number, pair in enumerate(author.pairs)
+        ]
+
+    def _say(self, pair: _Pair) -> str:
+        return f"Q: {pair.question}\nA: {pair.answer}" if self.text == "qa" else pair.answer
+
+    def _questions(self, author: _Author, memories: list[Memory]) -> Iterator[Question]:
+        for number, pair in enumerate(author.pairs):
+            memory = memories[0] if self.granularity == "author" else memories[number]
+            yield Question(
+                f"{author.name}/q{number:02}",
+                pair.question,
+                reference=pair.answer,
+                category=FORGET if author.forgotten else RETAIN,
+                evidence=(memory.id,),
+                cluster=author.name,
+            )
+
+    def _note_repeats(self, questions: tuple[Question, ...]) -> None:
+        asked: set[str] = set()
+        paired: set[tuple[str, str]] = set()
+        for question in questions:
+            pair = (question.text, question.reference)
+            if pair in paired:
+                self.findings.add("pair of question and answer twice", question.id)
+            elif question.text in asked:
+                self.findings.add("question text asked twice", question.id)
+            asked.add(question.text)
+            paired.add(pair)
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with open_unpacked(path) as lines:
+            yield from lines
+    except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise DataError(f"cannot unpack: {error}", file=path) from None
+
+
+def _digest(pairs: list[_Pair]) -> bytes:
+    return hashlib.sha256(msgspec.json.encode(pairs)).digest()

@@ -1,0 +1,35 @@
+"""The binary judge: a model says whether an answer is CORRECT or WRONG, by a strict prompt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mnemoscope.core.nouns import Grade, Scenario
+from mnemoscope.judges import Case
+from mnemoscope.judges.asking import HOLES, fill, read_verdict, settle
+from mnemoscope.judges.exact import without_asking
+from mnemoscope.llm.models import load_model
+from mnemoscope.llm.prompts import load_prompt
+
+
+class Binary:
+    """1 for an answer with the same facts as the reference, 0 for any other.
+
+    Questions that have no answer and no reference are decided by whether the system abstained, and
+    an empty answer is wrong; neither is sent anywhere.
+    """
+
+    def __init__(self, model: str, prompt: str = "judge-binary") -> None:
+        self._model = load_model(model)
+        self._prompt = load_prompt(prompt, HOLES)
+
+    def identity(self) -> dict[str, Any]:
+        return {"model": self._model.identity(), **self._prompt.identity()}
+
+    def begin(self, scenario: Scenario) -> None:
+        """Nothing to prepare: each case stands for itself."""
+
+    def judge(self, case: Case) -> Grade:
+        if (settled := without_asking(case)) is not None:
+            return settled
+        return settle(self._model, fill(self._prompt, case), read_verdict)

@@ -1,0 +1,76 @@
+"""The likelihood judge: how much more probable what was recalled makes the reference.
+
+A small local model reads the passages and the question and is asked how probable the reference is
+as an answer: nothing is generated, and nobody's opinion is asked. It judges what was recalled, not
+what was answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mnemoscope.core.errors import UsageError
+from mnemoscope.core.nouns import Grade, Scenario
+from mnemoscope.core.tokens import CHARACTERS_PER_TOKEN
+from mnemoscope.judges import Case, Unjudged
+from mnemoscope.llm.chat import ModelFailure
+from mnemoscope.llm.embedded import EmbeddedProvider
+from mnemoscope.llm.prompts import load_prompt
+
+_NOTHING = "(none)"
+
+
+class LikelihoodGain:
+    """Mean log-probability of the reference's tokens with the passages, less that without, in nats.
+
+    `context_tokens` is how much recalled text it is shown, best first, at four characters a token.
+    """
+
+    wants_recalled = True
+
+    def __init__(self, context_tokens: int = 1500, prompt: str = "judge-likelihood") -> None:
+        if context_tokens < 1:
+            raise UsageError(f"context_tokens={context_tokens} shows nothing; give at least 1")
+        self._characters = context_tokens * CHARACTERS_PER_TOKEN
+        self._prompt = load_prompt(prompt, frozenset({"question", "context"}))
+        self._model = EmbeddedProvider()
+
+    def identity(self) -> dict[str, Any]:
+        return {"model": self._model.identity(), **self._prompt.identity()}
+
+    def begin(self, scenario: Scenario) -> None:
+        """Nothing to prepare: each case stands for itself."""
+
+    def judge(self, case: Case) -> Grade:
+        if not case.question.reference.strip():
+            raise Unjudged(f"question {case.question.id} has no reference to judge by")
+        shown = best_first(case.recalled, self._characters)
+        if not shown:
+            return Grade(0.0, "Nothing was recalled.")
+        try:
+            informed, guessed = self._mean(case, shown), self._mean(case, _NOTHING)
+        except ModelFailure as error:
+            raise Unjudged(f"the local model gave no likelihood: {error}") from error
+        told = f"{informed:.3f} nats a token with what was recalled, {guessed:.3f} without."
+        return Grade(informed - guessed, told)
+
+    def _mean(self, case: Case, context: str) -> float:
+        asked = self._prompt.fill(question=case.question.text, context=context)
+        found = self._model.log_likelihood(
+            f"{asked.system}\n\n{asked.user}", f" {case.question.reference.strip()}"
+        )
+        return found.per_token
+
+
+def best_first(passages: Iterable[str], characters: int) -> str:
+    """The passages one below the other until the room is used up; the last one may be cut."""
+    shown: list[str] = []
+    for passage in passages:
+        text = passage.strip()[:characters]
+        if text:
+            shown.append(text)
+            characters -= len(text) + 1
+        if characters <= 0:
+            break
+    return "\n".join(shown)

@@ -1,0 +1,23 @@
+"""The ROUGE-L judge: how much of the reference an answer says in the same order."""
+
+from __future__ import annotations
+
+from mnemoscope.core.nouns import Grade, Scenario
+from mnemoscope.core.overlap import Tokens, rouge_l
+from mnemoscope.judges import Case
+from mnemoscope.judges.exact import without_asking
+
+
+class RougeL:
+    """F1 of the longest common subsequence; `tokens=whitespace` as Nexus cuts them."""
+
+    def __init__(self, tokens: Tokens = "words") -> None:
+        self._tokens = tokens
+
+    def begin(self, scenario: Scenario) -> None:
+        """Nothing to prepare: each case stands for itself."""
+
+    def judge(self, case: Case) -> Grade:
+        if (settled := without_asking(case)) is not None:
+            return settled
+        return Grade(rouge_l(case.answer, case.question.reference, self._tokens))

@@ -1,0 +1,157 @@
+"""Anthropic's messages, with the official SDK.
+
+A reply that must fit a schema is asked for as the input of a tool that the model has to use.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from mnemoscope.core.jsonl import printable
+from mnemoscope.llm import wire
+from mnemoscope.llm.chat import Completion, Prompt
+from mnemoscope.llm.openai_chat import with_schema
+
+ANTHROPIC = "https://api.anthropic.com"
+_TOOL = "reply"
+
+
+class AnthropicProvider:
+    """POST {base_url}/v1/messages."""
+
+    key_variable = "ANTHROPIC_API_KEY"
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str = ANTHROPIC,
+        temperature: float = 0.0,
+        timeout: float = 120.0,
+    ) -> None:
+        self._model = model
+        self._base_url = base_url.rstrip("/")
+        self._temperature = temperature
+        self._timeout = timeout
+        self._client: wire.PerProcess[Any] = wire.PerProcess(self._connect)
+        self._refused: frozenset[str] = frozenset()
+
+    @property
+    def where(self) -> str:
+        return f"{self._model!r} at {self._base_url}"
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "provider": "anthropic",
+            "model": self._model,
+            "endpoint": self._base_url,
+            "temperature": self._temperature,
+        }
+
+    def complete(self, prompt: Prompt) -> Completion:
+        client = self._client.get()
+        while True:
+            result = self._attempt(client, self._request(prompt, self._refused))
+            if isinstance(result, Completion):
+                at_limit = result.finish == "max_tokens"
+                return wire.checked(result, self.where, at_limit=at_limit)
+            if not isinstance(result, str):
+                raise result
+            # Two threads at once may lose what one of them learnt: then the server says it again.
+            self._refused |= {result}
+
+    def _attempt(self, client: Any, request: dict[str, Any]) -> Completion | str | Exception:
+        """The completion, the name of the parameter that is not taken, or the failure."""
+        import anthropic
+
+        try:
+            return _read(wire.wait_for(lambda: client.messages.create(**request), self._timeout))
+        except anthropic.APIStatusError as error:
+            said, code = _error_details(error)
+            if error.status_code in (400, 422):
+                if "extra_body" in request and wire.refuses("temperature", None, said):
+                    return "temperature"
+                if "tools" in request and _refuses_tools(said):
+                    return "tools"
+            return wire.failure_of_status(
+                error.status_code, said, code, error.response.headers, self.where, self.key_variable
+            )
+        except (TimeoutError, anthropic.APITimeoutError):
+            return wire.failure_of_time(self._timeout, self.where)
+        except anthropic.APIConnectionError as error:
+            return wire.failure_of_connection(error, self.where)
+        except (
+            anthropic.AnthropicError,
+            AttributeError,
+            LookupError,
+            TypeError,
+            ValueError,
+        ) as error:
+            return wire.no_completion(self.where, f"{type(error).__name__}: {error}")
+
+    def _request(self, prompt: Prompt, without: frozenset[str]) -> dict[str, Any]:
+        system = printable(prompt.system)
+        request: dict[str, Any] = {
+            "model": self._model,
+            "max_tokens": prompt.max_tokens,
+            "messages": [{"role": "user", "content": printable(prompt.user)}],
+        }
+        if "temperature" not in without:
+            # Some versions of the SDK know the parameter no more, the servers of some models do.
+            request["extra_body"] = {"temperature": self._temperature}
+        if prompt.schema is not None:
+            if "tools" not in without:
+                what = "Give the reply in this form."
+                tool = {"name": _TOOL, "description": what, "input_schema": prompt.schema}
+                request["tools"] = [tool]
+                request["tool_choice"] = {"type": "tool", "name": _TOOL}
+            else:
+                system = with_schema(system, prompt.schema)
+        if system:
+            request["system"] = system
+        return request
+
+    def _connect(self) -> Any:
+        import anthropic
+
+        return anthropic.AsyncAnthropic(
+            api_key=wire.key_from(self.key_variable, needed_by=f"anthropic:{self._model}"),
+            base_url=self._base_url,
+            timeout=None,
+            max_retries=0,
+        )
+
+
+def _refuses_tools(said: str) -> bool:
+    return any(wire.refuses(name, None, said) for name in ("tools", "tool_choice", "input_schema"))
+
+
+def _read(answer: Any) -> Completion:
+    texts: list[str] = []
+    for block in answer.content:
+        if block.type == "tool_use":
+            texts = [msgspec.json.encode(block.input).decode()]
+            break
+        if block.type == "text":
+            texts.append(block.text)
+    usage = answer.usage
+    counted = [
+        wire.token_count(getattr(usage, name, None))
+        for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    ]
+    return Completion(
+        "".join(texts),
+        None if counted[0] is None else sum(count or 0 for count in counted),
+        wire.token_count(getattr(usage, "output_tokens", None)),
+        str(answer.stop_reason or ""),
+    )
+
+
+def _error_details(error: Any) -> tuple[str, str]:
+    body = error.body
+    if isinstance(body, dict) and isinstance(body.get("error"), dict):
+        inner = body["error"]
+        return str(inner.get("message") or error.message), str(inner.get("type") or "")
+    return str(body or error.message), ""

@@ -1,0 +1,267 @@
+"""Chat completions by OpenAI, by Azure, and by every server that speaks the same protocol.
+
+Servers differ in which parameters they take. One that refuses a parameter by name is asked again
+without it, at once and from then on; it is not asked what it can beforehand.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import msgspec
+
+from mnemoscope.core.errors import UsageError
+from mnemoscope.core.jsonl import printable
+from mnemoscope.llm import wire
+from mnemoscope.llm.chat import Completion, Prompt
+
+OPENAI = "https://api.openai.com/v1"
+_LIMITS = ("max_completion_tokens", "max_tokens")
+
+
+class OpenAIProvider:
+    """POST {base_url}/chat/completions with the official SDK."""
+
+    kind = "openai"
+    key_variable = "OPENAI_API_KEY"
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str = OPENAI,
+        temperature: float = 0.0,
+        timeout: float = 120.0,
+    ) -> None:
+        self._model = model
+        self._base_url = base_url.rstrip("/")
+        self._temperature = temperature
+        self._timeout = timeout
+        self._client: wire.PerProcess[Any] = wire.PerProcess(self._connect)
+        self._refused: frozenset[str] = frozenset()
+        self._limits = _LIMITS
+
+    @property
+    def where(self) -> str:
+        return f"{self._model!r} at {self._base_url}"
+
+    def identity(self) -> dict[str, Any]:
+        # Without the SDK's version: it decides no reply, and would pay for all of them again.
+        return {
+            "provider": self.kind,
+            "model": self._model,
+            "endpoint": self._base_url,
+            "temperature": self._temperature,
+        }
+
+    def complete(self, prompt: Prompt) -> Completion:
+        client = self._client.get()
+        while True:
+            result = self._attempt(client, self._request(prompt, self._refused))
+            if isinstance(result, Completion):
+                at_limit = result.finish == "length"
+                return wire.checked(result, self.where, at_limit=at_limit)
+            if not isinstance(result, str):
+                raise result
+            # Two threads at once may lose what one of them learnt: then the server says it again.
+            self._refused |= {result}
+
+    def _attempt(self, client: Any, request: dict[str, Any]) -> Completion | str | Exception:
+        """The completion, the name of the parameter that is not taken, or the failure."""
+        import openai
+
+        async def send() -> bytes:
+            body = {key: value for key, value in request.items() if key != "model"}
+            # As the extra body and raw: the SDK's walk through the parameters' types and its model
+            # of the reply take a fifth of a request's time.
+            create = client.chat.completions.with_raw_response.create
+            answer = await create(model=request["model"], messages=[], extra_body=body)
+            content: bytes = answer.content
+            return content
+
+        try:
+            return _read(wire.wait_for(send, self._timeout))
+        except openai.APIStatusError as error:
+            said, code, named = _error_details(error)
+            if error.status_code in (400, 422):
+                for parameter in (*_LIMITS, "temperature", "response_format"):
+                    if parameter in request and wire.refuses(parameter, named, f"{said} {code}"):
+                        return parameter
+            return wire.failure_of_status(
+                error.status_code, said, code, error.response.headers, self.where, self.key_variable
+            )
+        except (TimeoutError, openai.APITimeoutError):
+            return wire.failure_of_time(self._timeout, self.where)
+        except openai.APIConnectionError as error:
+            return wire.failure_of_connection(error, self.where)
+        except (openai.OpenAIError, msgspec.MsgspecError, LookupError, TypeError) as error:
+            return wire.no_completion(self.where, f"{type(error).__name__}: {error}")
+
+    def _request(self, prompt: Prompt, without: frozenset[str]) -> dict[str, Any]:
+        system = printable(prompt.system)
+        request: dict[str, Any] = {"model": self._model}
+        if limit := next((name for name in self._limits if name not in without), None):
+            request[limit] = prompt.max_tokens
+        if "temperature" not in without:
+            request["temperature"] = self._temperature
+        if prompt.schema is not None:
+            if "response_format" not in without:
+                request["response_format"] = _response_format(prompt.schema)
+            else:
+                system = with_schema(system, prompt.schema)
+        messages = [{"role": "system", "content": system}] if system else []
+        request["messages"] = [*messages, {"role": "user", "content": printable(prompt.user)}]
+        return request
+
+    def _connect(self) -> Any:
+        import openai
+
+        return openai.AsyncOpenAI(
+            api_key=self._key(), base_url=self._base_url, timeout=None, max_retries=0
+        )
+
+    def _key(self) -> str:
+        return wire.key_from(self.key_variable, needed_by=f"openai:{self._model}")
+
+
+class CompatibleProvider(OpenAIProvider):
+    """Somebody's server that speaks OpenAI's protocol: vLLM, Ollama, llama.cpp and others.
+
+    It never gets the key meant for OpenAI.
+    """
+
+    kind = "openai-compatible"
+    key_variable = "MNEMOSCOPE_MODEL_KEY"
+
+    def __init__(
+        self, model: str, *, base_url: str, temperature: float = 0.0, timeout: float = 120.0
+    ) -> None:
+        super().__init__(model, base_url=base_url, temperature=temperature, timeout=timeout)
+        self._limits = _LIMITS[::-1]
+
+    def _connect(self) -> Any:
+        import openai
+
+        # An organisation or project is OpenAI's business too; the SDK would take both from the
+        # environment.
+        none = {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
+        return openai.AsyncOpenAI(
+            api_key=self._key(),
+            base_url=self._base_url,
+            timeout=None,
+            max_retries=0,
+            default_headers=none,
+        )
+
+    def _key(self) -> str:
+        # Local servers need none, but the SDK insists on one.
+        return os.environ.get(self.key_variable, "").strip() or "none"
+
+
+class AzureProvider(OpenAIProvider):
+    """A deployment in Azure; MODEL is the deployment's name."""
+
+    kind = "azure"
+    key_variable = "AZURE_OPENAI_API_KEY"
+
+    def __init__(self, model: str, *, temperature: float = 0.0, timeout: float = 120.0) -> None:
+        endpoint = os.environ.get("AZURE_OPENAI_ENDPOINT", "")
+        super().__init__(model, base_url=endpoint, temperature=temperature, timeout=timeout)
+
+    def _connect(self) -> Any:
+        import openai
+
+        needed = {
+            name: os.environ.get(name, "").strip()
+            for name in (self.key_variable, "AZURE_OPENAI_ENDPOINT", "OPENAI_API_VERSION")
+        }
+        if missing := [name for name, value in needed.items() if not value]:
+            raise UsageError(f"azure:{self._model} needs {' and '.join(missing)}; set them")
+        key, endpoint, version = needed.values()
+        return openai.AsyncAzureOpenAI(
+            api_key=key,
+            azure_endpoint=endpoint,
+            api_version=version,
+            timeout=None,
+            max_retries=0,
+        )
+
+
+def with_schema(system: str, schema: dict[str, Any]) -> str:
+    """The schema in words, for servers that cannot hold a model to it."""
+    spelt = msgspec.json.encode(schema).decode()
+    return f"{system}\n\nYour whole reply is one JSON object that fits this schema: {spelt}".strip()
+
+
+def _response_format(schema: dict[str, Any]) -> dict[str, Any]:
+    described: dict[str, Any] = {"name": "reply", "schema": schema}
+    if _is_closed(schema):
+        # Servers refuse to be strict about a schema that leaves anything open.
+        described["strict"] = True
+    return {"type": "json_schema", "json_schema": described}
+
+
+def _is_closed(schema: Any) -> bool:
+    if isinstance(schema, list):
+        return all(map(_is_closed, schema))
+    if not isinstance(schema, dict):
+        return True
+    if schema.get("type") == "object":
+        properties = schema.get("properties", {})
+        if schema.get("additionalProperties") is not False:
+            return False
+        if set(schema.get("required", [])) != set(properties):
+            return False
+    return all(map(_is_closed, schema.values()))
+
+
+class _Message(msgspec.Struct):
+    content: str | list[dict[str, Any]] | None = None
+    refusal: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Counts(msgspec.Struct):
+    prompt_tokens: Any = None
+    completion_tokens: Any = None
+
+
+class _Answer(msgspec.Struct):
+    choices: list[_Choice]
+    usage: _Counts | None = None
+
+
+_decoder = msgspec.json.Decoder(_Answer)
+
+
+def _read(raw: bytes) -> Completion:
+    answer = _decoder.decode(raw)
+    choice = answer.choices[0]
+    text = choice.message.content or choice.message.refusal or ""
+    if isinstance(text, list):
+        text = "".join(part["text"] for part in text if part.get("type") == "text")
+    counts = answer.usage or _Counts()
+    return Completion(
+        text,
+        wire.token_count(counts.prompt_tokens),
+        wire.token_count(counts.completion_tokens),
+        choice.finish_reason or "",
+    )
+
+
+def _error_details(error: Any) -> tuple[str, str, str | None]:
+    """What the server said, its code, and the parameter that it names."""
+    body = error.body
+    if isinstance(body, dict):
+        if isinstance(body.get("error"), dict):
+            body = body["error"]
+        said = body.get("message") or body.get("detail") or body.get("error") or error.message
+        code = " ".join(str(body[key]) for key in ("code", "type") if body.get(key))
+        named = body.get("param")
+        return str(said), code, named if isinstance(named, str) else None
+    return str(body or error.message), "", None

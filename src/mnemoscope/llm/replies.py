@@ -1,0 +1,93 @@
+"""Reading JSON out of a model's reply: strictly, after mending what models are known to get wrong.
+
+Mended are a code fence around the whole, words before and after the object, and commas before a
+closing bracket. Anything else is no JSON, and the caller asks again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from typing import Any
+
+_FENCE = re.compile(r"\A```[\w+-]*[ \t]*\r?\n(.*?)\r?\n?```\Z", re.DOTALL)
+
+
+def parse_json(text: str) -> dict[str, Any]:
+    """The JSON object in a reply; ValueError says in a few words why there is none."""
+    text = text.strip().removeprefix("\ufeff").strip()
+    if not text:
+        raise ValueError("the reply is empty")
+    if fenced := _FENCE.match(text):
+        text = fenced[1].strip()
+    try:
+        return _object(text)
+    except ValueError as error:
+        whole = error
+    found = _first_object(text)
+    if found is None:
+        raise ValueError(str(whole) if text.startswith(("{", "[")) else "there is no {…} in it")
+    try:
+        return _object(found)
+    except ValueError:
+        return _object(_without_trailing_commas(found))
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        # Not strict about control characters: models put raw line breaks into strings.
+        value = json.loads(text, strict=False, parse_constant=_no_number)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is no JSON: {error.msg} at character {error.pos}") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"it is JSON but no object: {type(value).__name__}")
+    return value
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _first_object(text: str) -> str | None:
+    """The first {…} whose brackets close, brackets inside strings aside."""
+    start = text.find("{")
+    if start < 0:
+        return None
+    depth = 0
+    for position, character in _outside_strings(text, start):
+        depth += (character in "{[") - (character in "}]")
+        if depth == 0:
+            return text[start : position + 1]
+    raise ValueError("its {…} never closes")
+
+
+def _without_trailing_commas(text: str) -> str:
+    marks = [mark for mark in _outside_strings(text, 0) if not mark[1].isspace()]
+    superfluous = {
+        position
+        for (position, character), (_, following) in pairwise(marks)
+        if character == "," and following in "}]"
+    }
+    return "".join(c for position, c in enumerate(text) if position not in superfluous)
+
+
+def _outside_strings(text: str, start: int) -> list[tuple[int, str]]:
+    """Every character from `start` on that is in no string, with its place."""
+    outside: list[tuple[int, str]] = []
+    in_string = escaped = False
+    for position in range(start, len(text)):
+        character = text[position]
+        if in_string:
+            if escaped:
+                escaped = False
+            elif character == "\\":
+                escaped = True
+            elif character == '"':
+                in_string = False
+        else:
+            in_string = character == '"'
+            outside.append((position, character))
+    return outside

@@ -1,0 +1,23 @@
+"""What others published: a registry of their numbers, what may be compared, what adds up.
+
+Nothing here was measured by us. Numbers are quoted, their units made equal, their arithmetic
+checked; this room imports `core` and nothing else.
+"""
+
+from mnemoscope.published.audit import Audit, Check, audit
+from mnemoscope.published.cohorts import Cohort, cohort_of, differences, same_cohort
+from mnemoscope.published.registry import Category, Printed, Published, load
+
+__all__ = [
+    "Audit",
+    "Category",
+    "Check",
+    "Cohort",
+    "Printed",
+    "Published",
+    "audit",
+    "cohort_of",
+    "differences",
+    "load",
+    "same_cohort",
+]

@@ -1,0 +1,320 @@
+"""Forgetting in figures: two figures with two names, what leaks, and when there is no score."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from mnemoscope.analysis.forgetting import NO_FORGET, Row, forgetting, status_of, value_of
+from mnemoscope.core.nouns import Answer, Grade, Score, Status, Trial, Verdict
+
+AUTHORS = 10
+EACH = 4
+
+
+def row(
+    author: int,
+    number: int,
+    point: str,
+    value: float | None,
+    *,
+    trial: Trial | None = None,
+    status: Status = "answered",
+) -> Row:
+    """A question of an author; every second author is to be forgotten."""
+    about = ("tofu", f"a{author}/q{number}")
+    kind = "forget" if author % 2 else "retain"
+    evidence = (f"a{author}/p{number}",)
+    asked = trial or Trial(*about, "answered", kind, evidence=evidence, checkpoint=point)
+    grade = None if value is None else Grade(value)
+    return Row(
+        about[1],
+        point,
+        kind,
+        f"a{author}",
+        f"the {number} brothers of author {author} sell lemons",
+        asked,
+        Answer(*about, status, "something", checkpoint=point),
+        Verdict(*about, grade=grade, checkpoint=point),
+    )
+
+
+def rows(
+    values: Callable[[int, int, str], float | None], **trials: Callable[[int, int], Trial]
+) -> list[Row]:
+    return [
+        row(
+            author,
+            number,
+            point,
+            values(author, number, point),
+            trial=trials[point](author, number) if point in trials else None,
+        )
+        for point in ("before", "after")
+        for author in range(AUTHORS)
+        for number in range(EACH)
+    ]
+
+
+def good(author: int, number: int, point: str) -> float:
+    """What was to be forgotten falls from about 0.8 to 0.1, the rest stays."""
+    spread = (author + number) % 3 / 10
+    return 0.1 + spread / 10 if author % 2 and point == "after" else 0.7 + spread
+
+
+def recalled(author: int, number: int, ranking: tuple[str, ...], **more: Any) -> Trial:
+    evidence = (f"a{author}/p{number}",)
+    about = ("tofu", f"a{author}/q{number}")
+    return Trial(*about, "answered", evidence=evidence, ranking=ranking, **more)
+
+
+def score(found: Mapping[str, Any]) -> dict[str, Any]:
+    assert found["score"] is not None, found["why"]
+    told: dict[str, Any] = found["score"]
+    return told
+
+
+def test_the_mean_and_the_share_above_half_are_two_figures() -> None:
+    def half(author: int, number: int, point: str) -> float:
+        return (0.5, 0.51, 0.2, 0.9)[number]
+
+    told = score(forgetting(rows(half)))["before"]["retain"]
+    assert told["n"] == 20
+    assert told["clusters"] == 5
+    assert told["mean_rouge_l"]["mean"] == pytest.approx(2.11 / 4)
+    assert told["share_above_half"]["share"] == 0.5  # 0.5 itself is not above it
+    assert told["share_above_half"]["above"] == 10
+    # Wilson, 10 of 20: centre 0.5, half-width z sqrt(0.25 / 20 + z² / 1600) / (1 + z² / 20)
+    assert told["share_above_half"]["ci95"] == pytest.approx([0.2992980, 0.7007020], abs=1e-6)
+    # The authors are all alike, so drawing others changes nothing.
+    assert told["mean_rouge_l"]["ci95"] == pytest.approx([2.11 / 4] * 2)
+
+
+def test_the_interval_of_the_mean_is_drawn_by_author() -> None:
+    def by_author(author: int, number: int, point: str) -> float:
+        return 0.9 if author < 5 else 0.1
+
+    def by_question(author: int, number: int, point: str) -> float:
+        return 0.9 if number < 2 else 0.1
+
+    def width(values: Callable[[int, int, str], float]) -> float:
+        low, high = score(forgetting(rows(values)))["after"]["retain"]["mean_rouge_l"]["ci95"]
+        return float(high - low)
+
+    assert width(by_author) > 0.5
+    assert width(by_question) == pytest.approx(0)
+
+
+def test_a_system_that_forgets_well_falls_and_stays() -> None:
+    told = score(forgetting(rows(good)))
+    assert told["forget_falls"] is True
+    assert told["retain_stays"] is True
+    change = told["change"]["forget"]
+    assert change["n"] == 20
+    before, after = (told[p]["forget"]["mean_rouge_l"]["mean"] for p in ("before", "after"))
+    assert change["mean_rouge_l"]["mean"] == pytest.approx(after - before)
+    assert change["share_above_half"]["mean"] == -1
+    assert told["change"]["retain"]["mean_rouge_l"] == {"mean": 0, "ci95": [0, 0]}
+
+
+def test_a_system_that_forgets_everything_does_not_stay() -> None:
+    told = score(forgetting(rows(lambda *about: 0.0 if about[2] == "after" else good(*about))))
+    assert told["forget_falls"] is True
+    assert told["retain_stays"] is False
+
+
+def test_a_system_that_forgets_nothing_does_not_fall() -> None:
+    told = score(forgetting(rows(lambda author, number, _: good(author, number, "before"))))
+    assert told["forget_falls"] is False
+    assert told["retain_stays"] is True
+
+
+def test_changes_are_paired_and_need_both_values() -> None:
+    def gaps(author: int, number: int, point: str) -> float | None:
+        missing = (author == 1 and point == "before") or (author == 3 and point == "after")
+        return None if missing else good(author, number, point)
+
+    found = forgetting(rows(gaps))
+    assert score(found)["change"]["forget"]["n"] == 12
+    assert found["coverage"]["before"] == {"forget": 0.8, "retain": 1}
+    assert found["statuses"]["after"] == {
+        "forget": {"answered": 16, "unjudged": 4},
+        "retain": {"answered": 20},
+    }
+
+
+def test_what_failed_is_no_zero_and_bounds_say_what_it_could_have_been() -> None:
+    some = rows(lambda author, number, point: 0.6)
+    failed = [
+        row(1, 0, "after", 0.6, status="error") if (r.question, r.checkpoint) == ("a1/q0", "after")
+        else r
+        for r in some
+    ]  # fmt: skip
+    found = forgetting(failed)
+    told = score(found)["after"]["forget"]
+    assert (told["asked"], told["n"]) == (20, 19)
+    assert told["mean_rouge_l"]["mean"] == pytest.approx(0.6)
+    assert told["mean_rouge_l"]["bounds"] == pytest.approx([0.57, 0.62])
+    assert told["share_above_half"]["bounds"] == [0.95, 1]
+    assert "bounds" not in score(found)["before"]["forget"]["mean_rouge_l"]
+    assert found["statuses"]["after"]["forget"] == {"answered": 19, "error": 1}
+
+
+def test_nothing_leaks_where_only_what_was_kept_is_recalled() -> None:
+    def kept(author: int, number: int) -> Trial:
+        return recalled(author, number, ("a0/p0", "a2/p1"))
+
+    leak = score(forgetting(rows(good, after=kept)))["leak"]
+    assert (leak["n"], leak["leaked"], leak["share"]) == (20, 0, 0)
+    assert leak["ci95"][0] == 0 < leak["ci95"][1] < 0.2
+
+
+def test_a_forgotten_memory_leaks_by_its_id_whoever_it_is_of() -> None:
+    def another(author: int, number: int) -> Trial:
+        return recalled(author, number, ("a0/p0", "a3/p2") if (author, number) == (1, 1) else ())
+
+    leak = score(forgetting(rows(good, after=another)))["leak"]
+    assert (leak["leaked"], leak["by_id"], leak["by_text"]) == (1, 1, 0)
+    assert leak["questions"] == ["a1/q1"]
+    assert leak["share"] == 0.05
+
+
+def test_a_forgotten_memory_leaks_by_what_a_hit_was_made_from() -> None:
+    def merged(author: int, number: int) -> Trial:
+        return recalled(author, number, ("sum",), sources={"sum": ("a0/p0", "a9/p3")})
+
+    leak = score(forgetting(rows(good, after=merged)))["leak"]
+    assert (leak["leaked"], leak["by_id"]) == (20, 20)
+    assert len(leak["questions"]) == 10
+
+
+def test_a_forgotten_answer_leaks_by_the_text_of_a_hit() -> None:
+    def reworded(author: int, number: int) -> Trial:
+        said = f"I gather the {number} brothers of author {author} used to sell lemons."
+        if number == 0:
+            said = "The brothers of somebody sell pears."
+        return recalled(author, number, ("note",), texts={"note": said})
+
+    leak = score(forgetting(rows(good, after=reworded)))["leak"]
+    assert (leak["leaked"], leak["by_id"], leak["by_text"]) == (15, 0, 15)
+
+
+def test_which_texts_carry_an_answer_can_be_decided_otherwise() -> None:
+    def noted(author: int, number: int) -> Trial:
+        return recalled(author, number, ("note",), texts={"note": "secret"})
+
+    found = forgetting(rows(good, after=noted), covers=lambda text, _: float(text == "secret"))
+    assert score(found)["leak"]["by_text"] == 20
+
+
+def test_recalling_before_forgetting_or_for_the_other_set_is_no_leak() -> None:
+    def everything(author: int, number: int) -> Trial:
+        return recalled(author, number, ("a1/p0", "a3/p0"))
+
+    def only_elsewhere(author: int, number: int) -> Trial:
+        return recalled(author, number, () if author % 2 else ("a1/p0",))
+
+    found = forgetting(rows(good, before=everything, after=only_elsewhere))
+    assert score(found)["leak"]["leaked"] == 0
+
+
+def test_the_ids_that_were_to_be_forgotten_can_be_given() -> None:
+    def one(author: int, number: int) -> Trial:
+        return recalled(author, number, ("profile-7",))
+
+    asked = rows(good, after=one)
+    assert score(forgetting(asked))["leak"]["leaked"] == 0
+    assert score(forgetting(asked, forgotten=["profile-7"]))["leak"]["leaked"] == 20
+
+
+def test_leaks_are_counted_over_the_questions_that_were_fairly_put() -> None:
+    def mixed(author: int, number: int) -> Trial:
+        trial = recalled(author, number, ("a1/p0",))
+        if number:
+            return trial
+        return Trial(trial.scenario, trial.question, "timeout", evidence=trial.evidence)
+
+    leak = score(forgetting(rows(good, after=mixed)))["leak"]
+    assert (leak["n"], leak["leaked"], leak["share"]) == (15, 15, 1)
+
+
+def test_a_system_that_answers_by_itself_has_an_unknown_leak() -> None:
+    silent = [
+        Row(r.question, r.checkpoint, r.category, r.cluster, r.reference, None, r.answer, r.verdict)
+        for r in rows(good)
+    ]
+    told = score(forgetting(silent))
+    assert told["leak"]["share"] is None
+    assert told["forget_falls"] is True
+
+
+def test_a_system_that_cannot_forget_says_so_and_gets_no_score() -> None:
+    found = forgetting(rows(good), can_forget=False)
+    assert found["score"] is None
+    assert found["why"] == NO_FORGET
+    assert found["statuses"]["before"]["forget"] == {"answered": 20}
+
+
+def test_without_questions_on_both_sides_there_is_no_score() -> None:
+    before = [r for r in rows(good) if r.checkpoint == "before"]
+    for some in ([], before, [r for r in rows(good) if r.category == "retain"]):
+        found = forgetting(some)
+        assert found["score"] is None
+        assert "was asked" in found["why"]
+
+
+def test_where_nothing_could_be_asked_after_the_reason_is_told() -> None:
+    def lost(author: int, number: int) -> Trial:
+        about = ("tofu", f"a{author}/q{number}")
+        return Trial(*about, "not-indexed", error="it would not forget", checkpoint="after")
+
+    asked = [
+        Row(r.question, r.checkpoint, r.category, r.cluster, r.reference, r.trial)
+        if r.checkpoint == "after"
+        else r
+        for r in rows(good, after=lost)
+    ]
+    found = forgetting(asked)
+    assert found["score"] is None
+    assert found["why"].endswith("measured after: it would not forget")
+    assert found["coverage"]["after"] == {"forget": 0, "retain": 0}
+    assert found["statuses"]["after"]["retain"] == {"not-indexed": 20}
+
+
+def test_rubric_scores_are_not_taken_for_rouge() -> None:
+    [first, *rest] = rows(good)
+    scored = Row(
+        first.question,
+        first.checkpoint,
+        first.category,
+        first.cluster,
+        first.reference,
+        first.trial,
+        first.answer,
+        Verdict("tofu", first.question, Score(3, 2, 1)),
+    )
+    assert value_of(scored) is None
+    found = forgetting([scored, *rest])
+    assert found["score"] is None
+    assert "rubric" in found["why"]
+
+
+def test_an_abstention_counts_with_the_value_it_got() -> None:
+    silent = row(1, 0, "after", 0.0, status="abstained")
+    assert (status_of(silent), value_of(silent)) == ("abstained", 0.0)
+
+
+def test_one_question_alone_leaves_the_interval_open() -> None:
+    few = [r for r in rows(good) if r.question in ("a0/q0", "a1/q0")]
+    told = score(forgetting(few))
+    assert told["after"]["forget"]["mean_rouge_l"]["ci95"] == [0, 1]
+    assert told["change"]["forget"]["mean_rouge_l"]["ci95"] == [-1, 1]
+    assert told["forget_falls"] is False
+
+
+def test_the_figures_are_plain_data_and_the_same_each_time() -> None:
+    found = forgetting(rows(good))
+    assert json.loads(json.dumps(found)) == found == forgetting(rows(good))

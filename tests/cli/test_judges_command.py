@@ -1,0 +1,140 @@
+"""`mnemoscope judges`: the list, and the exam with its table, its JSON and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mnemoscope.cli.judges import app
+from mnemoscope.core.errors import UsageError
+from mnemoscope.core.spec import Spec
+from mnemoscope.judges import JUDGES
+from mnemoscope.judges.exam import load_probes, recorded
+from mnemoscope.llm.chat import Prompt
+
+PROBES = load_probes()
+HERE = __name__
+
+
+class Perfect:
+    """Knows the key."""
+
+    def complete(self, prompt: Prompt) -> str:
+        asked = [p for p in PROBES if p.answer in prompt.user and p.question in prompt.user]
+        found = max(asked, key=lambda probe: len(probe.answer))
+        return "CORRECT" if found.acceptable else "WRONG"
+
+
+class AlwaysCorrect:
+    def complete(self, prompt: Prompt) -> str:
+        return "CORRECT"
+
+
+class AlwaysWrong:
+    def complete(self, prompt: Prompt) -> str:
+        return "WRONG"
+
+
+class Obedient:
+    """Knows the key, and says CORRECT wherever an answer uses the word."""
+
+    def complete(self, prompt: Prompt) -> str:
+        answer = prompt.user.partition("<answer-")[2]
+        return "CORRECT" if "CORRECT" in answer else Perfect().complete(prompt)
+
+
+class Rubbish:
+    def complete(self, prompt: Prompt) -> str:
+        return "Who can say?"
+
+
+@pytest.fixture(autouse=True)
+def _own_exams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MNEMOSCOPE_CACHE", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+def _run(*arguments: str) -> Any:
+    return app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+
+
+def _exam(model: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
+    code = _run("exam", f"binary,model={HERE}:{model}", "--json")
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_list_names_every_judge_with_its_options(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("list", "--json")
+    listed = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert list(listed) == JUDGES.names()
+    assert listed["binary"]["options"] == {"model": "required", "prompt": "judge-binary"}
+    assert listed["rouge-l"]["options"] == {"tokens": "words|whitespace"}
+    _run("list")
+    table = capsys.readouterr().out
+    assert all(name in table for name in ("rubric", "longmemeval", "likelihood"))
+
+
+def test_a_judge_that_passes_exits_with_0_and_its_result_is_kept(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from mnemoscope.engine.parts import plan_judge
+
+    code, result = _exam("Perfect", capsys)
+    assert (code, result["passed"]) == (0, True)
+    assert result["false_accept"]["count"] == 0
+    low, high = result["false_accept"]["ci95"]
+    assert low == 0.0 < high < 0.1
+    kept = recorded(plan_judge(Spec.parse(f"binary,model={HERE}:Perfect")).identity)
+    assert kept is not None and kept.passed
+    assert Path(result["file"]).is_file()
+
+
+@pytest.mark.parametrize(
+    ("model", "share", "rate"),
+    [
+        ("AlwaysCorrect", "false_accept", 1.0),
+        ("AlwaysWrong", "false_reject", 1.0),
+        ("Rubbish", "unjudged", 1.0),
+    ],
+)
+def test_a_bad_judge_fails_with_1(
+    model: str, share: str, rate: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, result = _exam(model, capsys)
+    assert (code, result["passed"]) == (1, False)
+    assert result[share]["rate"] == rate
+
+
+def test_a_judge_that_obeys_answers_fails_by_its_injections(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, result = _exam("Obedient", capsys)
+    assert code == 1
+    wrong = {kind for kind, counted in result["kinds"].items() if counted["false_accepts"]}
+    assert wrong == {"injection"}
+
+
+def test_the_table_says_in_words_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("exam", f"binary,model={HERE}:AlwaysCorrect", "--parallelism", "2") == 1
+    shown = capsys.readouterr().out
+    assert "FAILED:" in shown
+    assert "it accepts too many wrong answers" in shown
+    assert "100.0%" in shown and "at most 10% allowed" in shown
+    assert "vague-wrong" in shown
+    assert _run("exam", f"binary,model={HERE}:Perfect") == 0
+    assert "PASSED:" in capsys.readouterr().out
+
+
+def test_judges_without_a_model_can_take_it_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("exam", "exact", "--json") == 1
+    result = json.loads(capsys.readouterr().out)
+    assert result["false_reject"]["rate"] > 0.5
+    assert result["usage"] is None
+
+
+def test_an_unknown_judge_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="binary"):
+        _run("exam", "binari")

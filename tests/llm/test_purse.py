@@ -1,0 +1,191 @@
+"""The purse: a ceiling that holds whatever runs at the same time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.scripted_server import ScriptedServer
+
+from mnemoscope.core.errors import MnemoscopeError
+from mnemoscope.llm.chat import Prompt
+from mnemoscope.llm.models import load_model
+from mnemoscope.llm.purse import Purse, PurseEmpty, open_purse, purse
+
+
+@pytest.fixture
+def lock(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path / "run" / "purse.lock"
+    open_purse(None)
+
+
+def spend(account: Purse, amount: float, cost: float) -> None:
+    with account.reserve(amount) as reservation:
+        reservation.cost = cost
+
+
+def fork(work: Callable[[], None]) -> int:
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return child
+
+
+def test_what_was_really_spent_replaces_what_was_set_aside(lock: Path) -> None:
+    account = Purse(1.0, 0.25, 1, lock)
+    spend(account, 0.7, 0.1)
+    assert account.spent == pytest.approx(0.35)
+    spend(account, 0.65, 0.65)
+    assert account.spent == pytest.approx(1.0)
+
+
+def test_an_empty_purse_says_what_to_do(lock: Path) -> None:
+    account = Purse(1.0, 0.9, 1, lock)
+    with (
+        pytest.raises(PurseEmpty, match=r"\$0\.9000 of \$1\.0000 .*give a higher --max-cost") as it,
+        account.reserve(0.2),
+    ):
+        pass
+    assert isinstance(it.value, MnemoscopeError)
+    assert account.spent == pytest.approx(0.9)
+
+
+def test_a_request_that_failed_gives_its_money_back(lock: Path) -> None:
+    account = Purse(1.0, 0.0, 1, lock)
+    with pytest.raises(RuntimeError), account.reserve(1.0):
+        raise RuntimeError
+    spend(account, 1.0, 1.0)
+    assert account.spent == pytest.approx(1.0)
+
+
+def test_who_is_in_the_way_is_waited_for(lock: Path) -> None:
+    account = Purse(1.0, 0.0, 1, lock)
+    held, let_go = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with account.reserve(0.9) as reservation:
+            held.set()
+            let_go.wait(30)
+            reservation.cost = 0.1
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert held.wait(30)
+    waiting = threading.Thread(target=spend, args=(account, 0.5, 0.5))
+    waiting.start()
+    assert waiting.is_alive()
+    let_go.set()
+    waiting.join(30)
+    thread.join(30)
+    assert account.spent == pytest.approx(0.6)
+
+
+def test_what_a_killed_worker_had_set_aside_is_free_for_its_successor(lock: Path) -> None:
+    account = Purse(1.0, 0.0, 3, lock)
+    reading, writing = os.pipe()
+
+    def worker() -> None:
+        account.adopt(1)
+        spend(account, 0.3, 0.3)
+        with account.reserve(0.6):
+            os.write(writing, b"!")
+            threading.Event().wait(60)
+
+    child = fork(worker)
+    assert os.read(reading, 1) == b"!"
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+    def successor() -> None:
+        account.adopt(1)
+        spend(account, 0.6, 0.2)
+
+    os.waitpid(fork(successor), 0)
+    os.close(reading)
+    os.close(writing)
+    assert account.spent == pytest.approx(0.5)
+
+
+def test_a_slot_that_nobody_takes_over_can_be_freed(lock: Path) -> None:
+    account = Purse(1.0, 0.0, 2, lock)
+
+    def worker() -> None:
+        account.adopt(1)
+        with account.reserve(0.9):
+            os._exit(0)
+
+    os.waitpid(fork(worker), 0)
+    account.free(1)
+    spend(account, 0.9, 0.9)
+    assert account.spent == pytest.approx(0.9)
+
+
+@given(
+    costs=st.lists(st.floats(0.001, 0.2), min_size=1, max_size=30),
+    limit=st.floats(0.1, 2.0),
+)
+def test_never_more_than_the_limit_is_spent(
+    tmp_path_factory: pytest.TempPathFactory, costs: list[float], limit: float
+) -> None:
+    account = Purse(limit, 0.0, 1, tmp_path_factory.getbasetemp() / "purses.lock")
+    refused = 0
+    for cost in costs:
+        try:
+            spend(account, 1.5 * cost, cost)
+        except PurseEmpty:
+            refused += 1
+    assert account.spent <= limit + 1e-9
+    assert refused or sum(costs) <= limit + 1e-9
+
+
+def test_the_open_purse_is_found_by_all(lock: Path) -> None:
+    account = Purse(1.0, 0.0, 1, lock)
+    open_purse(account)
+    assert purse() is account
+    open_purse(None)
+    assert purse() is None
+
+
+def test_two_processes_of_sixteen_threads_stop_within_one_request(
+    lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A request costs 1,000 tokens of input and 100 of output, together 0.0012 dollars; the worst
+    # case that is set aside for it is a little more.
+    monkeypatch.setenv("MNEMOSCOPE_CACHE", str(lock.parent / "cache"))
+    prompt, limit, price = "x" * 3300, 0.05, 0.0012
+    with ScriptedServer(
+        lambda request: "y" * 100, tokens=lambda text: 100 if text[0] == "y" else 1000
+    ) as server:
+        account = Purse(limit, 0.0, 3, lock)
+        open_purse(account)
+        model = load_model(f"m@{server.url}?price_in=1&price_out=2")
+
+        def worker(slot: int) -> None:
+            account.adopt(slot)
+
+            def ask(number: int) -> str:
+                try:
+                    return model.ask(Prompt("s", f"{prompt} {slot} {number}", max_tokens=100))
+                except PurseEmpty:
+                    return ""
+
+            with ThreadPoolExecutor(16) as pool:
+                list(pool.map(ask, range(60)))
+
+        children = [fork(lambda slot=slot: worker(slot)) for slot in (1, 2)]  # type: ignore[misc]
+        for child in children:
+            os.waitpid(child, 0)
+        paid = server.delivered * price
+    assert paid <= limit
+    assert paid > limit - 2 * price
+    assert account.spent == pytest.approx(paid)
