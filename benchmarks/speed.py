@@ -1,6 +1,7 @@
 """Speed, side by side with peers, in one run. Prints ratios; seconds depend on the machine.
 
-Usage: make bench, or python benchmarks/speed.py [engine] [metrics] [embedding] [resampling], with
+Usage: make bench, or python benchmarks/speed.py [engine] [metrics] [embedding] [resampling]
+[answers], with
 one thread for each library (OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 TOKENIZERS_PARALLELISM=false).
 CPU time of all processes and threads, the best of several rounds, so that a busy machine matters
@@ -166,12 +167,35 @@ def resampling() -> None:
     show("Resampling, 10,000 draws, 1,982 questions × 40 measures", rows, "goal: about a second")
 
 
+def answers() -> None:
+    """1,540 questions answered and judged over HTTP, 64 requests at a time."""
+    from answer_rate import rates
+
+    found = rates(SHARED / "locomo")
+    table = Table(
+        title="Answered and judged, 64 requests at a time, a server that replies at once",
+        title_justify="left",
+        caption=f"goal: ours at least 0.80 of the faster bare client; it is {found.ratio:.2f}",
+        caption_justify="left",
+    )
+    for name in ("who", "questions/s", "ratio"):
+        table.add_column(name, justify="left" if name == "who" else "right")
+    for name, rate in (
+        ("bare openai client, threads", found.sync),
+        ("bare openai client, asyncio", found.asynchronous),
+        ("ours: recall, prompts, cache, journal, figures", found.ours),
+    ):
+        table.add_row(name, f"{rate:,.0f}", f"{rate / max(found[1:]):.2f}")
+    console.print(table)
+
+
 PARTS: dict[str, Callable[[], None]] = {
     # First, before others have filled the process that the engine forks its workers from.
     "engine": engine,
     "metrics": metrics,
     "embedding": embedding,
     "resampling": resampling,
+    "answers": answers,
 }
 
 if __name__ == "__main__":

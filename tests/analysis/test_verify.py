@@ -78,7 +78,7 @@ def test_a_sound_run_is_verified(sound: RunDirectory, capsys: pytest.CaptureFixt
     found = verify(sound)
 
     assert (found.status, found.failed) == ("VERIFIED", [])
-    gates = ["protocol", "deviations", *load_protocol(PROTOCOL).protocol.gates, "leaks"]
+    gates = ["protocol", "deviations", *load_protocol(PROTOCOL).protocol.gates, "leaks", "judges"]
     assert [gate.name for gate in found.gates] == gates
     assert invoke(["verify", str(sound.path)]) == 0
     assert "VERIFIED under mnemoscope-retrieval-1:sound\n" in capsys.readouterr().out
@@ -93,6 +93,38 @@ def test_accepted_leaks_leave_a_run_unverified(sound: RunDirectory) -> None:
 
     assert (found.status, found.failed) == ("UNVERIFIED", ["leaks"])
     assert "3 findings of the leakage scan" in found.gate("leaks").why
+
+
+@pytest.mark.parametrize(
+    ("exams", "why"),
+    [
+        ({}, "took no exam"),
+        ({"binary,model=m@http://h/v1": {"passed": False}}, "failed its exam"),
+        ({"binary,model=m@http://h/v1": {"passed": True}}, "passed its exam"),
+    ],
+)
+def test_a_judge_that_took_no_exam_or_failed_it_leaves_a_run_unverified(
+    sound: RunDirectory, exams: dict[str, dict[str, bool]], why: str
+) -> None:
+    manifest = sound.manifest()
+    manifest.identity["judge"] = {"spec": "binary,model=m@http://h/v1"}
+    manifest.exams = exams
+    sound.save(manifest)
+
+    gate = verify(sound).gate("judges")
+
+    assert gate.passed == (why == "passed its exam")
+    assert why in gate.why
+
+
+def test_every_judge_of_a_panel_and_of_appeals_needs_its_exam(sound: RunDirectory) -> None:
+    manifest = sound.manifest()
+    manifest.identity["judge"] = {"spec": "a + b", "panel": {"a": {}, "b": {}}}
+    manifest.identity["appellate_judge"] = {"spec": "c"}
+    manifest.exams = {"a": {"passed": True}, "b": {"passed": True}}
+    sound.save(manifest)
+
+    assert "c took no exam" in verify(sound).gate("judges").why
 
 
 @pytest.mark.parametrize("arm", ["random", "bm25", "oracle"])

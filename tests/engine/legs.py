@@ -14,8 +14,11 @@ import signal
 import sys
 from typing import Any
 
+import openai  # noqa: F401
+
 import mnemoscope.datasets.locomo
 import mnemoscope.engine.run
+import mnemoscope.llm.deadline
 import mnemoscope.reports.markdown
 import mnemoscope.reports.terminal
 import mnemoscope.systems.hybrid  # noqa: F401

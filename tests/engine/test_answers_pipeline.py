@@ -102,6 +102,7 @@ def question_of(text: str) -> str:
 
 def paid(server: ScriptedServer) -> tuple[Counter[str], Counter[str]]:
     """How often each question was answered and judged for money."""
+    assert server.wait_for(lambda s: s.running == 0)
     answered: Counter[str] = Counter()
     judged: Counter[str] = Counter()
     judges = {request.text for request in server.seen if is_judging(request)}

@@ -129,7 +129,7 @@ def test_each_fault_is_survived(server: ScriptedServer, fault: Fault) -> None:
     usage = total(usages)
     assert usage is not None
     assert (usage.requests, usage.retries, server.requests) == (1, 2, 3)
-    assert server.answered["Hello?"] == 1
+    assert server.wait_for(lambda s: s.answered["Hello?"] == 1)
     assert naps
 
 
@@ -343,7 +343,7 @@ def in_child(work: Callable[[], str]) -> str:
     return said
 
 
-def test_a_forked_process_has_a_loop_and_connections_of_its_own(server: ScriptedServer) -> None:
+def test_a_forked_process_has_connections_of_its_own(server: ScriptedServer) -> None:
     model = load_model(f"m@{server.url}", cache=False)
     model.ask(Prompt("s", "parent"))
     assert in_child(lambda: model.ask(Prompt("s", "child"))) == "echo: child"

@@ -13,12 +13,14 @@ from typing import Any
 import msgspec
 
 import mnemoscope
+from mnemoscope.analysis.answer_sheet import ANSWERS, answer_sheet, as_read
+from mnemoscope.analysis.answers import assemble
 from mnemoscope.analysis.measure import SEED, Depth, ingestion_loss, measure
 from mnemoscope.analysis.sanity import FAULTS
 from mnemoscope.core.errors import MnemoscopeError
 from mnemoscope.core.fingerprint import differences, fingerprint, sha256_file
 from mnemoscope.core.jsonl import read_records
-from mnemoscope.core.nouns import FAILED, Ingestion, Trial
+from mnemoscope.core.nouns import FAILED, Ingestion, Question, Trial
 from mnemoscope.core.rundir import RECORDED, Manifest, RunDirectory
 from mnemoscope.protocols import Benchmark, Chosen, Protocol, deviations
 
@@ -255,7 +257,33 @@ def _figures(case: Case) -> _Finding:
         return False, "raw_retrievals.jsonl is not what the journal gives"
     if [q["id"] for q in case.run.questions()] != [trial.question for trial in case.trials]:
         return False, "questions.jsonl is not what the journal gives"
+    if changed := _answers_apart(case):
+        return False, f"{ANSWERS} is not what the journal gives: {changed[0]}"
     return True, f"recomputed from {len(case.trials):,} trials, all equal"
+
+
+def _answers_apart(case: Case) -> list[str]:
+    """What answers.json says otherwise than the journal; a life's answers are in other files."""
+    if case.manifest.checkpoints or not (case.run.path / ANSWERS).exists():
+        return []
+    clusters = {trial.question: trial.cluster for trial in case.trials}
+    questions = {
+        line["id"]: Question(
+            line["id"],
+            line["question"],
+            reference=line["reference"],
+            category=line["category"],
+            evidence=tuple(line["evidence"]),
+            expects=line["expects"],
+            cluster=clusters.get(line["id"], ""),
+        )
+        for line in case.run.questions()
+    }
+    rows = as_read(case.manifest, assemble(case.run.journal(), questions))
+    seed = case.manifest.identity.get("seed", SEED)
+    sheet = answer_sheet(case.manifest, rows, case.ingestions, seed)
+    plain = msgspec.json.decode(msgspec.json.encode(sheet))
+    return differences(case.run.read_json(ANSWERS), plain)
 
 
 def _files(case: Case) -> _Finding:

@@ -59,6 +59,8 @@ def procedure_for(
     judges = [] if list(judges) == [NOBODY] else list(judges)
     if NOBODY in judges:
         raise UsageError("--judge none stands alone")
+    if benchmark == "tofu" and any(one.split(",")[0] != "rouge-l" for one in judges):
+        raise UsageError("forgetting is measured by rouge-l; leave --judge away")
     if reader == NOBODY and judges:
         raise UsageError(f"--judge {judges[0]} has nothing to judge without a --reader")
     if appellate and not judges:

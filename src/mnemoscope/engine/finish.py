@@ -12,12 +12,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from msgspec.structs import replace
-
 from mnemoscope.analysis.accounts import accounts
-from mnemoscope.analysis.answers import Answered, answer_figures
+from mnemoscope.analysis.answer_sheet import ANSWERS, answer_sheet, as_read
+from mnemoscope.analysis.answers import Answered
 from mnemoscope.analysis.answers import assemble as assemble_answers
-from mnemoscope.analysis.diagnosis import classify, diagnose, receipts_of
+from mnemoscope.analysis.diagnosis import classify, receipts_of
 from mnemoscope.analysis.forgetting import Row, forgetting
 from mnemoscope.analysis.hallucination import views
 from mnemoscope.analysis.longitudinal import Plan, Record, longitudinal
@@ -32,9 +31,7 @@ from mnemoscope.metrics import summarise_latency
 
 LIFE = ("longitudinal.json", "result.json", "failures.jsonl")
 """What a run over a life's checkpoints records besides what every run does."""
-ANSWERS, FORGETTING = "answers.json", "forgetting.json"
-_SCALES = {"f1": "f1", "rouge-l": "rouge_l", "likelihood": "likelihood"}
-"""Judges that measure something of its own; others say right or wrong, or keep to the rubric."""
+FORGETTING = "forgetting.json"
 
 
 def finish(
@@ -53,10 +50,8 @@ def finish(
     forgets = any(point.forget for points in plan.values() for point in points)
     lived = bool(manifest.checkpoints) and not forgets
     also: list[str] = list(LIFE) if lived else []
-    rows = assemble_answers(run.journal(), questions)
+    rows = as_read(manifest, assemble_answers(run.journal(), questions))
     reader = manifest.identity.get("reader")
-    if isinstance(reader, dict) and reader["spec"].startswith("full-context"):
-        rows = [_with_all_in_hand(row) for row in rows]
     if lived:
         records = _finish_life(run, manifest, questions, plan, seed)
     else:
@@ -67,7 +62,7 @@ def finish(
         run.write_json(FORGETTING, _forgetting(rows, plan, seed))
         also.append(FORGETTING)
     elif reader:
-        run.write_json(ANSWERS, answers_content(run, manifest, rows, seed))
+        run.write_json(ANSWERS, answer_sheet(manifest, rows, run.ingestions(), seed))
         also.append(ANSWERS)
     trials = list(run.trials())
     rankings = [_ranking(trial, depth.returned) for trial in trials]
@@ -79,32 +74,6 @@ def finish(
     manifest.counts = {"trials": len(trials), "questions": _asked(questions, plan)}
     run.finish(manifest, also=also)
     return records
-
-
-def answers_content(
-    run: RunDirectory, manifest: Manifest, rows: Sequence[Answered], seed: int
-) -> dict[str, Any]:
-    """answers.json: what the answers are worth, at the end of a life where it was one, and why
-    they failed wherever they did."""
-    last = manifest.checkpoints[-1] if manifest.checkpoints else ""
-    judge = manifest.identity.get("judge") or {"spec": ""}
-    receipts = receipts_of(run.ingestions())
-    return {
-        "judge": judge["spec"],
-        "figures": answer_figures(
-            [row for row in rows if row.checkpoint == last],
-            seed=seed,
-            scale=_SCALES.get(judge["spec"].partition(",")[0], ""),
-        ),
-        "diagnosis": diagnose(rows, receipts),
-    }
-
-
-def _with_all_in_hand(row: Answered) -> Answered:
-    """The row of a reader that is shown everything, whatever was recalled."""
-    if row.trial is None:
-        return row
-    return row._replace(trial=replace(row.trial, ranking=row.trial.evidence, sources={}))
 
 
 def _forgetting(rows: Sequence[Answered], plan: Plan, seed: int) -> dict[str, Any]:

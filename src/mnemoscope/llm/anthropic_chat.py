@@ -65,30 +65,27 @@ class AnthropicProvider:
     def _attempt(self, client: Any, request: dict[str, Any]) -> Completion | str | Exception:
         """The completion, the name of the parameter that is not taken, or the failure."""
         import anthropic
+        import httpx2
+
+        from mnemoscope.llm.deadline import within
 
         try:
-            return _read(wire.wait_for(lambda: client.messages.create(**request), self._timeout))
+            with within(self._timeout):
+                answer = client.post("/v1/messages", cast_to=httpx2.Response, body=request)
+            return _read(_decoder.decode(answer.content))
         except anthropic.APIStatusError as error:
             said, code = _error_details(error)
             if error.status_code in (400, 422):
-                if "extra_body" in request and wire.refuses("temperature", None, said):
+                if "temperature" in request and wire.refuses("temperature", None, said):
                     return "temperature"
                 if "tools" in request and _refuses_tools(said):
                     return "tools"
             return wire.failure_of_status(
                 error.status_code, said, code, error.response.headers, self.where, self.key_variable
             )
-        except (TimeoutError, anthropic.APITimeoutError):
-            return wire.failure_of_time(self._timeout, self.where)
         except anthropic.APIConnectionError as error:
-            return wire.failure_of_connection(error, self.where)
-        except (
-            anthropic.AnthropicError,
-            AttributeError,
-            LookupError,
-            TypeError,
-            ValueError,
-        ) as error:
+            return wire.failure_of_connection(error, self._timeout, self.where)
+        except (anthropic.AnthropicError, msgspec.MsgspecError, TypeError) as error:
             return wire.no_completion(self.where, f"{type(error).__name__}: {error}")
 
     def _request(self, prompt: Prompt, without: frozenset[str]) -> dict[str, Any]:
@@ -99,8 +96,7 @@ class AnthropicProvider:
             "messages": [{"role": "user", "content": printable(prompt.user)}],
         }
         if "temperature" not in without:
-            # Some versions of the SDK know the parameter no more, the servers of some models do.
-            request["extra_body"] = {"temperature": self._temperature}
+            request["temperature"] = self._temperature
         if prompt.schema is not None:
             if "tools" not in without:
                 what = "Give the reply in this form."
@@ -116,9 +112,12 @@ class AnthropicProvider:
     def _connect(self) -> Any:
         import anthropic
 
-        return anthropic.AsyncAnthropic(
+        from mnemoscope.llm.deadline import client_for
+
+        return anthropic.Anthropic(
             api_key=wire.key_from(self.key_variable, needed_by=f"anthropic:{self._model}"),
             base_url=self._base_url,
+            http_client=client_for(self._base_url),
             timeout=None,
             max_retries=0,
         )
@@ -128,7 +127,29 @@ def _refuses_tools(said: str) -> bool:
     return any(wire.refuses(name, None, said) for name in ("tools", "tool_choice", "input_schema"))
 
 
-def _read(answer: Any) -> Completion:
+class _Block(msgspec.Struct):
+    type: str
+    text: str = ""
+    input: Any = None
+
+
+class _Counts(msgspec.Struct):
+    input_tokens: Any = None
+    cache_creation_input_tokens: Any = None
+    cache_read_input_tokens: Any = None
+    output_tokens: Any = None
+
+
+class _Answer(msgspec.Struct):
+    content: list[_Block]
+    stop_reason: str | None = None
+    usage: _Counts | None = None
+
+
+_decoder = msgspec.json.Decoder(_Answer)
+
+
+def _read(answer: _Answer) -> Completion:
     texts: list[str] = []
     for block in answer.content:
         if block.type == "tool_use":
@@ -136,16 +157,14 @@ def _read(answer: Any) -> Completion:
             break
         if block.type == "text":
             texts.append(block.text)
-    usage = answer.usage
-    counted = [
-        wire.token_count(getattr(usage, name, None))
-        for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    ]
+    usage = answer.usage or _Counts()
+    asked = wire.token_count(usage.input_tokens)
+    besides = (usage.cache_creation_input_tokens, usage.cache_read_input_tokens)
     return Completion(
         "".join(texts),
-        None if counted[0] is None else sum(count or 0 for count in counted),
-        wire.token_count(getattr(usage, "output_tokens", None)),
-        str(answer.stop_reason or ""),
+        None if asked is None else asked + sum(wire.token_count(one) or 0 for one in besides),
+        wire.token_count(usage.output_tokens),
+        answer.stop_reason or "",
     )
 
 

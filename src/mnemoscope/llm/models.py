@@ -9,6 +9,7 @@ the commas belong to the specs of parts: `openai:gpt-4o-mini?timeout=60&temperat
 from __future__ import annotations
 
 import difflib
+import importlib
 import ipaddress
 import math
 import re
@@ -270,8 +271,11 @@ def _price(options: dict[str, float], known: Price | None) -> Price | None:
 
 
 def _require(sdk: str) -> None:
+    """Import it now: it takes seconds, and worker processes are forked from this one."""
     if find_spec(sdk) is None:
         raise MissingExtra(f"a model over {sdk}'s protocol", f"pip install 'mnemoscope[{sdk}]'")
+    importlib.import_module(sdk)
+    importlib.import_module("mnemoscope.llm.deadline")
 
 
 def _unknown(name: str) -> str:

@@ -69,19 +69,17 @@ class OpenAIProvider:
 
     def _attempt(self, client: Any, request: dict[str, Any]) -> Completion | str | Exception:
         """The completion, the name of the parameter that is not taken, or the failure."""
+        import httpx2
         import openai
 
-        async def send() -> bytes:
-            body = {key: value for key, value in request.items() if key != "model"}
-            # As the extra body and raw: the SDK's walk through the parameters' types and its model
-            # of the reply take a fifth of a request's time.
-            create = client.chat.completions.with_raw_response.create
-            answer = await create(model=request["model"], messages=[], extra_body=body)
-            content: bytes = answer.content
-            return content
+        from mnemoscope.llm.deadline import within
 
         try:
-            return _read(wire.wait_for(send, self._timeout))
+            with within(self._timeout):
+                # Raw: the SDK's walk through the parameters' types and its model of the reply take
+                # a third of a request's time.
+                answer = client.post("/chat/completions", cast_to=httpx2.Response, body=request)
+            return _read(answer.content)
         except openai.APIStatusError as error:
             said, code, named = _error_details(error)
             if error.status_code in (400, 422):
@@ -91,10 +89,8 @@ class OpenAIProvider:
             return wire.failure_of_status(
                 error.status_code, said, code, error.response.headers, self.where, self.key_variable
             )
-        except (TimeoutError, openai.APITimeoutError):
-            return wire.failure_of_time(self._timeout, self.where)
         except openai.APIConnectionError as error:
-            return wire.failure_of_connection(error, self.where)
+            return wire.failure_of_connection(error, self._timeout, self.where)
         except (openai.OpenAIError, msgspec.MsgspecError, LookupError, TypeError) as error:
             return wire.no_completion(self.where, f"{type(error).__name__}: {error}")
 
@@ -117,9 +113,12 @@ class OpenAIProvider:
     def _connect(self) -> Any:
         import openai
 
-        return openai.AsyncOpenAI(
-            api_key=self._key(), base_url=self._base_url, timeout=None, max_retries=0
-        )
+        return openai.OpenAI(api_key=self._key(), base_url=self._base_url, **self._settings())
+
+    def _settings(self) -> dict[str, Any]:
+        from mnemoscope.llm.deadline import client_for
+
+        return {"http_client": client_for(self._base_url), "timeout": None, "max_retries": 0}
 
     def _key(self) -> str:
         return wire.key_from(self.key_variable, needed_by=f"openai:{self._model}")
@@ -146,12 +145,11 @@ class CompatibleProvider(OpenAIProvider):
         # An organisation or project is OpenAI's business too; the SDK would take both from the
         # environment.
         none = {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
-        return openai.AsyncOpenAI(
+        return openai.OpenAI(
             api_key=self._key(),
             base_url=self._base_url,
-            timeout=None,
-            max_retries=0,
             default_headers=none,
+            **self._settings(),
         )
 
     def _key(self) -> str:
@@ -179,12 +177,8 @@ class AzureProvider(OpenAIProvider):
         if missing := [name for name, value in needed.items() if not value]:
             raise UsageError(f"azure:{self._model} needs {' and '.join(missing)}; set them")
         key, endpoint, version = needed.values()
-        return openai.AsyncAzureOpenAI(
-            api_key=key,
-            azure_endpoint=endpoint,
-            api_version=version,
-            timeout=None,
-            max_retries=0,
+        return openai.AzureOpenAI(
+            api_key=key, azure_endpoint=endpoint, api_version=version, **self._settings()
         )
 
 

@@ -1,4 +1,4 @@
-"""What all providers over HTTP share: one event loop a process, deadlines, what a failure means.
+"""What all providers over HTTP share: clients that survive a fork, what a failure means.
 
 The official SDKs are used without their own retries: patience is `Model`'s. No failure that leaves
 this room holds a key, nor the SDK's exception, which holds the request's headers.
@@ -6,15 +6,14 @@ this room holds a key, nor the SDK's exception, which holds the request's header
 
 from __future__ import annotations
 
-import asyncio
 import math
 import os
 import re
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from mnemoscope.core.errors import MnemoscopeError, UsageError
 from mnemoscope.llm.chat import Completion, ModelFailure, Transient, TransientTimeout
@@ -96,30 +95,6 @@ def _unlock_in_child() -> None:
 os.register_at_fork(after_in_child=_unlock_in_child)
 
 
-def _start_loop() -> asyncio.AbstractEventLoop:
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="model requests", daemon=True).start()
-    return loop
-
-
-event_loop = PerProcess(_start_loop)
-
-
-def wait_for(request: Callable[[], Coroutine[Any, Any, T]], seconds: float) -> T:
-    """What the request gives, or TimeoutError: a reply that dribbles in is cut off as well."""
-
-    async def timed() -> T:
-        async with asyncio.timeout(seconds):
-            return await request()
-
-    future = asyncio.run_coroutine_threadsafe(timed(), event_loop.get())
-    try:
-        return future.result()
-    except BaseException:
-        future.cancel()
-        raise
-
-
 def key_from(variable: str, *, needed_by: str) -> str:
     if key := os.environ.get(variable, "").strip():
         return key
@@ -168,9 +143,11 @@ def failure_of_status(
     return ModelFailure(problem)
 
 
-def failure_of_connection(error: BaseException, where: str) -> Exception:
-    """What it means that a connection could not be made, or was lost."""
+def failure_of_connection(error: BaseException, seconds: float, where: str) -> Exception:
+    """What it means that a connection could not be made, or was lost, or was too slow."""
     causes = list(_causes(error))
+    if any(isinstance(cause, TimeoutError) or _timed_out(cause) for cause in causes):
+        return TransientTimeout(f"{where}: no whole reply within {seconds:g} seconds")
     if any(type(cause).__name__ == "ConnectError" for cause in causes):
         reason = shortened(causes[-1])
         return MnemoscopeError(
@@ -181,8 +158,9 @@ def failure_of_connection(error: BaseException, where: str) -> Exception:
     return Lost(f"{where}: the connection was lost ({reason})")
 
 
-def failure_of_time(seconds: float, where: str) -> Exception:
-    return TransientTimeout(f"{where}: no whole reply within {seconds:g} seconds")
+def _timed_out(cause: BaseException) -> bool:
+    """By name: the SDKs and what they stand on have a class each."""
+    return type(cause).__name__.endswith(("Timeout", "TimeoutError", "TimeoutException"))
 
 
 def no_completion(where: str, why: object) -> Exception:
