@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemoscope.analysis.answer_pairs import AnswerPairs, pair_answers
 from mnemoscope.analysis.checks import changed_files
 from mnemoscope.analysis.measure import Depth
 from mnemoscope.core.errors import MnemoscopeError, UsageError
@@ -40,7 +41,8 @@ from mnemoscope.statistics import (
 
 SEED = 42
 OVERALL = "overall"
-_PROPORTIONS = ("hit@", "all@")
+_HITS = ("hit@", "all@")
+_PROPORTIONS = (*_HITS, "accuracy")
 
 
 class NotComparable(MnemoscopeError):
@@ -127,19 +129,22 @@ def compare(
     the difference that does not matter; `discordant` a hit metric whose changes are listed.
     """
     depth = _comparable(base, cand)
-    names = list(metrics) or [name for name in _headline(depth) if name in depth.names]
-    unknown = [name for name in [*names, *filter(None, [discordant])] if name not in depth.names]
+    answers = pair_answers(base, cand)
+    graded = answers if isinstance(answers, AnswerPairs) else None
+    known = [*depth.names, *([graded.metric] if graded else [])]
+    names = list(metrics) or [n for n in _headline(depth) if n in known] + known[len(depth.names) :]
+    unknown = [name for name in names if name not in known]
+    unknown += [name for name in filter(None, [discordant]) if name not in depth.names]
     if unknown:
-        raise UsageError(
-            f"no metric {unknown[0]!r} in these runs; they have {', '.join(depth.names)}"
-        )
+        raise UsageError(f"no metric {unknown[0]!r} in these runs; they have {', '.join(known)}")
     pairs = _Pairs(base, cand)
-    columns = [depth.names.index(name) for name in names]
-    table = _PairTable(pairs.trials, depth, columns)
-    scopes = [(OVERALL, np.ones(len(pairs.trials), dtype=bool))]
-    if by_category:
-        scopes += [(c, table.categories == c) for c in sorted(set(table.categories.tolist())) if c]
-    drafts = [draft for scope, chosen in scopes for draft in table.drafts(scope, names, chosen)]
+    recalled = [name for name in names if name in depth.names]
+    tables = [(_PairTable.of_trials(pairs.trials, depth, recalled), recalled)] if recalled else []
+    if graded and graded.metric in names:
+        tables.append((_PairTable.of_answers(graded), [graded.metric]))
+    drafts = [
+        draft for table, own in tables for draft in table.all_drafts(own, by_category=by_category)
+    ]
     corrected = holm([draft.row.p_raw for draft in drafts])
     rows = [_decided(draft, p, band) for draft, p in zip(drafts, corrected.tolist(), strict=True)]
     return Comparison(
@@ -150,12 +155,21 @@ def compare(
         only_base=pairs.only_base,
         only_cand=pairs.only_cand,
         failed=pairs.failed,
-        clusters=len(set(table.clusters)),
+        clusters=len({before.cluster for before, _ in pairs.trials}),
         band=band,
         rows=rows,
-        notes=[*pairs.notes(), *_edits(base), *_edits(cand)],
+        notes=[*pairs.notes(), *_told(answers), *_edits(base), *_edits(cand)],
         discordant=_discordant(base, pairs, depth, discordant) if discordant else [],
     )
+
+
+def _told(answers: AnswerPairs | str | None) -> list[str]:
+    if isinstance(answers, str):
+        return [answers]
+    if answers is None or not answers.left_out:
+        return []
+    about = f"{answers.left_out} questions have no grade in one of the runs"
+    return [f"{about}; {answers.metric} leaves them out"]
 
 
 def _edits(run: RunDirectory) -> list[str]:
@@ -227,12 +241,39 @@ class _PairTable:
     """Values of all pairs: questions down, metrics across, once for each run."""
 
     def __init__(
-        self, pairs: Sequence[tuple[Trial, Trial]], depth: Depth, columns: list[int]
+        self,
+        base: NDArray[np.float64],
+        cand: NDArray[np.float64],
+        categories: list[str],
+        clusters: list[str],
     ) -> None:
-        self.base = np.array([depth.values(before) for before, _ in pairs])[:, columns]
-        self.cand = np.array([depth.values(after) for _, after in pairs])[:, columns]
-        self.categories = np.array([before.category for before, _ in pairs])
-        self.clusters = [before.cluster for before, _ in pairs]
+        self.base = base
+        self.cand = cand
+        self.categories = np.array(categories)
+        self.clusters = clusters
+
+    @classmethod
+    def of_trials(
+        cls, pairs: Sequence[tuple[Trial, Trial]], depth: Depth, names: Sequence[str]
+    ) -> _PairTable:
+        columns = [depth.names.index(name) for name in names]
+        return cls(
+            np.array([depth.values(before) for before, _ in pairs])[:, columns],
+            np.array([depth.values(after) for _, after in pairs])[:, columns],
+            [before.category for before, _ in pairs],
+            [before.cluster for before, _ in pairs],
+        )
+
+    @classmethod
+    def of_answers(cls, pairs: AnswerPairs) -> _PairTable:
+        return cls(pairs.base[:, None], pairs.cand[:, None], pairs.categories, pairs.clusters)
+
+    def all_drafts(self, names: Sequence[str], *, by_category: bool) -> list[_Draft]:
+        scopes = [(OVERALL, np.ones(len(self.base), dtype=bool))]
+        if by_category:
+            found = sorted(set(self.categories.tolist()))
+            scopes += [(one, self.categories == one) for one in found if one]
+        return [draft for scope, chosen in scopes for draft in self.drafts(scope, names, chosen)]
 
     def drafts(self, scope: str, names: Sequence[str], chosen: NDArray[np.bool_]) -> list[_Draft]:
         base, cand = self.base[chosen], self.cand[chosen]
@@ -326,7 +367,7 @@ def _headline(depth: Depth) -> list[str]:
 
 
 def _discordant(base: RunDirectory, pairs: _Pairs, depth: Depth, metric: str) -> list[Discordant]:
-    if not metric.startswith(_PROPORTIONS):
+    if not metric.startswith(_HITS):
         raise UsageError(f"{metric} is no hit metric: gained and lost need hit@k or all@k")
     column = depth.names.index(metric)
     texts = {line["id"]: line["question"] for line in base.questions()}

@@ -27,8 +27,10 @@ SYSTEM = "system"
 _JUDGES = {"locomo": "f1", "tofu": "rouge-l"}
 """Who judges where nobody is named: whoever can without a model."""
 _READERS = {"tofu": "extractive"}
-ARMS = {"tofu": ("none", "random")}
-"""What stands beside the systems; after forgetting there is no evidence for an oracle to hand."""
+_WITH_READER = ("none", "bm25", "oracle")
+"""What stands beside systems whose hits are read: each costs as much as a system does."""
+_FORGETTING = ("none", "random")
+"""After forgetting there is no evidence for an oracle to hand over."""
 
 
 def procedure_for(
@@ -81,6 +83,15 @@ def procedure_for(
             compat=compat,
             parallelism=parallelism,
         )
+
+
+def arms_for(benchmark: str, procedure: Procedure, retrieval: Sequence[str]) -> Sequence[str]:
+    """Which sanity arms run beside the systems, `retrieval` being those of recall alone."""
+    if benchmark == "tofu":
+        return _FORGETTING
+    if procedure.system_answers:  # the arms cannot
+        return ()
+    return _WITH_READER if procedure.reader is not None else retrieval
 
 
 def _default_judge(benchmark: str) -> str:

@@ -57,7 +57,8 @@ def run(
     """Run memory systems on a benchmark and print one table of them all.
 
     Each system gets a run directory below --out. The same command continues an interrupted run.
-    Random, bm25 and oracle run beside your systems, so that the numbers can be read.
+    Random, bm25 and oracle run beside your systems, so that the numbers can be read; where a reader
+    answers, none (no memory), bm25 and oracle do.
 
     For example:
 
@@ -102,7 +103,7 @@ def run(
     estimate
         Recall for real, ask no model, and say how many tokens and dollars it would take.
     arms
-        Run the sanity arms random, bm25 and oracle beside the systems.
+        Run the sanity arms beside the systems. A model that reads is paid for each arm, too.
     protocol
         Run under a protocol: `mnemoscope protocols list` shows them. It fixes the options.
     deviation
@@ -153,8 +154,6 @@ def run(
         departs = [f"{what}: {deviation}" for what in found or filter(None, [deviation])]
     specs = [Spec.parse(text) for text in system]
     given = {str(spec) for spec in specs}
-    names = answering.ARMS.get(benchmark, ARMS)
-    beside = [seeded(Spec(name), seed) for name in names if name not in given] if arms else []
     settings = Settings(depth, seed, Limits(timeout, remember_timeout), workers, accept_leaks)
     procedure = answering.procedure_for(
         benchmark,
@@ -165,8 +164,10 @@ def run(
         only_count=estimate,
     )
     check_doors(specs, system_answers=procedure.system_answers)
-    if procedure.system_answers:  # the arms cannot
-        beside = []
+    names = answering.arms_for(benchmark, procedure, ARMS)
+    if chosen:  # its gates ask for the arms of recall
+        names = [*dict.fromkeys([*names, *ARMS])]
+    beside = [seeded(Spec(name), seed) for name in names if name not in given] if arms else []
     if estimate:
         answering.estimate(dataset, specs, settings, procedure, beside)
         return 0

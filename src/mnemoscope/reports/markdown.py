@@ -8,13 +8,19 @@ from typing import Any
 
 from mnemoscope.core.jsonl import write_atomically, write_json
 from mnemoscope.core.rundir import RunDirectory, find_runs
-from mnemoscope.reports import answers, forgetting, longitudinal
+from mnemoscope.reports import answers, forgetting, longitudinal, published
 from mnemoscope.reports.view import RunView, as_content, caveats, chances, headline
 
 
 def write_report(run: RunDirectory) -> None:
-    write_atomically(run.path / "report.md", report(RunView.of(run)).encode())
+    """report.md, and published.json where the run can be set beside what others published."""
+    view = RunView.of(run)
+    page = published.of_run(view)
+    write_atomically(run.path / "report.md", report(view, page).encode())
     run.vouch("report.md")
+    if page is not None:
+        run.write_json("published.json", page.json)
+        run.vouch("published.json")
 
 
 def write_summary(folder: Path, views: Sequence[RunView]) -> None:
@@ -33,7 +39,7 @@ def write_summary(folder: Path, views: Sequence[RunView]) -> None:
     write_json(folder / "summary.json", as_content(everything))
 
 
-def report(view: RunView) -> str:
+def report(view: RunView, beside: published.Page | None = None) -> str:
     questions = view.metrics["questions"]
     coverage = questions["coverage"]
     sections = [
@@ -57,6 +63,7 @@ def report(view: RunView) -> str:
         *_life(view),
         *_answers(view),
         *([forgetting.markdown(view.forgetting)] if view.forgetting else []),
+        *([beside.markdown] if beside else []),
         *_retrieval(view),
         "## Ingestion",
         _table(["what", "count"], view.metrics["ingestion"].items()),

@@ -1,0 +1,80 @@
+"""Two runs whose answers the same judge judged: paired, question by question."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scipy import stats
+
+from mnemoscope.analysis.compare import compare
+from mnemoscope.cli.app import invoke
+from mnemoscope.core.errors import UsageError
+from mnemoscope.core.nouns import Verdict
+from mnemoscope.core.rundir import RunDirectory
+
+
+@pytest.fixture(scope="module")
+def answered(write_locomo: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("answers")
+    data = write_locomo(folder / "locomo10.json", conversations=3, questions=20)
+    for judge in ("f1", "exact"):
+        parts = ["--system", "bm25", "--system", "recency", "--reader", "extractive"]
+        place = ["--data", str(data), "--out", str(folder / judge), "--no-arms"]
+        assert invoke(["run", "locomo", *parts, "--judge", judge, *place]) == 0
+    return folder
+
+
+def grades(run: RunDirectory) -> dict[str, float]:
+    asked = {line["id"] for line in run.questions() if line["expects"] == "answer"}
+    verdicts = [line for line in run.journal() if isinstance(line, Verdict)]
+    return {v.question: v.grade.value for v in verdicts if v.grade and v.question in asked}
+
+
+def test_grades_are_tested_in_pairs(answered: Path) -> None:
+    base, cand = (RunDirectory(answered / "f1" / name) for name in ("bm25", "recency"))
+
+    row = compare(base, cand).row("f1")
+
+    before, after = grades(base), grades(cand)
+    questions = sorted(before)
+    expected = stats.ttest_rel([after[q] for q in questions], [before[q] for q in questions])
+    assert row.n == len(questions)
+    assert row.delta == pytest.approx(sum(after.values()) / row.n - sum(before.values()) / row.n)
+    assert row.p_raw == pytest.approx(expected.pvalue)
+
+
+def test_right_and_wrong_are_tested_by_mcnemar(answered: Path) -> None:
+    base, cand = (RunDirectory(answered / "exact" / name) for name in ("bm25", "recency"))
+
+    row = compare(base, cand, metrics=["accuracy"], by_category=False).row("accuracy")
+
+    before, after = grades(base), grades(cand)
+    assert row.test == "exact McNemar"
+    assert row.gained == sum(after[q] > before[q] for q in before)
+    assert row.lost == sum(after[q] < before[q] for q in before)
+
+
+def test_answers_of_different_judges_are_not_compared_and_it_says_so(answered: Path) -> None:
+    found = compare(RunDirectory(answered / "f1/bm25"), RunDirectory(answered / "exact/recency"))
+
+    assert not [row for row in found.rows if row.metric in ("f1", "accuracy")]
+    assert any("judged differently" in note for note in found.notes)
+    with pytest.raises(UsageError, match="no metric 'f1'"):
+        compare(
+            RunDirectory(answered / "f1/bm25"),
+            RunDirectory(answered / "exact/recency"),
+            metrics=["f1"],
+        )
+
+
+def test_the_command_shows_the_row(answered: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    runs = [str(answered / "f1" / name) for name in ("bm25", "recency")]
+
+    assert invoke(["compare", *runs, "--json"]) in (0, 1)
+
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert "f1" in {row["metric"] for row in rows}
