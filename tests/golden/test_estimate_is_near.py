@@ -136,7 +136,6 @@ Billed = Callable[[str, str], Bill]
 @pytest.mark.parametrize("granularity", ["session", "turn"])
 def test_tokens_are_foretold_within_a_fifth_in_each_phase(billed: Billed, granularity: str) -> None:
     estimated, actual, sent = billed(granularity, "reasoning")
-    print("FIG", granularity, estimated, actual, sent)
 
     assert set(estimated) == set(actual) == {"answer", "judge"}
     for phase, real in actual.items():
@@ -149,7 +148,6 @@ def test_tokens_are_foretold_within_a_fifth_in_each_phase(billed: Billed, granul
 def test_a_judge_of_one_word_leaves_the_whole_bill_within_a_fifth(billed: Billed) -> None:
     """Its own phase is a little further off: the object with its reason was foretold."""
     estimated, actual, _ = billed("turn", "terse")
-    print("FIG", estimated, actual)
 
     foretold, paid = (sum(one.all for one in bill.values()) for bill in (estimated, actual))
     assert foretold == pytest.approx(paid, rel=NEAR)

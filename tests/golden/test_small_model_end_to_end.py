@@ -82,6 +82,8 @@ def judged(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MNEMOSCOPE_CACHE", str(folder / "cache"))
         loopback_only(patch)
+        with pytest.raises(AssertionError, match="was looked up"):
+            socket.create_connection(("192.0.2.1", 80))
         assert invoke([str(part) for part in command]) == 0
         yield RunDirectory(folder / "out" / "bm25")
 

@@ -6,9 +6,9 @@ No model is asked: the extractive reader quotes what was recalled, ROUGE-L is th
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.scripted_server import ScriptedServer
@@ -17,6 +17,9 @@ from mnemoscope.cli.app import invoke
 from mnemoscope.datasets.tofu import AUTHORS, PAIRS_EACH
 from mnemoscope.systems import SYSTEMS
 
+if TYPE_CHECKING:
+    from tests.conftest import StartLeg
+
 SEARCHING = ("fts5", "dense", "hybrid", "graph", "oracle")
 """Systems that find what is asked for; the others can lose nothing that they ever knew."""
 WHOLE = "bm25"
@@ -24,41 +27,40 @@ WHOLE = "bm25"
 SAMPLE = 100
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One that no test has opened in this process: SQLite does not survive a fork."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MNEMOSCOPE_CACHE", str(tmp_path_factory.mktemp("tofu-cache")))
-        yield
-
-
 @pytest.fixture(scope="module")
 def tofu(shared_data: Callable[[str], Path]) -> Path:
     return shared_data("tofu")
 
 
-def scores_of(
-    data: Path, out: Path, systems: tuple[str, ...], *more: object
-) -> dict[str, dict[str, Any]]:
-    named = [part for system in systems for part in ("--system", system)]
-    command = ["run", "tofu", "--data", data, "--out", out, *named, "--no-arms", *more]
-    assert invoke([str(part) for part in command]) == 0
-    told = {system: json.loads((out / system / "forgetting.json").read_text()) for system in systems}
-    return {system: own["score"] for system, own in told.items()}
+Scores = Callable[..., dict[str, dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
-def whole(tofu: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def scores_of(tofu: Path, start_leg: StartLeg, tmp_path_factory: pytest.TempPathFactory) -> Scores:
+    """Each system's score. In processes where numpy has one thread: with more they only wait."""
+
+    def run(systems: tuple[str, ...], *more: object) -> dict[str, dict[str, Any]]:
+        out = tmp_path_factory.mktemp("tofu")
+        named = [part for system in systems for part in ("--system", system)]
+        leg = start_leg(["run", "tofu", "--data", tofu, "--out", out, *named, "--no-arms", *more])
+        assert leg.wait() == 0, leg.output
+        files = {system: out / system / "forgetting.json" for system in systems}
+        return {system: json.loads(file.read_text())["score"] for system, file in files.items()}
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def whole(scores_of: Scores) -> dict[str, Any]:
     """All 4,000 questions, before and after 20 authors are forgotten."""
-    return scores_of(tofu, tmp_path_factory.mktemp("whole"), (WHOLE,))[WHOLE]
+    return scores_of((WHOLE,))[WHOLE]
 
 
 @pytest.fixture(scope="module")
-def sampled(tofu: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def sampled(scores_of: Scores) -> dict[str, dict[str, Any]]:
     """All other built-in systems with all memories and some of the questions."""
-    out = tmp_path_factory.mktemp("sampled")
     others = tuple(name for name in SYSTEMS.builtin if name != WHOLE)
-    return scores_of(tofu, out, others, "--questions", SAMPLE)
+    return scores_of(others, "--questions", SAMPLE)
 
 
 def mean(score: dict[str, Any], when: str, kind: str) -> float:
@@ -100,7 +102,9 @@ def test_forgotten_and_kept_authors_were_known_equally_well(whole: dict[str, Any
     assert low - 0.02 <= mean(whole, "before", "retain") <= high + 0.02
 
 
-def test_no_other_built_in_system_recalls_a_forgotten_text(sampled: dict[str, dict[str, Any]]) -> None:
+def test_no_other_built_in_system_recalls_a_forgotten_text(
+    sampled: dict[str, dict[str, Any]],
+) -> None:
     assert len(sampled) == len(SYSTEMS.builtin) - 1
     for system, score in sampled.items():
         assert score["leak"]["n"] >= 10, system

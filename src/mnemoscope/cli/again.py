@@ -9,6 +9,8 @@ import msgspec
 
 from mnemoscope.cli import answering
 from mnemoscope.cli.run import show, watched
+from mnemoscope.cli.run_personas import everything_failed
+from mnemoscope.cli.run_personas import show as show_lives
 from mnemoscope.core.rundir import RunDirectory, find_runs
 from mnemoscope.core.spec import Spec
 
@@ -78,6 +80,10 @@ def judge(
         )
 
     runs = find_runs(run)
+    for old in runs:
+        answering.check_judges(
+            str(old.manifest().identity["benchmark"]["name"]), judge, appellate_judge
+        )
     place = out or _beside(runs[0], judge)
     procedures = [procedure_of(old) for old in runs]
     return _redo(runs, procedures, "judge", place, data, workers, max_cost, as_json=json)
@@ -173,6 +179,9 @@ def _redo(
             )
         write_life(new)
         done.append(new)
+    if (done[0].path / "longitudinal.json").exists():
+        show_lives(done, as_json=as_json, only_heatmaps=False)
+        return int(any(everything_failed(new) for new in done))
     return show(done, out, as_json=as_json)
 
 

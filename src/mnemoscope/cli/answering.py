@@ -27,6 +27,7 @@ SYSTEM = "system"
 _JUDGES = {"locomo": "f1", "tofu": "rouge-l"}
 """Who judges where nobody is named: whoever can without a model."""
 _READERS = {"tofu": "extractive"}
+_MEASURES = ("f1", "rouge-l", "likelihood")
 _WITH_READER = ("none", "bm25", "oracle")
 """What stands beside systems whose hits are read: each costs as much as a system does."""
 _FORGETTING = ("none", "random")
@@ -61,8 +62,7 @@ def procedure_for(
     judges = [] if list(judges) == [NOBODY] else list(judges)
     if NOBODY in judges:
         raise UsageError("--judge none stands alone")
-    if benchmark == "tofu" and any(one.split(",")[0] != "rouge-l" for one in judges):
-        raise UsageError("forgetting is measured by rouge-l; leave --judge away")
+    check_judges(benchmark, judges, appellate)
     if reader == NOBODY and judges:
         raise UsageError(f"--judge {judges[0]} has nothing to judge without a --reader")
     if appellate and not judges:
@@ -82,6 +82,19 @@ def procedure_for(
             window=window,
             compat=compat,
             parallelism=parallelism,
+        )
+
+
+def check_judges(benchmark: str, judges: Sequence[str], appellate: str | None) -> None:
+    """Refuse judges whose marks would be put under a wrong name."""
+    names = [one.split(",")[0] for one in judges]
+    if benchmark == "tofu" and names and names != ["rouge-l"]:
+        raise UsageError("forgetting is measured by rouge-l; leave --judge away")
+    heard = (appellate or "").split(",")[0]
+    if heard and any((name in _MEASURES) != (heard in _MEASURES) for name in names):
+        raise UsageError(
+            f"{heard} and {names[0]} do not measure the same: an appeal needs a judge of the same "
+            "scale as the first"
         )
 
 
@@ -129,6 +142,11 @@ def estimate(
     from mnemoscope.engine.run import run
     from mnemoscope.systems.python import plan
 
+    if not any("estimate" in str(part) for part in procedure.identity().values()):
+        raise UsageError(
+            "--estimate counts what models would be asked, and here is none: name one, as in "
+            "--reader openai:gpt-4o-mini"
+        )
     with redirect_stdout(sys.stderr):
         plans = [plan(spec) for spec in (*specs, *arms)]
     table = Table(box=box.SIMPLE_HEAD, title="estimate", title_justify="left", title_style="bold")

@@ -22,7 +22,7 @@ err = Console(stderr=True)
 
 def say(console: Console, text: str, *, before: str = "") -> None:
     """A line for people, as it is: brackets in it are no markup, long paths stay in one piece."""
-    console.print(before + escape(text), soft_wrap=True, highlight=False)
+    console.print(before + escape(text), soft_wrap=True, highlight=False, emoji=False)
 
 
 def print_json(content: Any) -> None:

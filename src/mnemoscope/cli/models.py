@@ -137,13 +137,17 @@ def list_models(*, json: bool = False) -> None:
     if json:
         print_json([_described(form, prices.vendors.get(form.vendor)) for form in FORMS])
         return
-    table = Table("model", "what it is", "price", "ready", box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("model", "ready", "what it is"):
+        table.add_column(name, no_wrap=name == "model")
     for form in FORMS:
         price, missing = form.price, form.missing()
         if vendor := prices.vendors.get(form.vendor):
             price = f"known for {len(vendor.models)} models"
-        ready = Text("no: " + "; ".join(missing), "yellow") if missing else Text("yes", "green")
-        table.add_row(Text(form.spec, "bold cyan"), Text(form.what), Text(price), ready)
+        ready = Text("no", "yellow") if missing else Text("yes", "green")
+        lacks = "".join(f"\nto do: {one}" for one in missing)
+        told = Text.assemble(form.what, (f"\nprice: {price}", "dim"), (lacks, "yellow"))
+        table.add_row(Text(form.spec, "bold cyan"), ready, told)
     out.print(table)
     say(
         out,

@@ -165,7 +165,7 @@ def run(
     )
     check_doors(specs, system_answers=procedure.system_answers)
     names = answering.arms_for(benchmark, procedure, ARMS)
-    if chosen:  # its gates ask for the arms of recall
+    if chosen and not procedure.system_answers:  # its gates ask for the arms of recall
         names = [*dict.fromkeys([*names, *ARMS])]
     beside = [seeded(Spec(name), seed) for name in names if name not in given] if arms else []
     if estimate:
@@ -298,5 +298,7 @@ def show(runs: list[RunDirectory], folder: Path, *, as_json: bool) -> int:
 
 
 def _is_empty(view: RunView) -> bool:
-    judged = view.answers["figures"]["counts"]["judged"] if view.answers else 0
-    return bool(view.metrics["questions"]["measured"] == 0 and not judged)
+    if view.answers:
+        counts = view.answers["figures"]["counts"]
+        return not counts["answered"] + counts["abstained"] + counts["empty"]
+    return bool(view.metrics["questions"]["measured"] == 0)

@@ -36,7 +36,7 @@ from mnemoscope.engine.worker import (
     HALTED,
     REACHED,
     pool_of,
-    record_not_indexed,
+    record_unasked,
     serve,
 )
 from mnemoscope.systems.python import Plan
@@ -220,7 +220,7 @@ class Crew:
         unit, position = reread(worker.unit, self._procedure), beat.position
         with Journal(spool_trials(Path(unit.spool))) as lines:
             if position == REMEMBERING:
-                record_not_indexed(unit, self._procedure, lines, f"while remembering: {cause}")
+                record_unasked(unit, self._procedure, lines, f"while remembering: {cause}")
                 return
             stage = next(s for s in reversed(stages(unit.scenario)) if s.first <= position)
             ask = stage.asks[position - stage.first]

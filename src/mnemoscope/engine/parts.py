@@ -5,6 +5,7 @@ Parts are described here and built in the worker processes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ from mnemoscope.core.nouns import (
     Expectation,
     Ingestion,
     Question,
+    Scalar,
     Scenario,
     Status,
     Verdict,
@@ -27,7 +29,7 @@ from mnemoscope.core.rundir import JournalLine
 from mnemoscope.core.spec import Spec
 from mnemoscope.judges import JUDGES
 from mnemoscope.judges.panel import JudgePanel
-from mnemoscope.llm.models import names_a_model
+from mnemoscope.llm.models import names_a_model, without_price
 from mnemoscope.readers import READERS
 from mnemoscope.systems.python import Plan, source_of
 
@@ -62,7 +64,7 @@ class Procedure(msgspec.Struct, frozen=True):
     @property
     def reader_is_patient(self) -> bool:
         """Whether the reader asks a model, which keeps its own deadlines and waits its turn."""
-        return self.reader is not None and "model" in self.reader.identity["arguments"]
+        return self.reader is not None and "prompt_sha256" in self.reader.identity
 
     def judges(self) -> dict[str, dict[str, Any]]:
         """Everybody who decides on a score: spec to identity, the members of a panel each."""
@@ -218,6 +220,11 @@ _JUDGES = {"longmemeval": "longmemeval", "personas": "rubric"}
 
 def _plan(registry: Registry, spec: Spec, verb: str) -> Plan:
     """How to build a part; wrong names and options fail here, before anything runs."""
+    if _SOMEBODYS_MODEL.match(spec.name) and spec.name not in registry.names():
+        raise UsageError(
+            f"{spec.name} names a model but not who serves it: write openai:{spec.name}, "
+            f"anthropic:{spec.name} or {spec.name}@http://host/v1"
+        )
     target = registry.get(spec.name)
     if not callable(target):
         raise UsageError(f"{spec.name} is no {registry.kind} class or factory")
@@ -226,5 +233,17 @@ def _plan(registry: Registry, spec: Spec, verb: str) -> Plan:
     if not hasattr(part, verb):
         raise UsageError(f"{spec.name}: {type(part).__name__} has no {verb} method")
     about = dict(part.identity()) if hasattr(part, "identity") else {}
-    identity = {"arguments": arguments, **source_of(target), **about}
-    return Plan(spec, lambda: target(**arguments), identity)
+    known = {key: _decisive(key, value) for key, value in arguments.items()}
+    identity = {"name": spec.name, "arguments": known, **source_of(target), **about}
+    shown = Spec(spec.name, {key: _decisive(key, value) for key, value in spec.args.items()})
+    return Plan(shown, lambda: target(**arguments), identity)
+
+
+_SOMEBODYS_MODEL = re.compile(
+    r"(?:gpt|chatgpt|o\d|claude|gemini|llama|qwen|mistral|deepseek)[-\d.]"
+)
+
+
+def _decisive(name: str, value: Scalar) -> Scalar:
+    """An argument as far as it decides a reply: what a model costs does not."""
+    return without_price(value) if name == "model" and isinstance(value, str) else value

@@ -22,10 +22,19 @@ import msgspec
 
 from mnemoscope.core.errors import MnemoscopeError
 from mnemoscope.core.jsonl import Journal
-from mnemoscope.core.nouns import Answer, Ingestion, Question, Receipt, Timing, Trial, Usage
+from mnemoscope.core.nouns import (
+    Answer,
+    Ingestion,
+    Question,
+    Receipt,
+    Status,
+    Timing,
+    Trial,
+    Usage,
+)
 from mnemoscope.core.rundir import JournalLine, read_journal
 from mnemoscope.engine.failures import describe, stop_if_ours
-from mnemoscope.engine.lives import Lives, Reached
+from mnemoscope.engine.lives import CannotForget, Lives, Reached
 from mnemoscope.engine.panel import Panel
 from mnemoscope.engine.parts import Ask, Procedure, Stage, stages
 from mnemoscope.engine.pool import Pool
@@ -178,9 +187,12 @@ class _Sitting:
             reached = self._lives.reach(checkpoint)
             elapsed = (time.perf_counter() - started) * 1000
             size, counters = self._driver.counted()
+        except CannotForget as error:
+            record_unasked(unit, self._procedure, self._lines, str(error), "error")
+            return None
         except (Exception, SystemExit) as error:
             stop_if_ours(error)
-            record_not_indexed(unit, self._procedure, self._lines, describe(error))
+            record_unasked(unit, self._procedure, self._lines, describe(error))
             return None
         finally:
             beat.stop()
@@ -325,23 +337,29 @@ def ingestion(unit: Unit, stage: Stage, receipt: Receipt = Receipt(), error: str
     return Ingestion(unit.scenario.id, held, receipt, error, stage.checkpoint.label)
 
 
-def record_not_indexed(unit: Unit, procedure: Procedure, lines: Journal, error: str) -> None:
-    """The system never held the memories, so no question from here on could be fairly put."""
+def record_unasked(
+    unit: Unit, procedure: Procedure, lines: Journal, error: str, status: Status = "not-indexed"
+) -> None:
+    """The system never held the memories, so no question from here on could be fairly put.
+
+    Or it held them and should not have any more, which is an `error`.
+    """
     unit = reread(unit, procedure)
     pool = pool_of(unit, procedure)
     for stage in stages(unit.scenario):
         if not unit.ingested(stage.checkpoint.label):
-            lines.append(ingestion(unit, stage, error=error))
+            lost = error if status == "not-indexed" else ""
+            lines.append(ingestion(unit, stage, error=lost))
         for ask in stage.asks:
             if ask.key in unit.settled:
                 continue
             if ("recall", *ask.key) in unit.recorded:  # an earlier sitting got as far as that
                 about = (unit.scenario.id, ask.question.id)
-                failed = Answer(*about, "not-indexed", error=error, checkpoint=ask.checkpoint)
+                failed = Answer(*about, status, error=error, checkpoint=ask.checkpoint)
                 lines.append(failed)
             else:
                 trial = pool.trial(ask, seen=stage.checkpoint.memories, error=error)
-                lines.append(msgspec.structs.replace(trial, status="not-indexed"))
+                lines.append(msgspec.structs.replace(trial, status=status))
 
 
 def _warm_up(driver: Driver, depth: int) -> None:

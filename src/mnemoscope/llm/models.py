@@ -82,7 +82,17 @@ def is_model(spec: str) -> bool:
 def names_a_model(spec: str) -> bool:
     """Whether this can be nothing but a model's spec; `module:Name` may be a reader or a judge."""
     name = spec.strip().partition("?")[0].removeprefix("estimate:")
-    return is_model(spec) and _kind(name) != "factory"
+    return _kind(name) not in (None, "factory")
+
+
+def without_price(spec: str) -> str:
+    """The spec without the options that decide no reply: prices, and how often to try."""
+    name, mark, tail = spec.partition("?")
+    kept = [pair for pair in tail.split("&") if pair.partition("=")[0] not in _UNDECISIVE]
+    return f"{name}{mark}{'&'.join(kept)}" if any(kept) else name
+
+
+_UNDECISIVE = ("price_in", "price_out", "tries")
 
 
 def _kind(name: str) -> str | None:

@@ -418,7 +418,7 @@ def _cell(figure: Figures, *, digits: int = 3, bold: bool = False) -> Text:
     value = _value(figure)
     if value is None:
         return Text("--", style="dim")
-    interval = _span(figure["ci95"], digits) if figure["ci95"] else "? – ?"
+    interval = _span(figure["ci95"], digits) if figure["ci95"] else "all alike"
     return Text.assemble(
         (f"{value:.{digits}f}", "bold" if bold else ""),
         (f"\n{interval}\nn {figure['n']:,}", "dim"),

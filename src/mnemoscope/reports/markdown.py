@@ -98,10 +98,11 @@ def _life(view: RunView) -> list[str]:
 
 def _answers(view: RunView) -> list[str]:
     """What the answers are worth; of a life, whose heatmap says that, only why they failed."""
+    accounts = view.timing.get("accounts")
+    total = accounts["total"] if accounts else {"requests": 0, "cached": 0}
+    paid = accounts if total["requests"] + total["cached"] else None
     if view.answers is None:
-        return []
-    accounts = view.timing["accounts"]
-    paid = accounts if accounts["total"]["requests"] + accounts["total"]["cached"] else None
+        return answers.failures(None, paid, view.category_name)
     diagnosis = view.answers["diagnosis"]
     if view.life:
         return answers.failures(diagnosis, paid, view.category_name)

@@ -1,0 +1,235 @@
+"""report.md sets a run beside what others published, and says what it may not be compared with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.scripted_server import Request, ScriptedServer
+
+from mnemoscope.cli.app import invoke
+from mnemoscope.core.fingerprint import sha256_file
+from mnemoscope.core.rundir import RunDirectory, find_runs
+from mnemoscope.reports.markdown import write_report
+from mnemoscope.reports.published import Page, of_run
+from mnemoscope.reports.view import RunView
+
+TITLE = "## Beside published numbers"
+PASSED = {
+    "passed": True,
+    "false_accept": {"count": 1, "of": 60},
+    "false_reject": {"count": 2, "of": 60},
+}
+
+
+def reply(request: Request) -> str:
+    return "CORRECT" if "CORRECT" in request.system else "a garden"
+
+
+@pytest.fixture(scope="module")
+def folder(
+    write_locomo: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    """Runs of one small file: judged by a model, by F1, and a sanity arm."""
+    place = tmp_path_factory.mktemp("beside")
+    data = write_locomo(place / "locomo10.json", conversations=2)
+    with pytest.MonkeyPatch.context() as patch, ScriptedServer(reply) as server:
+        patch.setenv("MNEMOSCOPE_CACHE", str(place / "cache"))
+        model = f"gpt-4o-mini@{server.url}?tries=2"
+        command = ["run", "locomo", "--data", str(data), "--workers", "1", "--system", "bm25"]
+        judge = ["--reader", model, "--judge", f"binary,model={model}", "--no-arms"]
+        assert invoke([*command, *judge, "--out", str(place / "judged")]) == 0
+        assert invoke([*command, "--reader", "extractive", "--out", str(place / "f1")]) == 0
+        sample = [*command, *judge, "--questions", "10", "--out", str(place / "sample")]
+        assert invoke(sample) == 0
+    yield place
+
+
+@pytest.fixture
+def judged(folder: Path) -> RunView:
+    return RunView.of(RunDirectory(folder / "judged/bm25"))
+
+
+def with_identity(view: RunView, **parts: Any) -> RunView:
+    identity = {**deepcopy(view.manifest.identity), **parts}
+    return replace(view, manifest=msgspec.structs.replace(view.manifest, identity=identity))
+
+
+def as_if_whole(view: RunView) -> RunView:
+    """With as many questions as the real benchmark has."""
+    answers = deepcopy(view.answers)
+    assert answers is not None
+    answers["figures"]["answerable"]["n"] = 1540
+    return replace(view, answers=answers)
+
+
+def page_of(view: RunView) -> Page:
+    page = of_run(view)
+    assert page is not None
+    return page
+
+
+def overall(view: RunView) -> Mapping[str, Any]:
+    (first, *_) = page_of(view).json["figures"]
+    found: Mapping[str, Any] = first
+    return found
+
+
+def test_the_report_has_the_section_and_the_run_directory_the_whole(folder: Path) -> None:
+    run = folder / "judged/bm25"
+    assert (run / "report.md").read_text().count(TITLE) == 1
+    told = json.loads((run / "published.json").read_text())
+    assert [figure["run"].get("category") for figure in told["figures"]] == [None, 1, 2, 3, 4]
+    files = RunDirectory(run).manifest().files
+    assert files["published.json"] == sha256_file(run / "published.json")
+
+
+def test_writing_the_report_again_changes_nothing(folder: Path) -> None:
+    run = RunDirectory(folder / "judged/bm25")
+    names = ("report.md", "published.json")
+    before = [(run.path / name).read_bytes() for name in names]
+    write_report(run)
+    assert [(run.path / name).read_bytes() for name in names] == before
+
+
+def test_a_whole_run_stands_in_the_cohort_of_its_models(judged: RunView) -> None:
+    told = overall(as_if_whole(judged))
+    assert told["cohort"]["description"] == (
+        "LoCoMo · categories 1–4, n=1,540 · judged accuracy · answers: gpt-4o-mini · "
+        "judge: gpt-4o-mini"
+    )
+    assert len(told["comparable"]) == 28
+    assert all(row["because"] for row in told["not_comparable"])
+
+
+def test_a_run_of_other_questions_is_comparable_with_nobody(judged: RunView) -> None:
+    told = overall(judged)
+    assert told["comparable"] == []
+    assert "Nobody published a number of this cohort" in page_of(judged).markdown
+
+
+def test_the_section_is_short_and_names_the_command_for_the_rest(judged: RunView) -> None:
+    page = page_of(as_if_whole(judged))
+    _, _, rest = page.markdown.partition("Not comparable, because")
+    rows = [line for line in rest.splitlines() if line.startswith("| ")][2:]
+    assert len(rows) == 15
+    assert all("metric:" not in row for row in rows)
+    command = (
+        "mnemoscope published list --benchmark LoCoMo --metric accuracy_llm_judge --category all"
+    )
+    assert f"`{command}`" in rest
+    assert invoke(command.split()[1:]) == 0
+
+
+def test_a_server_of_ones_own_is_told_of(judged: RunView) -> None:
+    said = " ".join(page_of(judged).json["notes"][:2])
+    assert "The answering model 'gpt-4o-mini' is whatever the server at http://127.0.0.1" in said
+    assert "The judge's model 'gpt-4o-mini' is whatever the server" in said
+    assert "tries" not in said
+
+
+def test_a_judge_without_an_exam_is_told_of_until_it_passes_one(judged: RunView) -> None:
+    assert "has taken no exam" in page_of(judged).markdown
+    exams = dict.fromkeys(judged.exams, PASSED)
+    manifest = msgspec.structs.replace(judged.manifest, exams=exams)
+    assert "exam" not in page_of(replace(judged, manifest=manifest)).markdown
+
+
+def test_a_sample_says_that_it_is_one(folder: Path) -> None:
+    page = page_of(RunView.of(RunDirectory(folder / "sample/bm25")))
+    assert page.json["notes"][0].startswith("This run asked a sample of 10 questions")
+    assert [figure["comparable"] for figure in page.json["figures"]] == [[]]
+    assert "sample, n=" in page.markdown
+
+
+def test_missing_grades_are_told_of(judged: RunView) -> None:
+    answers = deepcopy(judged.answers)
+    assert answers is not None
+    answers["figures"]["all"]["missing"] = 3
+    assert "3 questions have no grade" in page_of(replace(judged, answers=answers)).markdown
+
+
+def test_f1_is_set_beside_token_f1_only(folder: Path) -> None:
+    page = page_of(RunView.of(RunDirectory(folder / "f1/bm25")))
+    assert "token F1 · answers: without a model · judge: rule" in page.markdown
+    assert "exam" not in page.markdown
+    rows = [line for line in page.markdown.splitlines() if "scoring rule: unstated" in line]
+    assert len(rows) == 7
+    assert "judged accuracy" not in page.markdown
+
+
+def test_an_arm_is_no_contestant(folder: Path) -> None:
+    arms = [run for run in find_runs(folder / "f1") if run.manifest().arm]
+    assert arms
+    for arm in arms:
+        assert of_run(RunView.of(arm)) is None
+        assert not (arm.path / "published.json").exists()
+        assert TITLE not in (arm.path / "report.md").read_text()
+
+
+@pytest.mark.parametrize("role", ["panel", "appellate"])
+def test_several_judges_equal_no_single_one(judged: RunView, role: str) -> None:
+    judge = judged.manifest.identity["judge"]
+    if role == "panel":
+        both = {"spec": "a + b", "panel": {"a": judge, "b": judge}}
+        changed = with_identity(judged, judge=both)
+    else:
+        changed = with_identity(judged, appellate_judge=judge)
+    assert overall(as_if_whole(changed))["comparable"] == []
+
+
+def test_an_accuracy_that_no_model_judged_stands_beside_nothing(judged: RunView) -> None:
+    assert of_run(with_identity(judged, judge={"spec": "exact", "arguments": {}})) is None
+
+
+def test_an_audited_key_is_another_benchmark(judged: RunView) -> None:
+    about = deepcopy(judged.manifest.identity["benchmark"])
+    about["options"]["audit"] = True
+    told = overall(as_if_whole(with_identity(judged, benchmark=about)))
+    assert told["comparable"] == []
+    assert "audited key" in told["cohort"]["description"]
+
+
+@pytest.mark.parametrize(("n", "others"), [(500, 12), (499, 0)])
+def test_longmemeval_is_compared_by_its_split(judged: RunView, n: int, others: int) -> None:
+    about = {"name": "longmemeval", "options": {"variant": "s"}, "sha256": []}
+    reader = deepcopy(judged.manifest.identity["reader"])
+    reader["arguments"]["model"] = "openai:gpt-4.1-mini?temperature=0"
+    answers = deepcopy(judged.answers)
+    assert answers is not None
+    answers["figures"]["all"]["n"] = n
+    changed = replace(with_identity(judged, benchmark=about, reader=reader), answers=answers)
+
+    told = overall(changed)
+
+    assert told["cohort"]["description"].startswith(f"LongMemEval · S cleaned, n={n}")
+    assert len(told["comparable"]) == others
+
+
+def test_forgetting_is_set_beside_the_two_figures_of_the_seed(judged: RunView) -> None:
+    def after(value: float, n: int) -> dict[str, Any]:
+        return {"n": n, "mean_rouge_l": {"mean": value, "ci95": [value - 0.01, value + 0.01]}}
+
+    score = {"after": {"forget": after(0.06, 400), "retain": after(0.35, 3600)}}
+    about = {"name": "tofu", "options": {"forget": "10"}, "sha256": []}
+    changed = with_identity(judged, benchmark=about)
+
+    page = page_of(replace(changed, forgetting={"score": score, "why": ""}))
+
+    lines = [line for line in page.markdown.splitlines() if line.startswith("| TOFU baseline")]
+    assert [line.split("|")[2].strip() for line in lines] == ["0.12", "0.85"]
+    assert all("questions: unstated; answering model: unstated" in line for line in lines)
+    assert [figure["comparable"] for figure in page.json["figures"]] == [[], []]
+    no_score = replace(changed, forgetting={"score": None, "why": "it cannot"})
+    assert of_run(no_score) is None
+
+
+def test_other_benchmarks_have_no_such_section(judged: RunView) -> None:
+    about = {"name": "strata", "options": {}, "sha256": []}
+    assert of_run(with_identity(judged, benchmark=about)) is None
