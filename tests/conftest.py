@@ -13,6 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+# Before numpy: tests run side by side, and threads that spin for each of them slow all down.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
 from hypothesis import HealthCheck, settings
 

@@ -119,8 +119,8 @@ def test_a_judge_of_the_panel_who_passes_the_answer_makes_the_verdict_doubtful()
     split = Grade(0.0, votes={"a": 1.0, "b": 0.0, "c": 0.0})
     assert classify(failure(grade=split)) == DOUBTFUL
     assert classify(failure(grade=Grade(0.0, votes={"a": 0.0, "b": 0.0}))) == WRONG
-    assert classify(failure(grade=Score(1, 1, 1, votes={"a": 2.0, "b": 5.0}))) == DOUBTFUL
-    assert classify(failure(grade=Score(1, 1, 1, votes={"a": 2.0, "b": 3.0}))) == WRONG
+    assert classify(failure(grade=Score(1, 1, 1, votes={"a": 2 / 6, "b": 4 / 6}))) == DOUBTFUL
+    assert classify(failure(grade=Score(1, 1, 1, votes={"a": 2 / 6, "b": 3 / 6}))) == WRONG
 
 
 def test_an_appeal_that_changed_the_mark_makes_the_verdict_doubtful() -> None:
@@ -179,7 +179,7 @@ def test_counts_examples_and_the_share_that_had_the_evidence_in_hand() -> None:
     assert told["classes"][WRONG]["count"] == 7
     assert told["classes"][WRONG]["examples"] == ["w0", "w1", "w2", "w3", "w4"]
     assert told["by_category"] == {"1": {WRONG: 7}, "2": {NOT_RECALLED: 1}, "5": {CONFABULATED: 1}}
-    assert (told["in_hand"]["count"], told["in_hand"]["n"]) == (7, 9)
+    assert (told["in_hand"]["count"], told["in_hand"]["n"]) == (7, 8)
     assert list(told["classes"]) == list(CLASSES)
 
 

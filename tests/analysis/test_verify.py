@@ -95,16 +95,25 @@ def test_accepted_leaks_leave_a_run_unverified(sound: RunDirectory) -> None:
     assert "3 findings of the leakage scan" in found.gate("leaks").why
 
 
+def exam(false_accepts: int, *, passed: bool) -> dict[str, Any]:
+    return {
+        "passed": passed,
+        "limits": {"false_accept": 0.1},
+        "false_accept": {"count": false_accepts, "of": 88},
+    }
+
+
 @pytest.mark.parametrize(
     ("exams", "why"),
     [
         ({}, "took no exam"),
-        ({"binary,model=m@http://h/v1": {"passed": False}}, "failed its exam"),
-        ({"binary,model=m@http://h/v1": {"passed": True}}, "passed its exam"),
+        ({"binary,model=m@http://h/v1": exam(5, passed=False)}, "failed its exam"),
+        ({"binary,model=m@http://h/v1": exam(30, passed=True)}, "failed its exam"),
+        ({"binary,model=m@http://h/v1": exam(5, passed=True)}, "passed its exam"),
     ],
 )
 def test_a_judge_that_took_no_exam_or_failed_it_leaves_a_run_unverified(
-    sound: RunDirectory, exams: dict[str, dict[str, bool]], why: str
+    sound: RunDirectory, exams: dict[str, dict[str, Any]], why: str
 ) -> None:
     manifest = sound.manifest()
     manifest.identity["judge"] = {"spec": "binary,model=m@http://h/v1"}
@@ -121,7 +130,7 @@ def test_every_judge_of_a_panel_and_of_appeals_needs_its_exam(sound: RunDirector
     manifest = sound.manifest()
     manifest.identity["judge"] = {"spec": "a + b", "panel": {"a": {}, "b": {}}}
     manifest.identity["appellate_judge"] = {"spec": "c"}
-    manifest.exams = {"a": {"passed": True}, "b": {"passed": True}}
+    manifest.exams = {"a": exam(0, passed=True), "b": exam(0, passed=True)}
     sound.save(manifest)
 
     assert "c took no exam" in verify(sound).gate("judges").why

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mnemoscope.cli.judges import app
-from mnemoscope.core.errors import UsageError
+from mnemoscope.core.errors import MnemoscopeError, UsageError
 from mnemoscope.core.spec import Spec
 from mnemoscope.judges import JUDGES
 from mnemoscope.judges.exam import load_probes, recorded
@@ -44,6 +44,14 @@ class Obedient:
     def complete(self, prompt: Prompt) -> str:
         answer = prompt.user.partition("<answer-")[2]
         return "CORRECT" if "CORRECT" in answer else Perfect().complete(prompt)
+
+
+class Gullible:
+    """Knows the key, but believes whatever is made up where there is no answer."""
+
+    def complete(self, prompt: Prompt) -> str:
+        made_up = [p for p in PROBES if p.kind == "confabulated" and p.answer in prompt.user]
+        return "CORRECT" if made_up else Perfect().complete(prompt)
 
 
 class Rubbish:
@@ -126,6 +134,27 @@ def test_the_table_says_in_words_what_is_wrong(capsys: pytest.CaptureFixture[str
     assert "vague-wrong" in shown
     assert _run("exam", f"binary,model={HERE}:Perfect") == 0
     assert "PASSED:" in capsys.readouterr().out
+
+
+def test_a_judge_that_is_blind_to_one_kind_fails_and_is_told_which(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, result = _exam("Gullible", capsys)
+    assert (code, result["limits"]["of_one_kind"]) == (1, 0.5)
+    assert result["false_accept"]["rate"] < 0.1
+    assert result["reasons"] == ["it errs in more than half of a kind: confabulated"]
+    assert _run("exam", f"binary,model={HERE}:Gullible") == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "more than half of a kind: confabulated" in shown
+    assert "errs in 1 of 11 kinds more often than in 50% of it, none allowed" in shown
+
+
+def test_an_exam_may_cost_so_much_and_no_more(capsys: pytest.CaptureFixture[str]) -> None:
+    judge = f"binary,model={HERE}:Perfect?price_in=10&price_out=10"
+    with pytest.raises(MnemoscopeError, match="higher --max-cost"):
+        _run("exam", judge, "--max-cost", "0.05")
+    assert _run("exam", judge, "--max-cost", "9", "--json") == 0
+    assert 0 < json.loads(capsys.readouterr().out)["usage"]["paid"] < 9
 
 
 def test_judges_without_a_model_can_take_it_too(capsys: pytest.CaptureFixture[str]) -> None:

@@ -207,7 +207,7 @@ def test_preflight_tells_all_that_is_wrong_at_once(
         (("--reader", "system"), "has no answer(query)"),
         (("--judge", "gpt-4o"), "names a model but not who serves it"),
         (("--judge", "rubric"), "needs the option 'model'"),
-        (("--judge", "ledger", "--appellate-judge", "f1"), "do not measure the same"),
+        (("--judge", "ledger", "--appellate-judge", "f1"), "scored by the rubric"),
         (("--depth", "0"), "at least one hit"),
         (("--timeout", "0"), "more than 0"),
         (("--judge-memory-window", "-1"), "0 days or more"),

@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 
 from mnemoscope.core.overlap import (
     Tokens,
+    answer_tokens,
     locomo_f1,
     normal_answer,
     rouge_l,
     rouge_l_recall,
     token_f1,
 )
+from mnemoscope.core.porter import porter_stem
 
 
 def _table_lcs(one: Sequence[str], other: Sequence[str]) -> int:
@@ -147,3 +149,70 @@ def test_category_1_takes_the_best_part_for_each_part_of_the_reference() -> None
 )
 def test_category_5_wants_one_of_two_phrases(prediction: str, value: float) -> None:
     assert locomo_f1(prediction, "a red kite", "5") == value
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("dies", "died"),
+        ("ties", "tied"),
+        ("lies", "lied"),
+        ("pies", "pie"),
+        ("skies", "sky"),
+        ("dying", "die"),
+        ("lying", "lie"),
+        ("tying", "tie"),
+        ("innings", "inning"),
+        ("outings", "outing"),
+        ("tries", "try"),
+        ("enjoyment", "enjoys"),
+    ],
+)
+def test_words_that_nltk_takes_for_one_are_one(one: str, other: str) -> None:
+    assert token_f1(one, other) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("news", "new"), ("outing", "out"), ("is", "i"), ("us", "use"), ("on", "one"), ("ate", "at")],
+)
+def test_words_that_nltk_keeps_apart_are_two(one: str, other: str) -> None:
+    assert token_f1(one, other) == 0.0
+
+
+def test_short_and_listed_words_are_their_own_stems() -> None:
+    kept = ["us", "as", "is", "by", "news", "howe", "proceed", "exceed", "succeed", "sky"]
+    assert answer_tokens(" ".join(kept)) == kept
+
+
+def _nltk_stem() -> Callable[[str], str]:
+    # The rouge-score package brings it along.
+    from nltk.stem.porter import PorterStemmer  # type: ignore[import-untyped]
+
+    stem: Callable[[str], str] = PorterStemmer().stem
+    return stem
+
+
+def test_stems_are_those_of_nltk_on_every_word_of_locomo(
+    shared_data: Callable[[str], Path],
+) -> None:
+    text = (shared_data("locomo") / "locomo10.json").read_text()
+    words = sorted(set(normal_answer(text.replace("\\n", " ")).split()))
+    theirs = _nltk_stem()
+    assert len(words) > 5000
+    assert [porter_stem(word) for word in words] == [theirs(word) for word in words]
+
+
+def test_stems_are_those_of_nltk_on_made_up_words() -> None:
+    draw = random.Random(7)
+    ends = (
+        "ational tional enci anci izer bli alli entli eli ousli ization ation ator alism iveness "
+        "fulness ousness aliti iviti biliti fulli logi icate ative alize iciti ical ful ness al "
+        "ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize ed ing ies "
+        "ied eed y s sses ll e é 9"
+    ).split()
+    theirs = _nltk_stem()
+    for _ in range(20_000):
+        start = "".join(draw.choices("aeioubcdlstyzwx", k=draw.randint(0, 4)))
+        word = start + draw.choice(ends) + draw.choice(["", "", *ends])
+        assert porter_stem(word) == theirs(word), word

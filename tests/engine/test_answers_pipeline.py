@@ -94,12 +94,6 @@ def command(data: Path, out: Path, server: ScriptedServer, *more: object) -> lis
     return [str(part) for part in ("run", "locomo", "--data", data, "--out", out, *parts, *more)]
 
 
-def question_of(text: str) -> str:
-    found = QUESTION.search(text)
-    assert found
-    return found[0]
-
-
 def paid(server: ScriptedServer) -> tuple[Counter[str], Counter[str]]:
     """How often each question was answered and judged for money."""
     assert server.wait_for(lambda s: s.running == 0)
@@ -107,7 +101,8 @@ def paid(server: ScriptedServer) -> tuple[Counter[str], Counter[str]]:
     judged: Counter[str] = Counter()
     judges = {request.text for request in server.seen if is_judging(request)}
     for text, times in server.answered.items():
-        (judged if text in judges else answered)[question_of(text)] += times
+        if found := QUESTION.search(text):  # else it was only asked whether it lives
+            (judged if text in judges else answered)[found[0]] += times
     return answered, judged
 
 
@@ -345,6 +340,26 @@ def test_a_dead_server_stops_the_run_with_one_clear_error_and_keeps_what_it_has(
     assert server.url in said
 
 
+def test_an_outage_stops_the_run_and_no_question_pays_for_it(
+    locomo: Path, tmp_path: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    down = True
+    server.when(lambda request: down and request.number > 10, failing(503))
+    arguments = command(locomo, tmp_path / "out", server, "--parallelism", 4)
+    arguments = [part.replace("tries=4", "tries=2") for part in arguments]
+
+    assert invoke(arguments) == 1
+    assert "is down" in capsys.readouterr().err
+    down = False
+    assert invoke(arguments) == 0
+
+    answers = [a for a in RunDirectory(tmp_path / "out/bm25").journal() if isinstance(a, Answer)]
+    assert [answer.question for answer in answers if answer.error] == []
+    answered, judged = paid(server)
+    assert set(answered.values()) == {1} and len(answered) == ASKED
+    assert set(judged.values()) == {1} and len(judged) == ASKED - ADVERSARIAL
+
+
 def tofu_command(data: Path, out: Path, server: ScriptedServer, *more: object) -> list[str]:
     model = f"scripted@{server.url}?timeout=20"
     parts = (
@@ -419,3 +434,25 @@ def test_a_system_that_cannot_forget_says_so_and_gets_no_score(
     assert "forget" in told["why"]
     report = (tmp_path / "hostile_systems-Plain/report.md").read_text()
     assert "No score" in report
+
+
+@pytest.mark.parametrize("reader", ["extractive", "full-context"])
+def test_what_is_still_recalled_after_forgetting_is_a_leak_whatever_the_reader_sees(
+    reader: str,
+    tofu: Path,
+    tmp_path: Path,
+    server: ScriptedServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    server.reply(lambda request: "No information available.")
+    if reader == "full-context":
+        reader = f"full-context,model=scripted@{server.url},tokens=200"
+    arguments = ["run", "tofu", "--data", str(tofu), "--out", str(tmp_path), "--questions", "30"]
+    parts = ["--system", "hostile_systems:ForgetsNothing", "--reader", reader, "--no-arms"]
+
+    assert invoke([*arguments, *parts]) == 0
+
+    told = json.loads((tmp_path / "hostile_systems-ForgetsNothing/forgetting.json").read_text())
+    leak = told["score"]["leak"]
+    assert leak["leaked"] == leak["n"] > 0

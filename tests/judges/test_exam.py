@@ -29,6 +29,7 @@ from mnemoscope.judges.exam import (
 from mnemoscope.judges.longmemeval import LongMemEval
 from mnemoscope.judges.rubric import Rubric
 from mnemoscope.llm.chat import Prompt
+from mnemoscope.llm.purse import PurseEmpty, purse
 
 PROBES = load_probes()
 RIGHT = '{"reasoning": "r", "verdict": "CORRECT"}'
@@ -92,6 +93,13 @@ class Perfect:
 
     def complete(self, prompt: Prompt) -> str:
         return _as_reply(_probe_of(prompt).acceptable, prompt)
+
+
+class Known(Perfect):
+    """Says who it is, so that its replies are kept."""
+
+    def identity(self) -> dict[str, Any]:
+        return {"model": "known"}
 
 
 class Obedient:
@@ -196,18 +204,88 @@ def test_shares_are_of_what_was_judged_and_counted_by_kind() -> None:
     assert result.false_accept == Share(1, 1, 1.0)
     assert result.false_reject == Share(0, 1, 0.0)
     assert result.kinds == {
-        "right-verbose": KindResult(1, 0, 0, 0),
-        "vague-wrong": KindResult(2, 1, 0, 1),
+        "right-verbose": KindResult(1, 0, 0, 0, wrong=0, right=1),
+        "vague-wrong": KindResult(2, 1, 0, 1, wrong=1, right=0),
     }
     assert [(one.probe, one.what) for one in result.mistakes] == [
         ("vague-wrong-01", "unjudged"),
         ("vague-wrong-02", "false accept"),
     ]
-    assert result.limits == {"false_accept": 0.1, "false_reject": 0.1, "unjudged": 0.05}
+    assert result.limits == {
+        "false_accept": 0.1,
+        "false_reject": 0.1,
+        "unjudged": 0.05,
+        "of_one_kind": 0.5,
+    }
+
+
+def _errs_in(kind: str, *, acceptable: bool, most: int = 99) -> Fixed:
+    """Knows the key, but not of the first few probes of one kind."""
+    some = [p.id for p in PROBES if p.kind == kind and p.acceptable is acceptable][:most]
+
+    def say(case: Case) -> Grade:
+        right = bool(_knows(case).value)
+        return Grade(float(right != (case.question.id in some)))
+
+    return Fixed(say)
+
+
+@pytest.mark.parametrize("kind", ["confabulated", "negated"])
+def test_a_judge_that_accepts_all_of_a_small_kind_fails_though_the_totals_allow_it(
+    kind: str,
+) -> None:
+    result = take(_errs_in(kind, acceptable=False), PROBES)
+    assert result.false_accept.rate <= 0.10
+    assert not result.passed
+    assert result.reasons == (f"it errs in more than half of a kind: {kind}",)
+    assert [name for name, found in result.kinds.items() if found.blind] == [kind]
+
+
+def test_a_judge_that_rejects_all_right_negations_fails_though_the_totals_allow_it() -> None:
+    result = take(_errs_in("negated", acceptable=True), PROBES)
+    assert result.false_reject.rate <= 0.10
+    assert not result.passed
+    assert result.reasons == ("it errs in more than half of a kind: negated",)
+
+
+def test_half_of_a_kind_may_be_wrong_and_one_more_may_not() -> None:
+    of = sum(probe.kind == "confabulated" for probe in PROBES)
+    half = take(_errs_in("confabulated", acceptable=False, most=of // 2), PROBES)
+    assert half.passed and half.reasons == ()
+    assert not take(_errs_in("confabulated", acceptable=False, most=of // 2 + 1), PROBES).passed
+
+
+def test_a_result_from_before_kinds_decided_has_to_be_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MNEMOSCOPE_CACHE", str(tmp_path))
+    place = record(take(Fixed(_knows), PROBES), {"model": "m"})
+    content = msgspec.json.decode(place.read_bytes())
+    del content["result"]["reasons"]
+    place.write_bytes(msgspec.json.encode(content))
+    assert recorded({"model": "m"}) is None
+
+
+def test_an_exam_stops_before_it_costs_more_than_it_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MNEMOSCOPE_CACHE", str(tmp_path))
+    paid = f"{__name__}:Known?price_in=10&price_out=10"
+    with pytest.raises(PurseEmpty, match="max-cost"):
+        take(Binary(paid), PROBES, parallelism=2, max_cost=0.05)
+    assert purse() is None
+    result = take(Binary(paid), PROBES, max_cost=9.0)
+    assert result.passed and result.usage is not None
+    assert result.usage.cached > 0  # what was paid for before
+    assert 0.05 >= result.usage.cost - result.usage.paid > 0
+    with pytest.raises(UsageError, match="more than 0"):
+        take(Binary(paid), PROBES, max_cost=0.0)
 
 
 def test_an_exam_of_one_sort_of_answers_is_passed_by_nobody() -> None:
-    assert not take(Fixed(_knows), [p for p in PROBES if p.acceptable]).passed
+    result = take(Fixed(_knows), [p for p in PROBES if p.acceptable])
+    assert not result.passed
+    assert result.reasons == ("there are no wrong answers that it judged",)
 
 
 def test_the_limits_are_kept_to_the_probe() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mnemoscope.core.errors import UsageError
+from mnemoscope.core.errors import DataError, UsageError
 from mnemoscope.core.nouns import Grade, Question
 from mnemoscope.judges import Case, Unjudged
 from mnemoscope.judges import likelihood as module
@@ -86,6 +87,17 @@ def test_without_a_reference_or_a_number_the_case_is_unjudged(stub: Stub) -> Non
     stub.fails = True
     with pytest.raises(Unjudged, match="do not fit"):
         LikelihoodGain().judge(_case(EVIDENCE))
+
+
+@pytest.mark.parametrize("lacking", ["question", "context"])
+def test_a_prompt_that_does_not_ask_or_show_is_refused(
+    stub: Stub, tmp_path: Path, lacking: str
+) -> None:
+    there = ({"question", "context"} - {lacking}).pop()
+    own = tmp_path / "mine.yaml"
+    own.write_text(f"system: s\nuser: '{{{{{there}}}}}'\nmax_tokens: 9\ntypical: x\n")
+    with pytest.raises(DataError, match=rf"mine\.yaml.*{{{{{lacking}}}}}"):
+        LikelihoodGain(prompt=str(own))
 
 
 def test_its_identity_has_the_model_and_the_prompts_hash(stub: Stub) -> None:

@@ -370,6 +370,19 @@ def test_a_family_of_ones_own_is_looked_for_beside_its_first_file(tmp_path: Path
         LongMemEval(MODEL, prompt=family)
 
 
+@pytest.mark.parametrize("judge", [Binary, Rubric, LongMemEval])
+@pytest.mark.parametrize("lacking", ["question", "answer"])
+def test_a_prompt_without_the_question_or_the_answer_is_refused(
+    tmp_path: Path, judge: Callable[..., object], lacking: str
+) -> None:
+    there = ({"question", "answer"} - {lacking}).pop()
+    text = f"system: s\nuser: '{{{{{there}}}}} {{{{reference}}}}'\nmax_tokens: 5\ntypical: t\n"
+    for name in ("mine", "mine-single-session"):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    with pytest.raises(DataError, match=rf"mine.*\.yaml.*{{{{{lacking}}}}}"):
+        judge(MODEL, prompt=str(tmp_path / "mine.yaml"))
+
+
 def test_a_prompt_with_a_hole_that_nobody_fills_is_refused(tmp_path: Path) -> None:
     own = tmp_path / "mine.yaml"
     own.write_text("system: s\nuser: '{{golden}}'\nmax_tokens: 5\ntypical: t\n")

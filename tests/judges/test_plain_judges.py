@@ -118,7 +118,7 @@ def test_a_panel_scores_by_the_median_of_each_mark() -> None:
     score = _panel(Score(3, 0, 1), Score(1, 2, 1), Score(2, 1, 0)).judge(_case("x"))
     assert isinstance(score, Score)
     assert (score.correctness, score.completeness, score.hallucination) == (2, 1, 1)
-    assert score.votes == {"j1": 4.0, "j2": 4.0, "j3": 3.0}
+    assert score.votes == {"j1": 4 / 6, "j2": 4 / 6, "j3": 0.5}
 
 
 def test_of_two_scores_the_lower_marks_count() -> None:
@@ -127,9 +127,10 @@ def test_of_two_scores_the_lower_marks_count() -> None:
     assert (score.correctness, score.completeness, score.hallucination) == (2, 1, 0)
 
 
-def test_scores_and_grades_together_are_decided_by_the_majority() -> None:
-    grade = _panel(Score(3, 2, 1), RIGHT, WRONG).judge(_case("x"))
-    assert grade == Grade(1.0, grade.reasoning, {"j1": 6.0, "j2": 1.0, "j3": 0.0})
+@pytest.mark.parametrize("grades", [(RIGHT, WRONG), (RIGHT, RIGHT), (RIGHT,)])
+def test_scores_and_grades_are_never_put_together(grades: tuple[Grade, ...]) -> None:
+    with pytest.raises(Unjudged, match=r"rubric \(j1\).*one number \(j2.*cannot sit together"):
+        _panel(Score(3, 2, 1), *grades).judge(_case("x"))
 
 
 def test_judges_without_a_verdict_are_left_out_while_half_of_them_have_one() -> None:

@@ -14,6 +14,7 @@ import pytest
 from mnemoscope.core.errors import UsageError
 from mnemoscope.llm.chat import Prompt, Transient, TransientTimeout
 from mnemoscope.llm.command_chat import AGENTS, CommandProvider
+from mnemoscope.llm.wire import EmptyReply
 
 LONG = "word " * 100_000
 """More than a pipe holds."""
@@ -148,6 +149,20 @@ def test_a_failure_shows_the_last_line_of_a_flood_of_complaints() -> None:
     assert str(caught.value).endswith("ended with exit code 3: quota used up")
 
 
+@pytest.mark.parametrize("variable", ["OPENAI_API_KEY", "GITHUB_TOKEN"])
+@pytest.mark.parametrize("ending", ["sys.exit(3)", "print('')"])
+def test_a_key_in_a_complaint_is_struck_out_whole_before_it_is_cut(
+    variable: str, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "sk-" + "hunter2" * 5
+    monkeypatch.setenv(variable, key)
+    # Behind it 280 characters, of the 300 that are shown.
+    with pytest.raises(Transient) as caught:
+        ask(f"import os, sys; sys.stderr.write(os.environ[{variable!r}] + 'x' * 280); {ending}")
+    assert "…" + "x" * 280 in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
 def test_complaints_do_not_spoil_an_answer() -> None:
     assert ask("import sys; sys.stderr.write('x' * 1_000_000); print('in the garden')") == (
         "in the garden"
@@ -155,7 +170,7 @@ def test_complaints_do_not_spoil_an_answer() -> None:
 
 
 def test_no_words_are_no_answer() -> None:
-    with pytest.raises(Transient, match="said nothing: not logged in"):
+    with pytest.raises(EmptyReply, match="said nothing: not logged in"):
         ask("import sys; print('  '); print('not logged in', file=sys.stderr)")
 
 

@@ -42,19 +42,33 @@ class Clock:
 
 
 class Provider:
-    """Raises or returns what it was given, in order; the last one for ever."""
+    """Raises or returns what it was given, in order; the last one for ever.
 
-    def __init__(self, *results: Completion | Exception, name: str = "fake") -> None:
+    To the probe it says that it lives, or `probed`.
+    """
+
+    def __init__(
+        self,
+        *results: Completion | Exception,
+        name: str = "fake",
+        probed: Completion | Exception = Completion("OK", 20, 1, "stop"),
+    ) -> None:
         self.results = list(results)
         self.asked: list[Prompt] = []
+        self.probes: list[Prompt] = []
         self.name = name
+        self.probed = probed
 
     def identity(self) -> dict[str, Any]:
         return {"model": self.name}
 
     def complete(self, prompt: Prompt) -> Completion:
-        self.asked.append(prompt)
-        result = self.results.pop(0) if len(self.results) > 1 else self.results[0]
+        if not prompt.system:
+            self.probes.append(prompt)
+            result = self.probed
+        else:
+            self.asked.append(prompt)
+            result = self.results.pop(0) if len(self.results) > 1 else self.results[0]
         if isinstance(result, Exception):
             raise result
         return result
@@ -162,8 +176,65 @@ def test_what_is_no_use_to_try_again_is_not(build: Build) -> None:
     assert len(provider.asked) == 1
 
 
+@pytest.mark.parametrize(
+    "failure", [Transient("status 503"), Lost("cut"), TransientTimeout("late")]
+)
+def test_a_server_that_is_down_stops_the_run_before_a_question_pays_for_it(
+    build: Build, failure: Transient
+) -> None:
+    provider = Provider(failure, probed=Transient("status 503"))
+    with pytest.raises(MnemoscopeError, match=r"fake is down.*nothing recorded is lost"):
+        build(provider, tries=3).ask(Prompt("s", "u"))
+    assert (len(provider.asked), len(provider.probes)) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    "sign_of_life",
+    [
+        Completion("OK", 20, 1),
+        EmptyReply("it only thought", Completion("", 20, 16, "length")),
+        ModelFailure("16 tokens are too few"),
+    ],
+)
+def test_where_the_server_lives_the_prompt_alone_has_failed(
+    build: Build, sign_of_life: Completion | Exception
+) -> None:
+    provider = Provider(Transient("status 500"), probed=sign_of_life)
+    with pytest.raises(ModelFailure, match=r"^status 500 \(2 tries\)$"):
+        build(provider, tries=2).ask(Prompt("s", "u"))
+    assert len(provider.probes) == 1
+
+
+@pytest.mark.parametrize(
+    "failure", [EmptyReply("empty", Completion("", 10, 0)), ModelFailure("bad request")]
+)
+def test_a_server_that_replied_is_not_asked_whether_it_lives(
+    build: Build, failure: ModelFailure
+) -> None:
+    provider = Provider(failure, probed=Transient("never asked"))
+    with pytest.raises(ModelFailure):
+        build(provider, tries=2).ask(Prompt("s", "u"))
+    assert provider.probes == []
+
+
+def test_a_probe_told_to_wait_waits(build: Build, clock: Clock) -> None:
+    provider = Provider(Transient("status 500"), probed=Transient("429", retry_after=3600.0))
+    with pytest.raises(MnemoscopeError, match="resume later"):
+        build(provider, tries=1).ask(Prompt("s", "u"))
+    assert clock.naps == []
+
+
+def test_a_probe_is_paid_for_and_not_kept(build: Build) -> None:
+    provider = Provider(Transient("status 500"), probed=Completion("OK", 1000, 10))
+    model = build(provider, tries=2)
+    usages = [asking(model, Prompt("s", f"u{number}")) for number in range(2)]
+    assert [usage.paid for usage in usages] == [pytest.approx(0.00102)] * 2
+    assert [(usage.requests, usage.retries) for usage in usages] == [(0, 2)] * 2
+    assert len(provider.probes) == 2
+
+
 def test_eight_failures_in_a_row_stop_the_run(build: Build) -> None:
-    model = build(Provider(Transient("down")), tries=2)
+    model = build(Provider(Transient("in trouble")), tries=2)
     for number in range(7):
         with pytest.raises(ModelFailure):
             model.ask(Prompt("s", f"u{number}"))
@@ -277,7 +348,8 @@ def test_an_empty_reply_is_paid_and_counted_like_any_other(build: Build) -> None
 def test_a_reply_that_got_lost_is_held_to_have_cost_the_most(
     build: Build, failure: Transient
 ) -> None:
-    usage = asking(build(Provider(failure), tries=1), Prompt("four", "four", max_tokens=100))
+    provider = Provider(failure, probed=ModelFailure("there, and free of charge"))
+    usage = asking(build(provider, tries=1), Prompt("four", "four", max_tokens=100))
     assert usage.requests == 0
     assert usage.paid == pytest.approx((2 + 2 * 100) / 1e6)
     assert usage.estimated
@@ -320,6 +392,28 @@ def test_a_request_that_may_cost_more_than_is_left_is_not_sent(
     with pytest.raises(MnemoscopeError, match="give a higher --max-cost"):
         build(provider).ask(Prompt("s", "u", max_tokens=300))
     assert provider.asked == []
+
+
+def test_what_is_set_aside_follows_the_densest_count_seen(
+    build: Build, open_with: Callable[[float], Purse]
+) -> None:
+    # Set aside for the first are 32 + 700 × 1.05 and 50 millionths; it takes 2,100 and 50: a token
+    # a character, not a third of one. So the next may take 2,287, and 2,150 are left.
+    open_with(0.0043)
+    provider = Provider(Completion("Friday", 2100, 25))
+    model = build(provider)
+    assert model.ask(Prompt("s", "u" * 2099, max_tokens=25)) == "Friday"
+    with pytest.raises(MnemoscopeError, match="give a higher --max-cost"):
+        model.ask(Prompt("s", "v" * 2099, max_tokens=25))
+    assert len(provider.asked) == 1
+
+
+def test_a_lost_reply_is_held_to_have_been_as_dense_as_the_others(build: Build) -> None:
+    dense = Completion("Friday", 200, 1)
+    model = build(Provider(dense, Lost("cut"), dense), cache=False)
+    asking(model, Prompt("s", "u" * 99))
+    usage = asking(model, Prompt("s", "v" * 99, max_tokens=10))
+    assert (usage.input_tokens, usage.output_tokens) == (400, 11)
 
 
 def test_without_a_price_no_ceiling_can_hold(

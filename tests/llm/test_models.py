@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import sys
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,9 +14,12 @@ from typing import Any
 import pytest
 
 from mnemoscope.core.errors import MissingExtra, UsageError
+from mnemoscope.core.fingerprint import sha256_file
 from mnemoscope.llm.chat import Completion, ModelFailure, Prompt, metered
+from mnemoscope.llm.model import Model
 from mnemoscope.llm.models import is_model, load_model
 from mnemoscope.llm.prices import FREE, Price, known_price, price_table
+from mnemoscope.llm.purse import Purse, open_purse
 
 PROMPT = Prompt("s", "u")
 
@@ -149,7 +154,10 @@ def test_every_vendor_in_the_table_has_a_source_and_sensible_prices() -> None:
         ("m@http://10.1.2.3/v1", FREE),
         ("m@https://api.example.com/v1", None),
         ("m@http://localhost/v1?price_in=1&price_out=2", Price(1, 2)),
-        ("command:cat", FREE),
+        ("command:cat", None),
+        ("command:cat?price_in=0&price_out=0", FREE),
+        ("their_models:Upper", None),
+        ("their_models:Upper?price_in=1&price_out=2", Price(1, 2)),
         ("estimate:openai:gpt-4o", Price(2.5, 10)),
     ],
 )
@@ -174,6 +182,10 @@ class Speaker:
         Speaker.calls += 1
         if prompt.user == "crash":
             raise KeyError("inside")
+        if prompt.user == "leak":
+            raise RuntimeError(f"no right for {os.environ['OPENAI_API_KEY']}")
+        if prompt.user == "leak in words of ours":
+            raise ModelFailure(f"no right for {os.environ['OPENAI_API_KEY']}")
         return "" if prompt.user == "silence" else f"{Speaker.calls}"
 
 
@@ -182,6 +194,7 @@ def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MNEMOSCOPE_CACHE", str(tmp_path))
     module = ModuleType("their_models")
     module.__dict__.update(Upper=Upper, Speaker=Speaker, Mute=object, Needy=lambda name: None)
+    module.__dict__.update(ready=partial(Upper))
     monkeypatch.setitem(sys.modules, "their_models", module)
 
 
@@ -190,7 +203,58 @@ def test_anybodys_factory_is_a_model() -> None:
     with metered() as usages:
         assert model.ask(PROMPT) == "U"
     assert (usages[0].input_tokens, usages[0].output_tokens) == (7, 8)
-    assert model.identity() == {"provider": "factory", "model": "their_models:Upper", "version": 3}
+    identity = model.identity()
+    assert identity.pop("code") == {__name__: sha256_file(Path(__file__))}
+    assert identity == {"provider": "factory", "model": "their_models:Upper", "version": 3}
+
+
+def test_edited_code_is_another_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def written(reply: str) -> Model:
+        (tmp_path / "edited_model.py").write_text(
+            "class Says:\n"
+            "    def identity(self):\n        return {}\n\n"
+            f"    def complete(self, prompt):\n        return {reply!r}\n"
+        )
+        sys.modules.pop("edited_model", None)
+        importlib.invalidate_caches()
+        for old in tmp_path.rglob("edited_model*.pyc"):  # its second of writing is the same
+            old.unlink()
+        return load_model("edited_model:Says")
+
+    first = written("Friday")
+    assert first.ask(PROMPT) == "Friday"
+    edited = written("Monday")
+    assert edited.ask(PROMPT) == "Monday"
+    assert first.identity() != edited.identity()
+
+
+def test_a_factory_that_python_cannot_show_is_a_model_all_the_same() -> None:
+    assert load_model("their_models:ready").identity()["code"] == {
+        __name__: sha256_file(Path(__file__))
+    }
+
+
+def test_a_changed_script_gives_no_old_replies(tmp_path: Path) -> None:
+    script = tmp_path / "agent.sh"
+    model = load_model(f"command:sh {script}")
+    replies = []
+    for reply in ("Friday", "Monday"):
+        script.write_text(f"cat > /dev/null; echo {reply}\n")
+        replies.append(model.ask(PROMPT))
+    assert replies == ["Friday", "Monday"]
+
+
+@pytest.mark.parametrize("spec", ["command:cat", "their_models:Upper"])
+def test_what_may_bill_somewhere_is_refused_under_a_ceiling(spec: str, tmp_path: Path) -> None:
+    open_purse(Purse(1.0, 0.0, 1, tmp_path / "purse.lock"))
+    try:
+        with pytest.raises(UsageError, match=r"0 if it costs nothing: .*\?price_in=…&price_out=…"):
+            load_model(spec).ask(PROMPT)
+        assert load_model(f"{spec}?price_in=0&price_out=0").ask(PROMPT)
+    finally:
+        open_purse(None)
 
 
 def test_a_factory_without_identity_is_never_cached() -> None:
@@ -203,6 +267,15 @@ def test_what_breaks_inside_a_factory_fails_its_prompt_only() -> None:
         load_model("their_models:Speaker").ask(Prompt("s", "crash"))
     with pytest.raises(ModelFailure, match="empty reply"):
         load_model("their_models:Speaker?tries=1").ask(Prompt("s", "silence"))
+
+
+@pytest.mark.parametrize("user", ["leak", "leak in words of ours"])
+def test_a_key_in_what_a_factory_complains_of_is_struck_out(
+    user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-hunter2")
+    with pytest.raises(ModelFailure, match=r"no right for …$"):
+        load_model("their_models:Speaker").ask(Prompt("s", user))
 
 
 @pytest.mark.parametrize("name", ["Mute", "Needy", "Nothing"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -12,10 +13,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.scripted_server import ScriptedServer
+from tests.scripted_server import Request, ScriptedServer, slow
 
-from mnemoscope.core.errors import MnemoscopeError
+from mnemoscope.core.errors import MnemoscopeError, UsageError
 from mnemoscope.llm.chat import Prompt
+from mnemoscope.llm.model import Model
 from mnemoscope.llm.models import load_model
 from mnemoscope.llm.purse import Purse, PurseEmpty, open_purse, purse
 
@@ -58,6 +60,12 @@ def test_an_empty_purse_says_what_to_do(lock: Path) -> None:
         pass
     assert isinstance(it.value, MnemoscopeError)
     assert account.spent == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("limit", [0.0, -1.0, math.nan, math.inf])
+def test_what_is_no_ceiling_is_refused(lock: Path, limit: float) -> None:
+    with pytest.raises(UsageError, match=f"--max-cost {limit} "):
+        Purse(limit, 0.0, 1, lock)
 
 
 def test_a_request_that_failed_gives_its_money_back(lock: Path) -> None:
@@ -189,3 +197,67 @@ def test_two_processes_of_sixteen_threads_stop_within_one_request(
     assert paid <= limit
     assert paid > limit - 2 * price
     assert account.spent == pytest.approx(paid)
+
+
+def ask_many(model: Model, threads: int, prompts: int) -> int:
+    """How many of so many prompts were answered before the purse was empty."""
+
+    def ask(number: int) -> bool:
+        try:
+            return bool(model.ask(Prompt("s", f"{'x' * 990} {number:03}", max_tokens=10)))
+        except PurseEmpty:
+            return False
+
+    with ThreadPoolExecutor(threads) as pool:
+        return sum(pool.map(ask, range(prompts)))
+
+
+def test_a_token_for_each_character_does_not_break_the_ceiling(
+    lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MNEMOSCOPE_CACHE", str(lock.parent / "cache"))
+    with ScriptedServer(lambda request: "y" * 10, tokens=len) as server:
+        # Each costs 996 + 10 tokens; dollars for a thousand.
+        open_purse(Purse(8.0, 0.0, 1, lock))
+        model = load_model(f"m@{server.url}?price_in=1000&price_out=1000")
+        answered = ask_many(model, threads=16, prompts=40)
+        paid = server.delivered * 1.006
+    assert answered == server.delivered
+    assert 8.0 - 2 * 1.006 < paid <= 8.0
+
+
+def test_until_the_first_reply_nobody_else_asks(
+    lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MNEMOSCOPE_CACHE", str(lock.parent / "cache"))
+    at_first: list[int] = []
+    with ScriptedServer(tokens=len) as server:
+
+        def reply(request: Request) -> str:
+            if request.number == 2:
+                at_first.append(server.delivered)
+            return "y"
+
+        server.reply(reply)
+        server.at(1, slow(0.001))
+        open_purse(Purse(1000.0, 0.0, 1, lock))
+        model = load_model(f"m@{server.url}?price_in=1&price_out=1")
+        assert ask_many(model, threads=8, prompts=8) == 8
+    assert at_first == [1]
+
+
+def test_a_server_that_counts_nothing_is_asked_by_many_at_once(
+    lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MNEMOSCOPE_CACHE", str(lock.parent / "cache"))
+    with ScriptedServer(lambda request: "y", tokens=None) as server:
+        open_purse(Purse(1000.0, 0.0, 1, lock))
+        model = load_model(f"m@{server.url}?price_in=1&price_out=1")
+        model.ask(Prompt("s", "first"))
+        server.hold()
+        with ThreadPoolExecutor(1) as one:
+            asked = one.submit(ask_many, model, threads=4, prompts=4)
+            together = server.wait_for(lambda s: s.running == 4)
+            server.release()
+            assert asked.result() == 4
+    assert together

@@ -1,4 +1,4 @@
-"""JSON out of replies: what is mended, what is not."""
+"""What is read out of replies: without thoughts; JSON, and what of it is mended."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemoscope.llm.replies import parse_json
+from mnemoscope.llm.replies import parse_json, without_thoughts
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 VALUES = st.recursive(
@@ -90,3 +90,18 @@ def test_no_text_raises_anything_but_value_error(text: str) -> None:
 def test_deep_nesting_is_refused_not_crashed_on() -> None:
     with pytest.raises(ValueError, match="deep"):
         parse_json('{"a":' * 100_000 + "1" + "}" * 100_000)
+
+
+@pytest.mark.parametrize(
+    ("reply", "rest"),
+    [
+        ("<think>hm</think>yes", "yes"),
+        (" \n<think>a\nb</think>\nyes", "\nyes"),
+        ("<think>a</think><think>b</think>", "<think>b</think>"),
+        ("yes <think>hm</think>", "yes <think>hm</think>"),
+        ("<think>it never ends", "<think>it never ends"),
+        ("yes", "yes"),
+    ],
+)
+def test_thoughts_before_the_reply_are_taken_off(reply: str, rest: str) -> None:
+    assert without_thoughts(reply) == rest

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mnemoscope.readers.llm as module
-from mnemoscope.core.errors import UsageError
+from mnemoscope.core.errors import DataError, UsageError
 from mnemoscope.core.nouns import Hit, Memory, Query, Question
 from mnemoscope.core.registry import bind_arguments
 from mnemoscope.core.spec import Spec
@@ -198,6 +198,9 @@ def test_a_failure_of_the_model_passes_through(parrot: Parrot) -> None:
         ('"', '"'),
         ("''", ""),
         ("The answer is: yes", "The answer is: yes"),
+        ("<think>A cello?\nNo.</think>\n\nAnswer: a piano", "a piano"),
+        ("a <think>piano</think>", "a <think>piano</think>"),
+        ("<think>A cello?</think>", ""),
         ("", ""),
     ],
 )
@@ -249,6 +252,26 @@ def test_a_prompt_of_ones_own_is_a_path(parrot: Parrot, tmp_path: Path) -> None:
     assert parrot.asked[0].user == "What did Ann buy? ([no date]\n> Ann likes pears)"
     with pytest.raises(UsageError, match="no prompt 'anwser'"):
         Llm("parrot", prompt="anwser")
+
+
+@pytest.mark.parametrize("lacking", ["question", "context"])
+def test_a_prompt_that_does_not_ask_or_show_is_refused(
+    parrot: Parrot, tmp_path: Path, lacking: str
+) -> None:
+    own = tmp_path / "mine.yaml"
+    there = ({"question", "context"} - {lacking}).pop()
+    own.write_text(f"system: s\nuser: '{{{{{there}}}}} {{{{now}}}}'\nmax_tokens: 9\ntypical: x\n")
+    with pytest.raises(DataError, match=rf"mine\.yaml.*{{{{{lacking}}}}}"):
+        Llm("parrot", prompt=str(own))
+
+
+def test_names_in_a_prompt_may_have_spaces_around_them(parrot: Parrot, tmp_path: Path) -> None:
+    own = tmp_path / "mine.yaml"
+    own.write_text(
+        "system: s\nuser: '{{ question }} ({{  context }})'\nmax_tokens: 9\ntypical: x\n"
+    )
+    Llm("parrot", prompt=str(own)).read(QUERY, [PEARS])
+    assert parrot.asked[0].user == "What did Ann buy? ([no date]\n> Ann likes pears)"
 
 
 ANSWER_PROMPTS = [name for name in shipped() if name == "answer" or name.startswith("answer-")]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
-from mnemoscope.analysis.answers import Answered, answer_figures
+from mnemoscope.analysis.answers import UNBOUNDED, Answered, answer_figures
 from mnemoscope.analysis.diagnosis import diagnose, receipts_of
-from mnemoscope.core.nouns import Ingestion
+from mnemoscope.core.nouns import Ingestion, Trial
 from mnemoscope.core.rundir import Manifest
 
 ANSWERS = "answers.json"
@@ -20,28 +21,50 @@ _SCALES = {"f1": "f1", "rouge-l": "rouge_l", "likelihood": "likelihood"}
 def answer_sheet(
     manifest: Manifest, rows: Sequence[Answered], ingestions: Iterable[Ingestion], seed: int
 ) -> dict[str, Any]:
-    """The figures, of a life at its end; the diagnosis, wherever something failed."""
+    """The figures, of a life at its end; the diagnosis, wherever something failed.
+
+    A measure that knows no right and wrong has no failures to explain.
+    """
     last = manifest.checkpoints[-1] if manifest.checkpoints else ""
-    judge = manifest.identity.get("judge") or {"spec": ""}
+    scale = scale_of(manifest)
+    judged = scale not in UNBOUNDED
     return {
-        "judge": judge["spec"],
+        "judge": (manifest.identity.get("judge") or {"spec": ""})["spec"],
         "figures": answer_figures(
-            [row for row in rows if row.checkpoint == last],
-            seed=seed,
-            scale=_SCALES.get(judge["spec"].partition(",")[0], ""),
+            [row for row in rows if row.checkpoint == last], seed=seed, scale=scale
         ),
-        "diagnosis": diagnose(rows, receipts_of(ingestions)),
+        "errors": _common_errors(rows),
+        "diagnosis": diagnose(as_read(manifest, rows), receipts_of(ingestions)) if judged else None,
     }
 
 
+def _common_errors(rows: Sequence[Answered]) -> dict[str, int]:
+    """What failures to answer and to judge say most often."""
+    said = (line.error for row in rows for line in (row.answer, row.verdict) if line and line.error)
+    return dict(Counter(said).most_common(3))
+
+
+def scale_of(manifest: Manifest) -> str:
+    """What the run's judge measures; empty for right and wrong, for the rubric, for a panel."""
+    judge = manifest.identity.get("judge") or {"spec": ""}
+    return "" if "panel" in judge else _SCALES.get(judge["spec"].partition(",")[0], "")
+
+
 def as_read(manifest: Manifest, rows: Sequence[Answered]) -> list[Answered]:
-    """The rows as the reader had them: one that is shown everything has all evidence in hand."""
+    """The rows as the reader had them: one that is shown everything has all evidence in hand.
+
+    Where not all of it fitted, nobody knows what was shown.
+    """
     reader = manifest.identity.get("reader")
     if not isinstance(reader, dict) or not reader["spec"].startswith("full-context"):
         return list(rows)
-    return [
-        row._replace(trial=replace(row.trial, ranking=row.trial.evidence, sources={}))
-        if row.trial is not None
-        else row
-        for row in rows
-    ]
+    return [row._replace(trial=_with_everything(row)) for row in rows]
+
+
+def _with_everything(row: Answered) -> Trial | None:
+    trial, answer = row.trial, row.answer
+    if trial is None or answer is None or answer.shown is None:
+        return trial
+    if answer.shown < trial.pool:
+        return None
+    return replace(trial, ranking=trial.evidence, sources={})

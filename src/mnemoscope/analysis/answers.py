@@ -212,8 +212,8 @@ class _Gauge(NamedTuple):
         total, n = float(np.sum(values)), len(values)
         mean = total / n
         told: dict[str, Any] = {"mean": _rounded(mean), "n": n, "ci95": self._interval(points)}
-        if missing:
-            told |= lacking
+        told |= lacking
+        if missing and self.bounded:
             told["bounds"] = sorted([_rounded(total / (n + missing)), _rounded(mean)])
         return told
 
@@ -326,9 +326,8 @@ def _panel(rows: Sequence[Answered], gauge: _Gauge) -> dict[str, Any] | None:
         return None
     own: dict[str, list[_Point]] = {}
     for row, final in voted:
-        best = BEST_SCORE if isinstance(final, Score) else 1
         for judge, vote in final.votes.items():
-            own.setdefault(judge, []).append(_Point(row, vote / best))
+            own.setdefault(judge, []).append(_Point(row, vote))
     judges = {judge: gauge.figure(points) for judge, points in sorted(own.items())}
     means = [figure["mean"] for figure in judges.values()]
     # One vote agrees with nobody.

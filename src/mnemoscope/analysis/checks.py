@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 import mnemoscope
-from mnemoscope.analysis.answer_sheet import ANSWERS, answer_sheet, as_read
+from mnemoscope.analysis.answer_sheet import ANSWERS, answer_sheet
 from mnemoscope.analysis.answers import assemble
 from mnemoscope.analysis.measure import SEED, Depth, ingestion_loss, measure
 from mnemoscope.analysis.sanity import FAULTS
@@ -211,10 +211,19 @@ def _judges(case: Case) -> _Finding:
         exam = case.manifest.exams.get(spec)
         if exam is None:
             return False, f"{spec} took no exam: mnemoscope judges exam {spec}, then judge again"
-        if not exam["passed"]:
+        if not exam["passed"] or _errs_too_often(exam):
             return False, f"{spec} failed its exam: mnemoscope judges exam {spec} shows where"
         told.append(f"{spec} passed its exam")
     return True, "; ".join(told) or "nothing was judged"
+
+
+def _errs_too_often(exam: Mapping[str, Any]) -> bool:
+    """Whether the counts belie that it passed."""
+    return any(
+        exam[kind]["count"] > most * exam[kind]["of"]
+        for kind, most in exam["limits"].items()
+        if kind in exam
+    )
 
 
 def judges_of(manifest: Manifest) -> list[str]:
@@ -279,7 +288,7 @@ def _answers_apart(case: Case) -> list[str]:
         )
         for line in case.run.questions()
     }
-    rows = as_read(case.manifest, assemble(case.run.journal(), questions))
+    rows = assemble(case.run.journal(), questions)
     seed = case.manifest.identity.get("seed", SEED)
     sheet = answer_sheet(case.manifest, rows, case.ingestions, seed)
     plain = msgspec.json.decode(msgspec.json.encode(sheet))

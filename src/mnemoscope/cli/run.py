@@ -168,9 +168,11 @@ def run(
     if chosen and not procedure.system_answers:  # its gates ask for the arms of recall
         names = [*dict.fromkeys([*names, *ARMS])]
     beside = [seeded(Spec(name), seed) for name in names if name not in given] if arms else []
+    models = answering.models_of(reader, *(judge or ()), appellate_judge)
     if estimate:
-        answering.estimate(dataset, specs, settings, procedure, beside)
+        answering.estimate(dataset, specs, settings, procedure, beside, models)
         return 0
+    answering.check_models(models, max_cost)
     runs = execute(
         dataset,
         specs,
@@ -232,8 +234,6 @@ def execute(
 
     with redirect_stdout(sys.stderr):  # what a system says while it is built is no result
         plans = [plan(spec) for spec in (*specs, *arms)]
-    if max_cost is not None and not max_cost > 0:
-        raise UsageError(f"--max-cost {max_cost}: more than 0 dollars")
     procedure = procedure or Procedure()
     with watched(dataset, len(plans)) as advance:
         runs = run_engine(
@@ -293,6 +293,8 @@ def show(runs: list[RunDirectory], folder: Path, *, as_json: bool) -> int:
         print_json(as_content(views))
     else:
         stdout.print(terminal.summary(views))
+        if spent := sum(view.paid for view in views):
+            say(stdout, f"paid in all: ${spent:.4f}, what came from the cache not counted")
         say(stdout, f"reports: {folder}/*/report.md, summary: {folder}/summary.md")
     return int(any(_is_empty(view) for view in views))
 
@@ -300,5 +302,5 @@ def show(runs: list[RunDirectory], folder: Path, *, as_json: bool) -> int:
 def _is_empty(view: RunView) -> bool:
     if view.answers:
         counts = view.answers["figures"]["counts"]
-        return not counts["answered"] + counts["abstained"] + counts["empty"]
+        return not (counts["judged"] if view.answers["judge"] else counts["answered"])
     return bool(view.metrics["questions"]["measured"] == 0)

@@ -224,9 +224,15 @@ def run_personas(
         say(err, "the arms cannot answer by themselves and are left out")
     if not skip_preflight:
         tell_findings(dataset)
+    models = answering.models_of(
+        _first(reader, given.reader, None),
+        *(judge or filter(None, [given.judge])),
+        _first(appellate_judge, given.appellate_judge, None),
+    )
     if estimate:
-        answering.estimate(dataset, specs, settings, procedure, beside if arms else ())
+        answering.estimate(dataset, specs, settings, procedure, beside if arms else (), models)
         return 0
+    answering.check_models(models, max_cost)
     if dry_run:
         first = [f"{one.label}:{one.days}" for one in dataset.ranges[:1]]
         only = {"personas": dataset.folders[0].id, "ranges": ",".join(first)}

@@ -236,7 +236,7 @@ class Score(Struct, frozen=True, omit_defaults=True):
     hallucination: int
     reasoning: str = ""
     votes: dict[str, float] = {}
-    """What each judge of a panel said, as a composite."""
+    """What each judge of a panel said, as a share of the best composite."""
 
     @property
     def composite(self) -> int:

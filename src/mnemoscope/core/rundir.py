@@ -98,11 +98,14 @@ class RunDirectory:
                 self.save(manifest)
                 return manifest
             if self._has_trials():
-                changed = differences(manifest.identity, _plain(identity))
+                changed = differences(_in_short(manifest.identity), _in_short(_plain(identity)))
                 self.release()
+                other = ""
+                if changed and changed[0].startswith(("judge:", "appellate_judge:")):
+                    other = f", judge its answers again with `mnemoscope judge {self.path} …`"
                 raise RunConflict(
                     f"{self.path} holds another run; what differs: {'; '.join(changed[:5])}. "
-                    "Choose another --out, or delete the folder"
+                    f"Choose another --out{other}, or delete the folder"
                 )
         elif self.trials_path.exists():
             self.release()
@@ -213,6 +216,22 @@ class RunDirectory:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+_PARTS = ("reader", "judge", "appellate_judge")
+
+
+def _in_short(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """The identity with readers and judges by their specs, unless those say the same."""
+    short = dict(identity)
+    for part in _PARTS:
+        if isinstance(about := identity.get(part), Mapping):
+            short[part] = f"{about['spec']} ({fingerprint(about)[:6]})"
+    if not any(part in identity for part in _PARTS):
+        return short
+    return {key: value for key, value in short.items() if key not in ("compat", "lifecycle")} | {
+        key: short[key] for key in ("compat", "lifecycle") if short.get(key) not in ("", "auto")
+    }
 
 
 def read_journal(path: Path) -> Iterator[JournalLine]:

@@ -28,8 +28,9 @@ class Sampled:
         self._seed = seed
         self.name = whole.name
         self.pool_known = whole.pool_known
-        self.expected_scenarios: int | None = None
-        self._chosen: frozenset[str] | None = None
+        drawn = self._draw()
+        self._chosen = frozenset(id for _, id, _ in drawn)
+        self.expected_scenarios: int | None = len({place for _, _, place in drawn})
 
     @property
     def category_names(self) -> Mapping[str, str]:
@@ -50,8 +51,6 @@ class Sampled:
         return self._whole.counts()
 
     def scenarios(self) -> Iterator[Scenario]:
-        if self._chosen is None:
-            self._chosen = self._choose()
         for scenario in self._whole.scenarios():
             self.findings = self._whole.findings  # reading anew begins a new account
             left = tuple(q for q in scenario.questions if q.id in self._chosen)
@@ -62,15 +61,13 @@ class Sampled:
                     checkpoints=tuple(self._cut(point) for point in scenario.checkpoints),
                 )
 
-    def _choose(self) -> frozenset[str]:
-        drawn = sorted(
-            (hashlib.sha256(f"{self._seed}/{question.id}".encode()).digest(), question.id)
-            for scenario in self._whole.scenarios()
+    def _draw(self) -> list[tuple[bytes, str, int]]:
+        return sorted(
+            (hashlib.sha256(f"{self._seed}/{question.id}".encode()).digest(), question.id, place)
+            for place, scenario in enumerate(self._whole.scenarios())
             for question in scenario.questions
-        )
-        return frozenset(id for _, id in drawn[: self._number])
+        )[: self._number]
 
     def _cut(self, point: Checkpoint) -> Checkpoint:
-        assert self._chosen is not None
         left = tuple(id for id in point.questions if id in self._chosen)
         return msgspec.structs.replace(point, questions=left)

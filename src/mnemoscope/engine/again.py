@@ -6,7 +6,7 @@ interruption, and finds that of the system nothing is left to be asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -15,7 +15,7 @@ import msgspec
 
 from mnemoscope.core.dataset import Dataset
 from mnemoscope.core.errors import DataError, UsageError
-from mnemoscope.core.fingerprint import differences
+from mnemoscope.core.fingerprint import differences, sha256_file
 from mnemoscope.core.jsonl import encode_line, write_atomically
 from mnemoscope.core.nouns import Answer, Query, Timing, Usage, Verdict
 from mnemoscope.core.rundir import JournalLine, Manifest, RunDirectory
@@ -51,12 +51,12 @@ def redo(
         raise DataError(
             f"{source.path} was made from other data: {'; '.join(apart)}", file=dataset.name
         )
-    system = recorded_plan(identity["system"])
+    system = recorded_plan(identity["system"], _SilentSystem)
     directory = RunDirectory(out / system.spec.slug)
     if directory.path.resolve() == source.path.resolve():
         raise UsageError(f"--out {out} is where the run itself is; choose another folder")
     if not directory.manifest_path.exists():
-        _begin_with(source, directory, phase)
+        _begin_with(source, directory, dataset, phase)
     protocol = manifest.protocol.get("id")
     done = run(
         dataset,
@@ -76,6 +76,8 @@ def redo(
         procedure=procedure,
         max_cost=max_cost,
         exams=exams,
+        # What is judged are these answers: of another source, even made alike, it is another run.
+        derived_from=sha256_file(source.trials_path),
     )
     return done[0]
 
@@ -88,30 +90,43 @@ def recorded_procedure(manifest: Manifest) -> Procedure:
         raise UsageError("this run has no answers; `mnemoscope answer` makes some from its hits")
     return Procedure(
         lifecycle=identity["lifecycle"],
-        reader=recorded_plan(reader) if isinstance(reader, dict) else None,
+        reader=recorded_plan(reader, _SilentReader) if isinstance(reader, dict) else None,
         system_answers=reader == "system",
         window=identity["judge_memory_window"],
         compat=identity["compat"],
     )
 
 
-def recorded_plan(about: dict[str, Any]) -> Plan:
+def recorded_plan(about: dict[str, Any], part: Callable[[Spec], Any]) -> Plan:
     """A part that is known by what it was, and gives no more answers."""
     identity = {key: value for key, value in about.items() if key != "spec"}
-    return Plan(Spec.parse(about["spec"]), _Silent, identity)
+    spec = Spec.parse(about["spec"])
+    return Plan(spec, lambda: part(spec), identity)
 
 
-class _Silent:
-    """Stands where a part was that has said all it has to say."""
+class _SilentSystem:
+    """Stands where a system was that has said all it has to say."""
+
+    def __init__(self, spec: Spec) -> None:
+        pass
 
     def recall(self, query: Query, k: int) -> list[str]:
         raise AssertionError("what was recalled is on record")
+
+
+class _SilentReader:
+    """Stands where a reader was; what it was shown can still be told."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.wants_everything = spec.name == "full-context"
 
     def read(self, query: Query, passages: object) -> None:
         raise AssertionError("what was answered is on record")
 
 
-def _begin_with(source: RunDirectory, directory: RunDirectory, phase: Phase) -> None:
+def _begin_with(
+    source: RunDirectory, directory: RunDirectory, dataset: Dataset, phase: Phase
+) -> None:
     """Lay down what is kept of the old run as if the new one had been interrupted there."""
     dropped = (Answer, Verdict) if phase == "answer" else (Verdict,)
     lines: dict[str, list[JournalLine]] = {}
@@ -121,10 +136,10 @@ def _begin_with(source: RunDirectory, directory: RunDirectory, phase: Phase) -> 
     timings: dict[str, list[Timing]] = {}
     for timing in _kept(source, phase):
         timings.setdefault(timing.scenario, []).append(timing)
-    for order, (scenario, own) in enumerate(lines.items()):
+    for order, scenario in enumerate(dataset.scenarios()):
         spool = directory.path / "units" / f"{order:06}"
+        own, paid = lines.get(scenario.id, []), timings.get(scenario.id, [])
         write_atomically(spool_trials(spool), b"".join(map(encode_line, own)))
-        paid = timings.get(scenario, [])
         write_atomically(spool_timings(spool), b"".join(map(encode_line, paid)))
 
 

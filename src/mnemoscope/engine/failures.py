@@ -6,12 +6,14 @@ import errno
 
 from mnemoscope.core.errors import MnemoscopeError
 from mnemoscope.core.jsonl import printable
+from mnemoscope.llm.wire import without_keys
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def describe(error: BaseException) -> str:
-    return printable(f"{type(error).__name__}: {error}"[:500])
+    """The error in one line as it is recorded, with no key in it."""
+    return printable(without_keys(f"{type(error).__name__}: {error}")[:500])
 
 
 def stop_if_ours(error: BaseException) -> None:

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from mnemoscope.analysis.accounts import accounts
-from mnemoscope.analysis.answer_sheet import ANSWERS, answer_sheet, as_read
-from mnemoscope.analysis.answers import Answered
+from mnemoscope.analysis.answer_sheet import ANSWERS, answer_sheet, as_read, scale_of
+from mnemoscope.analysis.answers import UNBOUNDED, Answered
 from mnemoscope.analysis.answers import assemble as assemble_answers
 from mnemoscope.analysis.diagnosis import classify, receipts_of
 from mnemoscope.analysis.forgetting import Row, forgetting
@@ -23,7 +23,7 @@ from mnemoscope.analysis.longitudinal import Plan, Record, longitudinal
 from mnemoscope.analysis.measure import SEED, Depth, evidence_ranks, measure
 from mnemoscope.analysis.records import assemble, common_errors, failure_line, question_line, result
 from mnemoscope.core.jsonl import encode_line, write_atomically
-from mnemoscope.core.nouns import FAILED, Question, Receipt, Timing, Trial
+from mnemoscope.core.nouns import FAILED, Question, Timing, Trial
 from mnemoscope.core.rundir import Manifest, RunDirectory
 from mnemoscope.engine.diary import header_of, now
 from mnemoscope.engine.spool import timing_key
@@ -50,16 +50,21 @@ def finish(
     forgets = any(point.forget for points in plan.values() for point in points)
     lived = bool(manifest.checkpoints) and not forgets
     also: list[str] = list(LIFE) if lived else []
-    rows = as_read(manifest, assemble_answers(run.journal(), questions))
+    rows = assemble_answers(run.journal(), questions)
     reader = manifest.identity.get("reader")
     if lived:
         records = _finish_life(run, manifest, questions, plan, seed)
     else:
         receipts = receipts_of(run.ingestions())
-        lines = [_question(row, receipts.get(row.scenario)) for row in rows]
+        diagnosed = not forgets and scale_of(manifest) not in UNBOUNDED
+        failures = (
+            classify(row, receipts.get(row.scenario)) if diagnosed and row.answer else None
+            for row in as_read(manifest, rows)
+        )
+        lines = [_question(row, failure) for row, failure in zip(rows, failures, strict=True)]
         write_lines(run.path / "questions.jsonl", lines)
     if forgets:
-        run.write_json(FORGETTING, _forgetting(rows, plan, seed))
+        run.write_json(FORGETTING, _forgetting(rows, plan, manifest, seed))
         also.append(FORGETTING)
     elif reader:
         run.write_json(ANSWERS, answer_sheet(manifest, rows, run.ingestions(), seed))
@@ -76,7 +81,11 @@ def finish(
     return records
 
 
-def _forgetting(rows: Sequence[Answered], plan: Plan, seed: int) -> dict[str, Any]:
+def _forgetting(
+    rows: Sequence[Answered], plan: Plan, manifest: Manifest, seed: int
+) -> dict[str, Any]:
+    if scale_of(manifest) != "rouge_l" or manifest.identity.get("appellate_judge"):
+        return {"score": None, "why": "forgetting is measured by the judge rouge-l alone"}
     forgotten = {id for points in plan.values() for point in points for id in point.forget}
     return forgetting(
         [
@@ -176,16 +185,18 @@ def _ranking(trial: Trial, depth: int) -> dict[str, Any]:
     }
 
 
-def _question(row: Answered, receipt: Receipt | None) -> dict[str, Any]:
+def _question(row: Answered, failure: str | None) -> dict[str, Any]:
     question, trial, answer, verdict = row.question, row.trial, row.answer, row.verdict
+    evidence = question.evidence if trial is None else trial.evidence
+    forgotten = bool(question.evidence) and not evidence
     record: dict[str, Any] = {
         "id": question.id,
         "scenario": row.scenario,
         "category": question.category,
         "question": question.text,
         "reference": question.reference,
-        "expects": question.expects,
-        "evidence": question.evidence,
+        "expects": "abstain" if forgotten else question.expects,
+        "evidence": evidence,
         "status": row.status or (trial.status if trial else None),
     }
     if row.checkpoint:
@@ -198,6 +209,6 @@ def _question(row: Answered, receipt: Receipt | None) -> dict[str, Any]:
         record["verdict"] = verdict.final
     if error := next((line.error for line in (trial, answer, verdict) if line and line.error), ""):
         record["error"] = error
-    if answer is not None and (failure := classify(row, receipt)):
+    if failure:
         record["failure"] = failure
     return record

@@ -21,9 +21,10 @@ from mnemoscope.core.nouns import (
 from mnemoscope.engine.failures import describe, stop_if_ours
 from mnemoscope.engine.parts import Ask, Procedure, forgotten_by
 from mnemoscope.judges import Case, Judge, Unjudged
+from mnemoscope.judges.abstention import says_nothing
 from mnemoscope.judges.appeal import excerpts, hear
-from mnemoscope.judges.silence import says_nothing
 from mnemoscope.llm.chat import ModelFailure
+from mnemoscope.llm.wire import without_keys
 from mnemoscope.readers import Passage, Reader, Reply
 from mnemoscope.systems.python import BadReply, Driver
 
@@ -108,8 +109,11 @@ class Panel:
         failure = ""
         try:
             final, primary, failure = hear(self._judge, self._appellate, case)
+            if isinstance(final, Grade) and any(p.days for p in self._scenario.checkpoints):
+                final = primary = None
+                failure = "a life is scored by the rubric, and this judge gives one number"
         except Unjudged as error:
-            failure = str(error)
+            failure = without_keys(str(error))
         except (Exception, SystemExit) as error:
             stop_if_ours(error)
             failure = describe(error)

@@ -225,7 +225,13 @@ def _plan(registry: Registry, spec: Spec, verb: str) -> Plan:
             f"{spec.name} names a model but not who serves it: write openai:{spec.name}, "
             f"anthropic:{spec.name} or {spec.name}@http://host/v1"
         )
-    target = registry.get(spec.name)
+    try:
+        target = registry.get(spec.name)
+    except UsageError as error:
+        raise UsageError(
+            f"{error}. If a model is meant: openai:MODEL, anthropic:MODEL, MODEL@http://host/v1 "
+            "(`mnemoscope models list`)"
+        ) from error
     if not callable(target):
         raise UsageError(f"{spec.name} is no {registry.kind} class or factory")
     arguments = bind_arguments(target, spec)

@@ -73,12 +73,14 @@ def run(
     progress_copy: Path | None = None,
     max_cost: float | None = None,
     exams: Mapping[str, dict[str, Any]] = MappingProxyType({}),
+    derived_from: str = "",
 ) -> list[RunDirectory]:
     """Run all systems; returns their finished run directories in the order given.
 
     The last `arms` of the plans are sanity arms, and their manifests say so. `max_cost` is what
     models may cost in US dollars, everything counted that these runs have paid before. `exams`
-    tells how judges did in theirs.
+    tells how judges did in theirs. `derived_from` is the hash of the journal that the runs began
+    with, where an earlier run's phases are kept.
     """
     if settings.workers < 0:
         raise UsageError(f"{settings.workers} workers: say how many, or 0 for one per core")
@@ -96,7 +98,11 @@ def run(
     try:
         manifests = [
             directory.open(
-                {**identity(dataset, files, plan, settings), **procedure.identity()},
+                {
+                    **identity(dataset, files, plan, settings),
+                    **procedure.identity(),
+                    **({"derived_from": derived_from} if derived_from else {}),
+                },
                 environment=environment(settings),
                 notes=data_notes(files),
                 protocol={"id": protocol.id, "sha256": protocol.sha256} if protocol else {},

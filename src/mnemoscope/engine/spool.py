@@ -77,7 +77,7 @@ class Merger:
 
     def _ordered(self, trials: Path, unit: Unit) -> bytes:
         """The lines in the order in which one question after the other would have left them."""
-        if self._procedure.parallelism == 1:
+        if self._procedure.parallelism == 1 and not unit.recorded:
             return trials.read_bytes()
         place = _places(unit)
         return b"".join(map(encode_line, sorted(read_journal(trials), key=place)))

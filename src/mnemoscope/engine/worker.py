@@ -288,7 +288,7 @@ class _Sitting:
         if answer is None:
             starting(ANSWERING)
             started = time.perf_counter()
-            with self._accounted(about) as usages:
+            with self._accounted(about, "answer_ms") as usages:
                 answer = self._panel.answer(ask, trial, driver, seen)
             took, usage = _ms_since(started), total(usages)
             yield answer, msgspec.structs.replace(about, answer_ms=took, usage=usage)
@@ -297,21 +297,23 @@ class _Sitting:
             return
         starting(JUDGING)
         started = time.perf_counter()
-        with self._accounted(about) as usages:
+        with self._accounted(about, "judge_ms") as usages:
             verdict = self._panel.judge(ask, trial, answer, seen)
         took, usage = _ms_since(started), total(usages)
         yield verdict, msgspec.structs.replace(about, judge_ms=took, usage=usage)
 
     @contextmanager
-    def _accounted(self, about: Timing) -> Iterator[list[Usage]]:
+    def _accounted(self, about: Timing, phase: str) -> Iterator[list[Usage]]:
         """Collects what models are asked; what was paid for nothing is on record as well."""
+        started = time.perf_counter()
         with metered() as usages:
             try:
                 yield usages
             except BaseException:
                 if (usage := total(usages)) is not None:
+                    spent = {phase: _ms_since(started), "usage": usage}
                     with self._writing:
-                        self._timings.append(msgspec.structs.replace(about, usage=usage))
+                        self._timings.append(msgspec.structs.replace(about, **spent))
                 raise
 
     def _recall(self, ask: Ask, driver: Driver, seen: int) -> Trial:

@@ -66,7 +66,10 @@ def appeal(score: Score | Grade, appellate: Judge | None, case: Case) -> Hearing
     if appellate is None or not score.fails:
         return Hearing(score)
     try:
-        return Hearing(checked(appellate.judge(case)), score)
+        second = checked(appellate.judge(case))
+        if type(second) is not type(score):
+            raise Unjudged("the second judge does not measure what the first one does")
+        return Hearing(second, score)
     except MnemoscopeError:
         raise
     except (Exception, SystemExit) as error:

@@ -16,12 +16,14 @@ from mnemoscope.core.nouns import Grade
 from mnemoscope.judges import Case, Unjudged
 from mnemoscope.llm.chat import ModelFailure, Prompt
 from mnemoscope.llm.prompts import PromptFile, load_prompt
-from mnemoscope.llm.replies import parse_json
+from mnemoscope.llm.replies import parse_json, without_thoughts
 
 T = TypeVar("T")
 
 HOLES = frozenset({"question", "reference", "answer", "now"})
 """What every judge's prompt may name."""
+NEEDED = frozenset({"question", "answer"})
+"""What it must name: without one of them it would judge something else."""
 _TRIES = 3
 _SHOWN = 80
 # The word alone: "Correct answer: Oslo, so this is wrong" begins with it too.
@@ -30,7 +32,6 @@ _FIRST_WORD = re.compile(
     re.IGNORECASE,
 )
 _EITHER = re.compile(r"\b(?:correct|incorrect|wrong)\b", re.IGNORECASE)
-_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _VERDICTS = {"CORRECT": 1.0, "WRONG": 0.0, "INCORRECT": 0.0}
 
 
@@ -68,7 +69,7 @@ def settle(model: Asked, prompt: Prompt, read: Callable[[str], T]) -> T:
 
 def read_verdict(reply: str) -> Grade:
     """CORRECT or WRONG, from a JSON object's `verdict` or as the reply's first word, alone."""
-    reply = _THOUGHTS.sub("", reply)
+    reply = without_thoughts(reply)
     if first := _FIRST_WORD.match(reply):
         if _EITHER.search(first[2]):
             raise ValueError("its first line holds more than one verdict")
@@ -86,7 +87,7 @@ def read_object(reply: str) -> dict[str, Any]:
 
     One further down may be quoted from the answer, which can hold a verdict of its own making.
     """
-    reply = _THOUGHTS.sub("", reply).strip()
+    reply = without_thoughts(reply).strip()
     if not reply.startswith(("{", "```")):
         raise ValueError("it does not begin with the JSON object")
     return parse_json(reply)
@@ -118,7 +119,7 @@ def load_family(
     if prompt.endswith((".yaml", ".yml")):
         stem, dot, ending = prompt.rpartition(".")
     return {
-        kind: load_prompt(f"{stem}-{kind}{dot}{ending}" if kind else prompt, holes)
+        kind: load_prompt(f"{stem}-{kind}{dot}{ending}" if kind else prompt, holes, NEEDED)
         for kind in kinds
     }
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from mnemoscope.core.nouns import Grade, Scenario
 from mnemoscope.judges import Case
-from mnemoscope.judges.asking import HOLES, fill, read_verdict, settle
+from mnemoscope.judges.asking import HOLES, NEEDED, fill, read_verdict, settle
 from mnemoscope.judges.exact import without_asking
 from mnemoscope.llm.models import load_model
 from mnemoscope.llm.prompts import load_prompt
@@ -21,7 +21,7 @@ class Binary:
 
     def __init__(self, model: str, prompt: str = "judge-binary") -> None:
         self._model = load_model(model)
-        self._prompt = load_prompt(prompt, HOLES)
+        self._prompt = load_prompt(prompt, HOLES, NEEDED)
 
     def identity(self) -> dict[str, Any]:
         return {"model": self._model.identity(), **self._prompt.identity()}

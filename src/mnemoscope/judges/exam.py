@@ -1,13 +1,15 @@
 """The exam: what a judge says of answers that are known to be right or wrong.
 
 The probes and their facts are invented; no dataset's text is in them. A judge passes that seldom
-accepts a wrong answer, seldom rejects a right one, and nearly always comes to a verdict.
+accepts a wrong answer, seldom rejects a right one, nearly always comes to a verdict, and is not
+blind to a whole kind of answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -25,6 +27,7 @@ from mnemoscope.core.yaml import load_yaml
 from mnemoscope.judges import Case, Judge, Unjudged
 from mnemoscope.llm.cache import default_cache_dir
 from mnemoscope.llm.chat import metered, total
+from mnemoscope.llm.purse import Purse, open_purse
 
 Kind = Literal[
     "right-paraphrase",
@@ -43,6 +46,9 @@ _REFUSED: frozenset[Kind] = frozenset({"correct-refusal", "wrongly-refused"})
 MOST_WRONG = 0.10
 """A judge that passes accepts at most this share of the wrong answers, and rejects of the right."""
 MOST_UNJUDGED = 0.05
+MOST_OF_A_KIND = 0.5
+"""The same for the wrong, and for the right, answers of each kind: few probes, so much is allowed,
+but the totals would let a judge pass that is taken in by every answer of a small kind."""
 
 
 class Probe(Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,6 +92,15 @@ class KindResult(Struct, frozen=True):
     false_accepts: int
     false_rejects: int
     unjudged: int
+    wrong: int
+    """Wrong answers among them that it came to a verdict on."""
+    right: int
+
+    @property
+    def blind(self) -> bool:
+        """Whether it mostly errs here."""
+        most = MOST_OF_A_KIND
+        return self.false_accepts > most * self.wrong or self.false_rejects > most * self.right
 
 
 class Mistake(Struct, frozen=True, omit_defaults=True):
@@ -109,6 +124,8 @@ class ExamResult(Struct, frozen=True):
     kinds: dict[str, KindResult]
     mistakes: tuple[Mistake, ...]
     limits: dict[str, float]
+    reasons: tuple[str, ...]
+    """Why it did not pass, in words."""
     probes_sha256: str
     usage: Usage | None = None
 
@@ -135,11 +152,13 @@ def take(
     probes: Sequence[Probe],
     *,
     parallelism: int = 1,
+    max_cost: float | None = None,
     tell: Callable[[], None] = lambda: None,
 ) -> ExamResult:
     """Put every probe to the judge, `parallelism` at a time; `tell` is called after each.
 
-    What stops a run stops the exam: an endpoint that is down, a missing key.
+    What stops a run stops the exam: an endpoint that is down, a missing key, or that the next
+    request could make it cost more than `max_cost` dollars. What was replied is in the cache then.
     """
     if parallelism < 1:
         raise UsageError(f"a parallelism of {parallelism} asks nothing; give 1 or more")
@@ -153,7 +172,7 @@ def take(
 
     mistakes: list[Mistake] = []
     usages: list[Usage] = []
-    with ThreadPoolExecutor(parallelism) as pool:
+    with _at_most(max_cost), ThreadPoolExecutor(parallelism) as pool:
         marks = [pool.submit(mark, probe) for probe in probes]
         try:
             for done in marks:
@@ -165,6 +184,22 @@ def take(
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return _result(probes, mistakes, total(usages))
+
+
+@contextmanager
+def _at_most(dollars: float | None) -> Iterator[None]:
+    """While the block runs, models may not cost more."""
+    if dollars is None:
+        yield
+        return
+    if not dollars > 0:
+        raise UsageError(f"--max-cost {dollars}: more than 0 dollars")
+    lock = default_cache_dir() / "exams" / ".purse.lock"
+    open_purse(Purse(dollars, already=0.0, slots=1, lock=lock))
+    try:
+        yield
+    finally:
+        open_purse(None)
 
 
 def record(result: ExamResult, identity: Mapping[str, Any]) -> Path:
@@ -213,47 +248,68 @@ def _result(
     probes: Sequence[Probe], mistakes: Sequence[Mistake], usage: Usage | None
 ) -> ExamResult:
     silent = {mistake.probe for mistake in mistakes if mistake.what == "unjudged"}
-    right = sum(probe.acceptable for probe in probes if probe.id not in silent)
-    wrong = len(probes) - len(silent) - right
+    judged = [probe for probe in probes if probe.id not in silent]
+    right = sum(probe.acceptable for probe in judged)
+    wrong = len(judged) - right
 
     def count(what: str, kind: Kind | None = None) -> int:
         return sum(one.what == what and kind in (None, one.kind) for one in mistakes)
+
+    def of_kind(kind: Kind) -> KindResult:
+        acceptable = [probe.acceptable for probe in judged if probe.kind == kind]
+        return KindResult(
+            sum(probe.kind == kind for probe in probes),
+            count("false accept", kind),
+            count("false reject", kind),
+            count("unjudged", kind),
+            wrong=len(acceptable) - sum(acceptable),
+            right=sum(acceptable),
+        )
 
     accepts = _share(count("false accept"), wrong)
     rejects = _share(count("false reject"), right)
     unjudged = _share(len(silent), len(probes))
     kinds: dict[str, KindResult] = {
-        kind: KindResult(
-            sum(probe.kind == kind for probe in probes),
-            count("false accept", kind),
-            count("false reject", kind),
-            count("unjudged", kind),
-        )
-        for kind in dict.fromkeys(probe.kind for probe in probes)
+        kind: of_kind(kind) for kind in dict.fromkeys(probe.kind for probe in probes)
     }
-    passed = (
-        right > 0
-        and wrong > 0
-        and accepts.rate <= MOST_WRONG
-        and rejects.rate <= MOST_WRONG
-        and unjudged.rate <= MOST_UNJUDGED
-    )
+    reasons = _reasons(accepts, rejects, unjudged, kinds)
     limits = {
         "false_accept": MOST_WRONG,
         "false_reject": MOST_WRONG,
         "unjudged": MOST_UNJUDGED,
+        "of_one_kind": MOST_OF_A_KIND,
     }
     return ExamResult(
-        passed,
+        not reasons,
         accepts,
         rejects,
         unjudged,
         kinds,
         tuple(mistakes),
         limits,
+        reasons,
         probes_sha256(probes),
         usage,
     )
+
+
+def _reasons(
+    accepts: Share, rejects: Share, unjudged: Share, kinds: Mapping[str, KindResult]
+) -> tuple[str, ...]:
+    """Why a judge that did so cannot pass; nothing where it can."""
+    found = []
+    if accepts.rate > MOST_WRONG:
+        found.append("it accepts too many wrong answers")
+    if rejects.rate > MOST_WRONG:
+        found.append("it rejects too many right answers")
+    if unjudged.rate > MOST_UNJUDGED:
+        found.append("too often it comes to no verdict")
+    if blind := [name for name, kind in kinds.items() if kind.blind]:
+        found.append(f"it errs in more than half of a kind: {', '.join(blind)}")
+    if not found and not (accepts.of and rejects.of):
+        sort = "wrong" if rejects.of else "right" if accepts.of else "such"
+        found.append(f"there are no {sort} answers that it judged")
+    return tuple(found)
 
 
 def _share(count: int, of: int) -> Share:

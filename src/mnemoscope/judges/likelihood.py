@@ -19,6 +19,7 @@ from mnemoscope.llm.embedded import EmbeddedProvider
 from mnemoscope.llm.prompts import load_prompt
 
 _NOTHING = "(none)"
+_HOLES = frozenset({"question", "context"})
 
 
 class LikelihoodGain:
@@ -33,7 +34,7 @@ class LikelihoodGain:
         if context_tokens < 1:
             raise UsageError(f"context_tokens={context_tokens} shows nothing; give at least 1")
         self._characters = context_tokens * CHARACTERS_PER_TOKEN
-        self._prompt = load_prompt(prompt, frozenset({"question", "context"}))
+        self._prompt = load_prompt(prompt, _HOLES, needs=_HOLES)
         self._model = EmbeddedProvider()
 
     def identity(self) -> dict[str, Any]:

@@ -11,13 +11,15 @@ from mnemoscope.core.nouns import Grade, Scenario, Score
 from mnemoscope.judges import Case, Judge, Unjudged
 
 _MARKS = ("correctness", "completeness", "hallucination")
+_BEST = 6
 
 
 class JudgePanel:
     """Grades by majority, a tie fails; scores by the median of each mark, the lower of two middles.
 
     A judge that comes to no verdict is left out; with fewer than half of them the case is unjudged.
-    Where some judges give scores and others grades, the majority decides.
+    Where some judges give scores and others grades it is unjudged too: the two measure different
+    things. Votes are kept as shares of the best mark, so a composite of 3 is 0.5.
     """
 
     def __init__(self, judges: Sequence[tuple[str, Judge]]) -> None:
@@ -59,16 +61,22 @@ class JudgePanel:
 
 
 def _together(heard: dict[str, Score | Grade], silent: Sequence[str]) -> Score | Grade:
+    scores = {name: said for name, said in heard.items() if isinstance(said, Score)}
+    if 0 < len(scores) < len(heard):
+        others = [name for name in heard if name not in scores]
+        raise Unjudged(
+            f"judges that give marks by the rubric ({', '.join(scores)}) and judges that give one "
+            f"number ({', '.join(others)}) cannot sit together; make a panel of one sort"
+        )
     votes = {
-        name: float(said.composite) if isinstance(said, Score) else said.value
+        name: said.composite / _BEST if isinstance(said, Score) else said.value
         for name, said in heard.items()
     }
     told = [f"{name}: {said.reasoning}" for name, said in heard.items() if said.reasoning]
     reasoning = "\n".join([*told, *(f"{one} (not counted)" for one in silent)])
-    scores = [said for said in heard.values() if isinstance(said, Score)]
-    if len(scores) == len(heard):
+    if scores:
         correctness, completeness, hallucination = (
-            median_low(getattr(score, mark) for score in scores) for mark in _MARKS
+            median_low(getattr(score, mark) for score in scores.values()) for mark in _MARKS
         )
         return Score(correctness, completeness, hallucination, reasoning, votes)
     passes = sum(not said.fails for said in heard.values())

@@ -1,6 +1,8 @@
 """Whether an answer is no answer: an honest "no evidence", or a refusal to tell.
 
-An answer that says it knows nothing and then asserts something after all is an answer.
+An answer that says it knows nothing and then asserts something after all is an answer. For a judge
+that knows what is true: it may take many phrases for silence. Where only the text is known,
+`abstention` has the narrower rule.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from mnemoscope.core.english import STOP_WORDS, stem_words
-from mnemoscope.judges.matching import Sentence, normalise, sentences, stems
+from mnemoscope.judges.matching import Sentence, normalise, stems
 
 _SOURCE = r"(?:evidence|records?|mention|information|info|memory|memories|trace|reference|data)"
 _NOTHING = re.compile(
@@ -44,13 +46,6 @@ _COURTESY = re.compile(
 )
 _ASSERTED = 2
 """So many words that are not the question's own make an assertion of what stands beside silence."""
-
-
-def says_nothing(text: str, question: str) -> bool:
-    """Whether the answer claims that nothing is known and asserts nothing after all."""
-    parts = sentences(text)
-    besides = besides_nothing(parts)
-    return bool(parts) and besides is not None and not asserts(besides, question)
 
 
 def besides_nothing(parts: Sequence[Sentence]) -> list[str] | None:

@@ -19,6 +19,7 @@ from typing import IO, Any, NamedTuple
 from mnemoscope.core.errors import UsageError
 from mnemoscope.core.jsonl import printable
 from mnemoscope.llm.chat import Completion, Prompt, Transient, TransientTimeout
+from mnemoscope.llm.wire import EmptyReply, without_keys
 
 _FAREWELL = 5.0
 """Seconds that a killed process gets to be gone."""
@@ -81,12 +82,14 @@ class CommandProvider:
                 cwd=folder,
             )
         except OSError as error:
-            raise UsageError(f"{self._program} cannot be started: {error.strerror}") from None
+            raise UsageError(
+                without_keys(f"{self._program} cannot be started: {error.strerror}")
+            ) from None
         try:
             process.communicate(asked, self._timeout)
         except subprocess.TimeoutExpired:
             raise TransientTimeout(
-                f"{self._name} gave no answer within {self._timeout:g} s"
+                without_keys(f"{self._name} gave no answer within {self._timeout:g} s")
             ) from None
         finally:
             _end(process)
@@ -95,10 +98,11 @@ class CommandProvider:
     def _read(self, code: int, said: bytes, complaint: bytes) -> Completion:
         if code:
             ended = f"died of {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
-            raise Transient(f"{self._name} {ended}{_last_line(complaint)}")
+            raise Transient(without_keys(f"{self._name} {ended}{_last_line(complaint)}"))
         text = said.decode("utf-8", "replace").strip()
         if not text:
-            raise Transient(f"{self._name} said nothing{_last_line(complaint)}")
+            nothing = without_keys(f"{self._name} said nothing{_last_line(complaint)}")
+            raise EmptyReply(nothing, Completion("", finish="stop"))
         return Completion(text, finish="stop")
 
 
@@ -106,7 +110,7 @@ def _words(command: str) -> tuple[str, ...]:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise UsageError(f"the command {command!r} cannot be read: {error}") from None
+        raise UsageError(without_keys(f"the command {command!r} cannot be read: {error}")) from None
     if not words:
         raise UsageError("an empty command; write for example claude, or 'my-agent --print'")
     agent = AGENTS.get(words[0])
@@ -121,7 +125,9 @@ def _find(program: str) -> str:
         return str(Path(found).absolute())
     if program in AGENTS:
         raise UsageError(f"{program} is not installed; run: {AGENTS[program].install}")
-    raise UsageError(f"there is no program {program!r} on the PATH; install it, or give its path")
+    raise UsageError(
+        without_keys(f"there is no program {program!r} on the PATH; install it, or give its path")
+    )
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -148,6 +154,7 @@ def _signal(number: int) -> str:
 
 
 def _last_line(complaint: bytes) -> str:
-    lines = complaint.decode("utf-8", "replace").split("\n")
+    # Before it is cut: half a key is still something to go by.
+    lines = without_keys(complaint.decode("utf-8", "replace")).split("\n")
     line = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return f": {line[-_SHOWN:]}" if line else ""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import msgspec
@@ -29,7 +29,7 @@ from mnemoscope.llm.chat import (
     note,
 )
 from mnemoscope.llm.prices import Price
-from mnemoscope.llm.purse import Reservation, purse
+from mnemoscope.llm.purse import Foresight, Purse, Reservation, purse
 from mnemoscope.llm.wire import EmptyReply, Lost, TooLong
 
 TRIES = 6
@@ -38,7 +38,7 @@ _LONGEST_PAUSE = 30.0
 _FIRST_FLOOR = 0.05
 _PATIENCE_SECONDS = 15 * 60.0
 _FAILURES_IN_A_ROW = 8
-_FRAME_TOKENS = 32
+_PROBE = Prompt("", "Reply with the word OK.", max_tokens=16)
 
 
 class Turn:
@@ -119,6 +119,7 @@ class Model:
         self._max_tokens = max_tokens
         self._estimating = estimating
         self._turn = turn or Turn()
+        self._foresight = Foresight()
         self._cache: ContentCache | None = None
         self._caching = cache and not estimating
         self._failures = 0
@@ -162,7 +163,7 @@ class Model:
         spending = _Spending()
         requests = 0
         try:
-            completion = self._try(prompt, spending)
+            completion = self._ask_patiently(prompt, spending)
             requests = 1
             self._failures = 0
             return completion
@@ -171,11 +172,35 @@ class Model:
                 usage = spending.usage(requests=requests)
                 note(msgspec.structs.replace(usage, paid=0.0) if self._estimating else usage)
 
-    def _try(self, prompt: Prompt, spending: _Spending) -> Completion:
+    def _ask_patiently(self, prompt: Prompt, spending: _Spending) -> Completion:
+        try:
+            return self._try(prompt, spending, self._tries)
+        except TooLong:
+            raise
+        except ModelFailure as failure:
+            # A reply without text, or a refusal, is a server at work.
+            if isinstance(failure, Transient) and not isinstance(failure, EmptyReply):
+                self._stop_if_down(failure, spending)
+            self._fail(failure)
+
+    def _stop_if_down(self, failure: Transient, spending: _Spending) -> None:
+        """Stop the run where the server answers nothing at all: no question is to blame."""
+        spending.retries += 1
+        try:
+            self._try(_PROBE, spending, tries=1)
+        except Transient as probed:
+            if not isinstance(probed, EmptyReply):
+                raise MnemoscopeError(
+                    f"{failure}; the shortest of prompts fails as well, so {self.name} is down: "
+                    "resume when it is well again; nothing recorded is lost"
+                ) from None
+        except ModelFailure:
+            pass  # it is there, and refuses
+
+    def _try(self, prompt: Prompt, spending: _Spending, tries: int) -> Completion:
         failures = limits = 0
         waited = 0.0
         while True:
-            self._turn.wait()
             try:
                 return self._once(prompt, spending)
             except Transient as failure:
@@ -194,16 +219,14 @@ class Model:
                     self._turn.keep_off(wait)
                 else:
                     failures += 1
-                    if failures >= self._tries:
-                        self._fail(failure, failures)
+                    if failures >= tries:
+                        if tries > 1:
+                            failure.args = (f"{failure} ({tries} tries)",)
+                        raise
                     self._turn.pause(failures)
                 spending.retries += 1
-            except TooLong:
-                raise
-            except ModelFailure as failure:
-                self._fail(failure, failures + 1)
 
-    def _fail(self, failure: ModelFailure, tries: int) -> NoReturn:
+    def _fail(self, failure: ModelFailure) -> NoReturn:
         """Give up this prompt; where that has become a habit, the run."""
         self._failures += 1
         if self._failures >= _FAILURES_IN_A_ROW:
@@ -211,8 +234,6 @@ class Model:
                 f"{self.name} gave nothing to {self._failures} prompts in a row, at last: "
                 f"{failure}; resume when it is well again; nothing recorded is lost"
             ) from None
-        if tries > 1:
-            failure.args = (f"{failure} ({tries} tries)",)
         raise failure
 
     def _once(self, prompt: Prompt, spending: _Spending) -> Completion:
@@ -221,19 +242,25 @@ class Model:
             before = spending.cost
             try:
                 completion = self._provider.complete(prompt)
-                self._account(spending, *_tokens(prompt, completion))
+                self._replied(prompt, completion, spending)
                 return completion
             except EmptyReply as empty:
-                self._account(spending, *_tokens(prompt, empty.completion))
+                self._replied(prompt, empty.completion, spending)
                 raise
             except (Lost, TransientTimeout):
                 # Nobody knows whether the server finished it; a ceiling must not count on luck.
                 if self.price is not None and any(self.price):
-                    self._account(spending, _estimated_input(prompt), prompt.max_tokens, True)
+                    asked = max(_estimated_input(prompt), self._foresight.seen_input(prompt))
+                    self._account(spending, asked, prompt.max_tokens, True)
                 raise
             finally:
                 if reservation is not None:
                     reservation.cost = spending.cost - before
+
+    def _replied(self, prompt: Prompt, completion: Completion, spending: _Spending) -> None:
+        if prompt is not _PROBE:  # so short that what the server adds would look like its rate
+            self._foresight.learn(prompt, completion.input_tokens)
+        self._account(spending, *_tokens(prompt, completion))
 
     def _account(self, spending: _Spending, asked: int, said: int, estimated: bool) -> None:
         spending.input_tokens += asked
@@ -241,19 +268,33 @@ class Model:
         spending.estimated |= estimated or self._estimating
         spending.cost += self.price.of(asked, said) if self.price else 0.0
 
-    def _reserved(self, prompt: Prompt) -> AbstractContextManager[Reservation | None]:
-        """The worst case set aside, where a purse is open and this model costs money."""
+    @contextmanager
+    def _reserved(self, prompt: Prompt) -> Iterator[Reservation | None]:
+        """When it is our turn; with the worst case set aside, if a purse is open for it."""
+        opened = self._purse()
+        if opened is None:
+            self._turn.wait()
+            yield None
+            return
+        assert self.price is not None
+        with self._foresight.first_alone():
+            self._turn.wait()
+            most = self.price.of(self._foresight.most_input(prompt), prompt.max_tokens)
+            with opened.reserve(most) as reservation:
+                yield reservation
+
+    def _purse(self) -> Purse | None:
+        """The open purse, where this model costs money."""
         opened = purse()
         if opened is None or self._estimating:
-            return nullcontext()
+            return None
         if self.price is None:
             raise UsageError(
                 f"what {self.name} costs is not known, so --max-cost cannot hold; give its price "
-                f"in dollars for a million tokens: {self.name}?price_in=…&price_out=…"
+                "in dollars for a million tokens, 0 if it costs nothing: "
+                f"{self.name}?price_in=…&price_out=…"
             )
-        if not any(self.price):
-            return nullcontext()
-        return opened.reserve(self.price.of(_most_input(prompt), prompt.max_tokens))
+        return opened if any(self.price) else None
 
     def _key(self, prompt: Prompt) -> str:
         content = (
@@ -296,14 +337,3 @@ def _tokens(prompt: Prompt, completion: Completion) -> tuple[int, int, bool]:
 
 def _estimated_input(prompt: Prompt) -> int:
     return estimate_tokens(prompt.system) + estimate_tokens(prompt.user)
-
-
-def _most_input(prompt: Prompt) -> float:
-    """More tokens than any vocabulary is likely to make of it."""
-    schema = b"" if prompt.schema is None else msgspec.json.encode(prompt.schema)
-    texts = (prompt.system, prompt.user, schema.decode())
-    return _FRAME_TOKENS + sum(
-        # Every byte beyond the first of a character may be a token of its own.
-        len(text) / 3 + len(text.encode("utf-8", "backslashreplace")) - len(text)
-        for text in texts
-    )

@@ -12,15 +12,14 @@ import difflib
 import importlib
 import ipaddress
 import math
+import os
 import re
-from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from mnemoscope.core.errors import MissingExtra, MnemoscopeError, UsageError
-from mnemoscope.core.registry import import_target
-from mnemoscope.llm.chat import Completion, ModelFailure, Prompt, Provider
+from mnemoscope.core.errors import MissingExtra, UsageError
+from mnemoscope.llm.chat import Provider
 from mnemoscope.llm.model import TRIES, Model
 from mnemoscope.llm.prices import FREE, Price, known_price
 
@@ -85,6 +84,19 @@ def names_a_model(spec: str) -> bool:
     return _kind(name) not in (None, "factory")
 
 
+def missing_keys(spec: str) -> list[str]:
+    """The environment variables that this model needs and that are not set."""
+    kind = _kind(spec.strip().partition("?")[0])
+    return [name for name in _KEYS.get(kind or "", ()) if not os.environ.get(name, "").strip()]
+
+
+_KEYS = {
+    "openai": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "azure": ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "OPENAI_API_VERSION"),
+}
+
+
 def without_price(spec: str) -> str:
     """The spec without the options that decide no reply: prices, and how often to try."""
     name, mark, tail = spec.partition("?")
@@ -144,9 +156,15 @@ def _build(name: str, options: dict[str, float], *, extras: bool) -> _Built:
             from mnemoscope.llm.command_chat import CommandProvider
 
             words = rest if name.startswith("command:") else name
-            return _Built(CommandProvider(words, **settings), FREE)
+            # What a command bills, and whether it is still the same one, nobody tells us.
+            return _Built(CommandProvider(words, **settings), None, cache=False)
         case "factory":
-            return _from_factory(name)
+            from mnemoscope.llm.foreign import ForeignProvider
+
+            # What it bills, nobody tells us. Without an identity nothing may be kept either: its
+            # code may be the same and what it asks another.
+            made = ForeignProvider(name)
+            return _Built(made, None, cache=made.has_identity)
     raise UsageError(_unknown(name))
 
 
@@ -178,48 +196,6 @@ def _is_near(host: str) -> bool:
     except ValueError:
         return "." not in host or host.endswith((".local", ".lan", ".internal", ".localhost"))
     return address.is_private or address.is_loopback or address.is_link_local
-
-
-class _Foreign:
-    """What a user's factory made, with its strings and surprises turned into ours."""
-
-    def __init__(self, name: str, made: Any) -> None:
-        self._name = name
-        self._made = made
-
-    def identity(self) -> dict[str, Any]:
-        own = self._made.identity() if hasattr(self._made, "identity") else {}
-        return {"provider": "factory", "model": self._name, **own}
-
-    def complete(self, prompt: Prompt) -> Completion:
-        try:
-            reply = self._made.complete(prompt)
-        except (ModelFailure, MnemoscopeError):
-            raise
-        except Exception as error:
-            raise ModelFailure(f"{self._name}: {type(error).__name__}: {error}") from error
-        if isinstance(reply, str):
-            reply = Completion(reply)
-        if not isinstance(reply, Completion):
-            raise UsageError(
-                f"{self._name}.complete gave {type(reply).__name__}; it must give a str or a "
-                "mnemoscope.llm.chat.Completion"
-            )
-        from mnemoscope.llm.wire import checked
-
-        return checked(reply, self._name, at_limit=reply.finish == "length")
-
-
-def _from_factory(name: str) -> _Built:
-    factory: Callable[[], Any] = import_target(name, "model")
-    try:
-        made = factory()
-    except TypeError as error:
-        raise UsageError(f"model {name!r} cannot be made without arguments: {error}") from error
-    if not hasattr(made, "complete"):
-        raise UsageError(f"model {name!r} has no complete(prompt) method")
-    # Without an identity nobody knows when its code has changed, so nothing may be kept.
-    return _Built(_Foreign(name, made), FREE, cache=hasattr(made, "identity"))
 
 
 def _parted(spec: str) -> tuple[str, dict[str, float]]:

@@ -2,12 +2,14 @@
 
 Before a request its worst case is set aside, afterwards what it really cost; so the limit holds
 whatever runs at the same time. The accounts are shared memory: make the purse before the fork.
+`Foresight` says what the worst case of a prompt is.
 """
 
 from __future__ import annotations
 
 import fcntl
 import itertools
+import math
 import os
 import threading
 from collections.abc import Iterator
@@ -15,12 +17,20 @@ from contextlib import contextmanager
 from multiprocessing.sharedctypes import RawArray
 from pathlib import Path
 
-from mnemoscope.core.errors import MnemoscopeError
+import msgspec
+
+from mnemoscope.core.errors import MnemoscopeError, UsageError
+from mnemoscope.llm.chat import Prompt
+from mnemoscope.llm.wire import PerProcess
 
 # Other processes cannot wake us.
 _LOOK_AGAIN_SECONDS = 0.02
 # Sums of many small floats; far below what anything costs.
 _NOTHING = 1e-9
+
+_TOKENS_A_CHARACTER = 1 / 3
+_MARGIN = 1.05
+_FRAME_TOKENS = 32
 
 
 class PurseEmpty(MnemoscopeError):
@@ -42,6 +52,8 @@ class Purse:
     """
 
     def __init__(self, limit: float, already: float, slots: int, lock: Path) -> None:
+        if not (math.isfinite(limit) and limit > 0):
+            raise UsageError(f"--max-cost {limit} is no ceiling; give dollars, more than 0")
         self.limit = limit
         self._already = already
         # Per slot what was spent, then what is set aside.
@@ -114,6 +126,60 @@ class Purse:
             yield
         finally:
             fcntl.lockf(self._file, fcntl.LOCK_UN)
+
+
+class Foresight:
+    """How many tokens a model makes of a prompt at most, as far as its replies have shown.
+
+    Vocabularies differ too much for a guess to hold: the most tokens a character that a server
+    counted is what the next prompts are measured by.
+    """
+
+    def __init__(self) -> None:
+        self._seen = 0.0
+        self._learnt = False
+        # A fork could inherit a lock locked.
+        self._first = PerProcess(threading.Lock)
+
+    @contextmanager
+    def first_alone(self) -> Iterator[None]:
+        """Until a reply has come, one at a time: many at once could all be dearer than expected."""
+        if self._learnt:
+            yield
+            return
+        lock = self._first.get()
+        lock.acquire()
+        if self._learnt:  # by the one we waited for
+            lock.release()
+            yield
+            return
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def learn(self, prompt: Prompt, counted: int | None) -> None:
+        """A reply came. Where its server counts no tokens we bill by our own estimate anyway."""
+        if counted is not None:
+            self._seen = max(self._seen, counted / max(1, sum(map(len, _texts(prompt)))))
+        self._learnt = True
+
+    def seen_input(self, prompt: Prompt) -> int:
+        """At the densest rate so far; 0 before the first count."""
+        return math.ceil(self._seen * sum(map(len, _texts(prompt))))
+
+    def most_input(self, prompt: Prompt) -> float:
+        texts = _texts(prompt)
+        characters = sum(map(len, texts))
+        # Every byte beyond the first of a character may be a token of its own.
+        size = sum(len(text.encode("utf-8", "backslashreplace")) for text in texts)
+        rate = _MARGIN * max(self._seen, _TOKENS_A_CHARACTER)
+        return _FRAME_TOKENS + rate * characters + size - characters
+
+
+def _texts(prompt: Prompt) -> tuple[str, str, str]:
+    schema = b"" if prompt.schema is None else msgspec.json.encode(prompt.schema)
+    return prompt.system, prompt.user, schema.decode()
 
 
 def _empty(spent: float, limit: float) -> str:

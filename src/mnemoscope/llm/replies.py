@@ -1,4 +1,4 @@
-"""Reading JSON out of a model's reply: strictly, after mending what models are known to get wrong.
+"""Reading a model's reply: without its thoughts, and JSON strictly, after mending known mistakes.
 
 Mended are a code fence around the whole, words before and after the object, and commas before a
 closing bracket. Anything else is no JSON, and the caller asks again.
@@ -12,6 +12,12 @@ from itertools import pairwise
 from typing import Any
 
 _FENCE = re.compile(r"\A```[\w+-]*[ \t]*\r?\n(.*?)\r?\n?```\Z", re.DOTALL)
+_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+
+
+def without_thoughts(reply: str) -> str:
+    """The reply without what a reasoning model says to itself first, between <think> tags."""
+    return _THOUGHTS.sub("", reply)
 
 
 def parse_json(text: str) -> dict[str, Any]:

@@ -26,6 +26,10 @@ KEY_VARIABLES = (
     "AZURE_OPENAI_API_KEY",
     "MNEMOSCOPE_MODEL_KEY",
 )
+# Commands and other people's code have keys of their own, and may repeat them in complaints.
+_SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$", re.I)
+# Shorter ones are no secrets, but the x that a local server is content with.
+_SHORTEST, _SHORTEST_OF_OTHERS = 4, 8
 _SAID_CHARACTERS = 300
 _AGAIN = frozenset({408, 409, 425, 429})
 _ADVICE = {
@@ -102,10 +106,18 @@ def key_from(variable: str, *, needed_by: str) -> str:
 
 
 def without_keys(text: str) -> str:
-    for variable in KEY_VARIABLES:
-        if key := os.environ.get(variable, "").strip():
-            text = text.replace(key, "…")
+    """The text without what the environment holds under the name of a key, token or password."""
+    for key in sorted(_keys(), key=len, reverse=True):  # one may be the beginning of another
+        text = text.replace(key, "…")
     return text
+
+
+def _keys() -> Iterator[str]:
+    for variable, value in os.environ.items():
+        key = value.strip()
+        shortest = _SHORTEST if variable in KEY_VARIABLES else _SHORTEST_OF_OTHERS
+        if _SECRET.search(variable) and len(key) >= shortest:
+            yield key
 
 
 def shortened(text: object) -> str:

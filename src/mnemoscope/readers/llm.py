@@ -19,9 +19,11 @@ from mnemoscope.core.tokens import CHARACTERS_PER_TOKEN, estimate_tokens
 from mnemoscope.llm.chat import Prompt
 from mnemoscope.llm.models import load_model
 from mnemoscope.llm.prompts import load_prompt
+from mnemoscope.llm.replies import without_thoughts
 from mnemoscope.readers import Passage, Reply
 
 HOLES = frozenset({"context", "now", "question"})
+NEEDED = frozenset({"context", "question"})
 UNKNOWN_DATE = "an unknown date"
 NOTHING = "(Nothing was recalled.)"
 
@@ -61,7 +63,7 @@ class Llm:
                 raise UsageError(f"{name}={value}: it is 0 or more")
         self.passages = passages
         self.tokens = tokens
-        self._prompt = load_prompt(prompt, HOLES)
+        self._prompt = load_prompt(prompt, HOLES, NEEDED)
         self.max_tokens = max_tokens or self._prompt.content.max_tokens
         self._model = load_model(model)
 
@@ -120,7 +122,7 @@ class FullContext(Llm):
 
 def plain_answer(reply: str) -> str:
     """The reply without what models like to wrap an answer in."""
-    text = reply.strip()
+    text = without_thoughts(reply).strip()
     if lead := _LEAD.match(text):
         text = text[lead.end() :].strip()
     if len(text) > 1 and (closing := _QUOTES.get(text[0])) and text.endswith(closing):

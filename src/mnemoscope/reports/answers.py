@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil
+from shlex import quote
 from typing import Any, NamedTuple
 
 from rich import box
@@ -20,6 +21,8 @@ from mnemoscope.statistics import wilson
 Figures = Mapping[str, Any]
 CategoryName = Callable[[str], str]
 
+_WORDS_ONLY = ("f1", "rouge-l", "exact", "likelihood", "ledger")
+"""Judges that cannot pass an exam on meaning, or take one at all."""
 _LABEL_WIDTH = 16
 _CATEGORY_WIDTH = 24
 _COLUMN_WIDTH = 10
@@ -111,10 +114,18 @@ def table(
 
 
 def notes(systems: Iterable[Shown]) -> list[str]:
-    """What is missing in each system's figures, and what it could change."""
+    """What is missing in each system's figures, what it could change, and how judges differ."""
     said = []
     for one in systems:
         counts, everything = one.figures["counts"], one.figures["all"]
+        if panel := one.figures["panel"]:
+            votes = ", ".join(f"{spec} {own['mean']:.3f}" for spec, own in panel["judges"].items())
+            said.append(f"{one.label}: the judges by themselves: {votes}")
+        if appeals := one.figures["appeals"]:
+            said.append(
+                f"{one.label}: {appeals['heard']:,} appeals, {appeals['rescued']:,} of them turned "
+                f"a failure into a pass; without them {appeals['primary']['mean']:.3f}"
+            )
         if not everything.get("missing"):
             continue
         why = {**counts["failed"], "unjudged": counts["unjudged"], "open": counts["unanswered"]}
@@ -133,10 +144,12 @@ def notes(systems: Iterable[Shown]) -> list[str]:
 def exam_line(exam: Figures | None, spec: str = "") -> str:
     """What is known of a judge: how often it errs, and whether that is little enough."""
     judge = f"The judge {spec}" if spec else "The judge"
+    if exam is None and spec.partition(",")[0] in _WORDS_ONLY:
+        return f"{spec} compares words or records and is no judge of meaning: never VERIFIED."
     if exam is None:
         return (
-            f"{judge} has taken no exam (mnemoscope judges exam {spec or 'SPEC'}): how often it "
-            "errs is not known, and the run cannot be VERIFIED."
+            f"{judge} has taken no exam (mnemoscope judges exam {quote(spec or 'SPEC')}): how "
+            "often it errs is not known, and the run cannot be VERIFIED."
         )
     erred = "; ".join(
         f"{verb} {_of(exam[kind])}"

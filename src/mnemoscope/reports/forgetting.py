@@ -36,24 +36,31 @@ def table(systems: Sequence[tuple[str, Figures, bool]]) -> RenderableType:
     frame = Table(box=box.SIMPLE_HEAD, title="Forgetting", title_justify="left", pad_edge=False)
     frame.title_style = "bold"
     frame.add_column("system", max_width=_LABEL_WIDTH, overflow="fold")
-    for name in ("forget\nbefore", "forget\nafter", "retain\nbefore", "retain\nafter", "leaked"):
+    sets = ("forget\nbefore", "forget\nafter", "retain\nbefore", "retain\nafter")
+    for name in (*sets, "leaked", "forgets"):
         frame.add_column(name, justify="right", no_wrap=True)
     notes = []
     for label, figures, is_arm in systems:
         shown = Text(label, style="dim" if is_arm else "bold cyan")
         score = figures["score"]
         if score is None:
-            frame.add_row(shown, *["--"] * 5)
+            frame.add_row(shown, *["--"] * 6)
             notes.append(f"{label}: no score: {figures['why']}")
             continue
         cells = [_cell(score[when][kind]) for kind in _SETS for when in ("before", "after")]
         leak = score["leak"]
-        frame.add_row(shown, *cells, f"{leak['leaked']:,} of {leak['n']:,}")
+        frame.add_row(shown, *cells, f"{leak['leaked']:,} of {leak['n']:,}", _verdict(score))
     return Group(
         frame,
         Text("mean ROUGE-L with its 95 % interval, and the share above 0.5 as %", style="dim"),
         *(Text(f"! {note}", style="yellow") for note in notes),
     )
+
+
+def _verdict(score: Figures) -> str:
+    if score["leak"]["leaked"]:
+        return "leaks"
+    return "yes" if score["forget_falls"] else "cannot tell"
 
 
 def _rows(score: Figures) -> Iterator[tuple[str, str, Figures]]:

@@ -9,7 +9,14 @@ from typing import Any
 from mnemoscope.core.jsonl import write_atomically, write_json
 from mnemoscope.core.rundir import RunDirectory, find_runs
 from mnemoscope.reports import answers, forgetting, longitudinal, published
-from mnemoscope.reports.view import RunView, as_content, caveats, chances, headline
+from mnemoscope.reports.view import (
+    RunView,
+    as_content,
+    caveats,
+    chances,
+    headline,
+    no_better_than_no_memory,
+)
 
 
 def write_report(run: RunDirectory) -> None:
@@ -48,6 +55,7 @@ def report(view: RunView, beside: published.Page | None = None) -> str:
             [
                 f"- benchmark: {view.benchmark}",
                 f"- system: `{view.manifest.identity['system']['spec']}`",
+                *(f"- {line}" for line in view.asked_by),
                 *_asked(view),
                 f"- {'recall at the last checkpoint' if view.life else 'questions'}: "
                 f"{questions['asked']:,} asked, {questions['scorable']:,} with "
@@ -130,10 +138,12 @@ def summary(views: Sequence[RunView]) -> str:
     rows = [[view.label, *(_short(view.overall.get(name)) for name in names)] for view in views]
     rows.append(["*chance*", *map(_number, chances(views, names))])
     told = [f"{view.label}: {line}" for view in views for line in caveats(view)]
+    told += no_better_than_no_memory(views)
     sections = [
         f"# {views[0].benchmark}",
         f"{views[0].metrics['questions']['scorable']:,} questions with evidence. "
         "Mean [95 % interval].",
+        *dict.fromkeys("; ".join(view.asked_by) + "." for view in views if view.asked_by),
         _table(["system", *names], rows),
         *_answered(views),
         *(["## At the last checkpoint", _composites(lived)] if lived else []),

@@ -13,7 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 from mnemoscope.reports import answers, forgetting
-from mnemoscope.reports.view import RunView, caveats, chances, headline, vacuous
+from mnemoscope.reports.view import (
+    RunView,
+    caveats,
+    chances,
+    headline,
+    no_better_than_no_memory,
+    vacuous,
+)
 
 _LABEL_WIDTH = 16
 """Long labels are folded, so that numbers never have to be cut."""
@@ -28,6 +35,7 @@ def summary(views: Sequence[RunView], *, with_cost: bool = True) -> RenderableTy
     parts: list[RenderableType] = [
         Text(views[0].benchmark, style="bold"),
         Text(f"{questions['scorable']:,} questions with evidence, {questions['asked']:,} asked"),
+        *(Text(line) for line in dict.fromkeys(line for v in views for line in v.asked_by)),
     ]
     if headline(views):
         parts.append(overview(views))
@@ -54,6 +62,10 @@ def _said(views: Sequence[RunView]) -> list[RenderableType]:
     ]
     if told:
         parts.append(answers.table(told, views[0].category_name, views[0].exams))
+        parts += [Text(f"! {line}", style="yellow") for line in no_better_than_no_memory(views)]
+        for view in views:
+            for error, number in (view.answers or {}).get("errors", {}).items():
+                parts.append(Text(f"! {view.label}: {number:,} times: {error}", style="yellow"))
     if forgot := [(v.label, v.forgetting, v.is_arm) for v in views if v.forgetting]:
         parts.append(forgetting.table(forgot))
     return parts

@@ -14,6 +14,9 @@ HEADLINE = ("recall@5", "recall@10", "hit@10", "all@10", "ndcg@10")
 """Shown first; the deepest mrr is added."""
 
 
+_JUDGES = ("judge", "appellate_judge")
+
+
 @dataclass(frozen=True)
 class RunView:
     """One run, ready to be shown."""
@@ -54,6 +57,26 @@ class RunView:
     def overall(self) -> dict[str, Any]:
         found: dict[str, Any] = self.metrics["overall"]
         return found
+
+    @property
+    def paid(self) -> float:
+        """What models were paid for this run, in US dollars."""
+        accounts = self.timing.get("accounts")
+        return float(accounts["total"]["paid"]) if accounts else 0.0
+
+    @property
+    def asked_by(self) -> list[str]:
+        """Who read, with which prompt, and who judged; empty where nobody answered."""
+        identity = self.manifest.identity
+        reader = identity.get("reader")
+        if not reader:
+            return []
+        said = ["answers: by the system itself"]
+        if isinstance(reader, dict):
+            prompt = f", prompt {reader['prompt']}" if "prompt" in reader else ""
+            said = [f"answers: {reader['spec']}{prompt}"]
+        judges = [about["spec"] for about in map(identity.get, _JUDGES) if about]
+        return [*said, f"judge: {', then '.join(judges) or 'nobody'}"]
 
     @property
     def exams(self) -> dict[str, dict[str, Any] | None]:
@@ -116,6 +139,36 @@ def vacuous(views: Sequence[RunView], names: Sequence[str]) -> list[str]:
     return [
         name for name in names if any(view.overall.get(name, {}).get("vacuous") for view in views)
     ]
+
+
+def no_better_than_no_memory(views: Sequence[RunView]) -> list[str]:
+    """Where answers are as good without any memory, they say nothing about memory."""
+    silent = next((v for v in views if v.manifest.identity["system"]["spec"] == "none"), None)
+    if silent is None or not silent.answers or silent.life:
+        return []
+    floor, metric = _headline(silent)
+    as_good = [
+        view.label
+        for view in views
+        if view is not silent and view.answers and not view.is_arm and floor is not None
+        if (own := _headline(view)) and own[1] == metric and _not_above(view, floor)
+    ]
+    if not as_good:
+        return []
+    return [
+        f"without any memory (none) the {metric} is {floor:.3f}, and {', '.join(as_good)} cannot "
+        "be told from that: here it says nothing about memory"
+    ]
+
+
+def _headline(view: RunView) -> tuple[float | None, str]:
+    figures = (view.answers or {})["figures"]
+    return figures["answerable"]["mean"], figures["metric"]
+
+
+def _not_above(view: RunView, floor: float) -> bool:
+    figure = (view.answers or {})["figures"]["answerable"]
+    return figure["mean"] is not None and bool((figure["ci95"] or [figure["mean"]])[0] <= floor)
 
 
 def caveats(view: RunView) -> list[str]:

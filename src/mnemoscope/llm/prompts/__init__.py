@@ -18,7 +18,7 @@ from mnemoscope.core.errors import DataError, UsageError
 from mnemoscope.core.yaml import parse_yaml
 from mnemoscope.llm.chat import Prompt
 
-_NAME = re.compile(r"\{\{(\w+)\}\}")
+_NAME = re.compile(r"\{\{ *(\w+) *\}\}")
 
 
 class _Content(msgspec.Struct, forbid_unknown_fields=True):
@@ -58,10 +58,12 @@ class PromptFile(msgspec.Struct, frozen=True):
         return {"prompt": self.name, "prompt_sha256": self.sha256}
 
 
-def load_prompt(name: str, holes: frozenset[str]) -> PromptFile:
+def load_prompt(
+    name: str, holes: frozenset[str], needs: frozenset[str] = frozenset()
+) -> PromptFile:
     """A shipped prompt by its name, or anybody's by the path of its YAML file.
 
-    `holes` are the names that will be filled in; a prompt may leave some of them out.
+    `holes` are the names that will be filled in; a prompt may leave out those that nobody `needs`.
     """
     own = name.endswith((".yaml", ".yml"))
     place: Any = Path(name).expanduser() if own else files(__name__) / f"{name}.yaml"
@@ -80,6 +82,12 @@ def load_prompt(name: str, holes: frozenset[str]) -> PromptFile:
         raise DataError(
             f"nothing is known to fill {{{{{unknown[0]}}}}} with; known are "
             f"{', '.join(sorted(holes))}",
+            file=str(place),
+        )
+    if lacking := sorted(needs - found.holes):
+        raise DataError(
+            f"{{{{{lacking[0]}}}}} is nowhere in its system or user text: the model would not be "
+            "told what it is asked about; write it where the text belongs",
             file=str(place),
         )
     return found
