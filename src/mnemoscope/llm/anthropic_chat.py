@@ -12,16 +12,18 @@ import msgspec
 from mnemoscope.core.jsonl import printable
 from mnemoscope.llm import wire
 from mnemoscope.llm.chat import Completion, Prompt
-from mnemoscope.llm.openai_chat import with_schema
+from mnemoscope.llm.http_chat import HttpProvider, with_schema
 
 ANTHROPIC = "https://api.anthropic.com"
 _TOOL = "reply"
 
 
-class AnthropicProvider:
+class AnthropicProvider(HttpProvider):
     """POST {base_url}/v1/messages."""
 
+    kind = "anthropic"
     key_variable = "ANTHROPIC_API_KEY"
+    at_limit = "max_tokens"
 
     def __init__(
         self,
@@ -31,39 +33,9 @@ class AnthropicProvider:
         temperature: float = 0.0,
         timeout: float = 120.0,
     ) -> None:
-        self._model = model
-        self._base_url = base_url.rstrip("/")
-        self._temperature = temperature
-        self._timeout = timeout
-        self._client: wire.PerProcess[Any] = wire.PerProcess(self._connect)
-        self._refused: frozenset[str] = frozenset()
-
-    @property
-    def where(self) -> str:
-        return f"{self._model!r} at {self._base_url}"
-
-    def identity(self) -> dict[str, Any]:
-        return {
-            "provider": "anthropic",
-            "model": self._model,
-            "endpoint": self._base_url,
-            "temperature": self._temperature,
-        }
-
-    def complete(self, prompt: Prompt) -> Completion:
-        client = self._client.get()
-        while True:
-            result = self._attempt(client, self._request(prompt, self._refused))
-            if isinstance(result, Completion):
-                at_limit = result.finish == "max_tokens"
-                return wire.checked(result, self.where, at_limit=at_limit)
-            if not isinstance(result, str):
-                raise result
-            # Two threads at once may lose what one of them learnt: then the server says it again.
-            self._refused |= {result}
+        super().__init__(model, base_url, temperature, timeout)
 
     def _attempt(self, client: Any, request: dict[str, Any]) -> Completion | str | Exception:
-        """The completion, the name of the parameter that is not taken, or the failure."""
         import anthropic
         import httpx2
 
@@ -112,14 +84,10 @@ class AnthropicProvider:
     def _connect(self) -> Any:
         import anthropic
 
-        from mnemoscope.llm.deadline import client_for
-
         return anthropic.Anthropic(
             api_key=wire.key_from(self.key_variable, needed_by=f"anthropic:{self._model}"),
             base_url=self._base_url,
-            http_client=client_for(self._base_url),
-            timeout=None,
-            max_retries=0,
+            **self._settings(),
         )
 
 

@@ -1,8 +1,4 @@
-"""Chat completions by OpenAI, by Azure, and by every server that speaks the same protocol.
-
-Servers differ in which parameters they take. One that refuses a parameter by name is asked again
-without it, at once and from then on; it is not asked what it can beforehand.
-"""
+"""Chat completions by OpenAI, by Azure, and by every server that speaks the same protocol."""
 
 from __future__ import annotations
 
@@ -15,16 +11,19 @@ from mnemoscope.core.errors import UsageError
 from mnemoscope.core.jsonl import printable
 from mnemoscope.llm import wire
 from mnemoscope.llm.chat import Completion, Prompt
+from mnemoscope.llm.http_chat import HttpProvider, with_schema
 
 OPENAI = "https://api.openai.com/v1"
 _LIMITS = ("max_completion_tokens", "max_tokens")
 
 
-class OpenAIProvider:
+class OpenAIProvider(HttpProvider):
     """POST {base_url}/chat/completions with the official SDK."""
 
     kind = "openai"
     key_variable = "OPENAI_API_KEY"
+    at_limit = "length"
+    limits = _LIMITS
 
     def __init__(
         self,
@@ -34,41 +33,9 @@ class OpenAIProvider:
         temperature: float = 0.0,
         timeout: float = 120.0,
     ) -> None:
-        self._model = model
-        self._base_url = base_url.rstrip("/")
-        self._temperature = temperature
-        self._timeout = timeout
-        self._client: wire.PerProcess[Any] = wire.PerProcess(self._connect)
-        self._refused: frozenset[str] = frozenset()
-        self._limits = _LIMITS
-
-    @property
-    def where(self) -> str:
-        return f"{self._model!r} at {self._base_url}"
-
-    def identity(self) -> dict[str, Any]:
-        # Without the SDK's version: it decides no reply, and would pay for all of them again.
-        return {
-            "provider": self.kind,
-            "model": self._model,
-            "endpoint": self._base_url,
-            "temperature": self._temperature,
-        }
-
-    def complete(self, prompt: Prompt) -> Completion:
-        client = self._client.get()
-        while True:
-            result = self._attempt(client, self._request(prompt, self._refused))
-            if isinstance(result, Completion):
-                at_limit = result.finish == "length"
-                return wire.checked(result, self.where, at_limit=at_limit)
-            if not isinstance(result, str):
-                raise result
-            # Two threads at once may lose what one of them learnt: then the server says it again.
-            self._refused |= {result}
+        super().__init__(model, base_url, temperature, timeout)
 
     def _attempt(self, client: Any, request: dict[str, Any]) -> Completion | str | Exception:
-        """The completion, the name of the parameter that is not taken, or the failure."""
         import httpx2
         import openai
 
@@ -97,7 +64,7 @@ class OpenAIProvider:
     def _request(self, prompt: Prompt, without: frozenset[str]) -> dict[str, Any]:
         system = printable(prompt.system)
         request: dict[str, Any] = {"model": self._model}
-        if limit := next((name for name in self._limits if name not in without), None):
+        if limit := next((name for name in self.limits if name not in without), None):
             request[limit] = prompt.max_tokens
         if "temperature" not in without:
             request["temperature"] = self._temperature
@@ -115,11 +82,6 @@ class OpenAIProvider:
 
         return openai.OpenAI(api_key=self._key(), base_url=self._base_url, **self._settings())
 
-    def _settings(self) -> dict[str, Any]:
-        from mnemoscope.llm.deadline import client_for
-
-        return {"http_client": client_for(self._base_url), "timeout": None, "max_retries": 0}
-
     def _key(self) -> str:
         return wire.key_from(self.key_variable, needed_by=f"openai:{self._model}")
 
@@ -133,11 +95,7 @@ class CompatibleProvider(OpenAIProvider):
     kind = "openai-compatible"
     key_variable = "MNEMOSCOPE_MODEL_KEY"
 
-    def __init__(
-        self, model: str, *, base_url: str, temperature: float = 0.0, timeout: float = 120.0
-    ) -> None:
-        super().__init__(model, base_url=base_url, temperature=temperature, timeout=timeout)
-        self._limits = _LIMITS[::-1]
+    limits = _LIMITS[::-1]
 
     def _connect(self) -> Any:
         import openai
@@ -180,12 +138,6 @@ class AzureProvider(OpenAIProvider):
         return openai.AzureOpenAI(
             api_key=key, azure_endpoint=endpoint, api_version=version, **self._settings()
         )
-
-
-def with_schema(system: str, schema: dict[str, Any]) -> str:
-    """The schema in words, for servers that cannot hold a model to it."""
-    spelt = msgspec.json.encode(schema).decode()
-    return f"{system}\n\nYour whole reply is one JSON object that fits this schema: {spelt}".strip()
 
 
 def _response_format(schema: dict[str, Any]) -> dict[str, Any]:
