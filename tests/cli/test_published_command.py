@@ -84,3 +84,10 @@ def test_spread_names_who_reported_each_end(capsys: pytest.CaptureFixture[str]) 
     assert found[0]["highest"]["reported_by"] == "self"
     call("spread", "--benchmark", "LongMemEval")
     assert "disagreement, not proof" in capsys.readouterr().out
+
+
+def test_baselines_are_the_seven_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    call("baselines")
+    assert capsys.readouterr().out.count("### ") == 7
+    call("baselines", "--json")
+    assert len(json.loads(capsys.readouterr().out)) == 7

@@ -69,7 +69,8 @@ def list_results(
         and (not reported_by or row.reported_by == reported_by.lower())
     ]
     if not rows:
-        raise UsageError("no published result is like that; leave out a filter")
+        known = ", ".join(sorted({row.metric for row in _of_benchmark(load(), benchmark)}))
+        raise UsageError(f"no published result is like that; leave out a filter. Metrics: {known}")
     if json:
         print_json([_content(row) for row in rows])
         return
@@ -84,6 +85,27 @@ def list_results(
         f"{len(rows):,} results in {len(cohorts):,} cohorts. Numbers of different cohorts must not "
         "be compared; within one, prompts may still differ.",
     )
+
+
+@app.command
+def baselines(*, json: bool = False) -> None:
+    """Print the seven groups of baselines as Markdown tables, as a report would hold them.
+
+    For example:
+
+        mnemoscope published baselines > baselines.md
+
+    Parameters
+    ----------
+    json
+        Print JSON instead of Markdown.
+    """
+    from mnemoscope.reports.published import baseline_markdown, baseline_tables
+
+    if json:
+        print_json(baseline_tables())
+    else:
+        print(baseline_markdown())
 
 
 @app.command

@@ -110,7 +110,7 @@ class Purse:
                     spent = self.spent
                     if spent + amount > self.limit + _NOTHING:
                         # What others have set aside can only become spent, never less than that.
-                        raise PurseEmpty(_empty(spent, self.limit))
+                        raise PurseEmpty(_empty(spent, self.limit, amount))
                     if spent + sum(self._reserved) + amount <= self.limit + _NOTHING:
                         number = next(self._numbers)
                         self._open[number] = amount
@@ -182,10 +182,11 @@ def _texts(prompt: Prompt) -> tuple[str, str, str]:
     return prompt.system, prompt.user, schema.decode()
 
 
-def _empty(spent: float, limit: float) -> str:
+def _empty(spent: float, limit: float, amount: float) -> str:
     return (
-        f"${spent:.4f} of ${limit:.4f} are spent and the next request could cost more than what is "
-        "left; nothing is lost: give a higher --max-cost and run the same command"
+        f"${spent:.4f} of ${limit:.4f} are spent, and the next request could cost ${amount:.4f}; "
+        "everything recorded is kept: give a higher --max-cost and run the same command "
+        "(--estimate says what all of it takes)"
     )
 
 
