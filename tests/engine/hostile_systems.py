@@ -52,7 +52,7 @@ class Plain:
 
 
 class Slow(Plain):
-    """Takes its time, and tells every question it is asked to the file in $SLOW_LOG."""
+    """Takes its time, $SLOW_SECONDS, and tells every question to the file in $SLOW_LOG."""
 
     def remember(self, memories: Sequence[Memory]) -> Receipt | None:
         time.sleep(0.01)
@@ -62,7 +62,7 @@ class Slow(Plain):
         if log := os.environ.get("SLOW_LOG"):
             with Path(log).open("a") as file:
                 file.write(f"{query.text}\n")
-        time.sleep(0.005)
+        time.sleep(float(os.environ.get("SLOW_SECONDS", "0.005")))
         start = len(query.text) % len(self.ids)
         turned = self.ids[start:] + self.ids[:start]
         return [(id, 1 / rank) for rank, id in enumerate(turned[:k], 1)]

@@ -167,9 +167,11 @@ def test_control_c_leaves_the_run_interrupted_and_the_same_command_goes_on(
     out, log = tmp_path / "out", Log(tmp_path / "asked.txt")
     arguments = command(locomo, out, systems=(SLOW,))
     path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+    # So slow that it is not done before a busy machine comes to the interrupt.
+    told = {"PYTHONPATH": path, "SLOW_LOG": str(log.path), "SLOW_SECONDS": "0.2"}
     process = subprocess.Popen(
         [sys.executable, "-m", "mnemoscope.cli.app", *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": path, "SLOW_LOG": str(log.path)},
+        env={**os.environ, **told},
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
