@@ -23,8 +23,8 @@ from mnemoscope.analysis.longitudinal import Plan, Record, longitudinal
 from mnemoscope.analysis.measure import SEED, Depth, evidence_ranks, measure
 from mnemoscope.analysis.records import assemble, common_errors, failure_line, question_line, result
 from mnemoscope.core.jsonl import encode_line, write_atomically
-from mnemoscope.core.nouns import FAILED, Question, Timing, Trial
-from mnemoscope.core.rundir import Manifest, RunDirectory
+from mnemoscope.core.nouns import FAILED, Ingestion, Question, Timing, Trial
+from mnemoscope.core.rundir import JournalLine, Manifest, RunDirectory
 from mnemoscope.engine.diary import header_of, now
 from mnemoscope.engine.spool import timing_key
 from mnemoscope.metrics import summarise_latency
@@ -50,13 +50,18 @@ def finish(
     forgets = any(point.forget for points in plan.values() for point in points)
     lived = bool(manifest.checkpoints) and not forgets
     also: list[str] = list(LIFE) if lived else []
-    rows = assemble_answers(run.journal(), questions)
+    journal = list(run.journal())
+    last = manifest.checkpoints[-1] if manifest.checkpoints else ""
+    at_the_end = [line for line in journal if line.checkpoint == last]
+    trials = [line for line in at_the_end if isinstance(line, Trial)]
+    ingestions = [line for line in at_the_end if isinstance(line, Ingestion)]
+    rows = assemble_answers(journal, questions)
     reader = manifest.identity.get("reader")
     if lived:
-        records = _finish_life(run, manifest, questions, plan, seed)
+        records = _finish_life(run, journal, manifest, questions, plan, seed)
     else:
-        receipts = receipts_of(run.ingestions())
-        diagnosed = not forgets and scale_of(manifest) not in UNBOUNDED
+        receipts = receipts_of(ingestions)
+        diagnosed = reader and not forgets and scale_of(manifest) not in UNBOUNDED
         failures = (
             classify(row, receipts.get(row.scenario)) if diagnosed and row.answer else None
             for row in as_read(manifest, rows)
@@ -67,12 +72,11 @@ def finish(
         run.write_json(FORGETTING, _forgetting(rows, plan, manifest, seed))
         also.append(FORGETTING)
     elif reader:
-        run.write_json(ANSWERS, answer_sheet(manifest, rows, run.ingestions(), seed))
+        run.write_json(ANSWERS, answer_sheet(manifest, rows, ingestions, seed))
         also.append(ANSWERS)
-    trials = list(run.trials())
     rankings = [_ranking(trial, depth.returned) for trial in trials]
     write_lines(run.path / "raw_retrievals.jsonl", rankings)
-    figures = measure(trials, run.ingestions(), depth, seed)
+    figures = measure(trials, ingestions, depth, seed)
     run.write_json("metrics.json", {"benchmark": manifest.identity["benchmark"], **figures})
     timings = list(run.timings())
     run.write_json("timing.json", timing(timings, system_answers=reader == "system"))
@@ -113,11 +117,16 @@ def _asked(questions: Mapping[str, Question], plan: Plan) -> int:
 
 
 def _finish_life(
-    run: RunDirectory, manifest: Manifest, questions: Mapping[str, Question], plan: Plan, seed: int
+    run: RunDirectory,
+    journal: Sequence[JournalLine],
+    manifest: Manifest,
+    questions: Mapping[str, Question],
+    plan: Plan,
+    seed: int,
 ) -> list[Record]:
     """What a run over checkpoints leaves in Recall Bench's shape, and its figures in ours."""
     timings = list(run.timings())
-    records = assemble(run.journal(), questions, timings)
+    records = assemble(journal, questions, timings)
     figures = longitudinal(records, plan, seed=seed)
     figures["hallucination"] = views(records, plan, figures)
     figures["errors"] = common_errors(records)
