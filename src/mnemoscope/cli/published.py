@@ -93,7 +93,7 @@ def baselines(*, json: bool = False) -> None:
 
     For example:
 
-        mnemoscope published baselines > baselines.md
+        mnemoscope published baselines --json
 
     Parameters
     ----------
