@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import TYPE_CHECKING
+
 from cyclopts import App
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from mnemoscope.cli.console import out, print_json, say
+from mnemoscope.cli.console import out, print_json, progress_bar, say
 from mnemoscope.core.errors import UsageError
 from mnemoscope.core.registry import describe_options
+
+if TYPE_CHECKING:
+    from mnemoscope.engine.conformance import Result
 
 app = App(name="systems", help="The memory systems that can be put under test.")
 
@@ -46,3 +52,65 @@ def list_systems(*, json: bool = False) -> None:
         table.add_row(Text(name, "bold cyan"), Text(summary), Text(listed))
     out.print(table)
     say(out, "Your own: --system package.module:Name, or the entry-point group mnemoscope.systems")
+
+
+@app.command
+def check(spec: str, /, *, timeout: float = 60.0, json: bool = False) -> int:
+    """Check that a system keeps the contract that figures rest on, and say what to mend.
+
+    Fails (exit code 1) when a required check fails; advice does not fail. The system runs in a
+    process of its own: what it prints goes to stderr, and a call that hangs is a finding.
+
+    For example:
+
+        mnemoscope systems check bm25
+
+        mnemoscope systems check my_memory:Mine --timeout 10
+
+        mnemoscope systems check hybrid,fusion=rrf --json
+
+    Parameters
+    ----------
+    spec
+        The system with its options, or your own as package.module:Name.
+    timeout
+        Seconds that any one call of the system may take.
+    json
+        Print JSON instead of a table.
+    """
+    from mnemoscope.core.spec import Spec
+    from mnemoscope.engine.conformance import CHECKS, check_system
+    from mnemoscope.systems.python import plan
+
+    if timeout <= 0:
+        raise UsageError(f"--timeout {timeout:g}: give the seconds that a call may take, above 0")
+    with progress_bar(f"checking {spec}", len(CHECKS)) as bar:
+        results = check_system(
+            plan(Spec.parse(spec)),
+            timeout=timeout,
+            done=lambda result: bar.advance(bar.task_ids[0]),
+        )
+    failed = [result.check for result in results if result.verdict == "failed"]
+    if json:
+        print_json({"system": spec, "conforms": not failed, "checks": results})
+    else:
+        _print_results(spec, results, failed)
+    return 1 if failed else 0
+
+
+_COLOURS = {"passed": "green", "failed": "bold red", "advice": "yellow", "not applicable": "dim"}
+
+
+def _print_results(spec: str, results: list[Result], failed: list[str]) -> None:
+    table = Table("check", "verdict", "what was seen", box=box.SIMPLE_HEAD)
+    for result in results:
+        seen = f"{result.seen}\n→ {result.fix}" if result.fix else result.seen
+        verdict = Text(result.verdict, _COLOURS[result.verdict])
+        table.add_row(Text(result.check, "bold cyan"), verdict, Text(seen))
+    out.print(table)
+    counts = Counter(result.verdict for result in results)
+    counted = ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
+    if failed:
+        say(out, f"{spec} does not keep the contract: {', '.join(failed)} ({counted})")
+    else:
+        say(out, f"{spec} keeps the contract ({counted})")

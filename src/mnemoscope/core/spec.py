@@ -14,6 +14,8 @@ from mnemoscope.core.errors import UsageError
 from mnemoscope.core.nouns import Scalar
 
 _KEY = re.compile(r"[A-Za-z_]\w*")
+_LONGEST_SLUG = 180
+"""Characters; file systems take 255, and some who use the name put something behind it."""
 
 
 class Spec(Struct, frozen=True):
@@ -50,7 +52,10 @@ class Spec(Struct, frozen=True):
     def slug(self) -> str:
         """A folder name: `bm25`, `hybrid,weight=0.5`, `my_pkg.mod-Class`."""
         plain = re.sub(r"[^A-Za-z0-9_.,=+-]+", "-", str(self)).strip("-.")
-        return plain or f"system-{sha256(str(self).encode()).hexdigest()[:8]}"
+        known_by = sha256(str(self).encode()).hexdigest()[:8]
+        if len(plain) > _LONGEST_SLUG:
+            return f"{plain[:_LONGEST_SLUG]}-{known_by}"
+        return plain or f"system-{known_by}"
 
 
 def parse_scalar(text: str) -> Scalar:

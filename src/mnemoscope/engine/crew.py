@@ -168,7 +168,7 @@ class Crew:
         except (EOFError, ConnectionResetError):
             worker.process.join(5)
             worker.kill()  # it may be alive and have closed the pipe
-            self._bury(worker, _cause_of_death(worker.process.exitcode))
+            self._bury(worker, cause_of_death(worker.process.exitcode))
         else:
             assert worker.unit is not None
             said = message[1:].decode()
@@ -239,7 +239,7 @@ class Crew:
                 lines.append(self._procedure.no_answer(unit.scenario.id, ask, status, cause))
 
 
-def _cause_of_death(code: int | None) -> str:
+def cause_of_death(code: int | None) -> str:
     if code is not None and code < 0:
         return f"the process died of {signal.Signals(-code).name}"
     return f"the process exited with code {code}"

@@ -68,7 +68,7 @@ def serve(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.dup2(2, 1)  # what a system prints must not end up in our tables
     sys.stdout = sys.stderr
-    threading.Thread(target=_die_with_parent, args=(parent,), daemon=True).start()
+    threading.Thread(target=die_with_parent, args=(parent,), daemon=True).start()
     drivers: dict[int, Driver] = {}
     if (money := purse()) is not None:
         money.adopt(place)
@@ -372,7 +372,7 @@ def _warm_up(driver: Driver, depth: int) -> None:
         return
 
 
-def _die_with_parent(parent: int) -> None:
+def die_with_parent(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(0.2)
     os._exit(1)

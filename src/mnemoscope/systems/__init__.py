@@ -1,7 +1,7 @@
 """Memory systems under test: one module a system, all behind the same few verbs.
 
 `SYSTEMS` lists the built-in ones; `module:Name` and the entry-point group `mnemoscope.systems`
-add anybody else's.
+add anybody else's. `DOORS` are for systems that live elsewhere: `stdio:python adapter.py`.
 """
 
 from mnemoscope.core.registry import Entry, Registry
@@ -26,7 +26,16 @@ SYSTEMS = Registry(
     },
     group="mnemoscope.systems",
 )
+DOORS = Registry(
+    "door",
+    {
+        "stdio": Entry(
+            "mnemoscope.systems.stdio:Stdio", "any executable that speaks JSON lines: stdio:COMMAND"
+        ),
+    },
+)
+"""What stands before the colon of a spec; the rest of its name is the door's `address`."""
 ARMS = ("random", "bm25", "oracle")
 """What runs beside every system unless it is told not to: chance, a plain baseline, the ceiling."""
 
-__all__ = ["ARMS", "SYSTEMS"]
+__all__ = ["ARMS", "DOORS", "SYSTEMS"]

@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from mnemoscope.core.jsonl import printable
 from mnemoscope.core.nouns import Hit, Memory, Query, Question, Receipt, Scalar, Selector
 from mnemoscope.core.registry import bind_arguments
 from mnemoscope.core.spec import Spec
-from mnemoscope.systems import SYSTEMS
+from mnemoscope.systems import DOORS, SYSTEMS
 from mnemoscope.systems.arms import Oracle
 
 
@@ -42,6 +43,12 @@ class Plan(msgspec.Struct, frozen=True):
 
 def plan(spec: Spec) -> Plan:
     """Resolve a spec; wrong names and options fail here, before anything runs."""
+    door, _, address = spec.name.partition(":")
+    if door in DOORS.builtin:
+        opened = DOORS.get(door)
+        given = bind_arguments(opened, spec, "address")
+        behind = partial(opened, address, **given)
+        return Plan(spec, behind, {"arguments": given, **_try(spec, behind)})
     target = SYSTEMS.get(spec.name)
     if _is_recall_function(target):
         if spec.args:

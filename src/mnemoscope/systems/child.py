@@ -1,0 +1,233 @@
+"""A child process and the lines exchanged with it: deadlines, last words, and a certain end.
+
+It knows bytes and lines, nothing of what they say. The child leads a process group of its own,
+and all of that group ends with it, also where our own process is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import IO
+
+from mnemoscope.core.errors import UsageError
+
+_FAREWELL = 3.0
+"""Seconds that a process gets to leave by itself."""
+_LONGEST = 64 << 20
+"""Bytes of a line; nobody recalls that much, and somebody may never end it."""
+_READ = 1 << 20
+_LAST_WORDS = 5
+"""Lines on stderr that an error repeats."""
+_SHOWN = 300
+"""Characters of anything that an error repeats, or of a line of the log."""
+# The shell waits for the end of its stdin, which comes when our process is gone, however it went.
+_GUARD = 'read _; kill -s KILL -- "-$0"'
+
+
+class AdapterDied(Exception):
+    """The process is gone, and with it all that it remembered."""
+
+
+class AdapterLate(TimeoutError):
+    """No reply came in time."""
+
+
+class LineTooLong(Exception):
+    """A line that does not end."""
+
+
+class Child:
+    """A running process; lines go in and come out."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.name = name_of(words)
+        self.owner = os.getpid()
+        try:
+            self._process = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise UsageError(f"{words[0]} cannot be started: {error.strerror}") from None
+        self._guard = _guard(self._process.pid)
+        self._stdin, self._stdout, stderr = _pipes(self._process)
+        os.set_blocking(self._stdin.fileno(), False)
+        self._outbox = bytearray()
+        self._inbox = bytearray()
+        self._scanned = 0
+        self._last_words: deque[str] = deque(maxlen=_LAST_WORDS)
+        # A thread, so that a child that talks between two calls does not wait for the second.
+        self._listener = threading.Thread(
+            target=_listen, args=(stderr, self.name, self._last_words), daemon=True
+        )
+        self._listener.start()
+
+    def lines(self, message: bytes, seconds: float) -> Iterator[bytes]:
+        """Send the message, and yield what comes back line by line until the time is up.
+
+        Both ways at once: a child that writes before it has read everything must not wait for us
+        while we wait for it.
+        """
+        until = time.monotonic() + seconds
+        self._outbox += message
+        with selectors.DefaultSelector() as watch:
+            watch.register(self._stdout, selectors.EVENT_READ)
+            watch.register(self._stdin, selectors.EVENT_WRITE)
+            while True:
+                yield from self._whole_lines()
+                left = until - time.monotonic()
+                if left <= 0:
+                    raise AdapterLate(f"{self.name} gave no reply within {seconds:g} s")
+                for key, _ in watch.select(left):
+                    if key.fileobj is self._stdin:
+                        if self._write():
+                            watch.unregister(self._stdin)
+                    elif not self._read():
+                        raise AdapterDied(self._cause_of_death())
+
+    def _whole_lines(self) -> Iterator[bytes]:
+        while (end := self._inbox.find(b"\n", self._scanned)) >= 0:
+            line = bytes(self._inbox[:end])
+            del self._inbox[: end + 1]
+            self._scanned = 0
+            yield line
+        self._scanned = len(self._inbox)
+        if self._scanned > _LONGEST:
+            raise LineTooLong(f"{self.name} wrote a line of more than {_LONGEST >> 20} MiB")
+
+    def _write(self) -> bool:
+        """Write what can be written; whether nothing is left to write."""
+        try:
+            del self._outbox[: os.write(self._stdin.fileno(), self._outbox[:_READ])]
+        except BlockingIOError:
+            pass
+        except BrokenPipeError:  # it reads no more, and may still have something to say
+            self._outbox.clear()
+        return not self._outbox
+
+    def _read(self) -> bool:
+        """Read what is there; False at the end."""
+        said = os.read(self._stdout.fileno(), _READ)
+        self._inbox += said
+        return bool(said)
+
+    def _cause_of_death(self) -> str:
+        left = _leaves(self._process.pid, _FAREWELL)
+        half = bytes(self._inbox)
+        self.end()
+        code = self._process.returncode
+        if not left:
+            ended = "closed its stdout, which is where replies are written"
+        elif code < 0:
+            ended = f"died of {_signal(-code)}"
+        else:
+            ended = f"ended with exit code {code}"
+        if half:
+            ended += f" in the middle of the line {shown(half)!r}"
+        return f"{self.name} {ended}{self.last_words}"
+
+    @property
+    def last_words(self) -> str:
+        """The end of what it wrote to stderr, to be hung on a sentence."""
+        said = " | ".join(self._last_words)
+        return f"; its last words: {said[-_SHOWN:]}" if said else ""
+
+    def leave(self) -> None:
+        """Let it go by itself: the end of its stdin is the sign."""
+        if os.getpid() == self.owner and self._process.returncode is None:
+            self._stdin.close()
+            _leaves(self._process.pid, _FAREWELL)
+        self.end()
+
+    def end(self) -> None:
+        """End all of its process group. A process that was forked from ours has no say in it."""
+        if os.getpid() != self.owner or self._process.returncode is not None:
+            return
+        with suppress(ProcessLookupError, PermissionError):
+            # Before it is waited for: as long as it is not, nobody else can get its number.
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for pipe in (self._stdin, self._stdout):
+            pipe.close()
+        self._listener.join(_FAREWELL)
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.wait()
+            if self._guard.stdin is not None:
+                self._guard.stdin.close()
+
+
+def name_of(words: Sequence[str]) -> str:
+    """What to call a command in a sentence: paths by their last part."""
+    short = (word if word.endswith("/") else word.rpartition("/")[2] for word in words)
+    return shown(" ".join(short).encode("utf-8", "backslashreplace"), 80)
+
+
+def shown(line: bytes, most: int = _SHOWN) -> str:
+    text = line.decode("utf-8", "backslashreplace").strip()
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def log(name: str, line: bytes) -> None:
+    """What a child says beside the protocol goes to our stderr, in one write a line."""
+    said = f"[{name}] {shown(line, 2000)}\n".encode("utf-8", "backslashreplace")
+    with suppress(OSError):
+        os.write(2, said)
+
+
+def _listen(stderr: IO[bytes], name: str, last_words: deque[str]) -> None:
+    with stderr:
+        while line := stderr.readline(_READ):
+            if line.strip():
+                last_words.append(shown(line))
+                log(name, line)
+
+
+def _guard(group: int) -> subprocess.Popen[bytes] | None:
+    nowhere = subprocess.DEVNULL
+    try:
+        return subprocess.Popen(
+            ["/bin/sh", "-c", _GUARD, str(group)],
+            stdin=subprocess.PIPE,
+            stdout=nowhere,
+            stderr=nowhere,
+            start_new_session=True,
+        )
+    except OSError:
+        return None
+
+
+def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    return process.stdin, process.stdout, process.stderr
+
+
+def _leaves(pid: int, seconds: float) -> bool:
+    """Whether the process ends within that time; it is not waited for, so its number stays its."""
+    until = time.monotonic() + seconds
+    while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

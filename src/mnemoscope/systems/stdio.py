@@ -1,0 +1,277 @@
+"""The stdio door: any executable becomes a system, with JSON lines on its stdin and stdout.
+
+`stdio:python adapter.py --flag`. The child is started in the process that asks it, says hello,
+and has the verbs that it said it has; docs/doors.md is the protocol, for those who write one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import threading
+import weakref
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mnemoscope.core.errors import UsageError
+from mnemoscope.core.fingerprint import sha256_file
+from mnemoscope.core.nouns import Memory, Query, Selector
+from mnemoscope.systems.child import AdapterDied, AdapterLate, Child, LineTooLong, log, shown
+from mnemoscope.systems.python import BadReply
+
+PROTOCOL = 1
+VERBS = frozenset({"reset", "remember", "ready", "recall", "answer", "forget", "stats"})
+"""What a child can be asked for besides hello and close. A process cannot be forked from here."""
+_CHATTER = 1000
+"""Lines on stdout that are passed over in one call."""
+_GOODBYE = 5.0
+"""Seconds that a child gets to close what it has open."""
+
+
+class AdapterError(Exception):
+    """The adapter itself says that something went wrong."""
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True):
+    """How an adapter introduces itself."""
+
+    name: str
+    version: str = ""
+    methods: list[str]
+    identity: dict[str, Any] = {}
+    """Whatever decides its results: models, settings, versions of what it stands on."""
+
+
+class Stdio:
+    """A child process as a system, one call at a time.
+
+    `timeout` is how many seconds a call may take, `start` how many it may take to say hello.
+    """
+
+    def __init__(self, address: str, timeout: float = 3600.0, start: float = 120.0) -> None:
+        self._words = _words(address)
+        for option, seconds in (("timeout", timeout), ("start", start)):
+            if not seconds > 0:
+                raise UsageError(f"{option}={seconds:g}: give a number of seconds above 0")
+        self._timeout = timeout
+        self._start = start
+        self._child: Child | None = None
+        self._hello: Hello | None = None
+        self._gone = ""
+        """Why there is no child any more, where there was one."""
+        self._number = 0
+        self._turn = threading.RLock()
+
+    def __getattr__(self, name: str) -> Any:
+        """Only what the child said it can do is there to be asked for."""
+        if name in VERBS and name in self._introduction().methods:
+            return getattr(self, f"_{name}")
+        raise AttributeError(f"{type(self).__name__} has no {name}")
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "command": self._words,
+            "files_sha256": _hashes(self._words),
+            "hello": msgspec.to_builtins(self._introduction()),
+        }
+
+    def close(self) -> None:
+        with self._turn:
+            child, foreign, self._child = self._child, self._is_foreign, None
+            if child is None or foreign:
+                return
+            if not self._gone and self._hello is not None and "close" in self._hello.methods:
+                with suppress(Exception):
+                    self._ask(child, "close", {}, _GOODBYE)
+            child.leave()
+
+    def _reset(self, scope: str) -> None:
+        with self._turn:
+            if self._gone or self._is_foreign:
+                self._child, self._gone = None, ""
+            self._call("reset", {"scope": scope})
+
+    def _remember(self, memories: Sequence[Memory]) -> dict[str, Any] | None:
+        receipt = self._call("remember", {"memories": memories})
+        if receipt is not None and not isinstance(receipt, dict):
+            raise BadReply(f"remember returned {_kind(receipt)}; expected a receipt or null")
+        return receipt
+
+    def _ready(self) -> None:
+        self._call("ready", {})
+
+    def _recall(self, query: Query, k: int) -> Any:
+        return self._call("recall", {"query": query, "k": k})
+
+    def _answer(self, query: Query) -> Any:
+        return self._call("answer", {"query": query})
+
+    def _forget(self, selector: Selector) -> None:
+        self._call("forget", {"memories": selector.memories})
+
+    def _stats(self) -> dict[str, Any]:
+        counted = self._call("stats", {})
+        if not isinstance(counted, dict):
+            raise BadReply(f"stats returned {_kind(counted)}; expected an object of numbers")
+        return counted
+
+    @property
+    def _is_foreign(self) -> bool:
+        return self._child is not None and self._child.owner != os.getpid()
+
+    def _introduction(self) -> Hello:
+        with self._turn:
+            if self._hello is None:
+                self._started()
+            assert self._hello is not None
+            return self._hello
+
+    def _started(self) -> Child:
+        """The child, started if there was none. One that is gone is not replaced in silence."""
+        if self._gone:
+            raise AdapterDied(f"gone since an earlier call: {self._gone}")
+        if self._is_foreign:
+            raise AdapterDied("it belongs to another process; only a reset starts a new one here")
+        if self._child is not None:
+            return self._child
+        child = Child(self._words)
+        # Whoever lets go of the system without closing it leaves nothing running.
+        weakref.finalize(self, child.end)
+        try:
+            hello = _read_hello(self._ask(child, "hello", {"protocol": PROTOCOL}, self._start))
+            if self._hello is not None and self._hello != hello:
+                raise BadReply("it does not say the same hello as before: is it the same system?")
+        except BaseException:
+            child.end()
+            raise
+        self._child, self._hello = child, hello
+        return child
+
+    def _call(self, method: str, params: dict[str, Any]) -> Any:
+        with self._turn:
+            child = self._started()
+            try:
+                return self._ask(child, method, params, self._timeout)
+            except AdapterError:
+                raise
+            except BaseException as error:
+                # Whatever it says from now on may be the reply to this call.
+                child.end()
+                self._gone = str(error)
+                raise
+
+    def _ask(self, child: Child, method: str, params: dict[str, Any], seconds: float) -> Any:
+        self._number += 1
+        order = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
+        skipped, last = 0, b""
+        try:
+            for line in child.lines(_encoded(order), seconds):
+                reply = _read_reply(line, child.name)
+                if reply is not None:
+                    return _result(reply, self._number, method)
+                if line.strip():
+                    skipped, last = skipped + 1, line
+                if skipped > _CHATTER:
+                    raise BadReply(
+                        f"{method}: more than {_CHATTER} lines on stdout that are no replies; "
+                        f"print to stderr instead. The last one: {shown(last)}"
+                    )
+        except AdapterLate as error:
+            hint = f"; {skipped} lines were no replies, the last: {shown(last)}" if skipped else ""
+            raise AdapterLate(f"{method}: {error}{hint}{child.last_words}") from None
+        except AdapterDied as error:
+            raise AdapterDied(f"{method}: {error}") from None
+        except LineTooLong as error:
+            raise BadReply(f"{method}: {error}") from None
+        raise AssertionError("lines end by an error")
+
+
+def _words(command: str) -> list[str]:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"the command {command!r} cannot be read: {error}") from None
+    if not words:
+        raise UsageError("a command is missing; write for example stdio:python adapter.py")
+    if shutil.which(words[0]) is None:
+        raise UsageError(
+            f"there is no program {words[0]!r} on the PATH; install it, or give its path"
+        )
+    return words
+
+
+def _hashes(words: Sequence[str]) -> dict[str, str]:
+    """The files that the command names, so that an edited adapter is another system."""
+    named = dict.fromkeys(part for word in words for part in (word, word.partition("=")[2]))
+    return {name: sha256_file(Path(name)) for name in named if name and Path(name).is_file()}
+
+
+def _encoded(order: dict[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(order) + b"\n"
+    except UnicodeEncodeError:  # half a character can be sent, if it is spelt out
+        return json.dumps(msgspec.to_builtins(order)).encode() + b"\n"
+
+
+def _read_reply(line: bytes, name: str) -> dict[str, Any] | None:
+    """The reply on a line of stdout; anything else goes to the log, and is nothing."""
+    reply = _decoded(line)
+    start = line.find(b'{"jsonrpc"')
+    if reply is None and start > 0:  # somebody printed without ending the line
+        log(name, line[:start])
+        line = line[start:]
+        reply = _decoded(line)
+    if isinstance(reply, dict) and "method" not in reply:
+        if (
+            "jsonrpc" in reply
+            or {"id", "result"} <= reply.keys()
+            or {"id", "error"} <= reply.keys()
+        ):
+            return reply
+    elif reply is None and start >= 0:
+        raise BadReply(f"a reply that is no JSON: {shown(line)}")
+    if line.strip():
+        log(name, line)
+    return None
+
+
+def _decoded(line: bytes) -> Any:
+    """The value; nothing where it is no JSON. NaN and Infinity count, as many write them."""
+    try:
+        return msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        with suppress(ValueError, RecursionError):
+            return json.loads(line)
+    return None
+
+
+def _result(reply: dict[str, Any], number: int, method: str) -> Any:
+    error = reply.get("error")
+    if error is not None and reply.get("id") in (number, None):
+        said = error.get("message", error) if isinstance(error, dict) else error
+        raise AdapterError(f"{method}: {shown(str(said).encode('utf-8', 'backslashreplace'))}")
+    if reply.get("id") != number or isinstance(reply.get("id"), bool):
+        raise BadReply(f"{method}: a reply to call {reply.get('id')!r:.40}; expected {number}")
+    if "result" not in reply:
+        raise BadReply(f"{method}: a reply with neither result nor error")
+    return reply["result"]
+
+
+def _read_hello(said: Any) -> Hello:
+    try:
+        return msgspec.convert(said, Hello)
+    except msgspec.ValidationError as error:
+        raise BadReply(
+            f"hello cannot be read: {error}; expected "
+            '{"name": "…", "version": "…", "methods": ["remember", "recall"], "identity": {}}'
+        ) from None
+
+
+def _kind(value: object) -> str:
+    return f"{type(value).__name__} {value!r:.80}"
