@@ -33,7 +33,7 @@ def list_systems(*, json: bool = False) -> None:
     json
         Print JSON instead of a table.
     """
-    from mnemoscope.systems import SYSTEMS
+    from mnemoscope.systems import DOORS, SYSTEMS
 
     rows = []
     for name in SYSTEMS.names():
@@ -52,6 +52,8 @@ def list_systems(*, json: bool = False) -> None:
         table.add_row(Text(name, "bold cyan"), Text(summary), Text(listed))
     out.print(table)
     say(out, "Your own: --system package.module:Name, or the entry-point group mnemoscope.systems")
+    for door in DOORS.names():
+        say(out, f"{DOORS.summary(door)}")
 
 
 @app.command
