@@ -53,7 +53,7 @@ def list_systems(*, json: bool = False) -> None:
     out.print(table)
     say(out, "Your own: --system package.module:Name, or the entry-point group mnemoscope.systems")
     for door in DOORS.names():
-        say(out, f"{DOORS.summary(door)}")
+        say(out, DOORS.summary(door))
 
 
 @app.command
