@@ -168,13 +168,15 @@ def test_control_c_leaves_the_run_interrupted_and_the_same_command_goes_on(
     arguments = command(locomo, out, systems=(SLOW,))
     path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
     # So slow that it is not done before a busy machine comes to the interrupt.
-    told = {"PYTHONPATH": path, "SLOW_LOG": str(log.path), "SLOW_SECONDS": "0.2"}
+    told = {"PYTHONPATH": path, "SLOW_LOG": str(log.path), "SLOW_SECONDS": "0.05"}
     process = subprocess.Popen(
         [sys.executable, "-m", "mnemoscope.cli.app", *map(str, arguments)],
         env={**os.environ, **told},
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # Where tests run in the background of a shell, interrupts are ignored, by inheritance.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     while len(log.questions()) < 10 and process.poll() is None:
         time.sleep(0.005)
