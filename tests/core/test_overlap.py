@@ -51,7 +51,7 @@ def test_rouge_l_agrees_with_the_rouge_score_package_on_random_texts() -> None:
     def text() -> str:
         return " ".join(draw.choices(alphabet, k=draw.randint(0, 30)))
 
-    _check_against_package([(text(), text()) for _ in range(500)])
+    _check_against_package([(text(), text()) for _ in range(1_000)])
 
 
 def test_rouge_l_agrees_with_the_rouge_score_package_on_tofu(

