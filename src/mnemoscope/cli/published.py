@@ -100,7 +100,7 @@ def baselines(*, json: bool = False) -> None:
     json
         Print JSON instead of Markdown.
     """
-    from mnemoscope.reports.published import baseline_markdown, baseline_tables
+    from mnemoscope.reports.baselines import baseline_markdown, baseline_tables
 
     if json:
         print_json(baseline_tables())

@@ -16,6 +16,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from mnemoscope.reports.markup import table as markdown_table
 from mnemoscope.statistics import wilson
 
 Figures = Mapping[str, Any]
@@ -201,7 +202,7 @@ def _overall(figures: Figures) -> list[str]:
     against = length["against_grade"]
     rows.append(["length against grade (Spearman)", *_row({**against, "mean": against["rho"]})])
     head = ["measure", "value", "95 % interval", "n", "failed and unjudged as wrong … left out"]
-    return [*lines, _table(head, rows)]
+    return [*lines, markdown_table(head, rows)]
 
 
 def _by_category(figures: Figures, category_name: CategoryName) -> list[str]:
@@ -214,14 +215,14 @@ def _by_category(figures: Figures, category_name: CategoryName) -> list[str]:
         [category_name(key), *(cell for part in _PARTS for cell in _pair(own[part]))]
         for key, own in figures["by_category"].items()
     ]
-    return ["## By category", _table(head, rows)]
+    return ["## By category", markdown_table(head, rows)]
 
 
 def _abstention(figures: Figures) -> list[str]:
     rows = [
         [name, *_row(figures["abstention"][key])[:3], _MEANING[key]] for key, name in _RATES.items()
     ]
-    return [_table(["rate", "value", "95 % interval", "n", "of what"], rows)]
+    return [markdown_table(["rate", "value", "95 % interval", "n", "of what"], rows)]
 
 
 def _judges(figures: Figures) -> list[str]:
@@ -232,7 +233,7 @@ def _judges(figures: Figures) -> list[str]:
         sections += [
             f"A panel of {len(panel['judges'])}: between the mildest and the strictest lie "
             f"{panel['span']:.4f}.",
-            _table(["judge", "value", "95 % interval", "n"], rows),
+            markdown_table(["judge", "value", "95 % interval", "n"], rows),
         ]
     if appeals := figures["appeals"]:
         rows = [["first judge", *_row(appeals["primary"])[:3]]]
@@ -240,7 +241,7 @@ def _judges(figures: Figures) -> list[str]:
         sections += [
             f"Appeals heard: {appeals['heard']:,}, of which {appeals['changed']:,} changed the "
             f"mark and {appeals['rescued']:,} turned a failure into a pass.",
-            _table([_metric(figures), "value", "95 % interval", "n"], rows),
+            markdown_table([_metric(figures), "value", "95 % interval", "n"], rows),
         ]
     return sections
 
@@ -257,13 +258,17 @@ def _diagnosis(diagnosis: Figures, category_name: CategoryName) -> list[str]:
         [kind, f"{own['count']:,}", _short(own), ", ".join(own["examples"])]
         for kind, own in found.items()
     ]
-    sections = ["## Diagnosis", said, _table(["failure", "n", "share", "for example"], rows)]
+    sections = [
+        "## Diagnosis",
+        said,
+        markdown_table(["failure", "n", "share", "for example"], rows),
+    ]
     if categories := diagnosis["by_category"]:
         crossed = [
             [category_name(key), *(f"{own.get(kind, 0):,}" for kind in found)]
             for key, own in categories.items()
         ]
-        sections.append(_table(["category", *found], crossed))
+        sections.append(markdown_table(["category", *found], crossed))
     return sections
 
 
@@ -285,7 +290,7 @@ def _money(accounts: Figures) -> list[str]:
     )
     if accounts["estimated"]:
         said += " Some servers report no token counts: tokens and money are partly estimated."
-    return ["## Tokens and money", said, _table(head, rows)]
+    return ["## Tokens and money", said, markdown_table(head, rows)]
 
 
 _COUNTED = ("requests", "cached", "retries", "input_tokens", "output_tokens")
@@ -319,14 +324,6 @@ def _short(figure: Figures) -> str:
 def _value(figure: Figures) -> float | None:
     value: float | None = figure["mean"] if "mean" in figure else figure["rate"]
     return value
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for row in rows:
-        cells = (" ".join(cell.replace("|", "\\|").split()) for cell in row)
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
 
 
 def _square(interval: Sequence[float], digits: int = 4) -> str:

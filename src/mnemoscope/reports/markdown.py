@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from mnemoscope.core.jsonl import write_atomically, write_json
 from mnemoscope.core.rundir import RunDirectory, find_runs
 from mnemoscope.reports import answers, forgetting, longitudinal, published
+from mnemoscope.reports.markup import table as markdown_table
 from mnemoscope.reports.view import (
     RunView,
     as_content,
@@ -74,9 +75,9 @@ def report(view: RunView, beside: published.Page | None = None) -> str:
         *([beside.markdown] if beside else []),
         *_retrieval(view),
         "## Ingestion",
-        _table(["what", "count"], view.metrics["ingestion"].items()),
+        markdown_table(["what", "count"], view.metrics["ingestion"].items()),
         "## Statuses",
-        _table(["status", "trials"], view.metrics["statuses"].items()),
+        markdown_table(["status", "trials"], view.metrics["statuses"].items()),
         "## Timing",
         _timing(view),
     ]
@@ -144,7 +145,7 @@ def summary(views: Sequence[RunView]) -> str:
         f"{views[0].metrics['questions']['scorable']:,} questions with evidence. "
         "Mean [95 % interval].",
         *dict.fromkeys("; ".join(view.asked_by) + "." for view in views if view.asked_by),
-        _table(["system", *names], rows),
+        markdown_table(["system", *names], rows),
         *_answered(views),
         *(["## At the last checkpoint", _composites(lived)] if lived else []),
         *_bullets("To be told beside the numbers", told),
@@ -164,7 +165,7 @@ def _answered(views: Sequence[RunView]) -> list[str]:
             cells = (_mean_of(figures[part]) for part in ("answerable", "all"))
             rows.append([view.label, (view.answers or {})["judge"], *cells])
         head = ["system", "judge", f"{metric}, questions with an answer", f"{metric}, all"]
-        sections += ["## Answers", _table(head, rows)]
+        sections += ["## Answers", markdown_table(head, rows)]
     for view in views:
         if view.forgetting:
             sections.append(f"## {view.label}\n\n{forgetting.markdown(view.forgetting)[3:]}")
@@ -191,7 +192,7 @@ def _composites(views: Sequence[RunView]) -> str:
                 *("--" if cell is None else f"{cell:.2f}" for cell in cells),
             ]
         )
-    return _table(["system", "composite 0–6", "hallucination", *categories], rows)
+    return markdown_table(["system", "composite 0–6", "hallucination", *categories], rows)
 
 
 def _mean_and_interval(mean: float | None, interval: Sequence[float] | None, digits: int) -> str:
@@ -202,7 +203,7 @@ def _mean_and_interval(mean: float | None, interval: Sequence[float] | None, dig
 
 
 def _figures(figures: dict[str, Any]) -> str:
-    return _table(
+    return markdown_table(
         ["metric", "mean", "95 % interval", "n", "chance", "lift", "ceiling", ""],
         (
             [
@@ -243,7 +244,7 @@ def _categories(view: RunView) -> list[str]:
         for key, figures in categories.items()
         if figures
     ]
-    return ["## By category", _table(["category", "n", *names], rows)]
+    return ["## By category", markdown_table(["category", "n", *names], rows)]
 
 
 def _context(view: RunView) -> list[str]:
@@ -254,7 +255,7 @@ def _context(view: RunView) -> list[str]:
     return [
         "## Recall by context tokens",
         "Evidence that fits whole into a context of so many (estimated) tokens.",
-        _table(["tokens", "recall"], rows),
+        markdown_table(["tokens", "recall"], rows),
     ]
 
 
@@ -269,7 +270,7 @@ def _timing(view: RunView) -> str:
         ["index bytes, all scenarios", view.timing["index_bytes"]],
         *([key.replace("_", " "), value] for key, value in view.timing["counters"].items()),
     ]
-    return _table(["what", "value"], rows)
+    return markdown_table(["what", "value"], rows)
 
 
 def _short(figure: dict[str, Any] | None) -> str:
@@ -285,9 +286,3 @@ def _number(value: float | None) -> str:
 
 def _bullets(title: str, lines: Sequence[str]) -> list[str]:
     return [f"## {title}", "\n".join(f"- {line}" for line in lines)] if lines else []
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
-    return "\n".join(lines)

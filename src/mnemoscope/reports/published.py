@@ -7,33 +7,19 @@ registry in the package.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mnemoscope.published.cohorts import TRAITS, UNSTATED, Cohort, cohort_of, differences
 from mnemoscope.published.keying import NAMES
-from mnemoscope.published.registry import GROUPS, Category, Printed, Published, load
+from mnemoscope.published.registry import Category, Printed, Published, load
 from mnemoscope.published.show import number
 from mnemoscope.reports.answers import exam_line
+from mnemoscope.reports.markup import table as markdown_table
 from mnemoscope.reports.view import RunView
 
 TITLE = "## Beside published numbers"
-REPORT_KEYS = {
-    group: "baselines" if group == "core" else f"{group.removesuffix('_hotpotqa')}_baselines"
-    for group in GROUPS
-}
-"""Under which key the Nexus harness has each of its seven groups in report.json."""
-
-TITLES = {
-    "core": "Core benchmarks",
-    "consolidation": "Consolidation",
-    "knowledge_graph": "Knowledge graph",
-    "reflective_memory": "Reflective memory",
-    "graphrag_bench": "GraphRAG-Bench",
-    "cognee_hotpotqa": "Cognee, HotpotQA",
-    "rlm": "Recursive language models",
-}
-_WARNING = (
+WARNING = (
     "Quoted from others, verified by nobody here. One cohort means that no stated condition "
     "differs; prompts of the answering model and of the judge are seldom stated, and differ."
 )
@@ -100,12 +86,12 @@ def beside(
         most: How many numbers that may not be compared the Markdown shows; the JSON has all.
     """
     conditions = Conditions(benchmark, answer_model, judge_model, metric, variant)
-    sections, content = [f"{TITLE}\n\n{_WARNING}"], []
+    sections, content = [f"{TITLE}\n\n{WARNING}"], []
     for figure in run_figures:
         placed = _placed(figure, conditions)
         sections += _section(placed, most, conditions)
         content.append(_content(placed))
-    return Page("\n\n".join(sections) + "\n", {"warning": _WARNING, "figures": content})
+    return Page("\n\n".join(sections) + "\n", {"warning": WARNING, "figures": content})
 
 
 def of_run(view: RunView) -> Page | None:
@@ -121,7 +107,7 @@ def of_run(view: RunView) -> Page | None:
         return None
     notes = list(_notes(view))
     bullets = ["\n".join(f"- {note}" for note in notes)] if notes else []
-    sections, content = [f"{TITLE}\n\n{_WARNING}", *bullets], []
+    sections, content = [f"{TITLE}\n\n{WARNING}", *bullets], []
     for figure, conditions in told:
         placed = _placed(figure, conditions)
         content.append(_content(placed))
@@ -130,94 +116,8 @@ def of_run(view: RunView) -> Page | None:
             sections += _section(placed._replace(others=alike), _SHOWN, conditions)
     if any(figure.get("category") for figure, _ in told):
         sections.append("Each category stands beside the published ones in published.json.")
-    page = {"warning": _WARNING, "notes": notes, "figures": content}
+    page = {"warning": WARNING, "notes": notes, "figures": content}
     return Page("\n\n".join(sections), page)
-
-
-def baseline_tables(rows: Iterable[Published] | None = None) -> dict[str, list[dict[str, Any]]]:
-    """The seven groups of baselines of the Nexus harness, under its keys of report.json."""
-    tables: dict[str, list[dict[str, Any]]] = {key: [] for key in REPORT_KEYS.values()}
-    for group, key in REPORT_KEYS.items():
-        systems: dict[tuple[str, str, str], dict[str, Any]] = {}
-        for row in _of_group(group, rows):
-            place = row.system, row.benchmark, row.source
-            told = systems.setdefault(
-                place,
-                {
-                    "system": row.system,
-                    "benchmark": row.benchmark,
-                    "source": row.source,
-                    "source_basis": row.source_basis,
-                    "metrics": {},
-                },
-            )
-            told["metrics"][row.as_printed.metric] = {
-                "value": row.value,
-                "unit": row.unit,
-                "as_printed": f"{row.as_printed.value} {row.as_printed.unit}",
-                "category": row.category.id if row.category else None,
-                "cohort": cohort_of(row).id,
-            }
-        tables[key] = list(systems.values())
-    return tables
-
-
-def baseline_markdown(rows: Iterable[Published] | None = None) -> str:
-    """The seven groups as tables; a column that holds several cohorts marks each number."""
-    kept = list(load() if rows is None else rows)
-    sections = ["## Published baselines", _WARNING]
-    for group in GROUPS:
-        sections += [f"### {TITLES[group]}", *_group_table(_of_group(group, kept))]
-    return "\n\n".join(sections) + "\n"
-
-
-def _of_group(group: str, rows: Iterable[Published] | None) -> list[Published]:
-    return [row for row in (load() if rows is None else rows) if row.group == group]
-
-
-def _group_table(rows: list[Published]) -> list[str]:
-    columns: dict[str, list[Published]] = {}
-    for row in rows:
-        columns.setdefault(_column(row), []).append(row)
-    cohorts = {
-        name: list(dict.fromkeys(map(cohort_of, column))) for name, column in columns.items()
-    }
-    marked = [one for mixed in cohorts.values() if len(mixed) > 1 for one in mixed]
-    marks = {cohort: str(place) for place, cohort in enumerate(dict.fromkeys(marked), 1)}
-    lines = []
-    for system in sorted({row.system for row in rows}, key=str.lower):
-        cells = []
-        for name, column in columns.items():
-            found = [row for row in column if row.system == system]
-            cells.append(", ".join(_marked(row, marks, len(cohorts[name]) > 1) for row in found))
-        lines.append([system, *(cell or "--" for cell in cells)])
-    legend = [
-        f"[{mark}] {cohort.description} ({_sources(rows, cohort)})"
-        for cohort, mark in marks.items()
-    ]
-    shown = ["Numbers in one column with different marks may not be compared:"] if legend else []
-    return [
-        _table(["system", *columns], lines),
-        *shown,
-        *(["\n".join(f"- {one}" for one in legend)] if legend else []),
-    ]
-
-
-def _column(row: Published) -> str:
-    """What stands above a number: the benchmark, the category where it is known, the metric."""
-    said = row.metric
-    if row.category:
-        known = f"category {row.category.id} {row.category.name}"
-        said = known if row.category.id else f"category unknown ({row.category.column})"
-    return f"{row.benchmark}: {said}" if row.group == "core" or row.category else said
-
-
-def _marked(row: Published, marks: Mapping[Cohort, str], mixed: bool) -> str:
-    return number(row) + (f" [{marks[cohort_of(row)]}]" if mixed else "")
-
-
-def _sources(rows: list[Published], cohort: Cohort) -> str:
-    return "; ".join(dict.fromkeys(row.source for row in rows if cohort_of(row) == cohort))
 
 
 def _answered(view: RunView) -> Iterator[tuple[dict[str, Any], Conditions]]:
@@ -414,7 +314,7 @@ def _section(placed: Placed, most: int, conditions: Conditions) -> list[str]:
     head = ["system", "value", "95 % interval", "reported by", "source"]
     sections = [
         f"### {_described(cohort)} ({cohort.id})",
-        _table(head, [line for _, line in lines]),
+        markdown_table(head, [line for _, line in lines]),
     ]
     if not comparable:
         sections.append("Nobody published a number of this cohort that is in the registry.")
@@ -433,7 +333,7 @@ def _section(placed: Placed, most: int, conditions: Conditions) -> list[str]:
         head = ["system", "value", "cohort", "not comparable, because", "reported by", "source"]
         sections += [
             "Not comparable, because a condition differs or is not stated:",
-            _table(head, shown),
+            markdown_table(head, shown),
         ]
         if len(others) > most:
             listing = f"mnemoscope published list --benchmark {cohort.benchmark}"
@@ -479,9 +379,3 @@ def _plain(row: Published) -> dict[str, Any]:
         "retracted": row.retracted,
         "cited": row.cited,
     }
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    cells = ([cell.replace("|", "\\|") for cell in line] for line in lines)
-    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
