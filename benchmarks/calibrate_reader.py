@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from mnemoscope.core.matching import Sentence, any_says
 from mnemoscope.core.nouns import Query, Question, Scenario
 from mnemoscope.datasets.personas import Personas
 from mnemoscope.judges import Case
 from mnemoscope.judges.ledger import Ledger
-from mnemoscope.judges.matching import Sentence, any_says
 from mnemoscope.personas.files import write_life
 from mnemoscope.personas.simulate import simulate
 from mnemoscope.personas.story import SHIPPED, shipped_story

@@ -18,6 +18,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.optional import missing
 
 from mnemoscope.core.categories import CORE_CATEGORIES
 
@@ -41,10 +42,7 @@ def shared_data() -> Callable[[str], Path]:
     def find(name: str) -> Path:
         path = root / "data" / name
         if not path.exists():
-            reason = f"no shared data at {path}"
-            if os.environ.get("MNEMOSCOPE_REQUIRE_ALL") == "1":
-                pytest.fail(reason)
-            pytest.skip(reason)
+            missing(f"no shared data at {path}")
         return path
 
     return find

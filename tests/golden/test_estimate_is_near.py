@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.optional import missing
 from tests.scripted_server import Request, ScriptedServer
 
 from mnemoscope.cli.app import invoke
@@ -50,9 +50,7 @@ class Bill(NamedTuple):
 @pytest.fixture(scope="module")
 def count() -> Callable[[str], int]:
     if importlib.util.find_spec("bpe_openai") is None:
-        if os.environ.get("MNEMOSCOPE_REQUIRE_ALL") == "1":
-            pytest.fail("bpe-openai is not installed")
-        pytest.skip("bpe-openai is not installed")
+        missing("bpe-openai is not installed")
     import bpe_openai
 
     encoding = bpe_openai.get_encoding("o200k_base")

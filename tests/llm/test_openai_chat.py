@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.optional import missing
 from tests.scripted_server import (
     Fault,
     ScriptedServer,
@@ -39,9 +40,7 @@ from mnemoscope.llm.prices import FREE
 from mnemoscope.llm.wire import EmptyReply, TooLong, retry_after
 
 if importlib.util.find_spec("openai") is None:
-    if os.environ.get("MNEMOSCOPE_REQUIRE_ALL") == "1":
-        pytest.fail("openai is not installed", pytrace=False)
-    pytest.skip("openai is not installed", allow_module_level=True)
+    missing("openai is not installed")
 
 KEY = "sk-not-a-real-key"
 HELLO = Prompt("Be brief.", "Hello?", max_tokens=50)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -16,15 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.optional import missing
 
 from mnemoscope.core.errors import MissingExtra, MnemoscopeError, UsageError
 from mnemoscope.llm import load_embedder
 from mnemoscope.llm.remote import OpenAIEmbedder, SentenceTransformersEmbedder
 
 if importlib.util.find_spec("openai") is None:
-    if os.environ.get("MNEMOSCOPE_REQUIRE_ALL") == "1":
-        pytest.fail("openai is not installed", pytrace=False)
-    pytest.skip("openai is not installed", allow_module_level=True)
+    missing("openai is not installed")
 
 KEY = "sk-not-a-real-key"
 

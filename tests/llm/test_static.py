@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.optional import missing
 
 from mnemoscope.core.errors import MissingExtra, UsageError
 from mnemoscope.llm import EMBEDDERS, load_embedder
@@ -154,9 +154,7 @@ def test_a_wrong_embedder_is_explained(spec: str, message: str) -> None:
 
 def test_a_folder_with_an_at_sign_stays_whole(tmp_path: Path) -> None:
     if importlib.util.find_spec("onnxruntime") is None:
-        if os.environ.get("MNEMOSCOPE_REQUIRE_ALL") == "1":
-            pytest.fail("onnxruntime is not installed")
-        pytest.skip("onnxruntime is not installed")
+        missing("onnxruntime is not installed")
     with pytest.raises(UsageError, match=r"a@b@c holds no tokenizer\.json"):
         load_embedder(f"onnx@{tmp_path}/a@b@c")
 

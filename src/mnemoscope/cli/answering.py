@@ -249,13 +249,13 @@ def check_models(models: Sequence[str], max_cost: float | None) -> None:
 def reopened(manifest: Manifest, data: Path | None) -> Dataset:
     """The dataset that a run was made from, with its options."""
     from mnemoscope.datasets import open_dataset
-    from mnemoscope.datasets.sampled import Sampled
+    from mnemoscope.datasets.sampled import part_of
 
     about: Mapping[str, Any] = manifest.identity["benchmark"]
     options = dict(about["options"])
-    number, seed = options.pop("questions", None), options.pop("questions_seed", 0)
+    parts = [options.pop(name, None) for name in ("scenarios", "questions", "questions_seed")]
     whole = open_dataset(str(about["name"]), data, options)
-    return whole if number is None else Sampled(whole, int(number), int(seed))
+    return part_of(whole, parts[0], parts[1], parts[2] or 0)
 
 
 def exams_of(procedure: Procedure) -> dict[str, dict[str, Any]]:

@@ -25,6 +25,7 @@ from mnemoscope.cli import (
     run,
     run_personas,
     score,
+    serve,
     systems,
     verify,
 )
@@ -60,6 +61,7 @@ app.command(canaries.canaries)
 app.command(personas.app)
 app.command(datasets.app)
 app.command(systems.app)
+app.command(serve.app)
 app.command(judges.app)
 app.command(models.app)
 app.command(published.app)

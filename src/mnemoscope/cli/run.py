@@ -38,6 +38,7 @@ def run(
     reader: str | None = None,
     judge: list[str] | None = None,
     appellate_judge: str | None = None,
+    scenarios: int | None = None,
     questions: int | None = None,
     parallelism: int = 1,
     max_cost: float | None = None,
@@ -93,6 +94,8 @@ def run(
         decides. `mnemoscope judges list` shows them.
     appellate_judge
         A second judge, heard only where the first one fails an answer; both verdicts are kept.
+    scenarios
+        Take only the first so many of the dataset's scenarios.
     questions
         Ask only so many of the questions, drawn by the seed.
     parallelism
@@ -127,7 +130,7 @@ def run(
     """
     from mnemoscope.cli import answering
     from mnemoscope.datasets import open_dataset
-    from mnemoscope.datasets.sampled import Sampled
+    from mnemoscope.datasets.sampled import part_of
     from mnemoscope.engine.crew import Limits
     from mnemoscope.engine.run import DEPTH, Settings
     from mnemoscope.protocols import deviations, load_protocol
@@ -140,9 +143,8 @@ def run(
     if depth < 1:
         raise UsageError(f"--depth {depth}: ask for at least one hit")
     fixed = rules.options if rules else {}
-    dataset = open_dataset(benchmark, data, {**fixed, **parse_options(options, run)})
-    if questions is not None:
-        dataset = Sampled(dataset, questions, seed)
+    whole = open_dataset(benchmark, data, {**fixed, **parse_options(options, run)})
+    dataset = part_of(whole, scenarios, questions, seed)
     departs: list[str] = []
     if chosen and rules:
         found = deviations(chosen.protocol, rules, dataset.options, depth)

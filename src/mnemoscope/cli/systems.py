@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cyclopts import App
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from mnemoscope.cli import probe, shelf, survey
 from mnemoscope.cli.console import out, print_json, progress_bar, say
 from mnemoscope.core.errors import UsageError
 from mnemoscope.core.registry import describe_options
@@ -18,11 +19,17 @@ if TYPE_CHECKING:
     from mnemoscope.engine.conformance import Result
 
 app = App(name="systems", help="The memory systems that can be put under test.")
+app.command(shelf.install)
+app.command(shelf.remove)
+app.command(survey.survey)
+app.command(probe.probe)
+
+_STATES = {"installed": "green", "outdated": "yellow", "not installed": "dim", "untested": "dim"}
 
 
 @app.command(name="list")
 def list_systems(*, json: bool = False) -> None:
-    """List the systems known by name, with their options.
+    """List the systems known by name: built in, installed, installable, or untested and why.
 
     For example:
 
@@ -35,25 +42,40 @@ def list_systems(*, json: bool = False) -> None:
     """
     from mnemoscope.systems import DOORS, SYSTEMS
 
-    rows = []
-    for name in SYSTEMS.names():
-        summary, options = SYSTEMS.summary(name), {}
+    rows = [_listed(name) for name in SYSTEMS.names()]
+    if json:
+        print_json(rows)
+        return
+    table = Table("system", "state", "what it is", "options, default first", box=box.SIMPLE_HEAD)
+    for row in rows:
+        listed = ", ".join(f"{key}={value}" for key, value in row["options"].items())
+        state = Text(row["state"], _STATES.get(row["state"], ""))
+        table.add_row(Text(row["name"], "bold cyan"), state, Text(row["summary"]), Text(listed))
+    out.print(table)
+    say(out, "Not installed: mnemoscope systems install NAME")
+    say(out, "Your own: --system package.module:Name, or the entry-point group mnemoscope.systems")
+    for door in DOORS.names():
+        say(out, DOORS.summary(door))
+
+
+def _listed(name: str) -> dict[str, Any]:
+    from mnemoscope.systems import SYSTEMS
+    from mnemoscope.systems.shelf import environments
+    from mnemoscope.systems.shelf.catalogue import ITEMS
+
+    state, summary, options = "built in", SYSTEMS.summary(name), {}
+    if name in ITEMS:
+        state = environments.state(name)
+        if state == "untested":
+            summary = f"{summary}. {ITEMS[name].untested}"
+    elif name not in SYSTEMS.builtin:
+        state = "plugin"
+    if state != "untested":
         try:
             options = describe_options(SYSTEMS.get(name))
         except UsageError as error:
             summary = str(error)
-        rows.append((name, summary, options))
-    if json:
-        print_json([{"name": n, "summary": s, "options": o} for n, s, o in rows])
-        return
-    table = Table("system", "what it is", "options, default first", box=box.SIMPLE_HEAD)
-    for name, summary, options in rows:
-        listed = ", ".join(f"{key}={value}" for key, value in options.items())
-        table.add_row(Text(name, "bold cyan"), Text(summary), Text(listed))
-    out.print(table)
-    say(out, "Your own: --system package.module:Name, or the entry-point group mnemoscope.systems")
-    for door in DOORS.names():
-        say(out, DOORS.summary(door))
+    return {"name": name, "state": state, "summary": summary, "options": options}
 
 
 @app.command

@@ -40,3 +40,10 @@ class MissingExtra(MnemoscopeError):
 
 class RunConflict(MnemoscopeError):
     """A run directory that holds, or is being written by, another run."""
+
+
+class SystemLost(Exception):
+    """The system under test is gone, and what it remembered may be gone with it.
+
+    No user error: a door raises it, and the engine lets the system live the scenario again.
+    """

@@ -1,9 +1,10 @@
-"""A few of a dataset's questions, drawn by a seed: for trying things out, and for small budgets."""
+"""Parts of a dataset, for trying things out and for small budgets."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 import msgspec
 
@@ -12,25 +13,25 @@ from mnemoscope.core.errors import UsageError
 from mnemoscope.core.nouns import Checkpoint, Scalar, Scenario
 
 
-class Sampled:
-    """The same dataset, of which only so many questions are asked.
+def part_of(
+    whole: Dataset, scenarios: int | None = None, questions: int | None = None, seed: int = 0
+) -> Dataset:
+    """The first so many scenarios, and of their questions so many; None leaves them all."""
+    if scenarios is not None:
+        whole = FirstScenarios(whole, scenarios)
+    return whole if questions is None else Sampled(whole, questions, seed)
 
-    Which ones depends on the seed and the questions' ids alone. A scenario that none of them is of
-    is left out.
-    """
 
-    def __init__(self, whole: Dataset, questions: int, seed: int) -> None:
-        if questions < 1:
-            raise UsageError(f"--questions {questions}: ask at least one")
+class _Part:
+    """What a part has in common with the whole."""
+
+    def __init__(self, whole: Dataset, chosen: dict[str, Scalar]) -> None:
         self._whole = whole
+        self._options = chosen
         self.findings = whole.findings
-        self._number = questions
-        self._seed = seed
         self.name = whole.name
         self.pool_known = whole.pool_known
-        drawn = self._draw()
-        self._chosen = frozenset(id for _, id, _ in drawn)
-        self.expected_scenarios: int | None = len({place for _, _, place in drawn})
+        self.expected_scenarios = whole.expected_scenarios
 
     @property
     def category_names(self) -> Mapping[str, str]:
@@ -42,13 +43,48 @@ class Sampled:
 
     @property
     def options(self) -> dict[str, Scalar]:
-        return {**self._whole.options, "questions": self._number, "questions_seed": self._seed}
+        return {**self._whole.options, **self._options}
 
     def files(self) -> list[DataFile]:
         return self._whole.files()
 
     def counts(self) -> Mapping[str, int]:
         return self._whole.counts()
+
+
+class FirstScenarios(_Part):
+    """The first so many scenarios of a dataset."""
+
+    def __init__(self, whole: Dataset, scenarios: int) -> None:
+        if scenarios < 1:
+            raise UsageError(f"--scenarios {scenarios}: take at least one")
+        super().__init__(whole, {"scenarios": scenarios})
+        self._number = scenarios
+        there = whole.expected_scenarios
+        self.expected_scenarios = scenarios if there is None else min(scenarios, there)
+
+    def scenarios(self) -> Iterator[Scenario]:
+        for scenario in islice(self._whole.scenarios(), self._number):
+            self.findings = self._whole.findings
+            yield scenario
+
+
+class Sampled(_Part):
+    """The same dataset, of which only so many questions are asked.
+
+    Which ones depends on the seed and the questions' ids alone. A scenario that none of them is of
+    is left out.
+    """
+
+    def __init__(self, whole: Dataset, questions: int, seed: int) -> None:
+        if questions < 1:
+            raise UsageError(f"--questions {questions}: ask at least one")
+        super().__init__(whole, {"questions": questions, "questions_seed": seed})
+        self._number = questions
+        self._seed = seed
+        drawn = self._draw()
+        self._chosen = frozenset(id for _, id, _ in drawn)
+        self.expected_scenarios = len({place for _, _, place in drawn})
 
     def scenarios(self) -> Iterator[Scenario]:
         for scenario in self._whole.scenarios():

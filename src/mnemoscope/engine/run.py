@@ -104,7 +104,7 @@ def run(
                     **({"derived_from": derived_from} if derived_from else {}),
                 },
                 environment=environment(settings),
-                notes=data_notes(files),
+                notes=[*data_notes(files), *plan.notes],
                 protocol={"id": protocol.id, "sha256": protocol.sha256} if protocol else {},
                 deviations=list(deviations),
                 category_names=dict(dataset.category_names),

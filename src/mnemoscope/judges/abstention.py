@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from functools import cache
 
 from mnemoscope.core.english import STOP_WORDS, stem_words
-from mnemoscope.judges.matching import normalise, sentences, stems
+from mnemoscope.core.matching import normalise, sentences, stems
 
 _ASSERTED = 2
 """So many words that are neither the question's own nor talk about texts make an assertion."""

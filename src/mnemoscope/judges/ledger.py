@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from mnemoscope.core.atoms import AtomIndex
+from mnemoscope.core.matching import Sentence, any_says, normal_wording, sentences, spans
 from mnemoscope.core.nouns import AnswerKey, Scenario, Score
 from mnemoscope.judges import Case, Unjudged
-from mnemoscope.judges.atoms import AtomIndex
-from mnemoscope.judges.matching import Sentence, any_says, normal_wording, sentences, spans
 from mnemoscope.judges.silence import asserts, besides_nothing, refuses
 
 _DENIED = re.compile(r"(?:\b(?:not|never|no longer|without)|n't) (?:\w+ ){0,2}$")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from mnemoscope.core.english import STOP_WORDS, stem_words
-from mnemoscope.judges.matching import Sentence, normalise, stems
+from mnemoscope.core.matching import Sentence, normalise, stems
 
 _SOURCE = r"(?:evidence|records?|mention|information|info|memory|memories|trace|reference|data)"
 _NOTHING = re.compile(

@@ -5,6 +5,7 @@ add anybody else's. `DOORS` are for systems that live elsewhere: `stdio:python a
 """
 
 from mnemoscope.core.registry import Entry, Registry
+from mnemoscope.systems import shelf
 
 SYSTEMS = Registry(
     "system",
@@ -23,6 +24,7 @@ SYSTEMS = Registry(
         "graph": Entry(
             "mnemoscope.systems.graph:Graph", "personalised PageRank over shared entities"
         ),
+        **shelf.entries(),
     },
     group="mnemoscope.systems",
 )
@@ -31,6 +33,22 @@ DOORS = Registry(
     {
         "stdio": Entry(
             "mnemoscope.systems.stdio:Stdio", "any executable that speaks JSON lines: stdio:COMMAND"
+        ),
+        "grpc": Entry(
+            "mnemoscope.systems.grpc.client:Grpc",
+            "a server that offers mnemoscope.v1: grpc:HOST:PORT",
+        ),
+        "recall-bench": Entry(
+            "mnemoscope.systems.grpc.recall_bench:RecallBench",
+            "an adapter written for Recall Bench: recall-bench:HOST:PORT",
+        ),
+        "mcp": Entry(
+            "mnemoscope.systems.mcp.door:Mcp",
+            "an MCP memory server: mcp:COMMAND or mcp:http://host:port/mcp, with mapping=",
+        ),
+        "http": Entry(
+            "mnemoscope.systems.http:Http",
+            "a server that speaks our HTTP contract, or a REST API by a mapping: http:URL",
         ),
     },
 )

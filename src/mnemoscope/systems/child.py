@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import os
 import selectors
+import shlex
+import shutil
 import signal
 import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import IO
 
 from mnemoscope.core.errors import UsageError
+from mnemoscope.core.fingerprint import sha256_file
 
 _FAREWELL = 3.0
 """Seconds that a process gets to leave by itself."""
@@ -47,7 +51,7 @@ class LineTooLong(Exception):
 class Child:
     """A running process; lines go in and come out."""
 
-    def __init__(self, words: Sequence[str]) -> None:
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         self.name = name_of(words)
         self.owner = os.getpid()
         try:
@@ -56,6 +60,7 @@ class Child:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
+                env=environment,
                 bufsize=0,
                 start_new_session=True,
             )
@@ -167,6 +172,27 @@ class Child:
             self._guard.wait()
             if self._guard.stdin is not None:
                 self._guard.stdin.close()
+
+
+def split_command(command: str, example: str) -> list[str]:
+    """The words of a command as a shell would split them, the first a program that is there."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"the command {command!r} cannot be read: {error}") from None
+    if not words:
+        raise UsageError(f"a command is missing; write for example {example}")
+    if shutil.which(words[0]) is None:
+        raise UsageError(
+            f"there is no program {words[0]!r} on the PATH; install it, or give its path"
+        )
+    return words
+
+
+def file_hashes(words: Sequence[str]) -> dict[str, str]:
+    """The files that a command names, so that an edited adapter is another system."""
+    named = dict.fromkeys(part for word in words for part in (word, word.partition("=")[2]))
+    return {name: sha256_file(Path(name)) for name in named if name and Path(name).is_file()}
 
 
 def name_of(words: Sequence[str]) -> str:

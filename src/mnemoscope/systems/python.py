@@ -40,6 +40,12 @@ class Plan(msgspec.Struct, frozen=True):
     build: Callable[[], Any]
     identity: dict[str, Any]
 
+    @property
+    def notes(self) -> list[str]:
+        """What the system says that a reader of its figures must know."""
+        said = self.identity.get("hello", {}).get("identity", self.identity).get("notes", [])
+        return [f"{self.spec.name}: {note}" for note in said]
+
 
 def plan(spec: Spec) -> Plan:
     """Resolve a spec; wrong names and options fail here, before anything runs."""

@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
-import shutil
 import threading
 import weakref
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from mnemoscope.core.errors import UsageError
-from mnemoscope.core.fingerprint import sha256_file
 from mnemoscope.core.nouns import Memory, Query, Selector
-from mnemoscope.systems.child import AdapterDied, AdapterLate, Child, LineTooLong, log, shown
+from mnemoscope.systems.child import (
+    AdapterDied,
+    AdapterLate,
+    Child,
+    LineTooLong,
+    file_hashes,
+    log,
+    shown,
+    split_command,
+)
 from mnemoscope.systems.python import BadReply
 
 PROTOCOL = 1
@@ -54,8 +59,14 @@ class Stdio:
     `timeout` is how many seconds a call may take, `start` how many it may take to say hello.
     """
 
-    def __init__(self, address: str, timeout: float = 3600.0, start: float = 120.0) -> None:
-        self._words = _words(address)
+    def __init__(
+        self, address: str | Sequence[str], timeout: float = 3600.0, start: float = 120.0
+    ) -> None:
+        self._words = (
+            split_command(address, "stdio:python adapter.py")
+            if isinstance(address, str)
+            else list(address)
+        )
         for option, seconds in (("timeout", timeout), ("start", start)):
             if not seconds > 0:
                 raise UsageError(f"{option}={seconds:g}: give a number of seconds above 0")
@@ -77,7 +88,7 @@ class Stdio:
     def identity(self) -> dict[str, Any]:
         return {
             "command": self._words,
-            "files_sha256": _hashes(self._words),
+            "files_sha256": file_hashes(self._words),
             "hello": msgspec.to_builtins(self._introduction()),
         }
 
@@ -140,7 +151,7 @@ class Stdio:
             raise AdapterDied("it belongs to another process; only a reset starts a new one here")
         if self._child is not None:
             return self._child
-        child = Child(self._words)
+        child = self._spawn()
         # Whoever lets go of the system without closing it leaves nothing running.
         weakref.finalize(self, child.end)
         try:
@@ -152,6 +163,9 @@ class Stdio:
             raise
         self._child, self._hello = child, hello
         return child
+
+    def _spawn(self) -> Child:
+        return Child(self._words)
 
     def _call(self, method: str, params: dict[str, Any]) -> Any:
         with self._turn:
@@ -190,26 +204,6 @@ class Stdio:
         except LineTooLong as error:
             raise BadReply(f"{method}: {error}") from None
         raise AssertionError("lines end by an error")
-
-
-def _words(command: str) -> list[str]:
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise UsageError(f"the command {command!r} cannot be read: {error}") from None
-    if not words:
-        raise UsageError("a command is missing; write for example stdio:python adapter.py")
-    if shutil.which(words[0]) is None:
-        raise UsageError(
-            f"there is no program {words[0]!r} on the PATH; install it, or give its path"
-        )
-    return words
-
-
-def _hashes(words: Sequence[str]) -> dict[str, str]:
-    """The files that the command names, so that an edited adapter is another system."""
-    named = dict.fromkeys(part for word in words for part in (word, word.partition("=")[2]))
-    return {name: sha256_file(Path(name)) for name in named if name and Path(name).is_file()}
 
 
 def _encoded(order: dict[str, Any]) -> bytes:

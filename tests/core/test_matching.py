@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemoscope.judges.matching import Sentence, normal_wording, normalise, sentences, spans
+from mnemoscope.core.matching import Sentence, normal_wording, normalise, sentences, spans
 
 
 @pytest.mark.parametrize(

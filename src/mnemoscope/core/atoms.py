@@ -1,4 +1,4 @@
-"""Atoms: what of an answer can be checked one by one, and where a life first mentions it.
+"""Atoms: what of a text can be checked one by one, and where a life first mentions it.
 
 An atom is a number with its unit, a sum of money, a date, a time, a code or a full name. An atom
 that neither the memories seen so far nor the question holds was invented.
@@ -7,13 +7,13 @@ that neither the memories seen so far nor the question holds was invented.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from mnemoscope.core.matching import normalise, stems
 from mnemoscope.core.nouns import Memory
-from mnemoscope.judges.matching import normalise, stems
 
 _MONTHS = {
     name: number
@@ -155,14 +155,16 @@ def _opens(text: str, start: int) -> bool:
     return not before or before[-1] in ".!?:;\n]"
 
 
-class AtomIndex:
-    """Every atom of a life, with the place of the memory that first holds it."""
+class _Atoms:
+    """Reads memories for their atoms, and tells those of an answer that nobody knows."""
 
-    def __init__(self, memories: Sequence[Memory]) -> None:
-        self._first: dict[str, int] = {}
+    def __init__(self) -> None:
         self._units: set[str] = set()
         self._ordinary: set[str] = set(_OPENERS)
-        note = self._first.setdefault
+
+    def _read_memories(
+        self, memories: Sequence[Memory], note: Callable[[str, int], object]
+    ) -> None:
         for place, memory in enumerate(memories):
             if memory.at is not None:
                 day = memory.at
@@ -173,7 +175,7 @@ class AtomIndex:
             self._ordinary.update(_LOWER.findall(memory.text))
 
     def _read(
-        self, text: str, place: int, note: Callable[[str, int], int], counted: set[str]
+        self, text: str, place: int, note: Callable[[str, int], object], counted: set[str]
     ) -> None:
         """Note the atoms of a text, and what things are counted in."""
         found = atoms(text)
@@ -192,29 +194,31 @@ class AtomIndex:
             for pair in pairwise(words):
                 note(_named(pair), place)
 
-    def invented(self, answer: str, seen: int, allowed: Iterable[str]) -> list[str]:
-        """What the answer holds that no memory before place `seen` and no allowed text holds."""
+    def _strange(
+        self, answer: str, allowed: Iterable[str], known: Callable[[str], bool], small: int
+    ) -> list[str]:
+        """The answer's atoms that are neither known nor in an allowed text."""
         own: dict[str, int] = {}
         for text in allowed:
             self._read(text, -1, own.setdefault, set())
 
-        def known(atom: str) -> bool:
-            return atom in own or self._first.get(atom, seen) < seen
+        def familiar(atom: str) -> bool:
+            return atom in own or known(atom)
 
         found = atoms(answer)
-        strange = [atom.removeprefix("date ") for atom in found.exact if not known(atom)]
+        strange = [atom.removeprefix("date ") for atom in found.exact if not familiar(atom)]
         dates = sum(atom.startswith("date ") for atom in found.exact)
         for number, units in found.numbers:
-            if "." not in number and abs(int(number)) <= _SMALL:
-                continue  # people count what they report: "the 3 decisions"
+            if "." not in number and abs(int(number)) <= small:
+                continue
             if dates > 1 and units and units[0] in _DURATIONS:
                 continue  # so many days between two dates that are named
             real = [unit for unit in units if unit in self._units]
             atoms_of = [f"number {number} {unit}" for unit in real] or [f"number {number}"]
-            if not any(map(known, atoms_of)):
+            if not any(map(familiar, atoms_of)):
                 strange.append(" ".join([number, *real[:1]]))
         strange += (
-            name for words, opens in found.names for name in self._strangers(words, opens, known)
+            name for words, opens in found.names for name in self._strangers(words, opens, familiar)
         )
         return list(dict.fromkeys(strange))
 
@@ -228,6 +232,46 @@ class AtomIndex:
             ordinary = all(word.lower() in self._ordinary for word in pair)
             if not ordinary and not _CALENDAR & set(pair) and not known(_named(pair)):
                 yield " ".join(pair)
+
+
+class AtomIndex(_Atoms):
+    """Every atom of a life, with the place of the memory that first holds it."""
+
+    def __init__(self, memories: Sequence[Memory]) -> None:
+        super().__init__()
+        self._first: dict[str, int] = {}
+        self._read_memories(memories, self._first.setdefault)
+
+    def invented(
+        self, answer: str, seen: int, allowed: Iterable[str], *, small: int = _SMALL
+    ) -> list[str]:
+        """What the answer holds that no memory before place `seen` and no allowed text holds.
+
+        Whole numbers up to `small` pass: people count what they report, "the 3 decisions".
+        """
+        return self._strange(
+            answer, allowed, lambda atom: self._first.get(atom, seen) < seen, small
+        )
+
+
+class AtomPlaces(_Atoms):
+    """Every atom of a life, with the places of all memories that hold it."""
+
+    def __init__(self, memories: Sequence[Memory]) -> None:
+        super().__init__()
+        self._places: dict[str, set[int]] = {}
+        self._read_memories(memories, self._note)
+
+    def _note(self, atom: str, place: int) -> None:
+        self._places.setdefault(atom, set()).add(place)
+
+    def absent(self, answer: str, places: Set[int], allowed: Iterable[str]) -> list[str]:
+        """What the answer holds that no memory at these places and no allowed text holds."""
+
+        def known(atom: str) -> bool:
+            return not places.isdisjoint(self._places.get(atom, ()))
+
+        return self._strange(answer, allowed, known, _SMALL)
 
 
 def _named(pair: Sequence[str]) -> str:

@@ -1,0 +1,54 @@
+"""`mnemoscope serve embeddings`: embedding models behind OpenAI's protocol, offline."""
+
+from __future__ import annotations
+
+from mnemoscope.cli.console import err, say
+
+
+def serve_embeddings(
+    model: str = "wordllama",
+    /,
+    *,
+    llm: str = "",
+    host: str = "127.0.0.1",
+    port: int = 8081,
+) -> None:
+    """Serve an embedding model to whoever speaks OpenAI's protocol, on this machine and offline.
+
+    For memory systems that take their embeddings from an OpenAI-compatible address: any key will
+    do. Vectors are cached by content. With --llm a language model is served as well.
+
+    For example:
+
+        mnemoscope serve embeddings
+
+        mnemoscope serve embeddings minilm --port 9000
+
+        mnemoscope serve embeddings wordllama --llm smollm2
+
+    Parameters
+    ----------
+    model
+        The embedding model: `wordllama`, `minilm`, `onnx@FOLDER`, …
+    llm
+        A language model to serve beside it; `mnemoscope models list` shows how to write one.
+    host
+        Where to listen. Whoever can reach it can use it.
+    port
+        Where to listen; 0 takes a free one.
+    """
+    from mnemoscope.llm.embedders import load_embedder
+    from mnemoscope.llm.endpoint import Endpoint
+    from mnemoscope.llm.models import load_model
+
+    embedder = load_embedder(model)
+    embedder.embed(["loads the model, so that the first request does not wait for it"])
+    endpoint = Endpoint(embedder, load_model(llm) if llm else None, host=host, port=port)
+    also = f" and {llm}" if llm else ""
+    say(err, f"serving {embedder.name}{also} at {endpoint.url}; Ctrl-C ends it")
+    try:
+        endpoint.server.serve_forever()
+    except KeyboardInterrupt:
+        say(err, "good-bye")
+    finally:
+        endpoint.close()

@@ -1,0 +1,65 @@
+"""`mnemoscope serve http`: any system behind Mnemoscope's HTTP contract."""
+
+from __future__ import annotations
+
+import os
+
+from mnemoscope.cli.console import err, say
+from mnemoscope.core.errors import UsageError
+
+
+def serve_http(
+    spec: str = "",
+    /,
+    *,
+    port: int = 8000,
+    host: str = "127.0.0.1",
+    key: str = "",
+    contract: bool = False,
+) -> None:
+    """Serve a system over HTTP, so that anything that speaks the contract can use it.
+
+    For example:
+
+        mnemoscope serve http bm25
+
+        mnemoscope run locomo --system http:http://localhost:8000 --out runs/http
+
+        mnemoscope serve http --contract > openapi.yaml
+
+    Parameters
+    ----------
+    spec
+        The system with its options, or your own as package.module:Name.
+    port
+        The port to listen on; 0 takes a free one and says which.
+    host
+        The address to listen on; 0.0.0.0 lets other machines in.
+    key
+        The name of an environment variable: whoever asks must send its value as a Bearer token.
+    contract
+        Print the contract (OpenAPI 3.1) and do nothing else.
+    """
+    from mnemoscope.systems.http.contract import openapi
+
+    if contract:
+        print(openapi(), end="")
+        return
+    if not spec:
+        raise UsageError("say what to serve: mnemoscope serve http bm25; or --contract")
+    token = os.environ.get(key, "").strip() if key else ""
+    if key and not token:
+        raise UsageError(f"--key {key}: there is no such environment variable, or it is empty")
+
+    from mnemoscope.core.spec import Spec
+    from mnemoscope.systems.python import plan
+    from mnemoscope.systems.serve_http import server
+
+    serving = server(plan(Spec.parse(spec)), host=host, port=port, key=token)
+    say(err, f"serving {spec} at {serving.url}; end it with Ctrl-C")
+    try:
+        serving.serve_forever()
+    except KeyboardInterrupt:
+        say(err, "ended")
+    finally:
+        serving.close()

@@ -1,0 +1,104 @@
+"""What a server of ours serves: any system, and beside it the same system with a reader.
+
+Recall Bench asks for answers. A system that only recalls is given a reader, and what it then says
+is what it would say in a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import mnemoscope
+from mnemoscope.core.errors import UsageError
+from mnemoscope.core.nouns import FAILED, Memory, Query, Question, Receipt, Scenario
+from mnemoscope.engine.panel import Panel
+from mnemoscope.engine.parts import Ask, Procedure
+from mnemoscope.engine.pool import Pool
+from mnemoscope.systems.arms import Oracle
+from mnemoscope.systems.python import Driver, Plan
+
+if TYPE_CHECKING:
+    from mnemoscope.systems.grpc.server import Server
+
+
+class Answering:
+    """A system with a reader: remembers as the one does, answers as the two do in a run."""
+
+    def __init__(self, system: Plan, reader: Plan, depth: int) -> None:
+        self._driver = Driver(system.build)
+        self._depth = depth
+        self._panel = Panel(Procedure(depth=depth, reader=reader))
+        self._life = Scenario("", (), ())
+        self._pool = Pool("", ())
+
+    def reset(self, scope: str) -> None:
+        self._driver.begin(scope)
+        self._holds(Scenario(scope, (), ()))
+
+    def remember(self, memories: Sequence[Memory]) -> Receipt:
+        receipt = self._driver.remember(memories)
+        self._holds(Scenario(self._life.id, (*self._life.memories, *memories), ()))
+        return receipt
+
+    def answer(self, query: Query) -> str:
+        ask = Ask("", Question("", query.text, query.now, session=query.session))
+        trial = self._pool.trial(ask, self._driver.recall(ask.question, self._depth))
+        answer = self._panel.answer(ask, trial, None, len(self._life.memories))
+        if answer.status in FAILED:
+            raise RuntimeError(answer.error)
+        return answer.text
+
+    def close(self) -> None:
+        self._driver.close()
+
+    def _holds(self, life: Scenario) -> None:
+        self._life = life
+        self._pool = Pool(life.id, life.memories, keep_texts=True)
+        self._panel.begin(life)
+
+
+def answers_itself(system: Plan) -> bool:
+    built = system.build()
+    answers = hasattr(built, "answer")
+    _let_go(built)
+    return answers
+
+
+def _let_go(system: Any) -> None:
+    driver = Driver(lambda: system)
+    driver.begin("hello")  # what cannot begin a life says so before anybody asks
+    driver.close()
+
+
+def serve_grpc(
+    system: Plan,
+    *,
+    host: str,
+    port: int,
+    reader: Plan | None = None,
+    depth: int,
+    recall_bench_only: bool = False,
+) -> Server:
+    """A running server: the system behind mnemoscope.v1, and as one that answers for Recall Bench.
+
+    With a reader that one answers; without, the system must answer by itself.
+    """
+    from mnemoscope.systems.grpc.bench_service import BenchService
+    from mnemoscope.systems.grpc.memory_service import About, MemoryService, methods_of
+    from mnemoscope.systems.grpc.server import Server, Service
+
+    name = str(system.spec)
+    sample = system.build()
+    if type(sample) is Oracle:
+        raise UsageError("the oracle is told the evidence, which no client can send: serve another")
+    methods = methods_of(sample)
+    if reader is None and "answer" not in methods:
+        raise UsageError(f"{name} does not answer by itself: give it a reader")
+    _let_go(sample)
+    build = system.build if reader is None else lambda: Answering(system, reader, depth)
+    services: list[Service] = [BenchService(build, name)]
+    if not recall_bench_only:
+        about = About(name, mnemoscope.__version__, methods, system.identity)
+        services.append(MemoryService(system.build, about))
+    return Server(services, host, port)

@@ -1,0 +1,113 @@
+"""The survey's one table: what each system recalls, how fast, and whether it keeps the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from mnemoscope.reports import markup
+from mnemoscope.reports.view import RunView
+
+METRIC = "recall@10"
+_HEAD = ("system", "door", "contract", METRIC, "p50 ms", "p95 ms", "in/s", "lost", "traced")
+_LEGEND = (
+    "contract: the conformance kit's word. ms: time of a recall. in/s: memories taken in a second. "
+    "lost: memories rejected or merged. traced: hits that are memories which were given. With few "
+    f"scenarios the intervals of {METRIC} are wide: see each run's report."
+)
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One system in the survey."""
+
+    system: str
+    door: str
+    conforms: bool | None = None
+    """None where it was not checked."""
+    failed: list[str] = []
+    """The checks that it failed."""
+    recall: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p50_ms: float | None = None
+    p95_ms: float | None = None
+    memories_per_s: float | None = None
+    memories: int = 0
+    lost: int = 0
+    hits: int = 0
+    untraced: int = 0
+    notes: list[str] = []
+    problem: str = ""
+    """Why there are no figures."""
+
+
+def measured(view: RunView) -> dict[str, object]:
+    """A row's figures from a finished run."""
+    figure = view.overall.get(METRIC, {})
+    timing, ingested, hits = view.timing, view.metrics["ingestion"], view.metrics["hits"]
+    seconds = timing["index_ms"] / 1000
+    given = timing["counters"].get("memories_given", 0)
+    interval = figure.get("ci95") or [None, None]
+    return {
+        "recall": figure.get("mean"),
+        "low": interval[0],
+        "high": interval[1],
+        "p50_ms": timing["recall_ms"].get("p50"),
+        "p95_ms": timing["recall_ms"].get("p95"),
+        "memories_per_s": given / seconds if seconds else None,
+        "memories": ingested["memories"],
+        "lost": ingested["rejected"] + ingested["merged"],
+        "hits": hits["returned"],
+        "untraced": hits["unknown_ids"],
+        "notes": [note for note in view.manifest.notes if note.startswith(f"{view.label}:")],
+    }
+
+
+def terminal(rows: Sequence[Row]) -> Table:
+    table = Table(
+        box=box.SIMPLE_HEAD, caption=_LEGEND, caption_justify="left", padding=(0, 1, 0, 0)
+    )
+    table.add_column("system", min_width=10, max_width=18, overflow="fold")
+    table.add_column("door", no_wrap=True)
+    table.add_column("contract", min_width=8, overflow="fold")
+    for name in _HEAD[3:]:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        colour = {True: "green", False: "bold red", None: "dim"}[row.conforms]
+        system, door, contract, *figures = _cells(row)
+        table.add_row(Text(system, "bold cyan"), door, Text(contract, colour), *figures)
+    return table
+
+
+def markdown(title: str, rows: Sequence[Row]) -> str:
+    notes = [f"- {note}" for row in rows for note in row.notes]
+    notes += [f"- {row.system}: {row.problem}" for row in rows if row.problem]
+    table = markup.table(_HEAD, map(_cells, rows))
+    return "\n\n".join([f"# {title}", table, _LEGEND, "\n".join(notes)]).rstrip() + "\n"
+
+
+def _cells(row: Row) -> list[str]:
+    contract = {True: "kept", False: f"fails {', '.join(row.failed)}", None: "not checked"}
+    if row.recall is None:
+        return [row.system, row.door, contract[row.conforms], *["–"] * 6]
+    return [
+        row.system,
+        row.door,
+        contract[row.conforms],
+        f"{row.recall:.3f}",
+        _number(row.p50_ms),
+        _number(row.p95_ms),
+        _number(row.memories_per_s),
+        f"{row.lost:,}/{row.memories:,}",
+        f"{1 - row.untraced / row.hits:.0%}" if row.hits else "no hits",
+    ]
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}" if value < 1 else f"{value:.1f}"

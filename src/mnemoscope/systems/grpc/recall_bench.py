@@ -1,0 +1,158 @@
+"""Recall Bench's door: `recall-bench:HOST:PORT`, a server that offers its MemoryBenchService.
+
+An adapter that was written for Recall Bench, in whatever language, works as it is. It answers by
+itself and recalls nothing that could be looked at, so it is for `--reader system`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from mnemoscope.core.errors import MnemoscopeError, SystemLost, UsageError
+from mnemoscope.core.jsonl import printable
+from mnemoscope.core.nouns import Memory, Query
+from mnemoscope.systems.grpc import RECALL_BENCH
+from mnemoscope.systems.grpc.days import Calendar
+from mnemoscope.systems.grpc.protos import recall_bench_pb2 as rb
+from mnemoscope.systems.grpc.wire import Line, Method, NotOffered, ServerError
+
+METHODS = {
+    name: Method(RECALL_BENCH, name, getattr(rb, f"{name}Request"), getattr(rb, f"{name}Response"))
+    for name in ("Setup", "IngestDay", "FinalizeIngestion", "Query", "Teardown", "Healthcheck")
+}
+_GREETING = 5.0
+_NOTES = [
+    "Recall Bench's wire carries no hits: answers can be judged, recall cannot.",
+    "The system is not told when, nor in which session, a question is asked.",
+]
+
+
+class RecallBench:
+    """A server of Recall Bench's as a system: one life at a time, days in, answers out.
+
+    `timeout` is how many seconds a call may take, `patience` how many a server that cannot be
+    reached is waited for when a life begins.
+    """
+
+    def __init__(self, address: str, timeout: float = 120.0, patience: float = 30.0) -> None:
+        self._line = Line("recall-bench", address, timeout=timeout, patience=patience, watched=True)
+        self._name: str | None = None
+        self._scope = ""
+        self._calendar = Calendar()
+        self._drops: int | None = None
+        """How often the connection had broken when the life began; none before it did."""
+        self._claim = _Claim(self._line.target)
+
+    def identity(self) -> dict[str, Any]:
+        self._greet()
+        return {"service": RECALL_BENCH, "name": self._name, "notes": _NOTES}
+
+    def reset(self, scope: str) -> None:
+        self._claim.take()
+        self._drops = None
+        self._line.wait()
+        self._ask("Setup", rb.SetupRequest())
+        self._drops = self._line.drops
+        self._scope, self._calendar = scope, Calendar()
+
+    def remember(self, memories: Sequence[Memory]) -> None:
+        for day in self._calendar.days(self._scope, memories):
+            about = rb.DayMetadata(
+                day_number=day.number,
+                date=day.date,
+                persona_id=printable(day.persona),
+                active_arcs=map(printable, day.arcs),
+            )
+            self._ask(
+                "IngestDay",
+                rb.IngestDayRequest(
+                    day_number=day.number, content=printable(day.content), metadata=about
+                ),
+            )
+
+    def ready(self) -> None:
+        self._ask("FinalizeIngestion", rb.FinalizeIngestionRequest())
+
+    def answer(self, query: Query) -> str:
+        answer: str = self._ask("Query", rb.QueryRequest(question=printable(query.text))).answer
+        return answer
+
+    def close(self) -> None:
+        if self._drops is not None and self._claim.is_mine:
+            with suppress(Exception):
+                self._ask("Teardown", rb.TeardownRequest())
+        self._drops = None
+        self._claim.release()
+        self._line.close()
+
+    def _greet(self) -> None:
+        """Take its name, as Recall Bench does; what the check says otherwise is no matter."""
+        if self._name is not None:
+            return
+        self._line.wait(_GREETING)
+        try:
+            self._name = self._ask("Healthcheck", rb.HealthcheckRequest()).name
+        except SystemLost as error:
+            raise self._line.is_down(str(error)) from None
+        except (NotOffered, ServerError, TimeoutError):
+            self._name = ""
+
+    def _ask(self, name: str, message: Any) -> Any:
+        if self._drops is not None and self._line.drops != self._drops:
+            raise SystemLost(
+                f"{self._line.target}: the connection broke since Setup: whoever answers there now "
+                "may remember nothing"
+            )
+        try:
+            return self._line.call(METHODS[name], message)
+        except NotOffered as error:
+            if name == "Healthcheck":
+                raise
+            raise UsageError(
+                f"{error}; if it offers mnemoscope.v1, write grpc:{self._line.target}"
+            ) from None
+
+
+class _Claim:
+    """That one life at a time is led on a server, whoever of this machine asks for it.
+
+    Two that take turns would hear each other's memories, and no call could tell.
+    """
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        known_by = hashlib.sha256(target.encode()).hexdigest()[:16]
+        self._path = Path(tempfile.gettempdir()) / f"mnemoscope-{os.getuid()}-{known_by}.lock"
+        self._held: tuple[int, int] | None = None
+        """The file's descriptor, and the process that opened it."""
+
+    @property
+    def is_mine(self) -> bool:
+        return self._held is not None and self._held[1] == os.getpid()
+
+    def take(self) -> None:
+        if self.is_mine:
+            return
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(file)
+            raise MnemoscopeError(
+                f"the server at {self._target} holds one memory at a time, and another worker or "
+                "run is using it: run with --workers 1, or start a server for each run; the same "
+                "command then goes on, nothing recorded is lost"
+            ) from None
+        self._held = file, os.getpid()
+
+    def release(self) -> None:
+        if self._held is not None and self.is_mine:
+            os.close(self._held[0])
+        self._held = None

@@ -1,0 +1,181 @@
+"""A server that speaks our own contract (openapi.yaml): the client's side of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib.resources import files
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from mnemoscope.core.errors import MnemoscopeError, SystemLost
+from mnemoscope.core.nouns import Memory, Query, Selector
+from mnemoscope.llm.wire import PerProcess, retry_after
+from mnemoscope.systems.http.line import Reply
+from mnemoscope.systems.http.wire import ServerError, Wire, decoded
+from mnemoscope.systems.python import BadReply
+
+GONE = 410
+"""The status of a call from a space that the server does not know, or knows no more."""
+VERBS = frozenset({"reset", "remember", "ready", "recall", "answer", "forget", "stats"})
+_REPEATABLE = frozenset({"reset", "ready", "recall", "stats"})
+_POLL = 0.2
+"""Seconds between two questions whether all is searchable, where the server names none."""
+_GOODBYE = 5.0
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True):
+    """How a server introduces itself."""
+
+    name: str
+    version: str = ""
+    methods: list[str]
+    identity: dict[str, Any] = {}
+    """Whatever decides its results: models, settings, versions of what it stands on."""
+
+
+def openapi() -> str:
+    """The contract, as it is shipped."""
+    return files("mnemoscope.systems.http").joinpath("openapi.yaml").read_text(encoding="utf-8")
+
+
+class Contract:
+    """One space of the server: what is told here is heard here alone."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        # Each process has a space of its own, so that workers do not empty each other's.
+        self._space = PerProcess(lambda: uuid4().hex)
+        self._entered: set[str] = set()
+        self._hello: Hello | None = None
+        self._lost = False
+
+    @property
+    def methods(self) -> frozenset[str]:
+        return VERBS & set(self._introduction().methods)
+
+    def identity(self) -> dict[str, Any]:
+        said: dict[str, Any] = msgspec.to_builtins(self._introduction())
+        notes = said["identity"].pop("notes", None)
+        return {"hello": said} | ({"notes": notes} if isinstance(notes, list) else {})
+
+    def reset(self, scope: str) -> None:
+        if self._lost:
+            self._is_the_same()
+        self._wire.patiently(lambda: self._call("reset", {"scope": scope}))
+        self._entered.add(self._space.get())
+        self._lost = False
+
+    def remember(self, memories: Sequence[Memory]) -> dict[str, Any] | None:
+        receipt = self._call("remember", {"memories": memories})
+        if receipt is not None and not isinstance(receipt, dict):
+            raise BadReply(f"remember returned {_kind(receipt)}; expected a receipt")
+        return receipt
+
+    def ready(self) -> None:
+        """Ask until everything is searchable."""
+        until = time.monotonic() + self._wire.timeout
+        while (pause := self._indexing()) is not None:
+            if time.monotonic() + pause > until:
+                raise TimeoutError(
+                    f"{self._wire.url} was not ready within {self._wire.timeout:g} s"
+                )
+            time.sleep(pause)
+
+    def recall(self, query: Query, k: int) -> Any:
+        return self._field("recall", {"query": query, "k": k}, "hits")
+
+    def answer(self, query: Query) -> Any:
+        return self._field("answer", {"query": query}, "answer")
+
+    def forget(self, selector: Selector) -> None:
+        self._call("forget", {"memories": selector.memories})
+
+    def stats(self) -> dict[str, Any]:
+        counted = self._call("stats", {})
+        if not isinstance(counted, dict):
+            raise BadReply(f"stats returned {_kind(counted)}; expected an object of numbers")
+        return counted
+
+    def close(self) -> None:
+        if self._space.get() in self._entered:
+            self._entered.discard(self._space.get())
+            with suppress(Exception):
+                self._post("close", {}, seconds=_GOODBYE)
+
+    def _introduction(self) -> Hello:
+        if self._hello is None:
+            self._hello = self._ask_hello()
+        return self._hello
+
+    def _is_the_same(self) -> None:
+        if self._hello is not None and self._ask_hello() != self._hello:
+            raise MnemoscopeError(
+                f"{self._wire.url} came back as another system: it does not say the same hello as "
+                "before; begin a new run with it"
+            )
+
+    def _ask_hello(self) -> Hello:
+        url = self._wire.url
+        try:
+            reply = self._wire.meet(self._get_hello)
+        except ServerError as error:
+            raise MnemoscopeError(
+                f"{url} does not speak Mnemoscope's contract ({error}); serve it, or describe its "
+                "own API in a mapping file: docs/http.md"
+            ) from None
+        try:
+            return msgspec.convert(reply, Hello)
+        except msgspec.ValidationError as error:
+            raise MnemoscopeError(
+                f"{url}: its hello cannot be read: {error}; expected "
+                '{"name": "…", "version": "…", "methods": ["remember", "recall"], "identity": {}}'
+            ) from None
+
+    def _get_hello(self) -> Any:
+        reply = self._wire.ask("GET", "/v1/hello", repeatable=True)
+        return decoded(reply, f"{self._wire.url}/v1/hello")
+
+    def _indexing(self) -> float | None:
+        """Seconds until it should be asked again; nothing once it is ready."""
+        reply = self._post("ready", {})
+        if reply.status != 202:
+            return None
+        wait = retry_after(reply.headers)
+        return _POLL if wait is None else max(wait, 0.01)
+
+    def _field(self, verb: str, body: dict[str, Any], field: str) -> Any:
+        said = self._call(verb, body)
+        if not isinstance(said, dict) or field not in said:
+            raise BadReply(f'{verb} returned {_kind(said)}; expected {{"{field}": …}}')
+        return said[field]
+
+    def _call(self, verb: str, body: dict[str, Any]) -> Any:
+        return decoded(self._post(verb, body), verb)
+
+    def _post(self, verb: str, body: dict[str, Any], seconds: float | None = None) -> Reply:
+        try:
+            return self._wire.ask(
+                "POST",
+                f"/v1/{verb}",
+                {"space": self._space.get(), **body},
+                repeatable=verb in _REPEATABLE,
+                seconds=seconds,
+            )
+        except SystemLost:
+            self._lost = True
+            raise
+        except ServerError as error:
+            if error.status == GONE:
+                self._lost = True
+                raise SystemLost(
+                    f"{self._wire.url} knows nothing of what it was told ({error})"
+                ) from None
+            raise
+
+
+def _kind(value: object) -> str:
+    return f"{type(value).__name__} {value!r:.80}"

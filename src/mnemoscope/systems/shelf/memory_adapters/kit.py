@@ -1,0 +1,86 @@
+"""What adapters share: the endpoint that Mnemoscope serves them, scratch folders, dated texts."""
+
+from __future__ import annotations
+
+import array
+import base64
+import http.client
+import json
+import os
+import sys
+from importlib.metadata import version
+from itertools import count
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+_BATCH = 256
+_folders = count(1)
+
+
+class Endpoint:
+    """OpenAI's protocol as Mnemoscope serves it on loopback; any key will do."""
+
+    key = "none-needed"
+
+    def __init__(self) -> None:
+        self.url = os.environ.get("MNEMOSCOPE_ENDPOINT", "")
+        self.embedder = os.environ.get("MNEMOSCOPE_EMBEDDER", "")
+        self.llm = os.environ.get("MNEMOSCOPE_LLM", "")
+        """The name of the language model; empty where none is configured."""
+        self._connection: http.client.HTTPConnection | None = None
+        self._dimensions = 0
+
+    @property
+    def dimensions(self) -> int:
+        if not self._dimensions:
+            self._dimensions = len(self.embed(["how long is a vector?"])[0])
+        return self._dimensions
+
+    def embed(self, texts: list[str]) -> list[list[float]]:
+        vectors: list[list[float]] = []
+        for start in range(0, len(texts), _BATCH):
+            batch = {"input": texts[start : start + _BATCH], "encoding_format": "base64"}
+            for one in self._post("/embeddings", batch)["data"]:
+                numbers = array.array("f", base64.b64decode(one["embedding"]))
+                if sys.byteorder == "big":
+                    numbers.byteswap()
+                vectors.append(numbers.tolist())
+        return vectors
+
+    def _post(self, path: str, body: dict[str, Any]) -> Any:
+        where = urlsplit(self.url)
+        if self._connection is None:
+            assert where.hostname
+            self._connection = http.client.HTTPConnection(where.hostname, where.port, timeout=600)
+        self._connection.request(
+            "POST", where.path + path, json.dumps(body), {"Content-Type": "application/json"}
+        )
+        reply = self._connection.getresponse()
+        said = json.loads(reply.read())
+        if reply.status != http.client.OK:
+            raise RuntimeError(f"embeddings: {said['error']['message']}")
+        return said
+
+
+def scratch(name: str = "state") -> Path:
+    """A new folder for what a system keeps; it is removed when the worker has ended."""
+    place = Path(os.environ["MNEMOSCOPE_SCRATCH"]) / f"{name}-{next(_folders)}"
+    place.mkdir(parents=True)
+    return place
+
+
+DATED = "dates are written into the texts: the system takes no time of its own for a memory"
+
+
+def dated(memory: Any) -> str:
+    """The text with its day in front, for systems that have no other place for it."""
+    return f"[{memory.at.date().isoformat()}] {memory.text}" if memory.at else str(memory.text)
+
+
+def versions(*packages: str) -> dict[str, str]:
+    return {package: version(package) for package in packages}
+
+
+def bytes_in(place: Path) -> int:
+    return sum(file.stat().st_size for file in place.rglob("*") if file.is_file())

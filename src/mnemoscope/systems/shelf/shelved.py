@@ -1,0 +1,113 @@
+"""A system from the shelf: a worker in its own environment, served through the stdio door.
+
+Mnemoscope gives the worker an endpoint for embeddings and, where one is configured, for a language
+model: nothing is downloaded, and what the system asks is on its own account.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mnemoscope.core.errors import UsageError
+from mnemoscope.core.nouns import Scalar
+from mnemoscope.llm.chat import note
+from mnemoscope.llm.embedders import load_embedder
+from mnemoscope.llm.models import load_model
+from mnemoscope.llm.wire import KEY_VARIABLES
+from mnemoscope.systems import serve_stdio
+from mnemoscope.systems.child import Child
+from mnemoscope.systems.shelf import environments
+from mnemoscope.systems.shelf.catalogue import ITEMS
+from mnemoscope.systems.shelf.models import ServedModels
+from mnemoscope.systems.stdio import Stdio
+
+_HERE = Path(__file__).parent
+
+
+class Shelved(Stdio):
+    """One of the catalogue's systems.
+
+    `embedder` and `llm` are specs of models; `llm` may be empty, then the system has none.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        options: Mapping[str, Scalar],
+        *,
+        embedder: str,
+        llm: str = "",
+        timeout: float = 3600.0,
+        start: float = 300.0,
+    ) -> None:
+        environments.require(name)
+        item = ITEMS[name]
+        if item.model == "required" and not llm:
+            raise UsageError(
+                f"{name} takes memories in with a language model: give it one, for example "
+                f"{name},llm=openai:gpt-4o-mini"
+            )
+        # Values are spelt in JSON, so that a text that looks like a number stays a text.
+        given = [f"{key}={msgspec.json.encode(value).decode()}" for key, value in options.items()]
+        program = f"memory_adapters.{item.adapter}"
+        # -P: the folder of serve_stdio.py must not shadow anybody's modules.
+        words = [str(environments.python_of(name)), "-P", serve_stdio.__file__, program, *given]
+        super().__init__(words, timeout, start)
+        self._name = name
+        self._options = dict(options)
+        self._models = ServedModels(
+            load_embedder(embedder) if item.embeds else None, load_model(llm) if llm else None
+        )
+
+    def identity(self) -> dict[str, Any]:
+        """What decides the results; where things lie on this machine does not."""
+        return {
+            "shelf": self._name,
+            "packages_sha256": environments.lock_sha256(self._name),
+            "hello": msgspec.to_builtins(self._introduction()),
+            **self._models.identity(),
+        }
+
+    def _spawn(self) -> Child:
+        scratch = tempfile.mkdtemp(prefix=f"mnemoscope-{self._name}-")
+        child = Child(self._words, self._surroundings(scratch))
+        weakref.finalize(child, shutil.rmtree, scratch, ignore_errors=True)
+        return child
+
+    def _surroundings(self, scratch: str) -> dict[str, str]:
+        """What the worker's environment variables say. Keys stay here: the endpoint has them."""
+        kept = {name: value for name, value in os.environ.items() if name not in KEY_VARIABLES}
+        return {
+            **kept,
+            "PYTHONPATH": str(_HERE),
+            "PYTHONNOUSERSITE": "1",
+            "HF_HUB_OFFLINE": "1",
+            "MNEMOSCOPE_SCRATCH": scratch,
+            "MNEMOSCOPE_ENDPOINT": self._models.endpoint.url if self._models else "",
+            "MNEMOSCOPE_EMBEDDER": self._models.embedder.name if self._models.embedder else "",
+            "MNEMOSCOPE_LLM": self._models.model.name if self._models.model else "",
+        }
+
+    def close(self) -> None:
+        super().close()
+        self._models.close()
+
+    def _call(self, method: str, params: dict[str, Any]) -> Any:
+        try:
+            return super()._call(method, params)
+        finally:
+            if self._models.model is not None:
+                for usage in self._models.endpoint.settle():
+                    note(usage)
+
+    def _stats(self) -> dict[str, Any]:
+        counted = super()._stats()
+        return {**counted, **self._models.endpoint.counters} if self._models else counted

@@ -1,0 +1,31 @@
+"""Renews the lock files of the systems on the shelf: `python tools/lock_shelf.py [NAME …]`.
+
+Hashes pin every file; no package index is named in them.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from mnemoscope.systems.shelf.catalogue import ITEMS
+from mnemoscope.systems.shelf.environments import lock_file
+
+_UV = Path(sys.executable).with_name("uv")
+_FLAGS = (
+    "--quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate "
+    "--python-version 3.11"
+).split()
+
+
+def lock(name: str) -> None:
+    packages = "".join(f"{package}\n" for package in ITEMS[name].packages)
+    words = [str(_UV), "pip", "compile", *_FLAGS, "-", "-o", str(lock_file(name))]
+    subprocess.run(words, input=packages, text=True, check=True)
+
+
+if __name__ == "__main__":
+    chosen = sys.argv[1:] or [name for name, item in ITEMS.items() if item.packages]
+    for name in chosen:
+        lock(name)
