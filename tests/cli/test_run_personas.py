@@ -210,6 +210,7 @@ def test_preflight_tells_all_that_is_wrong_at_once(
         (("--judge", "ledger", "--appellate-judge", "f1"), "scored by the rubric"),
         (("--depth", "0"), "at least one hit"),
         (("--timeout", "0"), "more than 0"),
+        (("--restarts", "-1"), "-1 restarts"),
         (("--judge-memory-window", "-1"), "0 days or more"),
         (("--personas", "nobody"), "nobody"),
         (("--reader", "none", "--judge", "ledger"), "nothing to judge"),

@@ -342,6 +342,21 @@ class RaisesInClose(Plain):
             raise ValueError("cannot let go")
 
 
+class HoldsADoorOpen(Plain):
+    """Tells $DOORS when it is built and when it is closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tell("opened")
+
+    def close(self) -> None:
+        self.tell("closed")
+
+    def tell(self, what: str) -> None:
+        with Path(os.environ["DOORS"]).open("a") as file:
+            file.write(f"{what}\n")
+
+
 # Other kinds of system
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mnemoscope.cli.run import check_doors
 from mnemoscope.core.dataset import DataFile, Findings
 from mnemoscope.core.errors import DataError, MnemoscopeError, RunConflict, UsageError
 from mnemoscope.core.nouns import Ingestion, Memory, Question, Scalar, Scenario, Trial
@@ -440,6 +441,18 @@ def test_an_edited_system_is_another_system(
 def test_a_class_without_recall_is_refused_before_anything_runs() -> None:
     with pytest.raises(UsageError, match=r"HasNoRecall has no recall\(query, k\)"):
         plan(Spec("hostile_systems:HasNoRecall"))
+
+
+def test_a_system_that_is_looked_at_before_a_run_is_closed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOORS", str(tmp_path / "doors"))
+
+    check_doors([Spec("hostile_systems:HoldsADoorOpen")], system_answers=False)
+    with pytest.raises(UsageError, match=r"has no answer\(query\)"):
+        check_doors([Spec("hostile_systems:HoldsADoorOpen")], system_answers=True)
+
+    assert (tmp_path / "doors").read_text().split() == ["opened", "closed"] * 2
 
 
 def test_a_question_id_or_scenario_id_that_occurs_twice_is_refused(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ def run(
     seed: int = 42,
     timeout: float = 120.0,
     remember_timeout: float = 3600.0,
+    restarts: int = 2,
     workers: int = 0,
     accept_leaks: bool = False,
     json: bool = False,
@@ -119,6 +120,9 @@ def run(
         Seconds a recall may take before it counts as timed out.
     remember_timeout
         Seconds that taking in one scenario may take.
+    restarts
+        How often a scenario is begun again because its system died or could not be reached any
+        more, before the question it was on counts as an error. What is recorded is not asked again.
     workers
         Processes; 0 for one per core. Results do not depend on it.
     accept_leaks
@@ -156,7 +160,9 @@ def run(
         departs = [f"{what}: {deviation}" for what in found or filter(None, [deviation])]
     specs = [Spec.parse(text) for text in system]
     given = {str(spec) for spec in specs}
-    settings = Settings(depth, seed, Limits(timeout, remember_timeout), workers, accept_leaks)
+    settings = Settings(
+        depth, seed, Limits(timeout, remember_timeout, restarts), workers, accept_leaks
+    )
     procedure = answering.procedure_for(
         benchmark,
         reader=reader,
@@ -191,17 +197,17 @@ def run(
 
 def check_doors(specs: Sequence[Spec], *, system_answers: bool) -> None:
     """Refuse systems that cannot do what they are to be asked for, before anything is asked."""
-    from mnemoscope.systems.python import can_recall, plan
+    from mnemoscope.systems.python import plan
 
     for spec in specs:
         with redirect_stdout(sys.stderr):
-            system = plan(spec).build()
-        if system_answers and not hasattr(system, "answer"):
+            made = plan(spec)
+        if system_answers and not made.answers:
             raise UsageError(
                 f"--reader system: {spec} has no answer(query); leave --reader away, and the "
                 "extractive reader answers from what it recalls"
             )
-        if not system_answers and not can_recall(system):
+        if not system_answers and not made.recalls:
             raise UsageError(
                 f"{spec} answers by itself and has no recall(query, k): say --reader system"
             )

@@ -55,6 +55,7 @@ def run_personas(
     depth: int | None = None,
     parallelism: int | None = None,
     timeout: float | None = None,
+    restarts: int = 2,
     workers: int | None = None,
     max_cost: float | None = None,
     estimate: bool = False,
@@ -131,6 +132,9 @@ def run_personas(
         Questions in flight at once, for systems and models that wait for somebody else.
     timeout
         Seconds a recall or an answer may take before it counts as timed out.
+    restarts
+        How often a life is begun again because its system died or could not be reached any more,
+        before the question it was on counts as an error. What is recorded is not asked again.
     workers
         Processes; 0 for one per core. Results do not depend on it.
     max_cost
@@ -211,7 +215,7 @@ def run_personas(
     settings = Settings(
         _first(depth, given.depth, DEPTH),
         seed,
-        Limits(recall=_first(timeout, given.timeout, TIMEOUT)),
+        Limits(recall=_first(timeout, given.timeout, TIMEOUT), restarts=restarts),
         _first(workers, given.workers, 0),
         accept_leaks,
     )

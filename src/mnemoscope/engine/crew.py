@@ -48,10 +48,12 @@ _GRACE = 20.0
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How long a system may take, in seconds."""
+    """How long a system may take, in seconds, and how often it may be lost."""
 
     recall: float = 120.0
     remember: float = 3600.0
+    restarts: int = 2
+    """Losses of a scenario's system that no question is blamed for."""
 
 
 class Worker:

@@ -6,6 +6,7 @@ import errno
 
 from mnemoscope.core.errors import MnemoscopeError
 from mnemoscope.core.jsonl import printable
+from mnemoscope.llm.chat import ModelFailure
 from mnemoscope.llm.wire import without_keys
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -14,6 +15,11 @@ _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def describe(error: BaseException) -> str:
     """The error in one line as it is recorded, with no key in it."""
     return printable(without_keys(f"{type(error).__name__}: {error}")[:500])
+
+
+def timed_out(error: BaseException) -> bool:
+    """Whether somebody waited for too long, be it the door of a system or a model's client."""
+    return isinstance(error, TimeoutError) or (isinstance(error, ModelFailure) and error.timed_out)
 
 
 def stop_if_ours(error: BaseException) -> None:

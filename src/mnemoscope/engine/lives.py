@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mnemoscope.core.errors import UsageError
+from mnemoscope.core.errors import SystemLost, UsageError
 from mnemoscope.core.nouns import Checkpoint, Receipt, Scenario, Selector
 from mnemoscope.engine.failures import describe, stop_if_ours
 from mnemoscope.engine.parts import Lifecycle
@@ -90,6 +90,8 @@ class Lives:
     def _make_copy(self) -> bool:
         try:
             self._copy = self._driver.fork()
+        except SystemLost:
+            raise
         except (Exception, SystemExit) as error:
             stop_if_ours(error)
             if not self._chosen_for_it:

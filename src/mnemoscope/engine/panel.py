@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mnemoscope.core.errors import MnemoscopeError
+from mnemoscope.core.errors import MnemoscopeError, SystemLost
 from mnemoscope.core.jsonl import printable
 from mnemoscope.core.nouns import (
     FAILED,
@@ -18,12 +18,11 @@ from mnemoscope.core.nouns import (
     Trial,
     Verdict,
 )
-from mnemoscope.engine.failures import describe, stop_if_ours
+from mnemoscope.engine.failures import describe, stop_if_ours, timed_out
 from mnemoscope.engine.parts import Ask, Procedure, forgotten_by
 from mnemoscope.judges import Case, Judge, Unjudged
 from mnemoscope.judges.abstention import says_nothing
 from mnemoscope.judges.appeal import excerpts, hear
-from mnemoscope.llm.chat import ModelFailure
 from mnemoscope.llm.wire import without_keys
 from mnemoscope.readers import Passage, Reader, Reply
 from mnemoscope.systems.python import BadReply, Driver
@@ -60,7 +59,10 @@ class Panel:
                     ) from error
 
     def answer(self, ask: Ask, trial: Trial | None, driver: Driver | None, seen: int) -> Answer:
-        """What the reader, or the system itself, makes of the question."""
+        """What the reader, or the system itself, makes of the question.
+
+        A system that is lost on the way is not our business: `SystemLost` goes on to the caller.
+        """
         assert self._scenario is not None
         about = (self._scenario.id, ask.question.id)
         if trial is not None and trial.status in FAILED:  # only Recall Bench goes on from here
@@ -77,8 +79,9 @@ class Panel:
                 reply = _checked(self._reader.read(query, passages))
         except (Exception, SystemExit) as error:
             stop_if_ours(error)
-            timed_out = isinstance(error, ModelFailure) and error.timed_out
-            status: Status = "timeout" if timed_out else "error"
+            if isinstance(error, SystemLost) and self._procedure.system_answers:
+                raise
+            status: Status = "timeout" if timed_out(error) else "error"
             return self._procedure.no_answer(self._scenario.id, ask, status, describe(error))
         abstained = reply.abstained
         if abstained is None:

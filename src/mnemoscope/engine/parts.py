@@ -56,6 +56,8 @@ class Procedure(msgspec.Struct, frozen=True):
     """Days around the evidence that the judge is shown."""
     compat: Compat = ""
     parallelism: int = 1
+    restarts: int = 0
+    """How often a scenario's system may be lost before a question is blamed for it."""
 
     @property
     def answers(self) -> bool:

@@ -84,6 +84,8 @@ def run(
     """
     if settings.workers < 0:
         raise UsageError(f"{settings.workers} workers: say how many, or 0 for one per core")
+    if settings.limits.restarts < 0:
+        raise UsageError(f"{settings.limits.restarts} restarts: say how many, or 0 for none")
     if not dataset.pool_known:
         raise UsageError(
             f"{dataset.name} has judgments but no texts to remember; score a file of rankings "
@@ -93,7 +95,9 @@ def run(
     if len(set(slugs)) < len(slugs):
         raise UsageError("the same system is given twice")
     runs = [RunDirectory(out / slug) for slug in slugs]
-    procedure = msgspec.structs.replace(procedure, depth=settings.depth)
+    procedure = msgspec.structs.replace(
+        procedure, depth=settings.depth, restarts=settings.limits.restarts
+    )
     files = dataset.files()
     try:
         manifests = [

@@ -117,7 +117,7 @@ def _places(unit: Unit) -> Callable[[JournalLine], tuple[int, int, int]]:
 
 def timing_key(timing: Timing) -> tuple[str, str, str, str]:
     """Scenario, checkpoint, question and what was timed."""
-    for phase in ("recall", "answer", "judge"):
+    for phase in ("recall", "answer", "judge", "index"):
         if getattr(timing, f"{phase}_ms") is not None:
             return timing.scenario, timing.checkpoint, timing.question, phase
     return timing.scenario, timing.checkpoint, timing.question, ""

@@ -20,7 +20,7 @@ from queue import SimpleQueue
 
 import msgspec
 
-from mnemoscope.core.errors import MnemoscopeError
+from mnemoscope.core.errors import MnemoscopeError, SystemLost
 from mnemoscope.core.jsonl import Journal
 from mnemoscope.core.nouns import (
     Answer,
@@ -33,8 +33,9 @@ from mnemoscope.core.nouns import (
     Usage,
 )
 from mnemoscope.core.rundir import JournalLine, read_journal
-from mnemoscope.engine.failures import describe, stop_if_ours
+from mnemoscope.engine.failures import describe, stop_if_ours, timed_out
 from mnemoscope.engine.lives import CannotForget, Lives, Reached
+from mnemoscope.engine.losses import Losses, Lost
 from mnemoscope.engine.panel import Panel
 from mnemoscope.engine.parts import Ask, Procedure, Stage, stages
 from mnemoscope.engine.pool import Pool
@@ -107,15 +108,33 @@ def work(
     warm_up: bool,
     reached: Callable[[str], None],
 ) -> None:
+    """Question the system about the unit, in one more sitting each time that it is lost."""
     spool = Path(unit.spool)
-    with Journal(spool_trials(spool)) as lines, Journal(spool_timings(spool)) as timings:
-        sitting = _Sitting(unit, driver, panel, procedure, pulse, lines, timings)
-        sitting.warm_up = warm_up
-        for stage in stages(unit.scenario):
-            if not sitting.hold(stage):
+    losses = Losses(unit.scenario.id, procedure.restarts)
+    while True:
+        with Journal(spool_trials(spool)) as lines, Journal(spool_timings(spool)) as timings:
+            sitting = _Sitting(unit, driver, panel, procedure, pulse, lines, timings, losses)
+            sitting.warm_up = warm_up
+            try:
+                for stage in stages(unit.scenario):
+                    if not sitting.hold(stage):
+                        return
+                    if stage.checkpoint.label:
+                        reached(stage.checkpoint.label)
                 return
-            if stage.checkpoint.label:
-                reached(stage.checkpoint.label)
+            except Lost as lost:
+                sitting.leave()
+                driver.lost()
+                if pulse.halted:
+                    raise Halted from lost
+                unit, warm_up = reread(unit, procedure), sitting.warm_up
+                if unit.is_complete:  # the last question has paid for it
+                    losses.tell(lost.error, lost.paid)
+                    continue
+                if not lost.paid and procedure.parallelism > 1:
+                    unit = msgspec.structs.replace(unit, careful=True)
+                losses.live_again(lost)
+                timings.append(Timing(unit.scenario.id, counters={"restarts": 1}))
 
 
 class _Sitting:
@@ -130,6 +149,7 @@ class _Sitting:
         pulse: Pulse,
         lines: Journal,
         timings: Journal,
+        losses: Losses,
     ) -> None:
         self.warm_up = False
         self._unit = unit
@@ -139,11 +159,15 @@ class _Sitting:
         self._pulse = pulse
         self._lines = lines
         self._timings = timings
+        self._losses = losses
         self._lives = Lives(driver, unit.scenario, procedure.lifecycle)
         self._pool = pool_of(unit, procedure)
         self._writing = threading.Lock()
         self._free: SimpleQueue[Beat]
+        self._alone = True
+        """Whether one question is in flight at a time."""
         self._broken = False
+        self._lost: Lost | None = None
         self._begun = {
             (type(line), line.checkpoint, line.question): line
             for line in read_journal(lines.path)
@@ -170,8 +194,11 @@ class _Sitting:
         if left:
             self._panel.begin(self._unit.scenario)
             self._ask_all(left, driver, checkpoint.memories)
-        self._lives.leave()
+        self.leave()
         return True
+
+    def leave(self) -> None:
+        self._lives.leave()
 
     def _needs_system(self, ask: Ask) -> bool:
         """Whether the system still has something to say; reading and judging do without it."""
@@ -192,6 +219,10 @@ class _Sitting:
             return None
         except (Exception, SystemExit) as error:
             stop_if_ours(error)
+            if isinstance(error, SystemLost):
+                if not self._losses.costs(error):
+                    raise Lost(error) from error
+                self._losses.tell(error, "and nothing more is asked: the memories are not in")
             record_unasked(unit, self._procedure, self._lines, describe(error))
             return None
         finally:
@@ -215,16 +246,18 @@ class _Sitting:
         What goes wrong with one question of ours lets the others in flight come to their end.
         """
         together = 1 if self._unit.careful else self._procedure.parallelism
+        self._alone = together == 1
         self._free = SimpleQueue()
         for beat in self._pulse.beats[:together]:
             self._free.put(beat)
         if self.warm_up and driver is not None:
-            beat = self._free.get()
-            beat.start(left[0][0])
-            _warm_up(driver, self._procedure.depth)
-            beat.stop()
-            self._free.put(beat)
             self.warm_up = False
+            beat = self._pulse.beats[0]
+            beat.start(left[0][0])
+            try:
+                _warm_up(driver, self._procedure.depth)
+            finally:
+                beat.stop()
         if together == 1:
             for position, ask in left:
                 self._ask(position, ask, driver, seen)
@@ -237,6 +270,8 @@ class _Sitting:
                 one.result()
         if self._pulse.halted:
             raise Halted
+        if self._lost is not None:
+            raise self._lost
 
     def _ask(self, position: int, ask: Ask, driver: Driver | None, seen: int) -> None:
         if self._stopping:
@@ -249,6 +284,8 @@ class _Sitting:
                 self._record(line, timing)
                 if self._stopping:
                     break
+        except Lost:
+            return
         except BaseException:
             self._broken = True
             raise
@@ -258,7 +295,7 @@ class _Sitting:
 
     @property
     def _stopping(self) -> bool:
-        return self._broken or self._pulse.halted
+        return self._broken or self._lost is not None or self._pulse.halted
 
     def _record(self, line: JournalLine, timing: Timing | None) -> None:
         with self._writing:
@@ -289,7 +326,7 @@ class _Sitting:
             starting(ANSWERING)
             started = time.perf_counter()
             with self._accounted(about, "answer_ms") as usages:
-                answer = self._panel.answer(ask, trial, driver, seen)
+                answer = self._answer(ask, trial, driver, seen)
             took, usage = _ms_since(started), total(usages)
             yield answer, msgspec.structs.replace(about, answer_ms=took, usage=usage)
         assert isinstance(answer, Answer)
@@ -321,8 +358,30 @@ class _Sitting:
             hits = driver.recall(ask.question, self._procedure.depth)
         except (Exception, SystemExit) as error:
             stop_if_ours(error)
-            return self._pool.trial(ask, seen=seen, error=describe(error))
+            late = timed_out(error)
+            if isinstance(error, SystemLost):
+                self._pay(error, ask, "timeout" if late else "error")
+            return self._pool.trial(ask, seen=seen, error=describe(error), timed_out=late)
         return self._pool.trial(ask, hits, seen=seen)
+
+    def _answer(self, ask: Ask, trial: Trial | None, driver: Driver | None, seen: int) -> Answer:
+        try:
+            return self._panel.answer(ask, trial, driver, seen)
+        except SystemLost as error:
+            status: Status = "timeout" if timed_out(error) else "error"
+            self._pay(error, ask, status)
+            return self._procedure.no_answer(self._unit.scenario.id, ask, status, describe(error))
+
+    def _pay(self, error: SystemLost, ask: Ask, status: Status) -> None:
+        """Let the question pay for the lost system, or raise `Lost`: then it is asked again."""
+        costs = self._losses.costs(error, alone=self._alone)
+        lost = Lost(error, f"{ask.question.id} is recorded as {status}" if costs else "")
+        with self._writing:
+            # Whoever only finds it gone comes after the one that it was lost by, or may overtake.
+            if costs or self._lost is None:
+                self._lost = lost
+        if not costs:
+            raise lost from error
 
 
 def _ms_since(started: float) -> float:
@@ -368,6 +427,8 @@ def _warm_up(driver: Driver, depth: int) -> None:
     """One recall that is not measured. If it fails, the first question will tell."""
     try:
         driver.recall(_WARM_UP, depth)
+    except SystemLost as error:
+        raise Lost(error, "on a question that does not count") from error
     except (Exception, SystemExit):
         return
 

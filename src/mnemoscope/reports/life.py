@@ -16,7 +16,7 @@ from mnemoscope.core.rundir import RunDirectory
 from mnemoscope.reports import terminal
 from mnemoscope.reports.heatmap import Shown, comparison, elide, heatmap
 from mnemoscope.reports.markdown import write_report
-from mnemoscope.reports.view import RunView
+from mnemoscope.reports.view import RunView, losses
 
 
 def write_life(run: RunDirectory, *, png: bool = True) -> None:
@@ -36,9 +36,14 @@ def shown(views: Sequence[RunView], *, width: int = 80, only: Sequence[str] = ()
 
     Runs without judged answers are shown by what was recalled.
     """
-    told = [f"{view.label}: {line}" for view in views for line in failures(view)]
+    judged = any(view.judged for view in views)
+    told = [
+        f"{view.label}: {line}"
+        for view in views
+        for line in (*failures(view), *(losses(view) if judged else ()))
+    ]
     notes = [Text(line, style="yellow") for line in told]
-    if not any(view.judged for view in views):
+    if not judged:  # what was recalled comes with its own caveats
         by_days = [_recall(view, width) for view in views if view.life and not view.is_arm]
         return Group(terminal.summary(views), *by_days, *notes)
     systems = [Shown(view.label, view.life or {}, view.is_arm) for view in views]

@@ -177,6 +177,7 @@ def caveats(view: RunView) -> list[str]:
     said += [f"deviates from {view.manifest.protocol['id']}: {d}" for d in view.manifest.deviations]
     if leaks := view.manifest.leaks:
         said.append(f"labels may leak: {leaks} findings of the scan were accepted on request")
+    said += losses(view)
     questions = view.metrics["questions"]
     failed = questions["scorable"] - questions["measured"]
     if failed:
@@ -201,6 +202,13 @@ def caveats(view: RunView) -> list[str]:
     if unreachable := view.metrics["ingestion"]["evidence_unreachable"]:
         said.append(f"{unreachable} evidence ids exist in no scenario and can never be found")
     return said
+
+
+def losses(view: RunView) -> list[str]:
+    """That a system died on the way, whatever became of its questions."""
+    number = view.timing.get("counters", {}).get("restarts", 0)
+    told = "the system was lost in the middle of a scenario, and lived it again"
+    return [f"{number:,} × {told}"] if number else []
 
 
 def _bounds(view: RunView) -> str:

@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from mnemoscope.core.errors import UsageError
+from mnemoscope.core.errors import SystemLost, UsageError
 from mnemoscope.core.fingerprint import sha256_file
 
 _FAREWELL = 3.0
@@ -36,12 +36,12 @@ _SHOWN = 300
 _GUARD = 'read _; kill -s KILL -- "-$0"'
 
 
-class AdapterDied(Exception):
+class AdapterDied(SystemLost):
     """The process is gone, and with it all that it remembered."""
 
 
-class AdapterLate(TimeoutError):
-    """No reply came in time."""
+class AdapterLate(SystemLost, TimeoutError):
+    """No reply came in time, and nobody waits for it any longer: the process is ended."""
 
 
 class LineTooLong(Exception):

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from mnemoscope.core.errors import MnemoscopeError, UsageError
+from mnemoscope.core.errors import MnemoscopeError, SystemLost, UsageError
 from mnemoscope.core.fingerprint import sha256_file
 from mnemoscope.core.jsonl import printable
 from mnemoscope.core.nouns import Hit, Memory, Query, Question, Receipt, Scalar, Selector
@@ -39,6 +39,9 @@ class Plan(msgspec.Struct, frozen=True):
     spec: Spec
     build: Callable[[], Any]
     identity: dict[str, Any]
+    recalls: bool = True
+    answers: bool = False
+    """Whether it answers by itself."""
 
     @property
     def notes(self) -> list[str]:
@@ -54,7 +57,7 @@ def plan(spec: Spec) -> Plan:
         opened = DOORS.get(door)
         given = bind_arguments(opened, spec, "address")
         behind = partial(opened, address, **given)
-        return Plan(spec, behind, {"arguments": given, **_try(spec, behind)})
+        return _tried(Plan(spec, behind, {"arguments": given}))
     target = SYSTEMS.get(spec.name)
     if _is_recall_function(target):
         if spec.args:
@@ -68,7 +71,8 @@ def plan(spec: Spec) -> Plan:
                 f"{spec.name} is an object, which all scenarios would share: it needs "
                 "reset(scope) and recall(query, k); or give its class instead"
             )
-        return Plan(spec, lambda: target, source_of(type(target)))
+        answers = hasattr(target, "answer")
+        return Plan(spec, lambda: target, source_of(type(target)), answers=answers)
     arguments = bind_arguments(target, spec)
 
     def build() -> Any:
@@ -76,24 +80,28 @@ def plan(spec: Spec) -> Plan:
 
     # A default that is no scalar is known by the hash of the source it stands in.
     known = {key: value for key, value in arguments.items() if isinstance(value, Scalar | None)}
-    return Plan(spec, build, {"arguments": known, **source_of(target), **_try(spec, build)})
+    return _tried(Plan(spec, build, {"arguments": known, **source_of(target)}))
 
 
-def _try(spec: Spec, build: Callable[[], Any]) -> dict[str, Any]:
+def _tried(plan: Plan) -> Plan:
     """Build the system once, to see that it can be, and let it say what decides its results."""
     try:
-        system = build()
-        if not can_recall(system) and not hasattr(system, "answer"):
-            raise UsageError(f"{spec.name}: {type(system).__name__} has no recall(query, k) method")
-        about = dict(system.identity()) if hasattr(system, "identity") else {}
-        msgspec.json.encode(about)
-        if hasattr(system, "close"):
-            _done(system.close())
+        system = plan.build()
+        try:
+            recalls, answers = can_recall(system), hasattr(system, "answer")
+            about = dict(system.identity()) if hasattr(system, "identity") else {}
+            msgspec.json.encode(about)
+        finally:
+            if hasattr(system, "close"):
+                _done(system.close())
     except MnemoscopeError:
         raise
     except (Exception, SystemExit) as error:
-        raise UsageError(f"cannot build {spec}: {type(error).__name__}: {error}") from error
-    return about
+        raise UsageError(f"cannot build {plan.spec}: {type(error).__name__}: {error}") from error
+    if not recalls and not answers:
+        kind = type(system).__name__
+        raise UsageError(f"{plan.spec.name}: {kind} has no recall(query, k) method")
+    return Plan(plan.spec, plan.build, {**plan.identity, **about}, recalls, answers)
 
 
 def can_recall(system: Any) -> bool:
@@ -172,12 +180,18 @@ class Driver:
         """What the system reports of itself: index size, and its counters since last asked."""
         try:
             report = self._stats()
+        except SystemLost:
+            raise
         except (Exception, SystemExit):  # a report must not be able to spoil a run
             return Counted(None, {})
         size = report.pop("index_bytes", None)
         grown = {key: value - self._reported.get(key, 0) for key, value in report.items()}
         self._reported = report
         return Counted(size, {key: n for key, n in grown.items() if n})
+
+    def lost(self) -> None:
+        """What the system has counted is lost with it."""
+        self._reported = {}
 
     def _stats(self) -> dict[str, int]:
         if hasattr(self._system, "stats"):

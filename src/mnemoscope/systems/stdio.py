@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from mnemoscope.core.errors import UsageError
+from mnemoscope.core.errors import SystemLost, UsageError
 from mnemoscope.core.nouns import Memory, Query, Selector
 from mnemoscope.systems.child import (
     AdapterDied,
@@ -41,6 +41,10 @@ _GOODBYE = 5.0
 
 class AdapterError(Exception):
     """The adapter itself says that something went wrong."""
+
+
+class OutOfStep(SystemLost, BadReply):
+    """No reply to the call. What the child says next cannot be trusted, so it is ended."""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,7 +196,7 @@ class Stdio:
                 if line.strip():
                     skipped, last = skipped + 1, line
                 if skipped > _CHATTER:
-                    raise BadReply(
+                    raise OutOfStep(
                         f"{method}: more than {_CHATTER} lines on stdout that are no replies; "
                         f"print to stderr instead. The last one: {shown(last)}"
                     )
@@ -202,7 +206,7 @@ class Stdio:
         except AdapterDied as error:
             raise AdapterDied(f"{method}: {error}") from None
         except LineTooLong as error:
-            raise BadReply(f"{method}: {error}") from None
+            raise OutOfStep(f"{method}: {error}") from None
         raise AssertionError("lines end by an error")
 
 
@@ -229,7 +233,7 @@ def _read_reply(line: bytes, name: str) -> dict[str, Any] | None:
         ):
             return reply
     elif reply is None and start >= 0:
-        raise BadReply(f"a reply that is no JSON: {shown(line)}")
+        raise OutOfStep(f"a reply that is no JSON: {shown(line)}")
     if line.strip():
         log(name, line)
     return None
@@ -251,9 +255,9 @@ def _result(reply: dict[str, Any], number: int, method: str) -> Any:
         said = error.get("message", error) if isinstance(error, dict) else error
         raise AdapterError(f"{method}: {shown(str(said).encode('utf-8', 'backslashreplace'))}")
     if reply.get("id") != number or isinstance(reply.get("id"), bool):
-        raise BadReply(f"{method}: a reply to call {reply.get('id')!r:.40}; expected {number}")
+        raise OutOfStep(f"{method}: a reply to call {reply.get('id')!r:.40}; expected {number}")
     if "result" not in reply:
-        raise BadReply(f"{method}: a reply with neither result nor error")
+        raise OutOfStep(f"{method}: a reply with neither result nor error")
     return reply["result"]
 
 
