@@ -26,6 +26,6 @@ def lock(name: str) -> None:
 
 
 if __name__ == "__main__":
-    chosen = sys.argv[1:] or [name for name, item in ITEMS.items() if item.packages]
-    for name in chosen:
-        lock(name)
+    for name, item in ITEMS.items():
+        if item.packages and name in (sys.argv[1:] or ITEMS):
+            lock(name)

@@ -7,13 +7,11 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from tests.scripted_server import Reply, ScriptedServer
 
 from mnemoscope.core.nouns import Memory
 from mnemoscope.core.spec import Spec
 from mnemoscope.systems.python import plan
-from mnemoscope.systems.shelf import environments
 
 FACTS = {
     "Ferribane": ("sailing boat", "Ferribane traded seven goats for a sailing boat."),
@@ -26,12 +24,6 @@ TOLD = [
     Memory(f"talk/{number}", words, datetime(2021, 5, number, 9, tzinfo=UTC), "talk", "Ann")
     for number, (_, words) in enumerate(FACTS.values(), start=1)
 ]
-
-
-def installed(name: str) -> pytest.MarkDecorator:
-    """Skip where nobody ran `mnemoscope systems install NAME`."""
-    state = environments.state(name)
-    return pytest.mark.skipif(state != "installed", reason=f"{name} on the shelf is {state}")
 
 
 @contextmanager

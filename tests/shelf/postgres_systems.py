@@ -12,8 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.optional import missing
-
 from mnemoscope.core.nouns import Memory, Scalar
 from mnemoscope.systems.shelf import environments, shelved
 from mnemoscope.systems.shelf.shelved import Shelved
@@ -44,11 +42,6 @@ print(database._server.address, flush=True)
 sys.stdin.read()
 database.close()
 """
-
-
-def require_environment() -> None:
-    if (state := environments.state("postgres")) != "installed":
-        missing(f"postgres on the shelf is {state}")
 
 
 @contextmanager

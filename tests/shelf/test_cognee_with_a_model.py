@@ -6,7 +6,8 @@ import json
 
 import pytest
 from tests.scripted_server import Request
-from tests.shelf.asked_with_a_model import TOLD, about, installed, opened, origins
+from tests.shelf.asked_with_a_model import TOLD, about, opened, origins
+from tests.shelf.needed import need
 
 from mnemoscope.core.errors import UsageError
 from mnemoscope.core.nouns import Query, Selector
@@ -14,7 +15,7 @@ from mnemoscope.core.spec import Spec
 from mnemoscope.llm.chat import metered
 from mnemoscope.systems.python import plan
 
-pytestmark = installed("cognee")
+need("cognee")
 
 
 def _reply(request: Request) -> str:

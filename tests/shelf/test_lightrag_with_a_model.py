@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 
 from tests.scripted_server import Request, failing
-from tests.shelf.asked_with_a_model import TOLD, about, installed, opened, origins
+from tests.shelf.asked_with_a_model import TOLD, about, opened, origins
+from tests.shelf.needed import need
 
 from mnemoscope.core.nouns import Query, Selector
 from mnemoscope.llm.chat import metered
 
-pytestmark = installed("lightrag")
+need("lightrag")
 
 
 def _reply(request: Request) -> str:

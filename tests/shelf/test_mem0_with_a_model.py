@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.optional import missing
 from tests.scripted_server import Request, ScriptedServer, failing
 from tests.shelf.asked_with_a_model import TOLD, about, opened, origins
+from tests.shelf.needed import need
 
 from mnemoscope.core.nouns import Memory, Query, Selector
 from mnemoscope.llm.chat import metered
-from mnemoscope.systems.shelf import environments
 
 SMALL_TALK = Memory("talk/4", "Hello, how are you today?")
 AGAIN = Memory("talk/5", f"Once more: {TOLD[0].text}")
@@ -24,8 +23,7 @@ NAMES = ("Ferribane", "Umbrecht", "Velloway")
 @pytest.fixture(scope="module")
 def opened_once() -> Iterator[tuple[Any, ScriptedServer]]:
     """One worker for all tests: importing mem0 takes seconds."""
-    if (state := environments.state("mem0")) != "installed":
-        missing(f"mem0 on the shelf is {state}")
+    need("mem0")
     with opened("mem0,infer=on", _reply) as both:
         yield both
 

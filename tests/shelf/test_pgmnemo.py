@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 from tests.optional import missing
+from tests.shelf.needed import need
 from tests.shelf.postgres_systems import (
     TOLD,
     another_database,
     asked,
     ids,
     opened,
-    require_environment,
     server,
 )
 
@@ -33,7 +33,7 @@ from mnemoscope.engine.conformance import check_system
 from mnemoscope.systems.python import plan
 from mnemoscope.systems.stdio import AdapterError
 
-require_environment()
+need("postgres")
 _VARIABLE = "MNEMOSCOPE_PGMNEMO"
 _REAL = os.environ.get(_VARIABLE, "")
 _STAND_IN = Path(__file__).with_name("pgmnemo_stand_in.sql")

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.shelf.postgres_systems import TOLD, asked, ids, opened, require_environment, server
+from tests.shelf.needed import need
+from tests.shelf.postgres_systems import TOLD, asked, ids, opened, server
 
 from mnemoscope.core.nouns import Memory, Query, Selector
 from mnemoscope.systems.child import AdapterDied
 from mnemoscope.systems.stdio import AdapterError
 
-require_environment()
+need("postgres")
 _QUESTION = Query("Who lost his passport?")
 
 

@@ -6,16 +6,13 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tests.optional import missing
 from tests.shelf.asked_with_a_model import TOLD
+from tests.shelf.needed import need
 
 from mnemoscope.core.nouns import Query, Selector
 from mnemoscope.core.spec import Spec
 from mnemoscope.systems.python import plan
-from mnemoscope.systems.shelf import environments
 
-REQUIRED = ("sqlite-vec", "chroma", "mem0")
-"""Those that CI installs."""
 STORES = ("sqlite-vec", "chroma", "mem0", "lancedb", "lancedb,legs=hybrid")
 
 
@@ -23,9 +20,7 @@ STORES = ("sqlite-vec", "chroma", "mem0", "lancedb", "lancedb,legs=hybrid")
 def test_a_forgotten_text_is_in_no_file(
     spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = Spec.parse(spec).name
-    if (state := environments.state(name)) != "installed":
-        missing(f"{name} on the shelf is {state}", required=name in REQUIRED)
+    need(Spec.parse(spec).name)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     system = plan(Spec.parse(spec)).build()
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,9 +14,11 @@ import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.optional import missing
+from tests.shelf.needed import need
 
 from mnemoscope.core.errors import DataError, MnemoscopeError, SystemLost, UsageError
 from mnemoscope.core.nouns import Hit, Memory, Query, Selector, Trial
@@ -523,12 +524,8 @@ def test_a_tag_survives_lowering_and_splitting_and_stands_for_one_id() -> None:
 
 
 def test_the_reference_server_recalls_by_keywords_and_forgets() -> None:
-    installed = Path(__file__).parent.parent / "node/node_modules"
-    root = Path(os.environ.get("MNEMOSCOPE_NODE_MODULES") or installed)
-    script = root / "@modelcontextprotocol/server-memory/dist/index.js"
-    if shutil.which("node") is None or not script.exists():
-        missing(f"no node, or no server-memory at {script}")
-    system = Mcp(f"node {script}", mapping="server-memory")
+    need("server-memory")
+    system: Any = plan(Spec.parse("server-memory")).build()
     system.reset("one")
     system.remember(MEMORIES)
     assert system.recall(WHO, 1) == [Hit(REX.id, 3.0, REX.text)]

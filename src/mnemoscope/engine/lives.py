@@ -6,6 +6,7 @@ question has changed: a copy of it where it can be copied, else one that lives i
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 from mnemoscope.core.errors import SystemLost, UsageError
@@ -28,6 +29,8 @@ class Reached(NamedTuple):
     """What became of all memories since the first."""
     given: int
     """How many memories were handed over to get here."""
+    took: float
+    """Seconds that taking them in took; starting a system is not remembering."""
 
 
 class Lives:
@@ -39,6 +42,7 @@ class Lives:
         self._lifecycle = lifecycle
         self._chosen_for_it = lifecycle == "auto"
         self._held: int | None = None
+        self._took = 0.0
         self._receipt = Receipt()
         self._copy: Driver | None = None
         self._forgotten: set[str] = set()
@@ -50,12 +54,13 @@ class Lives:
         if self._held is None or self._lifecycle == "fresh":
             self._begin()
         given = checkpoint.memories - (self._held or 0)
+        self._took = 0.0
         for step in self._steps(checkpoint):
             self._remember(step.memories)
             self._forget(step)
         if self._lifecycle == "fork" and not self._make_copy():
             return self.reach(checkpoint)
-        return Reached(self._copy or self._driver, self._receipt, given)
+        return Reached(self._copy or self._driver, self._receipt, given, self._took)
 
     def _steps(self, checkpoint: Checkpoint) -> list[Checkpoint]:
         """Where to stop on the way: a run that is resumed hands over the same batches again."""
@@ -70,7 +75,9 @@ class Lives:
 
     def _remember(self, memories: int) -> None:
         if self._held is None or self._held < memories:
+            started = time.perf_counter()
             new = self._driver.remember(self._scenario.memories[self._held or 0 : memories])
+            self._took += time.perf_counter() - started
             self._receipt = _joined(self._receipt, new)
             self._held = memories
 

@@ -209,10 +209,10 @@ class _Sitting:
         unit, checkpoint = self._unit, stage.checkpoint
         beat = self._pulse.beats[0]
         beat.start(REMEMBERING)
-        started = time.perf_counter()
+        about = Timing(unit.scenario.id, checkpoint=checkpoint.label)
         try:
-            reached = self._lives.reach(checkpoint)
-            elapsed = (time.perf_counter() - started) * 1000
+            with self._accounted(about, "index_ms") as usages:
+                reached = self._lives.reach(checkpoint)
             size, counters = self._driver.counted()
         except CannotForget as error:
             record_unasked(unit, self._procedure, self._lines, str(error), "error")
@@ -228,12 +228,12 @@ class _Sitting:
         finally:
             beat.stop()
         self._timings.append(
-            Timing(
-                unit.scenario.id,
-                checkpoint=checkpoint.label,
-                index_ms=round(elapsed, 3),
+            msgspec.structs.replace(
+                about,
+                index_ms=round(reached.took * 1000, 3),
                 index_bytes=size,
                 counters={**counters, "memories_given": reached.given},
+                usage=total(usages),
             )
         )
         if not unit.ingested(checkpoint.label):

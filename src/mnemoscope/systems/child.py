@@ -33,7 +33,7 @@ _LAST_WORDS = 5
 _SHOWN = 300
 """Characters of anything that an error repeats, or of a line of the log."""
 # The shell waits for the end of its stdin, which comes when our process is gone, however it went.
-_GUARD = 'read _; kill -s KILL -- "-$0"'
+_GUARD = 'read _; kill -s KILL -- "-$0"; test -z "$1" || rm -rf -- "$1"'
 
 
 class AdapterDied(SystemLost):
@@ -51,8 +51,15 @@ class LineTooLong(Exception):
 class Child:
     """A running process; lines go in and come out."""
 
-    def __init__(self, words: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        scratch: str = "",
+    ) -> None:
+        """`scratch` is a folder of its own, which is removed with it."""
         self.name = name_of(words)
+        self._scratch = scratch
         self.owner = os.getpid()
         try:
             self._process = subprocess.Popen(
@@ -66,7 +73,7 @@ class Child:
             )
         except OSError as error:
             raise UsageError(f"{words[0]} cannot be started: {error.strerror}") from None
-        self._guard = _guard(self._process.pid)
+        self._guard = guard(self._process.pid, scratch)
         self._stdin, self._stdout, stderr = _pipes(self._process)
         os.set_blocking(self._stdin.fileno(), False)
         self._outbox = bytearray()
@@ -172,6 +179,8 @@ class Child:
             self._guard.wait()
             if self._guard.stdin is not None:
                 self._guard.stdin.close()
+        if self._scratch:
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
 
 def split_command(command: str, example: str) -> list[str]:
@@ -221,11 +230,12 @@ def _listen(stderr: IO[bytes], name: str, last_words: deque[str]) -> None:
                 log(name, line)
 
 
-def _guard(group: int) -> subprocess.Popen[bytes] | None:
+def guard(group: int, scratch: str = "") -> subprocess.Popen[bytes] | None:
+    """Ends a process group and removes its folder when our process is gone, however it went."""
     nowhere = subprocess.DEVNULL
     try:
         return subprocess.Popen(
-            ["/bin/sh", "-c", _GUARD, str(group)],
+            ["/bin/sh", "-c", _GUARD, str(group), scratch],
             stdin=subprocess.PIPE,
             stdout=nowhere,
             stderr=nowhere,

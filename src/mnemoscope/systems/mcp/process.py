@@ -19,15 +19,13 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from mnemoscope.core.errors import UsageError
-from mnemoscope.systems.child import log, name_of, shown
+from mnemoscope.systems.child import guard, log, name_of, shown
 
 _FAREWELL = 3.0
 """Seconds that a server gets to leave by itself."""
 _LONGEST = 64 << 20
 """Bytes of one message."""
 _LAST_WORDS = 5
-# The shell waits for the end of its stdin, which comes when our process is gone, however it went.
-_GUARD = 'read _; kill -s KILL -- "-$0"; rm -rf -- "$1"'
 
 
 class ServerProcess:
@@ -61,7 +59,7 @@ class ServerProcess:
         scratch = tempfile.mkdtemp(prefix="mnemoscope-mcp-")
         try:
             process = self._process = await self._start(scratch)
-            guard = _guard(process.pid, scratch)
+            watch = guard(process.pid, scratch)
             try:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._log, process)
@@ -81,8 +79,9 @@ class ServerProcess:
                 await asyncio.sleep(0)
                 for stream in (to_session, incoming, outgoing, from_session):
                     stream.close()
-                guard.kill()
-                guard.communicate()
+                if watch is not None:
+                    watch.kill()
+                    watch.communicate()
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
@@ -189,14 +188,3 @@ def _ending(code: int | None) -> str:
     if code < 0:
         return f"died of {signal.Signals(-code).name}"
     return f"ended with exit code {code}"
-
-
-def _guard(group: int, scratch: str) -> subprocess.Popen[bytes]:
-    nowhere = subprocess.DEVNULL
-    return subprocess.Popen(
-        ["/bin/sh", "-c", _GUARD, str(group), scratch],
-        stdin=subprocess.PIPE,
-        stdout=nowhere,
-        stderr=nowhere,
-        start_new_session=True,
-    )

@@ -29,6 +29,8 @@ class Item:
     """Whether it asks Mnemoscope's endpoint for embeddings."""
     model: Literal["never", "optional", "required"] = "never"
     """Whether it asks a language model to take memories in."""
+    model_for: tuple[str, ...] = ()
+    """The options that need one, where the system can do without."""
     loadable_sqlite: bool = False
     """Whether its Python must be able to load extensions into SQLite."""
     environment: str = ""
@@ -125,6 +127,7 @@ ITEMS: dict[str, Item] = {
         packages=("mem0ai==2.2.1",),
         adapter="mem0:Mem0",
         model="optional",
+        model_for=("infer",),
     ),
     "hindsight": Item(
         summary="Hindsight: meaning, words, graph and time fused, in a PostgreSQL of its own",

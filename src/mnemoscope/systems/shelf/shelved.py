@@ -7,10 +7,9 @@ model: nothing is downloaded, and what the system asks is on its own account.
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
-import weakref
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +49,12 @@ class Shelved(Stdio):
     ) -> None:
         environments.require(name)
         item = ITEMS[name]
-        if item.model == "required" and not llm:
+        asks = [option for option in item.model_for if options.get(option)]
+        if (item.model == "required" or asks) and not llm:
+            chosen = "".join(f",{option}=on" for option in asks)
             raise UsageError(
-                f"{name} takes memories in with a language model: give it one, for example "
-                f"{name},llm=openai:gpt-4o-mini"
+                f"{name}{chosen} takes memories in with a language model: give it one, for "
+                f"example {name}{chosen},llm=openai:gpt-4o-mini"
             )
         # Values are spelt in JSON, so that a text that looks like a number stays a text.
         given = [f"{key}={msgspec.json.encode(value).decode()}" for key, value in options.items()]
@@ -72,15 +73,14 @@ class Shelved(Stdio):
         return {
             "shelf": self._name,
             "packages_sha256": environments.lock_sha256(self._name),
+            "adapters_sha256": _adapters_sha256(),
             "hello": msgspec.to_builtins(self._introduction()),
             **self._models.identity(),
         }
 
     def _spawn(self) -> Child:
         scratch = tempfile.mkdtemp(prefix=f"mnemoscope-{self._name}-")
-        child = Child(self._words, self._surroundings(scratch))
-        weakref.finalize(child, shutil.rmtree, scratch, ignore_errors=True)
-        return child
+        return Child(self._words, self._surroundings(scratch), scratch)
 
     def _surroundings(self, scratch: str) -> dict[str, str]:
         """What the worker's environment variables say. Keys stay here: the endpoint has them."""
@@ -111,3 +111,9 @@ class Shelved(Stdio):
     def _stats(self) -> dict[str, Any]:
         counted = super()._stats()
         return {**counted, **self._models.endpoint.counters} if self._models else counted
+
+
+def _adapters_sha256() -> str:
+    """All of them: they stand on one another's shoulders."""
+    sources = sorted((_HERE / "memory_adapters").glob("*.py"))
+    return sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()

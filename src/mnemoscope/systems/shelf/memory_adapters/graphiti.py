@@ -43,7 +43,7 @@ class Graphiti:
             "notes": [
                 _FOUND if self._endpoint.llm else _DIRECT,
                 f"memories without a date are given {_UNDATED.date().isoformat()}",
-                "the last release of Kuzu is from 2025, and Graphiti warns that it will drop it",
+                "Graphiti warns that it will drop Kuzu",
             ],
         }
 

@@ -21,8 +21,8 @@ _NOTHING = "Hindsight made no memory of it"
 class Hindsight:
     """Meaning, words, graph and time, each ranked by itself, then fused by reciprocal ranks.
 
-    `threshold` cuts off by similarity, and Hindsight takes none below 0; `budget` is how widely each of them looks;
-    `recency` is how the age of a memory counts; `graph` can be left out.
+    `threshold` cuts off by similarity, and Hindsight takes none below 0; `budget` is how widely
+    each of them looks; `recency` is how the age of a memory counts; `graph` can be left out.
     """
 
     def __init__(

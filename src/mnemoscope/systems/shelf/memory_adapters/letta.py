@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 import time
+import warnings
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -108,6 +109,8 @@ class Letta:
             "OPENAI_BASE_URL": self._endpoint.url,
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         }
+        # It warns of itself many times in each call.
+        warnings.simplefilter("ignore")
         import nltk
         import uvicorn
         from letta_client import Letta as Client

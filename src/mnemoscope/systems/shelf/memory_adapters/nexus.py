@@ -9,12 +9,6 @@ from typing import Any, Literal
 
 from .kit import DATED, Endpoint, bytes_in, dated, scratch, versions
 
-# Nexus must neither look for a server nor ask anyone else for embeddings.
-for _variable in ("NEXUS_URL", "OPENROUTER_API_KEY", "OPENAI_API_KEY", "VOYAGE_API_KEY"):
-    os.environ.pop(_variable, None)
-# It warns of sandboxes that are not installed each time it is opened.
-logging.getLogger("nexus").setLevel(logging.ERROR)
-
 _PLACE = "memories"
 _KEYWORD = (
     "keyword search looks at the first 3 × k memories only, in the order of the database, "
@@ -32,6 +26,11 @@ class Nexus:
         self._search = search
         self._vectors = _Vectors(Endpoint())
         self._nexus: Any = None
+        # Nexus must neither look for a server nor ask anyone else for embeddings.
+        for variable in ("NEXUS_URL", "OPENROUTER_API_KEY", "VOYAGE_API_KEY"):
+            os.environ.pop(variable, None)
+        # It warns of sandboxes that are not installed each time it is opened.
+        logging.getLogger("nexus").setLevel(logging.ERROR)
 
     def identity(self) -> dict[str, Any]:
         return {

@@ -1,0 +1,73 @@
+"""The small systems of the shelf, really run: the contract that figures rest on, and a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.shelf.needed import IN_CI, need
+
+from mnemoscope.cli.app import invoke
+from mnemoscope.core.errors import UsageError
+from mnemoscope.core.rundir import RunDirectory
+from mnemoscope.core.spec import Spec
+from mnemoscope.engine.conformance import check_system
+from mnemoscope.systems.python import plan
+
+CHECKS = ("read-back", "losses", "ids", "isolation", "fresh", "forget")
+
+
+@pytest.mark.parametrize("name", sorted(IN_CI))
+def test_it_keeps_the_contract(name: str) -> None:
+    need(name)
+    results = check_system(plan(Spec.parse(name)), timeout=120, names=CHECKS)
+    assert {result.check: (result.verdict, result.seen) for result in results} == {
+        result.check: ("passed", result.seen) for result in results
+    }
+
+
+def test_a_survey_traces_every_hit_and_says_what_failed(
+    tmp_path: Path,
+    write_locomo: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One table: a built-in, a real system in its own environment, and one that is not there."""
+    need("sqlite-vec")
+    data = write_locomo(tmp_path / "locomo.json", conversations=3, sessions=6, questions=5)
+    monkeypatch.setenv("COLUMNS", "120")
+    command = ["systems", "survey", "--data", str(data), "--out", str(tmp_path / "survey")]
+    command += ["--no-check", "--system", "bm25", "--system", "sqlite-vec"]
+    assert invoke([*command, "--system", "letta,model=nonsense"]) == 1
+    said = capsys.readouterr()
+    assert "sqlite-vec" in said.out
+    assert "100%" in said.out
+    assert "letta,model=nonsense:" in said.out
+    rows = msgspec.json.decode((tmp_path / "survey/survey.json").read_bytes())
+    real = next(row for row in rows if row["system"] == "sqlite-vec")
+    assert (real["door"], real["untraced"], real["lost"]) == ("stdio", 0, 0)
+    assert real["hits"] > 0
+    assert real["memories"] == 2 * 6
+    assert real["memories_per_s"] > 0
+    assert "| sqlite-vec | stdio |" in (tmp_path / "survey/survey.md").read_text()
+
+    manifest = RunDirectory(tmp_path / "survey/sqlite-vec").manifest()
+    about = manifest.identity["system"]
+    assert about["shelf"] == "sqlite-vec"
+    assert about["packages_sha256"]
+    assert "wordllama" in str(about["embedder"])
+    assert about["hello"]["identity"]["versions"]["sqlite-vec"] == "0.1.9"
+    assert any("dates are written into the texts" in note for note in manifest.notes)
+    assert str(Path.home()) not in str(about)
+
+
+def test_options_are_the_adapters_and_mistakes_are_told_before_anything_starts() -> None:
+    need("mem0")
+    with pytest.raises(UsageError, match="has no option 'treshold': did you mean 'threshold'"):
+        plan(Spec.parse("mem0,treshold=0.1"))
+    with pytest.raises(UsageError, match="mem0,infer=on takes memories in with a language model"):
+        plan(Spec.parse("mem0,infer=on"))
+    with pytest.raises(UsageError, match="unknown embedding model 'nonsense'"):
+        plan(Spec.parse("mem0,model=nonsense"))
