@@ -319,8 +319,10 @@ def test_a_question_that_kills_each_time_is_an_error_and_the_others_are_answered
     assert poison.error == "AdapterDied: recall: python -S mortal_memory.py died of SIGKILL"
     assert outcome.statuses() == {"answered": OTHERS}
     assert outcome.trials == {id: t for id, t in undisturbed.trials.items() if id != SOME}
-    assert outcome.restarts == restarts + anonymous + 1
-    assert outcome.said[-1].endswith(f"{SOME} is recorded as error; lives it again")
+    # In parallel the others may all have been answered before, and nothing is left to live for.
+    left = outcome.said[-1].endswith(f"{SOME} is recorded as error; lives it again")
+    assert left or (parallelism > 1 and outcome.said[-1].endswith(f"{SOME} is recorded as error"))
+    assert outcome.restarts == restarts + anonymous + left
 
 
 def test_a_last_question_that_kills_is_no_reason_to_live_again(locomo: Dataset, put: Put) -> None:

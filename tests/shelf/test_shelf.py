@@ -1,4 +1,4 @@
-"""The small systems of the shelf, really run: the contract that figures rest on, and a benchmark."""
+"""The small systems of the shelf, really run: the contract that figures rest on, a benchmark."""
 
 from __future__ import annotations
 

@@ -94,6 +94,8 @@ class Letta:
 
     def close(self) -> None:
         if self._client is not None:
+            # The server waits for open connections.
+            self._client.close()
             self._server.should_exit = True
             self._thread.join(timeout=30)
             self._client = None
