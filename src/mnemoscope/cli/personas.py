@@ -12,11 +12,25 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
+from mnemoscope.cli import (
+    audit_persona,
+    create_persona,
+    write_conversations,
+    write_days,
+    write_questions,
+    write_tool_calls,
+)
 from mnemoscope.cli.console import err, out, print_json, progress_bar, say
 from mnemoscope.core.errors import UsageError
 from mnemoscope.personas.story import SHIPPED, Story, read_story, shipped_story
 
-app = App(name="personas", help="Simulated lives to remember, and the questions about them.")
+app = App(name="personas", help="Lives to remember, simulated or written by a model.")
+app.command(create_persona.create)
+app.command(write_days.generate)
+app.command(write_conversations.conversations)
+app.command(write_tool_calls.tool_calls)
+app.command(write_questions.qa)
+app.command(audit_persona.audit)
 
 
 @app.command

@@ -25,7 +25,7 @@ def serve_http(
 
         mnemoscope run locomo --system http:http://localhost:8000 --out runs/http
 
-        mnemoscope serve http --contract > openapi.yaml
+        mnemoscope serve http --contract
 
     Parameters
     ----------

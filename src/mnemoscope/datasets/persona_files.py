@@ -143,6 +143,8 @@ def _is_persona(folder: Path) -> bool:
 
 
 def arcs_files(folder: Path) -> list[str]:
+    if not folder.is_dir():
+        raise MissingData(f"{folder} is no folder: a persona is one, with persona.yaml in it")
     return sorted(path.name for path in folder.iterdir() if ARCS_FILE.fullmatch(path.name))
 
 

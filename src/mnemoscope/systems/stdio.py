@@ -6,7 +6,6 @@ and has the verbs that it said it has; docs/doors.md is the protocol, for those 
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import weakref
@@ -28,6 +27,7 @@ from mnemoscope.systems.child import (
     shown,
     split_command,
 )
+from mnemoscope.core.lenient_json import decoded, encoded
 from mnemoscope.systems.python import BadReply
 
 PROTOCOL = 1
@@ -189,7 +189,7 @@ class Stdio:
         order = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
         skipped, last = 0, b""
         try:
-            for line in child.lines(_encoded(order), seconds):
+            for line in child.lines(encoded(order) + b"\n", seconds):
                 reply = _read_reply(line, child.name)
                 if reply is not None:
                     return _result(reply, self._number, method)
@@ -208,13 +208,6 @@ class Stdio:
         except LineTooLong as error:
             raise OutOfStep(f"{method}: {error}") from None
         raise AssertionError("lines end by an error")
-
-
-def _encoded(order: dict[str, Any]) -> bytes:
-    try:
-        return msgspec.json.encode(order) + b"\n"
-    except UnicodeEncodeError:  # half a character can be sent, if it is spelt out
-        return json.dumps(msgspec.to_builtins(order)).encode() + b"\n"
 
 
 def _read_reply(line: bytes, name: str) -> dict[str, Any] | None:
@@ -240,12 +233,9 @@ def _read_reply(line: bytes, name: str) -> dict[str, Any] | None:
 
 
 def _decoded(line: bytes) -> Any:
-    """The value; nothing where it is no JSON. NaN and Infinity count, as many write them."""
-    try:
-        return msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        with suppress(ValueError, RecursionError):
-            return json.loads(line)
+    """The value; nothing where it is no JSON."""
+    with suppress(ValueError):
+        return decoded(line)
     return None
 
 

@@ -64,15 +64,21 @@ class Letta:
         )
 
     def remember(self, memories: Sequence[Any]) -> dict[str, Any]:
+        from letta_client import BadRequestError
+
         rejected = {}
         for memory in memories:
-            if not memory.text.strip():
-                rejected[memory.id] = "Letta takes no empty text"
-                continue
             when = {"created_at": memory.at} if memory.at else {}
-            made = self._client.agents.passages.create(
-                self._agent.id, text=memory.text, tags=[memory.id], **when
-            )
+            try:
+                made = self._client.agents.passages.create(
+                    self._agent.id, text=memory.text, tags=[memory.id], **when
+                )
+            except BadRequestError as refused:
+                # Letta takes no text above a number of tokens.
+                rejected[memory.id] = str(refused)[:200]
+                continue
+            if not made:
+                rejected[memory.id] = "Letta made no passage of it"
             self._passages[memory.id] += [passage.id for passage in made]
         return {"rejected": rejected}
 
@@ -111,8 +117,8 @@ class Letta:
             "OPENAI_BASE_URL": self._endpoint.url,
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         }
-        # It warns of itself many times in each call.
-        warnings.simplefilter("ignore")
+        # It warns of itself many times in each call, whatever the filters say.
+        warnings.showwarning = lambda *_, **__: None
         import nltk
         import uvicorn
         from letta_client import Letta as Client

@@ -1,0 +1,1 @@
+"""Authoring: lives written by a language model, pass by pass, resumable and audited."""

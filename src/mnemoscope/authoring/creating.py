@@ -1,0 +1,154 @@
+"""Creating a persona: one request for who they are, one for the arcs of their life.
+
+Both papers are written when both are right, and not before: a folder never holds half of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from mnemoscope.authoring.desk import Desk, Task, Unusable
+from mnemoscope.authoring.rules import (
+    AT_ONCE,
+    DIRECTED,
+    FEWEST,
+    LONG,
+    MINIMA,
+    MOST,
+    QUIET_MOST,
+    broken_arcs,
+    broken_persona,
+    least_quiet,
+    scaled,
+)
+from mnemoscope.authoring.sheets import Arcs, Home, Persona, as_yaml
+from mnemoscope.core.errors import MnemoscopeError, UsageError
+from mnemoscope.core.jsonl import printable, write_atomically
+from mnemoscope.llm.chat import Prompt
+from mnemoscope.llm.prompts import load_prompt
+from mnemoscope.llm.replies import parse_json, without_thoughts
+
+T = TypeVar("T", Persona, Arcs)
+
+_REASONS = 20
+"""So many are sent back at once; a model that breaks more has not understood the task."""
+
+
+def create(
+    desk: Desk, brief: str, folder: Path, *, days: int, epoch: date, overwrite: bool = False
+) -> Home:
+    """Have the persona and its arcs written, and put both into the folder."""
+    check(folder, days, overwrite=overwrite)
+    persona = _written(desk, folder, "persona", _persona_prompt(brief, days), _read_persona)
+
+    def read_arcs(reply: str) -> Arcs:
+        arcs = _converted(reply, Arcs)
+        _refuse(broken_arcs(arcs, persona, days))
+        return msgspec.structs.replace(arcs, epoch=epoch.isoformat(), max_concurrent=AT_ONCE)
+
+    prompt = _arcs_prompt(brief, persona, days, epoch)
+    arcs = _written(desk, folder, "arcs", prompt, read_arcs)
+    home = Home(folder, _arcs_file(folder, days), persona, arcs)
+    # The arcs last: whoever finds them finds the persona, too.
+    write_atomically(folder / "persona.yaml", printable(as_yaml(persona)).encode())
+    write_atomically(home.arcs_file, printable(as_yaml(arcs)).encode())
+    for name in ("persona", "arcs"):
+        _rejected(folder, name).unlink(missing_ok=True)
+    return home
+
+
+def check(folder: Path, days: int, *, overwrite: bool) -> None:
+    """Refuse to write over anything that was not given up."""
+    if days < 1:
+        raise UsageError(f"--days {days}: a life has at least one")
+    papers = folder / "persona.yaml", _arcs_file(folder, days)
+    there = [path for path in papers if path.exists()]
+    if there and not overwrite:
+        raise UsageError(f"{there[0]} is there already: choose another folder or say --overwrite")
+    lived = sorted(folder.glob("memories*/day-*.md"))
+    if there and lived:
+        raise UsageError(
+            f"{lived[0]} tells of the persona that is there: choose another folder, or remove it"
+        )
+
+
+def _written(desk: Desk, folder: Path, name: str, prompt: Prompt, read: Callable[[str], T]) -> T:
+    """What came of the prompt; where nothing did, the last reply is kept beside for a look."""
+    last = ""
+
+    def remembering(reply: str) -> T:
+        nonlocal last
+        last = reply
+        return read(reply)
+
+    written = desk.write(Task(name, prompt, remembering))
+    if written.result is not None:
+        return written.result
+    kept = ""
+    if last:
+        write_atomically(_rejected(folder, name), printable(last).encode())
+        kept = f"; the last reply is in {_rejected(folder, name)}"
+    raise MnemoscopeError(
+        f"no usable {name} came of it, and neither paper was written: {written.problem}{kept}. Try "
+        "again with another --model or a plainer --prompt"
+    )
+
+
+def _read_persona(reply: str) -> Persona:
+    persona = _converted(reply, Persona)
+    _refuse(broken_persona(persona))
+    return persona
+
+
+def _converted(reply: str, kind: type[T]) -> T:
+    try:
+        return msgspec.convert(parse_json(without_thoughts(reply)), kind)
+    except (ValueError, msgspec.ValidationError) as error:
+        raise Unusable(str(error)) from None
+
+
+def _refuse(reasons: list[str]) -> None:
+    if reasons:
+        more = len(reasons) - _REASONS
+        shown = [*reasons[:_REASONS], *([f"and {more} more like these"] if more > 0 else [])]
+        raise Unusable("".join(f"\n- {reason}" for reason in shown).lstrip())
+
+
+def _persona_prompt(brief: str, days: int) -> Prompt:
+    holes = {"brief": brief.strip(), "days": str(days)}
+    return load_prompt("write-persona", frozenset(holes)).fill(**holes)
+
+
+def _arcs_prompt(brief: str, persona: Persona, days: int, epoch: date) -> Prompt:
+    least = sum(scaled(number, days) for number in MINIMA.values())
+    holes: dict[str, Any] = {
+        "brief": brief.strip(),
+        "persona": as_yaml(persona).strip(),
+        "days": days,
+        "first_date": epoch.isoformat(),
+        "last_date": (epoch + timedelta(days=days - 1)).isoformat(),
+        "fewest": max(1, least, FEWEST if days >= LONG else 0),
+        "most": MOST,
+        "minima": "\n".join(
+            f"- {type}: at least {scaled(number, days)}" for type, number in MINIMA.items()
+        ),
+        "at_once": AT_ONCE,
+        "quiet_least": least_quiet(days),
+        "quiet_most": QUIET_MOST,
+        "directed": scaled(DIRECTED, days),
+    }
+    values = {name: str(value) for name, value in holes.items()}
+    return load_prompt("write-arcs", frozenset(values)).fill(**values)
+
+
+def _arcs_file(folder: Path, days: int) -> Path:
+    return folder / f"arcs-{days}d.yaml"
+
+
+def _rejected(folder: Path, name: str) -> Path:
+    return folder / f"rejected-{name}.txt"

@@ -1,0 +1,186 @@
+"""The desk where a model writes: many prompts at once, each paid for once, failures logged.
+
+A prompt that comes to nothing is logged and passed over: whoever gave it decides what is missing.
+Replies are in the model's cache before anything is made of them, so that a killed pass that is
+started again pays for nothing twice.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from mnemoscope.core.errors import UsageError
+from mnemoscope.core.jsonl import Journal, read_records
+from mnemoscope.core.nouns import Usage
+from mnemoscope.llm.chat import ModelFailure, Prompt, metered, total
+from mnemoscope.llm.purse import Purse, open_purse
+
+T = TypeVar("T")
+
+TRIES = 3
+"""How often a reply that breaks a rule is sent back with the reasons, the first time included."""
+_ACCOUNT = "account.jsonl"
+
+
+class Unusable(ValueError):
+    """A reply that breaks a rule; the message says which, for the model to read."""
+
+
+class Asks(Protocol):
+    """A model, or whoever stands in for one."""
+
+    name: str
+
+    def ask(self, prompt: Prompt) -> str: ...
+
+
+class Task(NamedTuple, Generic[T]):
+    """One thing to be written."""
+
+    about: str
+    """For people: `day 12, session principal`."""
+    prompt: Prompt
+    read: Callable[[str], T]
+    """Makes something of the reply, or raises Unusable."""
+
+
+class Written(NamedTuple, Generic[T]):
+    task: Task[T]
+    result: T | None
+    """None where nothing came of it."""
+    problem: str = ""
+
+
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A line of the account: what was written, what it cost."""
+
+    pass_name: str
+    about: str
+    usage: Usage
+    problem: str = ""
+
+
+class Desk:
+    """Asks a model to write. `log` hears of failures, one line each."""
+
+    def __init__(
+        self,
+        model: Asks,
+        account: Journal,
+        pass_name: str,
+        *,
+        parallelism: int = 1,
+        log: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        if parallelism < 1:
+            raise UsageError(f"--parallelism {parallelism}: at least one")
+        self._model = model
+        self._account = account
+        self._pass_name = pass_name
+        self._parallelism = parallelism
+        self._log = log
+        self._recording = threading.Lock()
+        self._failed = _failed_before(account, pass_name)
+        self.failures = 0
+
+    def write(self, task: Task[T]) -> Written[T]:
+        """One thing; sent back with the reasons a bounded number of times."""
+        # What came to nothing in an earlier pass is in the cache as well: this asks anew.
+        tried = TRIES * self._failed[task.about]
+        prompt, problem = _numbered(task.prompt, tried + 1), ""
+        with metered() as usages:
+            try:
+                for attempt in range(tried + 1, tried + TRIES + 1):
+                    reply = self._model.ask(prompt)
+                    try:
+                        result = task.read(reply)
+                        problem = ""
+                        return Written(task, result)
+                    except Unusable as error:
+                        problem = str(error)
+                        prompt = _sent_back(task.prompt, reply, problem, attempt + 1)
+            except ModelFailure as failure:
+                problem = str(failure)
+            finally:
+                self._record(task.about, total(usages), problem)
+        self.failures += 1
+        self._log(f"{self._pass_name}: {task.about} skipped: {problem}")
+        return Written(task, None, problem)
+
+    def write_all(self, tasks: Iterable[Task[T]]) -> Iterator[Written[T]]:
+        """Each as soon as it is there, so many at a time; `tasks` is read as places become free."""
+        waiting = iter(tasks)
+        running: set[Future[Written[T]]] = set()
+        with ThreadPoolExecutor(self._parallelism) as threads:
+            try:
+                while True:
+                    while (
+                        len(running) < self._parallelism
+                        and (task := next(waiting, None)) is not None
+                    ):
+                        running.add(threads.submit(self.write, task))
+                    if not running:
+                        return
+                    done, running = wait(running, return_when=FIRST_COMPLETED)
+                    for one in done:
+                        yield one.result()
+            finally:
+                for one in running:
+                    one.cancel()
+
+    def _record(self, about: str, usage: Usage | None, problem: str) -> None:
+        if usage is not None:
+            with self._recording:
+                self._account.append(Entry(self._pass_name, about, usage, problem))
+
+
+def _failed_before(account: Journal, pass_name: str) -> Counter[str]:
+    """How often each thing came to nothing in the passes so far."""
+    entries = read_records(account.path, Entry)
+    return Counter(one.about for one in entries if one.pass_name == pass_name and one.problem)
+
+
+def _numbered(prompt: Prompt, attempt: int) -> Prompt:
+    return prompt if attempt == 1 else msgspec.structs.replace(prompt, attempt=attempt)
+
+
+def _sent_back(prompt: Prompt, reply: str, problem: str, attempt: int) -> Prompt:
+    """The prompt with its last reply and what is wrong with it."""
+    user = (
+        f"{prompt.user}\n\nYou replied before:\n\n{reply.strip()}\n\n"
+        f"That cannot be used: {problem}\nReply again, whole, with this mended."
+    )
+    return msgspec.structs.replace(prompt, user=user, attempt=attempt)
+
+
+def account_of(home: Path) -> Journal:
+    """Where a persona's folder keeps what its writing cost."""
+    home.mkdir(parents=True, exist_ok=True)
+    return Journal(home / _ACCOUNT)
+
+
+def paid(home: Path) -> float:
+    """What was paid so far, in US dollars."""
+    place = home / _ACCOUNT
+    return sum(entry.usage.paid for entry in read_records(place, Entry)) if place.exists() else 0.0
+
+
+@contextmanager
+def ceiling(dollars: float | None, home: Path) -> Iterator[None]:
+    """While the block runs, no more is paid than that, whatever was paid before included."""
+    if dollars is None:
+        yield
+        return
+    open_purse(Purse(dollars, paid(home), 1, home / ".purse.lock"))
+    try:
+        yield
+    finally:
+        open_purse(None)

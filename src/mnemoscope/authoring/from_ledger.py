@@ -1,0 +1,211 @@
+"""A simulated life in natural prose: a model retells each session, the ledger stays exact.
+
+The new folder has the same papers, questions and ledger. A day is written when all its sessions are
+retold faithfully; until then those that are wait beside it, so that nothing is paid for twice.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from mnemoscope.authoring.desk import Desk, Task, Unusable
+from mnemoscope.authoring.retelling import Notes, broken
+from mnemoscope.authoring.sheets import Home, open_home
+from mnemoscope.core.errors import MissingData, UsageError
+from mnemoscope.core.jsonl import write_atomically
+from mnemoscope.core.ledger import Ledger, LedgerFact
+from mnemoscope.datasets.day_logs import day_files
+from mnemoscope.llm.chat import Prompt
+from mnemoscope.llm.prompts import load_prompt
+from mnemoscope.llm.replies import without_thoughts
+
+_SESSION = re.compile(r"^#[ \t]+session:[ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
+_FENCE = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
+_DRAFTS = ".retold"
+_HOLES = frozenset({"name", "role", "style", "date", "session", "participants", "values", "notes"})
+
+
+class DayText(NamedTuple):
+    """A simulated log taken apart: what is retold, and what stays around it to the letter."""
+
+    day: int
+    around: tuple[str, ...]
+    """The text before the first session's notes, between them, and after the last."""
+    notes: tuple[Notes, ...]
+
+    def together(self, told: Iterable[str]) -> str:
+        parts = [self.around[0]]
+        for text, after in zip(told, self.around[1:], strict=True):
+            parts += (text, after)
+        return "".join(parts)
+
+
+class Retelling:
+    """A simulated life and the folder in which it is told anew."""
+
+    def __init__(self, source: Home, out: Path) -> None:
+        self.source = source
+        path = source.beside("qa") / "ledger.jsonl"
+        if not path.is_file():
+            raise MissingData(
+                f"{path} is missing: only a life that was simulated has a ledger; make one with "
+                "mnemoscope personas simulate"
+            )
+        if out.resolve() == source.folder.resolve():
+            raise UsageError(f"--out {out} is the simulated life itself; choose another folder")
+        self._ledger = tuple(Ledger.read(path, source.epoch).facts.values())
+        self._out = out
+        self._by_place: dict[tuple[int, str], list[LedgerFact]] = {}
+        for fact in self._ledger:
+            self._by_place.setdefault((fact.day, fact.session), []).append(fact)
+        self._prompt = load_prompt("write-from-ledger", _HOLES, frozenset({"notes", "values"}))
+
+    def open(self) -> Home:
+        """The new folder, with the papers, the questions and the ledger of the old one."""
+        for path in self._papers():
+            copy = self._out / path.relative_to(self.source.folder)
+            content = path.read_bytes()
+            if copy.exists() and copy.read_bytes() != content:
+                raise UsageError(
+                    f"{copy} is there already and is not that of {self.source.folder}; choose "
+                    "another --out"
+                )
+            if not copy.exists():
+                write_atomically(copy, content)
+        return open_home(self._out, self.source.arcs_file.name)
+
+    def _papers(self) -> Iterator[Path]:
+        folder = self.source.folder
+        qa = self.source.beside("qa")
+        yield from (folder / "persona.yaml", self.source.arcs_file)
+        yield from (qa / "questions.yaml", qa / "ledger.jsonl")
+
+    def days(self, wanted: range) -> list[int]:
+        """The days of the simulated life among those wanted."""
+        return [day for day in day_files(self.source.beside("memories")) if day in wanted]
+
+    def missing(self, home: Home, wanted: range) -> list[int]:
+        return [day for day in self.days(wanted) if not home.log(day).exists()]
+
+    def write(
+        self, home: Home, desk: Desk, days: Iterable[int], *, anew: bool = False
+    ) -> Iterator[int]:
+        """Retell these days; each day's number as soon as its log is on disk."""
+        waiting: dict[int, tuple[DayText, dict[int, str]]] = {}
+        ready: list[int] = []
+
+        def keep(day: int, place: int, told: str) -> None:
+            text, have = waiting[day]
+            have[place] = told
+            if len(have) == len(text.notes):
+                self._finish(home, text, have)
+                ready.append(day)
+                del waiting[day]
+
+        def tasks() -> Iterator[Task[_Told]]:
+            for day in days:
+                text = self.taken_apart(day)
+                waiting[day] = text, {}
+                for place, notes in enumerate(text.notes):
+                    draft = "" if anew else _read_draft(home, notes)
+                    if draft and not broken(notes, draft, self._ledger):
+                        keep(day, place, draft)
+                    else:
+                        yield self._task(notes, place)
+
+        for written in desk.write_all(tasks()):
+            if written.result is not None:
+                day, place, told = written.result
+                notes = waiting[day][0].notes[place]
+                write_atomically(_draft(home, notes), f"{told}\n".encode())
+                keep(day, place, told)
+            while ready:
+                yield ready.pop(0)
+        yield from ready
+
+    def taken_apart(self, day: int) -> DayText:
+        raw = self.source.log(day).read_bytes().decode()
+        headings = list(_SESSION.finditer(raw))
+        around: list[str] = []
+        notes: list[Notes] = []
+        done = 0
+        ends = [heading.start() for heading in headings[1:]] + [len(raw)]
+        for heading, end in zip(headings, ends, strict=True):
+            body = raw[heading.end() : end]
+            text = body.strip()
+            if not text:
+                continue
+            start = heading.end() + body.index(text)
+            around.append(raw[done:start])
+            done = start + len(text)
+            facts = self._by_place.get((day, heading[1]), [])
+            notes.append(Notes(day, heading[1], text, tuple(facts)))
+        return DayText(day, (*around, raw[done:]), tuple(notes))
+
+    def _task(self, notes: Notes, place: int) -> Task[_Told]:
+        def read(reply: str) -> _Told:
+            told = _cleaned(reply)
+            if problems := broken(notes, told, self._ledger):
+                raise Unusable(" ".join(problems))
+            return _Told(notes.day, place, told)
+
+        about = f"day {notes.day}, session {notes.session}"
+        return Task(about, self._asked(notes), read)
+
+    def _asked(self, notes: Notes) -> Prompt:
+        persona = self.source.persona
+        room = next((one for one in persona.sessions if one.id == notes.session), None)
+        prompt = self._prompt.fill(
+            name=persona.name,
+            role=persona.role,
+            style=persona.communication_style.strip(),
+            date=f"{self.source.date_of(notes.day):%A, %d %B %Y}",
+            session=notes.session,
+            participants=", ".join(room.participants) if room else "nobody else",
+            values="\n".join(map(_value, notes.facts)) or "none",
+            notes=notes.text,
+        )
+        return msgspec.structs.replace(prompt, typical=notes.text)
+
+    def _finish(self, home: Home, text: DayText, told: dict[int, str]) -> None:
+        whole = text.together(told[place] for place in range(len(text.notes)))
+        write_atomically(home.log(text.day), whole.encode())
+        shutil.rmtree(home.folder / _DRAFTS / f"day-{text.day:04}", ignore_errors=True)
+
+
+class _Told(NamedTuple):
+    day: int
+    place: int
+    text: str
+
+
+def _value(fact: LedgerFact) -> str:
+    by = f", said by {fact.speaker}" if fact.speaker else ""
+    also = f" (or {' or '.join(fact.aliases)})" if fact.aliases else ""
+    return f"- {fact.value}{also}: {fact.entity}{by}"
+
+
+def _cleaned(reply: str) -> str:
+    """The text without thoughts, a fence around it, or the session's own heading."""
+    text = without_thoughts(reply).strip()
+    if fenced := _FENCE.match(text):
+        text = fenced[1].strip()
+    if heading := _SESSION.match(text):
+        text = text[heading.end() :].strip()
+    return text
+
+
+def _draft(home: Home, notes: Notes) -> Path:
+    name = f"day-{notes.day:04}/{notes.session}.md"
+    return home.folder / _DRAFTS / name
+
+
+def _read_draft(home: Home, notes: Notes) -> str:
+    path = _draft(home, notes)
+    return path.read_text(encoding="utf-8").strip() if path.is_file() else ""

@@ -1,0 +1,168 @@
+"""A persona's papers: who they are, and the arcs of their story, as Recall Bench writes them.
+
+Fields that nobody here knows are kept out of the way, not refused: other people's papers are read
+as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from mnemoscope.core.errors import DataError, MissingData
+from mnemoscope.core.yaml import dump_yaml, load_yaml
+from mnemoscope.datasets.persona_files import DEFAULT_EPOCH, arcs_file
+from mnemoscope.personas.story import ArcType, Person, Principal, Project
+
+T = TypeVar("T")
+
+PRINCIPAL = "principal"
+"""The session between the persona and whom they work for; every life has it."""
+Day = Annotated[int, Meta(ge=1)]
+Id = Annotated[str, Meta(pattern=r"^[\w.@-]+$")]
+
+
+class Session(Struct, frozen=True, omit_defaults=True):
+    """A room that things are said in."""
+
+    id: Id
+    kind: str
+    participants: tuple[str, ...] = ()
+    isolated: bool = False
+    """What is said here may not be told elsewhere."""
+    shared: bool = False
+    first_day: Day | None = field(default=None, name="firstDay")
+    last_day: Day | None = field(default=None, name="lastDay")
+    sensitive_topics: tuple[str, ...] = ()
+
+    def is_open(self, day: int) -> bool:
+        return (self.first_day or 1) <= day <= (self.last_day or day)
+
+
+class Persona(Struct, frozen=True, omit_defaults=True):
+    """persona.yaml"""
+
+    id: Id
+    name: str
+    role: str
+    domain: str
+    profile: str
+    communication_style: str
+    sessions: tuple[Session, ...]
+    cast: tuple[Person, ...] = ()
+    principal: Principal | None = None
+    company: str = ""
+    institution: str = ""
+    firm: str = ""
+    team_size: int = 0
+    projects: tuple[Project, ...] = ()
+    shared_knowledge: tuple[str, ...] = field(default=(), name="sharedKnowledge")
+    epoch: str = ""
+
+    def session(self, id: str) -> Session:
+        return next(session for session in self.sessions if session.id == id)
+
+
+class Directive(Struct, frozen=True):
+    """Something that must happen on a day."""
+
+    day: Day
+    event: str
+
+
+class Arc(Struct, frozen=True, omit_defaults=True):
+    """A thread of the story."""
+
+    id: Id
+    type: ArcType
+    title: str
+    description: str
+    start: Day = field(name="startDay")
+    end: Day = field(name="endDay")
+    primary_session: str = field(default=PRINCIPAL, name="primarySession")
+    referenced_sessions: tuple[str, ...] = field(default=(), name="referencedSessions")
+    forbidden_sessions: tuple[str, ...] = field(default=(), name="forbiddenSessions")
+    participants: tuple[str, ...] = ()
+    directives: tuple[Directive, ...] = ()
+    wrong_day: Day | None = field(default=None, name="wrongDay")
+    corrected_day: Day | None = field(default=None, name="correctedDay")
+    wrong_belief: str = field(default="", name="wrongBelief")
+    corrected_belief: str = field(default="", name="correctedBelief")
+
+    def is_active(self, day: int) -> bool:
+        return self.start <= day <= self.end
+
+    def directed(self, day: int) -> Iterator[str]:
+        return (directive.event for directive in self.directives if directive.day == day)
+
+
+class Arcs(Struct, frozen=True, omit_defaults=True):
+    """arcs-180d.yaml"""
+
+    arcs: tuple[Arc, ...]
+    epoch: str = ""
+    max_concurrent: int = field(default=4, name="maxConcurrent")
+
+    def active(self, day: int) -> list[Arc]:
+        return [arc for arc in self.arcs if arc.is_active(day)]
+
+
+class Home(Struct, frozen=True):
+    """A persona's folder: the papers, and where its days and questions are."""
+
+    folder: Path
+    arcs_file: Path
+    persona: Persona
+    arcs: Arcs
+
+    @property
+    def days(self) -> int:
+        """How long the life is: as the file's name says, else to the end of the last arc."""
+        span = self.arcs_file.stem.removeprefix("arcs-").removesuffix("d")
+        return int(span) if span.isdecimal() else max(arc.end for arc in self.arcs.arcs)
+
+    @property
+    def epoch(self) -> date:
+        """The date of day 1."""
+        return date.fromisoformat(self.arcs.epoch or self.persona.epoch or DEFAULT_EPOCH)
+
+    def date_of(self, day: int) -> date:
+        return self.epoch + timedelta(days=day - 1)
+
+    def beside(self, name: str) -> Path:
+        """`memories`, `qa`, `conversations` or `tools`, paired with the arcs file."""
+        return self.folder / (name + self.arcs_file.stem.removeprefix("arcs"))
+
+    def log(self, day: int) -> Path:
+        return self.beside("memories") / f"day-{day:04}.md"
+
+
+def open_home(folder: Path, arcs: str = "") -> Home:
+    """The folder's papers; what cannot be read is an error that names file and field."""
+    chosen = arcs_file(folder, arcs)
+    home = Home(folder, chosen, read(folder / "persona.yaml", Persona), read(chosen, Arcs))
+    try:
+        _ = home.epoch
+    except ValueError:
+        raise DataError("field `epoch`: no date such as 2026-01-31", file=chosen) from None
+    return home
+
+
+def read(path: Path, kind: type[T]) -> T:
+    try:
+        return msgspec.convert(load_yaml(path), kind)
+    except FileNotFoundError:
+        raise MissingData(f"{path} is missing") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"is no UTF-8 text: {error}", file=path) from None
+    except msgspec.ValidationError as error:
+        raise DataError(str(error), file=path) from None
+
+
+def as_yaml(paper: Any) -> str:
+    return dump_yaml(msgspec.to_builtins(paper))

@@ -1,0 +1,99 @@
+"""`mnemoscope personas qa`: questions about a life, window by window, and about what it keeps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from mnemoscope.cli.writing import Outcome, Tell, WritingOptions, run_pass
+from mnemoscope.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mnemoscope.authoring.desk import Desk
+    from mnemoscope.authoring.question_book import QuestionBook, Window
+    from mnemoscope.authoring.sheets import Home
+
+
+def qa(
+    *,
+    writing: WritingOptions,
+    mode: Literal["standard", "boundary"] = "standard",
+    interval: int | None = None,
+    pairs: int | None = None,
+) -> int:
+    """Let a model write questions with answers, categories and the days that hold the evidence.
+
+    A window's questions rest on its days alone, and never on a later one. Pairs that break a rule
+    are dropped and counted. Which windows are done stands in qa/windows.jsonl: the same command
+    goes on with the others. For example:
+
+        mnemoscope personas qa --persona lives/scientist --model claude
+
+        mnemoscope personas qa --persona lives/scientist --model claude --mode boundary
+
+    Parameters
+    ----------
+    mode
+        standard: what can be recalled. boundary: what was said in an isolated session, asked where
+        it may not be told.
+    interval
+        Days in a window: 7, and 30 for boundary.
+    pairs
+        Pairs asked for in a window: 12, and 2 for boundary.
+    """
+    from mnemoscope.authoring import boundary, questions
+    from mnemoscope.authoring.pages import written_days
+    from mnemoscope.authoring.question_book import QuestionBook
+
+    usual = questions if mode == "standard" else boundary
+    step = usual.INTERVAL if interval is None else interval
+    most = usual.PAIRS if pairs is None else pairs
+    if most < 1:
+        raise UsageError(f"--pairs {most}: ask for at least one")
+
+    def standard(home: Home, desk: Desk, tell: Tell) -> Outcome:
+        days = writing.days(home)
+        last = written_days(home, days)[-1]
+        if questions.waits(home, days, step):
+            tell(f"windows that end after day {last} wait until their days are written")
+        book = QuestionBook(home)
+        asked = questions.open_windows(home, days, step)
+        keys = [questions.window_key(window) for window in asked]
+        made = questions.write_questions(home, desk, book, asked, most)
+        return _told(home, book, keys, made, tell)
+
+    def at_boundaries(home: Home, desk: Desk, tell: Tell) -> Outcome:
+        days = writing.days(home)
+        written_days(home, days)
+        book = QuestionBook(home)
+        asked = boundary.stretches(home, days, step)
+        if not asked:
+            raise UsageError(
+                f"{home.persona.id} has nothing to keep: no log of these days has an isolated "
+                "session, or there is no open session to ask in"
+            )
+        made = boundary.write_boundary_questions(home, desk, book, asked, most)
+        return _told(home, book, [one.key for one in asked], made, tell)
+
+    work = standard if mode == "standard" else at_boundaries
+    return run_pass(writing, "qa" if mode == "standard" else "qa-boundary", work)
+
+
+def _told(
+    home: Home, book: QuestionBook, keys: list[str], made: Iterable[Window], tell: Tell
+) -> Outcome:
+    """Let the pass run, and tell how it goes and what came of it."""
+    before, done = len(book), sum(map(book.is_done, keys))
+    for window in made:
+        done += 1
+        lost = sum(window.dropped.values())
+        tell(
+            f"Generated questions on window {window.key} ({done}/{len(keys)}): "
+            f"{len(window.pairs)} kept, {lost} dropped"
+        )
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in book.dropped().most_common())
+    told = f"{home.beside('qa') / 'questions.yaml'}: {len(book) - before:,} questions written"
+    if reasons:
+        told += f"; dropped in all windows: {reasons}"
+    return Outcome(told, [f"window {key}" for key in keys if not book.is_done(key)])

@@ -1,0 +1,151 @@
+"""Creating a persona with a model on a socket: both papers or none, and reasons sent back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.scripted_server import Request, ScriptedServer, failing
+
+from mnemoscope.authoring.desk import TRIES
+from mnemoscope.authoring.sheets import open_home
+from mnemoscope.cli.create_persona import create
+from mnemoscope.core.errors import MnemoscopeError, UsageError
+from mnemoscope.core.yaml import load_yaml
+from mnemoscope.datasets.persona_files import find_personas, read_epoch
+from mnemoscope.llm.prompts import shipped
+
+PROMPTS = Path(__file__).parents[2] / "src" / "mnemoscope" / "llm" / "prompts"
+PERSONA, ARCS = (
+    load_yaml(PROMPTS / f"{name}.yaml")["typical"] for name in ("write-persona", "write-arcs")
+)
+
+
+def wants_arcs(request: Request) -> bool:
+    return "Plan a life of" in request.text
+
+
+def good(request: Request) -> str:
+    return str(ARCS if wants_arcs(request) else PERSONA)
+
+
+def without_incident() -> str:
+    content: Any = json.loads(ARCS)
+    content["arcs"].pop(1)
+    return json.dumps(content)
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
+    monkeypatch.setenv("MNEMOSCOPE_CACHE", str(tmp_path / "cache"))
+    with ScriptedServer(good) as server:
+        yield server
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "lives" / "planner"
+
+
+def made(server: ScriptedServer, folder: Path, **more: Any) -> int:
+    given = {"prompt": "A berth planner", "days": 60, "epoch": "2026-03-02", **more}
+    return create(model=f"toy@{server.url}", persona=folder, **given)
+
+
+def test_two_requests_make_two_papers_that_others_can_read(
+    server: ScriptedServer, folder: Path
+) -> None:
+    assert made(server, folder) == 0
+    assert server.requests == 2
+    home = open_home(folder)
+    assert (home.persona.name, home.days, len(home.arcs.arcs)) == ("Ines Calder", 60, 6)
+    [found] = find_personas(folder)
+    assert read_epoch(found).isoformat() == "2026-03-02"
+    assert "A berth planner" in server.seen[0].text and "Ines Calder" in server.seen[1].text
+
+
+def test_a_reply_that_breaks_a_rule_is_sent_back_with_the_reasons(
+    server: ScriptedServer, folder: Path
+) -> None:
+    server.reply(lambda request: without_incident() if request.number == 2 else good(request))
+    assert made(server, folder) == 0
+    assert server.requests == 3
+    assert "0 arcs of type incident: at least 1" in server.seen[2].text
+    assert not list(folder.glob("rejected-*"))
+
+
+@pytest.mark.parametrize("rubbish", ["I cannot do that.", '{"id": "x"}', '{"arcs": [{"id": '])
+def test_what_is_no_paper_is_sent_back_as_well(
+    server: ScriptedServer, folder: Path, rubbish: str
+) -> None:
+    server.reply(lambda request: rubbish if request.number == 1 else good(request))
+    assert made(server, folder) == 0
+    assert rubbish.strip() in server.seen[1].text
+
+
+def test_after_the_last_try_nothing_is_written_but_the_reply_that_was_refused(
+    server: ScriptedServer, folder: Path
+) -> None:
+    server.reply(lambda one: without_incident() if wants_arcs(one) else good(one))
+    with pytest.raises(MnemoscopeError, match=r"arcs of type incident.*rejected-arcs\.txt"):
+        made(server, folder)
+    assert server.requests == 1 + TRIES
+    assert (folder / "rejected-arcs.txt").read_text() == without_incident()
+    assert not list(folder.glob("*.yaml"))
+
+
+def test_a_persona_that_was_paid_for_is_not_asked_again(
+    server: ScriptedServer, folder: Path
+) -> None:
+    server.when(wants_arcs, failing(400), times=1)
+    with pytest.raises(MnemoscopeError, match="no usable arcs"):
+        made(server, folder)
+    assert not list(folder.glob("*.yaml"))
+    assert made(server, folder) == 0
+    assert [wants_arcs(one) for one in server.seen] == [False, True, True]
+
+
+def test_papers_that_are_there_are_kept(server: ScriptedServer, folder: Path) -> None:
+    made(server, folder)
+    before = (folder / "persona.yaml").read_bytes()
+    with pytest.raises(UsageError, match="--overwrite"):
+        made(server, folder)
+    assert server.requests == 2 and (folder / "persona.yaml").read_bytes() == before
+    server.reply(lambda one: good(one).replace("Ines Calder", "Ida Calder"))
+    assert made(server, folder, overwrite=True) == 0
+    assert open_home(folder).persona.name == "Ida Calder"
+
+
+def test_a_life_that_was_written_keeps_its_papers(server: ScriptedServer, folder: Path) -> None:
+    made(server, folder)
+    (folder / "memories-60d").mkdir()
+    (folder / "memories-60d" / "day-0001.md").write_text("text")
+    with pytest.raises(UsageError, match="tells of the persona"):
+        made(server, folder, overwrite=True)
+    assert server.requests == 2
+
+
+def test_an_estimate_and_a_dry_run_ask_nothing(
+    server: ScriptedServer, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert made(server, folder, estimate=True, days=1000) == 0
+    assert "2 requests" in capfd.readouterr().out
+    assert made(server, folder, dry_run=True) == 0
+    assert "2 prompts shown" in capfd.readouterr().out
+    assert server.requests == 0 and not folder.exists()
+
+
+@pytest.mark.parametrize("given", [{"days": 0}, {"epoch": "today"}, {"prompt": " "}])
+def test_impossible_wishes_are_refused_before_anything_is_asked(
+    server: ScriptedServer, folder: Path, given: dict[str, Any]
+) -> None:
+    with pytest.raises(UsageError):
+        made(server, folder, **given)
+    assert server.requests == 0 and not folder.exists()
+
+
+def test_the_prompts_are_shipped() -> None:
+    assert {"write-persona", "write-arcs", "write-day", "write-filler"} <= set(shipped())

@@ -1,0 +1,335 @@
+"""Pass 1 with a model on a socket: what is written, what is asked again, what is found missing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.authoring.written_life import (
+    CANARIES,
+    date_of,
+    entry_for,
+    session_of,
+    write_papers,
+)
+from tests.scripted_server import Request, ScriptedServer, failing
+
+from mnemoscope.authoring.calendar import Calendar
+from mnemoscope.authoring.day_prompts import long_date
+from mnemoscope.authoring.days import Gap, clean, gaps
+from mnemoscope.authoring.desk import Unusable
+from mnemoscope.authoring.sheets import Home
+from mnemoscope.cli.write_days import generate
+from mnemoscope.cli.writing import Writing
+from mnemoscope.core.errors import UsageError
+from mnemoscope.datasets.day_logs import day_files, pieces, read_day
+
+LEGS = """
+import os, sys
+from pathlib import Path
+import openai, mnemoscope.llm.deadline
+from mnemoscope.cli.write_days import generate
+from mnemoscope.cli.writing import Writing
+
+for _ in sys.stdin:
+    leg = os.fork()
+    if leg == 0:
+        os._exit(generate(writing=Writing(persona=Path(sys.argv[1]), model=sys.argv[2],
+                                          parallelism=1)))
+    os.write(1, b"%d\\n" % leg)
+    os.write(1, b"%d\\n" % os.waitstatus_to_exitcode(os.waitpid(leg, 0)[1]))
+"""
+"""A run for each line on stdin, forked off what is imported once: its process id, its exit code."""
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
+    monkeypatch.setenv("MNEMOSCOPE_CACHE", str(tmp_path / "cache"))
+    with ScriptedServer(entry_for) as server:
+        yield server
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return write_papers(tmp_path / "planner")
+
+
+def options(home: Home, server: ScriptedServer, **more: int | bool) -> Writing:
+    return Writing(persona=home.folder, model=f"toy@{server.url}", **more)  # type: ignore[arg-type]
+
+
+def sessions_on_disk(home: Home, day: int) -> list[str]:
+    return [piece.session for piece in pieces(read_day(home.log(day)), "session")]
+
+
+def contents(home: Home) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in home.beside("memories").iterdir()}
+
+
+def test_a_day_holds_its_sessions_in_order_under_plain_frontmatter(
+    home: Home, server: ScriptedServer
+) -> None:
+    assert generate(writing=options(home, server, end=8)) == 0
+    planned = Calendar.of(home)
+    for day, path in day_files(home.beside("memories")).items():
+        assert path.read_text().startswith("---\ntype: daily\n---\n\n# session: ")
+        assert sessions_on_disk(home, day) == planned.sessions(day)
+    assert len(sessions_on_disk(home, 6)) > 1
+
+
+def test_each_day_is_told_its_own_date_across_a_change_of_clocks(
+    home: Home, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    generate(writing=options(home, server, end=14))
+    planned = Calendar.of(home)
+    told = {(date_of(one.text), session_of(one.text)) for one in server.seen}
+    assert told == {
+        (long_date(home.date_of(day)), session)
+        for day in range(1, 15)
+        for session in planned.sessions(day)
+    }
+    assert "Monday, 9 March 2026" in {day for day, _ in told}
+
+
+def test_progress_names_the_day_and_how_many_there_are(
+    home: Home, server: ScriptedServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    generate(writing=options(home, server, start=3, end=3))
+    assert "Generated day 3/60 (1 unique)" in capfd.readouterr().err
+
+
+def test_what_is_there_is_not_asked_again(home: Home, server: ScriptedServer) -> None:
+    generate(writing=options(home, server, end=5))
+    asked, before = server.requests, contents(home)
+    assert generate(writing=options(home, server, end=5)) == 0
+    assert server.requests == asked and contents(home) == before
+
+
+def test_overwriting_asks_anew(home: Home, server: ScriptedServer) -> None:
+    generate(writing=options(home, server, end=3))
+    asked = server.requests
+    server.reply(lambda request: "### New\n\nOther words.")
+    generate(writing=options(home, server, end=3), overwrite=True)
+    assert server.requests == 2 * asked
+    assert all(b"Other words." in text for text in contents(home).values())
+
+
+def test_overwriting_keeps_the_old_entry_where_nothing_new_comes(
+    home: Home, server: ScriptedServer
+) -> None:
+    generate(writing=options(home, server, start=6, end=6))
+    server.reply(lambda request: "### New\n\nOther words.")
+    server.when(lambda request: session_of(request.text) == "crew", failing(400))
+    generate(writing=options(home, server, start=6, end=6), overwrite=True)
+    texts = {piece.session: piece.text for piece in pieces(read_day(home.log(6)), "session")}
+    assert CANARIES["crew"] in texts["crew"] and "Other words." in texts["principal"]
+
+
+def test_a_failed_session_is_left_out_and_known_to_be_missing(
+    home: Home, server: ScriptedServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server.when(lambda request: session_of(request.text) == "crew", failing(400))
+    assert generate(writing=options(home, server, start=6, end=6)) == 1
+    assert "crew" not in sessions_on_disk(home, 6)
+    assert gaps(home, [6]) == [Gap(6, "crew")]
+    said = capfd.readouterr().err
+    assert "day 6, session crew skipped" in said and "--missing" in said
+
+
+def test_missing_fills_a_session_and_leaves_the_others_as_they_are(
+    home: Home, server: ScriptedServer
+) -> None:
+    server.when(lambda request: session_of(request.text) == "crew", failing(400))
+    generate(writing=options(home, server, start=6, end=6))
+    before = {piece.session: piece.text for piece in pieces(read_day(home.log(6)), "session")}
+    server.reset()
+    assert generate(writing=options(home, server, start=6, end=6), missing=True) == 0
+    assert [session_of(one.text) for one in server.seen] == ["crew"]
+    after = {piece.session: piece.text for piece in pieces(read_day(home.log(6)), "session")}
+    assert before.items() < after.items()
+    assert sessions_on_disk(home, 6) == Calendar.of(home).sessions(6)
+
+
+def test_a_day_without_any_session_is_not_written(home: Home, server: ScriptedServer) -> None:
+    server.when(lambda request: True, failing(400))
+    assert generate(writing=options(home, server, start=3, end=3)) == 1
+    assert not home.log(3).exists()
+
+
+def test_with_a_fifth_of_the_calls_failing_missing_completes_the_set(
+    home: Home, server: ScriptedServer
+) -> None:
+    server.when(lambda request: zlib.crc32(request.text.encode()) % 5 == 0, failing(400))
+    assert generate(writing=options(home, server)) == 1
+    lost = gaps(home)
+    assert len(lost) > server.requests / 10
+    server.reset()
+    assert generate(writing=options(home, server), missing=True) == 0
+    assert gaps(home) == []
+    refilled = sorted((date_of(one.text), session_of(one.text)) for one in server.seen)
+    assert refilled == sorted((long_date(home.date_of(gap.day)), gap.session) for gap in lost)
+
+
+def test_a_resumed_life_is_the_one_that_was_never_interrupted(
+    home: Home, server: ScriptedServer, tmp_path: Path
+) -> None:
+    other = write_papers(tmp_path / "other" / "planner")
+    generate(writing=options(home, server, end=30))
+    assert server.requests > 30
+    server.reset()
+    for last in (4, 11, 12, 30):
+        generate(writing=options(other, server, end=last))
+    assert server.requests == 0, "some prompt differed, and was not in the cache"
+    assert contents(other) == contents(home)
+
+
+def test_a_session_sees_its_own_last_three_entries(home: Home, server: ScriptedServer) -> None:
+    generate(writing=options(home, server, end=20))
+    crew = [one.text for one in server.seen if session_of(one.text) == "crew"]
+    told = [text.count("we spoke of " + CANARIES["crew"]) for text in crew]
+    assert told == [0, 1, 2, *[3] * (len(crew) - 3)] and len(crew) > 5
+    dates = [date_of(text) for text in crew]
+    assert all(f"[{day}]" in crew[5] for day in dates[2:5])
+    assert f"[{dates[1]}]" not in crew[5]
+
+
+def test_a_kill_in_the_middle_pays_for_nothing_twice(home: Home, server: ScriptedServer) -> None:
+    left = 0
+
+    def hold_after_some(request: Request) -> str:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            server.hold()
+        return entry_for(request)
+
+    server.reply(hold_after_some)
+    words = [sys.executable, "-c", LEGS, str(home.folder), f"toy@{server.url}"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as legs:
+        assert legs.stdin is not None and legs.stdout is not None
+        for replies in (1, 2, 9, 14):
+            left, last = replies, server.requests + replies + 1
+            leg = started(legs)
+            # One at a time: when the next request waits, the last reply is in the cache.
+            assert server.wait_for(partial(waits, last=last))
+            os.kill(leg, signal.SIGKILL)
+            assert int(legs.stdout.readline()) == -signal.SIGKILL
+            assert server.wait_for(lambda it: it.running == 0)
+            server.release()
+        started(legs)
+        legs.stdin.close()
+        assert legs.stdout.read().split()[-1:] == ["0"]
+    assert gaps(home) == []
+    assert set(server.answered.values()) == {1}
+    planned = Calendar.of(home)
+    assert len(server.answered) == sum(len(planned.sessions(day)) for day in range(1, 61))
+    assert server.requests == len(server.answered) + 4
+
+
+def waits(server: ScriptedServer, last: int) -> bool:
+    return server.requests == last and server.running == 1
+
+
+def started(legs: subprocess.Popen[str]) -> int:
+    assert legs.stdin is not None and legs.stdout is not None
+    legs.stdin.write("go\n")
+    legs.stdin.flush()
+    while not (line := legs.stdout.readline()).strip().isdecimal():
+        assert line, "it is gone"
+    return int(line)
+
+
+def test_an_agent_that_hangs_is_ended_with_all_that_it_started(
+    home: Home, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    agent, child = tmp_path / "agent.sh", tmp_path / "child.pid"
+    agent.write_text(
+        'asked=$(cat)\ncase "$asked" in\n*"of the session crew "*)\n'
+        f"sleep 600 & echo $! > {child}; wait;;\n*) echo '### Fine';;\nesac\n"
+    )
+    model = f"command:sh {agent}?tries=1"
+    writing = Writing(persona=home.folder, model=model, start=6, end=6, timeout=3)
+    assert generate(writing=writing) == 1
+    assert "session crew skipped: sh gave no answer within 3 s" in capfd.readouterr().err
+    assert sessions_on_disk(home, 6) == ["principal", "family"]
+    state = Path(f"/proc/{child.read_text().strip()}/stat")
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_an_estimate_and_a_dry_run_ask_and_write_nothing(
+    home: Home, server: ScriptedServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    generate(writing=options(home, server, end=10))
+    asked, files = server.requests, sorted(home.folder.iterdir())
+    before = contents(home)
+    assert generate(writing=options(home, server, estimate=True)) == 0
+    planned = Calendar.of(home)
+    left = sum(len(planned.sessions(day)) for day in range(11, 61))
+    assert f"{left:,} requests" in capfd.readouterr().out
+    assert generate(writing=options(home, server, start=11, dry_run=True)) == 0
+    shown = capfd.readouterr().out
+    assert "Write the entry of the session" in shown and "3 prompts shown" in shown
+    assert server.requests == asked and contents(home) == before
+    assert sorted(home.folder.iterdir()) == files
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 5), (6, 5), (1, 61)])
+def test_days_outside_the_life_are_refused(
+    home: Home, server: ScriptedServer, start: int, end: int
+) -> None:
+    with pytest.raises(UsageError, match="from 1 to 60"):
+        generate(writing=options(home, server, start=start, end=end))
+
+
+def test_missing_and_overwrite_exclude_each_other(home: Home, server: ScriptedServer) -> None:
+    with pytest.raises(UsageError, match="choose one"):
+        generate(writing=options(home, server), missing=True, overwrite=True)
+
+
+def test_a_retold_life_needs_a_folder_of_its_own(home: Home, server: ScriptedServer) -> None:
+    with pytest.raises(UsageError, match="go together"):
+        generate(writing=options(home, server), from_ledger=True)
+    with pytest.raises(UsageError, match="go together"):
+        generate(writing=options(home, server), out=home.folder / "new")
+    assert server.requests == 0
+
+
+def test_retelling_takes_a_simulated_life_to_a_new_folder(
+    server: ScriptedServer, write_persona: Callable[..., Path], tmp_path: Path
+) -> None:
+    source, new = write_persona(tmp_path / "lives", days=3) / "tester", tmp_path / "retold"
+    writing = Writing(persona=source, model=f"toy@{server.url}", dry_run=True)
+    assert generate(writing=writing, from_ledger=True, out=new) == 0
+    assert server.requests == 0 and not new.exists()
+
+
+@pytest.mark.parametrize(
+    ("reply", "entry"),
+    [
+        ("---\ntype: daily\n---\n\n### A\n\ntext", "### A\n\ntext"),
+        ("# Monday\n\n### A", "### A"),
+        ("# session: principal\r\n### A\r\n", "### A"),
+        ("### A\r# session: family\rtext", "### A\ntext"),
+        ("```markdown\n### A\n```", "### A"),
+        ("<think># session: x</think>### A", "### A"),
+        ("### A\n```\n# a comment\n# session: family\n```", "### A\n```\n# a comment\n```"),
+        ("## B\n#tag", "## B\n#tag"),
+    ],
+)
+def test_an_entry_is_cleaned_of_what_belongs_to_the_file(reply: str, entry: str) -> None:
+    assert clean(reply) == entry
+
+
+@pytest.mark.parametrize("reply", ["", "# Monday", "---\ntype: daily\n---\n", "```\n```"])
+def test_an_entry_of_nothing_is_of_no_use(reply: str) -> None:
+    with pytest.raises(Unusable):
+        clean(reply)
