@@ -1,6 +1,7 @@
-"""Renews the lock files of the systems on the shelf: `python tools/lock_shelf.py [NAME …]`.
+"""Writes the lock files of the systems on the shelf: `python tools/lock_shelf.py [NAME …]`.
 
-Hashes pin every file; no package index is named in them.
+Hashes pin every file; no package index is named in them. Pins that are there and still fit stay:
+delete a lock file first to have everything renewed.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ def lock(name: str) -> None:
 
 
 if __name__ == "__main__":
-    for name, item in ITEMS.items():
-        if item.packages and name in (sys.argv[1:] or ITEMS):
-            lock(name)
+    lockable = [name for name, item in ITEMS.items() if item.packages]
+    if unknown := set(sys.argv[1:]) - set(lockable):
+        sys.exit(f"no packages to pin: {', '.join(sorted(unknown))}")
+    for name in sys.argv[1:] or lockable:
+        lock(name)

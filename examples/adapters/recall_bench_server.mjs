@@ -3,7 +3,8 @@
 //
 //   npm install @grpc/grpc-js @grpc/proto-loader
 //   node recall_bench_server.mjs recall_bench.proto 50052
-//   mnemoscope run personas --data ./personas --system recall-bench:127.0.0.1:50052 --reader system
+//   mnemoscope run personas --data ./personas --system recall-bench:127.0.0.1:50052 \
+//     --reader system --workers 1
 //
 // Put your own system where `memory` is used.
 

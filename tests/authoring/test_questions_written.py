@@ -23,7 +23,8 @@ from tests.scripted_server import Request, ScriptedServer, says
 
 from mnemoscope.authoring.audit.life import AuditedLife
 from mnemoscope.authoring.audit.question_checks import check_questions
-from mnemoscope.authoring.pairs import Pair
+from mnemoscope.authoring.desk import Task, Written
+from mnemoscope.authoring.pairs import Gathered, Pair
 from mnemoscope.authoring.question_book import QuestionBook, Window
 from mnemoscope.authoring.questions import open_windows, wanted
 from mnemoscope.authoring.sheets import Home
@@ -33,6 +34,7 @@ from mnemoscope.core.errors import UsageError
 from mnemoscope.core.jsonl import Journal
 from mnemoscope.core.yaml import dump_yaml, load_yaml
 from mnemoscope.datasets.persona_files import Entry, read_questions
+from mnemoscope.llm.chat import Prompt
 
 
 @pytest.fixture
@@ -414,7 +416,7 @@ def test_killed_it_goes_on_and_nothing_delivered_is_asked_twice(
     journal = home.beside("qa") / "windows.jsonl"
 
     def finished() -> int:
-        return journal.read_bytes().count(b'"settled":true') if journal.exists() else 0
+        return journal.read_bytes().count(b'"pairs":') if journal.exists() else 0
 
     answered = kill_and_resume(
         start_leg, server, [*command, "--model", f"toy@{server.url}"], finished, stops=(1, 2, 4)
@@ -453,3 +455,37 @@ def test_a_reply_whose_pairs_are_all_bad_is_sent_back_with_the_reasons(
 
     assert server.requests == 2
     assert "is not in its relevant days (777" in server.seen[1].text
+
+
+def test_numbers_follow_the_windows_whoever_replies_first(tmp_path: Path) -> None:
+    home = write_life(tmp_path, days=14)
+    keys = ["standard 1-7", "standard 8-14"]
+    about = {keys[0]: "What does thing01 weigh?", keys[1]: "What does thing08 weigh?"}
+
+    def came(key: str) -> Written[Gathered]:
+        given = Pair(about[key], "crates", "factual-recall", "easy", (1,), False)
+        task = Task(key, Prompt("", ""), lambda reply: Gathered(key, (), {}))
+        return Written(task, Gathered(key, (given,), {}))
+
+    killed = QuestionBook(home).gather(keys, iter([came(keys[1]), came(keys[0])]))
+    assert next(killed).key == keys[0]
+    del killed
+
+    book = QuestionBook(home)
+    assert all(map(book.is_done, keys)) and len(book) == 1
+    assert [window.key for window in book.gather(keys, ())] == keys[1:]
+    assert [entry.question for entry in written(home)] == [about[key] for key in keys]
+
+
+def test_what_a_killed_pass_left_is_numbered_by_the_next_one_whatever_it_asks(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    home = write_life(tmp_path, days=14)
+    known = Pair("What does thing09 weigh?", "109 crates", "factual-recall", "easy", (9,), False)
+    with Journal(home.beside("qa") / "windows.jsonl") as journal:
+        journal.append(Window("standard 8-14", (), (known,)))
+
+    assert ask(home, server, writing={"end": 7}) == 0
+
+    assert [entry.id for entry in written(home)] == [f"tester-q{n:03}" for n in range(1, 9)]
+    assert written(home)[0].question == known.question

@@ -16,7 +16,15 @@ from mnemoscope.core.json_server import JsonServer, Refused, Reply, Request
 
 
 def _echo(request: Request) -> Any:
-    return {"body": request.body, "said": request.headers.get("X-Said", "")}
+    return {"body": request.body, "said": request.headers.get("x-said", "")}
+
+
+def _half(request: Request) -> Any:
+    return {"half": "\ud83d", "taken": request.body}
+
+
+def _unspeakable(request: Request) -> Any:
+    return object()
 
 
 def _refuse(request: Request) -> Any:
@@ -37,6 +45,8 @@ def server() -> Iterator[JsonServer]:
         {
             "POST /echo": _echo,
             "GET /echo": _echo,
+            "POST /half": _half,
+            "POST /unspeakable": _unspeakable,
             "POST /refuse": _refuse,
             "POST /break": _break,
             "POST /wait": _wait,
@@ -106,6 +116,22 @@ def test_chunks_and_monsters_are_refused(server: JsonServer) -> None:
         with socket.create_connection((where.hostname, where.port or 0), timeout=10) as raw:
             raw.sendall(b"POST /echo HTTP/1.1\r\nHost: x\r\n" + header + b"\r\n\r\n")
             assert raw.recv(100).split()[1] == status
+
+
+def test_what_strict_json_cannot_say_is_said_all_the_same(
+    connection: http.client.HTTPConnection,
+) -> None:
+    """A dropped connection would be taken for a server that died."""
+    said = _ask(connection, "POST", "/half", b'["\\ud83d", 1]')
+    assert said[:2] == (200, {"half": "\ud83d", "taken": ["\ud83d", 1]})
+    assert _ask(connection, "POST", "/unspeakable")[0] == 500
+    assert _ask(connection, "POST", "/echo", b"[" * 100_000)[0] == 400
+
+
+def test_where_nobody_can_listen_is_named() -> None:
+    for host, port in (("127.0.0.1", 70_000), ("256.0.0.1", 0), ("a" * 80, 0)):
+        with pytest.raises(MnemoscopeError, match=f"cannot listen on {host}:{port}: "):
+            JsonServer({}, host=host, port=port)
 
 
 def test_a_port_that_is_taken_is_named(server: JsonServer) -> None:

@@ -7,6 +7,7 @@
 Every call is told to $MORTAL_LOG when it begins, and when it is served. $MORTAL_FATE is a list of
 {"verb", "match", "times", "how"}: the calls of the verb whose first word has `match` in it, so
 many times over all processes. How: dies before it replies, dies after it, hangs, talks nonsense.
+A call takes $MORTAL_PACE seconds, for those who want to meet it in the middle.
 """
 
 from __future__ import annotations
@@ -88,6 +89,7 @@ def serve(lines: Any, out: int) -> None:
             continue
         about = first_word(verb, params)
         tell(verb, about, os.getpid())
+        time.sleep(float(os.environ.get("MORTAL_PACE", "0")))
         match fate_of(verb, about, "dies", "hangs", "babbles"):
             case "dies":
                 os.kill(os.getpid(), signal.SIGKILL)

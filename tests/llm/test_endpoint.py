@@ -110,8 +110,17 @@ def test_chat_is_the_models_and_its_tokens_are_accounted_for() -> None:
             endpoint.close()
 
 
-@pytest.mark.parametrize("more", [{"tools": [{"type": "function"}]}, {"stream": True}])
-def test_what_is_not_served_is_said(more: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"tools": [{"type": "function"}]}, "system's settings"),
+        ({"stream": True}, "system's settings"),
+        ({"messages": ["hello"]}, "Expected `object`"),
+        ({"max_tokens": "many"}, "Expected `int"),
+        ({"response_format": {"json_schema": 7}}, "Expected `object`"),
+    ],
+)
+def test_what_is_not_served_is_said(more: dict[str, Any], says: str) -> None:
     with ScriptedServer() as server:
         endpoint = Endpoint(None, load_model(f"toy@{server.url}", cache=False), cache=False)
         endpoint.server.start()
@@ -119,7 +128,7 @@ def test_what_is_not_served_is_said(more: dict[str, Any]) -> None:
             body = {"messages": [{"role": "user", "content": "x"}], **more}
             status, said = _post(f"{endpoint.url}/chat/completions", body)
             assert status == 400
-            assert "system's settings" in said["error"]["message"]
+            assert says in said["error"]["message"]
             assert server.requests == 0
         finally:
             endpoint.close()

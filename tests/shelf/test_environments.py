@@ -54,26 +54,33 @@ def _installed_version() -> str:
 
 
 def test_an_environment_is_made_renewed_and_removed(
-    pin: Callable[[str], str], capsys: pytest.CaptureFixture[str]
+    pin: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    pin("1.0")
+    pin("2.0")
     assert environments.state(NAME) == "not installed"
     with pytest.raises(UsageError, match=f"run: mnemoscope systems install {NAME}"):
         environments.require(NAME)
+    earlier = environments.folder(NAME) / "of-an-earlier-one"
+    earlier.mkdir(parents=True)
+    assert environments.state(NAME) == "not installed", "without its receipt it does not count"
+    receipt = earlier.with_name("mnemoscope.json")
+    receipt.write_text('{"lock_sha256": "of other pins", "python": "python3"}')
+    assert environments.state(NAME) == "outdated"
+    with pytest.raises(UsageError, match="made from other versions"):
+        environments.require(NAME)
+
     assert invoke(["systems", "install", NAME]) == 0
     assert f"{NAME} is installed" in capsys.readouterr().out
     assert environments.state(NAME) == "installed"
     environments.require(NAME)
-    assert _installed_version() == "1.0"
-
-    pin("2.0")
-    assert environments.state(NAME) == "outdated"
-    with pytest.raises(UsageError, match="made from other versions"):
-        environments.require(NAME)
-    assert invoke(["systems", "install", NAME]) == 0
     assert _installed_version() == "2.0"
+    assert not earlier.exists()
 
+    monkeypatch.setitem(ITEMS, "lodger", Item(summary="", licence="", environment=NAME))
     assert invoke(["systems", "remove", NAME]) == 0
+    assert f"{NAME} and lodger removed" in capsys.readouterr().out
     assert environments.state(NAME) == "not installed"
     assert not environments.folder(NAME).exists()
 

@@ -14,8 +14,11 @@ from mnemoscope.core.errors import UsageError
 from mnemoscope.core.rundir import RunDirectory
 from mnemoscope.core.spec import Spec
 from mnemoscope.engine.conformance import check_system
+from mnemoscope.reports import survey
 from mnemoscope.systems.python import plan
+from mnemoscope.systems.shelf.shelved import Shelved
 
+_VECTORS = "sqlite-vec,legs=vector"
 CHECKS = ("read-back", "losses", "ids", "isolation", "fresh", "forget")
 
 
@@ -39,21 +42,22 @@ def test_a_survey_traces_every_hit_and_says_what_failed(
     data = write_locomo(tmp_path / "locomo.json", conversations=3, sessions=6, questions=5)
     monkeypatch.setenv("COLUMNS", "120")
     command = ["systems", "survey", "--data", str(data), "--out", str(tmp_path / "survey")]
-    command += ["--no-check", "--system", "bm25", "--system", "sqlite-vec"]
+    command += ["--no-check", "--system", "bm25", "--system", _VECTORS]
     assert invoke([*command, "--system", "letta,model=nonsense"]) == 1
     said = capsys.readouterr()
-    assert "sqlite-vec" in said.out
     assert "100%" in said.out
+    assert f"{_VECTORS}: dates are written into the texts" in " ".join(said.out.split())
+    assert "is not the pinned file" in said.out
     assert "letta,model=nonsense:" in said.out
     rows = msgspec.json.decode((tmp_path / "survey/survey.json").read_bytes())
-    real = next(row for row in rows if row["system"] == "sqlite-vec")
+    real = next(row for row in rows if row["system"] == _VECTORS)
     assert (real["door"], real["untraced"], real["lost"]) == ("stdio", 0, 0)
     assert real["hits"] > 0
     assert real["memories"] == 2 * 6
     assert real["memories_per_s"] > 0
-    assert "| sqlite-vec | stdio |" in (tmp_path / "survey/survey.md").read_text()
+    assert f"| {_VECTORS} | stdio |" in (tmp_path / "survey/survey.md").read_text()
 
-    manifest = RunDirectory(tmp_path / "survey/sqlite-vec").manifest()
+    manifest = RunDirectory(tmp_path / "survey" / _VECTORS).manifest()
     about = manifest.identity["system"]
     assert about["shelf"] == "sqlite-vec"
     assert about["packages_sha256"]
@@ -61,6 +65,32 @@ def test_a_survey_traces_every_hit_and_says_what_failed(
     assert about["hello"]["identity"]["versions"]["sqlite-vec"] == "0.1.9"
     assert any("dates are written into the texts" in note for note in manifest.notes)
     assert str(Path.home()) not in str(about)
+
+
+def test_traced_is_never_rounded_up_and_problems_stand_beside_the_table() -> None:
+    row = survey.Row(system="x", door="stdio", recall=0.5, hits=1000, untraced=1)
+    assert "| 99% |" in survey.markdown("", [row])
+    row = survey.Row(system="x", door="stdio", notes=["x: nobody answered"], problem="it died")
+    assert survey.markdown("", [row], ["other data"]).splitlines()[-3:] == [
+        "- other data",
+        "- x: nobody answered",
+        "- x: it died",
+    ]
+
+
+def test_a_worker_sees_no_keys_and_no_settings_but_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    need("sqlite-vec")
+    ours = {"PGPASSWORD": "for a dsn", "MNEMOSCOPE_PGMNEMO": "/there", "LC_ALL": "C"}
+    foreign = ("OPENROUTER_API_KEY", "MNEMOSCOPE_MODEL_KEY", "LANGSMITH_TRACING", "HTTP_PROXY")
+    for name, value in {**ours, **dict.fromkeys(foreign, "x")}.items():
+        monkeypatch.setenv(name, value)
+    system = Shelved("sqlite-vec", {}, embedder="wordllama")
+    try:
+        seen = system._surroundings("/scratch")
+    finally:
+        system.close()
+    assert ours.items() <= seen.items()
+    assert not seen.keys() & set(foreign)
 
 
 def test_options_are_the_adapters_and_mistakes_are_told_before_anything_starts() -> None:

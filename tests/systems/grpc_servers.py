@@ -1,28 +1,32 @@
-"""Servers for the tests of the gRPC doors: real processes, and a system that makes trouble."""
+"""For the tests of the gRPC doors: where things are, and a system that makes trouble."""
 
 from __future__ import annotations
 
 import os
-import re
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from tests.optional import missing
+from tests.systems.served_processes import REPOSITORY
 
 from mnemoscope.core.errors import MissingExtra
 from mnemoscope.core.nouns import Memory, Query
+from mnemoscope.core.spec import Spec
+from mnemoscope.engine.parts import plan_reader
+from mnemoscope.engine.serving import serve_grpc
+from mnemoscope.systems.python import plan
+
+if TYPE_CHECKING:
+    from mnemoscope.systems.grpc.server import Server as GrpcServer
 
 try:  # before gRPC itself: it is told that processes are forked here
     import mnemoscope.systems.grpc  # noqa: F401
 except MissingExtra as error:
     missing(str(error))
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 EXAMPLES = REPOSITORY / "examples" / "adapters"
 PROTOS = REPOSITORY / "src" / "mnemoscope" / "systems" / "grpc" / "protos"
 TROUBLED = "tests.systems.grpc_servers:Troubled"
@@ -67,52 +71,24 @@ class Troubled:
                 raise SystemExit("enough")
 
 
-class Served:
-    """A server in a process of its own."""
-
-    def __init__(self, words: Sequence[object], environment: dict[str, str]) -> None:
-        self.process = subprocess.Popen(
-            [str(word) for word in words],
-            cwd=REPOSITORY,
-            env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self.process.stdout is not None
-        self.greeting = self.process.stdout.readline()
-        found = re.search(r"127\.0\.0\.1:\d+", self.greeting)
-        assert found, f"the server did not start: {self.greeting!r}"
-        self.address = found[0]
-        self.port = int(self.address.rpartition(":")[2])
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.end()
-
-    def end(self) -> int:
-        """Let it end by itself; its exit code."""
-        self.process.terminate()
-        code = self.process.wait(timeout=20)
-        if self.process.stdout is not None:
-            self.process.stdout.close()
-        return code
+@contextmanager
+def here(spec: str, port: int = 0, *, recall_bench_only: bool = False) -> Iterator[GrpcServer]:
+    """A server in this process, for what no process has to die for."""
+    system = plan(Spec.parse(spec))
+    server = serve_grpc(
+        system,
+        host="127.0.0.1",
+        port=port,
+        reader=None if system.answers else plan_reader(Spec("extractive"), "personas"),
+        depth=50,
+        recall_bench_only=recall_bench_only,
+    )
+    try:
+        yield server
+    finally:
+        server.close()
 
 
 def heard(answer: str) -> tuple[Query, list[Memory]]:
     """What reached Troubled, from what it answers."""
     return msgspec.json.decode(answer, type=tuple[Query, list[Memory]])
-
-
-@contextmanager
-def served(*words: object, **environment: str) -> Iterator[Served]:
-    server = Served(words, environment)
-    try:
-        yield server
-    finally:
-        server.kill()
-
-
-def ours(spec: str, *options: object, port: int = 0) -> tuple[object, ...]:
-    """The command that serves a system of ours."""
-    return sys.executable, "-m", "mnemoscope", "serve", "grpc", spec, "--port", port, *options

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -146,7 +147,8 @@ def trouble(query: str) -> None:
         os._exit(7)
     if "be killed" in query:
         os.kill(os.getpid(), signal.SIGKILL)
-    if "be slow" in query:
+    slow = os.environ.get("SLOW_WITH", "").split()
+    if "be slow" in query or query.split()[0] in slow:
         time.sleep(600)
     if "print rubbish" in query:
         for line in ("loading 50%", '{"loss": 0.5}', '{"jsonrpc": "2.0", "result":'):
@@ -155,23 +157,13 @@ def trouble(query: str) -> None:
         raise ToolError("no idea")
 
 
-def plain(orders: Any) -> None:
-    """A memory over stdio with nothing but the standard library; replies are JSON in a text."""
-    kept: dict[str, str] = {}
+class Plain:
+    """A memory with nothing but the standard library; replies are JSON in a text."""
 
-    def call(name: str, given: dict[str, Any]) -> Any:
-        if name == "store":
-            if "die storing" in given["text"]:
-                os._exit(9)
-            kept[given["key"]] = given["text"]
-            return {"stored": given["key"]}
-        if name == "search":
-            trouble(given["query"])
-            best = sorted(kept, key=lambda key: -overlap(given["query"], kept[key]))
-            return [{"key": key, "text": kept[key]} for key in best[: given["limit"]]]
-        return {"deleted": kept.pop(given["key"], None) is not None}
+    def __init__(self) -> None:
+        self._kept: dict[str, str] = {}
 
-    def reply(method: str, params: dict[str, Any]) -> Any:
+    def reply(self, method: str, params: dict[str, Any]) -> Any:
         if method == "initialize":
             about = {"name": "plain", "version": "0.1"}
             version = params["protocolVersion"]
@@ -182,6 +174,8 @@ def plain(orders: Any) -> None:
                 "store": {"key": text, "text": text},
                 "search": {"query": text, "limit": number},
                 "delete": {"key": text},
+                "clear": {},
+                "ask": {"question": text},
             }
             return {
                 "tools": [
@@ -190,17 +184,107 @@ def plain(orders: Any) -> None:
                 ]
             }
         try:
-            said = json.dumps(call(params["name"], params["arguments"]))
+            said = json.dumps(self._call(params["name"], params.get("arguments", {})))
         except ToolError as error:
             return {"content": [{"type": "text", "text": str(error)}], "isError": True}
         return {"content": [{"type": "text", "text": said}]}
 
-    for line in orders:
+    def _call(self, name: str, given: dict[str, Any]) -> Any:
+        if name == "store":
+            if "die storing" in given["text"]:
+                os._exit(9)
+            if "refuse me" in given["text"]:
+                raise ToolError("not this one")
+            self._kept[given["key"]] = given["text"]
+            return {"stored": given["key"]}
+        if name == "search":
+            trouble(given["query"])
+            best = sorted(self._kept, key=lambda key: -overlap(given["query"], self._kept[key]))
+            return [{"key": key, "text": self._kept[key]} for key in best[: given["limit"]]]
+        if name == "ask":
+            return {"reply": f"{len(self._kept)} things: {given['question']}"}
+        if name == "clear":
+            self._kept.clear()
+        elif given["key"] not in self._kept:
+            raise ToolError(f"there is no {given['key']}")
+        else:
+            del self._kept[given["key"]]
+        return {"status": "done"}
+
+
+def over_stdio(memory: Plain) -> None:
+    for line in sys.stdin:
         order = json.loads(line)
         if "id" in order:
-            result = reply(order["method"], order.get("params", {}))
+            result = memory.reply(order["method"], order.get("params", {}))
             answer = {"jsonrpc": "2.0", "id": order["id"], "result": result}
             os.write(1, json.dumps(answer).encode() + b"\n")
+
+
+def over_http(memory: Plain, port: int) -> None:
+    """Wants a session, and the key in $PLAIN_KEY; dies of $PLAIN_FATE: WORD before|after MARK.
+
+    That happens once, in the call whose query has the word in it, before or after its reply.
+    """
+    sessions: set[str] = set()
+    fate = os.environ.get("PLAIN_FATE", "").split()
+    key = os.environ.get("PLAIN_KEY")
+
+    def is_fatal(params: dict[str, Any]) -> bool:
+        query = str(params.get("arguments", {}).get("query"))
+        if not fate or fate[0] not in query or Path(fate[2]).exists():
+            return False
+        Path(fate[2]).touch()
+        return True
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        wbufsize = -1  # in two pieces a reply waits for the client's acknowledgement
+
+        def do_POST(self) -> None:
+            order = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            session = self.headers.get("mcp-session-id") or f"of-{os.getpid()}-{len(sessions)}"
+            if order["method"] == "initialize":
+                sessions.add(session)
+            if key and self.headers.get("authorization") != f"Bearer {key}":
+                self._say(401)
+            elif session not in sessions:
+                self._say(404)
+            elif "id" not in order:
+                self._say(202)
+            else:
+                self._answer(order, order.get("params", {}), session)
+
+        def _answer(self, order: dict[str, Any], params: dict[str, Any], session: str) -> None:
+            dies = fate[1] if is_fatal(params) else ""
+            if dies == "before":
+                os._exit(1)
+            result = memory.reply(order["method"], params)
+            self._say(200, {"jsonrpc": "2.0", "id": order["id"], "result": result}, session)
+            if dies == "after":
+                self.wfile.flush()
+                os._exit(1)
+
+        def do_GET(self) -> None:
+            self._say(405)
+
+        def do_DELETE(self) -> None:
+            self._say(200)
+
+        def _say(self, status: int, body: Any = None, session: str = "") -> None:
+            said = b"" if body is None else json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(said)))
+            if session:
+                self.send_header("mcp-session-id", session)
+            self.end_headers()
+            self.wfile.write(said)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
 
 
 KINDS: dict[str, Callable[[Any], None]] = {"ranked": ranked, "tags": tags, "substring": substring}
@@ -213,7 +297,7 @@ def main(kind: str, *words: str) -> None:
         for pid in (os.getpid(), started.pid):
             (Path(words[0]) / str(pid)).touch()
     if kind == "plain":
-        plain(sys.stdin)
+        over_http(Plain(), int(words[1])) if words[:1] == ("--port",) else over_stdio(Plain())
         return
     global ToolError
     from mcp.server.mcpserver import MCPServer

@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 from tests.optional import missing
-from tests.systems.grpc_servers import EXAMPLES, REPOSITORY, TROUBLED, Served, heard, ours, served
+from tests.systems.grpc_servers import EXAMPLES, TROUBLED, heard, here
+from tests.systems.mortal_words import revived
+from tests.systems.served_processes import REPOSITORY, Served, ours, served
 
 from mnemoscope.cli.app import invoke
 from mnemoscope.core.errors import MnemoscopeError, SystemLost, UsageError
@@ -25,14 +27,15 @@ from mnemoscope.datasets.locomo import Locomo
 from mnemoscope.engine.conformance import check_system
 from mnemoscope.engine.pulse import fork
 from mnemoscope.engine.run import Settings, run
-from mnemoscope.systems.grpc import messages, spaces
+from mnemoscope.systems import spaces
+from mnemoscope.systems.grpc import messages
 from mnemoscope.systems.grpc.client import Grpc
 from mnemoscope.systems.grpc.days import Calendar, Day, memory_of
 from mnemoscope.systems.grpc.protos import mnemoscope_v1_pb2 as v1
 from mnemoscope.systems.grpc.recall_bench import RecallBench
-from mnemoscope.systems.grpc.spaces import NoSuchSpace, Spaces
 from mnemoscope.systems.grpc.wire import Line, ServerError
 from mnemoscope.systems.python import Driver, plan
+from mnemoscope.systems.spaces import NoSuchSpace, Spaces
 
 MEMORIES = [Memory(f"m{number}", f"text {number}") for number in range(5)]
 KEY = "sk-secret-of-a-test"
@@ -40,13 +43,13 @@ KEY = "sk-secret-of-a-test"
 
 @pytest.fixture(scope="module")
 def bm25() -> Iterator[Served]:
-    with served(*ours("bm25")) as server:
+    with served(*ours("grpc", "bm25")) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def troubled() -> Iterator[Served]:
-    with served(*ours(TROUBLED), SOME_API_KEY=KEY) as server:
+    with served(*ours("grpc", TROUBLED), SOME_API_KEY=KEY) as server:
         yield server
 
 
@@ -94,7 +97,7 @@ def journals(data: Path, out: Path, *systems: str) -> list[bytes]:
 def test_a_run_through_the_door_records_what_one_in_process_does(
     bm25: Served, locomo: Path, tmp_path: Path
 ) -> None:
-    with served(*ours("fts5,variant=product")) as fts5:
+    with served(*ours("grpc", "fts5,variant=product")) as fts5:
         doors = [f"grpc:{server.address}" for server in (bm25, fts5)]
         recorded = journals(locomo, tmp_path, "bm25", "fts5,variant=product", *doors)
     assert recorded[0].count(b'"answered"') == 20
@@ -110,6 +113,28 @@ def test_the_example_in_python_ranks_as_the_same_system_in_process(
     inside, outside = journals(locomo, tmp_path, "python_adapter:SharedWords", door)
     assert inside.count(b'"answered"') == 20
     assert outside == inside
+
+
+def test_a_server_that_dies_and_comes_back_in_a_run_changes_nothing_recorded(
+    locomo: Path, tmp_path: Path
+) -> None:
+    [undisturbed] = journals(locomo, tmp_path / "in", "bm25")
+    with revived("grpc", tmp_path / "calls") as (address, ends):
+        [recorded] = journals(locomo, tmp_path / "out", f"grpc:{address}")
+    assert ends == [9]
+    assert recorded == undisturbed
+
+
+def test_another_system_cannot_take_a_servers_place() -> None:
+    with here("bm25") as server:
+        system = Grpc(server.address, patience=60.0)
+        system.reset("scope")
+    with (
+        here("bm25,k1=2.0", server.port),
+        pytest.raises(MnemoscopeError, match="came back as another system"),
+    ):
+        system.reset("scope")
+    system.close()
 
 
 @pytest.mark.parametrize("server", ["bm25", "example"])
@@ -156,7 +181,7 @@ def test_only_what_hello_lists_is_there(opened: Callable[..., Grpc], bm25: Serve
 
 
 def test_the_identity_is_what_hello_says_and_the_same_at_every_start(bm25: Served) -> None:
-    with served(*ours("bm25")) as other:
+    with served(*ours("grpc", "bm25")) as other:
         identities = [plan(Spec.parse(f"grpc:{s.address}")).identity for s in (bm25, other)]
         assert other.greeting == (
             f"serving bm25 on {other.address} (recall.bench and mnemoscope.v1); Ctrl-C ends it\n"
@@ -251,13 +276,13 @@ def test_a_call_that_takes_too_long_is_a_timeout_and_the_next_one_is_answered(
 
 
 def test_a_server_that_dies_is_lost_and_one_that_comes_back_knows_nothing() -> None:
-    with served(*ours(TROUBLED)) as server:
+    with served(*ours("grpc", TROUBLED)) as server:
         door = Driver(lambda: Grpc(server.address, patience=60.0))
         door.begin("scope")
         door.remember(MEMORIES)
         with pytest.raises(SystemLost, match=rf"{server.address}: Recall: UNAVAILABLE"):
             door.recall(Question("q", "die"), 5)
-        with served(*ours(TROUBLED, port=server.port)) as again:
+        with served(*ours("grpc", TROUBLED, port=server.port)) as again:
             assert again.address == server.address
             with pytest.raises(SystemLost, match="Recall: NOT_FOUND"):
                 door.recall(Question("q", "?"), 5)
@@ -285,10 +310,11 @@ def free_port() -> int:
 
 
 def test_another_service_is_named(example: Served) -> None:
-    with served(*ours("bm25", "--recall-bench-only")) as bench:
-        assert "(recall.bench);" in bench.greeting
-        with pytest.raises(UsageError, match=rf"write recall-bench:{bench.address}"):
-            Grpc(bench.address).identity()
+    with (
+        here("bm25", recall_bench_only=True) as bench,
+        pytest.raises(UsageError, match=rf"write recall-bench:{bench.address}"),
+    ):
+        Grpc(bench.address).identity()
     system = RecallBench(example.address)
     assert system.identity()["name"] == ""
     with pytest.raises(UsageError, match=rf"MemoryBenchService; .*write grpc:{example.address}"):
@@ -379,14 +405,24 @@ def test_a_port_that_is_taken_is_explained(
 def test_lives_that_nobody_asks_for_any_more_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spaces, "_MOST", 3)
     held = Spaces(plan(Spec("bm25")).build)
-    names = [held.reset(f"scope-{number}") for number in range(3)]
-    held.get(names[0])
-    names.append(held.reset("scope-3"))
-    assert len(set(names)) == 4
+    for name in "abc":
+        held.reset(name, "scope")
+    held.get("a")
+    held.reset("d", "scope")
     with pytest.raises(NoSuchSpace):
-        held.get(names[1])
-    for name in (names[0], *names[2:]):
-        held.get(name)
+        held.get("b")
+    assert all(name in held for name in "acd")
+    held.close()
+
+
+def test_a_copy_outlives_what_it_was_copied_from() -> None:
+    held = Spaces(plan(Spec("bm25")).build)
+    held.reset("first", "scope")
+    held.get("first").do(lambda driver: driver.remember([Memory("m1", "a dog barks")]))
+    copy = held.fork("first")
+    held.drop("first")
+    found = held.get(copy).do(lambda driver: driver.recall(Question("q", "dog"), 5))
+    assert [hit.id for hit in found] == ["m1"]
     held.close()
 
 

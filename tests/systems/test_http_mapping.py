@@ -243,6 +243,25 @@ def test_a_server_that_returns_too_few_ids_is_not_trusted(
         system.remember(MEMORIES)
 
 
+def test_a_batch_that_is_never_sent_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"remember never says what to remember: use \$\{items\}"):
+        find_mapping(str(write(tmp_path, BULK.replace("${items}", "nothing"))))
+
+
+def test_a_server_with_one_space_is_refused_to_a_second_worker(
+    notes: NotesServer, tmp_path: Path
+) -> None:
+    _, raw = notes
+    text = NOTES.replace("${space}", "room") + "reset: [{method: GET, path: /ping}]\n"
+    file = write(tmp_path, re.sub(r"leave:\n.*\n", "", text))
+    system, other = opened(raw, file), Http(raw.url, mapping=str(file))
+    with pytest.raises(MnemoscopeError, match=r"one memory at a time.*--workers 1"):
+        other.reset("scope")
+    system.close()
+    other.reset("scope")
+    other.close()
+
+
 BY_TEXT = NOTES.replace("  keep: note.id\n", "").replace(
     "hits: {each: found, id: ref, score: points, text: said}",
     "hits: {each: found, text: said, by_text: true}",
@@ -256,7 +275,7 @@ def test_hits_without_ids_are_traced_by_their_words_and_marked(
     api, raw = notes
     file = write(tmp_path, BY_TEXT.replace("${memory.text}", "${memory.dated_text}"))
     system = opened(raw, file)
-    twin = Memory("twin", MEMORIES[0].text)
+    twin = Memory("twin", MEMORIES[0].text, MEMORIES[0].at)
     system.remember([*MEMORIES, twin])
     room = next(iter(api.notes.values()))[0]
     api.notes[99] = (room, "nobody told this about the garden")
@@ -404,6 +423,8 @@ def test_an_error_of_the_server_is_the_error_of_that_call(
         ("${query.text}", "${memory.text}", "recall.query: .* speaks of memory"),
         ("${query.text}", "all", "recall never says what is asked"),
         ("/notes/${kept}", "/notes/${items}", "forget.path: .* speaks of items"),
+        ("keep: note.id", "each: '${memory.text}'", "remember.body: .* speaks of memory"),
+        ("/notes/${kept}", "/notes/all", "forget never says what to forget"),
         ("keep: note.id", "keep: 'note['", "cannot be read"),
         ("until: ", "while: ", "unknown field `while`|missing required field `until`"),
         ("every: 0.01", "every: 0", "ready.every is 0"),

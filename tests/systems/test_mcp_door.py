@@ -1,16 +1,13 @@
-"""The MCP door: real servers over stdio and streamable HTTP are systems like any other."""
+"""The MCP door: real servers that it starts are systems like any other."""
 
 from __future__ import annotations
 
 import gc
 import os
-import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,43 +16,23 @@ from typing import Any
 import pytest
 from tests.optional import missing
 from tests.shelf.needed import need
+from tests.systems.mcp_running import BOAT, MEMORIES, PIANO, REX, SERVERS, WHO, eventually
 
-from mnemoscope.core.errors import DataError, MnemoscopeError, SystemLost, UsageError
+from mnemoscope.core.errors import DataError, SystemLost, UsageError
 from mnemoscope.core.nouns import Hit, Memory, Query, Selector, Trial
 from mnemoscope.core.spec import Spec
 from mnemoscope.datasets.locomo import Locomo
-from mnemoscope.engine.conformance import check_system
+from mnemoscope.engine.crew import Limits
 from mnemoscope.engine.run import Settings, run
 from mnemoscope.systems.mcp import process
 from mnemoscope.systems.mcp.door import Mcp
-from mnemoscope.systems.mcp.mapping import load, read, shipped
-from mnemoscope.systems.mcp.session import ToolError
-from mnemoscope.systems.mcp.tracing import tag_of
+from mnemoscope.systems.mcp.mapping import tag_of
+from mnemoscope.systems.mcp.mapping_file import load, read, shipped
 from mnemoscope.systems.python import plan
 
 if find_spec("mcp") is None:
     missing("the extra mcp is not installed")
 
-SERVERS = Path(__file__).parent / "mcp_servers.py"
-REX = Memory("Conv-1/D1:3, é", "Rex is the dog of Ann")
-PIANO = Memory("m2", "Ann bought a piano in spring")
-BOAT = Memory("m3", "A boat for sale")
-MEMORIES = [REX, PIANO, BOAT]
-WHO = Query("Who is the dog of Ann called Rex")
-
-RANKED = """
-name: ranked
-reset: scope
-remember:
-  tool: add_memory
-  arguments: {text: "${memory.text}", namespace: "${scope}"}
-  keep: id
-recall:
-  tool: search_memories
-  arguments: {query: "${query.text}", limit: "${k}", namespace: "${scope}"}
-  hits: {each: results, score: score, text: memory}
-forget: {tool: delete_memory, arguments: {memory_id: "${kept}"}}
-"""
 TAGS = """
 name: tags
 remember:
@@ -92,7 +69,7 @@ recall:
   hits: {id: key, text: text}
 forget: {tool: delete, arguments: {key: "${memory.id}"}}
 """
-TEXTS = {"ranked": RANKED, "tags": TAGS, "substring": SUBSTRING, "plain": PLAIN}
+TEXTS = {"tags": TAGS, "substring": SUBSTRING, "plain": PLAIN}
 
 
 def command(kind: str, place: object = "") -> str:
@@ -134,50 +111,6 @@ def opened(mapped: Mapped) -> Iterator[Callable[..., Mcp]]:
 Opened = Callable[..., Mcp]
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-class Served:
-    """A server over streamable HTTP that can be ended and started again."""
-
-    def __init__(self, kind: str) -> None:
-        self._words = [sys.executable, str(SERVERS), kind, "--port", str(port := free_port())]
-        self.url = f"http://127.0.0.1:{port}/mcp"
-        self._port = port
-        self.start()
-
-    def start(self) -> None:
-        self.process = subprocess.Popen(self._words, stderr=subprocess.DEVNULL)
-        assert eventually(self._listens)
-
-    def end(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def _listens(self) -> bool:
-        with socket.socket() as client:
-            return client.connect_ex(("127.0.0.1", self._port)) == 0
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    server = Served("ranked")
-    yield server
-    server.end()
-
-
-def eventually(is_so: Callable[[], bool]) -> bool:
-    """Processes take their time, which nobody measures here."""
-    until = time.monotonic() + 30
-    while not is_so() and time.monotonic() < until:
-        time.sleep(0.02)
-    return is_so()
-
-
 def is_gone(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
@@ -193,32 +126,7 @@ def all_gone(place: Path) -> bool:
 # Four shapes of servers
 
 
-def test_a_ranked_server_over_http_is_traced_by_the_ids_it_gives(
-    served: Served, opened: Opened
-) -> None:
-    system = opened("ranked", served.url)
-    assert system.recall(WHO, 2) == [Hit(REX.id, 6.0, REX.text), Hit("m2", 1.0, PIANO.text)]
-    system.forget(Selector((REX,)))
-    assert [hit.id for hit in system.recall(WHO, 5)] == ["m2", "m3"]
-    twin = opened("ranked", served.url)
-    assert [hit.id for hit in twin.recall(WHO, 5)] == [REX.id, "m2", "m3"]
-    twin.reset("scope")
-    assert twin.recall(WHO, 5) == []
-
-
-def test_what_a_server_refuses_is_that_memorys_or_that_questions_error(
-    served: Served, opened: Opened
-) -> None:
-    system = opened("ranked", served.url)
-    receipt = system.remember([Memory("bad", "refuse me"), Memory("good", "about boats")])
-    assert list(receipt.rejected) == ["bad"]
-    assert re.fullmatch("add_memory: .*: not this one", receipt.rejected["bad"])
-    with pytest.raises(ToolError, match=r"^search_memories: .*: no idea$"):
-        system.recall(Query("refuse"), 5)
-    assert system.recall(Query("boats"), 1) == [Hit("good", 1.0, "about boats")]
-
-
-def test_a_server_that_answers_in_prose_is_traced_by_tags_and_restarted_for_each_scope(
+def test_a_server_that_answers_in_prose_is_traced_by_tags(
     opened: Opened, capfd: pytest.CaptureFixture[str]
 ) -> None:
     system = opened("tags")
@@ -228,8 +136,6 @@ def test_a_server_that_answers_in_prose_is_traced_by_tags_and_restarted_for_each
     system.forget(Selector((REX, BOAT)))
     rubbish = Query(f"print rubbish {WHO.text}")
     assert system.recall(rubbish, 5) == [Hit("m2")]
-    system.reset("scope")
-    assert system.recall(WHO, 5) == []
     logged = capfd.readouterr()
     assert logged.out == ""
     assert "loading 50%" in logged.err
@@ -258,6 +164,13 @@ def test_a_server_that_looks_for_substrings_is_asked_word_by_word_or_finds_nothi
     assert whole._strategy == "whole"
 
 
+def test_a_server_of_ours_is_restarted_for_each_scope_and_keeps_nothing(opened: Opened) -> None:
+    system = opened("plain")
+    assert [hit.id for hit in system.recall(WHO, 5)] == [REX.id, "m2", "m3"]
+    system.reset("scope")
+    assert system.recall(WHO, 5) == []
+
+
 # Through the engine
 
 
@@ -267,8 +180,8 @@ def locomo(write_locomo: Callable[..., Path], tmp_path_factory: pytest.TempPathF
     return write_locomo(place, conversations=3, sessions=4, questions=4)
 
 
-def trials(data: Path, out: Path, workers: int, system: str) -> list[Trial]:
-    [done] = run(Locomo(data), [plan(Spec.parse(system))], out, Settings(depth=5, workers=workers))
+def trials(data: Path, out: Path, system: str, **settings: Any) -> list[Trial]:
+    [done] = run(Locomo(data), [plan(Spec.parse(system))], out, Settings(depth=5, **settings))
     return list(done.trials())
 
 
@@ -276,21 +189,12 @@ def test_two_workers_give_what_one_gives(locomo: Path, tmp_path: Path, mapped: M
     place = tmp_path / "pids"
     place.mkdir()
     spec = f"mcp:{command('plain', place)},mapping={mapped('plain')}"
-    one, two = (trials(locomo, tmp_path / str(n), n, spec) for n in (1, 2))
+    one, two = (trials(locomo, tmp_path / str(n), spec, workers=n) for n in (1, 2))
     assert len(one) == 12
     assert {trial.status for trial in one} == {"answered"}
     assert not any(trial.unknown for trial in one)
     assert two == one
     assert eventually(lambda: all_gone(place))
-
-
-def test_a_good_server_keeps_the_contract(served: Served, mapped: Mapped) -> None:
-    spec = Spec.parse(f"mcp:{served.url},mapping={mapped('ranked')}")
-    names = ("read-back", "ids", "isolation", "fresh", "side by side", "forget", "k", "unicode")
-    results = check_system(plan(spec), names=names)
-    assert [(result.check, result.verdict, result.seen) for result in results] == [
-        (name, "passed", result.seen) for name, result in zip(names, results, strict=True)
-    ]
 
 
 def test_the_identity_is_the_same_at_every_start(mapped: Mapped) -> None:
@@ -339,28 +243,6 @@ def test_a_call_that_takes_too_long_is_a_timeout_and_the_server_is_ended(
         system.recall(WHO, 5)
     system.reset("scope")
     assert system.recall(WHO, 5) == []
-
-
-def test_a_server_over_http_that_went_and_came_back_is_lost_and_then_found(
-    opened: Opened, mapped: Mapped
-) -> None:
-    server = Served("ranked")
-    try:
-        system = opened("ranked", server.url)
-        with pytest.raises(SystemLost, match="the connection was lost"):
-            system.recall(Query("die now"), 5)
-        server.process.wait()
-        server.start()
-        with pytest.raises(SystemLost, match="gone since an earlier call"):
-            system.recall(WHO, 5)
-        system.reset("scope")
-        system.remember([REX])
-        server.end()
-        impatient = Mcp(server.url, mapping=mapped("ranked"), patience=0.2)
-        with pytest.raises(MnemoscopeError, match=r"is down .*: start it; the same command"):
-            impatient.reset("scope")
-    finally:
-        server.end()
 
 
 # What is left behind
@@ -462,6 +344,17 @@ def test_what_cannot_work_is_refused_with_the_reason(options: str, complaint: st
         plan(Spec.parse(f"mcp:cat{options}"))
 
 
+def test_a_late_server_costs_its_question_alone_and_the_rest_is_lived_again(
+    locomo: Path, tmp_path: Path, mapped: Mapped, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_FAREWELL", 0.1)
+    monkeypatch.setenv("SLOW_WITH", "conv-1/q1 conv-1/q2")
+    spec = f"mcp:{command('plain')},mapping={mapped('plain')},timeout=1"
+    done = trials(locomo, tmp_path / "out", spec, workers=1, limits=Limits(restarts=0))
+    late = {trial.question: trial.status for trial in done if trial.status != "answered"}
+    assert late == {"conv-1/q1": "timeout", "conv-1/q2": "timeout"}
+
+
 def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "_FAREWELL", 0.1)
     with pytest.raises(UsageError, match=r"no MCP server said hello within 0.3 s"):
@@ -469,7 +362,9 @@ def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch: pytest.Monkey
 
 
 def test_a_server_without_the_mapped_tools_is_refused_with_those_it_has() -> None:
-    with pytest.raises(UsageError, match=r"create_entities, .* it has store, search, delete"):
+    with pytest.raises(
+        UsageError, match=r"create_entities, .* it has store, search, delete, clear, ask"
+    ):
         plan(Spec.parse(f"mcp:{command('plain')},mapping=server-memory"))
 
 
@@ -482,14 +377,20 @@ HOSTILE = {
     "colour: red": r"unknown field `colour`",
     "recall: {tool: search}": r"use \$\{query.text\}",
     "recall: {tool: search, arguments: {q: '${query.text'}, hits: {eech: x}}": r"\$.recall.hits",
-    "recall: {tool: search, arguments: {q: '${memory.text}'}}": r"recall.arguments: \$\{memory\}",
+    "recall: {tool: search, arguments: {q: '${memory.text}'}}": r"recall.arguments: .* of memory",
     "recall: {tool: search, arguments: {q: '${query.}'}}": r"'query.' cannot be read",
     "recall: {tool: search, arguments: {q: '${query.text}'}, hits: {pattern: 'm('}}": r"no regular",
     "recall: {tool: search, arguments: {q: '${query.text}'}, hits: {pattern: m}}": r"needs a group",
     "recall: {tool: search, arguments: {q: '${query.text}'}, hits: {by_text: true}}": r"hits.text",
+    "recall: {tool: search, arguments: {q: '${items[?memory.x].query}'}}": r"speaks of items",
+    "remember: {tool: store, arguments: {text: '${scope}'}}": r"remember never says what",
+    "remember: {tool: store, each: '${memory.id}'}": r"use \$\{items\}",
     "reset: forget": r"map forget",
+    "reset: scope": r"remember does not carry \$\{scope\}",
+    "forget: {tool: delete, arguments: {id: '${kept}'}}": r"needs remember.keep",
+    "forget: {tool: delete}": r"forget never says what",
     "reset: sometimes": r"\$.reset",
-    "env: {X: '${memory.id}'}": r"env: \$\{memory\} is not known here; known are embeddings, env",
+    "env: {X: '${memory.id}'}": r"env: .* speaks of memory; known here are embeddings, env",
     "forget: {tool: delete, batch: 0}": r"forget.batch is 0",
     "remember: 1": r"\$.remember",
     "answer: [": r"line 5",

@@ -15,7 +15,7 @@ from mnemoscope.cli.probe import probe as command
 from mnemoscope.core.errors import MnemoscopeError, UsageError
 from mnemoscope.core.nouns import Memory, Query, Selector
 from mnemoscope.systems.mcp.door import Mcp
-from mnemoscope.systems.mcp.mapping import read
+from mnemoscope.systems.mcp.mapping_file import read
 from mnemoscope.systems.mcp.probe import Probed, probe
 from mnemoscope.systems.mcp.propose import Proposal, propose
 from mnemoscope.systems.mcp.session import Tool
@@ -207,6 +207,28 @@ def test_a_server_that_is_not_ours_is_emptied_by_its_tool_or_by_forgetting() -> 
     assert any(line.startswith("reset: no tool empties the server") for line in alone.missing)
 
 
+def test_a_hostile_description_is_no_way_into_the_mapping() -> None:
+    odd: dict[str, Any] = {"a": True, "b": {"anyOf": [True, None], "type": ["string", 5]}}
+    bad: dict[str, Any] = {
+        "${env.HOME}": TEXT,
+        "mood\nreset:": {"default": "${env.HOME}", "enum": None},
+    }
+    tools = [
+        tool("add_memory", text=TEXT, tags=TEXTS, **odd, **bad),
+        tool("search", query=TEXT, limit={**NUMBER, "maximum": 1234567}),
+        Tool("odd", "", {"properties": [], "required": None, "$defs": 3}, None, None),
+    ]
+    tools[0].parameters["required"] = [*bad, *odd]
+    proposal = propose("x", tools, restarts=True)
+    drafted = read(proposal.yaml("a server\nenv: {X: y}"), Path("proposal.yaml"))
+    assert any("mood" in line for line in proposal.uncertain)
+    assert "env.HOME" not in str(drafted)
+    assert drafted.env == {}
+    assert drafted.reset == "restart"
+    assert drafted.recall is not None
+    assert drafted.recall.arguments["limit"] == "${min([k, `1234567`])}"
+
+
 # The command
 
 
@@ -216,7 +238,7 @@ def test_the_command_prints_json_or_writes_a_mapping_that_is_never_overwritten(
     file = tmp_path / "mapping.yaml"
     assert command(f"mcp:{address('plain')}", out=file, json=True) == 0
     said = json.loads(capsys.readouterr().out)
-    assert [one["name"] for one in said["tools"]] == ["store", "search", "delete"]
+    assert [one["name"] for one in said["tools"]] == ["store", "search", "delete", "clear", "ask"]
     assert said["usable"] is True
     assert read(file.read_text(), file).name == "plain"
     with pytest.raises(UsageError, match="exists"):

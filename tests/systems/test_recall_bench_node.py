@@ -13,16 +13,8 @@ from pathlib import Path
 
 import pytest
 from tests.optional import missing
-from tests.systems.grpc_servers import (
-    EXAMPLES,
-    PROTOS,
-    REPOSITORY,
-    TROUBLED,
-    Served,
-    heard,
-    ours,
-    served,
-)
+from tests.systems.grpc_servers import EXAMPLES, PROTOS, TROUBLED, heard, here
+from tests.systems.served_processes import REPOSITORY, Served, ours, served
 
 from mnemoscope.cli.app import invoke
 from mnemoscope.core.errors import MnemoscopeError, SystemLost
@@ -58,7 +50,7 @@ def adapter(node: str) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def bm25() -> Iterator[Served]:
-    with served(*ours("bm25")) as server:
+    with served(*ours("grpc", "bm25")) as server:
         yield server
 
 
@@ -172,9 +164,9 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def ask(generated: Path, server: Served, question: str) -> str:
+def ask(generated: Path, address: str, question: str) -> str:
     done = subprocess.run(
-        [sys.executable, generated / "client.py", server.address, question],
+        [sys.executable, generated / "client.py", address, question],
         capture_output=True,
         text=True,
         check=False,
@@ -184,12 +176,15 @@ def ask(generated: Path, server: Served, question: str) -> str:
 
 
 def test_a_generated_client_in_python_drives_our_server(bm25: Served, generated: Path) -> None:
-    assert ask(generated, bm25, "What does the lighthouse weigh?") == f"[2026-01-07] {LIGHTHOUSE}"
+    assert (
+        ask(generated, bm25.address, "What does the lighthouse weigh?")
+        == f"[2026-01-07] {LIGHTHOUSE}"
+    )
 
 
 def test_a_system_that_answers_is_asked_itself_and_given_the_day_whole(generated: Path) -> None:
-    with served(*ours(TROUBLED)) as server:
-        said = ask(generated, server, "What?")
+    with here(TROUBLED) as server:
+        said = ask(generated, server.address, "What?")
     about: dict[str, Scalar] = {"day": 3, "persona": "p", "active_arcs": "a,b"}
     day = Memory("day-0003", LIGHTHOUSE, datetime(2026, 1, 7, tzinfo=UTC), metadata=about)
     assert heard(said) == (Query("What?"), [day])
@@ -206,17 +201,16 @@ def test_our_client_and_our_server_answer_as_a_run_in_process_does(
 
 
 def test_a_server_that_was_exchanged_since_setup_is_noticed() -> None:
-    with served(*ours("bm25")) as server:
+    with here("bm25") as server:
         system = RecallBench(server.address, patience=20.0)
         system.reset("life")
         system.remember([Memory("m1", LIGHTHOUSE)])
         system.ready()
         assert system.answer(Query("What does the lighthouse weigh?")) == LIGHTHOUSE
-        server.kill()
-        with served(*ours("bm25", port=server.port)):
-            with pytest.raises(SystemLost, match="the connection broke since Setup"):
-                system.answer(Query("What does the lighthouse weigh?"))
-            system.reset("life")
-            system.remember([Memory("m1", ORCHARD)])
-            assert system.answer(Query("What does the orchard weigh?")) == ORCHARD
+    with here("bm25", server.port):
+        with pytest.raises(SystemLost, match="the connection broke since Setup"):
+            system.answer(Query("What does the lighthouse weigh?"))
+        system.reset("life")
+        system.remember([Memory("m1", ORCHARD)])
+        assert system.answer(Query("What does the orchard weigh?")) == ORCHARD
         system.close()

@@ -76,9 +76,7 @@ def write_boundary_questions(
     """Ask for pairs on each stretch that gave none yet; yields what was entered into the book."""
     prompt = load_prompt("write-boundary-questions", _HOLES, frozenset({"days"}))
     tasks = (_task(home, prompt, one, pairs) for one in asked if not book.is_done(one.key))
-    for written in desk.write_all(tasks):
-        if written.result is not None:
-            yield book.add(*written.result)
+    yield from book.gather([one.key for one in asked], desk.write_all(tasks))
 
 
 def _task(home: Home, prompt: PromptFile, stretch: Stretch, pairs: int) -> Task[Gathered]:

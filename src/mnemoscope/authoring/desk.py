@@ -7,11 +7,12 @@ started again pays for nothing twice.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -159,6 +160,25 @@ def _sent_back(prompt: Prompt, reply: str, problem: str, attempt: int) -> Prompt
         f"That cannot be used: {problem}\nReply again, whole, with this mended."
     )
     return msgspec.structs.replace(prompt, user=user, attempt=attempt)
+
+
+def sweep(home: Path) -> None:
+    """Remove what `write_atomically` had not finished when its process was killed."""
+    for draft in home.glob("**/.*.draft"):
+        owner = draft.suffixes[-2].removeprefix(".")
+        if owner.isdecimal() and not _is_running(int(owner)):
+            with suppress(OSError):  # in a folder that is only read
+                draft.unlink()
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # somebody else's, but there
+    return True
 
 
 def account_of(home: Path) -> Journal:

@@ -3,7 +3,7 @@
 A prompt holds nothing of a later day, neither a log nor what the arcs foresee, and nothing of an
 isolated session: such are asked about in `boundary`. Windows go in groups, side by side in a group,
 and are told how many pairs of each category the groups before gave; so a pass begun again asks what
-it would have asked. Ids are given in the order in which replies come.
+it would have asked.
 """
 
 from __future__ import annotations
@@ -87,10 +87,9 @@ def write_questions(
             for window in group
             if not book.is_done(window_key(window))
         )
-        for written in desk.write_all(tasks):
-            if written.result is not None:
-                yield book.add(*written.result)
-        before += map(window_key, group)
+        keys = [window_key(window) for window in group]
+        yield from book.gather(keys, desk.write_all(tasks))
+        before += keys
 
 
 def _task(

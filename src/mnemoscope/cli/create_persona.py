@@ -33,9 +33,9 @@ def create(
     Two requests; a reply that breaks a rule is sent back with the reasons. Nothing is written
     before both papers are right. For example:
 
-        mnemoscope personas create --model claude --persona lives/folder --prompt "A protein chemist"
+        mnemoscope personas create --model claude --persona lives/folder --prompt "A chemist"
 
-        mnemoscope personas create --model claude --persona lives/nurse --prompt "A nurse" --days 180
+        mnemoscope personas create --model claude --persona lives/nurse --days 90 --prompt "A nurse"
 
     Parameters
     ----------

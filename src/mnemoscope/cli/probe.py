@@ -84,9 +84,7 @@ def probe(
             console.err, "no memory can be made of these tools; what is missing is said above"
         )
         return 1
-    name = out or "mapping.yaml"
-    console.say(
-        console.err,
-        f'next: mnemoscope systems check "mcp:{server.removeprefix("mcp:")},mapping={name}"',
-    )
+    spec = f"mcp:{server.removeprefix('mcp:')},mapping={out or 'mapping.yaml'}"
+    spec += f",key={key}" if key else ""
+    console.say(console.err, f'next: mnemoscope systems check "{spec}"')
     return 0

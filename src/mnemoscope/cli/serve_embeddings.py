@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mnemoscope.cli.console import err, say
+from mnemoscope.cli.serve_until_ended import until_ended
 
 
 def serve_embeddings(
@@ -46,9 +47,4 @@ def serve_embeddings(
     endpoint = Endpoint(embedder, load_model(llm) if llm else None, host=host, port=port)
     also = f" and {llm}" if llm else ""
     say(err, f"serving {embedder.name}{also} at {endpoint.url}; Ctrl-C ends it")
-    try:
-        endpoint.server.serve_forever()
-    except KeyboardInterrupt:
-        say(err, "good-bye")
-    finally:
-        endpoint.close()
+    until_ended(endpoint.server.serve_forever, endpoint.close, err)

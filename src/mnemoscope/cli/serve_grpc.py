@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from contextlib import redirect_stdout
-from types import FrameType
 
 from mnemoscope.cli.console import out, say
+from mnemoscope.cli.serve_until_ended import until_ended
 from mnemoscope.core.errors import UsageError
 
 _PORT = 50052
@@ -58,7 +57,7 @@ def serve_grpc(
     from mnemoscope.core.spec import Spec
     from mnemoscope.engine.parts import plan_reader
     from mnemoscope.engine.run import DEPTH
-    from mnemoscope.engine.serving import answers_itself, serve_grpc
+    from mnemoscope.engine.serving import serve_grpc
     from mnemoscope.systems.python import plan
 
     if not 0 <= port <= _LAST_PORT:
@@ -69,7 +68,7 @@ def serve_grpc(
     with redirect_stdout(sys.stderr):  # what a system says while it is built is no result
         system = plan(Spec.parse(spec))
         if reader is None:
-            reader = SYSTEM if answers_itself(system) else "extractive"
+            reader = SYSTEM if system.answers else "extractive"
         reads = None if reader == SYSTEM else plan_reader(Spec.parse(reader), "personas")
         server = serve_grpc(
             system,
@@ -80,19 +79,6 @@ def serve_grpc(
             recall_bench_only=recall_bench_only,
         )
     services = "recall.bench" if recall_bench_only else "recall.bench and mnemoscope.v1"
-    signal.signal(signal.SIGTERM, _as_interrupt)
-    try:
-        say(out, f"serving {spec} on {server.address} ({services}); Ctrl-C ends it")
-        sys.stdout.flush()
-        server.wait()
-    except KeyboardInterrupt:
-        # Who asks twice would only break the farewell.
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        say(out, "ended")
-    finally:
-        server.close()
-
-
-def _as_interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    say(out, f"serving {spec} on {server.address} ({services}); Ctrl-C ends it")
+    sys.stdout.flush()
+    until_ended(server.wait, server.close, out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from mnemoscope.cli.console import err, say
+from mnemoscope.cli.serve_until_ended import until_ended
 from mnemoscope.core.errors import UsageError
 
 
@@ -53,13 +54,8 @@ def serve_http(
 
     from mnemoscope.core.spec import Spec
     from mnemoscope.systems.python import plan
-    from mnemoscope.systems.serve_http import server
+    from mnemoscope.systems.serve_http import HttpServer
 
-    serving = server(plan(Spec.parse(spec)), host=host, port=port, key=token)
-    say(err, f"serving {spec} at {serving.url}; end it with Ctrl-C")
-    try:
-        serving.serve_forever()
-    except KeyboardInterrupt:
-        say(err, "ended")
-    finally:
-        serving.close()
+    serving = HttpServer(plan(Spec.parse(spec)), host=host, port=port, key=token)
+    say(err, f"serving {spec} at {serving.url}; Ctrl-C ends it")
+    until_ended(serving.serve_forever, serving.close, err)

@@ -57,10 +57,12 @@ def remove(*names: str) -> None:
         Which; `mnemoscope systems list` shows what is installed.
     """
     from mnemoscope.systems.shelf import environments
+    from mnemoscope.systems.shelf.catalogue import ITEMS
 
     for name in _known(names):
+        lost = [other for other in ITEMS if environments.folder(other) == environments.folder(name)]
         was = "removed" if environments.remove(name) else "was not installed"
-        say(out, f"{name} {was}")
+        say(out, f"{' and '.join(lost)} {was}")
 
 
 def _known(names: tuple[str, ...]) -> tuple[str, ...]:

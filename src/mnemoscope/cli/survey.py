@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -86,27 +87,28 @@ def survey(
     """
     from mnemoscope.datasets import open_dataset
     from mnemoscope.datasets.sampled import part_of
+    from mnemoscope.engine.run import data_notes
     from mnemoscope.reports import survey as table
 
     whole = open_dataset(benchmark, data, parse_options(options, survey))
     dataset = part_of(whole, scenarios, questions, 42)
+    of_the_data = data_notes(dataset.files())
     rows = [
-        _surveyed(Spec.parse(text), dataset, out, check=check, timeout=timeout)
+        _surveyed(Spec.parse(text), dataset, out, of_the_data, check=check, timeout=timeout)
         for text in system or [*_BESIDE, *_installed()]
     ]
     about = ", ".join(f"{key}={value}" for key, value in dataset.options.items() if value != "")
     title = f"{dataset.name} ({about})"
     out.mkdir(parents=True, exist_ok=True)
-    (out / "survey.md").write_text(table.markdown(title, rows))
+    (out / "survey.md").write_text(table.markdown(title, rows, of_the_data))
     (out / "survey.json").write_bytes(msgspec.json.format(msgspec.json.encode(rows)))
     if json:
         print_json(rows)
     else:
         say(stdout, title)
         stdout.print(table.terminal(rows))
-        for row in rows:
-            for note in [*row.notes, *([f"{row.system}: {row.problem}"] if row.problem else [])]:
-                say(stdout, note, before="[yellow]![/] ")
+        for note in [*of_the_data, *table.beside(rows)]:
+            say(stdout, note, before="[yellow]![/] ")
         say(stdout, f"the table: {out}/survey.md, the runs: {out}/*/report.md")
     return int(any(row.problem for row in rows))
 
@@ -118,11 +120,21 @@ def _installed() -> list[str]:
     return [
         name
         for name, item in ITEMS.items()
-        if environments.state(name) == "installed" and item.model != "required"
+        if environments.state(name) == "installed"
+        and item.model != "required"
+        and (not item.variable or item.variable in os.environ)
     ]
 
 
-def _surveyed(spec: Spec, dataset: Dataset, folder: Path, *, check: bool, timeout: float) -> Row:
+def _surveyed(
+    spec: Spec,
+    dataset: Dataset,
+    folder: Path,
+    of_the_data: Sequence[str],
+    *,
+    check: bool,
+    timeout: float,
+) -> Row:
     from mnemoscope.cli.run import execute
     from mnemoscope.engine.crew import Limits
     from mnemoscope.engine.run import Settings
@@ -139,7 +151,7 @@ def _surveyed(spec: Spec, dataset: Dataset, folder: Path, *, check: bool, timeou
         # One process: what is measured is the system, not how it shares the machine.
         settings = Settings(limits=Limits(recall=timeout), workers=1)
         [run] = execute(dataset, [spec], folder, settings)
-        return msgspec.structs.replace(row, **measured(RunView.of(run)))
+        return msgspec.structs.replace(row, **measured(RunView.of(run), of_the_data))
     except MnemoscopeError as error:
         say(err, f"{spec}: {error}", before="[bold red]error:[/] ")
         return msgspec.structs.replace(row, problem=str(error))
@@ -153,8 +165,9 @@ def _checked(planned: Plan, folder: Path, timeout: float) -> Sequence[Result]:
     known_by = fingerprint(planned.identity)
     try:
         before = msgspec.json.decode(place.read_bytes(), type=_Checked)
-        if before.fingerprint == known_by:
-            return msgspec.convert(before.checks, list[Result])
+        results = msgspec.convert(before.checks, list[Result])
+        if before.fingerprint == known_by and [r.check for r in results] == list(CHECKS):
+            return results
     except (OSError, msgspec.MsgspecError):
         pass
     with progress_bar(f"checking {planned.spec}", len(CHECKS)) as bar:

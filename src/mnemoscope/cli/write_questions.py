@@ -84,13 +84,13 @@ def _told(
     home: Home, book: QuestionBook, keys: list[str], made: Iterable[Window], tell: Tell
 ) -> Outcome:
     """Let the pass run, and tell how it goes and what came of it."""
-    before, done = len(book), sum(map(book.is_done, keys))
+    book.settle_all_but(keys)
+    before, done = len(book), sum(map(book.is_settled, keys))
     for window in made:
         done += 1
-        lost = sum(window.dropped.values())
         tell(
             f"Generated questions on window {window.key} ({done}/{len(keys)}): "
-            f"{len(window.pairs)} kept, {lost} dropped"
+            f"{len(window.kept)} kept, {window.lost.total()} dropped"
         )
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in book.dropped().most_common())
     told = f"{home.beside('qa') / 'questions.yaml'}: {len(book) - before:,} questions written"

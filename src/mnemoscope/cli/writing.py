@@ -129,10 +129,11 @@ def run_pass(writing: Writing, name: str, work: Work, *, fresh: bool = False) ->
 @contextmanager
 def at_desk(writing: Writing, name: str, *, fresh: bool = False) -> Iterator[Desk]:
     """A desk that pays out of the folder's account, and a kind word where somebody interrupts."""
-    from mnemoscope.authoring.desk import Desk, account_of, ceiling
+    from mnemoscope.authoring.desk import Desk, account_of, ceiling, sweep
 
     check_models([writing.model], writing.max_cost)
     model = timed_model(writing.model, writing.timeout, cache=not fresh)
+    sweep(writing.persona)
     with account_of(writing.persona) as account, ceiling(writing.max_cost, writing.persona):
         try:
             yield Desk(model, account, name, parallelism=writing.parallelism, log=_complain)

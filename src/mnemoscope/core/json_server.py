@@ -6,24 +6,26 @@ take 40 ms longer, and every latency measured through it would be wrong.
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
-import msgspec
-
 from mnemoscope.core.errors import MnemoscopeError
+from mnemoscope.core.lenient_json import decoded, encoded
 
 _LARGEST = 256 << 20
 """Bytes of a request."""
 
 
 class Request(NamedTuple):
-    """What somebody asks: the decoded body (None where there is none) and the headers."""
+    """What somebody asks."""
 
     body: Any
+    """Decoded; nothing where there is none."""
     headers: Mapping[str, str]
+    """Names in lower case."""
 
 
 class Reply(NamedTuple):
@@ -51,19 +53,21 @@ class JsonServer:
     def __init__(
         self, routes: Mapping[str, Handler], *, host: str = "127.0.0.1", port: int = 0
     ) -> None:
+        kind = _ServerV6 if ":" in host else _Server
         try:
-            self._server = _Server((host, port), _Connection)
-        except OSError as error:
+            self._server = kind((host, port), _Connection)
+        except (OSError, OverflowError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
             raise MnemoscopeError(
-                f"cannot listen on {host}:{port}: {error.strerror}; choose another port"
+                f"cannot listen on {host}:{port}: {reason}; choose another port or host"
             ) from None
         self._server.routes = dict(routes)
         self._thread: threading.Thread | None = None
 
     @property
     def url(self) -> str:
-        host, port = self._server.server_address[:2]
-        return f"http://{host!s}:{port}"
+        host, port = map(str, self._server.server_address[:2])
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def start(self) -> JsonServer:
         """Serve in a thread of this process."""
@@ -90,6 +94,10 @@ class _Server(ThreadingHTTPServer):
         """Who hangs up in the middle of a call is no news."""
 
 
+class _ServerV6(_Server):
+    address_family = socket.AF_INET6
+
+
 class _Connection(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -108,11 +116,10 @@ class _Connection(BaseHTTPRequestHandler):
     def _serve(self) -> None:
         try:
             reply = self._reply()
-        except Refused as refused:
-            reply = Reply(_error(str(refused)), refused.status)
+            body = encoded(reply.body)
         except Exception as error:
-            reply = Reply(_error(f"{type(error).__name__}: {error}"), 500)
-        body = msgspec.json.encode(reply.body)
+            reply = _failure(error)
+            body = encoded(reply.body)
         self.send_response(reply.status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -130,10 +137,11 @@ class _Connection(BaseHTTPRequestHandler):
             known = ", ".join(sorted(self.server.routes))
             raise Refused(404, f"{self.command} {path} is not served here; there is {known}")
         try:
-            body = msgspec.json.decode(given) if given else None
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise Refused(400, f"the request is no JSON: {error}") from None
-        answer = handler(Request(body, dict(self.headers)))
+            body = decoded(given) if given else None
+        except ValueError:
+            raise Refused(400, "the request is no JSON") from None
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        answer = handler(Request(body, headers))
         return answer if isinstance(answer, Reply) else Reply(answer)
 
     def _body(self) -> bytes:
@@ -147,6 +155,9 @@ class _Connection(BaseHTTPRequestHandler):
         return self.rfile.read(int(length))
 
 
-def _error(message: str) -> dict[str, Any]:
-    """The shape that clients of OpenAI's protocol look for, and everybody can read."""
-    return {"error": {"message": message, "type": "mnemoscope"}}
+def _failure(error: Exception) -> Reply:
+    """In the shape that clients of OpenAI's protocol look for, and everybody can read."""
+    status, message = 500, f"{type(error).__name__}: {error}"
+    if isinstance(error, Refused):
+        status, message = error.status, str(error)
+    return Reply({"error": {"message": message, "type": "mnemoscope"}}, status)

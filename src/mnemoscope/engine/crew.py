@@ -7,7 +7,6 @@ the status that is true, and the rest of its unit goes on in a new process.
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -29,16 +28,9 @@ from mnemoscope.engine.pulse import (
     Pulse,
     fork,
 )
-from mnemoscope.engine.unit import Unit, reread, spool_trials
-from mnemoscope.engine.worker import (
-    BROKEN,
-    DONE,
-    HALTED,
-    REACHED,
-    pool_of,
-    record_unasked,
-    serve,
-)
+from mnemoscope.engine.unit import Unit, pool_of, record_unasked, reread, spool_trials
+from mnemoscope.engine.worker import BROKEN, DONE, HALTED, REACHED, serve
+from mnemoscope.systems.child import signal_name
 from mnemoscope.systems.python import Plan
 
 _GLANCE = 0.1
@@ -243,5 +235,5 @@ class Crew:
 
 def cause_of_death(code: int | None) -> str:
     if code is not None and code < 0:
-        return f"the process died of {signal.Signals(-code).name}"
+        return f"the process died of {signal_name(-code)}"
     return f"the process exited with code {code}"

@@ -7,16 +7,15 @@ is what it would say in a run.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import mnemoscope
 from mnemoscope.core.errors import UsageError
 from mnemoscope.core.nouns import FAILED, Memory, Query, Question, Receipt, Scenario
 from mnemoscope.engine.panel import Panel
 from mnemoscope.engine.parts import Ask, Procedure
 from mnemoscope.engine.pool import Pool
-from mnemoscope.systems.arms import Oracle
 from mnemoscope.systems.python import Driver, Plan
+from mnemoscope.systems.spaces import served_hello
 
 if TYPE_CHECKING:
     from mnemoscope.systems.grpc.server import Server
@@ -58,19 +57,6 @@ class Answering:
         self._panel.begin(life)
 
 
-def answers_itself(system: Plan) -> bool:
-    built = system.build()
-    answers = hasattr(built, "answer")
-    _let_go(built)
-    return answers
-
-
-def _let_go(system: Any) -> None:
-    driver = Driver(lambda: system)
-    driver.begin("hello")  # what cannot begin a life says so before anybody asks
-    driver.close()
-
-
 def serve_grpc(
     system: Plan,
     *,
@@ -85,20 +71,14 @@ def serve_grpc(
     With a reader that one answers; without, the system must answer by itself.
     """
     from mnemoscope.systems.grpc.bench_service import BenchService
-    from mnemoscope.systems.grpc.memory_service import About, MemoryService, methods_of
+    from mnemoscope.systems.grpc.memory_service import MemoryService
     from mnemoscope.systems.grpc.server import Server, Service
 
-    name = str(system.spec)
-    sample = system.build()
-    if type(sample) is Oracle:
-        raise UsageError("the oracle is told the evidence, which no client can send: serve another")
-    methods = methods_of(sample)
-    if reader is None and "answer" not in methods:
-        raise UsageError(f"{name} does not answer by itself: give it a reader")
-    _let_go(sample)
+    hello = served_hello(system)
+    if reader is None and not system.answers:
+        raise UsageError(f"{hello.name} does not answer by itself: give it a reader")
     build = system.build if reader is None else lambda: Answering(system, reader, depth)
-    services: list[Service] = [BenchService(build, name)]
+    services: list[Service] = [BenchService(build, hello.name)]
     if not recall_bench_only:
-        about = About(name, mnemoscope.__version__, methods, system.identity)
-        services.append(MemoryService(system.build, about))
+        services.append(MemoryService(system.build, hello))
     return Server(services, host, port)

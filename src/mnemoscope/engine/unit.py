@@ -1,4 +1,4 @@
-"""The unit of work: one system and one scenario, and what its spool says of it."""
+"""The unit of work: one system and one scenario, and what its spool says of it or is to say."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 import msgspec
 
 from mnemoscope.core.jsonl import Journal
-from mnemoscope.core.nouns import Ingestion, Scenario
+from mnemoscope.core.nouns import Answer, Ingestion, Receipt, Scenario, Status
 from mnemoscope.core.rundir import JournalLine, read_journal
-from mnemoscope.engine.parts import LineKey, Procedure, key_of
+from mnemoscope.engine.parts import LineKey, Procedure, Stage, key_of, stages
+from mnemoscope.engine.pool import Pool
 
 
 class Unit(msgspec.Struct, frozen=True):
@@ -74,3 +75,38 @@ def reread(unit: Unit, procedure: Procedure) -> Unit:
     Journal(path).close()
     Journal(spool_timings(Path(unit.spool))).close()
     return with_lines(unit, read_journal(path), procedure)
+
+
+def pool_of(unit: Unit, procedure: Procedure) -> Pool:
+    scenario = unit.scenario
+    return Pool(scenario.id, scenario.memories, keep_texts=procedure.answers)
+
+
+def ingestion(unit: Unit, stage: Stage, receipt: Receipt = Receipt(), error: str = "") -> Ingestion:
+    held = stage.checkpoint.memories
+    return Ingestion(unit.scenario.id, held, receipt, error, stage.checkpoint.label)
+
+
+def record_unasked(
+    unit: Unit, procedure: Procedure, lines: Journal, error: str, status: Status = "not-indexed"
+) -> None:
+    """The system never held the memories, so no question from here on could be fairly put.
+
+    Or it held them and should not have any more, which is an `error`.
+    """
+    unit = reread(unit, procedure)
+    pool = pool_of(unit, procedure)
+    for stage in stages(unit.scenario):
+        if not unit.ingested(stage.checkpoint.label):
+            lost = error if status == "not-indexed" else ""
+            lines.append(ingestion(unit, stage, error=lost))
+        for ask in stage.asks:
+            if ask.key in unit.settled:
+                continue
+            if ("recall", *ask.key) in unit.recorded:  # an earlier sitting got as far as that
+                about = (unit.scenario.id, ask.question.id)
+                failed = Answer(*about, status, error=error, checkpoint=ask.checkpoint)
+                lines.append(failed)
+            else:
+                trial = pool.trial(ask, seen=stage.checkpoint.memories, error=error)
+                lines.append(msgspec.structs.replace(trial, status=status))

@@ -11,11 +11,13 @@ from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from mnemoscope.core.errors import MnemoscopeError
 from mnemoscope.core.json_server import JsonServer, Refused, Request
+from mnemoscope.core.jsonl import printable
 from mnemoscope.core.nouns import Usage
 from mnemoscope.core.tokens import estimate_tokens
 from mnemoscope.llm.cache import ContentCache, default_cache_dir
@@ -45,6 +47,7 @@ class Endpoint:
         about = embedder.identity() if embedder else {}
         self._vectors = ContentCache(path, f"{about} whole texts")
         self._one_at_a_time = threading.Lock()
+        self._counting = threading.Lock()
         self._usages: list[Usage] = []
         self._stopped: MnemoscopeError | None = None
         self.server = JsonServer(
@@ -75,9 +78,10 @@ class Endpoint:
 
         Raises what should stop the run: the system may have taken it for an ordinary failure.
         """
-        usages, self._usages = self._usages, []
-        if self._stopped is not None:
+        with self._counting:
+            usages, self._usages = self._usages, []
             stopped, self._stopped = self._stopped, None
+        if stopped is not None:
             raise stopped
         return usages
 
@@ -140,7 +144,8 @@ class Endpoint:
                 self._stopped = error
                 raise Refused(503, str(error)) from None
             finally:
-                self._usages += usages
+                with self._counting:
+                    self._usages += usages
         used = total(usages) or Usage()
         return {
             "id": "mnemoscope",
@@ -167,35 +172,54 @@ def _texts(body: Any) -> list[str]:
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
         raise Refused(400, "input must be a text or a list of texts; token numbers are not taken")
-    return texts
+    return list(map(printable, texts))
 
 
 def _packed(vector: NDArray[np.float32]) -> str:
     return b64encode(vector.astype("<f4").tobytes()).decode()
 
 
+class _Turn(msgspec.Struct):
+    role: str
+    content: str | list[dict[str, Any]] | None = None
+
+
+class _Chat(msgspec.Struct):
+    """Of what OpenAI's protocol can say, what decides a reply here."""
+
+    messages: list[_Turn]
+    tools: list[Any] | None = None
+    functions: list[Any] | None = None
+    stream: bool | None = None
+    max_completion_tokens: int | None = None
+    max_tokens: int | None = None
+    response_format: dict[str, Any] | None = None
+
+
 def _prompt(body: Any) -> Prompt:
     """A conversation as one prompt: instructions apart, turns in order."""
-    if not isinstance(body, dict) or not isinstance(body.get("messages"), list):
-        raise Refused(400, "messages must be a list")
-    if body.get("tools") or body.get("functions"):
+    try:
+        chat = msgspec.convert(body, _Chat)
+        wanted = msgspec.convert((chat.response_format or {}).get("json_schema") or {}, dict)
+    except msgspec.ValidationError as error:
+        raise Refused(400, f"the request cannot be read: {error}") from None
+    if chat.tools or chat.functions:
         raise Refused(
             400, "tools are not served: choose plain text or JSON in the system's settings"
         )
-    if body.get("stream"):
+    if chat.stream:
         raise Refused(
             400, "replies are not streamed: switch streaming off in the system's settings"
         )
-    turns = [(str(turn.get("role")), _said(turn.get("content"))) for turn in body["messages"]]
+    turns = [(turn.role, _said(turn)) for turn in chat.messages]
     instructions = "\n\n".join(said for role, said in turns if role in ("system", "developer"))
     rest = [(role, said) for role, said in turns if role not in ("system", "developer")]
     asked = rest[0][1] if len(rest) == 1 else "\n\n".join(f"{role}: {said}" for role, said in rest)
-    limit = body.get("max_completion_tokens") or body.get("max_tokens") or _REPLY_TOKENS
-    wanted = (body.get("response_format") or {}).get("json_schema") or {}
-    return Prompt(instructions, asked, max_tokens=int(limit), schema=wanted.get("schema"))
+    limit = chat.max_completion_tokens or chat.max_tokens or _REPLY_TOKENS
+    return Prompt(instructions, asked, max_tokens=limit, schema=wanted.get("schema"))
 
 
-def _said(content: Any) -> str:
-    if isinstance(content, list):
-        return "\n".join(str(part.get("text", "")) for part in content)
-    return str(content or "")
+def _said(turn: _Turn) -> str:
+    if isinstance(turn.content, list):
+        return printable("\n".join(str(part.get("text", "")) for part in turn.content))
+    return printable(turn.content or "")

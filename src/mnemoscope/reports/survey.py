@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -10,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mnemoscope.reports import markup
-from mnemoscope.reports.view import RunView
+from mnemoscope.reports.view import RunView, caveats
 
 METRIC = "recall@10"
 _HEAD = ("system", "door", "contract", METRIC, "p50 ms", "p95 ms", "in/s", "lost", "traced")
@@ -45,25 +46,25 @@ class Row(Struct, frozen=True, kw_only=True):
     """Why there are no figures."""
 
 
-def measured(view: RunView) -> dict[str, object]:
-    """A row's figures from a finished run."""
+def measured(view: RunView, of_the_data: Sequence[str] = ()) -> dict[str, object]:
+    """A row's figures from a finished run; what is to be said of the data is said once for all."""
     figure = view.overall.get(METRIC, {})
-    timing, ingested, hits = view.timing, view.metrics["ingestion"], view.metrics["hits"]
-    seconds = timing["index_ms"] / 1000
-    given = timing["counters"].get("memories_given", 0)
+    ingested, hits = view.metrics["ingestion"], view.metrics["hits"]
+    seconds = view.timing["index_ms"] / 1000
+    latency = view.timing["recall_ms"] or {}
     interval = figure.get("ci95") or [None, None]
     return {
         "recall": figure.get("mean"),
         "low": interval[0],
         "high": interval[1],
-        "p50_ms": timing["recall_ms"].get("p50"),
-        "p95_ms": timing["recall_ms"].get("p95"),
-        "memories_per_s": given / seconds if seconds else None,
+        "p50_ms": latency.get("p50"),
+        "p95_ms": latency.get("p95"),
+        "memories_per_s": ingested["memories"] / seconds if seconds else None,
         "memories": ingested["memories"],
         "lost": ingested["rejected"] + ingested["merged"],
         "hits": hits["returned"],
         "untraced": hits["unknown_ids"],
-        "notes": [note for note in view.manifest.notes if note.startswith(f"{view.label}:")],
+        "notes": [_named(note, view.label) for note in caveats(view) if note not in of_the_data],
     }
 
 
@@ -83,11 +84,16 @@ def terminal(rows: Sequence[Row]) -> Table:
     return table
 
 
-def markdown(title: str, rows: Sequence[Row]) -> str:
-    notes = [f"- {note}" for row in rows for note in row.notes]
-    notes += [f"- {row.system}: {row.problem}" for row in rows if row.problem]
+def markdown(title: str, rows: Sequence[Row], of_the_data: Sequence[str] = ()) -> str:
+    notes = "\n".join(f"- {note}" for note in [*of_the_data, *beside(rows)])
     table = markup.table(_HEAD, map(_cells, rows))
-    return "\n\n".join([f"# {title}", table, _LEGEND, "\n".join(notes)]).rstrip() + "\n"
+    return "\n\n".join([f"# {title}", table, _LEGEND, notes]).rstrip() + "\n"
+
+
+def beside(rows: Sequence[Row]) -> list[str]:
+    """What a reader must be told beside the table."""
+    notes = [note for row in rows for note in row.notes]
+    return notes + [f"{row.system}: {row.problem}" for row in rows if row.problem]
 
 
 def _cells(row: Row) -> list[str]:
@@ -103,8 +109,15 @@ def _cells(row: Row) -> list[str]:
         _number(row.p95_ms),
         _number(row.memories_per_s),
         f"{row.lost:,}/{row.memories:,}",
-        f"{1 - row.untraced / row.hits:.0%}" if row.hits else "no hits",
+        # Rounded down: all is only said of all.
+        f"{math.floor(100 * (1 - row.untraced / row.hits))}%" if row.hits else "no hits",
     ]
+
+
+def _named(note: str, label: str) -> str:
+    """Systems name themselves in what they say, if without their options."""
+    said = note.removeprefix(f"{label.partition(',')[0]}: ")
+    return f"{label}: {said}"
 
 
 def _number(value: float | None) -> str:

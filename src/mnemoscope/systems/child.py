@@ -143,7 +143,7 @@ class Child:
         if not left:
             ended = "closed its stdout, which is where replies are written"
         elif code < 0:
-            ended = f"died of {_signal(-code)}"
+            ended = f"died of {signal_name(-code)}"
         else:
             ended = f"ended with exit code {code}"
         if half:
@@ -262,7 +262,8 @@ def _leaves(pid: int, seconds: float) -> bool:
     return True
 
 
-def _signal(number: int) -> str:
+def signal_name(number: int) -> str:
+    """Its name; not all that can end a process have one."""
     try:
         return signal.Signals(number).name
     except ValueError:

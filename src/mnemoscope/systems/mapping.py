@@ -112,8 +112,8 @@ def hits(reply: Any, where: HitsFrom) -> list[Hit]:
     """The hits of a reply, in its order; ids that come twice count once, at their better rank."""
     entries = find(reply, where.each)
     if isinstance(entries, str) and where.pattern:
-        entries = [match[1] for match in re.finditer(where.pattern, entries)]
-        return [Hit(id) for id in dict.fromkeys(entries)]
+        ids = [match[1] for match in re.finditer(where.pattern, entries)]
+        return [Hit(id) for id in dict.fromkeys(ids) if id]
     if entries is None:
         return []
     if not isinstance(entries, list):
@@ -132,7 +132,8 @@ def _hit(entry: Any, where: HitsFrom) -> Hit:
         match = re.search(where.pattern, value)
         value = match[1] if match else None
     if not isinstance(value, str | int) or isinstance(value, bool):
-        raise BadReply(f"no id at {where.id!r} in the hit {entry!r:.200}")
+        missing = f"text at {where.text!r}" if where.by_text else f"id at {where.id!r}"
+        raise BadReply(f"no {missing} in the hit {entry!r:.200}")
     score = find(entry, where.score) if where.score else None
     number = (
         float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None

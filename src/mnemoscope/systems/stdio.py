@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from mnemoscope.core.errors import SystemLost, UsageError
+from mnemoscope.core.lenient_json import decoded, encoded
 from mnemoscope.core.nouns import Memory, Query, Selector
 from mnemoscope.systems.child import (
     AdapterDied,
@@ -27,7 +28,6 @@ from mnemoscope.systems.child import (
     shown,
     split_command,
 )
-from mnemoscope.core.lenient_json import decoded, encoded
 from mnemoscope.systems.python import BadReply
 
 PROTOCOL = 1

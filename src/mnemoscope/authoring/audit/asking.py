@@ -96,12 +96,15 @@ class ModelAudit:
     def current(self, book: VerdictBook, model: str = "") -> list[Verdict]:
         """The verdicts on questions and logs as they are now, of one model or of all."""
         keys = {_key(case, "")[:2]: _key(case, "")[3] for case in self._cases()}
-        return [
+        current = [
             verdict
             for verdict in book.verdicts.values()
             if keys.get((verdict.question, verdict.check)) == verdict.asked
             and model in ("", verdict.model)
         ]
+        # The book has them in the order in which replies came, which says nothing.
+        place = {key: number for number, key in enumerate(keys)}
+        return sorted(current, key=lambda one: place[one.question, one.check])
 
     def _cases(self) -> Iterator[_Case]:
         makers = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from mnemoscope.core.errors import UsageError
@@ -11,9 +10,9 @@ from mnemoscope.core.nouns import Question
 from mnemoscope.systems.grpc.days import Day, memory_of
 from mnemoscope.systems.grpc.protos import recall_bench_pb2 as rb
 from mnemoscope.systems.grpc.recall_bench import METHODS
-from mnemoscope.systems.grpc.spaces import Space
 from mnemoscope.systems.grpc.wire import Method
 from mnemoscope.systems.python import Driver
+from mnemoscope.systems.spaces import Space
 
 _SCOPE = "recall-bench"
 """Setup does not say whose life begins."""
@@ -24,7 +23,7 @@ class BenchService:
 
     def __init__(self, build: Callable[[], Any], name: str) -> None:
         self._name = name
-        self._space = Space(Driver(build), ThreadPoolExecutor(1), is_copy=False)
+        self._space = Space(Driver(build))
         self._pending: list[Day] = []
         self._is_set_up = False
 

@@ -7,7 +7,6 @@ for us, so several workers can use one server at once.
 from __future__ import annotations
 
 import copy
-import json
 import os
 import threading
 from collections.abc import Sequence
@@ -17,27 +16,19 @@ from typing import Any
 import grpc
 import msgspec
 
-from mnemoscope.core.errors import SystemLost, UsageError
+from mnemoscope.core.errors import MnemoscopeError, SystemLost, UsageError
 from mnemoscope.core.jsonl import printable
 from mnemoscope.core.nouns import Hit, Memory, Query, Receipt, Selector
 from mnemoscope.systems.grpc import MEMORY, messages
 from mnemoscope.systems.grpc.messages import METHODS
 from mnemoscope.systems.grpc.protos import mnemoscope_v1_pb2 as v1
 from mnemoscope.systems.grpc.wire import Line, NotOffered
+from mnemoscope.systems.hello import Hello, read_hello, see_the_same
 from mnemoscope.systems.python import BadReply
 
 VERBS = frozenset({"reset", "remember", "ready", "recall", "answer", "forget", "fork", "stats"})
 _GREETING = 5.0
 """Seconds that a server may take to be there when it is first looked for: nothing runs yet."""
-
-
-class Hello(msgspec.Struct, frozen=True):
-    """How a server introduces itself."""
-
-    name: str
-    version: str
-    methods: tuple[str, ...]
-    identity: dict[str, Any]
 
 
 class Grpc:
@@ -79,20 +70,23 @@ class Grpc:
             self._line.close()
 
     def _reset(self, scope: str) -> None:
-        self._line.wait()
         reusable, self._space, self._owner = self._own_space, "", os.getpid()
-        request = v1.ResetRequest(scope=printable(scope), space=reusable)
         try:
-            reply = self._ask("Reset", request)
+            self._space = self._begun(scope, reusable)
         except SystemLost:
             # The old space went with a server that is gone; a new one can be had of the next.
             if not reusable:
                 raise
-            self._line.wait()
-            reply = self._ask("Reset", v1.ResetRequest(scope=printable(scope)))
-        if not reply.space:
-            raise BadReply("Reset returned no space; expected a name that later calls can use")
-        self._space = reply.space
+            self._space = self._begun(scope, "")
+
+    def _begun(self, scope: str, space: str) -> str:
+        self._line.wait()
+        see_the_same(self._introduction(), self._greeted(), self._who)
+        return _named(self._ask("Reset", v1.ResetRequest(scope=printable(scope), space=space)))
+
+    @property
+    def _who(self) -> str:
+        return f"the server at {self._line.target}"
 
     @property
     def _own_space(self) -> str:
@@ -120,7 +114,7 @@ class Grpc:
     def _fork(self) -> Grpc:
         """Another space on the same server, over the same connection."""
         twin = copy.copy(self)
-        twin._space = self._ask("Fork", v1.ForkRequest(space=self._space)).space
+        twin._space = _named(self._ask("Fork", v1.ForkRequest(space=self._space)))
         twin._is_copy = True
         return twin
 
@@ -134,24 +128,33 @@ class Grpc:
         with self._greeting:
             if self._hello is None:
                 self._line.wait(_GREETING)
-                self._hello = self._greeted()
+                try:
+                    self._hello = self._greeted()
+                except SystemLost as error:
+                    raise self._line.is_down(str(error)) from None
             return self._hello
 
     def _greeted(self) -> Hello:
         try:
             said = self._ask("Hello", v1.HelloRequest())
         except NotOffered:
-            target = self._line.target
             raise UsageError(
-                f"the server at {target} does not offer {MEMORY}; if it is an adapter for Recall "
-                f"Bench, write recall-bench:{target}"
+                f"{self._who} does not offer {MEMORY}; if it is an adapter for Recall Bench, write "
+                f"recall-bench:{self._line.target}"
             ) from None
-        except SystemLost as error:
-            raise self._line.is_down(str(error)) from None
         try:
-            about = json.loads(said.identity_json or "{}")
-        except ValueError as error:
-            raise UsageError(
-                f"the server at {self._line.target} gives an identity_json that is no JSON: {error}"
+            about = msgspec.json.decode(said.identity_json or "{}")
+        except msgspec.DecodeError as error:
+            raise MnemoscopeError(
+                f"{self._who} gives an identity_json that is no JSON: {error}"
             ) from None
-        return Hello(said.name, said.version, tuple(said.methods), about)
+        fields = {"name": said.name, "version": said.version, "methods": list(said.methods)}
+        return read_hello({**fields, "identity": about}, self._who)
+
+
+def _named(reply: Any) -> str:
+    """The space that the server names."""
+    if not reply.space:
+        raise BadReply("the server names no space; expected one that later calls can use")
+    name: str = reply.space
+    return name

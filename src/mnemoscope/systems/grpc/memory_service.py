@@ -7,41 +7,18 @@ from typing import Any
 
 import msgspec
 
-from mnemoscope.core.nouns import Memory, Query, Question, Selector
+from mnemoscope.core.nouns import Memory, Selector
 from mnemoscope.systems.grpc import messages
 from mnemoscope.systems.grpc.protos import mnemoscope_v1_pb2 as v1
-from mnemoscope.systems.grpc.spaces import Spaces
 from mnemoscope.systems.grpc.wire import Method
-from mnemoscope.systems.python import can_recall
-
-
-class About(msgspec.Struct, frozen=True):
-    """How what is served introduces itself."""
-
-    name: str
-    version: str
-    methods: tuple[str, ...]
-    identity: dict[str, Any]
-
-
-def methods_of(system: Any) -> tuple[str, ...]:
-    """The verbs that are really behind the service; a life can always begin and end."""
-    has = {
-        "remember": hasattr(system, "remember") or hasattr(system, "build_index"),
-        "ready": hasattr(system, "ready"),
-        "recall": can_recall(system),
-        "answer": hasattr(system, "answer"),
-        "forget": hasattr(system, "forget"),
-        "fork": hasattr(system, "fork"),
-        "stats": hasattr(system, "stats") or hasattr(system, "index_size_bytes"),
-    }
-    return ("reset", *(verb for verb, there in has.items() if there), "close")
+from mnemoscope.systems.hello import Hello
+from mnemoscope.systems.spaces import Spaces, as_question, new_name
 
 
 class MemoryService:
     """mnemoscope.v1.Memory."""
 
-    def __init__(self, build: Callable[[], Any], about: About) -> None:
+    def __init__(self, build: Callable[[], Any], about: Hello) -> None:
         self._about = about
         self._spaces = Spaces(build)
 
@@ -76,7 +53,9 @@ class MemoryService:
         )
 
     def _reset(self, asked: Any) -> Any:
-        return v1.ResetResponse(space=self._spaces.reset(asked.scope, asked.space))
+        space = asked.space if asked.space in self._spaces else new_name()
+        self._spaces.reset(space, asked.scope)
+        return v1.ResetResponse(space=space)
 
     def _remember(self, asked: Iterator[Any]) -> Any:
         space, memories = "", list[Memory]()
@@ -87,12 +66,12 @@ class MemoryService:
         return messages.of_receipt(receipt)
 
     def _recall(self, asked: Any) -> Any:
-        question = _question(messages.query_of(asked.query))
+        question = as_question(messages.query_of(asked.query))
         hits = self._spaces.get(asked.space).do(lambda driver: driver.recall(question, asked.k))
         return messages.of_hits(hits)
 
     def _answer(self, asked: Any) -> Any:
-        question = _question(messages.query_of(asked.query))
+        question = as_question(messages.query_of(asked.query))
         said = self._spaces.get(asked.space).do(lambda driver: driver.answer(question))
         return v1.AnswerResponse(answer=said)
 
@@ -114,7 +93,3 @@ class MemoryService:
     def _close(self, asked: Any) -> Any:
         self._spaces.drop(asked.space)
         return v1.CloseResponse()
-
-
-def _question(query: Query) -> Question:
-    return Question("", query.text, query.now, session=query.session)

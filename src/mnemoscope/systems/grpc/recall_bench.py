@@ -6,18 +6,14 @@ itself and recalls nothing that could be looked at, so it is for `--reader syste
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
-import os
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
-from mnemoscope.core.errors import MnemoscopeError, SystemLost, UsageError
+from mnemoscope.core.errors import SystemLost, UsageError
 from mnemoscope.core.jsonl import printable
 from mnemoscope.core.nouns import Memory, Query
+from mnemoscope.systems.claim import Claim
 from mnemoscope.systems.grpc import RECALL_BENCH
 from mnemoscope.systems.grpc.days import Calendar
 from mnemoscope.systems.grpc.protos import recall_bench_pb2 as rb
@@ -48,7 +44,7 @@ class RecallBench:
         self._calendar = Calendar()
         self._drops: int | None = None
         """How often the connection had broken when the life began; none before it did."""
-        self._claim = _Claim(self._line.target)
+        self._claim = Claim(self._line.target)
 
     def identity(self) -> dict[str, Any]:
         self._greet()
@@ -118,41 +114,3 @@ class RecallBench:
             raise UsageError(
                 f"{error}; if it offers mnemoscope.v1, write grpc:{self._line.target}"
             ) from None
-
-
-class _Claim:
-    """That one life at a time is led on a server, whoever of this machine asks for it.
-
-    Two that take turns would hear each other's memories, and no call could tell.
-    """
-
-    def __init__(self, target: str) -> None:
-        self._target = target
-        known_by = hashlib.sha256(target.encode()).hexdigest()[:16]
-        self._path = Path(tempfile.gettempdir()) / f"mnemoscope-{os.getuid()}-{known_by}.lock"
-        self._held: tuple[int, int] | None = None
-        """The file's descriptor, and the process that opened it."""
-
-    @property
-    def is_mine(self) -> bool:
-        return self._held is not None and self._held[1] == os.getpid()
-
-    def take(self) -> None:
-        if self.is_mine:
-            return
-        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(file)
-            raise MnemoscopeError(
-                f"the server at {self._target} holds one memory at a time, and another worker or "
-                "run is using it: run with --workers 1, or start a server for each run; the same "
-                "command then goes on, nothing recorded is lost"
-            ) from None
-        self._held = file, os.getpid()
-
-    def release(self) -> None:
-        if self._held is not None and self.is_mine:
-            os.close(self._held[0])
-        self._held = None

@@ -16,8 +16,8 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from mnemoscope.core.errors import MnemoscopeError
 from mnemoscope.llm.wire import shortened
 from mnemoscope.systems.grpc import UNLIMITED
-from mnemoscope.systems.grpc.spaces import NoSuchSpace
 from mnemoscope.systems.grpc.wire import Method
+from mnemoscope.systems.spaces import NoSuchSpace
 
 _AT_ONCE = 64
 """Calls that can be waiting for their systems at the same time."""

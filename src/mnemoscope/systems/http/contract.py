@@ -14,8 +14,9 @@ import msgspec
 from mnemoscope.core.errors import MnemoscopeError, SystemLost
 from mnemoscope.core.nouns import Memory, Query, Selector
 from mnemoscope.llm.wire import PerProcess, retry_after
+from mnemoscope.systems.hello import Hello, read_hello, see_the_same
 from mnemoscope.systems.http.line import Reply
-from mnemoscope.systems.http.wire import ServerError, Wire, decoded
+from mnemoscope.systems.http.wire import UNAVAILABLE, ServerError, Wire
 from mnemoscope.systems.python import BadReply
 
 GONE = 410
@@ -25,16 +26,6 @@ _REPEATABLE = frozenset({"reset", "ready", "recall", "stats"})
 _POLL = 0.2
 """Seconds between two questions whether all is searchable, where the server names none."""
 _GOODBYE = 5.0
-
-
-class Hello(msgspec.Struct, frozen=True, kw_only=True):
-    """How a server introduces itself."""
-
-    name: str
-    version: str = ""
-    methods: list[str]
-    identity: dict[str, Any] = {}
-    """Whatever decides its results: models, settings, versions of what it stands on."""
 
 
 def openapi() -> str:
@@ -51,23 +42,17 @@ class Contract:
         self._space = PerProcess(lambda: uuid4().hex)
         self._entered: set[str] = set()
         self._hello: Hello | None = None
-        self._lost = False
 
     @property
     def methods(self) -> frozenset[str]:
         return VERBS & set(self._introduction().methods)
 
     def identity(self) -> dict[str, Any]:
-        said: dict[str, Any] = msgspec.to_builtins(self._introduction())
-        notes = said["identity"].pop("notes", None)
-        return {"hello": said} | ({"notes": notes} if isinstance(notes, list) else {})
+        return {"hello": msgspec.to_builtins(self._introduction())}
 
     def reset(self, scope: str) -> None:
-        if self._lost:
-            self._is_the_same()
-        self._wire.patiently(lambda: self._call("reset", {"scope": scope}))
+        self._wire.patiently(lambda: self._begin(scope))
         self._entered.add(self._space.get())
-        self._lost = False
 
     def remember(self, memories: Sequence[Memory]) -> dict[str, Any] | None:
         receipt = self._call("remember", {"memories": memories})
@@ -108,36 +93,30 @@ class Contract:
 
     def _introduction(self) -> Hello:
         if self._hello is None:
-            self._hello = self._ask_hello()
+            try:
+                self._hello = self._wire.meet(self._ask_hello)
+            except ServerError as error:
+                raise self._not_ours(error) from None
         return self._hello
 
-    def _is_the_same(self) -> None:
-        if self._hello is not None and self._ask_hello() != self._hello:
-            raise MnemoscopeError(
-                f"{self._wire.url} came back as another system: it does not say the same hello as "
-                "before; begin a new run with it"
-            )
+    def _begin(self, scope: str) -> None:
+        see_the_same(self._introduction(), self._ask_hello(), self._wire.url)
+        self._call("reset", {"scope": scope})
 
     def _ask_hello(self) -> Hello:
-        url = self._wire.url
         try:
-            reply = self._wire.meet(self._get_hello)
+            reply = self._wire.ask("GET", "/v1/hello", repeatable=True)
         except ServerError as error:
-            raise MnemoscopeError(
-                f"{url} does not speak Mnemoscope's contract ({error}); serve it, or describe its "
-                "own API in a mapping file: docs/http.md"
-            ) from None
-        try:
-            return msgspec.convert(reply, Hello)
-        except msgspec.ValidationError as error:
-            raise MnemoscopeError(
-                f"{url}: its hello cannot be read: {error}; expected "
-                '{"name": "…", "version": "…", "methods": ["remember", "recall"], "identity": {}}'
-            ) from None
+            if error.status in UNAVAILABLE:
+                raise
+            raise self._not_ours(error) from None
+        return read_hello(self._wire.decoded(reply, "hello"), self._wire.url)
 
-    def _get_hello(self) -> Any:
-        reply = self._wire.ask("GET", "/v1/hello", repeatable=True)
-        return decoded(reply, f"{self._wire.url}/v1/hello")
+    def _not_ours(self, error: ServerError) -> MnemoscopeError:
+        return MnemoscopeError(
+            f"{self._wire.url} does not speak Mnemoscope's contract ({error}); serve it, or "
+            "describe its own API in a mapping file: docs/http.md"
+        )
 
     def _indexing(self) -> float | None:
         """Seconds until it should be asked again; nothing once it is ready."""
@@ -154,7 +133,7 @@ class Contract:
         return said[field]
 
     def _call(self, verb: str, body: dict[str, Any]) -> Any:
-        return decoded(self._post(verb, body), verb)
+        return self._wire.decoded(self._post(verb, body), verb)
 
     def _post(self, verb: str, body: dict[str, Any], seconds: float | None = None) -> Reply:
         try:
@@ -165,12 +144,8 @@ class Contract:
                 repeatable=verb in _REPEATABLE,
                 seconds=seconds,
             )
-        except SystemLost:
-            self._lost = True
-            raise
         except ServerError as error:
             if error.status == GONE:
-                self._lost = True
                 raise SystemLost(
                     f"{self._wire.url} knows nothing of what it was told ({error})"
                 ) from None

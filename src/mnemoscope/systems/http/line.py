@@ -10,6 +10,7 @@ import select
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection, IncompleteRead
 from typing import Any, NamedTuple
@@ -41,18 +42,19 @@ class Lines:
 
     def __init__(self) -> None:
         self._local = threading.local()
-        self._all: list[HTTPConnection] = []
+        # A thread that ends lets go of its connection.
+        self._all: weakref.WeakSet[HTTPConnection] = weakref.WeakSet()
 
     def mine(self, parts: SplitResult) -> HTTPConnection:
         line: HTTPConnection | None = getattr(self._local, "line", None)
         if line is None:
             kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
             line = self._local.line = kind(parts.hostname or "", parts.port)
-            self._all.append(line)
+            self._all.add(line)
         return line
 
     def close(self) -> None:
-        for line in self._all:
+        for line in list(self._all):
             line.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,14 +16,15 @@ import msgspec
 
 from mnemoscope.core.nouns import Hit, Memory, Query, Selector
 from mnemoscope.llm.wire import shortened
+from mnemoscope.systems.claim import Claim
 from mnemoscope.systems.http.api import Many, Request
-from mnemoscope.systems.http.api_checks import needs_kept, notes
+from mnemoscope.systems.http.api_checks import has_one_space, needs_kept, notes
 from mnemoscope.systems.http.line import Reply
 from mnemoscope.systems.http.mapping_file import Loaded
-from mnemoscope.systems.http.origins import Origins
-from mnemoscope.systems.http.wire import ServerError, Wire, decoded, reason_in
+from mnemoscope.systems.http.wire import ServerError, Wire
 from mnemoscope.systems.mapping import fill, fill_text, find, hits, of_memory, of_query
 from mnemoscope.systems.python import BadReply
+from mnemoscope.systems.tracing import Tracing
 
 _SCOPE_CHARACTERS = 30
 """Of a scope's name in that of its space; servers keep 50 characters and more."""
@@ -40,7 +42,10 @@ class Mapped:
         self._scope = ""
         self._space = ""
         """A name that no other scope has or had, so that it is empty on any server."""
-        self._origins = Origins()
+        self._owner = os.getpid()
+        """The process that made the space: a fork must not remove its parent's."""
+        self._trace = self._fresh_trace()
+        self._claim = Claim(wire.url) if has_one_space(loaded.mapping) else None
 
     @property
     def methods(self) -> frozenset[str]:
@@ -58,10 +63,13 @@ class Mapped:
         }
 
     def reset(self, scope: str) -> None:
+        if self._claim is not None:
+            self._claim.take()
         self._leave()
         self._scope = scope
         self._space = f"{_slug(scope)}-{uuid4().hex[:12]}"
-        self._origins = Origins()
+        self._owner = os.getpid()
+        self._trace = self._fresh_trace()
         self._wire.patiently(self._begin)
 
     def remember(self, memories: Sequence[Memory]) -> dict[str, Any]:
@@ -72,12 +80,10 @@ class Mapped:
         for memory in memories:
             reply = self._send(order, {"memory": of_memory(memory)}, accept=order.reject)
             if reply.status in order.reject:
-                why = shortened(self._wire.clean(reason_in(reply.data)))
-                receipt["rejected"][memory.id] = why or f"status {reply.status}"
+                why = self._wire.said(reply) or f"status {reply.status}"
+                receipt["rejected"][memory.id] = why
                 continue
-            kept = self._kept(reply, [memory])[0] if order.keep else None
-            if same := self._origins.told(memory, kept):
-                receipt["merged"][memory.id] = same
+            receipt["merged"] |= self._told([memory], reply)
         return receipt
 
     def ready(self) -> None:
@@ -102,7 +108,7 @@ class Mapped:
             found = hits(self._value(reply, "recall"), order.hits)
         except jmespath.exceptions.JMESPathError as error:
             raise BadReply(f"recall: {shortened(error)}") from None
-        return self._origins.traced(found, by_text=order.hits.by_text)[:k]
+        return self._trace.back(found)[:k]
 
     def answer(self, query: Query) -> Any:
         order = self._map.answer
@@ -113,9 +119,7 @@ class Mapped:
     def forget(self, selector: Selector) -> None:
         order = self._map.forget
         assert order is not None
-        told = [
-            {"memory": of_memory(m), "kept": self._origins.kept(m.id)} for m in selector.memories
-        ]
+        told = [{"memory": of_memory(m), "kept": self._trace.kept(m.id)} for m in selector.memories]
         if needs_kept(order):  # what was never stored needs no forgetting
             told = [values for values in told if values["kept"] is not None]
         if order.each is None:
@@ -134,6 +138,8 @@ class Mapped:
 
     def close(self) -> None:
         self._leave()
+        if self._claim is not None:
+            self._claim.release()
 
     @property
     def _provenance(self) -> str:
@@ -153,12 +159,12 @@ class Mapped:
             return
         reply = self._send(order, {}, repeatable=True)
         if order.expect and not self._find(reply, order.expect, "health"):
-            said = shortened(self._wire.clean(reason_in(reply.data)))
+            said = self._wire.said(reply)
             raise ServerError(f"{self._wire.url} does not call itself healthy: {said}", 503)
 
     def _leave(self) -> None:
         """Remove what the last scope left behind, where that is mapped. Nothing depends on it."""
-        if self._space:
+        if self._space and self._owner == os.getpid():
             for order in self._map.leave:
                 with suppress(Exception):
                     self._send(order, {}, seconds=_GOODBYE)
@@ -169,26 +175,23 @@ class Mapped:
         merged: dict[str, str] = {}
         for some in _cut(memories, order.batch):
             items = self._items(order, [{"memory": of_memory(memory)} for memory in some])
-            reply = self._send(order, {"items": items})
-            kept = self._kept(reply, some) if order.keep else [None] * len(some)
-            for memory, id in zip(some, kept, strict=True):
-                if same := self._origins.told(memory, id):
-                    merged[memory.id] = same
+            merged |= self._told(some, self._send(order, {"items": items}))
         return {"merged": merged}
 
     def _items(self, order: Many, told: Iterable[Mapping[str, Any]]) -> list[Any]:
         return [fill(order.each, {**self._always, **values}) for values in told]
 
-    def _kept(self, reply: Reply, memories: Sequence[Memory]) -> list[str | int]:
-        """The ids under which the server holds these memories."""
-        found = self._find(reply, self._map.remember.keep, "remember")
-        ids = found if self._map.remember.each is not None else [found]
-        if not isinstance(ids, list) or len(ids) != len(memories):
-            raise BadReply(f"remember.keep: expected {len(memories)} ids, found {found!r:.80}")
-        for id in ids:
-            if not isinstance(id, str | int) or isinstance(id, bool) or id == "":
-                raise BadReply(f"remember.keep: found no id but {id!r:.80}")
-        return ids
+    def _told(self, memories: Sequence[Memory], reply: Reply) -> dict[str, str]:
+        """Note what the server took in; those that it holds to be the same as others."""
+        for memory in memories:
+            self._trace.tell(memory)
+        if not (keep := self._map.remember.keep):
+            return {}
+        return self._trace.keep(memories, self._find(reply, keep, "remember"))
+
+    def _fresh_trace(self) -> Tracing:
+        recall = self._map.recall
+        return Tracing(by_text=recall is not None and recall.hits.by_text)
 
     @property
     def _always(self) -> dict[str, Any]:
@@ -228,7 +231,7 @@ class Mapped:
         """What the reply says: JSON, or text where it calls itself text."""
         if reply.headers.get("content-type", "").startswith("text/"):
             return reply.data.decode("utf-8", "backslashreplace")
-        return decoded(reply, verb)
+        return self._wire.decoded(reply, verb)
 
 
 def _segment(value: Any) -> str:

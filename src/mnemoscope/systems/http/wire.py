@@ -6,12 +6,10 @@ a key.
 
 from __future__ import annotations
 
-import json
 import re
 import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, IncompleteRead
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, quote, urlsplit
@@ -19,6 +17,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 import msgspec
 
 from mnemoscope.core.errors import MnemoscopeError, SystemLost, UsageError
+from mnemoscope.core.lenient_json import decoded, encoded
 from mnemoscope.llm.wire import PerProcess, retry_after, shortened
 from mnemoscope.systems.http.line import Lines, Reply, Sent, exchanged, has_something_to_read
 from mnemoscope.systems.python import BadReply
@@ -29,7 +28,7 @@ _CONNECT = 10.0
 """Seconds after which a host that says nothing at all counts as not there."""
 _SHORTEST_SECRET = 4
 """Characters; shorter ones are no secrets, and would blot out half of every message."""
-_UNAVAILABLE = (502, 503, 504)
+UNAVAILABLE = (502, 503, 504)
 _ASKS_TO_WAIT = (429, 503)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _HEADER = re.compile(r"[\t -~\xa0-\xff]*")
@@ -115,7 +114,7 @@ class Wire:
             except SystemLost as lost:
                 reason = str(lost)
             except ServerError as error:
-                if error.status not in _UNAVAILABLE:
+                if error.status not in UNAVAILABLE:
                     raise
                 reason = str(error)
             if time.monotonic() + pause > until:
@@ -139,6 +138,19 @@ class Wire:
     def reach(self) -> None:
         """See that somebody listens."""
         self._connected(self._line(), time.monotonic() + self.timeout)
+
+    def decoded(self, reply: Reply, where: str) -> Any:
+        """The reply's JSON; nothing where it has no body."""
+        if not reply.data.strip():
+            return None
+        try:
+            return decoded(reply.data)
+        except ValueError:
+            raise BadReply(f"{where}: the reply is no JSON: {self.said(reply)}") from None
+
+    def said(self, reply: Reply) -> str:
+        """What a reply says, in a line for people."""
+        return shortened(self.clean(_reason_in(reply.data)))
 
     def clean(self, text: str) -> str:
         """The text with no key in it."""
@@ -172,7 +184,7 @@ class Wire:
             raise TimeoutError(
                 f"{self.url} gave no whole reply to {sent.method} within {seconds:g} s"
             ) from None
-        except (ConnectionError, IncompleteRead, ssl.SSLError) as error:
+        except (OSError, IncompleteRead) as error:
             line.close()
             raise SystemLost(
                 f"{self.url} dropped the connection in the middle of {sent.method} "
@@ -209,7 +221,7 @@ class Wire:
 
     def _failure(self, method: str, path: str, reply: Reply) -> Exception:
         where = self.clean(f"{method} {self.url}{path}")
-        said = shortened(self.clean(reason_in(reply.data))) or "no reason given"
+        said = self.said(reply) or "no reason given"
         problem = f"{where}: status {reply.status} ({said})"
         if reply.status in (401, 403):
             return MnemoscopeError(f"{problem}; {self._login}")
@@ -222,25 +234,6 @@ class Wire:
         return ServerError(problem, reply.status)
 
 
-def encoded(body: Any) -> bytes:
-    try:
-        return msgspec.json.encode(body)
-    except UnicodeEncodeError:  # half a character can be sent, if it is spelt out
-        return json.dumps(msgspec.to_builtins(body)).encode()
-
-
-def decoded(reply: Reply, where: str) -> Any:
-    """The reply's JSON; nothing where it has no body. NaN and Infinity count, as many send them."""
-    if not reply.data.strip():
-        return None
-    try:
-        return msgspec.json.decode(reply.data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        with suppress(ValueError, RecursionError):
-            return json.loads(reply.data)
-    raise BadReply(f"{where}: the reply is no JSON: {shortened(reason_in(reply.data))}")
-
-
 def _carried(headers: Mapping[str, str]) -> Mapping[str, str]:
     """The headers; the library's own complaint about one would repeat what is in it."""
     for name, value in headers.items():
@@ -249,11 +242,11 @@ def _carried(headers: Mapping[str, str]) -> Mapping[str, str]:
     return headers
 
 
-def reason_in(data: bytes) -> str:
+def _reason_in(data: bytes) -> str:
     """The reason in the body of a failure, in the shapes that servers have for it."""
     try:
-        said: Any = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        said: Any = decoded(data)
+    except ValueError:
         return data[:2000].decode("utf-8", "backslashreplace")
     for _ in range(3):
         if isinstance(said, dict):

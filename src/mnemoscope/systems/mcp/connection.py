@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 from mnemoscope.core.errors import MnemoscopeError, SystemLost, UsageError
 from mnemoscope.systems.child import file_hashes, split_command
@@ -15,6 +17,9 @@ from mnemoscope.systems.mcp.process import ServerProcess
 from mnemoscope.systems.mcp.session import Session, require_mcp
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
+_NOBODY_THERE = frozenset({502, 503, 504})
+"""What a proxy says whose server is gone."""
+_SECRET = re.compile(r"(key|token|secret|password)=", re.I)
 _EXAMPLES = "mcp:npx server-memory or mcp:http://127.0.0.1:8000/mcp"
 
 
@@ -24,11 +29,16 @@ class Command:
     restarts = True
 
     def __init__(
-        self, words: list[str], env: Mapping[str, str], embeddings: Callable[[], Mapping[str, str]]
+        self,
+        words: list[str],
+        env: Mapping[str, str],
+        embeddings: Callable[[], Mapping[str, str]],
+        secrets: Mapping[str, str],
     ) -> None:
         self._words = words
         self._env = env
         self._embeddings = embeddings
+        self._secrets = secrets
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -36,13 +46,13 @@ class Command:
 
     def open(self, start: float) -> Session:
         process = ServerProcess(self._words, self._environment)
-        return Session(process.streams, lambda: process.gone, start)
+        return Session(process.streams, start, lambda: process.gone, self._secrets.values())
 
     def open_patiently(self, start: float, patience: float) -> Session:
         return self.open(start)
 
     def _environment(self, scratch: str) -> dict[str, str]:
-        values = {"scratch": scratch, "embeddings": self._embeddings(), "env": dict(os.environ)}
+        values = {"scratch": scratch, "embeddings": self._embeddings(), "env": self._secrets}
         filled = {name: fill(value, values) for name, value in self._env.items()}
         return {name: str(value) for name, value in filled.items() if value is not None}
 
@@ -52,17 +62,18 @@ class Url:
 
     restarts = False
 
-    def __init__(self, url: str, key: str, timeout: float) -> None:
-        self._url = url
-        self._key = key
+    def __init__(self, url: str, key: str, timeout: float, secrets: Mapping[str, str]) -> None:
+        self._url = _checked(url)
+        self._token = _token(key)
         self._timeout = timeout
+        self._secrets = [*secrets.values(), *([self._token] if self._token else [])]
 
     @property
     def identity(self) -> dict[str, Any]:
         return {"url": self._url}
 
     def open(self, start: float) -> Session:
-        return Session(self._streams, lambda: "", start)
+        return Session(self._streams, start, secrets=self._secrets)
 
     def open_patiently(self, start: float, patience: float) -> Session:
         """Wait for a server that is being started again, but not for ever."""
@@ -70,7 +81,7 @@ class Url:
         while True:
             try:
                 return self.open(start)
-            except SystemLost as error:
+            except (SystemLost, TimeoutError) as error:
                 if time.monotonic() + wait > until:
                     raise MnemoscopeError(
                         f"the MCP server at {self._url} is down ({error}): start it; the same "
@@ -86,19 +97,49 @@ class Url:
 
         # The door counts the seconds itself; the client's own limit must not come first.
         patience = httpx2.Timeout(self._timeout + 5)
+
+        async def heed(response: Any) -> None:
+            if response.status_code in _NOBODY_THERE:
+                raise httpx2.NetworkError(f"status {response.status_code}")
+
+        client_of_ours = httpx2.AsyncClient(
+            headers={"Authorization": f"Bearer {self._token}"} if self._token else {},
+            timeout=patience,
+            event_hooks={"response": [heed]},
+        )
         async with (
-            httpx2.AsyncClient(headers=self._headers(), timeout=patience) as client,
+            client_of_ours as client,
             streamable_http_client(self._url, http_client=client) as streams,
         ):
             yield streams
 
-    def _headers(self) -> dict[str, str]:
-        if not self._key:
-            return {}
-        value = os.environ.get(self._key, "").strip()
-        if not value:
-            raise UsageError(f"key={self._key}: that environment variable is not set")
-        return {"Authorization": f"Bearer {value}"}
+
+def _checked(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        if not parts.hostname or parts.port == 0:
+            raise ValueError("it names no host, or no port")
+    except ValueError as error:
+        raise UsageError(
+            f"{url!r} is no address of an MCP server ({error}); write {_EXAMPLES}"
+        ) from None
+    if parts.username or parts.password or _SECRET.search(parts.query):
+        raise UsageError(
+            "an address with a key or a password in it would be recorded: put it into an "
+            "environment variable and name that, key=NAME"
+        )
+    return url
+
+
+def _token(variable: str) -> str:
+    if not variable:
+        return ""
+    value = os.environ.get(variable, "").strip()
+    if not value:
+        raise UsageError(f"key={variable}: that environment variable is not set")
+    if not (value.isascii() and value.isprintable()):
+        raise UsageError(f"key={variable}: a bearer token has no such characters")
+    return value
 
 
 def place(
@@ -106,11 +147,12 @@ def place(
     *,
     env: Mapping[str, str] | None = None,
     embeddings: Callable[[], Mapping[str, str]] = dict,
+    secrets: Mapping[str, str] | None = None,
     key: str = "",
     timeout: float = 120.0,
 ) -> Command | Url:
     """What an address means; complains about one that cannot work."""
     require_mcp()
     if address.startswith(("http://", "https://")):
-        return Url(address, key, timeout)
-    return Command(split_command(address, _EXAMPLES), env or {}, embeddings)
+        return Url(address, key, timeout, secrets or {})
+    return Command(split_command(address, _EXAMPLES), env or {}, embeddings, secrets or {})

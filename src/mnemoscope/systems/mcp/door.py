@@ -6,7 +6,6 @@ in silence: the next reset starts a fresh one.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import threading
@@ -20,13 +19,25 @@ import msgspec
 
 from mnemoscope.core.errors import SystemLost, UsageError
 from mnemoscope.core.nouns import Hit, Memory, Query, Receipt, Selector
+from mnemoscope.llm.wire import shortened
+from mnemoscope.systems.child import AdapterLate
+from mnemoscope.systems.claim import Claim
 from mnemoscope.systems.mapping import fill, find, hits, of_memory, of_query
+from mnemoscope.systems.mapping_checks import secrets_of
 from mnemoscope.systems.mcp.connection import place
-from mnemoscope.systems.mcp.mapping import Call, ManyCall, Reading, load, shipped
+from mnemoscope.systems.mcp.mapping import Call, ManyCall, notes_of, tag_of
+from mnemoscope.systems.mcp.mapping_file import load, shipped
+from mnemoscope.systems.mcp.replies import read, sendable
 from mnemoscope.systems.mcp.session import Reply, Session, ToolError
-from mnemoscope.systems.mcp.tracing import Tracing, tag_of
 from mnemoscope.systems.mcp.votes import keywords, voted
 from mnemoscope.systems.python import BadReply
+from mnemoscope.systems.tracing import Tracing
+
+_BY_FORGETTING = [
+    "a reset forgets what was told since the last one; what the server held before, also of a run "
+    "that was killed, stays"
+]
+_ONE_SPACE = ["the server has one space for all: one worker can use it"]
 
 
 class Mcp:
@@ -59,10 +70,13 @@ class Mcp:
             )
         self._mapping = load(mapping)
         self._given = embeddings
+        templates = [self._mapping.env, *(call.template for call in self._mapping.calls)]
+        self._secrets = secrets_of(templates, mapping)
         self._place = place(
             address,
             env=self._mapping.env,
             embeddings=self._embeddings if self._mapping.needs_embeddings else dict,
+            secrets=self._secrets,
             key=key,
             timeout=timeout,
         )
@@ -72,6 +86,9 @@ class Mcp:
                 f"{address} is not ours to restart: map reset to a tool that empties it, to "
                 "`forget`, or to `scope` where every call carries ${scope}"
             )
+        shares = not self._place.restarts and self._reset_by != "scope"
+        self._claim = Claim(address) if shares else None
+        """On a server that has one space for all who come."""
         self._strategy = self._mapping.recall.strategy if self._mapping.recall else "whole"
         if strategy != "mapped":
             self._strategy = strategy
@@ -82,7 +99,7 @@ class Mcp:
         self._fresh = False
         """Whether the server was started by us and has been told nothing yet."""
         self._scope = ""
-        self._trace = Tracing(self._mapping)
+        self._trace = self._traced()
         self._turn = threading.RLock()
 
     def __getattr__(self, name: str) -> Any:
@@ -100,11 +117,17 @@ class Mcp:
             "mapping": msgspec.to_builtins(self._mapping),
             "strategy": self._strategy,
             **({"embedder": self._given.partition("@")[0]} if self._given else {}),
-            "notes": self._notes(),
+            "notes": [
+                *notes_of(self._mapping, self._strategy),
+                *(_BY_FORGETTING if self._reset_by == "forget" else []),
+                *(_ONE_SPACE if self._claim is not None else []),
+            ],
         }
 
     def reset(self, scope: str) -> None:
         with self._turn:
+            if self._claim is not None:
+                self._claim.take()
             self._scope = scope
             if self._is_foreign or self._gone or (self._reset_by == "restart" and not self._fresh):
                 self._drop()
@@ -117,7 +140,7 @@ class Mcp:
                 self._forget_all()
             for call in self._mapping.resets:
                 self._call(call, {})
-            self._trace = Tracing(self._mapping)
+            self._trace = self._traced()
 
     def remember(self, memories: Sequence[Memory]) -> Receipt:
         how = self._mapping.remember
@@ -125,7 +148,9 @@ class Mcp:
         merged: dict[str, str] = {}
         with self._turn:
             for batch, values in self._batches(how, memories):
-                self._trace.expect(batch)
+                for memory in batch:
+                    tags = [tag_of(memory.id)] if how.sends_tags else []
+                    self._trace.tell(memory, *tags)
                 try:
                     reply = self._call(how, values)
                 except ToolError as error:
@@ -136,14 +161,19 @@ class Mcp:
                     continue
                 said = re.search(how.rejected, reply.text) if how.rejected else None
                 if said is not None:
-                    rejected |= {memory.id: reply.text[:200] for memory in batch}
+                    rejected |= {memory.id: shortened(reply.text) for memory in batch}
                 elif how.keep:
-                    merged |= self._trace.keep(batch, find(_read(reply, "auto"), how.keep))
+                    merged |= self._trace.keep(batch, find(read(reply, "auto"), how.keep))
         return Receipt(rejected=rejected, merged=merged)
 
     def close(self) -> None:
         with self._turn:
+            if self._reset_by == "forget" and not self._is_foreign and not self._gone:
+                with suppress(Exception):  # whoever comes next should not hear of it
+                    self._forget_all()
             self._drop()
+            if self._claim is not None:
+                self._claim.release()
 
     def _embeddings(self) -> dict[str, str]:
         """Where the server gets its embeddings."""
@@ -156,6 +186,8 @@ class Mcp:
         return {"model": model, "url": url}
 
     def _recall(self, query: Query, k: int) -> list[Hit]:
+        if k <= 0:
+            return []
         with self._turn:
             if self._strategy == "whole":
                 return self._trace.back(self._search(query, k))[:k]
@@ -170,35 +202,43 @@ class Mcp:
         how = self._mapping.recall
         assert how is not None
         reply = self._call(how, {"query": of_query(query), "k": k})
-        return hits(_read(reply, how.reply), how.hits)
+        return hits(read(reply, how.reply), how.hits)
 
     def _answer(self, query: Query) -> str:
         how = self._mapping.answer
         assert how is not None
         with self._turn:
             reply = self._call(how, {"query": of_query(query)})
-        said = find(_read(reply, how.reply), how.text)
+        said = find(read(reply, how.reply), how.text)
         if not isinstance(said, str):
             raise BadReply(f"{how.tool}: no text at {how.text!r}: {reply.text[:200]}")
         return said
 
     def _forget(self, selector: Selector) -> None:
+        how = self._mapping.forget
+        assert how is not None
         with self._turn:
-            for _ in self._forgetting(selector.memories):
-                pass
+            for _, values in self._batches(how, self._forgettable(selector.memories)):
+                self._call(how, values)
 
     def _forget_all(self) -> None:
         """Forget what this door has told; what was there before it came stays."""
-        # What the server knows no more, it need not forget.
-        with suppress(ToolError):
-            for _ in self._forgetting(self._trace.told):
-                pass
-
-    def _forgetting(self, memories: Sequence[Memory]) -> Iterator[Reply]:
         how = self._mapping.forget
         assert how is not None
-        for _, values in self._batches(how, memories):
-            yield self._call(how, values)
+        for _, values in self._batches(how, self._forgettable(self._trace.told)):
+            with suppress(ToolError):  # what the server does not know, it need not forget
+                self._call(how, values)
+        self._trace = self._traced()
+
+    def _forgettable(self, memories: Sequence[Memory]) -> list[Memory]:
+        """Those that the server took in: a call without its id might mean all that there is."""
+        how = self._mapping.forget
+        by_its_id = how is not None and how.speaks_of("kept")
+        return [one for one in memories if not by_its_id or self._trace.kept(one.id) is not None]
+
+    def _traced(self) -> Tracing:
+        recall = self._mapping.recall
+        return Tracing(by_text=recall is not None and recall.hits.by_text)
 
     def _batches(
         self, how: ManyCall, memories: Sequence[Memory]
@@ -218,23 +258,24 @@ class Mcp:
         return {"memory": said, "kept": self._trace.kept(memory.id)}
 
     def _common(self) -> dict[str, Any]:
-        return {"scope": self._scope, "env": dict(os.environ)}
+        return {"scope": self._scope, "env": self._secrets}
 
     def _call(self, call: Call, values: dict[str, Any]) -> Reply:
         session = self._opened()
         self._fresh = False
         arguments = fill(call.arguments, {**self._common(), **values})
         try:
-            return session.call(call.tool, _sendable(arguments), self._timeout)
+            return session.call(call.tool, sendable(arguments), self._timeout)
         except SystemLost as error:
             self._gone = str(error)
             raise
         except TimeoutError as error:
-            if self._place.restarts:
-                # Busy with what nobody waits for any more, it would make the next ones late.
-                self._gone = str(error)
-                session.close()
-            raise
+            if not self._place.restarts:
+                raise
+            # Busy with what nobody waits for any more, it would make the next ones late.
+            self._gone = str(error)
+            session.close()
+            raise AdapterLate(str(error)) from None
 
     def _opened(self) -> Session:
         if self._gone:
@@ -245,8 +286,6 @@ class Mcp:
 
     def _open(self, patience: float) -> Session:
         session = self._place.open_patiently(self._start, patience)
-        # Whoever lets go of the system without closing it leaves nothing running.
-        weakref.finalize(self, session.close)
         has = [tool.name for tool in session.tools]
         lacking = [call.tool for call in self._mapping.calls if call.tool not in has]
         if lacking:
@@ -256,59 +295,15 @@ class Mcp:
                 f"has no such tool; it has {', '.join(has) or 'none'}"
             )
         self._session, self._fresh = session, True
+        # Whoever lets go of the system without closing it leaves nothing running.
+        self._end = weakref.finalize(self, session.close)
         return session
 
     def _drop(self) -> None:
         session, self._session, self._gone = self._session, None, ""
         if session is not None:
-            session.close()
+            self._end()
 
     @property
     def _is_foreign(self) -> bool:
         return self._session is not None and self._session.owner != os.getpid()
-
-    def _notes(self) -> list[str]:
-        mapped, recall = self._mapping, self._mapping.recall
-        notes: list[tuple[bool, str]] = [
-            (
-                "dated_text" in str(msgspec.to_builtins(mapped.remember)),
-                "dates are written into the texts: the server takes no event time",
-            ),
-            (recall is not None and not recall.ranked, "results are unranked"),
-            (
-                self._strategy == "keywords",
-                "the server is asked word by word; what more words find comes first",
-            ),
-            (
-                recall is not None and recall.hits.by_text,
-                "hits are traced to memories by their text",
-            ),
-            (
-                not self._place.restarts and self._reset_by != "scope",
-                "the server cannot keep scopes apart: use one worker",
-            ),
-        ]
-        return [*(note for is_so, note in notes if is_so), *mapped.notes]
-
-
-def _read(reply: Reply, how: Reading) -> Any:
-    """The reply as the mapping wants it read; by itself: structured, else JSON, else the text."""
-    if how == "structured" or (how == "auto" and reply.structured is not None):
-        return reply.structured
-    if how == "text":
-        return reply.text
-    try:
-        return msgspec.json.decode(reply.text)
-    except (msgspec.DecodeError, UnicodeError):
-        if how == "json":
-            raise BadReply(f"the reply is no JSON: {reply.text[:200]}") from None
-        return reply.text
-
-
-def _sendable(arguments: Any) -> Any:
-    """The same without halves of characters, which no transport takes."""
-    try:
-        msgspec.json.encode(arguments)
-        return arguments
-    except UnicodeEncodeError:
-        return json.loads(json.dumps(arguments, ensure_ascii=False).encode("utf-8", "replace"))

@@ -1,27 +1,18 @@
-"""Mapping files of the MCP door: which tool remembers, recalls and forgets, and with which words.
-
-Strict on purpose: a field that nobody reads, a value that nobody gives and an expression that
-cannot be read are refused when the file is, not when a run is half done.
-"""
+"""A mapping of the MCP door: which tool remembers, recalls and forgets, and with which words."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+import string
 from typing import Any, Literal
 
 import msgspec
 
-from mnemoscope.core.errors import DataError, UsageError
-from mnemoscope.core.yaml import parse_yaml
-from mnemoscope.systems.mapping import HitsFrom, check, check_expression
+from mnemoscope.systems.mapping import HitsFrom, expressions
+from mnemoscope.systems.mapping_checks import names_in, note_of_time
 
 Strategy = Literal["whole", "keywords"]
 Reading = Literal["auto", "structured", "json", "text"]
-_SHIPPED = Path(__file__).parent / "mappings"
-_ROOT = re.compile(r"\$\{\s*([A-Za-z_]\w*)\s*(?![\w(])")
-_ALWAYS = {"scope", "env"}
+_OF_A_TAG = frozenset(string.ascii_lowercase + string.digits + "-_.:/")
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,6 +20,14 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     tool: str
     arguments: dict[str, Any] = {}
+
+    @property
+    def template(self) -> list[Any]:
+        """All that is filled in for a call."""
+        return [self.arguments]
+
+    def speaks_of(self, name: str) -> bool:
+        return name in names_in(self.template)
 
 
 class ManyCall(Call, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -38,6 +37,10 @@ class ManyCall(Call, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What stands for one memory in the list `${items}`."""
     batch: int = 100
 
+    @property
+    def template(self) -> list[Any]:
+        return [self.arguments, self.each]
+
 
 class Remember(ManyCall, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the server takes memories in."""
@@ -46,6 +49,10 @@ class Remember(ManyCall, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where the reply keeps the server's own id; hits that carry it are traced back by it."""
     rejected: str = ""
     """A pattern: a reply in which it is found says that the memory was not stored, and why."""
+
+    @property
+    def sends_tags(self) -> bool:
+        return any("memory.tag" in expression for expression in expressions(self.template))
 
 
 class Recall(Call, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -96,107 +103,27 @@ class ServerMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def needs_embeddings(self) -> bool:
-        return any("${embeddings" in value for value in self.env.values())
+        return "embeddings" in names_in(self.env)
 
 
-def shipped() -> list[str]:
-    return sorted(path.stem for path in _SHIPPED.glob("*.yaml"))
+def tag_of(id: str) -> str:
+    """The id as a tag can carry it: nothing that a list is split at, no capitals to be lowered."""
+    return "".join(
+        sign
+        if sign in _OF_A_TAG
+        else "".join(f"%{byte:02x}" for byte in sign.encode("utf-8", "replace"))
+        for sign in id
+    )
 
 
-def load(given: str) -> ServerMapping:
-    """A mapping by its shipped name, or from a file."""
-    path = _SHIPPED / f"{given}.yaml" if given in shipped() else Path(given)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError(
-            f"mapping={given} cannot be read ({reason}); give a file, or one of those that are "
-            f"shipped: {', '.join(shipped())}"
-        ) from None
-    return read(text, path)
-
-
-def read(text: str, path: Path) -> ServerMapping:
-    try:
-        mapping = msgspec.convert(parse_yaml(text, path), ServerMapping)
-    except msgspec.ValidationError as error:
-        raise DataError(f"{error}", file=path) from None
-    _check(mapping, path)
-    return mapping
-
-
-def _check(mapping: ServerMapping, path: Path) -> None:
-    if mapping.recall is None and mapping.answer is None:
-        raise DataError("neither recall nor answer is mapped: nothing can be asked", file=path)
-    if mapping.reset == "forget" and mapping.forget is None:
-        raise DataError("reset: forget needs a tool that forgets; map forget", file=path)
-    _check_values(mapping.env, "env", {"scratch", "embeddings", "env"}, path)
-    for number, call in enumerate(mapping.resets):
-        _check_values(call.arguments, f"reset[{number}]", _ALWAYS, path)
-    _check_many(mapping.remember, "remember", _ALWAYS, path)
-    if mapping.remember.keep:
-        check_expression(mapping.remember.keep, str(path))
-    _check_pattern(mapping.remember.rejected, "remember.rejected", path, groups=0)
-    if mapping.forget is not None:
-        _check_many(mapping.forget, "forget", {*_ALWAYS, "kept"}, path)
-    if mapping.recall is not None:
-        _check_recall(mapping.recall, path)
-    if mapping.answer is not None:
-        _check_values(mapping.answer.arguments, "answer", {*_ALWAYS, "query"}, path)
-        check_expression(mapping.answer.text, str(path))
-
-
-def _check_many(call: ManyCall, field: str, known: set[str], path: Path) -> None:
-    if call.batch < 1:
-        raise DataError(f"{field}.batch is {call.batch}: give a number above 0", file=path)
-    if call.each is None:
-        _check_values(call.arguments, f"{field}.arguments", {*known, "memory"}, path)
-    else:
-        _check_values(call.arguments, f"{field}.arguments", {*(known - {"kept"}), "items"}, path)
-        _check_values(call.each, f"{field}.each", {*known, "memory"}, path)
-
-
-def _check_recall(recall: Recall, path: Path) -> None:
-    _check_values(recall.arguments, "recall.arguments", {*_ALWAYS, "query", "k"}, path)
-    where = recall.hits
-    for expression in (where.each, where.id, where.score, where.text):
-        if expression:
-            check_expression(expression, str(path))
-    _check_pattern(where.pattern, "recall.hits.pattern", path, groups=1)
-    if where.by_text and not where.text:
-        raise DataError("recall.hits.by_text needs recall.hits.text: where it stands", file=path)
-    if not any("${query" in text for text in _texts(recall.arguments)):
-        raise DataError("recall.arguments never say what is asked: use ${query.text}", file=path)
-
-
-def _check_values(template: Any, field: str, known: set[str], path: Path) -> None:
-    check(template, str(path))
-    for text in _texts(template):
-        for root in _ROOT.findall(text):
-            if root not in known:
-                raise DataError(
-                    f"{field}: ${{{root}}} is not known here; known are {', '.join(sorted(known))}",
-                    file=path,
-                )
-
-
-def _texts(template: Any) -> Iterator[str]:
-    if isinstance(template, str):
-        yield template
-    elif isinstance(template, Mapping):
-        for key, part in template.items():
-            yield from _texts(key)
-            yield from _texts(part)
-    elif isinstance(template, Sequence):
-        for part in template:
-            yield from _texts(part)
-
-
-def _check_pattern(pattern: str, field: str, path: Path, groups: int) -> None:
-    try:
-        has = re.compile(pattern).groups
-    except re.error as error:
-        raise DataError(f"{field} is no regular expression: {error}", file=path) from None
-    if pattern and has < groups:
-        raise DataError(f"{field} needs a group (…) around the id", file=path)
+def notes_of(mapping: ServerMapping, strategy: Strategy) -> list[str]:
+    """What the mapping alone tells readers of a run's figures."""
+    recall = mapping.recall
+    notes = note_of_time(mapping.remember.template)
+    if recall is not None and not recall.ranked:
+        notes.append("results are unranked")
+    if recall is not None and strategy == "keywords":
+        notes.append("the server is asked word by word; what more words find comes first")
+    if recall is not None and recall.hits.by_text:
+        notes.append("hits are traced to memories by their text")
+    return [*notes, *mapping.notes]

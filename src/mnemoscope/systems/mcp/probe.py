@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from mnemoscope.core.errors import MnemoscopeError, SystemLost
 from mnemoscope.systems.mcp.connection import place
-from mnemoscope.systems.mcp.mapping import read
+from mnemoscope.systems.mcp.mapping_file import read
 from mnemoscope.systems.mcp.propose import Proposal, propose
 from mnemoscope.systems.mcp.session import Tool, ToolError
 

@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from mnemoscope.core.errors import UsageError
-from mnemoscope.systems.child import guard, log, name_of, shown
+from mnemoscope.systems.child import guard, log, name_of, shown, signal_name
 
 _FAREWELL = 3.0
 """Seconds that a server gets to leave by itself."""
@@ -185,6 +185,4 @@ def _end(process: asyncio.subprocess.Process) -> None:
 def _ending(code: int | None) -> str:
     if code is None:
         return ""
-    if code < 0:
-        return f"died of {signal.Signals(-code).name}"
-    return f"ended with exit code {code}"
+    return f"died of {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"

@@ -6,6 +6,7 @@ and is looked for in the text of the reply, which every shape of reply has.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -37,7 +38,9 @@ class Proposal(NamedTuple):
         for title, said in (("Missing:", self.missing), ("Uncertain:", self.uncertain)):
             lines += [f"# {title}", *(f"#   - {line}" for line in said)] if said else []
         lines.append("# Try it with `mnemoscope systems check`.")
-        return "\n".join(lines) + "\n" + dump_yaml(self.mapping)
+        # Names are the server's: one with a line break in it would end the comment.
+        comments = "".join(f"{' '.join(line.splitlines())}\n" for line in lines)
+        return comments + dump_yaml(self.mapping)
 
 
 def propose(name: str, tools: Sequence[Tool], *, restarts: bool) -> Proposal:
@@ -184,8 +187,8 @@ class _Draft:
         limit = named(given, schemas.LIMIT, "integer", "number")
         if limit is not None:
             most = limit.schema.get("maximum")
-            bounded = isinstance(most, int | float)
-            arguments[limit.name] = f"${{min([k, `{most:g}`])}}" if bounded else "${k}"
+            bounded = isinstance(most, int | float) and not isinstance(most, bool)
+            arguments[limit.name] = f"${{min([k, `{json.dumps(most)}`])}}" if bounded else "${k}"
         arguments |= self._rest(tool, given, {*arguments})
         drafted: dict[str, Any] = {
             "tool": tool.name,
@@ -282,8 +285,9 @@ def _listed(parameter: Parameter, value: str) -> Any:
 def _something(parameter: Parameter) -> Any:
     """A value that a required parameter probably takes."""
     schema = parameter.schema
-    for choice in (schema.get("default"), *schema.get("enum", ())[:1]):
-        if choice is not None:
+    for choice in (schema.get("default"), *(schema.get("enum") or ())[:1]):
+        # What is filled in is for the mapping to say, not for the server.
+        if choice is not None and "${" not in str(choice):
             return choice
     by_kind = {"integer": 1, "number": 1, "boolean": False, "array": [], "object": {}}
     return next((by_kind[kind] for kind in by_kind if kind in parameter.kinds), "memory")

@@ -57,11 +57,12 @@ class Parameter(NamedTuple):
 
 def parameters(schema: dict[str, Any]) -> list[Parameter]:
     """The parameters of an object's schema, with references put in their place."""
-    known = schema.get("$defs") or schema.get("definitions") or {}
+    known = _dict(schema.get("$defs")) or _dict(schema.get("definitions"))
     required = schema.get("required") or []
     return [
-        Parameter(name, _resolved(part, known, 8), name in required)
-        for name, part in (schema.get("properties") or {}).items()
+        Parameter(name, _dict(_resolved(part, known, 8)), name in required)
+        for name, part in _dict(schema.get("properties")).items()
+        if "${" not in name  # it would be filled in
     ]
 
 
@@ -105,14 +106,24 @@ def _spelt(name: str) -> str:
 
 def _kinds(schema: dict[str, Any]) -> set[str]:
     own = schema.get("type")
-    kinds = set(own) if isinstance(own, list) else {own} if isinstance(own, str) else set()
-    for choice in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+    kinds = set(map(str, own)) if isinstance(own, list) else {str(own)} if own else set()
+    for choice in _choices(schema):
         kinds |= _kinds(choice)
     return kinds - {"null"}
 
 
+def _choices(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    listed = (schema.get(key) for key in ("anyOf", "oneOf"))
+    return [_dict(one) for choices in listed if isinstance(choices, list) for one in choices]
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    """The value, if it is one; a schema can also be `true`."""
+    return value if isinstance(value, dict) else {}
+
+
 def _items(schema: dict[str, Any]) -> dict[str, Any]:
-    for part in (schema, *schema.get("anyOf", ()), *schema.get("oneOf", ())):
+    for part in (schema, *_choices(schema)):
         if isinstance(part.get("items"), dict):
             items: dict[str, Any] = part["items"]
             return items

@@ -10,13 +10,13 @@ import asyncio
 import os
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple
 
-from mnemoscope.core.errors import MissingExtra, SystemLost
-from mnemoscope.llm.wire import without_keys
+from mnemoscope.core.errors import MissingExtra, MnemoscopeError, SystemLost
+from mnemoscope.llm.wire import shortened, without_keys
 
 _GOODBYE = 10.0
 """Seconds that closing may take; the process group's end is certain all the same."""
@@ -55,7 +55,13 @@ class Tool(NamedTuple):
 class Session:
     """An open session; `gone` says why there is nobody to talk to any more."""
 
-    def __init__(self, transport: Transport, gone: Callable[[], str], start: float) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        start: float,
+        gone: Callable[[], str] = str,
+        secrets: Collection[str] = (),
+    ) -> None:
         """Open it; raises what kept it from being opened within `start` seconds."""
         require_mcp()
         self.owner = os.getpid()
@@ -63,6 +69,8 @@ class Session:
         """The server's name and version, as it says them."""
         self.tools: list[Tool] = []
         self._gone = gone
+        self._secrets = sorted(secrets, key=len, reverse=True)
+        """What no error may repeat."""
         self._start = start
         self._lost = ""
         self._opened: Future[None] = Future()
@@ -84,7 +92,9 @@ class Session:
         assert self._loop is not None
         asked = self._call(tool, arguments, seconds)
         try:
-            return asyncio.run_coroutine_threadsafe(asked, self._loop).result()
+            # A loop that is just ending takes calls that it never makes.
+            longest = seconds + _GOODBYE
+            return asyncio.run_coroutine_threadsafe(asked, self._loop).result(longest)
         except TimeoutError:
             raise TimeoutError(f"{tool} gave no reply within {seconds:g} s") from None
         except (CancelledError, RuntimeError) as error:
@@ -141,20 +151,26 @@ class Session:
         except MCPError as error:
             if self._gone() or _is_lost(error):
                 raise SystemLost(f"{tool}: {self._cause(error)}") from None
-            raise ToolError(without_keys(f"{tool}: {error}")) from None
+            raise ToolError(self._clean(f"{tool}: {error}")) from None
         except TimeoutError:
             raise
         except Exception as error:
             if self._gone() or _is_lost(error):
                 raise SystemLost(f"{tool}: {self._cause(error)}") from None
-            raise ToolError(without_keys(f"{tool}: {type(error).__name__}: {error}")) from None
+            raise ToolError(self._clean(f"{tool}: {type(error).__name__}: {error}")) from None
         text = "\n".join(part.text for part in result.content if part.type == "text")
         if result.is_error:
-            raise ToolError(without_keys(f"{tool}: {text or 'an error without a word'}"))
+            raise ToolError(self._clean(f"{tool}: {text or 'an error without a word'}"))
         return Reply(result.structured_content, text)
 
     def _cause(self, error: BaseException) -> str:
-        return self._gone() or f"the connection was lost ({str(error) or type(error).__name__})"
+        said = str(error) or type(error).__name__
+        return self._clean(self._gone() or f"the connection was lost ({said})")
+
+    def _clean(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "…")
+        return without_keys(text)
 
     def _opening_failed(self, error: BaseException) -> BaseException:
         from mcp.shared.exceptions import MCPError
@@ -165,9 +181,12 @@ class Session:
             return SystemLost(self._cause(error))
         if isinstance(error, MCPError):
             return ToolError(
-                f"the server refuses to talk: {error}; if it wants a key, name the environment "
-                "variable that holds it with key=VARIABLE"
+                f"the server refuses to talk: {self._clean(str(error))}; if it wants a key, name "
+                "the environment variable that holds it with key=VARIABLE"
             )
+        if isinstance(error, Exception) and not isinstance(error, MnemoscopeError | OSError):
+            said = shortened(self._clean(f"{type(error).__name__}: {error}"))
+            return ToolError(f"the server speaks no MCP that can be understood: {said}")
         return error
 
 

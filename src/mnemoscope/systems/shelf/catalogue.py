@@ -35,6 +35,8 @@ class Item:
     """Whether its Python must be able to load extensions into SQLite."""
     environment: str = ""
     """The item whose environment it lives in, where it has none of its own."""
+    variable: str = ""
+    """The environment variable that says where the rest of it is, which no registry has."""
     untested: str = ""
 
 
@@ -225,6 +227,7 @@ ITEMS: dict[str, Item] = {
         summary="pgmnemo, an extension of PostgreSQL: yours by MNEMOSCOPE_PGMNEMO or by dsn=…",
         licence="Apache-2.0",
         environment="postgres",
+        variable="MNEMOSCOPE_PGMNEMO",
         adapter="pgmnemo:Pgmnemo",
     ),
     "server-memory": Item(

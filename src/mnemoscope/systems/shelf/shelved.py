@@ -7,6 +7,7 @@ model: nothing is downloaded, and what the system asks is on its own account.
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from hashlib import sha256
@@ -29,6 +30,11 @@ from mnemoscope.systems.shelf.models import ServedModels
 from mnemoscope.systems.stdio import Stdio
 
 _HERE = Path(__file__).parent
+# Whatever else is set here could change what a system does, and nothing would tell; or be a key.
+_KEPT = re.compile(
+    r"PATH|HOME|USER|LOGNAME|TMPDIR|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|\w+_NUM_THREADS|PG\w+"
+    r"|MNEMOSCOPE_\w+"
+)
 
 
 class Shelved(Stdio):
@@ -63,7 +69,6 @@ class Shelved(Stdio):
         words = [str(environments.python_of(name)), "-P", serve_stdio.__file__, program, *given]
         super().__init__(words, timeout, start)
         self._name = name
-        self._options = dict(options)
         self._models = ServedModels(
             load_embedder(embedder) if item.embeds else None, load_model(llm) if llm else None
         )
@@ -83,8 +88,12 @@ class Shelved(Stdio):
         return Child(self._words, self._surroundings(scratch), scratch)
 
     def _surroundings(self, scratch: str) -> dict[str, str]:
-        """What the worker's environment variables say. Keys stay here: the endpoint has them."""
-        kept = {name: value for name, value in os.environ.items() if name not in KEY_VARIABLES}
+        """The worker's environment variables: few of ours, and no keys, which the endpoint has."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if _KEPT.fullmatch(name) and name not in KEY_VARIABLES
+        }
         return {
             **kept,
             "PYTHONPATH": str(_HERE),

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from uuid import NAMESPACE_OID, UUID, uuid5
+from uuid import UUID
 
-from .kit import DATED, Endpoint, bytes_in, dated, scratch, versions
+from .kit import DATED, Endpoint, bytes_in, dated, scratch, uuid_of, versions
 
 
 class Cognee:
@@ -102,7 +102,7 @@ class Cognee:
         return {"index_bytes": bytes_in(self._folder) if self._folder else 0}
 
     def _uuid(self, id: str) -> UUID:
-        return uuid5(NAMESPACE_OID, f"{self._dataset}\0{id}")
+        return UUID(uuid_of(self._dataset, id))
 
 
 def _configured(endpoint: Endpoint) -> Path:

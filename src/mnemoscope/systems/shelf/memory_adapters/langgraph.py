@@ -23,16 +23,8 @@ class LangGraph:
         }
 
     def reset(self, scope: str) -> None:
-        from langgraph.store.memory import InMemoryStore
-
-        self._namespace = ("memories", label(scope))
-        self._store = InMemoryStore(
-            index={
-                "dims": self._endpoint.dimensions,
-                "embed": self._endpoint.embed,
-                "fields": ["text"],
-            }
-        )
+        self._namespace = namespace(scope)
+        self._store = store(self._endpoint, "text")
 
     def remember(self, memories: Sequence[Any]) -> None:
         from langgraph.store.base import PutOp
@@ -54,6 +46,14 @@ class LangGraph:
         return {}
 
 
-def label(scope: str) -> str:
+def namespace(scope: str) -> tuple[str, str]:
     """The scope as LangGraph lets a namespace be called: not empty, and without full stops."""
-    return scope.replace(".", "·") or "empty"
+    return ("memories", scope.replace(".", "·") or "empty")
+
+
+def store(endpoint: Endpoint, field: str) -> Any:
+    """An empty one that embeds this field of its items."""
+    from langgraph.store.memory import InMemoryStore
+
+    index = {"dims": endpoint.dimensions, "embed": endpoint.embed, "fields": [field]}
+    return InMemoryStore(index=index)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .kit import DATED, Endpoint, dated, versions
-from .langgraph import label
+from .langgraph import namespace, store
 
 _KEY = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -28,19 +28,11 @@ class LangMem:
         }
 
     def reset(self, scope: str) -> None:
-        from langgraph.store.memory import InMemoryStore
         from langmem import create_manage_memory_tool, create_search_memory_tool
 
-        store = InMemoryStore(
-            index={
-                "dims": self._endpoint.dimensions,
-                "embed": self._endpoint.embed,
-                "fields": ["content"],
-            }
-        )
-        namespace = ("memories", label(scope))
-        self._manage = create_manage_memory_tool(namespace=namespace, store=store)
-        self._search = create_search_memory_tool(namespace=namespace, store=store)
+        where = {"namespace": namespace(scope), "store": store(self._endpoint, "content")}
+        self._manage = create_manage_memory_tool(**where)
+        self._search = create_search_memory_tool(**where)
         self._keys: dict[str, str] = {}
         self._ids: dict[str, str] = {}
 

@@ -21,7 +21,10 @@ _MODEL = "none"
 
 
 class Letta:
-    """Archival memory: passages by similarity. The agent itself is never asked."""
+    """Archival memory: passages by similarity. The agent itself is never asked.
+
+    It hands out an order and no scores.
+    """
 
     def __init__(self) -> None:
         self._endpoint = Endpoint()
@@ -86,9 +89,8 @@ class Letta:
         if not query.text.strip():
             return []
         found = self._client.agents.passages.search(self._agent.id, query=query.text, top_k=k)
-        # Letta gives an order and no scores.
         ids = dict.fromkeys(tag for passage in found.results for tag in passage.tags or ())
-        return [{"id": id, "score": 1 / place} for place, id in enumerate(ids, 1)]
+        return [{"id": id} for id in ids]
 
     def forget(self, selector: Any) -> None:
         for id in selector.ids:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from itertools import count
 from typing import Any, Literal
 from urllib.parse import quote, unquote
 
@@ -29,7 +30,7 @@ class LightRAG:
         self._endpoint = Endpoint()
         self._mode = ("mix" if self._endpoint.llm else "naive") if mode == "auto" else mode
         if self._mode != "naive" and not self._endpoint.llm:
-            raise ValueError(f"mode={mode} asks a language model: give it one with llm=, or naive")
+            raise SystemExit(f"mode={mode} asks a language model: give it one with llm=, or naive")
         self._threshold = threshold
         self._chunk_tokens = chunk_tokens
         self._top_k = top_k
@@ -59,6 +60,7 @@ class LightRAG:
         self._folder = scratch("lightrag")
         self._twins: dict[str, list[Any]] = {}
         self._chunks = 1
+        self._batches = count(1)
         self._rag = System(
             working_dir=str(self._folder),
             # Storages of one workspace share memory, wherever their folders are.
@@ -82,7 +84,7 @@ class LightRAG:
             [texts[memory.id] for memory in taken],
             ids=[memory.id for memory in taken],
             file_paths=[_file(memory.id) for memory in taken],
-            track_id=(track := f"batch-{taken[0].id}"),
+            track_id=(track := f"batch-{next(self._batches)}"),
             # "!" leaves the graph out: naive search does not look at it.
             process_options="!" if self._mode == "naive" else None,
         )
@@ -136,7 +138,9 @@ class LightRAG:
                 raise RuntimeError(f"LightRAG did not delete {id}: {ended.message}")
             bereft += self._twins.pop(id, [])
         if left := [twin for twin in bereft if twin.id not in selector.ids]:
-            await self.remember(left)
+            told = await self.remember(left)
+            if told["rejected"]:
+                raise RuntimeError(f"LightRAG lost with its twin: {told['rejected']}")
 
     def stats(self) -> dict[str, int]:
         return {"index_bytes": bytes_in(self._folder)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from typing import Any
 
@@ -68,7 +69,9 @@ class LlamaIndex:
         """What the index takes once it is written to disk."""
         place = scratch("persisted")
         self._index.storage_context.persist(persist_dir=str(place))
-        return {"index_bytes": bytes_in(place)}
+        written = bytes_in(place)
+        shutil.rmtree(place)
+        return {"index_bytes": written}
 
 
 def _metadata(memory: Any) -> dict[str, Any]:

@@ -37,11 +37,6 @@ class Mem0:
         self._threshold = threshold
         self._endpoint = Endpoint()
         self._memory: Any = None
-        if infer and not self._endpoint.llm:
-            raise SystemExit(
-                "infer=on takes memories in with a language model: give it one, for example "
-                "mem0,infer=on,llm=openai:gpt-4o-mini"
-            )
 
     def identity(self) -> dict[str, Any]:
         return {
@@ -65,8 +60,6 @@ class Mem0:
     def _open(self) -> Any:
         os.environ["MEM0_TELEMETRY"] = "False"
         os.environ.setdefault("MEM0_DIR", str(scratch("mem0")))
-        # It would send everything there instead of where it is told to.
-        os.environ.pop("OPENROUTER_API_KEY", None)
         from mem0 import Memory
 
         server = {"api_key": self._endpoint.key, "openai_base_url": self._endpoint.url}

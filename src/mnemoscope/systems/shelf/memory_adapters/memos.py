@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from typing import Any
-from uuid import NAMESPACE_OID, uuid5
 
-from .kit import DATED, Endpoint, bytes_in, dated, scratch, versions
+from .kit import DATED, Endpoint, bytes_in, dated, scratch, uuid_of, versions
 
 
 class MemOS:
@@ -74,7 +73,7 @@ class MemOS:
     def remember(self, memories: Sequence[Any]) -> None:
         items = [
             {
-                "id": _item(memory.id),
+                "id": uuid_of(memory.id),
                 "memory": dated(memory),
                 "metadata": {"tags": [memory.id], "session_id": memory.session},
             }
@@ -87,7 +86,7 @@ class MemOS:
         return [{"id": item.metadata.tags[0]} for item in self._memory.search(query.text, k)]
 
     def forget(self, selector: Any) -> None:
-        self._memory.delete([_item(id) for id in selector.ids])
+        self._memory.delete([uuid_of(id) for id in selector.ids])
 
     def stats(self) -> dict[str, int]:
         return {"index_bytes": bytes_in(self._folder / "qdrant")}
@@ -95,8 +94,3 @@ class MemOS:
     def close(self) -> None:
         if self._memory is not None:
             self._memory.vector_db.client.close()
-
-
-def _item(id: str) -> str:
-    """Its items have UUIDs only."""
-    return str(uuid5(NAMESPACE_OID, id))

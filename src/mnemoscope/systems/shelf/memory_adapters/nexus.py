@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -26,11 +25,6 @@ class Nexus:
         self._search = search
         self._vectors = _Vectors(Endpoint())
         self._nexus: Any = None
-        # Nexus must neither look for a server nor ask anyone else for embeddings.
-        for variable in ("NEXUS_URL", "OPENROUTER_API_KEY", "VOYAGE_API_KEY"):
-            os.environ.pop(variable, None)
-        # It warns of sandboxes that are not installed each time it is opened.
-        logging.getLogger("nexus").setLevel(logging.ERROR)
 
     def identity(self) -> dict[str, Any]:
         return {
@@ -46,6 +40,8 @@ class Nexus:
         from nexus.core.memory_api import Memory
 
         self.close()
+        # It warns of sandboxes that are not installed each time it is opened.
+        logging.getLogger("nexus").setLevel(logging.ERROR)
         self._folder = scratch()
         self._nexus = nexus.connect(
             config={"mode": "embedded", "data_dir": str(self._folder), "auto_parse": False}

@@ -238,8 +238,8 @@ class Pgmnemo:
         if gone:
             delete = "DELETE FROM pgmnemo.agent_lesson WHERE id = ANY(%s)"
             self._database.connection.execute(delete, [gone])
-        if told_again:
-            self.remember(told_again)
+        if told_again and (lost := self.remember(told_again)["rejected"]):
+            raise RuntimeError(f"lost with the lesson that they were merged into: {lost}")
 
     def _delete(self) -> None:
         if self._project:

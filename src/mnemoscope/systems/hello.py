@@ -1,0 +1,38 @@
+"""How a server introduces itself to the HTTP and the gRPC door, and whether it can be believed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from mnemoscope.core.errors import MnemoscopeError
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    version: str = ""
+    methods: list[str]
+    identity: dict[str, Any] = {}
+    """Whatever decides its results: models, settings, versions of what it stands on."""
+
+
+def read_hello(said: Any, who: str) -> Hello:
+    try:
+        hello = msgspec.convert(said, Hello)
+        msgspec.convert(hello.identity.get("notes", []), list[str])
+        return hello
+    except msgspec.ValidationError as error:
+        raise MnemoscopeError(
+            f"{who}: its hello cannot be read: {error}; expected a name, methods such as "
+            '["reset", "remember", "recall"], and an identity, whose notes are sentences'
+        ) from None
+
+
+def see_the_same(before: Hello, now: Hello, who: str) -> None:
+    """A server may be restarted within a run; one of another system may not take its place."""
+    if before != now:
+        raise MnemoscopeError(
+            f"{who} came back as another system: it does not say the same hello as before; begin "
+            "a new run with it"
+        )

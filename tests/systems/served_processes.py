@@ -1,0 +1,60 @@
+"""Servers in processes of their own, for the tests of the doors that lead to servers."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class Served:
+    """A server in a process of its own."""
+
+    def __init__(self, words: Sequence[object], environment: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            [str(word) for word in words],
+            cwd=REPOSITORY,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        self.greeting = self.process.stdout.readline()
+        found = re.search(r"127\.0\.0\.1:\d+", self.greeting)
+        assert found, f"the server did not start: {self.greeting!r}"
+        self.address = found[0]
+        self.port = int(self.address.rpartition(":")[2])
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.end()
+
+    def end(self) -> int:
+        """Let it end by itself; its exit code."""
+        self.process.terminate()
+        code = self.process.wait(timeout=20)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        return code
+
+
+@contextmanager
+def served(*words: object, **environment: str) -> Iterator[Served]:
+    server = Served(words, environment)
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+def ours(door: str, spec: str, *options: object, port: int = 0) -> tuple[object, ...]:
+    """The command that serves a system of ours."""
+    return sys.executable, "-m", "mnemoscope", "serve", door, spec, "--port", port, *options
