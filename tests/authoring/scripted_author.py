@@ -66,7 +66,7 @@ def author(request: Request) -> str:
         return json.dumps({"why": "It is said.", "answerable": True, "days": _needed(asked)})
     if "Question:" in asked:
         return json.dumps({"answer": "", "known": False})
-    return asked.partition("The notes:\n\n")[2]
+    return asked.partition("<notes>\n")[2].partition("\n</notes>")[0]
 
 
 def thing(day: int, measure: int) -> tuple[str, str]:

@@ -42,8 +42,7 @@ _STOP = re.compile(r"(?<=[.!?]) (?=[A-Z])")
 
 def notes_in(request: Request) -> str:
     """The notes that the model was given, also where it is sent back."""
-    notes = request.text.partition("The notes:\n\n")[2]
-    return notes.partition("\n\nYou replied before:")[0].strip()
+    return request.text.partition("<notes>\n")[2].partition("\n</notes>")[0]
 
 
 def told_otherwise(notes: str) -> str:
@@ -218,7 +217,7 @@ def test_a_session_is_asked_about_with_its_own_notes_alone(
     for day in range(1, DAYS + 1):
         for notes in retelling.taken_apart(day).notes:
             request = by_text[notes.text]
-            values = request.text.partition("Values to keep:\n")[2].partition("\n\nThe notes:")[0]
+            values = request.text.partition("Values to keep:\n")[2].partition("\n\nThe notes")[0]
             assert values.count("- ") >= len(notes.facts)
             assert all(fact.value in values for fact in notes.facts)
 

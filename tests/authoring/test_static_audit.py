@@ -11,9 +11,9 @@ import pytest
 
 from mnemoscope.authoring.audit.findings import DAY_CODES, QUESTION_CODES, Finding, tally
 from mnemoscope.authoring.audit.life import AuditedLife
-from mnemoscope.authoring.audit.question_checks import names
 from mnemoscope.authoring.audit.static import static_audit
 from mnemoscope.authoring.sheets import open_home
+from mnemoscope.authoring.wording import names
 from mnemoscope.cli.audit_persona import audit
 from mnemoscope.core.errors import MissingData, UsageError
 from mnemoscope.core.yaml import dump_yaml, load_yaml

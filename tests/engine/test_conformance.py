@@ -15,7 +15,7 @@ from mnemoscope.cli.app import invoke
 from mnemoscope.core.spec import Spec
 from mnemoscope.engine.conformance import CHECKS, Result, check_system
 from mnemoscope.engine.conformance.machine_clock import machine_clock
-from mnemoscope.systems import SYSTEMS
+from mnemoscope.systems import BUILT_IN
 from mnemoscope.systems.python import plan
 
 
@@ -27,7 +27,7 @@ def _flawed_systems_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
 def checked(
     name: str, *only: str, timeout: float = 30.0, patience: float = 0.3
 ) -> dict[str, Result]:
-    spec = Spec.parse(name if name in SYSTEMS.builtin else f"flawed_systems:{name}")
+    spec = Spec.parse(name if name in BUILT_IN else f"flawed_systems:{name}")
     names = only or tuple(CHECKS)
     results = check_system(plan(spec), timeout=timeout, patience=patience, names=names)
     assert [result.check for result in results] == list(names)
@@ -38,7 +38,7 @@ def failing(results: dict[str, Result]) -> set[str]:
     return {name for name, result in results.items() if result.verdict == "failed"}
 
 
-@pytest.mark.parametrize("name", SYSTEMS.builtin)
+@pytest.mark.parametrize("name", BUILT_IN)
 def test_every_built_in_system_passes(name: str) -> None:
     results = checked(name)
     assert failing(results) == set(), results

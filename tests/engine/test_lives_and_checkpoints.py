@@ -20,7 +20,7 @@ from mnemoscope.datasets.personas import Personas
 from mnemoscope.engine.crew import Limits
 from mnemoscope.engine.parts import Procedure, plan_judge, plan_reader
 from mnemoscope.engine.run import Settings, run
-from mnemoscope.systems import SYSTEMS
+from mnemoscope.systems import BUILT_IN
 from mnemoscope.systems.python import plan
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def lines_of(directory: RunDirectory, kind: type[Any]) -> list[Any]:
     return [line for line in directory.journal() if isinstance(line, kind)]
 
 
-@pytest.mark.parametrize("system", SYSTEMS.builtin)
+@pytest.mark.parametrize("system", BUILT_IN)
 def test_a_copy_a_fresh_life_and_one_that_goes_on_give_the_same_bytes(
     system: str, life: Path, tmp_path: Path
 ) -> None:

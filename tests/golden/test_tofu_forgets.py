@@ -15,7 +15,7 @@ from tests.scripted_server import ScriptedServer
 
 from mnemoscope.cli.app import invoke
 from mnemoscope.datasets.tofu import AUTHORS, PAIRS_EACH
-from mnemoscope.systems import SYSTEMS
+from mnemoscope.systems import BUILT_IN
 
 if TYPE_CHECKING:
     from tests.conftest import StartLeg
@@ -59,7 +59,7 @@ def whole(scores_of: Scores) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def sampled(scores_of: Scores) -> dict[str, dict[str, Any]]:
     """All other built-in systems with all memories and some of the questions."""
-    others = tuple(name for name in SYSTEMS.builtin if name != WHOLE)
+    others = tuple(name for name in BUILT_IN if name != WHOLE)
     return scores_of(others, "--questions", SAMPLE)
 
 
@@ -105,7 +105,7 @@ def test_forgotten_and_kept_authors_were_known_equally_well(whole: dict[str, Any
 def test_no_other_built_in_system_recalls_a_forgotten_text(
     sampled: dict[str, dict[str, Any]],
 ) -> None:
-    assert len(sampled) == len(SYSTEMS.builtin) - 1
+    assert len(sampled) == len(BUILT_IN) - 1
     for system, score in sampled.items():
         assert score["leak"]["n"] >= 10, system
         assert score["leak"]["leaked"] == 0, system

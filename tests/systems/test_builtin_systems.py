@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from mnemoscope.core.errors import UsageError
 from mnemoscope.core.nouns import Hit, Memory, Question, Receipt
 from mnemoscope.core.spec import Spec
-from mnemoscope.systems import ARMS, SYSTEMS
+from mnemoscope.systems import ARMS, BUILT_IN
 from mnemoscope.systems.python import Driver, plan
 from mnemoscope.systems.text import chunks
 
@@ -89,8 +89,8 @@ def recalled(
 
 
 def test_every_built_in_system_is_tested_here() -> None:
-    assert {Spec.parse(spec).name for spec in ALL} == set(SYSTEMS.builtin)
-    assert set(ARMS) <= set(SYSTEMS.builtin)
+    assert {Spec.parse(spec).name for spec in ALL} == set(BUILT_IN)
+    assert set(ARMS) <= set(BUILT_IN)
 
 
 @pytest.mark.parametrize("spec", ALL)

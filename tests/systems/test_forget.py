@@ -11,7 +11,7 @@ import pytest
 
 from mnemoscope.core.nouns import Hit, Memory, Question, Selector
 from mnemoscope.core.spec import Spec
-from mnemoscope.systems import SYSTEMS
+from mnemoscope.systems import BUILT_IN
 from mnemoscope.systems.fts5 import Fts5
 from mnemoscope.systems.python import Driver, plan
 
@@ -81,7 +81,7 @@ def ids(found: Rankings) -> set[str]:
 
 
 def test_every_built_in_system_is_told_to_forget_here() -> None:
-    assert {Spec.parse(spec).name for spec in SPECS} == set(SYSTEMS.builtin)
+    assert {Spec.parse(spec).name for spec in SPECS} == set(BUILT_IN)
 
 
 @pytest.mark.parametrize("spec", SPECS)

@@ -58,7 +58,7 @@ def active_days(arc: Arc, epoch: date) -> set[int]:
 
 def echoes(arc: Arc, persona: Persona) -> list[str]:
     """The sessions that may hear of it besides its own; what is said in an isolated one stays."""
-    if any(room.id == arc.primary_session and room.isolated for room in persona.sessions):
+    if persona.is_isolated(arc.primary_session):
         return []
     kept_out = {arc.primary_session, *arc.forbidden_sessions}
     return [id for id in dict.fromkeys(arc.referenced_sessions) if id not in kept_out]

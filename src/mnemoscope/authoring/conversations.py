@@ -1,7 +1,8 @@
 """Pass 2: for each daily log the conversation between user and assistant that it could come from.
 
-A conversation depends on its day's log alone, so all of them are written side by side. One that
-breaks a rule is sent back, and in the end is missing: no stub ever takes its place.
+A conversation depends on its day's log alone, so all of them are written side by side. It is with
+whom the persona works for: what was said in isolated sessions is not in it, nor in its prompt. One
+that breaks a rule is sent back, and in the end is missing: no stub ever takes its place.
 """
 
 from __future__ import annotations
@@ -45,6 +46,11 @@ def conversation_file(home: Home, day: int, format: Format) -> Path:
     return home.beside("conversations") / f"conv-{day:04}.{_SUFFIX[format]}"
 
 
+def told_days(home: Home, days: Iterable[int]) -> list[int]:
+    """Those of the days on which something was said that may be talked about."""
+    return [day for day in days if page(home, day, home.is_open)]
+
+
 def write_conversations(
     home: Home, desk: Desk, days: Iterable[int], format: Format = "markdown"
 ) -> Iterator[int]:
@@ -67,7 +73,7 @@ def _task(home: Home, prompt: PromptFile, day: int) -> Task[Conversation]:
         style=persona.communication_style.strip(),
         principal=persona.principal.name if persona.principal else "the person they work for",
         date=dated(home, day),
-        log=page(home, day),
+        log=page(home, day, home.is_open),
     )
     return Task(f"day {day}", filled, lambda reply: Conversation(day, read_turns(reply)))
 

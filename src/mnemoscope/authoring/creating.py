@@ -66,6 +66,8 @@ def check(folder: Path, days: int, *, overwrite: bool) -> None:
     """Refuse to write over anything that was not given up."""
     if days < 1:
         raise UsageError(f"--days {days}: a life has at least one")
+    if any(path.exists() and not path.is_dir() for path in (folder, *folder.parents)):
+        raise UsageError(f"{folder} cannot be a folder: a file is in its place")
     papers = folder / "persona.yaml", _arcs_file(folder, days)
     there = [path for path in papers if path.exists()]
     if there and not overwrite:
@@ -135,12 +137,13 @@ def _arcs_prompt(brief: str, persona: Persona, days: int, epoch: date) -> Prompt
         "fewest": max(1, least, FEWEST if days >= LONG else 0),
         "most": MOST,
         "minima": "\n".join(
-            f"- {type}: at least {scaled(number, days)}" for type, number in MINIMA.items()
+            f"- {type}: {f'at least {needed}' if (needed := scaled(number, days)) else 'as needed'}"
+            for type, number in MINIMA.items()
         ),
         "at_once": AT_ONCE,
         "quiet_least": least_quiet(days),
         "quiet_most": QUIET_MOST,
-        "directed": scaled(DIRECTED, days),
+        "directed": max(1, scaled(DIRECTED, days)),
     }
     values = {name: str(value) for name, value in holes.items()}
     return load_prompt("write-arcs", frozenset(values)).fill(**values)

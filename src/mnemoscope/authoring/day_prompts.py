@@ -10,16 +10,13 @@ from datetime import date
 
 from mnemoscope.authoring.calendar import Agenda, Calendar, phase
 from mnemoscope.authoring.discretion import Discretion
+from mnemoscope.authoring.pages import long_date
 from mnemoscope.authoring.sheets import Arc, Home, Persona, Session
 from mnemoscope.llm.chat import Prompt
 from mnemoscope.llm.prompts import load_prompt
 
 ECHOED_LINES = 3
 """Of an arc that only surfaces here, so much of its description is told."""
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTHS = (
-    "January February March April May June July August September October November December"
-).split()
 _LENGTHS = {
     "quiet": "quiet: little happens; one or two short topics, 80 to 150 words",
     "normal": "normal: two or three topics, 200 to 350 words",
@@ -73,10 +70,6 @@ class DayPrompts:
             )
             state = "over" if arc.end < day else "still going on, but not today's matter"
             yield f"{arc.title} ({state}).{known}"
-
-
-def long_date(day: date) -> str:
-    return f"{_WEEKDAYS[day.weekday()]}, {day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
 def _who(persona: Persona, session: str) -> dict[str, str]:

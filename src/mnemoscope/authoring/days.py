@@ -100,11 +100,8 @@ def clean(reply: str) -> str:
 
     A heading of a session inside would end this one, and put words into another.
     """
-    text = without_thoughts(reply).replace("\r\n", "\n").replace("\r", "\n").strip()
-    if fenced := _FENCE.match(text):
-        text = fenced[1].strip()
     kept, in_code = [], False
-    for line in body(text).split("\n"):
+    for line in body(unwrapped(reply)).split("\n"):
         if _FENCE_LINE.match(line):
             in_code = not in_code
         is_heading = _HEADING.match(line) and not in_code
@@ -113,6 +110,13 @@ def clean(reply: str) -> str:
     if not (entry := "\n".join(kept).strip()):
         raise Unusable("nothing is left of it without its frontmatter and # headings")
     return printable(entry)
+
+
+def unwrapped(reply: str) -> str:
+    """The text without thoughts before it and a code fence around the whole."""
+    text = without_thoughts(reply).replace("\r\n", "\n").replace("\r", "\n").strip()
+    fenced = _FENCE.match(text)
+    return fenced[1].strip() if fenced else text
 
 
 class Shelf:

@@ -8,6 +8,7 @@ started again pays for nothing twice.
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -29,6 +30,7 @@ T = TypeVar("T")
 TRIES = 3
 """How often a reply that breaks a rule is sent back with the reasons, the first time included."""
 _ACCOUNT = "account.jsonl"
+_DRAFT = re.compile(r"\..+\.(\d+)\.draft")
 
 
 class Unusable(ValueError):
@@ -90,7 +92,6 @@ class Desk:
         self._log = log
         self._recording = threading.Lock()
         self._failed = _failed_before(account, pass_name)
-        self.failures = 0
 
     def write(self, task: Task[T]) -> Written[T]:
         """One thing; sent back with the reasons a bounded number of times."""
@@ -110,32 +111,45 @@ class Desk:
                         prompt = _sent_back(task.prompt, reply, problem, attempt + 1)
             except ModelFailure as failure:
                 problem = str(failure)
+            except BaseException:
+                # The pass stops, and this has not failed: the replies so far are taken up later.
+                problem = ""
+                raise
             finally:
                 self._record(task.about, total(usages), problem)
-        self.failures += 1
         self._log(f"{self._pass_name}: {task.about} skipped: {problem}")
         return Written(task, None, problem)
 
     def write_all(self, tasks: Iterable[Task[T]]) -> Iterator[Written[T]]:
-        """Each as soon as it is there, so many at a time; `tasks` is read as places become free."""
+        """Each as soon as it is there, so many at a time; `tasks` is read as places become free.
+
+        An error that stops the pass waits for those that are on their way: they are paid for.
+        """
         waiting = iter(tasks)
         running: set[Future[Written[T]]] = set()
+        stopped: BaseException | None = None
         with ThreadPoolExecutor(self._parallelism) as threads:
             try:
                 while True:
                     while (
-                        len(running) < self._parallelism
+                        stopped is None
+                        and len(running) < self._parallelism
                         and (task := next(waiting, None)) is not None
                     ):
                         running.add(threads.submit(self.write, task))
                     if not running:
-                        return
+                        break
                     done, running = wait(running, return_when=FIRST_COMPLETED)
                     for one in done:
-                        yield one.result()
+                        if error := one.exception():
+                            stopped = stopped or error
+                        else:
+                            yield one.result()
             finally:
                 for one in running:
                     one.cancel()
+        if stopped is not None:
+            raise stopped
 
     def _record(self, about: str, usage: Usage | None, problem: str) -> None:
         if usage is not None:
@@ -156,7 +170,7 @@ def _numbered(prompt: Prompt, attempt: int) -> Prompt:
 def _sent_back(prompt: Prompt, reply: str, problem: str, attempt: int) -> Prompt:
     """The prompt with its last reply and what is wrong with it."""
     user = (
-        f"{prompt.user}\n\nYou replied before:\n\n{reply.strip()}\n\n"
+        f"{prompt.user}\n\nYou replied before:\n\n<reply>\n{reply.strip()}\n</reply>\n\n"
         f"That cannot be used: {problem}\nReply again, whole, with this mended."
     )
     return msgspec.structs.replace(prompt, user=user, attempt=attempt)
@@ -164,17 +178,18 @@ def _sent_back(prompt: Prompt, reply: str, problem: str, attempt: int) -> Prompt
 
 def sweep(home: Path) -> None:
     """Remove what `write_atomically` had not finished when its process was killed."""
-    for draft in home.glob("**/.*.draft"):
-        owner = draft.suffixes[-2].removeprefix(".")
-        if owner.isdecimal() and not _is_running(int(owner)):
-            with suppress(OSError):  # in a folder that is only read
-                draft.unlink()
+    for below in ("", "*/", "*/*/"):
+        for draft in home.glob(f"{below}.*.draft"):
+            found = _DRAFT.fullmatch(draft.name)
+            if found is not None and not _is_running(int(found[1])):
+                with suppress(OSError):  # in a folder that is only read
+                    draft.unlink()
 
 
 def _is_running(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         pass  # somebody else's, but there
@@ -183,7 +198,10 @@ def _is_running(process: int) -> bool:
 
 def account_of(home: Path) -> Journal:
     """Where a persona's folder keeps what its writing cost."""
-    home.mkdir(parents=True, exist_ok=True)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise UsageError(f"{home} cannot be a folder: a file is in its place") from None
     return Journal(home / _ACCOUNT)
 
 

@@ -72,6 +72,7 @@ class Discretion:
             arc,
             title=self.cut(arc.title),
             description=self.cut(arc.description),
+            participants=tuple(name for name in arc.participants if self._is_met(name)),
             directives=tuple(one for one in arc.directives if not self.is_secret(one.event)),
             wrong_belief=self.cut(arc.wrong_belief),
             corrected_belief=self.cut(arc.corrected_belief),
@@ -84,10 +85,12 @@ class Discretion:
 
     def _is_known(self, person: Person) -> bool:
         """Neither their role names a secret, nor are they met in other isolated sessions alone."""
-        if self.is_secret(f"{person.name}, {person.role}"):
-            return False
-        rooms = [room for room in self._persona.sessions if person.name in room.participants]
-        return not rooms or any(room not in self._others for room in rooms)
+        return self._is_met(person.name) and not self.is_secret(f"{person.name}, {person.role}")
+
+    def _is_met(self, name: str) -> bool:
+        rooms = [room for room in self._persona.sessions if name in room.participants]
+        met = not rooms or any(room not in self._others for room in rooms)
+        return met and not self.is_secret(name)
 
 
 def _secrets(persona: Persona, arcs: Arcs, session: str, others: list[Session]) -> dict[str, None]:

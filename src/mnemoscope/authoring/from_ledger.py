@@ -14,7 +14,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from mnemoscope.authoring.days import unwrapped
 from mnemoscope.authoring.desk import Desk, Task, Unusable
+from mnemoscope.authoring.pages import long_date
 from mnemoscope.authoring.retelling import Notes, broken
 from mnemoscope.authoring.sheets import Home, open_home
 from mnemoscope.core.errors import MissingData, UsageError
@@ -23,10 +25,8 @@ from mnemoscope.core.ledger import Ledger, LedgerFact
 from mnemoscope.datasets.day_logs import day_files
 from mnemoscope.llm.chat import Prompt
 from mnemoscope.llm.prompts import load_prompt
-from mnemoscope.llm.replies import without_thoughts
 
 _SESSION = re.compile(r"^#[ \t]+session:[ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
-_FENCE = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
 _DRAFTS = ".retold"
 _HOLES = frozenset({"name", "role", "style", "date", "session", "participants", "values", "notes"})
 
@@ -113,7 +113,7 @@ class Retelling:
                 text = self.taken_apart(day)
                 waiting[day] = text, {}
                 for place, notes in enumerate(text.notes):
-                    draft = "" if anew else _read_draft(home, notes)
+                    draft = "" if anew else _read_draft(home, day, place)
                     if draft and not broken(notes, draft, self._ledger):
                         keep(day, place, draft)
                     else:
@@ -122,8 +122,7 @@ class Retelling:
         for written in desk.write_all(tasks()):
             if written.result is not None:
                 day, place, told = written.result
-                notes = waiting[day][0].notes[place]
-                write_atomically(_draft(home, notes), f"{told}\n".encode())
+                write_atomically(_draft(home, day, place), f"{told}\n".encode())
                 keep(day, place, told)
             while ready:
                 yield ready.pop(0)
@@ -165,7 +164,7 @@ class Retelling:
             name=persona.name,
             role=persona.role,
             style=persona.communication_style.strip(),
-            date=f"{self.source.date_of(notes.day):%A, %d %B %Y}",
+            date=long_date(self.source.date_of(notes.day)),
             session=notes.session,
             participants=", ".join(room.participants) if room else "nobody else",
             values="\n".join(map(_value, notes.facts)) or "none",
@@ -193,19 +192,17 @@ def _value(fact: LedgerFact) -> str:
 
 def _cleaned(reply: str) -> str:
     """The text without thoughts, a fence around it, or the session's own heading."""
-    text = without_thoughts(reply).strip()
-    if fenced := _FENCE.match(text):
-        text = fenced[1].strip()
+    text = unwrapped(reply)
     if heading := _SESSION.match(text):
         text = text[heading.end() :].strip()
     return text
 
 
-def _draft(home: Home, notes: Notes) -> Path:
-    name = f"day-{notes.day:04}/{notes.session}.md"
-    return home.folder / _DRAFTS / name
+def _draft(home: Home, day: int, place: int) -> Path:
+    """By its place in the day: a session may come twice, and be called anything."""
+    return home.folder / _DRAFTS / f"day-{day:04}" / f"{place}.md"
 
 
-def _read_draft(home: Home, notes: Notes) -> str:
-    path = _draft(home, notes)
+def _read_draft(home: Home, day: int, place: int) -> str:
+    path = _draft(home, day, place)
     return path.read_text(encoding="utf-8").strip() if path.is_file() else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import date
 
 from mnemoscope.authoring.sheets import Home
 from mnemoscope.core.errors import MissingData
@@ -45,4 +46,9 @@ def page(home: Home, day: int, shown: Callable[[str], bool] = lambda session: Tr
 def dated(home: Home, day: int) -> str:
     """For people and models: Friday, 16 January 2026 (2026-01-16)."""
     date = home.date_of(day)
-    return f"{date:%A}, {date.day} {date:%B %Y} ({date.isoformat()})"
+    return f"{long_date(date)} ({date.isoformat()})"
+
+
+def long_date(day: date) -> str:
+    """Friday, 16 January 2026"""
+    return f"{day:%A}, {day.day} {day:%B %Y}"

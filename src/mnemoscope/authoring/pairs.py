@@ -15,12 +15,11 @@ from typing import Any, Literal, NamedTuple, get_args
 import msgspec
 
 from mnemoscope.authoring.arrays import read_array
-from mnemoscope.authoring.audit.question_checks import names
 from mnemoscope.authoring.desk import Unusable
-from mnemoscope.authoring.sheets import Home, Persona
+from mnemoscope.authoring.sheets import Home
+from mnemoscope.authoring.wording import COMMON, DENIAL, strangers, word_stems
 from mnemoscope.core.atoms import AtomIndex
-from mnemoscope.core.english import STOP_WORDS, stem_words
-from mnemoscope.core.matching import normalise, stems
+from mnemoscope.core.english import stem_words
 from mnemoscope.core.nouns import Memory
 from mnemoscope.datasets.checkpoints import morning
 
@@ -44,10 +43,6 @@ REASONS: Mapping[str, str] = {
 }
 """Why pairs are dropped."""
 _DAY_NUMBER = re.compile(r"\bdays?[ -]?#?\d+\b(?! ?(?:%|\.\d))", re.IGNORECASE)
-_DENIAL = re.compile(
-    r"\b(?:no|not|never|none|nothing|nobody|neither|unknown|cannot)\b|n['’]t\b", re.IGNORECASE
-)
-_COMMON = frozenset(stem_words(sorted(STOP_WORDS))) | STOP_WORDS
 _SHORTEST_WINDOW = 3
 """Of two days, both may well be what matters."""
 _COMPLAINTS = 8
@@ -88,7 +83,7 @@ class Shown:
         self.window = frozenset(window) & texts.keys()
         """The days the questions are about; `texts` may hold earlier ones that bear on them."""
         self.texts = texts
-        self._stems = {day: frozenset(stems(normalise(text))) for day, text in texts.items()}
+        self._stems = {day: word_stems(text) for day, text in texts.items()}
 
     def standard(self, written: Mapping[str, Any], categories: Iterable[str]) -> Pair:
         """The pair with no more days than it needs, or why it is Dropped."""
@@ -97,7 +92,7 @@ class Shown:
         if category not in tuple(categories):
             raise Dropped("category", category)
         if category == NEGATIVE:
-            if not _DENIAL.search(answer):
+            if not DENIAL.search(answer):
                 raise Dropped("answered", answer)
             asked_from = (max(self.texts),)
             return Pair(question, answer, category, difficulty, asked_from, False, no_evidence=True)
@@ -133,7 +128,7 @@ class Shown:
             raise Dropped("unknown-day", ", ".join(map(str, unknown)))
         if len(self.window) >= _SHORTEST_WINDOW and self.window <= set(given):
             raise Dropped("whole-window", question)
-        asked = set(stems(normalise(f"{question} {answer}"))) - _COMMON
+        asked = word_stems(f"{question} {answer}") - COMMON
         days = tuple(day for day in sorted(set(given)) if asked & self._stems[day])
         if not days:
             raise Dropped("no-overlap")
@@ -141,8 +136,7 @@ class Shown:
 
     def _strangers(self, text: str, days: Iterable[int]) -> list[str]:
         """Names of which no part is in these days, nor known anyway."""
-        said = _known_anyway(self.home.persona).union(*(self._stems[day] for day in days))
-        return [name for name in names(text) if not said & set(stems(normalise(name)))]
+        return strangers(text, self.home.persona, (self._stems[day] for day in days))
 
     def _implied(self, days: Iterable[int]) -> Iterator[date]:
         """Dates that these days speak of without naming them: tomorrow, on Friday."""
@@ -200,17 +194,6 @@ class ReplyReader:
 
 def _some(complaints: list[str]) -> str:
     return "; ".join(complaints[:_COMPLAINTS])
-
-
-def asked_words(question: str) -> str:
-    """The same for questions that differ in case, space and punctuation alone."""
-    return " ".join(re.findall(r"\w+", normalise(question)))
-
-
-def _known_anyway(persona: Persona) -> set[str]:
-    known = [persona.name, persona.company, persona.institution, persona.firm, persona.id]
-    known += [persona.principal.name] if persona.principal else []
-    return set(stems(normalise(" ".join(known))))
 
 
 def read_texts(written: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -17,8 +17,9 @@ from typing import Any
 import msgspec
 
 from mnemoscope.authoring.desk import Written
-from mnemoscope.authoring.pairs import Gathered, Pair, asked_words
+from mnemoscope.authoring.pairs import Gathered, Pair
 from mnemoscope.authoring.sheets import Home
+from mnemoscope.authoring.wording import asked_words
 from mnemoscope.core.jsonl import Journal, read_records, write_atomically
 from mnemoscope.core.yaml import dump_yaml, load_yaml
 from mnemoscope.datasets.persona_files import read_questions

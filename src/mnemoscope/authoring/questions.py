@@ -98,7 +98,7 @@ def _task(
     shown = Shown(home, window, _texts(home, window))
     categories = _categories(home)
     last = window[-1]
-    arcs = [arc for arc in home.arcs.arcs if not _isolated(home, arc.primary_session)]
+    arcs = [arc for arc in home.arcs.arcs if home.is_open(arc.primary_session)]
     filled = prompt.fill(
         name=home.persona.name,
         role=home.persona.role,
@@ -123,16 +123,12 @@ def _texts(home: Home, window: range) -> dict[int, str]:
         wrong, right = arc.wrong_day, arc.corrected_day
         if wrong and right in window and wrong < window.start and home.log(wrong).is_file():
             session = arc.primary_session
-            if not _isolated(home, session) and session in sessions_of(home, wrong):
-                texts[wrong] = page(home, wrong, lambda one: not _isolated(home, one))
+            if home.is_open(session) and session in sessions_of(home, wrong):
+                texts[wrong] = page(home, wrong, home.is_open)
     for day in window:
         if home.log(day).is_file():
-            texts[day] = page(home, day, lambda one: not _isolated(home, one))
+            texts[day] = page(home, day, home.is_open)
     return {day: text for day, text in sorted(texts.items()) if text}
-
-
-def _isolated(home: Home, session: str) -> bool:
-    return any(room.id == session and room.isolated for room in home.persona.sessions)
 
 
 def _touches(arc: Arc, window: range) -> bool:

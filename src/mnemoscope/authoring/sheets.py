@@ -16,14 +16,14 @@ from msgspec import Meta, Struct, field
 
 from mnemoscope.core.errors import DataError, MissingData
 from mnemoscope.core.yaml import dump_yaml, load_yaml
-from mnemoscope.datasets.persona_files import DEFAULT_EPOCH, arcs_file
+from mnemoscope.datasets.day_logs import LAST_DAY
+from mnemoscope.datasets.persona_files import DEFAULT_EPOCH, Day, arcs_file
 from mnemoscope.personas.story import ArcType, Person, Principal, Project
 
 T = TypeVar("T")
 
 PRINCIPAL = "principal"
 """The session between the persona and whom they work for; every life has it."""
-Day = Annotated[int, Meta(ge=1)]
 Id = Annotated[str, Meta(pattern=r"^[\w.@-]+$")]
 
 
@@ -64,8 +64,8 @@ class Persona(Struct, frozen=True, omit_defaults=True):
     shared_knowledge: tuple[str, ...] = field(default=(), name="sharedKnowledge")
     epoch: str = ""
 
-    def session(self, id: str) -> Session:
-        return next(session for session in self.sessions if session.id == id)
+    def is_isolated(self, session: str) -> bool:
+        return any(room.id == session and room.isolated for room in self.sessions)
 
 
 class Directive(Struct, frozen=True):
@@ -124,12 +124,18 @@ class Home(Struct, frozen=True):
     def days(self) -> int:
         """How long the life is: as the file's name says, else to the end of the last arc."""
         span = self.arcs_file.stem.removeprefix("arcs-").removesuffix("d")
-        return int(span) if span.isdecimal() else max(arc.end for arc in self.arcs.arcs)
+        return (
+            int(span) if span.isdecimal() else max((arc.end for arc in self.arcs.arcs), default=0)
+        )
 
     @property
     def epoch(self) -> date:
         """The date of day 1."""
         return date.fromisoformat(self.arcs.epoch or self.persona.epoch or DEFAULT_EPOCH)
+
+    def is_open(self, session: str) -> bool:
+        """Whether what is said there may be told elsewhere."""
+        return not self.persona.is_isolated(session)
 
     def date_of(self, day: int) -> date:
         return self.epoch + timedelta(days=day - 1)
@@ -146,10 +152,19 @@ def open_home(folder: Path, arcs: str = "") -> Home:
     """The folder's papers; what cannot be read is an error that names file and field."""
     chosen = arcs_file(folder, arcs)
     home = Home(folder, chosen, read(folder / "persona.yaml", Persona), read(chosen, Arcs))
+    if not 1 <= home.days <= LAST_DAY:
+        raise DataError(
+            f"a life of {home.days} days: it has 1 to {LAST_DAY}, as the file's name or its last "
+            "arc says",
+            file=chosen,
+        )
     try:
-        _ = home.epoch
-    except ValueError:
-        raise DataError("field `epoch`: no date such as 2026-01-31", file=chosen) from None
+        _ = home.date_of(home.days)
+    except (ValueError, OverflowError):
+        raise DataError(
+            "field `epoch`: no date such as 2026-01-31 from which its days can be counted",
+            file=chosen,
+        ) from None
     return home
 
 

@@ -3,10 +3,14 @@
 The voice of one day's memories is shown to the next, so days are written in order. Stretches of
 thirty days go side by side, each beginning with the voice of the first day of all: which file a
 prompt shows depends on neither speed nor parallelism, and a pass begun again asks the same.
+
+A prompt holds the whole day. A value of an isolated session that is filed under another one would
+be told there, so such a reply goes back.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby, zip_longest
 from pathlib import Path
@@ -18,11 +22,14 @@ from mnemoscope.authoring.arrays import read_whole_array
 from mnemoscope.authoring.desk import Desk, Task, Unusable
 from mnemoscope.authoring.pages import dated, page, sessions_of
 from mnemoscope.authoring.sheets import PRINCIPAL, Home
+from mnemoscope.core.atoms import AtomIndex
 from mnemoscope.core.jsonl import write_atomically
+from mnemoscope.core.nouns import Memory
 from mnemoscope.core.yaml import dump_yaml
 from mnemoscope.llm.prompts import PromptFile, load_prompt
 
 TOOL = "memorySave"
+_DATE = re.compile(r"(?:\d{4}-)?\d\d-\d\d|\d{4}")
 STRETCH = 30
 _HOLES = frozenset({"name", "role", "style", "date", "log", "sessions", "voice"})
 _NO_VOICE = "(none yet: this is the first day)"
@@ -72,20 +79,51 @@ def _stretch(day: int) -> int:
 
 def _task(home: Home, prompt: PromptFile, day: int) -> Task[Saved]:
     persona = home.persona
-    sessions = [session or PRINCIPAL for session in sessions_of(home, day)]
+    said = _said(home, day)
+    sessions = list(said)
     filled = prompt.fill(
         name=persona.name,
         role=persona.role,
         style=persona.communication_style.strip(),
         date=dated(home, day),
         log=page(home, day),
-        sessions=", ".join(dict.fromkeys(sessions)),
+        sessions=", ".join(sessions),
         voice=_voice(home, day),
     )
     filled = msgspec.structs.replace(
         filled, typical=filled.typical.replace("{{session}}", sessions[0] if sessions else "")
     )
-    return Task(f"day {day}", filled, lambda reply: Saved(day, read_calls(reply, sessions)))
+
+    def read(reply: str) -> Saved:
+        calls = read_calls(reply, sessions)
+        _refuse_leaks(home, calls, said)
+        return Saved(day, calls)
+
+    return Task(f"day {day}", filled, read)
+
+
+def _said(home: Home, day: int) -> dict[str, str]:
+    """The day's sessions; what stands before their headings is the principal's."""
+    said: dict[str, str] = {}
+    for session, text in sessions_of(home, day).items():
+        id = session or PRINCIPAL
+        said[id] = f"{said[id]}\n\n{text}" if id in said else text
+    return said
+
+
+def _refuse_leaks(home: Home, calls: Iterable[Call], said: dict[str, str]) -> None:
+    for number, call in enumerate(calls, 1):
+        for id in said:
+            if id == call.session or home.is_open(id):
+                continue
+            index = AtomIndex([Memory(one, said[one]) for one in (call.session, id)])
+            own, both = (index.invented(call.content, seen, []) for seen in (1, 2))
+            # Dates are worked out, and any two sessions may name the same.
+            if told := [one for one in own if one not in both and not _DATE.fullmatch(one)]:
+                raise Unusable(
+                    f"call {number} is filed under {call.session}, but holds what was said in "
+                    f"{id} alone: {', '.join(told)}"
+                )
 
 
 def _voice(home: Home, day: int) -> str:
@@ -101,7 +139,7 @@ def _voice(home: Home, day: int) -> str:
 
 def read_calls(reply: str, sessions: Iterable[str]) -> tuple[Call, ...]:
     """The calls of a day that has these sessions; Unusable says which rule they break."""
-    known = list(dict.fromkeys(sessions))
+    known = list(sessions)
     calls = tuple(
         _call(one, number, known) for number, one in enumerate(read_whole_array(reply), 1)
     )

@@ -19,7 +19,8 @@ def conversations(
 ) -> int:
     """Let a model write, for each daily log, the conversation that it could have come from.
 
-    Each has 4 to 12 turns, in conversations/conv-0001.md or .json. A reply that is no such
+    It is a talk with whom the persona works for, so isolated sessions are left out. Each has 4 to
+    12 turns, in conversations/conv-0001.md or .json. A reply that is no such
     conversation is sent back with the reasons, and in the end skipped: the same command asks again
     for what is missing. For example:
 
@@ -35,11 +36,15 @@ def conversations(
     overwrite
         Write anew what is there already.
     """
-    from mnemoscope.authoring.conversations import conversation_file, write_conversations
+    from mnemoscope.authoring.conversations import (
+        conversation_file,
+        told_days,
+        write_conversations,
+    )
     from mnemoscope.authoring.pages import written_days
 
     def work(home: Home, desk: Desk, tell: Tell) -> Outcome:
-        logs = written_days(home, writing.days(home))
+        logs = told_days(home, written_days(home, writing.days(home)))
         there = [day for day in logs if conversation_file(home, day, format).exists()]
         asked = logs if overwrite else [day for day in logs if day not in set(there)]
         have, made = set(there), set[int]()

@@ -34,7 +34,7 @@ _NAMED = 12
 """How many missing things are named; of the others their number."""
 _OPTIONS = re.compile(r"\?\w+=[^&?\s/]*(?:&\w+=[^&?\s/]*)*$")
 # Neither what was paid before nor half-written files belong into an estimate.
-_LEFT_OUT = shutil.ignore_patterns("account.jsonl", ".*")
+_LEFT_OUT = shutil.ignore_patterns("account.jsonl", ".*.draft", ".purse.lock")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,33 +1,29 @@
 """Memory systems under test: one module a system, all behind the same few verbs.
 
-`SYSTEMS` lists the built-in ones; `module:Name` and the entry-point group `mnemoscope.systems`
-add anybody else's. `DOORS` are for systems that live elsewhere: `stdio:python adapter.py`.
+`SYSTEMS` lists the built-in ones and those on the shelf; `module:Name` and the entry-point group
+`mnemoscope.systems` add anybody else's. `DOORS` are for systems that live elsewhere:
+`stdio:python adapter.py`.
 """
 
 from mnemoscope.core.registry import Entry, Registry
 from mnemoscope.systems import shelf
 
-SYSTEMS = Registry(
-    "system",
-    {
-        "none": Entry("mnemoscope.systems.arms:NoMemory", "recalls nothing: the floor"),
-        "random": Entry("mnemoscope.systems.arms:Random", "a seeded shuffle: chance"),
-        "recency": Entry("mnemoscope.systems.arms:Recency", "the latest memories first"),
-        "oracle": Entry("mnemoscope.systems.arms:Oracle", "is told the evidence: the ceiling"),
-        "full-context": Entry(
-            "mnemoscope.systems.arms:FullContext", "everything, in time order, whatever k says"
-        ),
-        "fts5": Entry("mnemoscope.systems.fts5:Fts5", "SQLite full-text search, as agents ship it"),
-        "bm25": Entry("mnemoscope.systems.bm25:Bm25", "lexical search (bm25s, English stems)"),
-        "dense": Entry("mnemoscope.systems.dense:Dense", "embeddings of ~128-token chunks"),
-        "hybrid": Entry("mnemoscope.systems.hybrid:Hybrid", "bm25 and dense, fused"),
-        "graph": Entry(
-            "mnemoscope.systems.graph:Graph", "personalised PageRank over shared entities"
-        ),
-        **shelf.entries(),
-    },
-    group="mnemoscope.systems",
-)
+BUILT_IN = {
+    "none": Entry("mnemoscope.systems.arms:NoMemory", "recalls nothing: the floor"),
+    "random": Entry("mnemoscope.systems.arms:Random", "a seeded shuffle: chance"),
+    "recency": Entry("mnemoscope.systems.arms:Recency", "the latest memories first"),
+    "oracle": Entry("mnemoscope.systems.arms:Oracle", "is told the evidence: the ceiling"),
+    "full-context": Entry(
+        "mnemoscope.systems.arms:FullContext", "everything, in time order, whatever k says"
+    ),
+    "fts5": Entry("mnemoscope.systems.fts5:Fts5", "SQLite full-text search, as agents ship it"),
+    "bm25": Entry("mnemoscope.systems.bm25:Bm25", "lexical search (bm25s, English stems)"),
+    "dense": Entry("mnemoscope.systems.dense:Dense", "embeddings of ~128-token chunks"),
+    "hybrid": Entry("mnemoscope.systems.hybrid:Hybrid", "bm25 and dense, fused"),
+    "graph": Entry("mnemoscope.systems.graph:Graph", "personalised PageRank over shared entities"),
+}
+"""Those that come with Mnemoscope and need nothing else."""
+SYSTEMS = Registry("system", {**BUILT_IN, **shelf.entries()}, group="mnemoscope.systems")
 DOORS = Registry(
     "door",
     {
@@ -56,4 +52,4 @@ DOORS = Registry(
 ARMS = ("random", "bm25", "oracle")
 """What runs beside every system unless it is told not to: chance, a plain baseline, the ceiling."""
 
-__all__ = ["ARMS", "DOORS", "SYSTEMS"]
+__all__ = ["ARMS", "BUILT_IN", "DOORS", "SYSTEMS"]

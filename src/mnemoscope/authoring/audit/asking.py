@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from mnemoscope.authoring.audit.findings import Proposal
 from mnemoscope.authoring.audit.later import Passages
-from mnemoscope.authoring.audit.life import COMMON, AuditedLife, word_stems
+from mnemoscope.authoring.audit.life import AuditedLife
 from mnemoscope.authoring.audit.question_checks import wants_evidence
 from mnemoscope.authoring.audit.verdicts import (
     CHECKS,
@@ -20,6 +20,7 @@ from mnemoscope.authoring.audit.verdicts import (
     prompt_hash,
 )
 from mnemoscope.authoring.desk import Desk, Task, Unusable
+from mnemoscope.authoring.wording import COMMON, word_stems
 from mnemoscope.core.atoms import AtomIndex
 from mnemoscope.core.nouns import Memory
 from mnemoscope.datasets.persona_files import Entry

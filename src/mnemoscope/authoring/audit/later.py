@@ -7,7 +7,8 @@ from collections import Counter
 from functools import cached_property
 from typing import NamedTuple
 
-from mnemoscope.authoring.audit.life import COMMON, AuditedLife, word_stems
+from mnemoscope.authoring.audit.life import AuditedLife
+from mnemoscope.authoring.wording import COMMON, word_stems
 from mnemoscope.datasets.day_logs import pieces
 from mnemoscope.datasets.persona_files import Entry
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from mnemoscope.authoring.desk import Entry as Account
 from mnemoscope.authoring.sheets import Home
+from mnemoscope.authoring.wording import word_stems
 from mnemoscope.core.atoms import AtomPlaces
-from mnemoscope.core.english import STOP_WORDS, stem_words
 from mnemoscope.core.errors import DataError
 from mnemoscope.core.jsonl import read_records
 from mnemoscope.core.ledger import Ledger, LedgerFact
@@ -25,10 +25,6 @@ from mnemoscope.datasets.persona_files import Entry, check_questions
 # Tuesday-evening beside a name makes no longer name; May 26–28 are two dates.
 _WEEKDAY = re.compile(r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b")
 _RANGE = re.compile(r"\b([A-Z][a-z]+ )(\d{1,2})[–-](\d{1,2})\b")
-
-_WORD = re.compile(r"[^\W_]+")
-COMMON = STOP_WORDS.union(stem_words(sorted(STOP_WORDS)))
-"""Stems that say nothing of what a text is about."""
 
 
 class Unreadable(NamedTuple):
@@ -129,8 +125,3 @@ class AuditedLife:
 
     def _stems(self, day: int) -> frozenset[str]:
         return word_stems(self.logs[day])
-
-
-def word_stems(text: str) -> frozenset[str]:
-    """The stems of all its words, each once: quicker than in their order."""
-    return frozenset(stem_words(sorted(set(_WORD.findall(text.casefold())))))

@@ -7,31 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from mnemoscope.authoring.audit.findings import Finding, Proposal
-from mnemoscope.authoring.audit.life import COMMON, AuditedLife, word_stems
+from mnemoscope.authoring.audit.life import AuditedLife
 from mnemoscope.authoring.audit.repairs import days_with, fewer_days
-from mnemoscope.core.english import STOP_WORDS
+from mnemoscope.authoring.wording import COMMON, DENIAL, asked_words, strangers, word_stems
 from mnemoscope.core.matching import normalise
 from mnemoscope.datasets.persona_files import Entry
 from mnemoscope.datasets.personas import DAY_NUMBERS, WEEK, longest_row
-
-_CAPITAL = "A-ZÀ-ÖØ-Þ"
-_NAMES = re.compile(rf"[{_CAPITAL}][\w&]*(?:[-'’][\w&]+)*(?: [{_CAPITAL}][\w&]*(?:[-'’][\w&]+)*)*")
-_POSSESSIVE = re.compile(r"['’]s?$")
-_SENTENCE = re.compile(r"(?:^|[.!?:]\s+)[\"'“‘(]*$")
-_NO_NAMES = (
-    frozenset(
-        "i am pm monday tuesday wednesday thursday friday saturday sunday mondays tuesdays "
-        "wednesdays thursdays fridays saturdays sundays january february march "
-        "april may june july august september october november december jan feb mar apr jun jul "
-        "aug sep oct nov dec".split()
-    )
-    | STOP_WORDS
-)
-_DENIAL = re.compile(
-    r"\b(?:no|not|never|none|nothing|nobody|nowhere|neither|nor|without|unknown|cannot|silent|"
-    r"absent|missing|refused?|declined?)\b|n['’]t\b",
-    re.IGNORECASE,
-)
 
 Check = Callable[[AuditedLife, Entry], Iterator[Finding]]
 
@@ -74,12 +55,7 @@ def _entity_missing(life: AuditedLife, entry: Entry) -> Iterator[Finding]:
     days = life.evidence(entry)
     if not wants_evidence(entry) or not days:
         return
-    home = life.home.persona
-    known = {home.name, home.company, home.institution, home.firm, home.id}
-    known |= {home.principal.name} if home.principal else set()
-    said = word_stems(" ".join(known)).union(*map(life.stems, days))
-    strange = [name for name in names(entry.question) if not said & word_stems(name)]
-    if strange:
+    if strange := strangers(entry.question, life.home.persona, map(life.stems, days)):
         why = f"{', '.join(strange)} is nowhere in {_days(days)}"
         yield Finding("entity-missing", why, entry.id)
 
@@ -125,7 +101,7 @@ def _after_checkpoint(life: AuditedLife, entry: Entry) -> Iterator[Finding]:
 
 
 def _category(life: AuditedLife, entry: Entry) -> Iterator[Finding]:
-    if entry.category == "negative-recall" and not _DENIAL.search(str(entry.answer)):
+    if entry.category == "negative-recall" and not DENIAL.search(str(entry.answer)):
         yield Finding("category-doubt", f"negative-recall, answered “{entry.answer}”", entry.id)
 
 
@@ -145,8 +121,7 @@ def _duplicates(entries: Sequence[Entry]) -> Iterator[Finding]:
     """The same words while the same time; asked again after it has expired is another question."""
     asked: dict[tuple[str, str | None], list[Entry]] = {}
     for entry in entries:
-        words = " ".join(re.findall(r"\w+", normalise(entry.question)))
-        same = asked.setdefault((words, entry.query_session), [])
+        same = asked.setdefault((asked_words(entry.question), entry.query_session), [])
         for first in same:
             if _together(first, entry):
                 proposal = Proposal(drop=True) if first.answer == entry.answer else None
@@ -161,19 +136,6 @@ def _together(one: Entry, other: Entry) -> bool:
     """Whether there is a day on which both may be asked."""
     until = min(e.irrelevant_after or 10**9 for e in (one, other))
     return max(*one.relevant_days, *other.relevant_days) <= until
-
-
-def names(text: str) -> list[str]:
-    """What is capitalised though no sentence begins with it: people, things, places."""
-    found: list[str] = []
-    for match in _NAMES.finditer(text):
-        words = [_POSSESSIVE.sub("", word) for word in match[0].split(" ")]
-        if _SENTENCE.search(text[: match.start()]):
-            words = words[1:]
-        kept = [word for word in words if len(word) > 1 and word.casefold() not in _NO_NAMES]
-        if kept:
-            found.append(" ".join(kept))
-    return list(dict.fromkeys(found))
 
 
 def _says(text: str, wording: str) -> bool:

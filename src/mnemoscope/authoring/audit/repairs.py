@@ -5,7 +5,8 @@ They lean on numbers, dates, codes and names alone: an answer that has none gets
 
 from __future__ import annotations
 
-from mnemoscope.authoring.audit.life import AuditedLife, word_stems
+from mnemoscope.authoring.audit.life import AuditedLife
+from mnemoscope.authoring.wording import word_stems
 from mnemoscope.datasets.persona_files import Entry
 
 
