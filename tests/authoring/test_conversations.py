@@ -65,6 +65,20 @@ def test_each_prompt_holds_its_own_day_and_no_other(server: ScriptedServer, tmp_
         assert "Robin" in request.system and "Pat Doe" in request.system
 
 
+def test_what_was_said_in_an_isolated_session_is_in_no_conversation(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    home = write_life(tmp_path, days=4)
+    home.log(4).write_text("# session: vault\n\nThe vaultword04 was sold.\n")
+
+    assert conversations(writing=writing(home.folder, server)) == 0
+
+    assert sum("teamword" in request.text for request in server.seen) == 2
+    assert not any("vaultword" in request.text for request in server.seen)
+    files = sorted(path.name for path in home.beside("conversations").iterdir())
+    assert files == ["conv-0001.md", "conv-0002.md", "conv-0003.md"], "day 4 has none to tell"
+
+
 @pytest.mark.parametrize(
     ("said", "problem"),
     [

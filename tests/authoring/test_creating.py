@@ -55,6 +55,18 @@ def made(server: ScriptedServer, folder: Path, **more: Any) -> int:
     return create(model=f"toy@{server.url}", persona=folder, **given)
 
 
+def test_a_file_in_the_place_of_the_folder_is_told_before_anything_is_asked(
+    server: ScriptedServer, folder: Path
+) -> None:
+    folder.parent.mkdir()
+    folder.touch()
+
+    for place in (folder, folder / "below"):
+        with pytest.raises(UsageError, match="a file is in its place"):
+            made(server, place)
+    assert server.requests == 0
+
+
 def test_two_requests_make_two_papers_that_others_can_read(
     server: ScriptedServer, folder: Path
 ) -> None:

@@ -19,12 +19,12 @@ from tests.authoring.written_life import (
     session_of,
     write_papers,
 )
-from tests.scripted_server import Request, ScriptedServer, failing
+from tests.scripted_server import Request, ScriptedServer, failing, says
 
 from mnemoscope.authoring.calendar import Calendar
-from mnemoscope.authoring.day_prompts import long_date
 from mnemoscope.authoring.days import Gap, clean, gaps
 from mnemoscope.authoring.desk import Unusable
+from mnemoscope.authoring.pages import long_date
 from mnemoscope.authoring.sheets import Home
 from mnemoscope.cli.write_days import generate
 from mnemoscope.cli.writing import Writing
@@ -333,3 +333,12 @@ def test_an_entry_is_cleaned_of_what_belongs_to_the_file(reply: str, entry: str)
 def test_an_entry_of_nothing_is_of_no_use(reply: str) -> None:
     with pytest.raises(Unusable):
         clean(reply)
+
+
+def test_an_excuse_is_no_entry_and_is_sent_back(home: Home, server: ScriptedServer) -> None:
+    server.at(1, says("I am sorry, but I cannot help with writing this log."))
+
+    assert generate(writing=options(home, server, end=1)) == 0
+
+    assert sum("it has no topics" in request.text for request in server.seen) == 1
+    assert "sorry" not in home.log(1).read_text()

@@ -27,6 +27,7 @@ from tests.scripted_server import Request, ScriptedServer, failing
 
 from mnemoscope.authoring.days import gaps
 from mnemoscope.authoring.desk import Entry, paid
+from mnemoscope.authoring.pages import sessions_of
 from mnemoscope.authoring.sheets import open_home
 from mnemoscope.cli.app import invoke
 from mnemoscope.core.jsonl import read_records
@@ -170,9 +171,13 @@ def test_a_life_is_written_and_asked_about_whole(undisturbed: Told) -> None:
     home = open_home(undisturbed.folder)
     logs = sorted(home.beside("memories").iterdir())
     assert (home.days, len(logs)) == (60, 49) and gaps(home) == []
-    for folder, pattern in (("conversations", "conv-*.md"), ("tools", "day-*.yaml")):
-        made = {re.findall(r"\d{4}", path.name)[0] for path in home.beside(folder).glob(pattern)}
-        assert made == {log.stem[-4:] for log in logs}
+    days = [int(log.stem[-4:]) for log in logs]
+    made = {path.name for path in home.beside("tools").iterdir()}
+    assert made == {f"day-{day:04}.yaml" for day in days}
+    told = {path.name: path.read_text() for path in home.beside("conversations").iterdir()}
+    open_days = [day for day in days if any(map(home.is_open, sessions_of(home, day)))]
+    assert told.keys() == {f"conv-{day:04}.md" for day in open_days}
+    assert len(open_days) < len(days) and "vaultword" not in "".join(told.values())
     asked = Counter(one.category for one in read_questions(home.beside("qa") / "questions.yaml"))
     assert asked["information-boundary"] == 4
     assert len(asked) == 10 and asked.total() > 100

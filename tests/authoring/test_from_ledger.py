@@ -11,6 +11,7 @@ from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -200,6 +201,25 @@ def test_a_failed_request_leaves_a_gap_that_the_next_call_fills(
     assert logs(out).keys() == logs(source).keys()
     assert there.items() <= logs(out).items()
     assert all(count == 1 for count in server.answered.values())
+
+
+def test_a_session_may_be_called_anything_and_come_twice(
+    source: Path, writing: Writing, tmp_path: Path
+) -> None:
+    life = tmp_path / "life"
+    copytree(source, life)
+    log = life / f"memories-{DAYS}d" / "day-0003.md"
+    named = "# session: ../../../stray"
+    log.write_text(f"{log.read_text()}\n{named}\n\nIt rained.\n\n{named}\n\nIt snowed.\n")
+    out = tmp_path / "out"
+
+    assert from_ledger(replace(writing, persona=life, start=3, end=3), out) == 0
+
+    retold = (out / f"memories-{DAYS}d" / "day-0003.md").read_text()
+    assert retold.endswith(
+        f"{named}\n\nAs I recall: It rained.\n\n{named}\n\nAs I recall: It snowed.\n"
+    )
+    assert {path.name for path in tmp_path.iterdir()} == {"life", "out"}
 
 
 def test_only_the_days_asked_for(writing: Writing, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import pytest
 from tests.authoring.written_life import (
     CANARIES,
@@ -21,6 +22,7 @@ from tests.scripted_server import Request, ScriptedServer, failing
 
 from mnemoscope.authoring.calendar import Calendar
 from mnemoscope.authoring.days import gaps
+from mnemoscope.authoring.discretion import Discretion
 from mnemoscope.authoring.sheets import Home
 from mnemoscope.cli.write_days import generate
 from mnemoscope.cli.writing import Writing
@@ -83,6 +85,18 @@ def test_open_arcs_do_echo_into_other_sessions(story: Story) -> None:
         one for one in story.asked if session_of(one.text) == "principal" and "rails" in one.text
     ]
     assert echoed
+
+
+def test_who_is_met_in_isolated_sessions_alone_is_no_participant_elsewhere(tmp_path: Path) -> None:
+    home = write_papers(tmp_path / "planner")
+    arc = msgspec.structs.replace(home.arcs.arcs[0], participants=("Lena Osei", "Hana Quill"))
+
+    told = {
+        session: Discretion(home.persona, home.arcs, session).arc(arc).participants
+        for session in ("crew", "counsel-room")
+    }
+
+    assert told == {"crew": ("Lena Osei",), "counsel-room": ("Lena Osei", "Hana Quill")}
 
 
 def test_isolated_arcs_bring_no_other_session_into_a_day(tmp_path: Path) -> None:

@@ -143,6 +143,29 @@ def test_a_session_of_another_day_is_sent_back(server: ScriptedServer, tmp_path:
     assert "vault" not in tool_file(home, 1).read_text()
 
 
+@pytest.mark.parametrize(
+    ("session", "content", "refused"),
+    [
+        ("principal", "I sold it for 502 francs.", True),
+        ("vault", "I sold it for 502 francs.", False),
+        ("principal", "thing02 weighs 102 crates since 6 January 2026.", False),
+        ("vault", "thing02 weighs 102 crates.", False),
+    ],
+)
+def test_a_value_of_an_isolated_session_is_filed_nowhere_else(
+    server: ScriptedServer, tmp_path: Path, session: str, content: str, refused: bool
+) -> None:
+    home = write_life(tmp_path, days=2)
+    with home.log(2).open("a") as log:
+        log.write("That was on 6 January 2026.\n")
+    server.at(1, says(json.dumps([{"session": session, "content": content}])))
+
+    assert tool_calls(writing=writing(home.folder, server, start=2)) == 0
+
+    assert server.requests == 1 + refused
+    assert not refused or "in vault alone: 502" in server.seen[1].text
+
+
 def test_after_a_failed_day_the_nearest_earlier_voice_is_shown(
     server: ScriptedServer, tmp_path: Path
 ) -> None:

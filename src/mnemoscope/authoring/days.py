@@ -26,6 +26,7 @@ HISTORY = 3
 _FENCE = re.compile(r"\A```[\w+-]*[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
 _FENCE_LINE = re.compile(r"[ \t]*(```|~~~)")
 _HEADING = re.compile(r"#(?:[ \t]|$)")
+_TOPIC = re.compile(r"^###+[ \t]+\S", re.MULTILINE)
 _SESSION_HEADING = re.compile(r"#[ \t]+session:", re.IGNORECASE)
 
 
@@ -70,7 +71,7 @@ def write_days(
                 Task(
                     str(Gap(day, session)),
                     prompts.prompt(day, session, shelf.last_entries(day, session)),
-                    clean,
+                    read_entry,
                 )
                 for session in wanted
             )
@@ -93,6 +94,14 @@ def gaps(home: Home, days: Iterable[int] | None = None) -> list[Gap]:
         for session in calendar.sessions(day)
         if session not in shelf.sessions(day)
     ]
+
+
+def read_entry(reply: str) -> str:
+    """The entry, or Unusable: an excuse instead of one has no topics."""
+    entry = clean(reply)
+    if not _TOPIC.search(entry):
+        raise Unusable("it has no topics: each stands under a heading that begins with ###")
+    return entry
 
 
 def clean(reply: str) -> str:

@@ -59,6 +59,8 @@ class Retelling:
             )
         if out.resolve() == source.folder.resolve():
             raise UsageError(f"--out {out} is the simulated life itself; choose another folder")
+        if out.exists() and not out.is_dir():
+            raise UsageError(f"--out {out} cannot be a folder: a file is in its place")
         self._ledger = tuple(Ledger.read(path, source.epoch).facts.values())
         self._out = out
         self._by_place: dict[tuple[int, str], list[LedgerFact]] = {}

@@ -1,0 +1,118 @@
+"""The desk: what stops a pass loses nothing that was paid for, and what a folder can be."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from tests.authoring.written_life import write_papers
+
+from mnemoscope.authoring.desk import Desk, Task, Unusable, account_of, sweep
+from mnemoscope.authoring.sheets import open_home
+from mnemoscope.core.errors import DataError, MnemoscopeError, UsageError
+from mnemoscope.core.nouns import Usage
+from mnemoscope.llm.chat import Prompt, note
+
+
+def task(name: str) -> Task[str]:
+    return Task(name, Prompt("", name), lambda reply: reply)
+
+
+class Down:
+    """Replies to all that were asked together, once one of them has found it down."""
+
+    name = "down"
+
+    def __init__(self) -> None:
+        self._gone = threading.Event()
+
+    def ask(self, prompt: Prompt) -> str:
+        if prompt.user == "b":
+            self._gone.set()
+            raise MnemoscopeError("it is down")
+        assert prompt.user in "abc", "asked for more although the pass has stopped"
+        assert self._gone.wait(10)
+        return prompt.user
+
+
+def test_what_is_on_its_way_when_a_pass_stops_is_handed_over(tmp_path: Path) -> None:
+    got: list[str | None] = []
+    with account_of(tmp_path) as account, pytest.raises(MnemoscopeError, match="it is down"):
+        for written in Desk(Down(), account, "p", parallelism=3).write_all(map(task, "abcdef")):
+            got.append(written.result)
+
+    assert sorted(filter(None, got)) == ["a", "c"]
+
+
+class Broke:
+    """One reply of no use, then no money; after that, who asks is written down."""
+
+    name = "broke"
+
+    def __init__(self) -> None:
+        self.attempts: list[int] = []
+
+    def ask(self, prompt: Prompt) -> str:
+        self.attempts.append(prompt.attempt)
+        note(Usage(requests=1))
+        if prompt.attempt == 2 and len(self.attempts) == 2:
+            raise MnemoscopeError("the purse is empty")
+        return "good" if prompt.attempt == 2 else "bad"
+
+
+def read(reply: str) -> str:
+    if reply == "bad":
+        raise Unusable("it is bad")
+    return reply
+
+
+def test_a_pass_that_stopped_between_two_tries_goes_on_with_the_second(tmp_path: Path) -> None:
+    model, asked = Broke(), Task("one", Prompt("", "u"), read)
+    with account_of(tmp_path) as account, pytest.raises(MnemoscopeError, match="purse"):
+        Desk(model, account, "p").write(asked)
+    with account_of(tmp_path) as account:
+        assert Desk(model, account, "p").write(asked).result == "good"
+
+    assert model.attempts == [1, 2, 1, 2], "the first reply is in a real model's cache"
+
+
+def test_only_drafts_of_processes_that_are_gone_are_swept_up(tmp_path: Path) -> None:
+    gone, running = f".a.md.{2**22 + 1}.draft", f".a.md.{os.getpid()}.draft"
+    kept = {".notes.draft", "b.1.draft", running}
+    (tmp_path / "memories").mkdir()
+    for name in (gone, f".a.md.{10**30}.draft", *kept):
+        (tmp_path / "memories" / name).touch()
+
+    sweep(tmp_path)
+
+    assert {path.name for path in (tmp_path / "memories").iterdir()} == kept
+
+
+def test_a_file_in_the_place_of_a_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(UsageError, match="a file is in its place"):
+            account_of(place)
+
+
+@pytest.mark.parametrize(
+    ("name", "arcs", "problem"),
+    [
+        ("arcs.yaml", {"arcs": []}, "a life of 0 days"),
+        ("arcs-99999999999d.yaml", {"arcs": []}, "a life of 99999999999 days"),
+        ("arcs-60d.yaml", {"arcs": [], "epoch": "soon"}, "epoch"),
+        ("arcs-60d.yaml", {"arcs": [], "epoch": "9999-12-01"}, "epoch"),
+    ],
+)
+def test_a_life_that_no_calendar_has_is_refused(
+    tmp_path: Path, name: str, arcs: object, problem: str
+) -> None:
+    home = write_papers(tmp_path / "planner").folder
+    (home / "arcs-60d.yaml").unlink()
+    (home / name).write_text(json.dumps(arcs))
+
+    with pytest.raises(DataError, match=problem):
+        open_home(home)
