@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -25,6 +26,8 @@ class Served:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            # Where tests run in the background of a shell, interrupts are ignored, by inheritance.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
         )
         assert self.process.stdout is not None
         self.greeting = self.process.stdout.readline()
@@ -53,6 +56,18 @@ def served(*words: object, **environment: str) -> Iterator[Served]:
         yield server
     finally:
         server.kill()
+
+
+def mnemoscope(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own: one that has spoken gRPC may fork no workers."""
+    return subprocess.run(
+        [sys.executable, "-m", "mnemoscope", *map(str, words)],
+        cwd=REPOSITORY,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def ours(door: str, spec: str, *options: object, port: int = 0) -> tuple[object, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import os
+import json
 import socket
 import subprocess
 import sys
@@ -17,16 +17,12 @@ import pytest
 from tests.optional import missing
 from tests.systems.grpc_servers import EXAMPLES, TROUBLED, heard, here
 from tests.systems.mortal_words import revived
-from tests.systems.served_processes import REPOSITORY, Served, ours, served
+from tests.systems.served_processes import REPOSITORY, Served, mnemoscope, ours, served
 
 from mnemoscope.cli.app import invoke
 from mnemoscope.core.errors import MnemoscopeError, SystemLost, UsageError
 from mnemoscope.core.nouns import Hit, Memory, Query, Question, Receipt, Selector
 from mnemoscope.core.spec import Spec
-from mnemoscope.datasets.locomo import Locomo
-from mnemoscope.engine.conformance import check_system
-from mnemoscope.engine.pulse import fork
-from mnemoscope.engine.run import Settings, run
 from mnemoscope.systems import spaces
 from mnemoscope.systems.grpc import messages
 from mnemoscope.systems.grpc.client import Grpc
@@ -87,11 +83,13 @@ def locomo(write_locomo: Callable[..., Path], tmp_path_factory: pytest.TempPathF
     return write_locomo(place, conversations=4, sessions=6, questions=5)
 
 
-def journals(data: Path, out: Path, *systems: str) -> list[bytes]:
+def journals(data: Path, out: Path, *systems: str, **environment: str) -> list[bytes]:
     """What two workers record of each system."""
-    plans = [plan(Spec.parse(system)) for system in systems]
-    runs = run(Locomo(data), plans, out, Settings(depth=10, workers=2))
-    return [(one.path / "trials.jsonl").read_bytes() for one in runs]
+    words = ["run", "locomo", "--data", data, "--out", out, "--depth", 10, "--workers", 2]
+    words += [part for system in systems for part in ("--system", system)]
+    done = mnemoscope(*words, "--no-arms", **environment)
+    assert done.returncode == 0, done.stderr
+    return [(out / Spec.parse(one).slug / "trials.jsonl").read_bytes() for one in systems]
 
 
 def test_a_run_through_the_door_records_what_one_in_process_does(
@@ -106,11 +104,10 @@ def test_a_run_through_the_door_records_what_one_in_process_does(
 
 
 def test_the_example_in_python_ranks_as_the_same_system_in_process(
-    example: Served, locomo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    example: Served, locomo: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    door = f"grpc:{example.address}"
-    inside, outside = journals(locomo, tmp_path, "python_adapter:SharedWords", door)
+    systems = ("python_adapter:SharedWords", f"grpc:{example.address}")
+    inside, outside = journals(locomo, tmp_path, *systems, PYTHONPATH=str(EXAMPLES))
     assert inside.count(b'"answered"') == 20
     assert outside == inside
 
@@ -142,31 +139,48 @@ def test_the_conformance_kit_passes_through_the_door(
     server: str, request: pytest.FixtureRequest
 ) -> None:
     address = request.getfixturevalue(server).address
-    results = {
-        result.check: result.verdict
-        for result in check_system(plan(Spec.parse(f"grpc:{address}")), timeout=30.0)
-    }
+    done = mnemoscope("systems", "check", f"grpc:{address}", "--timeout", 30, "--json")
+    checks = json.loads(done.stdout)["checks"]
+    results = {check["check"]: check["verdict"] for check in checks}
     assert "failed" not in results.values(), results
     passed = {"read-back", "isolation", "fresh", "side by side", "forget", "unicode", "long"}
     assert {results[check] for check in passed} == {"passed"}
     assert results["fork"] == ("passed" if server == "bm25" else "not applicable")
 
 
-def _recall_here(system: Grpc) -> None:
-    system.reset("child")
-    system.remember(MEMORIES[:2])
-    os._exit(0 if [hit.id for hit in system.recall(Query("?"), 5)] == ["m0", "m1"] else 1)
+FORKS = """
+import os, sys
+from mnemoscope.core.nouns import Memory
+from mnemoscope.core.spec import Spec
+from mnemoscope.systems.python import plan
+
+planned = plan(Spec.parse(sys.argv[1]))
+for spoken_before in (False, True):
+    if spoken_before:
+        mine = planned.build()
+        mine.reset("mine")
+    if not os.fork():
+        try:
+            planned.build().reset("child")
+            print("asked", flush=True)
+        except Exception as error:
+            print(error, flush=True)
+        os._exit(0)
+    os.wait()
+"""
 
 
-def test_a_forked_process_opens_a_connection_of_its_own(opened: Callable[..., Grpc]) -> None:
-    system = opened()
-    children = [fork.Process(target=_recall_here, args=(system,)) for _ in range(3)]
-    for child in children:
-        child.start()
-    for child in children:
-        child.join(30)
-    assert [child.exitcode for child in children] == [0, 0, 0]
-    assert len(system.recall(Query("?"), 5)) == 5
+def test_who_only_looked_who_is_there_may_fork_and_who_spoke_is_told(bm25: Served) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS, f"grpc:{bm25.address}"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    asked, refused = done.stdout.splitlines()
+    assert asked == "asked"
+    assert "forked from one that speaks gRPC" in refused
 
 
 # What it has
@@ -342,20 +356,10 @@ def test_addresses_people_write() -> None:
         Grpc("localhost", timeout=0.0)
 
 
-def test_grpc_that_was_loaded_too_early_is_refused() -> None:
-    script = "import grpc\nimport mnemoscope.systems.grpc"
-    environment = {k: v for k, v in os.environ.items() if k != "GRPC_ENABLE_FORK_SUPPORT"}
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
-    )
-    assert "set GRPC_ENABLE_FORK_SUPPORT=1" in done.stderr
-
-
 # The server
 
 
 def test_health_is_served_and_waited_for(bm25: Served) -> None:
-    # Not above: gRPC is to be loaded by Mnemoscope, which tells it about forks.
     import grpc
     from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 

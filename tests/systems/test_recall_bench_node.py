@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 from tests.optional import missing
 from tests.systems.grpc_servers import EXAMPLES, PROTOS, TROUBLED, heard, here
-from tests.systems.served_processes import REPOSITORY, Served, ours, served
+from tests.systems.served_processes import REPOSITORY, Served, mnemoscope, ours, served
 
-from mnemoscope.cli.app import invoke
 from mnemoscope.core.errors import MnemoscopeError, SystemLost
 from mnemoscope.core.nouns import Answer, Memory, Query, Scalar
 from mnemoscope.core.rundir import read_journal
@@ -69,9 +68,8 @@ def answers(out: Path, name: str) -> dict[tuple[str, str], str]:
 
 def benchmark(life: Path, out: Path, system: str, reader: str, *more: str) -> int:
     words = ["run", "personas", "--data", str(life), "--out", str(out), "--ranges", "6d,12d"]
-    return invoke(
-        [*words, "--system", system, "--reader", reader, "--no-arms", "--no-heatmap-png", *more]
-    )
+    words += ["--system", system, "--reader", reader, "--no-arms", "--no-heatmap-png", *more]
+    return mnemoscope(*words).returncode
 
 
 # Our client

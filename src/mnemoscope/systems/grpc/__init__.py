@@ -5,17 +5,7 @@ that adapters written for it work here and ours work there; `mnemoscope.v1.Memor
 verbs. docs/grpc.md shows both.
 """
 
-import os
-import sys
-
-from mnemoscope.core.errors import MissingExtra, UsageError
-
-# Read when gRPC is loaded. Without it a process that is forked after its parent made a call hangs
-# now and then, and our workers are forked.
-_FORKS = "GRPC_ENABLE_FORK_SUPPORT"
-if "grpc" in sys.modules and _FORKS not in os.environ:
-    raise UsageError(f"something loaded gRPC before it was told that we fork: set {_FORKS}=1")
-os.environ.setdefault(_FORKS, "1")
+from mnemoscope.core.errors import MissingExtra
 
 try:
     import grpc  # noqa: F401

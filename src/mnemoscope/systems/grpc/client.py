@@ -20,6 +20,7 @@ from mnemoscope.core.errors import MnemoscopeError, SystemLost, UsageError
 from mnemoscope.core.jsonl import printable
 from mnemoscope.core.nouns import Hit, Memory, Query, Receipt, Selector
 from mnemoscope.systems.grpc import MEMORY, messages
+from mnemoscope.systems.grpc.apart import apart
 from mnemoscope.systems.grpc.messages import METHODS
 from mnemoscope.systems.grpc.protos import mnemoscope_v1_pb2 as v1
 from mnemoscope.systems.grpc.wire import Line, NotOffered
@@ -127,12 +128,15 @@ class Grpc:
     def _introduction(self) -> Hello:
         with self._greeting:
             if self._hello is None:
-                self._line.wait(_GREETING)
-                try:
-                    self._hello = self._greeted()
-                except SystemLost as error:
-                    raise self._line.is_down(str(error)) from None
+                self._hello = apart(self._first_hello)
             return self._hello
+
+    def _first_hello(self) -> Hello:
+        self._line.wait(_GREETING)
+        try:
+            return self._greeted()
+        except SystemLost as error:
+            raise self._line.is_down(str(error)) from None
 
     def _greeted(self) -> Hello:
         try:

@@ -15,6 +15,7 @@ from mnemoscope.core.jsonl import printable
 from mnemoscope.core.nouns import Memory, Query
 from mnemoscope.systems.claim import Claim
 from mnemoscope.systems.grpc import RECALL_BENCH
+from mnemoscope.systems.grpc.apart import apart
 from mnemoscope.systems.grpc.days import Calendar
 from mnemoscope.systems.grpc.protos import recall_bench_pb2 as rb
 from mnemoscope.systems.grpc.wire import Line, Method, NotOffered, ServerError
@@ -47,7 +48,8 @@ class RecallBench:
         self._claim = Claim(self._line.target)
 
     def identity(self) -> dict[str, Any]:
-        self._greet()
+        if self._name is None:
+            self._name = apart(self._greet)
         return {"service": RECALL_BENCH, "name": self._name, "notes": _NOTES}
 
     def reset(self, scope: str) -> None:
@@ -88,17 +90,16 @@ class RecallBench:
         self._claim.release()
         self._line.close()
 
-    def _greet(self) -> None:
-        """Take its name, as Recall Bench does; what the check says otherwise is no matter."""
-        if self._name is not None:
-            return
+    def _greet(self) -> str:
+        """Its name, as Recall Bench takes it; what the check says otherwise is no matter."""
         self._line.wait(_GREETING)
         try:
-            self._name = self._ask("Healthcheck", rb.HealthcheckRequest()).name
+            name: str = self._ask("Healthcheck", rb.HealthcheckRequest()).name
+            return name
         except SystemLost as error:
             raise self._line.is_down(str(error)) from None
         except (NotOffered, ServerError, TimeoutError):
-            self._name = ""
+            return ""
 
     def _ask(self, name: str, message: Any) -> Any:
         if self._drops is not None and self._line.drops != self._drops:

@@ -16,6 +16,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from mnemoscope.core.errors import MnemoscopeError
 from mnemoscope.llm.wire import shortened
 from mnemoscope.systems.grpc import UNLIMITED
+from mnemoscope.systems.grpc.apart import speak_here
 from mnemoscope.systems.grpc.wire import Method
 from mnemoscope.systems.spaces import NoSuchSpace
 
@@ -40,6 +41,7 @@ class Server:
 
     def __init__(self, services: Iterable[Service], host: str, port: int) -> None:
         self._services = list(services)
+        speak_here()
         # Without the option two servers could share a port, and each get half of the calls.
         options = (*UNLIMITED, ("grpc.so_reuseport", 0))
         self._server = grpc.server(ThreadPoolExecutor(_AT_ONCE), options=options)

@@ -19,6 +19,7 @@ from grpc_health.v1 import health_pb2
 from mnemoscope.core.errors import MnemoscopeError, SystemLost, UsageError
 from mnemoscope.llm.wire import shortened
 from mnemoscope.systems.grpc import DEFAULT_PORT, UNLIMITED
+from mnemoscope.systems.grpc.apart import speak_here
 
 _ADDRESS = re.compile(r"(?:grpc://)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^:/\s\[\]]+)(?::(?P<port>\d+))?/?")
 _LAST_PORT = 65_535
@@ -162,6 +163,7 @@ class _Channel:
     """An open channel, the callers made of it, and how often its connection broke."""
 
     def __init__(self, target: str, *, watched: bool) -> None:
+        speak_here()
         self.drops = 0
         self._is_ready = False
         self._channel = grpc.insecure_channel(target, options=_OPTIONS)
