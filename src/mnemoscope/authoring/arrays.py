@@ -6,7 +6,7 @@ import re
 from typing import Any, NamedTuple
 
 from mnemoscope.authoring.desk import Unusable
-from mnemoscope.llm.replies import parse_json, without_thoughts
+from mnemoscope.llm.replies import closing, parse_json, without_thoughts
 
 _START = re.compile(r"\[(?=\s*[{\]])")
 
@@ -30,7 +30,7 @@ def read_array(reply: str) -> Salvaged:
     while (place := _next(text, place)) < len(text):
         if text[place] == "]":
             return Salvaged(objects, whole)
-        end = _closing(text, place)
+        end = closing(text, place)
         if text[place] != "{" or end is None:
             break
         try:
@@ -57,26 +57,3 @@ def _next(text: str, place: int) -> int:
     while place < len(text) and (text[place].isspace() or text[place] == ","):
         place += 1
     return place
-
-
-def _closing(text: str, start: int) -> int | None:
-    """Just behind the bracket that closes the one at `start`; None where it never closes."""
-    depth, in_string, escaped = 0, False, False
-    for place in range(start, len(text)):
-        character = text[place]
-        if in_string:
-            if escaped:
-                escaped = False
-            elif character == "\\":
-                escaped = True
-            elif character == '"':
-                in_string = False
-        elif character == '"':
-            in_string = True
-        elif character in "{[":
-            depth += 1
-        elif character in "}]":
-            depth -= 1
-            if depth == 0:
-                return place + 1
-    return None

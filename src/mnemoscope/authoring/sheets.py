@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct, field
 
-from mnemoscope.core.errors import DataError, MissingData
-from mnemoscope.core.yaml import dump_yaml, load_yaml
+from mnemoscope.core.errors import DataError
+from mnemoscope.core.yaml import dump_yaml
 from mnemoscope.datasets.day_logs import LAST_DAY
-from mnemoscope.datasets.persona_files import DEFAULT_EPOCH, Day, arcs_file
+from mnemoscope.datasets.persona_files import DEFAULT_EPOCH, Day, arcs_file, read_paper
 from mnemoscope.personas.story import ArcType, Person, Principal, Project
-
-T = TypeVar("T")
 
 PRINCIPAL = "principal"
 """The session between the persona and whom they work for; every life has it."""
@@ -151,7 +149,8 @@ class Home(Struct, frozen=True):
 def open_home(folder: Path, arcs: str = "") -> Home:
     """The folder's papers; what cannot be read is an error that names file and field."""
     chosen = arcs_file(folder, arcs)
-    home = Home(folder, chosen, read(folder / "persona.yaml", Persona), read(chosen, Arcs))
+    persona = read_paper(folder / "persona.yaml", Persona, "who the persona is")
+    home = Home(folder, chosen, persona, read_paper(chosen, Arcs, "the story's arcs"))
     if not 1 <= home.days <= LAST_DAY:
         raise DataError(
             f"a life of {home.days} days: it has 1 to {LAST_DAY}, as the file's name or its last "
@@ -166,17 +165,6 @@ def open_home(folder: Path, arcs: str = "") -> Home:
             file=chosen,
         ) from None
     return home
-
-
-def read(path: Path, kind: type[T]) -> T:
-    try:
-        return msgspec.convert(load_yaml(path), kind)
-    except FileNotFoundError:
-        raise MissingData(f"{path} is missing") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"is no UTF-8 text: {error}", file=path) from None
-    except msgspec.ValidationError as error:
-        raise DataError(str(error), file=path) from None
 
 
 def as_yaml(paper: Any) -> str:

@@ -164,12 +164,12 @@ def arcs_file(folder: Path, wanted: str = "") -> Path:
 
 
 def read_sheet(folder: Path) -> Sheet:
-    return _read(folder / "persona.yaml", Sheet, "who the persona is")
+    return read_paper(folder / "persona.yaml", Sheet, "who the persona is")
 
 
 def read_epoch(persona: PersonaFolder) -> date:
     """The date of day 1: as the arcs say, else the persona, else the reference's default."""
-    arcs = _read(persona.arcs, _Arcs, "the story's arcs")
+    arcs = read_paper(persona.arcs, _Arcs, "the story's arcs")
     for written, file in ((arcs.epoch, persona.arcs), (persona.sheet.epoch, persona.persona)):
         if written is not None:
             try:
@@ -192,7 +192,7 @@ def read_questions(path: Path) -> list[Entry]:
 
 def check_questions(path: Path) -> Iterator[Entry | DataError]:
     """Each entry of questions.yaml, or what is wrong with it."""
-    written = _read(path, Any, "the questions")
+    written = read_paper(path, Any, "the questions")
     if not isinstance(written, list):
         raise DataError(f"is no list of questions but {_kind(written)}", file=path)
     if not written:
@@ -269,7 +269,8 @@ def problems(data: Path, personas: str = "", arcs: str = "") -> list[MnemoscopeE
     return found
 
 
-def _read(path: Path, kind: type[T], purpose: str) -> T:
+def read_paper(path: Path, kind: type[T], purpose: str) -> T:
+    """A YAML file of a persona; what is wrong with it is an error that names file and field."""
     try:
         return msgspec.convert(load_yaml(path), kind)
     except FileNotFoundError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -62,12 +63,20 @@ def _first_object(text: str) -> str | None:
     start = text.find("{")
     if start < 0:
         return None
+    end = closing(text, start)
+    if end is None:
+        raise ValueError("its {…} never closes")
+    return text[start:end]
+
+
+def closing(text: str, start: int) -> int | None:
+    """Just behind the bracket that closes the one at `start`; None where it never closes."""
     depth = 0
     for position, character in _outside_strings(text, start):
         depth += (character in "{[") - (character in "}]")
         if depth == 0:
-            return text[start : position + 1]
-    raise ValueError("its {…} never closes")
+            return position + 1
+    return None
 
 
 def _without_trailing_commas(text: str) -> str:
@@ -80,9 +89,8 @@ def _without_trailing_commas(text: str) -> str:
     return "".join(c for position, c in enumerate(text) if position not in superfluous)
 
 
-def _outside_strings(text: str, start: int) -> list[tuple[int, str]]:
+def _outside_strings(text: str, start: int) -> Iterator[tuple[int, str]]:
     """Every character from `start` on that is in no string, with its place."""
-    outside: list[tuple[int, str]] = []
     in_string = escaped = False
     for position in range(start, len(text)):
         character = text[position]
@@ -95,5 +103,4 @@ def _outside_strings(text: str, start: int) -> list[tuple[int, str]]:
                 in_string = False
         else:
             in_string = character == '"'
-            outside.append((position, character))
-    return outside
+            yield position, character
