@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -14,11 +13,11 @@ from mnemoscope.reports import markup
 from mnemoscope.reports.view import RunView, caveats
 
 METRIC = "recall@10"
-_HEAD = ("system", "door", "contract", METRIC, "p50 ms", "p95 ms", "in/s", "lost", "traced")
+_HEAD = ("system", "door", "contract", METRIC, "p50 ms", "p95 ms", "in/s", "lost", "untraced")
 _LEGEND = (
     "contract: the conformance kit's word. ms: time of a recall. in/s: memories taken in a second. "
-    "lost: memories rejected or merged. traced: hits that are memories which were given. With few "
-    f"scenarios the intervals of {METRIC} are wide: see each run's report."
+    "lost: memories rejected or merged. untraced: hits that are no memories which were given. With "
+    f"few scenarios the intervals of {METRIC} are wide: see survey.md."
 )
 
 
@@ -86,7 +85,7 @@ def terminal(rows: Sequence[Row]) -> Table:
 
 def markdown(title: str, rows: Sequence[Row], of_the_data: Sequence[str] = ()) -> str:
     notes = "\n".join(f"- {note}" for note in [*of_the_data, *beside(rows)])
-    table = markup.table(_HEAD, map(_cells, rows))
+    table = markup.table(_HEAD, map(_with_interval, rows))
     return "\n\n".join([f"# {title}", table, _LEGEND, notes]).rstrip() + "\n"
 
 
@@ -109,9 +108,16 @@ def _cells(row: Row) -> list[str]:
         _number(row.p95_ms),
         _number(row.memories_per_s),
         f"{row.lost:,}/{row.memories:,}",
-        # Rounded down: all is only said of all.
-        f"{math.floor(100 * (1 - row.untraced / row.hits))}%" if row.hits else "no hits",
+        f"{row.untraced:,}" if row.hits else "no hits",
     ]
+
+
+def _with_interval(row: Row) -> list[str]:
+    """Figures that leave the terminal never go without."""
+    cells = _cells(row)
+    if row.low is not None and row.high is not None:
+        cells[_HEAD.index(METRIC)] += f" [{row.low:.3f}, {row.high:.3f}]"
+    return cells
 
 
 def _named(note: str, label: str) -> str:
