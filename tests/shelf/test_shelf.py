@@ -31,6 +31,12 @@ def test_it_keeps_the_contract(name: str) -> None:
     }
 
 
+def test_the_clock_of_a_worker_cannot_be_moved_and_nothing_else_is_said() -> None:
+    need("sqlite-vec")
+    [result] = check_system(plan(Spec.parse("sqlite-vec")), names=["machine clock"])
+    assert result.verdict == "not applicable"
+
+
 def test_a_survey_traces_every_hit_and_says_what_failed(
     tmp_path: Path,
     write_locomo: Callable[..., Path],

@@ -248,7 +248,7 @@ def test_only_what_hello_lists_is_there() -> None:
 def test_what_a_server_notes_is_shown_to_readers() -> None:
     hello = {**HELLO, "identity": {"notes": ["it has no clock"]}}
     with RawServer(lambda call: Said(hello)) as raw:
-        assert plan(Spec.parse(f"http:{raw.url}")).notes == [f"http:{raw.url}: it has no clock"]
+        assert plan(Spec.parse(f"http:{raw.url}")).notes == ["it has no clock"]
     with (
         RawServer(lambda call: Said({**HELLO, "identity": {"notes": 7}})) as raw,
         pytest.raises(MnemoscopeError, match="hello cannot be read"),

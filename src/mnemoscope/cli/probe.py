@@ -86,5 +86,11 @@ def probe(
         return 1
     spec = f"mcp:{server.removeprefix('mcp:')},mapping={out or 'mapping.yaml'}"
     spec += f",key={key}" if key else ""
-    console.say(console.err, f'next: mnemoscope systems check "{spec}"')
+    console.say(
+        console.err,
+        "before you check it: a check and a run tell the server things of ours, so let it keep "
+        "them in a place of their own (in the mapping: env with ${scratch}), never in your memory",
+    )
+    save = "" if out else "save the mapping as mapping.yaml, then "
+    console.say(console.err, f'next: {save}mnemoscope systems check "{spec}"')
     return 0

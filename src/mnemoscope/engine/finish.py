@@ -166,10 +166,12 @@ def timing(timings: list[Timing], *, system_answers: bool = False) -> dict[str, 
     last = {timing_key(line): line for line in timings}.values()
     latency = summarise_latency(line.recall_ms for line in last if line.recall_ms is not None)
     indexed = [line for line in last if line.index_ms is not None]
+    # Where a system tells no size, there is none to tell.
+    sizes = {line.scenario: n for line in indexed if (n := line.index_bytes) is not None}
     return {
         "recall_ms": {k: round(v, 4) for k, v in latency._asdict().items()} if latency else None,
         "index_ms": round(sum(line.index_ms or 0 for line in indexed), 3),
-        "index_bytes": sum({line.scenario: line.index_bytes or 0 for line in indexed}.values()),
+        "index_bytes": sum(sizes.values()) if sizes else None,
         "scenarios_indexed": len({line.scenario for line in indexed}),
         "counters": dict(sorted(counters.items())),
         "accounts": accounts(timings, system_answers=system_answers),

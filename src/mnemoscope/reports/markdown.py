@@ -267,7 +267,10 @@ def _timing(view: RunView) -> str:
     ]
     rows += [
         ["indexing, all scenarios (ms)", view.timing["index_ms"]],
-        ["index bytes, all scenarios", view.timing["index_bytes"]],
+        [
+            "index bytes, all scenarios",
+            size if (size := view.timing["index_bytes"]) is not None else "--",
+        ],
         *([key.replace("_", " "), value] for key, value in view.timing["counters"].items()),
     ]
     return markdown_table(["what", "value"], rows)

@@ -63,7 +63,7 @@ def measured(view: RunView, of_the_data: Sequence[str] = ()) -> dict[str, object
         "lost": ingested["rejected"] + ingested["merged"],
         "hits": hits["returned"],
         "untraced": hits["unknown_ids"],
-        "notes": [_named(note, view.label) for note in caveats(view) if note not in of_the_data],
+        "notes": [f"{view.label}: {note}" for note in caveats(view) if note not in of_the_data],
     }
 
 
@@ -118,12 +118,6 @@ def _with_interval(row: Row) -> list[str]:
     if row.low is not None and row.high is not None:
         cells[_HEAD.index(METRIC)] += f" [{row.low:.3f}, {row.high:.3f}]"
     return cells
-
-
-def _named(note: str, label: str) -> str:
-    """Systems name themselves in what they say, if without their options."""
-    said = note.removeprefix(f"{label.partition(',')[0]}: ")
-    return f"{label}: {said}"
 
 
 def _number(value: float | None) -> str:

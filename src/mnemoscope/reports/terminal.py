@@ -97,13 +97,13 @@ def cost(views: Sequence[RunView]) -> Table:
     for view in views:
         tokens = view.metrics["context"].get("tokens@10")
         latency = view.timing["recall_ms"] or {}
-        indexed = view.timing["scenarios_indexed"]
+        indexed, size = view.timing["scenarios_indexed"], view.timing["index_bytes"]
         table.add_row(
             _label(view),
             "--" if tokens is None else f"{tokens:,.0f}",
             *(f"{latency[p]:.2f}" if latency else "--" for p in ("p50", "p95", "p99")),
             f"{view.timing['index_ms']:,.0f}" if indexed else "--",
-            f"{view.timing['index_bytes'] / 1000:,.0f}" if indexed else "--",
+            "--" if size is None or not indexed else f"{size / 1000:,.0f}",
         )
     return table
 

@@ -115,7 +115,10 @@ def hits(reply: Any, where: HitsFrom) -> list[Hit]:
         ids = [match[1] for match in re.finditer(where.pattern, entries)]
         return [Hit(id) for id in dict.fromkeys(ids) if id]
     if entries is None:
-        return []
+        raise BadReply(
+            f"{where.each!r} finds nothing in the reply {reply!r:.200}; where a reply without hits "
+            f"has no such place, write {where.each} || `[]`"
+        )
     if not isinstance(entries, list):
         raise BadReply(f"{where.each!r} finds {type(entries).__name__}, expected a list of hits")
     found: dict[str, Hit] = {}

@@ -15,6 +15,7 @@ from typing import Any
 import jmespath
 
 from mnemoscope.core.errors import DataError, UsageError
+from mnemoscope.core.nouns import Memory, Query
 from mnemoscope.core.yaml import load_yaml
 from mnemoscope.systems.mapping import HitsFrom, check, check_expression, expressions
 
@@ -26,6 +27,13 @@ _ONLY_FIRST = frozenset(
     "flatten pipe".split()
 )
 """Kinds of JMESPath nodes whose first part alone looks at the values themselves."""
+
+
+_FIELDS = {
+    "memory": frozenset((*Memory.__struct_fields__, "date", "dated_text", "tag")),
+    "query": frozenset((*Query.__struct_fields__, "date")),
+}
+"""What can be said of them; a slip of the pen would be sent as nothing."""
 
 
 def shipped_in(folder: Path) -> list[str]:
@@ -66,6 +74,14 @@ def check_names(template: Any, field: str, known: set[str], path: Path) -> None:
                 f"known here are {', '.join(sorted(known))}",
                 file=path,
             )
+        for name, fields in _FIELDS.items():
+            used = set(re.findall(rf"(?<![\w.]){name}\.(\w+)", expression))
+            if name in known and (strange := used - fields):
+                raise DataError(
+                    f"{field}: ${{{expression}}} speaks of {name}.{', '.join(sorted(strange))}; a "
+                    f"{name} has {', '.join(sorted(fields))}",
+                    file=path,
+                )
 
 
 def check_hits(where: HitsFrom, path: Path) -> None:

@@ -46,8 +46,8 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def notes(self) -> list[str]:
         """What the system says that a reader of its figures must know."""
-        said = self.identity.get("hello", {}).get("identity", self.identity).get("notes", [])
-        return [f"{self.spec.name}: {note}" for note in said]
+        own = self.identity.get("hello", {}).get("identity", self.identity)
+        return list(own.get("notes", []))
 
 
 def plan(spec: Spec) -> Plan:

@@ -17,6 +17,7 @@ from mnemoscope.engine.conformance.material import DUSK
 from mnemoscope.engine.failures import describe
 from mnemoscope.systems import DOORS
 from mnemoscope.systems.python import BadReply, Driver, Plan, can_recall
+from mnemoscope.systems.shelf.catalogue import ITEMS
 
 ROOM = 50
 """The k of a question that must not fail for want of room: far more than the kit tells."""
@@ -42,7 +43,8 @@ class Subject:
         """Seconds after which a memory that does not turn up counts as lost."""
         self.is_soiled = False
         """Whether a scope of it is known to hold what was told elsewhere or before."""
-        self.is_elsewhere = plan.spec.name.partition(":")[0] in DOORS.builtin
+        name = plan.spec.name
+        self.is_elsewhere = name in ITEMS or name.partition(":")[0] in DOORS.builtin
         """Whether it lives behind a door, in a process that is not this one."""
         self.tell = tell
         self.ever_given: set[str] = set()

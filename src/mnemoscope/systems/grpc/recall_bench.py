@@ -55,8 +55,12 @@ class RecallBench:
     def reset(self, scope: str) -> None:
         self._claim.take()
         self._drops = None
-        self._line.wait()
-        self._ask("Setup", rb.SetupRequest())
+        try:
+            self._line.wait()
+            self._ask("Setup", rb.SetupRequest())
+        except BaseException:
+            self._claim.release()
+            raise
         self._drops = self._line.drops
         self._scope, self._calendar = scope, Calendar()
 
