@@ -30,6 +30,11 @@ settings.register_profile("mnemoscope", deadline=None, suppress_health_check=[He
 settings.load_profile("mnemoscope")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long ones first: what begins last should not be what takes longest."""
+    items.sort(key=lambda item: "golden" not in item.path.parts)
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Callable[[str], Path]:
     """Find ../shared/data/NAME; MNEMOSCOPE_SHARED names another root than ../shared.
