@@ -16,6 +16,7 @@ from tests.conftest import StartLeg
 from tests.scripted_server import Request, ScriptedServer, failing, slow
 
 from mnemoscope.authoring.sheets import Home, open_home
+from mnemoscope.cli.writing import Writing
 
 EPOCH = "2026-01-05"
 
@@ -178,3 +179,8 @@ def kill_and_resume(
     assert leg.wait() == 0, leg.output
     assert server.wait_for(lambda counts: counts.running == 0)
     return answered + server.answered
+
+
+def writing(home: Path, server: ScriptedServer, **more: object) -> Writing:
+    """The options of a pass that asks the scripted model."""
+    return Writing(persona=home, model=f"toy@{server.url}", **more)  # type: ignore[arg-type]

@@ -7,14 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.authoring.small_life import fail_a_fifth, kill_and_resume, reply, talk, write_life
+from tests.authoring.small_life import (
+    fail_a_fifth,
+    kill_and_resume,
+    reply,
+    talk,
+    write_life,
+    writing,
+)
 from tests.conftest import StartLeg
 from tests.scripted_server import Request, ScriptedServer, says
 
 from mnemoscope.authoring.conversations import read_turns
 from mnemoscope.authoring.desk import TRIES, Unusable
 from mnemoscope.cli.write_conversations import conversations
-from mnemoscope.cli.writing import Writing
 from mnemoscope.core.errors import MissingData
 
 
@@ -22,10 +28,6 @@ from mnemoscope.core.errors import MissingData
 def server() -> Iterator[ScriptedServer]:
     with ScriptedServer(reply) as running:
         yield running
-
-
-def writing(home: Path, server: ScriptedServer, **more: object) -> Writing:
-    return Writing(persona=home, model=f"toy@{server.url}", **more)  # type: ignore[arg-type]
 
 
 def test_every_log_becomes_a_conversation_in_markdown(

@@ -8,14 +8,20 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 import pytest
-from tests.authoring.small_life import calls, fail_a_fifth, kill_and_resume, reply, write_life
+from tests.authoring.small_life import (
+    calls,
+    fail_a_fifth,
+    kill_and_resume,
+    reply,
+    write_life,
+    writing,
+)
 from tests.conftest import StartLeg
 from tests.scripted_server import Request, ScriptedServer, says
 
 from mnemoscope.authoring.desk import Desk, Task, Unusable, Written, account_of
 from mnemoscope.authoring.tool_calls import read_calls, tool_file, write_tool_calls
 from mnemoscope.cli.write_tool_calls import tool_calls
-from mnemoscope.cli.writing import Writing
 from mnemoscope.core.yaml import load_yaml
 from mnemoscope.llm.models import load_model
 
@@ -26,10 +32,6 @@ T = TypeVar("T")
 def server() -> Iterator[ScriptedServer]:
     with ScriptedServer(reply) as running:
         yield running
-
-
-def writing(home: Path, server: ScriptedServer, **more: object) -> Writing:
-    return Writing(persona=home, model=f"toy@{server.url}", **more)  # type: ignore[arg-type]
 
 
 def day_of(request: Request) -> int:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.optional import missing
 
 from mnemoscope.core.errors import UsageError
 from mnemoscope.core.nouns import Hit, Memory, Query, Question, Receipt, Selector, Trial
@@ -42,10 +43,7 @@ def python() -> str:
 @pytest.fixture
 def javascript() -> str:
     if shutil.which("node") is None:
-        reason = "no node on the PATH"
-        if os.environ.get("MNEMOSCOPE_REQUIRE_ALL") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
+        missing("no node on the PATH")
     return JAVASCRIPT_EXAMPLE
 
 
