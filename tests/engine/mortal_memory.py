@@ -19,6 +19,7 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,11 +39,11 @@ def fate_of(verb: str, about: str, *hows: str) -> str:
     """What is to happen in this call, if that has not happened often enough."""
     for number, fate in enumerate(json.loads(os.environ.get("MORTAL_FATE", "[]"))):
         if fate["verb"] == verb and fate["match"] in about and fate["how"] in hows:
-            mark = f"fate-{number}"
-            happened = Path(os.environ["MORTAL_LOG"]).read_text().split().count(mark)
-            if happened < fate["times"]:
-                tell(mark)
-                return str(fate["how"])
+            for time_over in range(fate["times"]):
+                mark = Path(f"{os.environ['MORTAL_LOG']}.fate-{number}-{time_over}")
+                with suppress(FileExistsError):
+                    mark.touch(exist_ok=False)
+                    return str(fate["how"])
     return ""
 
 
