@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import json
 import os
+import re
 import shlex
 import sqlite3
 import subprocess
@@ -170,15 +171,29 @@ def test_every_example_in_the_help_is_understood(example: str) -> None:
     app.parse_args(shlex.split(example)[1:], exit_on_error=False, print_error=False)
 
 
-def test_the_first_help_names_every_command_and_a_first_step(mnemo: Command) -> None:
+def test_the_first_help_says_what_every_command_is_for_and_a_first_step(mnemo: Command) -> None:
     for done in (mnemo("--help"), mnemo()):
         assert done.code == 0
         assert "mnemoscope demo" in done.said
-        assert all(path[0] in done.out for path in COMMANDS)
+        for name in {path[0] for path in COMMANDS}:
+            assert re.search(rf"^│ {name} +[A-Z]", done.out, re.MULTILINE), name
 
 
 def test_version(mnemo: Command) -> None:
     assert mnemo("--version").out.strip() == mnemoscope.__version__
+
+
+@pytest.mark.parametrize("heavy", ["numpy", "yaml", "mnemoscope.engine"])
+def test_a_command_brings_only_what_it_needs(heavy: str) -> None:
+    program = "import sys; from mnemoscope.cli.app import invoke; invoke(['--version']);"
+    program += f"sys.exit({heavy!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_bm25_leaves_numba_and_scipy_alone() -> None:
+    program = "import sys, mnemoscope.systems.bm25;"
+    program += "assert not {'numba', 'scipy'} & set(sys.modules); import numba, scipy"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_help_loads_nothing_heavy(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
 from mnemoscope.cli.console import err, parse_options, print_json, progress_bar, say
 from mnemoscope.cli.console import out as stdout
@@ -28,6 +28,11 @@ _EVERY = 30.0
 """Seconds between two words on how far it is, where no bar can be drawn."""
 
 
+app = App(name="run", help_format="markdown")
+app.command("mnemoscope.cli.run_personas:run_personas", name="personas")
+
+
+@app.default
 def run(
     benchmark: str,
     /,

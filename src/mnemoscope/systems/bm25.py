@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
-import bm25s
 import numpy as np
 
 from mnemoscope.core.errors import UsageError
@@ -14,6 +15,25 @@ from mnemoscope.core.nouns import Memory, Query
 from mnemoscope.systems.ranked import FloatArray, Scored
 from mnemoscope.systems.text import stems
 from mnemoscope.systems.tokens import TokenCache
+
+
+@contextmanager
+def _hidden(*packages: str) -> Iterator[None]:
+    """As if these were not installed."""
+    modules: dict[str, Any] = sys.modules
+    kept = {name: modules[name] for name in packages if name in modules}
+    modules.update(dict.fromkeys(packages))
+    try:
+        yield
+    finally:
+        for name in packages:
+            del modules[name]
+        modules.update(kept)
+
+
+# It imports them where they are, which takes longer than the rest of a small run, and uses neither.
+with _hidden("numba", "scipy"):
+    import bm25s
 
 _PLAIN = re.compile("[a-z0-9]+")
 
