@@ -15,6 +15,8 @@ from typing import Protocol
 
 # Before numpy: tests run side by side, and threads that spin for each of them slow all down.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Before ranx, an oracle: its functions would compile for minutes and then run for a second.
+os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
 
 import pytest
 from hypothesis import HealthCheck, settings

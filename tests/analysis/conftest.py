@@ -28,6 +28,7 @@ def make_run() -> Callable[..., RunDirectory]:
         failed: int = 0,
         data: str = "d" * 64,
         depth: int = 10,
+        clusters: int = 0,
         **options: Any,
     ) -> RunDirectory:
         run = RunDirectory(path)
@@ -56,7 +57,7 @@ def make_run() -> Callable[..., RunDirectory]:
                         question=question.id,
                         status="error" if number < failed else "answered",
                         category=category,
-                        cluster=question.id,
+                        cluster=f"c{number % clusters}" if clusters else question.id,
                         evidence=("m0",),
                         pool=len(POOL),
                         reachable=1,

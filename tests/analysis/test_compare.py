@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -302,6 +303,38 @@ def test_json_holds_everything_that_compare_knows(
     found = json.loads(capsys.readouterr().out)
     assert set(found) == set(Comparison.__struct_fields__)
     assert {row["scope"] for row in found["rows"]} == {"overall"}
+
+
+def test_one_question_gives_no_test_and_an_interval_of_everything(
+    make_run: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [make_run(tmp_path / name, [name == "cand"]) for name in ("base", "cand")]
+    found = compare(*runs)
+    assert {row.ci95 for row in found.rows} == {(-1.0, 1.0)}
+    assert {row.verdict for row in found.rows} == {"cannot tell"}
+    assert invoke(["compare", *(str(run.path) for run in runs)]) == 0
+    assert "nan" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("clusters", "said"),
+    [
+        (1, ["one cluster: p and intervals speak of its questions, and of no other's"]),
+        (2, ["2 clusters are few: how they differ is hardly known"]),
+        (8, []),
+    ],
+)
+def test_what_few_clusters_cannot_tell_is_said(
+    make_run: Make, tmp_path: Path, clusters: int, said: list[str]
+) -> None:
+    runs = [
+        make_run(tmp_path / name, [dice.random() < 0.5 for _ in range(40)], clusters=clusters)
+        for name, dice in (("base", random.Random(1)), ("cand", random.Random(2)))
+    ]
+    found = compare(*runs)
+    assert found.clusters == clusters
+    assert found.notes == said
+    assert all(-1 <= end <= 1 for row in found.rows for end in row.ci95)
 
 
 def test_no_change_in_few_questions_is_not_equivalence(make_run: Make, tmp_path: Path) -> None:

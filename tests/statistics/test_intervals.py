@@ -170,6 +170,22 @@ def test_a_wider_confidence_gives_a_wider_interval() -> None:
     assert np.all(narrow.high < wide.high)
 
 
+def test_no_interval_leaves_the_limits() -> None:
+    values, clusters = [[0.1], [0.9]], ["a", "b"]
+    free = bootstrap(values, clusters, seed=1, draws=200)
+    held = bootstrap(values, clusters, seed=1, draws=200, limits=(0.0, 1.0))
+    assert free.low[0] < 0
+    assert free.high[0] > 1
+    assert (held.low[0], held.high[0]) == (0.0, 1.0)
+
+
+def test_one_value_says_nothing_of_others() -> None:
+    values = [[0.4, 0.4], [np.nan, 0.6], [np.nan, 0.5]]
+    got = bootstrap(values, ["a", "b", "c"], seed=1, draws=200, limits=(0.0, 1.0))
+    assert (got.mean[0], got.low[0], got.high[0]) == (0.4, 0.0, 1.0)
+    assert 0 < got.low[1] < got.high[1] < 1
+
+
 @pytest.mark.parametrize(
     ("values", "clusters"), [([1.0, 2.0], ["a", "b"]), ([[1.0]], ["a", "b"]), ([], [])]
 )

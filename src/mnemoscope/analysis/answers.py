@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from math import atanh, sqrt, tanh
+from math import atanh, inf, isfinite, sqrt, tanh
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -227,11 +227,10 @@ class _Gauge(NamedTuple):
         if not binary:
             clusters = [point.row.question.cluster or point.row.scenario for point in points]
             units = clusters if len(set(clusters)) > 1 else questions
-            sampled = bootstrap(values[:, None], units, seed=self.seed, draws=DRAWS)
-            low, high = min(float(sampled.low[0]), mean), max(float(sampled.high[0]), mean)
-            if bounded:
-                low, high = max(low, 0.0), min(high, 1.0)
-            if low < high:
+            limits = (0.0, 1.0) if bounded else (-inf, inf)
+            sampled = bootstrap(values[:, None], units, seed=self.seed, draws=DRAWS, limits=limits)
+            low, high = float(sampled.low[0]), float(sampled.high[0])
+            if low < high and isfinite(high - low):
                 return [_rounded(low), _rounded(high)]
             if not bounded:
                 return None

@@ -8,7 +8,7 @@ called better or worse only if its corrected p is below alpha and its interval e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import nan
+from math import inf, nan
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -41,6 +41,7 @@ from mnemoscope.statistics import (
 
 SEED = 42
 OVERALL = "overall"
+_FEW_CLUSTERS = 5
 _HITS = ("hit@", "all@")
 _PROPORTIONS = (*_HITS, "accuracy")
 
@@ -155,7 +156,7 @@ def compare(
         only_base=pairs.only_base,
         only_cand=pairs.only_cand,
         failed=pairs.failed,
-        clusters=len({before.cluster for before, _ in pairs.trials}),
+        clusters=len(pairs.clusters),
         band=band,
         rows=rows,
         notes=[*pairs.notes(), *_told(answers), *_edits(base), *_edits(cand)],
@@ -224,9 +225,14 @@ class _Pairs:
         if not fair:
             raise NotComparable("no question was fairly put in both runs")
         self.trials = [(before[question], after[question]) for question in fair]
+        self.clusters = {before.cluster for before, _ in self.trials}
 
     def notes(self) -> list[str]:
         said = []
+        if (clusters := len(self.clusters)) == 1:
+            said.append("one cluster: p and intervals speak of its questions, and of no other's")
+        elif clusters < _FEW_CLUSTERS:
+            said.append(f"{clusters} clusters are few: how they differ is hardly known")
         if self.only_base or self.only_cand:
             said.append(
                 f"{self.only_base} questions are only in the base, {self.only_cand} only in the "
@@ -251,6 +257,8 @@ class _PairTable:
         self.cand = cand
         self.categories = np.array(categories)
         self.clusters = clusters
+        bounded = all(((values >= 0) & (values <= 1)).all() for values in (base, cand))
+        self._limits = (-1.0, 1.0) if bounded else (-inf, inf)
 
     @classmethod
     def of_trials(
@@ -278,8 +286,12 @@ class _PairTable:
     def drafts(self, scope: str, names: Sequence[str], chosen: NDArray[np.bool_]) -> list[_Draft]:
         base, cand = self.base[chosen], self.cand[chosen]
         clusters = [c for c, keep in zip(self.clusters, chosen, strict=True) if keep]
-        wide = paired_bootstrap(base, cand, clusters, seed=SEED)
-        narrow = paired_bootstrap(base, cand, clusters, seed=SEED, confidence=0.9)
+        wide, narrow = (
+            paired_bootstrap(
+                base, cand, clusters, seed=SEED, confidence=confidence, limits=self._limits
+            )
+            for confidence in (0.95, 0.9)
+        )
         flipped = permutation(cand - base, clusters, seed=SEED)
         return [
             _Draft(

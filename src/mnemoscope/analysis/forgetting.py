@@ -149,11 +149,11 @@ def _figures(rows: list[Row], seed: int) -> dict[str, Any]:
         return {"asked": len(rows), "n": 0, "mean_rouge_l": None, "share_above_half": None}
     values = np.array([value for value, _ in measured])
     clusters = [cluster for _, cluster in measured]
-    sampled = bootstrap(values[:, None], clusters, seed=seed, draws=DRAWS)
+    sampled = bootstrap(values[:, None], clusters, seed=seed, draws=DRAWS, limits=(0.0, 1.0))
     above = int((values > HALF).sum())
     mean: dict[str, Any] = {
         "mean": _rounded(values.mean()),
-        "ci95": _interval(n, (sampled.low[0], sampled.high[0]), (0.0, 1.0)),
+        "ci95": [_rounded(sampled.low[0]), _rounded(sampled.high[0])],
     }
     share: dict[str, Any] = {
         "share": _rounded(above / n),
@@ -194,11 +194,13 @@ def _change(rows: Sequence[Row], kind: str, seed: int) -> dict[str, Any]:
     table = np.array([(old, new) for old, new, _ in pairs])
     scores = np.stack([table, table > HALF], axis=2)
     clusters = [cluster for _, _, cluster in pairs]
-    sampled = paired_bootstrap(scores[:, 0], scores[:, 1], clusters, seed=seed, draws=DRAWS)
+    sampled = paired_bootstrap(
+        scores[:, 0], scores[:, 1], clusters, seed=seed, draws=DRAWS, limits=(-1.0, 1.0)
+    )
     named = {
         name: {
             "mean": _rounded(sampled.mean[column]),
-            "ci95": _interval(len(pairs), (sampled.low[column], sampled.high[column]), (-1.0, 1.0)),
+            "ci95": [_rounded(sampled.low[column]), _rounded(sampled.high[column])],
         }
         for column, name in enumerate(("mean_rouge_l", "share_above_half"))
     }
@@ -263,13 +265,6 @@ def _stays(before: dict[str, Any], after: dict[str, Any]) -> bool | None:
     if old is None or new is None:
         return None
     return bool(old["ci95"][0] <= new["mean"] <= old["ci95"][1])
-
-
-def _interval(n: int, ends: tuple[float, float], limits: tuple[float, float]) -> list[float]:
-    # One question cannot say how much questions differ.
-    if n == 1:
-        return [*limits]
-    return [_rounded(max(ends[0], limits[0])), _rounded(min(ends[1], limits[1]))]
 
 
 def _rounded(value: float) -> float:

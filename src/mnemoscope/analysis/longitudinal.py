@@ -227,9 +227,9 @@ def _mean(records: Sequence[Record], value: Any, best: int, seed: int) -> dict[s
         return {"mean": None, "n": 0, "ci95": None}
     values = np.array([value(score) for _, score in judged], dtype=np.float64)
     mean = float(values.mean())
-    sampled = bootstrap(values[:, None], _units([r for r, _ in judged]), seed=seed, draws=DRAWS)
-    low = min(max(float(sampled.low[0]), 0.0), mean)
-    high = max(min(float(sampled.high[0]), float(best)), mean)
+    units = _units([record for record, _ in judged])
+    sampled = bootstrap(values[:, None], units, seed=seed, draws=DRAWS, limits=(0.0, best))
+    low, high = float(sampled.low[0]), float(sampled.high[0])
     if low == high:
         # Values that are all alike cannot say how much others would differ. No values between
         # 0 and the best spread wider than right and wrong do, and for these Wilson knows.

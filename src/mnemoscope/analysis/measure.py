@@ -39,6 +39,8 @@ MRR_CUTS = (10,)
 SEED = 42
 DRAWS = 2_000
 """Enough for the ends of a 95 % interval: their Monte Carlo error is 3 % of its half-width."""
+UNIT = (0.0, 1.0)
+"""No metric leaves it."""
 _DIGITS = 10
 """Enough that no figure is rounded twice on its way to four digits."""
 _PROPORTIONS = ("hit@", "all@")
@@ -101,7 +103,8 @@ class Table:
         chances = self.chances[rows].mean(axis=0).tolist()
         ceilings = self.ceilings[rows].mean(axis=0).tolist()
         pool = int(np.median(self.pools[rows]))
-        sampled = bootstrap(values, self.clusters[rows].tolist(), seed=self.seed, draws=DRAWS)
+        clusters = self.clusters[rows].tolist()
+        sampled = bootstrap(values, clusters, seed=self.seed, draws=DRAWS, limits=UNIT)
         return {
             name: _figure(name, values[:, i], (low, high), chances[i], ceilings[i], pool, failed)
             for i, (name, low, high) in enumerate(
@@ -155,7 +158,8 @@ def context(table: Table) -> dict[str, Any]:
         list(recall_within(trial.tokens, _memories(trial), trial.evidence).values())
         for trial in table.trials
     ]
-    sampled = bootstrap(rows, table.clusters.tolist(), seed=table.seed, draws=DRAWS)
+    clusters = table.clusters.tolist()
+    sampled = bootstrap(rows, clusters, seed=table.seed, draws=DRAWS, limits=UNIT)
     tokens = [sum(trial.tokens[:10]) for trial in table.trials]
     return {
         "tokens@10": _rounded(float(np.mean(tokens))),
@@ -163,10 +167,7 @@ def context(table: Table) -> dict[str, Any]:
             str(budget): {
                 "mean": _rounded(sampled.mean[column]),
                 "n": len(rows),
-                "ci95": [
-                    _rounded(max(sampled.low[column], 0.0)),
-                    _rounded(min(sampled.high[column], 1.0)),
-                ],
+                "ci95": [_rounded(sampled.low[column]), _rounded(sampled.high[column])],
             }
             for column, budget in enumerate(BUDGETS)
         },
@@ -216,8 +217,6 @@ def _figure(
 ) -> dict[str, Any]:
     n = len(values)
     mean = float(values.mean())
-    # One question cannot say how much questions differ; and no metric leaves [0, 1].
-    interval = (0.0, 1.0) if n == 1 else (max(interval[0], 0.0), min(interval[1], 1.0))
     if name.startswith(_PROPORTIONS):
         interval = wilson(round(float(values.sum())), n)
     known = isfinite(chance)

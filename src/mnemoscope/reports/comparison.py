@@ -161,18 +161,23 @@ def _counted(discordant: Sequence[Discordant]) -> str:
 
 
 def _pairing(found: Comparison) -> str:
-    return f"{found.paired:,} questions paired by id, in {found.clusters:,} clusters"
+    clusters = "one cluster" if found.clusters == 1 else f"{found.clusters:,} clusters"
+    return f"{found.paired:,} questions paired by id, in {clusters}"
 
 
 def _legend(found: Comparison) -> list[str]:
     band = f"90 % interval within ±{found.band:g}" if found.band else "only with --band"
     return [
         "Δ: candidate - base, 95 % bootstrap interval over clusters; +n -m: questions gained, lost",
-        f"p: exact McNemar or paired t; p_corr.: Holm over all {len(found.rows)} tests",
+        f"p: exact McNemar or paired t; p_corr.: Holm over all {_tested(found)} tests",
         "effect: Cohen's h, or d_z (mean over standard deviation of the differences)",
         "detectable: the smallest difference that so many questions would have shown (power 0.8)",
         f"better, worse: p_corr. < 0.05 and the interval beside zero; equivalent: {band}",
     ]
+
+
+def _tested(found: Comparison) -> int:
+    return sum(not isnan(row.p_raw) for row in found.rows)
 
 
 def _scopes(found: Comparison) -> list[str]:
@@ -206,6 +211,8 @@ def _signed(value: float) -> str:
 
 def _p(value: float) -> str:
     """Four digits; never one that rounds up to the level it is below."""
+    if isnan(value):
+        return "--"
     if value < 0.00005:
         return "<.0001"
     return "<.0500" if 0.04995 <= value < 0.05 else f"{value:.4f}"

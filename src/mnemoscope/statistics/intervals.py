@@ -7,7 +7,7 @@ By hand on numpy: importing scipy costs seconds at every start of the program
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt
+from math import inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -62,6 +62,7 @@ def bootstrap(
     seed: int,
     draws: int = 10_000,
     confidence: float = 0.95,
+    limits: tuple[float, float] = (-inf, inf),
 ) -> Bootstrap:
     """Mean and percentile interval of every column, drawing whole clusters of rows.
 
@@ -71,16 +72,20 @@ def bootstrap(
 
     A percentile interval of k clusters is too short, as if their spread were known: of ten it
     holds the truth in 90 % of cases instead of 95. So it is widened about the mean as Student's t
-    widens the normal interval, by t(k - 1) sqrt(k / (k - 1)) / z.
+    widens the normal interval, by t(k - 1) sqrt(k / (k - 1)) / z. It then ends at the `limits` that
+    all values keep to. One value cannot say how much values differ: its interval is the limits.
     """
     table = clustered_table(values, clusters, draws)
     tail = (1 - _checked(confidence)) / 2
     sums, counts = by_cluster(table, clusters)
     means = _resampled_means(sums, counts, draws, np.random.default_rng(seed))
-    mean = _ratio(sums.sum(axis=0), counts.sum(axis=0))
+    valued = counts.sum(axis=0)
+    mean = _ratio(sums.sum(axis=0), valued)
     wider = _few_units(len(sums), tail)
-    low = mean - wider * (mean - _quantiles(means, tail))
-    high = mean + wider * (_quantiles(means, 1 - tail) - mean)
+    low, high = (
+        np.where(valued == 1, limit, np.clip(mean + wider * (end - mean), *limits))
+        for limit, end in zip(limits, _ends(means, tail), strict=True)
+    )
     return Bootstrap(mean, low, high, len(sums))
 
 
@@ -153,10 +158,12 @@ def _ratio(sums: Floats, counts: Floats) -> Floats:
     return ratio
 
 
-def _quantiles(means: Floats, probability: float) -> Floats:
-    """The quantile of every column over the draws that gave it a value."""
+def _ends(means: Floats, tail: float) -> Floats:
+    """The lower and the upper quantile of every column, over the draws that gave it a value."""
+    tails = (tail, 1 - tail)
     if not np.isnan(means).any():
-        quantiles: Floats = np.quantile(means, probability, axis=0)
-        return quantiles
+        ends: Floats = np.quantile(means, tails, axis=0)
+        return ends
     valued = [column[~np.isnan(column)] for column in means.T]
-    return np.array([np.quantile(v, probability) if len(v) else np.nan for v in valued])
+    nothing = (np.nan, np.nan)
+    return np.array([np.quantile(v, tails) if len(v) else nothing for v in valued]).T

@@ -7,7 +7,7 @@ value there, and the question is left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log, nan, sqrt
+from math import inf, log, nan, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -106,6 +106,7 @@ def paired_bootstrap(
     seed: int,
     draws: int = 10_000,
     confidence: float = 0.95,
+    limits: tuple[float, float] = (-inf, inf),
 ) -> Bootstrap:
     """Mean difference of every column with its percentile interval, drawing whole clusters.
 
@@ -117,7 +118,9 @@ def paired_bootstrap(
             f"base and candidate must hold the same questions and measures: "
             f"got shapes {before.shape} and {after.shape}"
         )
-    return bootstrap(after - before, clusters, seed=seed, draws=draws, confidence=confidence)
+    return bootstrap(
+        after - before, clusters, seed=seed, draws=draws, confidence=confidence, limits=limits
+    )
 
 
 def permutation(
