@@ -31,6 +31,10 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 settings.register_profile("mnemoscope", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("mnemoscope")
 
+# In the background of a shell interrupts are ignored, and whoever is started from there inherits
+# that, unless they are handled here.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The long ones first: what begins last should not be what takes longest."""

@@ -689,6 +689,8 @@ def test_systems_list_names_every_system_with_its_options(mnemo: Command) -> Non
     assert rows["bm25"]["options"]["k1"] == "1.5"
     table = mnemo("systems", "list").out
     assert all(name in table for name in rows)
+    assert "k1=" not in table
+    assert "k1=1.5" in mnemo("systems", "list", "bm25").out
 
 
 def test_datasets_list_names_every_dataset_with_licence_and_place(mnemo: Command) -> None:

@@ -175,8 +175,6 @@ def test_control_c_leaves_the_run_interrupted_and_the_same_command_goes_on(
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        # Where tests run in the background of a shell, interrupts are ignored, by inheritance.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     while len(log.questions()) < 10 and process.poll() is None:
         time.sleep(0.005)

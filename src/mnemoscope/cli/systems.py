@@ -28,37 +28,48 @@ _STATES = {"installed": "green", "outdated": "yellow", "not installed": "dim", "
 
 
 @app.command(name="list")
-def list_systems(*, json: bool = False) -> None:
+def list_systems(*names: str, json: bool = False) -> None:
     """List the systems known by name: built in, installed, installable, or untested and why.
 
     For example:
 
         mnemoscope systems list
 
+        mnemoscope systems list hybrid qdrant
+
     Parameters
     ----------
+    names
+        These only, with their options.
     json
-        Print JSON instead of a table.
+        Print JSON instead of a table: all systems with all options.
     """
     from mnemoscope.systems import DOORS, SYSTEMS
 
-    rows = [_listed(name) for name in SYSTEMS.names()]
+    for name in set(names).difference(SYSTEMS.names()):
+        SYSTEMS.get(name)  # says what it could have meant
+    with_options = json or bool(names)
+    rows = [_listed(name, with_options) for name in names or SYSTEMS.names()]
     if json:
         print_json(rows)
         return
-    table = Table("system", "state", "what it is", "options, default first", box=box.SIMPLE_HEAD)
-    for row in rows:
-        listed = ", ".join(f"{key}={value}" for key, value in row["options"].items())
+    table = Table("system", "state", "what it is", box=box.SIMPLE_HEAD)
+    for row in sorted(rows, key=lambda row: row["state"] == "untested"):
         state = Text(row["state"], _STATES.get(row["state"], ""))
-        table.add_row(Text(row["name"], "bold cyan"), state, Text(row["summary"]), Text(listed))
+        table.add_row(Text(row["name"], "bold cyan"), state, Text(row["summary"]))
+        for option, values in row["options"].items():
+            table.add_row("", "", Text(f"{option}={values}", "dim"))
     out.print(table)
+    if names:
+        return
+    say(out, "Options, the default first: mnemoscope systems list NAME")
     say(out, "Not installed: mnemoscope systems install NAME")
     say(out, "Your own: --system package.module:Name, or the entry-point group mnemoscope.systems")
     for door in DOORS.names():
         say(out, DOORS.summary(door))
 
 
-def _listed(name: str) -> dict[str, Any]:
+def _listed(name: str, with_options: bool) -> dict[str, Any]:
     from mnemoscope.systems import SYSTEMS
     from mnemoscope.systems.shelf import environments
     from mnemoscope.systems.shelf.catalogue import ITEMS
@@ -67,10 +78,10 @@ def _listed(name: str) -> dict[str, Any]:
     if name in ITEMS:
         state = environments.state(name)
         if state == "untested":
-            summary = f"{summary}. {ITEMS[name].untested}"
+            summary = f"{summary}; {ITEMS[name].untested}"
     elif name not in SYSTEMS.builtin:
         state = "plugin"
-    if state != "untested":
+    if with_options and state != "untested":
         try:
             options = describe_options(SYSTEMS.get(name))
         except UsageError as error:
