@@ -105,3 +105,19 @@ def test_slugs(text: str, slug: str) -> None:
 @given(names, st.dictionaries(keys, scalars, max_size=4))
 def test_a_slug_is_a_plain_folder_name(name: str, args: dict[str, Scalar]) -> None:
     assert re.fullmatch(r"[A-Za-z0-9_,=+][A-Za-z0-9_.,=+-]*", Spec(name, args).slug)
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "spec"),
+    [
+        ("mine=bm25,k1=2", "mine", "bm25,k1=2"),
+        ("v1.2-rc=stdio:python3 a.py --top=5", "v1.2-rc", "stdio:python3 a.py --top=5"),
+        ("bm25,k1=2", "", "bm25,k1=2"),
+        ("stdio:python3 a.py --top=5", "", "stdio:python3 a.py --top=5"),
+        ("http:http://host/?key=1", "", "http:http://host/?key=1"),
+    ],
+)
+def test_a_label_names_the_folder_and_nothing_else(text: str, label: str, spec: str) -> None:
+    read = Spec.labelled(text)
+    assert (read.label, str(read)) == (label, spec)
+    assert read.slug == (label or Spec.parse(spec).slug)

@@ -85,7 +85,8 @@ def run(
     benchmark
         A dataset's name: `mnemoscope datasets list` shows them with their options.
     system
-        A system's spec, `name` or `name,option=value`, or your own `module:Name`. Repeatable.
+        A system's spec, `name` or `name,option=value`, or your own `module:Name`; `LABEL=SPEC`
+        gives it a shorter name. Repeatable.
     out
         Where the run directories go.
     data
@@ -163,8 +164,8 @@ def run(
                 "--deviation REASON, or leave the protocol's options as they are"
             )
         departs = [f"{what}: {deviation}" for what in found or filter(None, [deviation])]
-    specs = [Spec.parse(text) for text in system]
-    given = {str(spec) for spec in specs}
+    specs = read_systems(system)
+    given = {spec.slug for spec in specs}
     settings = Settings(
         depth, seed, Limits(timeout, remember_timeout, restarts), workers, accept_leaks
     )
@@ -198,6 +199,16 @@ def run(
         max_cost=max_cost,
     )
     return show(runs, out, as_json=json)
+
+
+def read_systems(texts: Sequence[str]) -> list[Spec]:
+    """The specs, each with its label where it has one; no label may be another system's name."""
+    from mnemoscope.systems import SYSTEMS
+
+    specs = [Spec.labelled(text) for text in texts]
+    if taken := [spec.label for spec in specs if spec.label in SYSTEMS.names()]:
+        raise UsageError(f"{taken[0]} is a system's own name; label yours otherwise")
+    return specs
 
 
 def check_doors(specs: Sequence[Spec], *, system_answers: bool) -> None:

@@ -14,7 +14,7 @@ from mnemoscope.cli import answering
 from mnemoscope.cli.answering import NOBODY
 from mnemoscope.cli.console import err, print_json, say
 from mnemoscope.cli.console import out as stdout
-from mnemoscope.cli.run import check_doors, execute, seeded
+from mnemoscope.cli.run import check_doors, execute, read_systems, seeded
 from mnemoscope.core.categories import GROUP_CATEGORIES
 from mnemoscope.core.errors import MissingData, UsageError
 from mnemoscope.core.nouns import FAILED
@@ -92,7 +92,8 @@ def run_personas(
     Parameters
     ----------
     system
-        A system's spec, `name` or `name,option=value`, or your own `module:Name`. Repeatable.
+        A system's spec, `name` or `name,option=value`, or your own `module:Name`; `LABEL=SPEC`
+        gives it a shorter name. Repeatable.
     data
         A folder of personas, or one persona's folder.
     profile
@@ -174,7 +175,7 @@ def run_personas(
     from mnemoscope.engine.run import DEPTH, Settings
 
     given = load_profile(profile) if profile else nothing()
-    specs = [Spec.parse(text) for text in system or given.systems or _adapter(given)]
+    specs = read_systems(system or given.systems or _adapter(given))
     if not specs:
         raise UsageError("which system? Give --system NAME; `mnemoscope systems list` shows them")
     if len(specs) > 1 and (json_out or question_log or progress_jsonl):
@@ -220,7 +221,7 @@ def run_personas(
         accept_leaks,
     )
     beside = [
-        seeded(Spec(name), seed) for name in ARMS if name not in {str(spec) for spec in specs}
+        seeded(Spec(name), seed) for name in ARMS if name not in {spec.slug for spec in specs}
     ]
     check_doors(specs, system_answers=procedure.system_answers)
     if procedure.system_answers and arms:

@@ -85,6 +85,7 @@ def survey(
     options
         The dataset's own options, such as --granularity turn.
     """
+    from mnemoscope.cli.run import read_systems
     from mnemoscope.datasets import open_dataset
     from mnemoscope.datasets.sampled import part_of
     from mnemoscope.engine.run import data_notes
@@ -94,8 +95,8 @@ def survey(
     dataset = part_of(whole, scenarios, questions, 42)
     of_the_data = data_notes(dataset.files())
     rows = [
-        _surveyed(Spec.parse(text), dataset, out, of_the_data, check=check, timeout=timeout)
-        for text in system or [*_BESIDE, *_installed()]
+        _surveyed(spec, dataset, out, of_the_data, check=check, timeout=timeout)
+        for spec in read_systems(system or [*_BESIDE, *_installed()])
     ]
     about = ", ".join(f"{key}={value}" for key, value in dataset.options.items() if value != "")
     title = f"{dataset.name} ({about})"
@@ -142,7 +143,7 @@ def _surveyed(
     from mnemoscope.reports.view import RunView
     from mnemoscope.systems.python import plan
 
-    row = Row(system=str(spec), door=_door(spec))
+    row = Row(system=spec.label or str(spec), door=_door(spec))
     try:
         planned = plan(spec)
         if check:

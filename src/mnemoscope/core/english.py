@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
 
 STOP_WORDS = frozenset(
     (
@@ -18,19 +17,32 @@ STOP_WORDS = frozenset(
 )
 
 
-def stem_words(words: Sequence[str]) -> list[str]:
+_MEMO_WORDS = 1 << 17
+"""Beyond so many distinct words the memo begins anew."""
+
+
+def stem_words(words: Iterable[str]) -> list[str]:
     """The stem of each word."""
-    stemmed: list[str] = _stemmer().stemWords(words)
-    return stemmed
-
-
-def _stemmer() -> Any:
     # A stemmer keeps state while it works: each thread has its own.
-    if not hasattr(_own, "stemmer"):
+    if not hasattr(_own, "stems"):
+        _own.stems = _Stems()
+    return list(map(_own.stems.__getitem__, words))
+
+
+class _Stems(dict[str, str]):
+    """Stems by word, made when first asked for: twice as fast as the stemmer's own cache."""
+
+    def __init__(self) -> None:
         import Stemmer
 
-        _own.stemmer = Stemmer.Stemmer("english")
-    return _own.stemmer
+        super().__init__()
+        self._stem: Callable[[str], str] = Stemmer.Stemmer("english").stemWord
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= _MEMO_WORDS:
+            self.clear()
+        stem = self[word] = self._stem(word)
+        return stem
 
 
 _own = threading.local()

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from mnemoscope.core.errors import UsageError
 from mnemoscope.core.nouns import Scalar
 
 _KEY = re.compile(r"[A-Za-z_]\w*")
+_LABEL = re.compile(r"([A-Za-z0-9][\w.-]*)=(.*)", re.DOTALL)
 _LONGEST_SLUG = 180
 """Characters; file systems take 255, and some who use the name put something behind it."""
 
@@ -26,6 +27,15 @@ class Spec(Struct, frozen=True):
 
     name: str
     args: dict[str, Scalar] = {}
+    label: str = ""
+    """What its user calls it; says nothing of what it is, and is no part of the text."""
+
+    @classmethod
+    def labelled(cls, text: str) -> Spec:
+        """A spec, or `LABEL=SPEC`: `mine=stdio:python3 adapter.py`."""
+        if labelled := _LABEL.fullmatch(text):
+            return structs.replace(cls.parse(labelled[2]), label=labelled[1])
+        return cls.parse(text)
 
     @classmethod
     def parse(cls, text: str) -> Spec:
@@ -50,7 +60,9 @@ class Spec(Struct, frozen=True):
 
     @property
     def slug(self) -> str:
-        """A folder name: `bm25`, `hybrid,weight=0.5`, `my_pkg.mod-Class`."""
+        """A folder name: the label, or `bm25`, `hybrid,weight=0.5`, `my_pkg.mod-Class`."""
+        if self.label:
+            return self.label
         plain = re.sub(r"[^A-Za-z0-9_.,=+-]+", "-", str(self)).strip("-.")
         known_by = sha256(str(self).encode()).hexdigest()[:8]
         if len(plain) > _LONGEST_SLUG:

@@ -52,7 +52,7 @@ def redo(
             f"{source.path} was made from other data: {'; '.join(apart)}", file=dataset.name
         )
     system = recorded_plan(identity["system"], _SilentSystem)
-    directory = RunDirectory(out / system.spec.slug)
+    directory = RunDirectory(out / source.label)
     if directory.path.resolve() == source.path.resolve():
         raise UsageError(f"--out {out} is where the run itself is; choose another folder")
     if not directory.manifest_path.exists():

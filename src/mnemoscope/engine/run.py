@@ -93,7 +93,8 @@ def run(
         )
     slugs = [plan.spec.slug for plan in plans]
     if len(set(slugs)) < len(slugs):
-        raise UsageError("the same system is given twice")
+        twice = next(slug for slug in slugs if slugs.count(slug) > 1)
+        raise UsageError(f"{twice} is given twice; LABEL=SPEC gives a system a name of its own")
     runs = [RunDirectory(out / slug) for slug in slugs]
     procedure = msgspec.structs.replace(
         procedure, depth=settings.depth, restarts=settings.limits.restarts
