@@ -319,7 +319,7 @@ def test_one_question_gives_no_test_and_an_interval_of_everything(
 @pytest.mark.parametrize(
     ("clusters", "said"),
     [
-        (1, ["one cluster: p and intervals speak of its questions, and of no other's"]),
+        (1, ["one cluster: intervals speak of its questions, and of no other's"]),
         (2, ["2 clusters are few: how they differ is hardly known"]),
         (8, []),
     ],

@@ -81,6 +81,7 @@ def test_failures_are_left_out_of_the_mean_and_wrong_in_the_lower_bound(status: 
         "asked": 4,
         "scorable": 4,
         "measured": 3,
+        "clusters": len({trial.cluster for trial in (FIRST, LATE, MISSED)}),
         "without_evidence": 0,
         "coverage": 0.75,
     }

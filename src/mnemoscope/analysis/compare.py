@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mnemoscope.analysis.answer_pairs import AnswerPairs, pair_answers
 from mnemoscope.analysis.checks import changed_files
-from mnemoscope.analysis.measure import Depth
+from mnemoscope.analysis.measure import Depth, few_clusters
 from mnemoscope.core.errors import MnemoscopeError, UsageError
 from mnemoscope.core.fingerprint import differences
 from mnemoscope.core.nouns import FAILED, Trial
@@ -41,7 +41,6 @@ from mnemoscope.statistics import (
 
 SEED = 42
 OVERALL = "overall"
-_FEW_CLUSTERS = 5
 _HITS = ("hit@", "all@")
 _PROPORTIONS = (*_HITS, "accuracy")
 
@@ -228,11 +227,7 @@ class _Pairs:
         self.clusters = {before.cluster for before, _ in self.trials}
 
     def notes(self) -> list[str]:
-        said = []
-        if (clusters := len(self.clusters)) == 1:
-            said.append("one cluster: p and intervals speak of its questions, and of no other's")
-        elif clusters < _FEW_CLUSTERS:
-            said.append(f"{clusters} clusters are few: how they differ is hardly known")
+        said = few_clusters(len(self.clusters))
         if self.only_base or self.only_cand:
             said.append(
                 f"{self.only_base} questions are only in the base, {self.only_cand} only in the "

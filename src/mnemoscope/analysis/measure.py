@@ -41,6 +41,7 @@ DRAWS = 2_000
 """Enough for the ends of a 95 % interval: their Monte Carlo error is 3 % of its half-width."""
 UNIT = (0.0, 1.0)
 """No metric leaves it."""
+_FEW_CLUSTERS = 5
 _DIGITS = 10
 """Enough that no figure is rounded twice on its way to four digits."""
 _PROPORTIONS = ("hit@", "all@")
@@ -127,6 +128,7 @@ def measure(
             "asked": len(trials),
             "scorable": len(scorable),
             "measured": len(table.trials),
+            "clusters": len(set(table.clusters.tolist())),
             "without_evidence": len(trials) - len(scorable),
             "coverage": _rounded(len(table.trials) / len(scorable)) if scorable else None,
         },
@@ -148,6 +150,15 @@ def measure(
         },
         "context": context(table),
     }
+
+
+def few_clusters(clusters: int) -> list[str]:
+    """What to say where hardly anything independent was measured."""
+    if clusters == 1:
+        return ["one cluster: intervals speak of its questions, and of no other's"]
+    if 1 < clusters < _FEW_CLUSTERS:
+        return [f"{clusters} clusters are few: how they differ is hardly known"]
+    return []
 
 
 def context(table: Table) -> dict[str, Any]:

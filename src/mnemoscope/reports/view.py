@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mnemoscope.analysis.checks import judges_of
+from mnemoscope.analysis.measure import few_clusters
 from mnemoscope.core.rundir import Manifest, RunDirectory
 
 HEADLINE = ("recall@5", "recall@10", "hit@10", "all@10", "ndcg@10")
@@ -179,6 +180,8 @@ def caveats(view: RunView) -> list[str]:
         said.append(f"labels may leak: {leaks} findings of the scan were accepted on request")
     said += losses(view)
     questions = view.metrics["questions"]
+    if not view.life:
+        said += few_clusters(questions.get("clusters", 0))
     failed = questions["scorable"] - questions["measured"]
     if failed:
         statuses = ", ".join(f"{n} {s}" for s, n in view.metrics["statuses"].items())
