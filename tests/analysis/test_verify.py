@@ -78,8 +78,8 @@ def test_a_sound_run_is_verified(sound: RunDirectory, capsys: pytest.CaptureFixt
     found = verify(sound)
 
     assert (found.status, found.failed) == ("VERIFIED", [])
-    gates = ["protocol", "deviations", *load_protocol(PROTOCOL).protocol.gates, "leaks", "judges"]
-    assert [gate.name for gate in found.gates] == gates
+    gates = ["protocol", "deviations", *load_protocol(PROTOCOL).protocol.gates]
+    assert [gate.name for gate in found.gates] == [*gates, "leaks", "hits", "judges"]
     assert invoke(["verify", str(sound.path)]) == 0
     assert "VERIFIED under mnemoscope-retrieval-1:sound\n" in capsys.readouterr().out
 
@@ -93,6 +93,18 @@ def test_accepted_leaks_leave_a_run_unverified(sound: RunDirectory) -> None:
 
     assert (found.status, found.failed) == ("UNVERIFIED", ["leaks"])
     assert "3 findings of the leakage scan" in found.gate("leaks").why
+
+
+def test_hits_that_are_no_memories_leave_a_run_unverified(sound: RunDirectory) -> None:
+    def stray(trial: Trial) -> Trial:
+        ids = tuple(f"row {id}" for id in trial.ranking)
+        return msgspec.structs.replace(trial, ranking=ids, unknown=len(ids))
+
+    rewrite(sound, stray)
+
+    found = verify(sound)
+    assert "hits" in found.failed
+    assert "hits are no memory that was given" in found.gate("hits").why
 
 
 def exam(false_accepts: int, *, passed: bool) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from mnemoscope.reports.heatmap import (
     percent,
     ramp,
 )
+from mnemoscope.reports.view import same_days
 
 
 def plain(drawn: RenderableType, width: int = 80) -> str:
@@ -52,11 +53,12 @@ def test_columns_shown_and_left_out_are_all_columns(count: int, fit: int) -> Non
     head, tail = elide(count, fit)
     shown = [*head, *tail]
     assert shown == sorted(set(shown))
-    if count <= fit:
+    room = max(fit, 3)
+    if count <= room:
         assert shown == list(range(count))
         assert not tail
     else:
-        assert len(shown) == max(fit, 3) - 1 or count < 3
+        assert len(shown) == room - 1
         assert (shown[0], shown[-1]) == (0, count - 1)
 
 
@@ -150,3 +152,10 @@ def test_text_stands_out_on_every_colour_of_the_ramp(share: float) -> None:
 
     low, high = sorted((luminance(ramp(share)), luminance(ink(ramp(share)))))
     assert (high + 0.05) / (low + 0.05) > 4
+
+
+def test_checkpoints_beyond_the_end_of_a_life_are_told_apart_from_more_evidence() -> None:
+    days = {"30d": 30, "90d": 60, "1y": 60}
+    points = [{"label": label, "ingested_days": count} for label, count in days.items()]
+    assert same_days({"checkpoints": points}) == ["90d, 1y are the same 60 days, asked about again"]
+    assert same_days({"checkpoints": points[:2]}) == []

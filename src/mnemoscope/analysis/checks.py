@@ -27,6 +27,8 @@ from mnemoscope.protocols import Benchmark, Chosen, Protocol, deviations
 BLOCKED_FILE = "BLOCKED.md"
 _SAME = 1e-12
 """What rounding in binary may add to a difference that is exactly at its limit."""
+_MOST_STRANGE = 0.01
+"""The share of hits that may be no memory: beyond it, it is the adapter that was measured."""
 
 
 class Gate(msgspec.Struct, frozen=True):
@@ -203,6 +205,14 @@ def _no_leaks(case: Case) -> _Finding:
     if leaks := case.manifest.leaks:
         return False, f"{leaks} findings of the leakage scan were accepted on request"
     return True, "nothing that the system was given names a label"
+
+
+def _hits(case: Case) -> _Finding:
+    returned = sum(len(trial.ranking) for trial in case.trials)
+    strange = sum(trial.unknown for trial in case.trials)
+    if strange > _MOST_STRANGE * returned:
+        return False, f"{strange:,} of {returned:,} hits are no memory that was given"
+    return True, f"{returned - strange:,} of {returned:,} hits are memories that were given"
 
 
 def _judges(case: Case) -> _Finding:
@@ -397,6 +407,7 @@ _GATES: dict[str, Callable[[Case], _Finding]] = {
     "artefacts": _artefacts,
     "blocked": _not_blocked,
     "leaks": _no_leaks,
+    "hits": _hits,
     "judges": _judges,
     "arms": _arms,
     "coverage": _coverage,

@@ -20,7 +20,7 @@ from mnemoscope.protocols import Chosen, load_protocol
 Status = Literal["VERIFIED", "UNVERIFIED", "BLOCKED"]
 GENERIC = ("versions", "seed", "evidence", "artefacts", "coverage", "figures", "files")
 """The gates that need no protocol to be judged."""
-ALWAYS = ("blocked", "leaks", "judges")
+ALWAYS = ("blocked", "leaks", "hits", "judges")
 """The gates that no protocol can leave out."""
 
 

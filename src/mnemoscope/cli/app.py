@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,12 @@ from mnemoscope.core.errors import MnemoscopeError, UsageError
 
 FAILURE, USAGE, NOT_COMPARABLE, INTERRUPTED = 1, 2, 3, 130
 _ERROR = "[bold red]error:[/] "
+_REMEDIES = {
+    errno.ENOSPC: "; the disk is full: make room, and the same command goes on from here",
+    errno.ENOTDIR: "; a file is where a folder should be: choose another",
+    errno.EACCES: "; you may not write or read there: choose another place",
+    errno.EROFS: "; nothing can be written there: choose another place",
+}
 
 app = App(
     name="mnemoscope",
@@ -75,7 +82,7 @@ def invoke(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILURE
     except OSError as error:
-        return _fail(error, FAILURE)
+        return _fail(error, FAILURE, after=_REMEDIES.get(error.errno or 0, ""))
     except KeyboardInterrupt:
         say(err, "interrupted")
         return INTERRUPTED
@@ -88,8 +95,8 @@ def _exit_code(error: MnemoscopeError) -> int:
     return NOT_COMPARABLE if isinstance(error, NotComparable) else FAILURE
 
 
-def _fail(error: Exception, code: int) -> int:
-    say(err, str(error), before=_ERROR)
+def _fail(error: Exception, code: int, after: str = "") -> int:
+    say(err, f"{error}{after}", before=_ERROR)
     return code
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
+from shutil import which
 
 from mnemoscope.cli.console import err, say
 from mnemoscope.cli.console import out as stdout
@@ -47,6 +50,8 @@ def demo(*, out: Path = Path("demo-run")) -> None:
         arms=list(map(Spec, ARMS)),
         procedure=procedure_of(dataset),
     )
+    # Where no environment is active, as after `make demo`, it has to be called by its place.
+    command = "mnemoscope" if which("mnemoscope") else os.path.relpath(sys.argv[0])
     stdout.print(shown(list(map(RunView.of, runs)), width=stdout.width, only=["hybrid"]))
     say(
         stdout,
@@ -55,9 +60,9 @@ def demo(*, out: Path = Path("demo-run")) -> None:
         f"a day's log:  {life}/{PERSONA}/memories-{DAYS}d/day-0100.md\n"
         f"every answer: {out}/hybrid/questions.jsonl\n\n"
         "Next: put your own system in\n"
-        f"  mnemoscope run personas --data {life} --system my_module:MyMemory\n"
+        f"  {command} run personas --data {life} --ranges {RANGES} --system my_module:MyMemory\n"
         "or make the life longer\n"
-        f"  mnemoscope personas simulate {PERSONA} --days 1000 --out lives\n"
+        f"  {command} personas simulate {PERSONA} --days 1000 --out lives\n"
         "or fetch a public benchmark\n"
-        "  mnemoscope datasets fetch locomo",
+        f"  {command} datasets fetch locomo",
     )

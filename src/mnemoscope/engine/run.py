@@ -84,6 +84,11 @@ def run(
     """
     if settings.workers < 0:
         raise UsageError(f"{settings.workers} workers: say how many, or 0 for one per core")
+    if settings.seed < 0:
+        raise UsageError(f"seed {settings.seed}: it is 0 or more")
+    for seconds in (settings.limits.recall, settings.limits.remember):
+        if not seconds > 0:
+            raise UsageError(f"a time limit of {seconds:g} seconds leaves no time at all")
     if settings.limits.restarts < 0:
         raise UsageError(f"{settings.limits.restarts} restarts: say how many, or 0 for none")
     if not dataset.pool_known:

@@ -170,7 +170,8 @@ def _legend(found: Comparison) -> list[str]:
     return [
         "Δ: candidate - base, 95 % bootstrap interval over clusters; +n -m: questions gained, lost",
         f"p: exact McNemar or paired t; p_corr.: Holm over all {_tested(found)} tests",
-        "effect: Cohen's h, or d_z (mean over standard deviation of the differences)",
+        "effect: Cohen's h, or d_z (mean over standard deviation of the differences); below 0.2 "
+        "small, to 0.5 medium",
         "detectable: the smallest difference that so many questions would have shown (power 0.8)",
         f"better, worse: p_corr. < 0.05 and the interval beside zero; equivalent: {band}",
     ]

@@ -16,7 +16,7 @@ from mnemoscope.core.rundir import RunDirectory
 from mnemoscope.reports import terminal
 from mnemoscope.reports.heatmap import Shown, comparison, elide, heatmap
 from mnemoscope.reports.markdown import write_report
-from mnemoscope.reports.view import RunView, losses
+from mnemoscope.reports.view import RunView, losses, same_days
 
 
 def write_life(run: RunDirectory, *, png: bool = True) -> None:
@@ -42,6 +42,8 @@ def shown(views: Sequence[RunView], *, width: int = 80, only: Sequence[str] = ()
         for view in views
         for line in (*failures(view), *(losses(view) if judged else ()))
     ]
+    if judged:
+        told += dict.fromkeys(line for view in views if view.life for line in same_days(view.life))
     notes = [Text(line, style="yellow") for line in told]
     if not judged:  # what was recalled comes with its own caveats
         by_days = [_recall(view, width) for view in views if view.life and not view.is_arm]

@@ -166,7 +166,9 @@ def notes(views: Sequence[RunView]) -> list[str]:
         for caveat, labels in said.items()
     ]
     if empty := vacuous(views, headline(views)):
-        lines.append(f"! {', '.join(empty)}: vacuous here, a random order alone scores above 0.5")
+        lines.append(
+            f"! {', '.join(empty)}: vacuous here: luck alone does well, or k is all there is"
+        )
     return lines
 
 

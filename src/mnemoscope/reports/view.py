@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -130,9 +130,9 @@ def headline(views: Sequence[RunView]) -> list[str]:
 
 
 def chances(views: Sequence[RunView], names: Sequence[str]) -> list[float | None]:
-    """What chance alone would get; a run in which every question failed does not know."""
-    measured = next((view.overall for view in views if view.overall), {})
-    return [measured.get(name, {}).get("chance") for name in names]
+    """What chance alone would get, by the run that has most questions to tell from."""
+    fullest = max(views, key=lambda view: view.metrics["questions"]["measured"])
+    return [fullest.overall.get(name, {}).get("chance") for name in names]
 
 
 def vacuous(views: Sequence[RunView], names: Sequence[str]) -> list[str]:
@@ -180,8 +180,7 @@ def caveats(view: RunView) -> list[str]:
         said.append(f"labels may leak: {leaks} findings of the scan were accepted on request")
     said += losses(view)
     questions = view.metrics["questions"]
-    if not view.life:
-        said += few_clusters(questions.get("clusters", 0))
+    said += same_days(view.life) if view.life else few_clusters(questions.get("clusters", 0))
     failed = questions["scorable"] - questions["measured"]
     if failed:
         statuses = ", ".join(f"{n} {s}" for s, n in view.metrics["statuses"].items())
@@ -195,8 +194,11 @@ def caveats(view: RunView) -> list[str]:
         said.append(
             f"{hits['merged']:,} hits stem from several memories and bring them all at once"
         )
-    if hits["unknown_ids"]:
-        said.append(f"{hits['unknown_ids']} recalled ids are no memory of their scenario")
+    if strange := hits["unknown_ids"]:
+        said.append(
+            f"{strange:,} of {hits['returned']:,} hits are no memory of their scenario: recall "
+            "must return ids that remember was given (raw_retrievals.jsonl has what came)"
+        )
     if hits["duplicates"]:
         said.append(f"{hits['duplicates']} repeated hits were removed before scoring")
     reached = view.metrics["ingestion"]["evidence_reached"]
@@ -205,6 +207,18 @@ def caveats(view: RunView) -> list[str]:
     if unreachable := view.metrics["ingestion"]["evidence_unreachable"]:
         said.append(f"{unreachable} evidence ids exist in no scenario and can never be found")
     return said
+
+
+def same_days(life: Mapping[str, Any]) -> list[str]:
+    """That checkpoints lie beyond the end of the life: the same days, asked about again."""
+    labels: dict[int, list[str]] = {}
+    for point in life["checkpoints"]:
+        labels.setdefault(point["ingested_days"], []).append(point["label"])
+    return [
+        f"{', '.join(same)} are the same {days:,} days, asked about again"
+        for days, same in labels.items()
+        if len(same) > 1
+    ]
 
 
 def losses(view: RunView) -> list[str]:
