@@ -15,11 +15,14 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Shape = Literal["openai", "anthropic"]
+
+_ROUNDS = 20
+"""Of the loop: twice as many as it takes to accept a connection, to read it and to see its end."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +182,8 @@ class ScriptedServer:
 
     @property
     def held(self) -> bool:
-        return self._held
+        """Whether replies are kept back, and none is on its way any more."""
+        return self._held and self._gate is not None and not self._gate.is_set()
 
     @property
     def running(self) -> int:
@@ -218,10 +222,21 @@ class ScriptedServer:
                 "answered": dict(+self._answered),
             }
 
-    def wait_for(self, ready: Callable[[ScriptedServer], bool], seconds: float = 30) -> bool:
+    def wait_for(self, ready: Callable[[ScriptedServer], bool], seconds: float = 120) -> bool:
         """Wait until `ready(server)`, looked at after each change; False where it never was."""
         with self._changed:
             return self._changed.wait_for(lambda: ready(self), seconds)
+
+    def everybody_left(self) -> bool:
+        """Wait until all that was sent so far is read, and nobody waits for a reply.
+
+        For after a kill: a request that nobody had read would be replied to later, and be counted,
+        though whoever sent it is gone.
+        """
+        assert self._loop is not None
+        for _ in range(_ROUNDS):
+            asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._loop).result()
+        return self.wait_for(lambda server: server.running == 0)
 
     def reset(self) -> None:
         """Forget all counts and faults; the next request is number 1."""
@@ -253,7 +268,7 @@ class ScriptedServer:
         """Keep all replies back until `release`; requests are still read and counted."""
         self._held = True
         if self._loop is not None and self._gate is not None:
-            self._loop.call_soon_threadsafe(self._gate.clear)
+            self._loop.call_soon_threadsafe(self._close_gate)
 
     def release(self) -> None:
         self._held = False
@@ -333,6 +348,11 @@ class ScriptedServer:
             self._changed.notify_all()
         return request
 
+    @property
+    def counting(self) -> AbstractContextManager[object]:
+        """Held while a reply is sent and counted: whoever has the reply finds it counted."""
+        return self._changed
+
     def finished(self, request: Request, *, whole: bool, useful: bool) -> None:
         with self._changed:
             self._running -= 1
@@ -341,7 +361,7 @@ class ScriptedServer:
             self._changed.notify_all()
 
     def count_instant(self) -> None:
-        # One thread writes, and reading an int is whole: no lock in the way of speed.
+        # Before it is sent. One thread writes, and reading an int is whole: no lock in the way.
         self._requests += 1
         self._delivered += 1
 
@@ -353,6 +373,13 @@ class ScriptedServer:
                         left[0] -= 1
                     return fault
         return None
+
+    def _close_gate(self) -> None:
+        assert self._gate is not None
+        with self._changed:
+            if self._held:  # else it was released before this had its turn
+                self._gate.clear()
+            self._changed.notify_all()
 
     async def passage(self) -> None:
         """Wait while replies are held."""
@@ -431,48 +458,53 @@ class _Connection(asyncio.Protocol):
             transport.write(_response(404, {}, json.dumps(_error("no such path")).encode()))
             return
         request = self._server.receive(path, headers, json.loads(raw))
-        whole = False
         fault = self._server.fault_for(request)
         try:
             # Waiting before the text is made lets a test change the reply while it is held.
             await self._server.passage()
-            whole = await self._send(transport, request, fault) and not transport.is_closing()
-        finally:
+            reply, whole = self._reply_to(request, fault)
+            if fault is not None and fault.kind == "slow":
+                reply = await self._dribble(transport, reply, fault.seconds)
             blank = fault is not None and fault.kind == "say" and not (fault.body or "").strip()
+        except BaseException:
+            self._server.finished(request, whole=False, useful=False)
+            raise
+        with self._server.counting:
+            if reply:
+                transport.write(reply)
+            whole = whole and not transport.is_closing()
             self._server.finished(request, whole=whole, useful=whole and not blank)
-
-    async def _send(
-        self, transport: asyncio.Transport, request: Request, fault: Fault | None
-    ) -> bool:
         if fault is not None and fault.kind == "drop":
             transport.abort()
-            return False
+        if fault is not None and fault.kind == "tear":
+            transport.close()
+
+    def _reply_to(self, request: Request, fault: Fault | None) -> tuple[bytes, bool]:
+        """The bytes to send, and whether they are a whole reply of status 200."""
+        if fault is not None and fault.kind == "drop":
+            return b"", False
         if fault is not None and fault.kind in ("status", "body"):
-            raw = json.dumps(fault.body).encode()
-            transport.write(_response(fault.status, fault.headers, raw))
-            return False
+            return _response(fault.status, fault.headers, json.dumps(fault.body).encode()), False
         if fault is not None and fault.kind == "say":
             content = self._server.completion(request, fault.body, fault.finish)
         else:
             content = self._server.completion(request, self._server.text_for(request), "stop")
         body = json.dumps(content).encode()
         if fault is not None and fault.kind == "truncate":
-            transport.write(_response(200, {}, body[: len(body) // 2]))
-            return False
+            return _response(200, {}, body[: len(body) // 2]), False
         reply = _response(200, {}, body)
         if fault is not None and fault.kind == "tear":
-            transport.write(reply[: -len(body) // 2])
-            transport.close()
-            return False
-        if fault is not None and fault.kind == "slow":
-            for byte in reply:
-                if transport.is_closing():
-                    return False
-                transport.write(bytes([byte]))
-                await asyncio.sleep(fault.seconds)
-            return True
-        transport.write(reply)
-        return True
+            return reply[: -len(body) // 2], False
+        return reply, True
+
+    async def _dribble(self, transport: asyncio.Transport, reply: bytes, seconds: float) -> bytes:
+        """Send all but the last byte, one at a time; what is left to send."""
+        for byte in reply[:-1]:
+            if transport.is_closing():
+                break
+            transport.write(bytes([byte]))
+            await asyncio.sleep(seconds)
+        return reply[-1:]
 
 
 class _Instant(_Connection):
@@ -491,10 +523,10 @@ class _Instant(_Connection):
             size = end + 4 + _content_length(buffer, end)
             if len(buffer) < size:
                 return
+            self._server.count_instant()
             transport.write(
                 next(reply for needle, reply in replies if buffer.find(needle, end, size) >= 0)
             )
-            self._server.count_instant()
             del buffer[:size]
 
 

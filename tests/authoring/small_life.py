@@ -172,7 +172,7 @@ def kill_and_resume(
             time.sleep(0.01)
         assert leg.kill(with_workers=True) == -signal.SIGKILL, leg.output
         assert finished() == before + stop
-        assert server.wait_for(lambda counts: counts.running == 0)
+        assert server.everybody_left()
         answered += server.answered
         server.reset()
     leg = start(command)

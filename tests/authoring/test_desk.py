@@ -11,6 +11,7 @@ import pytest
 from tests.authoring.written_life import write_papers
 
 from mnemoscope.authoring.desk import Desk, Task, Unusable, account_of, sweep
+from mnemoscope.authoring.rejected import KEPT, RejectedReplies
 from mnemoscope.authoring.sheets import open_home
 from mnemoscope.core.errors import DataError, MnemoscopeError, UsageError
 from mnemoscope.core.nouns import Usage
@@ -34,7 +35,7 @@ class Down:
             self._gone.set()
             raise MnemoscopeError("it is down")
         assert prompt.user in "abc", "asked for more although the pass has stopped"
-        assert self._gone.wait(10)
+        assert self._gone.wait(60)
         return prompt.user
 
 
@@ -116,3 +117,53 @@ def test_a_life_that_no_calendar_has_is_refused(
 
     with pytest.raises(DataError, match=problem):
         open_home(home)
+
+
+class Says:
+    """Always the same."""
+
+    name = "says"
+
+    def __init__(self, reply: str) -> None:
+        self.reply = reply
+        self.asked: list[str] = []
+
+    def ask(self, prompt: Prompt) -> str:
+        self.asked.append(prompt.user)
+        return self.reply
+
+
+def refuse(reply: str) -> str:
+    if reply == "bad":
+        raise Unusable("it is bad", "reply with something good")
+    return reply
+
+
+def test_what_is_skipped_is_told_to_people_and_its_last_reply_kept(tmp_path: Path) -> None:
+    told: list[str] = []
+    model, asked = Says("bad"), Task("day 3, session a/b", Prompt("", "u"), refuse)
+    with account_of(tmp_path) as account:
+        [written] = Desk(model, account, "p", log=told.append).write_all([asked])
+
+    kept = tmp_path / "rejected" / "p" / "day-3-session-a-b.txt"
+    assert told == [
+        "p: day 3, session a/b skipped: tried 3 times; the last reply, kept in "
+        f"{kept}, cannot be used: it is bad"
+    ]
+    assert kept.read_text() == "bad" and written.problem == "it is bad"
+    assert "it is bad; reply with something good" in model.asked[-1]
+
+    model.reply = "good"
+    with account_of(tmp_path) as account:
+        assert Desk(model, account, "p").write(asked).result == "good"
+    assert not kept.exists()
+
+
+def test_only_the_newest_rejected_replies_are_kept(tmp_path: Path) -> None:
+    rejected = RejectedReplies(tmp_path, "p")
+    for number in range(KEPT + 5):
+        path = rejected.keep(f"day {number} {'x' * 300}", "bad")
+        os.utime(path, ns=(number, number))
+
+    left = {path.name.split("-")[1] for path in path.parent.iterdir()}
+    assert left == {str(number) for number in range(5, KEPT + 5)}

@@ -222,7 +222,10 @@ def test_windows_files_are_read_and_their_marks_found(tmp_path: Path) -> None:
     assert dataset.findings.counts == {"byte order mark skipped": 3}
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=50,
+)
 @given(data=st.data())
 def test_what_is_written_is_read_back(tmp_path: Path, data: st.DataObject) -> None:
     text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

@@ -64,8 +64,8 @@ def handler(publisher: Callable[[], Publisher]) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             if trouble == "drop":
                 body = body[:300_000]
+            own.sent += len(body)  # first: whoever has all of it may look at once
             self.wfile.write(body)
-            own.sent += len(body)
 
         def log_message(self, format: str, *args: object) -> None:
             pass

@@ -339,7 +339,10 @@ def test_twins_are_those_that_comparing_every_pair_would_find(texts: list[set[st
     assert all(twin in expected[id] and int(twin) < int(id) for id, twin in repeats.items())
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=50,
+)
 @given(data=st.data())
 def test_what_is_written_is_read_back(tmp_path: Path, data: st.DataObject) -> None:
     text = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)

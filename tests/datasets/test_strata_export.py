@@ -209,7 +209,10 @@ def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     assert "UTF-8" in refusal(store, tmp_path / "c.jsonl")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=40,
+)
 @given(
     st.dictionaries(
         st.integers(-(2**63), 2**63 - 1),

@@ -185,7 +185,10 @@ def test_the_official_judgments_make_a_dataset(shared_data: Callable[[str], Path
     assert dataset.counts()["evidence"] == 561
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=50,
+)
 @given(
     st.dictionaries(
         name := st.text(

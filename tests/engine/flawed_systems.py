@@ -120,14 +120,22 @@ class ExpiresByTheMachinesClock(Sound):
 
 
 class SearchesBeforeIndexing(Sound):
-    """Indexes in the background, and says it is ready before that is done."""
+    """Says it is ready before it has indexed anything, and is done a question later."""
+
+    def reset(self, scope: str) -> None:
+        super().reset(scope)
+        self.behind: list[Memory] = []
 
     def remember(self, memories: Sequence[Memory]) -> Any:
-        store = self.memories
-        threading.Timer(0.3, store.extend, [list(memories)]).start()
+        self.behind.extend(memories)
 
     def ready(self) -> None:
         pass
+
+    def found(self, query: Query) -> list[Memory]:
+        found = super().found(query)
+        self.memories, self.behind = [*self.memories, *self.behind], []
+        return found
 
 
 class ForgetsNothing(Sound):

@@ -52,7 +52,10 @@ class Plain:
 
 
 class Slow(Plain):
-    """Takes its time, $SLOW_SECONDS, and tells every question to the file in $SLOW_LOG."""
+    """Takes its time, $SLOW_SECONDS, and tells every question to the file in $SLOW_LOG.
+
+    It answers none before the file in $SLOW_GATE is there, if one is named.
+    """
 
     def remember(self, memories: Sequence[Memory]) -> Receipt | None:
         time.sleep(0.01)
@@ -63,6 +66,9 @@ class Slow(Plain):
             with Path(log).open("a") as file:
                 file.write(f"{query.text}\n")
         time.sleep(float(os.environ.get("SLOW_SECONDS", "0.005")))
+        if query.text != "warm-up" and (gate := os.environ.get("SLOW_GATE")):
+            while not Path(gate).exists():
+                time.sleep(0.01)
         start = len(query.text) % len(self.ids)
         turned = self.ids[start:] + self.ids[:start]
         return [(id, 1 / rank) for rank, id in enumerate(turned[:k], 1)]
@@ -418,7 +424,7 @@ class Unhurried(Plain):
     """Lets the parent have a few looks at the pulse."""
 
     def recall(self, query: Query, k: int) -> Any:
-        time.sleep(0.05)
+        time.sleep(0.1)
         return super().recall(query, k)
 
 

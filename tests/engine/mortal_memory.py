@@ -6,8 +6,9 @@
 
 Every call is told to $MORTAL_LOG when it begins, and when it is served. $MORTAL_FATE is a list of
 {"verb", "match", "times", "how"}: the calls of the verb whose first word has `match` in it, so
-many times over all processes. How: dies before it replies, dies after it, hangs, talks nonsense.
-A call takes $MORTAL_PACE seconds, for those who want to meet it in the middle.
+many times over all processes. How: dies before it replies, dies after it, hangs, talks nonsense,
+or waits until the file $MORTAL_LOG.go is there. A call takes $MORTAL_PACE seconds, for those who
+want to meet it in the middle.
 """
 
 from __future__ import annotations
@@ -91,13 +92,16 @@ def serve(lines: Any, out: int) -> None:
         about = first_word(verb, params)
         tell(verb, about, os.getpid())
         time.sleep(float(os.environ.get("MORTAL_PACE", "0")))
-        match fate_of(verb, about, "dies", "hangs", "babbles"):
+        match fate_of(verb, about, "dies", "hangs", "babbles", "waits"):
             case "dies":
                 os.kill(os.getpid(), signal.SIGKILL)
             case "hangs":
                 time.sleep(FOREVER)
             case "babbles":
                 reply["id"] = number + 7
+            case "waits":
+                while not Path(os.environ["MORTAL_LOG"] + ".go").exists():
+                    time.sleep(0.01)
         said = {**reply, "result": ids.do(verb, params)}
         tell("served", verb, about)
         os.write(out, json.dumps(said).encode() + b"\n")

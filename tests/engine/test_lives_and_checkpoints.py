@@ -156,7 +156,7 @@ def test_the_clock_and_the_pool_are_those_of_the_checkpoint(life: Path, tmp_path
 
 class TestFailures:
     def test_a_timeout_is_a_status_and_no_answer(self, life: Path, tmp_path: Path) -> None:
-        quick = Settings(workers=1, limits=Limits(recall=0.4))
+        quick = Settings(workers=1, limits=Limits(recall=5))
         parts: dict[str, Any] = {"reader": "extractive", "judge": "ledger"}
         directory = go(
             life, tmp_path, "watched_systems:Hangs", settings=quick, ranges="2d", **parts
@@ -174,7 +174,7 @@ class TestFailures:
     def test_recall_bench_judges_its_marker_where_that_is_asked_for(
         self, life: Path, tmp_path: Path
     ) -> None:
-        quick = Settings(workers=1, limits=Limits(recall=0.4))
+        quick = Settings(workers=1, limits=Limits(recall=5))
         parts: dict[str, Any] = {
             "reader": "extractive",
             "judge": "ledger",
@@ -192,7 +192,7 @@ class TestFailures:
     def test_a_reader_that_hangs_gives_a_timeout_of_the_answer(
         self, life: Path, tmp_path: Path
     ) -> None:
-        quick = Settings(workers=1, limits=Limits(recall=0.4))
+        quick = Settings(workers=1, limits=Limits(recall=5))
         parts: dict[str, Any] = {"reader": "watched_systems:HangingReader", "judge": "ledger"}
         directory = go(life, tmp_path, "recency", settings=quick, ranges="2d", **parts)[0]
 
@@ -288,7 +288,7 @@ class TestFailures:
         assert statuses["tester-q003"] == "error"
 
     def test_in_parallel_a_slow_judge_is_no_slow_recall(self, life: Path, tmp_path: Path) -> None:
-        quick = Settings(workers=1, limits=Limits(recall=0.4))
+        quick = Settings(workers=1, limits=Limits(recall=2))
         parts: dict[str, Any] = {"judge": "watched_systems:SlowJudge", "parallelism": 2}
         parts["reader"] = "watched_systems:Slowly"
         directory = go(life, tmp_path, "recency", settings=quick, ranges="2d", **parts)[0]
@@ -328,7 +328,8 @@ class TestKilled:
         draw = random.Random(4)
         kills = 0
         while kills < 10:
-            leg = start_leg(self.command(life, out), WATCHED_LOG=log)
+            # So slow that it is not done before a busy machine comes to the kill.
+            leg = start_leg(self.command(life, out), WATCHED_LOG=log, WATCHED_SECONDS=0.02)
             wanted = len(log.read_text().splitlines()) + draw.randint(2, 12)
             self.wait_for(wanted, log, leg)
             if leg.kill(with_workers=bool(kills % 2)) != -signal.SIGKILL:

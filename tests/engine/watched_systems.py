@@ -14,6 +14,10 @@ from mnemoscope.readers import Passage, Reply
 TROUBLE = "q003"
 
 
+def take_time() -> None:
+    time.sleep(float(os.environ.get("WATCHED_SECONDS", "0.004")))
+
+
 def tell(line: str) -> None:
     if log := os.environ.get("WATCHED_LOG"):
         with Path(log).open("a") as file:
@@ -32,7 +36,7 @@ class Watched:
     def recall(self, query: Query, k: int) -> list[str]:
         if query.text != "warm-up":
             tell(f"recall {len(self.ids)} {query.text.split()[0]}")
-            time.sleep(0.004)
+            take_time()
         return list(reversed(self.ids))[:k]
 
 
@@ -96,7 +100,7 @@ class Slowly:
 
     def read(self, query: Query, passages: Sequence[Passage]) -> Reply:
         tell(f"read {len(passages)} {query.text.split()[0]}")
-        time.sleep(0.004)
+        take_time()
         first = passages[0].text if passages else ""
         return Reply(first.strip().splitlines()[-1] if first else "No evidence found.")
 
@@ -166,5 +170,5 @@ class BadFork(Watched):
 
 class SlowJudge(Harsh):
     def judge(self, case: Case) -> Score:
-        time.sleep(0.6)
+        time.sleep(2.5)
         return Score(1, 1, 1)

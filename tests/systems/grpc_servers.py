@@ -62,7 +62,7 @@ class Troubled:
     def _act(self, order: str) -> None:
         match order:
             case "sleep":
-                time.sleep(3)
+                time.sleep(60)
             case "die":
                 os._exit(7)
             case "fail":

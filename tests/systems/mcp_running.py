@@ -7,10 +7,11 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from tests.waiting import eventually
 
 from mnemoscope.core.nouns import Memory, Query
 
@@ -74,11 +75,3 @@ def served(kind: str, **environment: str) -> Iterator[Served]:
         yield server
     finally:
         server.end()
-
-
-def eventually(is_so: Callable[[], bool]) -> bool:
-    """Processes take their time, which nobody measures here."""
-    until = time.monotonic() + 30
-    while not is_so() and time.monotonic() < until:
-        time.sleep(0.02)
-    return is_so()

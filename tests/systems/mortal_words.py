@@ -58,7 +58,8 @@ def revived(door: str, calls: Path) -> Iterator[tuple[str, list[int]]]:
         yield address, ends
     finally:
         is_over.set()
-        lives[-1].process.kill()
-        reviver.join()
+        while reviver.is_alive():  # it may just be starting another one
+            lives[-1].process.kill()
+            reviver.join(0.1)
         for life in lives:
             life.kill()

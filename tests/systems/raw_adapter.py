@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 TROUBLE = sys.argv[1]
-METHODS = ["reset", "remember", "recall", "answer", "stats", "fork", "dance"]
+METHODS = ["reset", "remember", "recall", "answer", "stats", "fork"]
 FOREVER = 3600
 MEBIBYTE = 1 << 20
 ids: list[str] = []

@@ -15,6 +15,7 @@ import pytest
 from tests.optional import missing
 from tests.systems.grpc_servers import EXAMPLES, PROTOS, TROUBLED, heard, here
 from tests.systems.served_processes import REPOSITORY, Served, mnemoscope, ours, served
+from tests.waiting import eventually
 
 from mnemoscope.core.errors import MnemoscopeError, SystemLost
 from mnemoscope.core.nouns import Answer, Memory, Query, Scalar
@@ -205,6 +206,9 @@ def test_a_server_that_was_exchanged_since_setup_is_noticed() -> None:
         system.remember([Memory("m1", LIGHTHOUSE)])
         system.ready()
         assert system.answer(Query("What does the lighthouse weigh?")) == LIGHTHOUSE
+        # gRPC tells of its connection from a thread of its own, in its own time.
+        assert eventually(lambda: system._line._channel._is_ready)
+    assert eventually(lambda: system._line.drops > 0)
     with here("bm25", server.port):
         with pytest.raises(SystemLost, match="the connection broke since Setup"):
             system.answer(Query("What does the lighthouse weigh?"))

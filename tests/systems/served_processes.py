@@ -40,7 +40,7 @@ class Served:
     def end(self) -> int:
         """Let it end by itself; its exit code."""
         self.process.terminate()
-        code = self.process.wait(timeout=20)
+        code = self.process.wait(timeout=60)
         if self.process.stdout is not None:
             self.process.stdout.close()
         return code

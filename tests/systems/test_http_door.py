@@ -276,9 +276,9 @@ def test_ready_waits_as_long_as_the_server_says_accepted() -> None:
 def test_a_server_that_never_gets_ready_is_a_timeout() -> None:
     with (
         RawServer(scripted(ready=Said({}, 202))) as raw,
-        pytest.raises(TimeoutError, match=r"not ready within 0\.3 s"),
+        pytest.raises(TimeoutError, match=r"not ready within 2 s"),
     ):
-        opened(raw, timeout=0.3).ready()
+        opened(raw, timeout=2.0).ready()
 
 
 # Slow, strange and gone
@@ -290,13 +290,13 @@ def test_a_slow_reply_is_a_timeout_and_the_next_call_gets_its_own_reply() -> Non
 
     def recall(call: Call) -> Said:
         if next(first, False):
-            late.wait(20)
+            late.wait(60)
             return Said({"hits": ["late"]})
         return Said({"hits": ["own"]})
 
     with RawServer(scripted(recall=recall)) as raw:
-        system = opened(raw, timeout=0.5)
-        with pytest.raises(TimeoutError, match=r"no whole reply to POST within 0.5 s"):
+        system = opened(raw, timeout=3.0)
+        with pytest.raises(TimeoutError, match=r"no whole reply to POST within 3 s"):
             system.recall(QUERY, 1)
         late.set()
         assert system.recall(QUERY, 1) == ["own"]
@@ -382,6 +382,7 @@ def test_a_reset_waits_for_a_server_that_comes_back() -> None:
     timer.start()
     system.reset("scope")
     assert system.recall(QUERY, 1) == ["m2"]
+    timer.join()
     back[0].close()
 
 

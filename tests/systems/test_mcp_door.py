@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from tests.optional import missing
 from tests.shelf.needed import need
-from tests.systems.mcp_running import BOAT, MEMORIES, PIANO, REX, SERVERS, WHO, eventually
+from tests.systems.mcp_running import BOAT, MEMORIES, PIANO, REX, SERVERS, WHO
+from tests.waiting import all_gone, eventually, is_gone
 
 from mnemoscope.core.errors import DataError, SystemLost, UsageError
 from mnemoscope.core.nouns import Hit, Memory, Query, Selector, Trial
@@ -109,18 +110,6 @@ def opened(mapped: Mapped) -> Iterator[Callable[..., Mcp]]:
 
 
 Opened = Callable[..., Mcp]
-
-
-def is_gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-
-
-def all_gone(place: Path) -> bool:
-    pids = [int(file.name) for file in place.iterdir()]
-    return bool(pids) and all(map(is_gone, pids))
 
 
 # Four shapes of servers
@@ -235,8 +224,8 @@ def test_a_call_that_takes_too_long_is_a_timeout_and_the_server_is_ended(
     monkeypatch.setattr(process, "_FAREWELL", 0.1)
     place = tmp_path / "pids"
     place.mkdir()
-    system = opened("plain", command("plain", place), timeout=1.0)
-    with pytest.raises(TimeoutError, match="search gave no reply within 1 s"):
+    system = opened("plain", command("plain", place), timeout=3.0)
+    with pytest.raises(TimeoutError, match="search gave no reply within 3 s"):
         system.recall(Query("be slow"), 5)
     assert eventually(lambda: all_gone(place))
     with pytest.raises(SystemLost, match="gone since an earlier call: search gave no reply"):
@@ -349,7 +338,7 @@ def test_a_late_server_costs_its_question_alone_and_the_rest_is_lived_again(
 ) -> None:
     monkeypatch.setattr(process, "_FAREWELL", 0.1)
     monkeypatch.setenv("SLOW_WITH", "conv-1/q1 conv-1/q2")
-    spec = f"mcp:{command('plain')},mapping={mapped('plain')},timeout=1"
+    spec = f"mcp:{command('plain')},mapping={mapped('plain')},timeout=3"
     done = trials(locomo, tmp_path / "out", spec, workers=1, limits=Limits(restarts=0))
     late = {trial.question: trial.status for trial in done if trial.status != "answered"}
     assert late == {"conv-1/q1": "timeout", "conv-1/q2": "timeout"}

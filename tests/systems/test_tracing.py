@@ -57,7 +57,7 @@ def test_a_servers_id_that_looks_like_a_name_of_ours_is_not_taken_for_it() -> No
     first, second = Memory("1", "a"), Memory("2", "b")
     for memory in (first, second):
         trace.tell(memory, memory.id)
-    assert trace.keep([first, second], [2, 1]) == {}
+    assert trace.keep([first, second], {"ids": [2, 1]}, "ids") == {}
     assert (trace.kept("1"), trace.kept("2")) == (2, 1)
     assert [hit.id for hit in trace.back([Hit("2"), Hit("1"), Hit("2")])] == ["2", "1"]
 
@@ -66,13 +66,13 @@ def test_one_id_for_two_memories_says_that_they_were_merged() -> None:
     trace = Tracing()
     for memory in (GARDEN, OK):
         trace.tell(memory)
-    assert trace.keep([GARDEN], "x") == {}
-    assert trace.keep([OK], "x") == {"d/3": "d/1"}
-    assert trace.keep([OK], "x") == {"d/3": "d/1"}
+    assert trace.keep([GARDEN], "x", "@") == {}
+    assert trace.keep([OK], "x", "@") == {"d/3": "d/1"}
+    assert trace.keep([OK], "x", "@") == {"d/3": "d/1"}
     assert trace.back([Hit("x", 0.5)]) == [Hit("d/1", 0.5, sources=("d/1", "d/3"))]
 
 
 @pytest.mark.parametrize("found", [None, "", True, {"id": 1}, ["a", "b"], [["a"]], []])
 def test_what_is_no_id_is_not_kept(found: Any) -> None:
     with pytest.raises(BadReply, match=r"remember\.keep"):
-        Tracing().keep([GARDEN], found)
+        Tracing().keep([GARDEN], found, "@")

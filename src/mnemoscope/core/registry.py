@@ -7,7 +7,6 @@ through an entry-point group; a plugin that fails to import is reported and pass
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import os
@@ -17,6 +16,7 @@ from importlib.metadata import entry_points
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from mnemoscope.core.errors import MnemoscopeError, UsageError
+from mnemoscope.core.near import did_you_mean
 from mnemoscope.core.nouns import Scalar
 from mnemoscope.core.spec import Spec, parse_scalar
 
@@ -54,10 +54,8 @@ class Registry:
         if ":" in name:
             return import_target(name, self.kind)
         known = self.names()
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
         raise UsageError(
-            f"unknown {self.kind} {name!r}: {hint}known are {', '.join(known)}"
+            f"unknown {self.kind} {name!r}: {did_you_mean(name, known)}known are {', '.join(known)}"
             + (", or your own as module:Name" if self.group else "")
         )
 
@@ -96,9 +94,8 @@ def bind_arguments(factory: Callable[..., Any], spec: Spec, *given: str) -> dict
         return {key: _fit(spec, key, value, None) for key, value in spec.args.items()}
     for key in spec.args:
         if key not in parameters:
-            near = difflib.get_close_matches(key, parameters, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
             has = ", ".join(parameters) or "none"
+            hint = did_you_mean(key, parameters)
             raise UsageError(f"{spec.name!r} has no option {key!r}: {hint}it has {has}")
     kinds = _annotations(factory)
     bound: dict[str, Scalar] = {}

@@ -8,7 +8,6 @@ the commas belong to the specs of parts: `openai:gpt-4o-mini?timeout=60&temperat
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import ipaddress
 import math
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from mnemoscope.core.errors import MissingExtra, UsageError
+from mnemoscope.core.near import did_you_mean
 from mnemoscope.llm.chat import Provider
 from mnemoscope.llm.model import TRIES, Model
 from mnemoscope.llm.prices import FREE, Price, known_price
@@ -224,8 +224,7 @@ def _parted(spec: str) -> tuple[str, dict[str, float]]:
 def _number(name: str, text: str) -> float:
     if name not in _OVER_HTTP:
         # Its value is not shown: people put keys into addresses.
-        near = difflib.get_close_matches(name, _OVER_HTTP, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        hint = did_you_mean(name, _OVER_HTTP)
         raise UsageError(f"a model has no option {name!r}: {hint}it has {', '.join(_OVER_HTTP)}")
     try:
         number = float(text)
@@ -266,8 +265,7 @@ def _require(sdk: str) -> None:
 
 def _unknown(name: str) -> str:
     known = [*AGENTS, "smollm2"]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    hint = did_you_mean(name, known)
     return (
         f"{name!r} is no model: {hint}write openai:MODEL, anthropic:MODEL, azure:MODEL, "
         f"MODEL@http://host/v1, {', '.join(known)}, command:WORDS…, estimate:SPEC or module:Factory"

@@ -133,7 +133,9 @@ class AzureProvider(OpenAIProvider):
             for name in (self.key_variable, "AZURE_OPENAI_ENDPOINT", "OPENAI_API_VERSION")
         }
         if missing := [name for name, value in needed.items() if not value]:
-            raise UsageError(f"azure:{self._model} needs {' and '.join(missing)}; set them")
+            raise UsageError(
+                f"azure:{self._model} needs {' and '.join(missing)} in the environment"
+            )
         key, endpoint, version = needed.values()
         return openai.AzureOpenAI(
             api_key=key, azure_endpoint=endpoint, api_version=version, **self._settings()

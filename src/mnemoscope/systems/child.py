@@ -1,4 +1,4 @@
-"""A child process and the lines exchanged with it: deadlines, last words, and a certain end.
+"""A child process and the lines exchanged with it: deadlines, and a certain end.
 
 It knows bytes and lines, nothing of what they say. The child leads a process group of its own,
 and all of that group ends with it, also where our own process is killed.
@@ -14,7 +14,6 @@ import signal
 import subprocess
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -22,16 +21,13 @@ from typing import IO
 
 from mnemoscope.core.errors import SystemLost, UsageError
 from mnemoscope.core.fingerprint import sha256_file
+from mnemoscope.systems.talk import Talk, name_of, shown
 
 _FAREWELL = 3.0
 """Seconds that a process gets to leave by itself."""
 _LONGEST = 64 << 20
 """Bytes of a line; nobody recalls that much, and somebody may never end it."""
 _READ = 1 << 20
-_LAST_WORDS = 5
-"""Lines on stderr that an error repeats."""
-_SHOWN = 300
-"""Characters of anything that an error repeats, or of a line of the log."""
 # The shell waits for the end of its stdin, which comes when our process is gone, however it went.
 _GUARD = 'read _; kill -s KILL -- "-$0"; test -z "$1" || rm -rf -- "$1"'
 
@@ -79,11 +75,9 @@ class Child:
         self._outbox = bytearray()
         self._inbox = bytearray()
         self._scanned = 0
-        self._last_words: deque[str] = deque(maxlen=_LAST_WORDS)
+        self._talk = Talk(words)
         # A thread, so that a child that talks between two calls does not wait for the second.
-        self._listener = threading.Thread(
-            target=_listen, args=(stderr, self.name, self._last_words), daemon=True
-        )
+        self._listener = threading.Thread(target=_listen, args=(stderr, self._talk), daemon=True)
         self._listener.start()
 
     def lines(self, message: bytes, seconds: float) -> Iterator[bytes]:
@@ -152,9 +146,11 @@ class Child:
 
     @property
     def last_words(self) -> str:
-        """The end of what it wrote to stderr, to be hung on a sentence."""
-        said = " | ".join(self._last_words)
-        return f"; its last words: {said[-_SHOWN:]}" if said else ""
+        return self._talk.last_words
+
+    def log(self, line: bytes) -> None:
+        """Pass on what it wrote to stdout and is no reply."""
+        self._talk.log(line)
 
     def leave(self) -> None:
         """Let it go by itself: the end of its stdin is the sign."""
@@ -192,10 +188,23 @@ def split_command(command: str, example: str) -> list[str]:
     if not words:
         raise UsageError(f"a command is missing; write for example {example}")
     if shutil.which(words[0]) is None:
-        raise UsageError(
-            f"there is no program {words[0]!r} on the PATH; install it, or give its path"
-        )
+        raise UsageError(_why_not(words[0]))
     return words
+
+
+def _why_not(program: str) -> str:
+    """Why it cannot be started, and what to do."""
+    if Path(program).is_file() and os.access(program, os.X_OK):
+        return f"{program!r} is here, but not on the PATH; write ./{program}"
+    if Path(program).is_file():
+        return (
+            f"{program!r} is there, but may not be executed; name what runs it, as in "
+            f"`node {program}`, or give it a first line such as #!/usr/bin/env node, and "
+            f"chmod +x {program}"
+        )
+    if "/" in program:
+        return f"there is no program {program!r}; is the path right, seen from this folder?"
+    return f"there is no program {program!r} on the PATH; install it, or give its path"
 
 
 def file_hashes(words: Sequence[str]) -> dict[str, str]:
@@ -204,30 +213,10 @@ def file_hashes(words: Sequence[str]) -> dict[str, str]:
     return {name: sha256_file(Path(name)) for name in named if name and Path(name).is_file()}
 
 
-def name_of(words: Sequence[str]) -> str:
-    """What to call a command in a sentence: paths by their last part."""
-    short = (word if word.endswith("/") else word.rpartition("/")[2] for word in words)
-    return shown(" ".join(short).encode("utf-8", "backslashreplace"), 80)
-
-
-def shown(line: bytes, most: int = _SHOWN) -> str:
-    text = line.decode("utf-8", "backslashreplace").strip()
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def log(name: str, line: bytes) -> None:
-    """What a child says beside the protocol goes to our stderr, in one write a line."""
-    said = f"[{name}] {shown(line, 2000)}\n".encode("utf-8", "backslashreplace")
-    with suppress(OSError):
-        os.write(2, said)
-
-
-def _listen(stderr: IO[bytes], name: str, last_words: deque[str]) -> None:
+def _listen(stderr: IO[bytes], talk: Talk) -> None:
     with stderr:
         while line := stderr.readline(_READ):
-            if line.strip():
-                last_words.append(shown(line))
-                log(name, line)
+            talk.hear(line)
 
 
 def guard(group: int, scratch: str = "") -> subprocess.Popen[bytes] | None:

@@ -133,7 +133,10 @@ def _hit(entry: Any, where: HitsFrom) -> Hit:
     value = text if where.by_text else find(entry, where.id)
     if where.pattern and isinstance(value, str):
         match = re.search(where.pattern, value)
-        value = match[1] if match else None
+        if match is None:
+            place = where.text if where.by_text else where.id
+            raise BadReply(f"the pattern {where.pattern!r} is not in {value!r:.200}, at {place!r}")
+        value = match[1]
     if not isinstance(value, str | int) or isinstance(value, bool):
         missing = f"text at {where.text!r}" if where.by_text else f"id at {where.id!r}"
         raise BadReply(f"no {missing} in the hit {entry!r:.200}")

@@ -1,7 +1,8 @@
 """The Python door: any object, class or function becomes a system the engine can drive.
 
 What it can do is what it has. Missing verbs are made up for: without `reset` it is built anew for
-each scenario; a bare function `(query, k) -> ids` has nothing to remember.
+each scenario; a bare function `(query, k) -> ids` has nothing to remember. Only that: a class, an
+object or an adapter that cannot remember is refused, as it would score nothing in silence.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import msgspec
 from mnemoscope.core.errors import MnemoscopeError, SystemLost, UsageError
 from mnemoscope.core.fingerprint import sha256_file
 from mnemoscope.core.jsonl import printable
+from mnemoscope.core.near import nearest
 from mnemoscope.core.nouns import Hit, Memory, Query, Question, Receipt, Scalar, Selector
 from mnemoscope.core.registry import bind_arguments
 from mnemoscope.core.spec import Spec
@@ -71,6 +73,8 @@ def plan(spec: Spec) -> Plan:
                 f"{spec.name} is an object, which all scenarios would share: it needs "
                 "reset(scope) and recall(query, k); or give its class instead"
             )
+        if not can_remember(target):
+            raise UsageError(_lacks(spec.name, target, "remember(memories)"))
         answers = hasattr(target, "answer")
         return Plan(spec, lambda: target, source_of(type(target)), answers=answers)
     arguments = bind_arguments(target, spec)
@@ -89,6 +93,7 @@ def _tried(plan: Plan) -> Plan:
         system = plan.build()
         try:
             recalls, answers = can_recall(system), hasattr(system, "answer")
+            remembers = can_remember(system)
             about = dict(system.identity()) if hasattr(system, "identity") else {}
             msgspec.json.encode(about)
         finally:
@@ -99,13 +104,30 @@ def _tried(plan: Plan) -> Plan:
     except (Exception, SystemExit) as error:
         raise UsageError(f"cannot build {plan.spec}: {type(error).__name__}: {error}") from error
     if not recalls and not answers:
-        kind = type(system).__name__
-        raise UsageError(f"{plan.spec.name}: {kind} has no recall(query, k) method")
+        raise UsageError(_lacks(plan.spec.name, system, "recall(query, k)"))
+    if not remembers:
+        raise UsageError(_lacks(plan.spec.name, system, "remember(memories)"))
     return Plan(plan.spec, plan.build, {**plan.identity, **about}, recalls, answers)
 
 
 def can_recall(system: Any) -> bool:
     return hasattr(system, "recall") or hasattr(system, "retrieve") or _is_recall_function(system)
+
+
+def can_remember(system: Any) -> bool:
+    """Whether it can be told anything; a bare function need not."""
+    return (
+        hasattr(system, "remember") or hasattr(system, "build_index") or _is_recall_function(system)
+    )
+
+
+def _lacks(name: str, system: Any, method: str) -> str:
+    """That a system lacks a method, and which of its own was probably meant."""
+    kind = type(system)
+    own = [one for one in dir(kind) if one[0] != "_" and callable(getattr(kind, one, None))]
+    near = nearest(method.partition("(")[0], own)
+    hint = f"; did you mean its method {near!r}?" if near else ""
+    return f"{name}: {kind.__name__} has no {method} method{hint}"
 
 
 class Counted(NamedTuple):
@@ -255,7 +277,11 @@ def _read_hit(entry: object) -> Hit:
             return _read_fields(msgspec.structs.asdict(entry))
         case {"id": id, **rest}:
             return _read_fields({**rest, "id": id})
-    raise BadReply(f"recall returned {_short(entry)} as a hit; expected an id, a pair or a Hit")
+    lacks = f"; it has {', '.join(map(str, entry))[:80]}" if isinstance(entry, dict) else ""
+    raise BadReply(
+        f"recall returned {_short(entry)} as a hit; expected an id, a pair (id, score), or a dict "
+        f"or Hit with id, and perhaps score, text and sources{lacks}"
+    )
 
 
 def _read_fields(fields: dict[Any, Any]) -> Hit:

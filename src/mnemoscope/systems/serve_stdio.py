@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import difflib
 import functools
 import hashlib
 import importlib
@@ -104,7 +105,10 @@ def serve(
     is made anew for each scope. `identity` is what decides its results, besides its own source.
     """
     streams = streams or take_streams()
-    adapter = _Adapter(system, name, version, dict(identity or {}))
+    try:
+        adapter = _Adapter(system, name, version, dict(identity or {}))
+    except _Unfit as problem:
+        sys.exit(f"cannot be served: {problem}")
     # What was printed before may lack its end of line.
     streams.replies.write(b"\n")
     for line in streams.orders:
@@ -116,6 +120,16 @@ def serve(
     adapter.close()
 
 
+class _Unfit(Exception):
+    """What its author has to mend before it can be served: a line, no traceback of ours."""
+
+
+def _near(name: str, place: Any) -> str:
+    """What there has nearly this name, to be hung on a sentence."""
+    near = difflib.get_close_matches(name, [one for one in dir(place) if one[0] != "_"], n=1)
+    return f"; did you mean its {near[0]!r}?" if near else ""
+
+
 class _Adapter:
     """The object behind the protocol."""
 
@@ -125,6 +139,8 @@ class _Adapter:
         self._build: Callable[[], Any] | None = system if makes else None
         self._system = system() if self._build else system
         kind = type(self._system)
+        if not hasattr(self._system, "remember"):
+            raise _Unfit(f"{kind.__name__} has no remember(memories){_near('remember', kind)}")
         self._about = {"name": name or kind.__name__, "version": version}
         self._identity = {**_source_of(kind), **identity}
         self._verbs: dict[str, Callable[..., Any]] = {
@@ -291,10 +307,42 @@ def main(words: list[str]) -> None:
         sys.exit("say what to serve: serve_stdio my_memory:Mine, and its options as key=value")
     streams = take_streams()
     sys.path.insert(0, str(Path.cwd()))
-    module, _, attribute = words[0].partition(":")
-    target = getattr(importlib.import_module(module), attribute)
     options = {key: _scalar(value) for key, _, value in (word.partition("=") for word in words[1:])}
+    try:
+        target = _found(words[0])
+        _must_take(target, options)
+    except _Unfit as problem:
+        sys.exit(f"{words[0]} cannot be served: {problem}")
     serve(functools.partial(target, **options) if options else target, streams=streams)
+
+
+def _found(name: str) -> Any:
+    """What `module:Name` names. An error inside of the module is its author's, and stays whole."""
+    module_name, _, attribute = name.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise
+        raise _Unfit(f"there is no module {error.name!r} here or on sys.path") from None
+    if not hasattr(module, attribute):
+        raise _Unfit(f"{module_name} has no {attribute!r}{_near(attribute, module)}")
+    return getattr(module, attribute)
+
+
+def _must_take(target: Any, options: dict[str, Any]) -> None:
+    if not inspect.isclass(target) and not inspect.isroutine(target):
+        if options:
+            raise _Unfit("it is an object and takes no options")
+        return
+    try:
+        signature = inspect.signature(target)
+    except ValueError:  # one in C may not tell
+        return
+    try:
+        signature.bind(**options)
+    except TypeError as error:
+        raise _Unfit(f"its options do not fit: {error}; it takes {signature}") from None
 
 
 if __name__ == "__main__":

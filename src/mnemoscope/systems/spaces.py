@@ -19,7 +19,7 @@ from mnemoscope.core.errors import UsageError
 from mnemoscope.core.nouns import Query, Question
 from mnemoscope.systems.arms import Oracle
 from mnemoscope.systems.hello import Hello
-from mnemoscope.systems.python import Driver, Plan, can_recall
+from mnemoscope.systems.python import Driver, Plan, can_recall, can_remember
 
 T = TypeVar("T")
 
@@ -131,7 +131,7 @@ def served_hello(plan: Plan) -> Hello:
     if type(system) is Oracle:
         raise UsageError("the oracle is told the evidence, which no client can send: serve another")
     has = {
-        "remember": hasattr(system, "remember") or hasattr(system, "build_index"),
+        "remember": can_remember(system),
         "ready": hasattr(system, "ready"),
         "recall": can_recall(system),
         "answer": hasattr(system, "answer"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -24,11 +24,11 @@ from mnemoscope.systems.child import (
     Child,
     LineTooLong,
     file_hashes,
-    log,
-    shown,
     split_command,
 )
+from mnemoscope.systems.hello import see_methods
 from mnemoscope.systems.python import BadReply
+from mnemoscope.systems.talk import name_of, shown
 
 PROTOCOL = 1
 VERBS = frozenset({"reset", "remember", "ready", "recall", "answer", "forget", "stats"})
@@ -160,6 +160,7 @@ class Stdio:
         weakref.finalize(self, child.end)
         try:
             hello = _read_hello(self._ask(child, "hello", {"protocol": PROTOCOL}, self._start))
+            see_methods(hello.methods, VERBS, name_of(self._words))
             if self._hello is not None and self._hello != hello:
                 raise BadReply("it does not say the same hello as before: is it the same system?")
         except BaseException:
@@ -190,7 +191,7 @@ class Stdio:
         skipped, last = 0, b""
         try:
             for line in child.lines(encoded(order) + b"\n", seconds):
-                reply = _read_reply(line, child.name)
+                reply = _read_reply(line, child.log)
                 if reply is not None:
                     return _result(reply, self._number, method)
                 if line.strip():
@@ -210,25 +211,22 @@ class Stdio:
         raise AssertionError("lines end by an error")
 
 
-def _read_reply(line: bytes, name: str) -> dict[str, Any] | None:
+def _read_reply(line: bytes, log: Callable[[bytes], None]) -> dict[str, Any] | None:
     """The reply on a line of stdout; anything else goes to the log, and is nothing."""
     reply = _decoded(line)
     start = line.find(b'{"jsonrpc"')
     if reply is None and start > 0:  # somebody printed without ending the line
-        log(name, line[:start])
+        log(line[:start])
         line = line[start:]
         reply = _decoded(line)
     if isinstance(reply, dict) and "method" not in reply:
-        if (
-            "jsonrpc" in reply
-            or {"id", "result"} <= reply.keys()
-            or {"id", "error"} <= reply.keys()
-        ):
+        # Without an id it is none, but was meant as one: better said than waited for.
+        if reply.keys() & {"jsonrpc", "result"} or {"id", "error"} <= reply.keys():
             return reply
     elif reply is None and start >= 0:
         raise OutOfStep(f"a reply that is no JSON: {shown(line)}")
     if line.strip():
-        log(name, line)
+        log(line)
     return None
 
 
@@ -244,6 +242,11 @@ def _result(reply: dict[str, Any], number: int, method: str) -> Any:
     if error is not None and reply.get("id") in (number, None):
         said = error.get("message", error) if isinstance(error, dict) else error
         raise AdapterError(f"{method}: {shown(str(said).encode('utf-8', 'backslashreplace'))}")
+    if "id" not in reply:
+        raise OutOfStep(
+            f"{method}: a reply without id; repeat that of the call, "
+            f'{{"jsonrpc": "2.0", "id": {number}, "result": …}}: {reply!r:.200}'
+        )
     if reply.get("id") != number or isinstance(reply.get("id"), bool):
         raise OutOfStep(f"{method}: a reply to call {reply.get('id')!r:.40}; expected {number}")
     if "result" not in reply:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from mnemoscope.core.nouns import Hit, Memory
-from mnemoscope.systems.mapping import of_memory
+from mnemoscope.systems.mapping import find, of_memory
 from mnemoscope.systems.python import BadReply
 
 _SHORTEST_PART = 20
@@ -45,19 +45,25 @@ class Tracing:
         for name in names:
             _stands_for(self._names, name, memory.id)
 
-    def keep(self, memories: Sequence[Memory], found: Any) -> dict[str, str]:
-        """Note the server's own ids of these memories, in their order.
+    def keep(self, memories: Sequence[Memory], reply: Any, where: str) -> dict[str, str]:
+        """Note the server's own ids of these memories, in their order, as the reply has them.
 
         An id that was given before says that the server holds two memories to be the same: what
         comes back is the receipt's `merged`.
         """
+        found = find(reply, where)
         ids = found if isinstance(found, list) else [found]
         if len(ids) != len(memories):
-            raise BadReply(f"remember.keep: expected {len(memories)} ids, found {found!r:.200}")
+            raise BadReply(
+                f"remember.keep: expected {len(memories)} ids at {where!r}, found {found!r:.200}"
+            )
         merged = {}
         for memory, id in zip(memories, ids, strict=True):
             if not isinstance(id, str | int) or isinstance(id, bool) or id == "":
-                raise BadReply(f"remember.keep: found no id but {id!r:.200}")
+                raise BadReply(
+                    f"remember.keep: {where!r} finds no id but {id!r:.80} in the reply "
+                    f"{reply!r:.200}"
+                )
             self._kept[memory.id] = id
             first = _stands_for(self._held, str(id), memory.id)
             if first != memory.id:

@@ -52,6 +52,12 @@ def losses(subject: Subject) -> str:
     missing = life.missing(life.given.values())
     if lost := _still_missing(subject, life, missing):
         _stop_if_foreign(life, lost)
+        if {memory.id for memory in lost} == {memory.id for memory in _EARLY}:
+            raise Flaw(
+                f"told in two calls, all {len(lost)} of the first are gone: {named(lost)}",
+                "remember() must keep the memories of earlier calls: add to what is there, "
+                "instead of putting the new ones in its place.",
+            )
         raise Flaw(
             f"{len(lost)} of {len(life.given)} never found, and not in the receipt: {named(lost)}",
             "Store every memory, or return a Receipt from remember() that says which were "
@@ -124,8 +130,9 @@ _ODD = (
 def unicode(subject: Subject) -> str:
     """Other scripts, emoji, quotes and search syntax go in, are found, and come out unbroken."""
     memories = [remark(f"odd-{n}", f"{FACTS[n].text} {odd}", n) for n, odd in enumerate(_ODD)]
-    life = subject.life("kit", memories, told("plain", FACTS[6:]))
-    plain = list(life.given.values())[len(memories) :]
+    plain = told("plain", FACTS[6:])
+    # One call, and plain ones on both sides: what is lost for another reason is not blamed on this.
+    life = subject.life("kit", [*plain[:3], *memories, *plain[3:]])
     life.must_find(plain)
     if lost := life.missing(memories):
         raise Flaw(f"not found by its own words: {lost[0].text[-60:]!r}", _CLEAN)

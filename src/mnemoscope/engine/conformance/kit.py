@@ -7,6 +7,7 @@ with a new one.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -18,7 +19,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from mnemoscope.engine.conformance import asking, changing, clock, keeping, scopes
-from mnemoscope.engine.conformance.subject import Flaw, Subject, Unclear
+from mnemoscope.engine.conformance.subject import Flaw, Raised, Subject, Unclear
 from mnemoscope.engine.crew import cause_of_death
 from mnemoscope.engine.pulse import fork
 from mnemoscope.engine.worker import die_with_parent
@@ -29,8 +30,6 @@ Verdict = Literal["passed", "failed", "advice", "not applicable"]
 
 _FLOOR = "none"
 _PATIENCE = 3.0
-_SOILING = ("isolation", "fresh")
-"""Checks that no comparison of lives can be trusted without."""
 _MOST_HANGS = 3
 """After so many calls that never came back the rest is not asked: it would only take its time."""
 
@@ -108,7 +107,7 @@ def check_system(
             said = f"not asked: {hangs} calls before it did not come back"
             new = [_result(name, "not applicable", said) for name in left]
         else:
-            soiled = any(r.check in _SOILING and r.verdict == "failed" for r in results)
+            soiled = any(result.fix in scopes.LEAKS for result in results)
             new, hung = _one_process(plan, left, timeout, patience, done, soiled=soiled)
             hangs += hung
         results += new
@@ -181,27 +180,45 @@ def _serve(
     sys.stdout = sys.stderr
     threading.Thread(target=die_with_parent, args=(parent,), daemon=True).start()
     subject: Subject | None = None
+    met: dict[str, str] = {}
     for name in names:
+        broken = False
         try:
             subject = subject or Subject(plan, pipe.send, patience)
             subject.is_soiled |= soiled
             result = _tried(name, subject, plan)
+        except Raised as flaw:
+            broken, result = True, _of_error(name, flaw, met)
         except Flaw as flaw:
             verdict: Verdict = "failed" if flaw.required else "advice"
-            result = _result(name, verdict, flaw.seen, flaw.fix)
+            broken, result = flaw.required, _result(name, verdict, flaw.seen, flaw.fix)
         except Unclear as reason:
             result = _result(name, "not applicable", str(reason))
-        if subject is not None and result.verdict == "failed":
-            soiled |= name in _SOILING
+        soiled |= result.fix in scopes.LEAKS
+        if subject is not None and broken:
             subject.start_over()
         pipe.send(result)
     if subject is not None:
         subject.close()
 
 
+def _of_error(name: str, flaw: Raised, met: dict[str, str]) -> Result:
+    """One error is one finding: that of the check that met it first, which `met` remembers."""
+    # The ids of memories, which are others in each check, make no other error of it.
+    words = re.sub(r"[\w-]*\d", "…", str(flaw.__cause__))
+    error = f"{flaw.seen.partition('(')[0]} {type(flaw.__cause__).__name__} {words}"
+    first = met.setdefault(error, name)
+    if first != name:
+        said = f"cannot be told: it raised the same error as in {first}"
+        return _result(name, "not applicable", said)
+    return _result(name, "failed", flaw.seen, flaw.fix)
+
+
 def _tried(name: str, subject: Subject, plan: Plan) -> Result:
     check = CHECKS[name]
     if lacking := [verb for verb in check.needs if verb not in subject.verbs]:
+        if name == "read-back" and not subject.can_remember:
+            raise Flaw("it has no remember: nothing can be told to it", "Write remember(memories).")
         return _result(name, "not applicable", f"it has no {' and no '.join(lacking)}")
     if plan.spec.name == _FLOOR and check.of_hits:
         return _result(name, "not applicable", "it recalls nothing, by design")

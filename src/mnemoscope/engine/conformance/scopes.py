@@ -13,6 +13,15 @@ _HOME, _NEXT_DOOR = "kit one", "kit-one two"
 """Names that a careless prefix search or clean-up of names would take for one another."""
 
 
+_APART = (
+    "reset(scope) must open a space that sees no other: give each scope a store, collection or "
+    "namespace of its own, and search in that alone."
+)
+_EMPTY = "reset(scope) must empty the scope if it exists already."
+LEAKS = frozenset({_APART, _EMPTY})
+"""What the author of a system is told whose scopes are not empty when they begin."""
+
+
 def isolation(subject: Subject) -> str:
     """A canary that is known next door must not be heard here, where other things are known."""
     canaries = told("iso-a", OURS)
@@ -22,8 +31,7 @@ def isolation(subject: Subject) -> str:
     if heard := _leaks(subject, next_door, canaries, OURS):
         raise Flaw(
             f"told in scope {_HOME!r}, heard in scope {_NEXT_DOOR!r}: {named(heard)}",
-            "reset(scope) must open a space that sees no other: give each scope a store, "
-            "collection or namespace of its own, and search in that alone.",
+            _APART,
         )
     return f"{len(canaries)} canaries told next door, none heard here"
 
@@ -36,7 +44,7 @@ def fresh(subject: Subject) -> str:
     if heard := _leaks(subject, again, before, OURS):
         raise Flaw(
             f"told before reset({_HOME!r}), heard after it: {named(heard)}",
-            "reset(scope) must empty the scope if it exists already.",
+            _EMPTY,
         )
     return "a scope opened again knew nothing of what it was told before"
 

@@ -16,7 +16,7 @@ from mnemoscope.core.nouns import Hit, Memory, Question, Receipt, Selector
 from mnemoscope.engine.conformance.material import DUSK
 from mnemoscope.engine.failures import describe
 from mnemoscope.systems import DOORS
-from mnemoscope.systems.python import BadReply, Driver, Plan, can_recall
+from mnemoscope.systems.python import BadReply, Driver, Plan, can_recall, can_remember
 from mnemoscope.systems.shelf.catalogue import ITEMS
 
 ROOM = 50
@@ -29,6 +29,10 @@ class Flaw(Exception):
     def __init__(self, seen: str, fix: str, *, required: bool = True) -> None:
         super().__init__(seen)
         self.seen, self.fix, self.required = seen, fix, required
+
+
+class Raised(Flaw):
+    """A call that raised. Whatever check comes upon the same error again has seen nothing new."""
 
 
 class Unclear(Exception):
@@ -55,6 +59,8 @@ class Subject:
             self._driver.begin("kit")
         self._first = self._built
         self.verbs = _verbs(self._first)
+        self.can_remember = can_remember(self._first)
+        """Whether it takes memories, or is a bare function, which need not."""
 
     def _build(self) -> Any:
         self._built = self._plan.build()
@@ -101,9 +107,9 @@ class Subject:
         try:
             yield
         except BadReply as error:
-            raise Flaw(f"{call}: {error}", "Return what docs/systems.md says of it.") from error
+            raise Raised(f"{call}: {error}", "Return what docs/systems.md says of it.") from error
         except (Exception, SystemExit) as error:
-            raise Flaw(
+            raise Raised(
                 f"{call} raised {describe(error)}",
                 "Mend the error; in a run it ends the question, or the whole scenario.",
             ) from error

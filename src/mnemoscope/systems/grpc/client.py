@@ -24,7 +24,7 @@ from mnemoscope.systems.grpc.apart import apart
 from mnemoscope.systems.grpc.messages import METHODS
 from mnemoscope.systems.grpc.protos import mnemoscope_v1_pb2 as v1
 from mnemoscope.systems.grpc.wire import Line, NotOffered
-from mnemoscope.systems.hello import Hello, read_hello, see_the_same
+from mnemoscope.systems.hello import Hello, read_hello, see_methods, see_the_same
 from mnemoscope.systems.python import BadReply
 
 VERBS = frozenset({"reset", "remember", "ready", "recall", "answer", "forget", "fork", "stats"})
@@ -153,7 +153,9 @@ class Grpc:
                 f"{self._who} gives an identity_json that is no JSON: {error}"
             ) from None
         fields = {"name": said.name, "version": said.version, "methods": list(said.methods)}
-        return read_hello({**fields, "identity": about}, self._who)
+        hello = read_hello({**fields, "identity": about}, self._who)
+        see_methods(hello.methods, VERBS, self._who)
+        return hello
 
 
 def _named(reply: Any) -> str:

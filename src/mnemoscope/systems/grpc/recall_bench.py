@@ -105,14 +105,19 @@ class RecallBench:
         except (NotOffered, ServerError, TimeoutError):
             return ""
 
-    def _ask(self, name: str, message: Any) -> Any:
+    def _see_the_same(self) -> None:
         if self._drops is not None and self._line.drops != self._drops:
             raise SystemLost(
                 f"{self._line.target}: the connection broke since Setup: whoever answers there now "
                 "may remember nothing"
             )
+
+    def _ask(self, name: str, message: Any) -> Any:
+        self._see_the_same()
         try:
-            return self._line.call(METHODS[name], message)
+            reply = self._line.call(METHODS[name], message)
+            self._see_the_same()  # that a connection broke is told late
+            return reply
         except NotOffered as error:
             if name == "Healthcheck":
                 raise

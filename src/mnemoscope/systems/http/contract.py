@@ -14,7 +14,7 @@ import msgspec
 from mnemoscope.core.errors import MnemoscopeError, SystemLost
 from mnemoscope.core.nouns import Memory, Query, Selector
 from mnemoscope.llm.wire import PerProcess, retry_after
-from mnemoscope.systems.hello import Hello, read_hello, see_the_same
+from mnemoscope.systems.hello import Hello, read_hello, see_methods, see_the_same
 from mnemoscope.systems.http.line import Reply
 from mnemoscope.systems.http.wire import UNAVAILABLE, ServerError, Wire
 from mnemoscope.systems.python import BadReply
@@ -110,7 +110,9 @@ class Contract:
             if error.status in UNAVAILABLE:
                 raise
             raise self._not_ours(error) from None
-        return read_hello(self._wire.decoded(reply, "hello"), self._wire.url)
+        hello = read_hello(self._wire.decoded(reply, "hello"), self._wire.url)
+        see_methods(hello.methods, VERBS, self._wire.url)
+        return hello
 
     def _not_ours(self, error: ServerError) -> MnemoscopeError:
         return MnemoscopeError(

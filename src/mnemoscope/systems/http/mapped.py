@@ -160,7 +160,11 @@ class Mapped:
         reply = self._send(order, {}, repeatable=True)
         if order.expect and not self._find(reply, order.expect, "health"):
             said = self._wire.said(reply)
-            raise ServerError(f"{self._wire.url} does not call itself healthy: {said}", 503)
+            raise ServerError(
+                f"{self._wire.url} does not call itself healthy: health.expect, "
+                f"{order.expect!r:.80}, is not true of {said}",
+                503,
+            )
 
     def _leave(self) -> None:
         """Remove what the last scope left behind, where that is mapped. Nothing depends on it."""
@@ -187,7 +191,10 @@ class Mapped:
             self._trace.tell(memory)
         if not (keep := self._map.remember.keep):
             return {}
-        return self._trace.keep(memories, self._find(reply, keep, "remember"))
+        try:
+            return self._trace.keep(memories, self._value(reply, "remember"), keep)
+        except jmespath.exceptions.JMESPathError as error:
+            raise BadReply(f"remember: {shortened(error)}") from None
 
     def _fresh_trace(self) -> Tracing:
         recall = self._map.recall

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from mnemoscope.core.errors import DataError
 from mnemoscope.core.fingerprint import sha256_file
 from mnemoscope.systems.http.api import ApiMapping
 from mnemoscope.systems.http.api_checks import check_mapping
 from mnemoscope.systems.mapping_checks import found, secrets_of, shipped_in
+from mnemoscope.systems.mapping_shape import shaped
 
 _SHIPPED = Path(__file__).parent / "mappings"
 
@@ -33,10 +33,7 @@ def shipped() -> list[str]:
 def find_mapping(given: str) -> Loaded:
     """A mapping by its shipped name, or from a file."""
     path, content = found(given, _SHIPPED)
-    try:
-        mapping = msgspec.convert(content, ApiMapping)
-    except msgspec.ValidationError as error:
-        raise DataError(str(error), file=path) from None
+    mapping = shaped(content, ApiMapping, path)
     check_mapping(mapping, path)
     everything = [mapping.headers, msgspec.to_builtins(list(mapping.requests.values()))]
     return Loaded(mapping, sha256_file(path), secrets_of(everything, path.name))

@@ -24,6 +24,7 @@ from mnemoscope.systems.child import AdapterLate
 from mnemoscope.systems.claim import Claim
 from mnemoscope.systems.mapping import fill, find, hits, of_memory, of_query
 from mnemoscope.systems.mapping_checks import secrets_of
+from mnemoscope.systems.mcp.arguments import slips
 from mnemoscope.systems.mcp.connection import place
 from mnemoscope.systems.mcp.mapping import Call, ManyCall, notes_of, tag_of
 from mnemoscope.systems.mcp.mapping_file import load, shipped
@@ -163,7 +164,7 @@ class Mcp:
                 if said is not None:
                     rejected |= {memory.id: shortened(reply.text) for memory in batch}
                 elif how.keep:
-                    merged |= self._trace.keep(batch, find(read(reply, "auto"), how.keep))
+                    merged |= self._trace.keep(batch, read(reply, "auto"), how.keep)
         return Receipt(rejected=rejected, merged=merged)
 
     def close(self) -> None:
@@ -294,6 +295,9 @@ class Mcp:
                 f"the mapping {self._mapping.name!r} calls {', '.join(lacking)}, and the server "
                 f"has no such tool; it has {', '.join(has) or 'none'}"
             )
+        if wrong := slips(self._mapping, session.tools):
+            session.close()
+            raise UsageError(f"the mapping {self._mapping.name!r} {'; it '.join(wrong)}")
         self._session, self._fresh = session, True
         # Whoever lets go of the system without closing it leaves nothing running.
         self._end = weakref.finalize(self, session.close)

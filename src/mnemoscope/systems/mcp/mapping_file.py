@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from mnemoscope.core.errors import DataError
 from mnemoscope.core.yaml import parse_yaml
 from mnemoscope.systems import mapping_checks as checks
 from mnemoscope.systems.mapping import check_expression
+from mnemoscope.systems.mapping_shape import shaped
 from mnemoscope.systems.mcp.mapping import Call, ManyCall, ServerMapping
 
 _SHIPPED = Path(__file__).parent / "mappings"
@@ -32,10 +31,7 @@ def read(text: str, path: Path) -> ServerMapping:
 
 
 def _read(content: Any, path: Path) -> ServerMapping:
-    try:
-        mapping = msgspec.convert(content, ServerMapping)
-    except msgspec.ValidationError as error:
-        raise DataError(str(error), file=path) from None
+    mapping = shaped(content, ServerMapping, path)
     _check(mapping, path)
     _check_reset(mapping, path)
     return mapping

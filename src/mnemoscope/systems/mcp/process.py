@@ -13,19 +13,18 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from mnemoscope.core.errors import UsageError
-from mnemoscope.systems.child import guard, log, name_of, shown, signal_name
+from mnemoscope.systems.child import guard, signal_name
+from mnemoscope.systems.talk import Talk, name_of
 
 _FAREWELL = 3.0
 """Seconds that a server gets to leave by itself."""
 _LONGEST = 64 << 20
 """Bytes of one message."""
-_LAST_WORDS = 5
 
 
 class ServerProcess:
@@ -39,7 +38,7 @@ class ServerProcess:
         self._environment = environment
         """From the scratch folder's path to what is added to the environment."""
         self._process: asyncio.subprocess.Process | None = None
-        self._last_words: deque[str] = deque(maxlen=_LAST_WORDS)
+        self._talk = Talk(words)
         self._talked = asyncio.Event()
         self._ended = ""
         self._leaving = False
@@ -121,7 +120,7 @@ class ServerProcess:
                     message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                 except ValueError:
                     if line.strip():
-                        log(self.name, line)
+                        self._talk.log(line)
                     continue
                 await to_session.send(SessionMessage(message))
         with suppress(asyncio.TimeoutError):
@@ -129,7 +128,8 @@ class ServerProcess:
             await asyncio.wait_for(process.wait(), _FAREWELL)
             await asyncio.wait_for(self._talked.wait(), _FAREWELL)
         if not self._leaving:
-            self._ended = f"{self.name} {_ending(process.returncode) or problem}{self._said}"
+            ended = _ending(process.returncode) or problem
+            self._ended = f"{self.name} {ended}{self._talk.last_words}"
         _end(process)
         to_session.close()
 
@@ -151,15 +151,8 @@ class ServerProcess:
                 continue
             if not line:
                 break
-            if line.strip():
-                self._last_words.append(shown(line))
-                log(self.name, line)
+            self._talk.hear(line)
         self._talked.set()
-
-    @property
-    def _said(self) -> str:
-        said = shown(" | ".join(self._last_words).encode())
-        return f"; its last words: {said}" if said else ""
 
 
 async def _leave(process: asyncio.subprocess.Process) -> None:

@@ -52,7 +52,7 @@ class Parameter(NamedTuple):
     @property
     def fields(self) -> list[Parameter]:
         """What is inside, for an object or a list of objects."""
-        return parameters(_items(self.schema) if "array" in self.kinds else self.schema)
+        return parameters(items_of(self.schema) if "array" in self.kinds else self.schema)
 
 
 def parameters(schema: dict[str, Any]) -> list[Parameter]:
@@ -122,7 +122,8 @@ def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _items(schema: dict[str, Any]) -> dict[str, Any]:
+def items_of(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a list's entries."""
     for part in (schema, *_choices(schema)):
         if isinstance(part.get("items"), dict):
             items: dict[str, Any] = part["items"]
@@ -131,7 +132,7 @@ def _items(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def item_kinds(schema: dict[str, Any]) -> set[str]:
-    return _kinds(_items(schema))
+    return _kinds(items_of(schema))
 
 
 def _resolved(schema: Any, known: dict[str, Any], depth: int) -> Any:
