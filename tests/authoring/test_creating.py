@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ def test_a_reply_that_breaks_a_rule_is_sent_back_with_the_reasons(
     assert made(server, folder) == 0
     assert server.requests == 3
     assert "0 arcs of type incident: at least 1" in server.seen[2].text
-    assert not list(folder.glob("rejected-*"))
+    assert not list(folder.glob("rejected/*/*"))
 
 
 @pytest.mark.parametrize("rubbish", ["I cannot do that.", '{"id": "x"}', '{"arcs": [{"id": '])
@@ -102,10 +103,10 @@ def test_after_the_last_try_nothing_is_written_but_the_reply_that_was_refused(
     server: ScriptedServer, folder: Path
 ) -> None:
     server.reply(lambda one: without_incident() if wants_arcs(one) else good(one))
-    with pytest.raises(MnemoscopeError, match=r"arcs of type incident.*rejected-arcs\.txt"):
+    with pytest.raises(MnemoscopeError, match=r"(?s)create/arcs\.txt.*arcs of type incident"):
         made(server, folder)
     assert server.requests == 1 + TRIES
-    assert (folder / "rejected-arcs.txt").read_text() == without_incident()
+    assert (folder / "rejected" / "create" / "arcs.txt").read_text() == without_incident()
     assert not list(folder.glob("*.yaml"))
 
 
@@ -161,3 +162,49 @@ def test_impossible_wishes_are_refused_before_anything_is_asked(
 
 def test_the_prompts_are_shipped() -> None:
     assert {"write-persona", "write-arcs", "write-day", "write-filler"} <= set(shipped())
+
+
+def output_tokens(said: str) -> int:
+    found = re.search(r"([\d,]+) output tokens", said)
+    assert found is not None, said
+    return int(found[1].replace(",", ""))
+
+
+def test_the_estimate_grows_with_the_arcs_that_a_life_needs(
+    server: ScriptedServer, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    estimated = []
+    for days in (30, 60, 300, 1000):
+        made(server, folder, estimate=True, days=days)
+        estimated.append(output_tokens(capfd.readouterr().out))
+    assert estimated == sorted(set(estimated))
+    assert estimated[-1] > 2 * estimated[0]
+
+
+@pytest.mark.parametrize("days", [1, 5, 20])
+def test_a_short_life_needs_one_arc_and_can_be_written(
+    server: ScriptedServer, folder: Path, days: int
+) -> None:
+    content: Any = json.loads(ARCS)
+    one = {**content["arcs"][0], "endDay": days, "directives": []}
+    server.reply(lambda asked: json.dumps({"arcs": [one]}) if wants_arcs(asked) else PERSONA)
+    assert made(server, folder, days=days) == 0
+    assert open_home(folder).days == days
+
+
+@pytest.mark.parametrize("given", [{"days": 10**11}, {"days": 30, "epoch": "9999-12-20"}])
+def test_a_life_that_no_calendar_has_is_refused_before_anything_is_asked(
+    server: ScriptedServer, folder: Path, given: dict[str, Any]
+) -> None:
+    with pytest.raises(UsageError, match="a life that begins on"):
+        made(server, folder, **given)
+    assert server.requests == 0 and not folder.exists()
+
+
+def test_why_nothing_came_of_it_is_told_once(
+    server: ScriptedServer, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server.reply(lambda request: "I cannot do that.")
+    with pytest.raises(MnemoscopeError, match=r"tried 3 times.*cannot be used: there is no"):
+        made(server, folder)
+    assert not capfd.readouterr().err

@@ -277,3 +277,15 @@ def test_an_answer_without_values_agrees_by_its_words() -> None:
     assert agrees("The cooling had failed during tests.", reference, question)
     assert not agrees("The launch was moved.", reference, question)
     assert not agrees("Probably for money.", reference, question)
+
+
+def test_only_what_was_judged_counts_as_audited(
+    home: Path, server: ScriptedServer, auditor: Auditor, capsys: pytest.CaptureFixture[str]
+) -> None:
+    auditor.said["answerable", "thing03"] = "It looks fine to me."
+    audit(persona=home, model=f"toy@{server.url}", check=["answerable"], parallelism=1)
+    said = capsys.readouterr()
+    progress = [line for line in said.err.splitlines() if line.startswith("audited")]
+    assert progress[1:4] == ["audited 2/12", "audited 2/12, 1 skipped", "audited 3/12, 1 skipped"]
+    assert progress[-1] == "audited 11/12, 1 skipped"
+    assert "of 12 checks by a model 11 were made; 1 were skipped" in " ".join(said.out.split())

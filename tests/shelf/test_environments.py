@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -138,3 +139,15 @@ def test_every_system_has_a_lock_with_hashes_and_no_index(name: str) -> None:
     else:
         assert "--hash=sha256:" in lock
         assert "://" not in lock
+
+
+def test_what_mnemoscope_itself_lacks_for_an_mcp_server_is_said_at_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(environments, "state", lambda name: "not installed")
+    monkeypatch.setattr(environments, "install", lambda name, say: tmp_path)
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    assert invoke(["systems", "install", "server-memory", "qdrant"]) == 0
+    of_mcp, of_qdrant = capsys.readouterr().out.split("qdrant is installed")
+    assert 0 < of_mcp.index("pip install 'mnemoscope[mcp]'") < of_mcp.index("try: ")
+    assert "pip install" not in of_qdrant

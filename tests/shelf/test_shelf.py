@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 import msgspec
 import pytest
+from rich.console import Console
 from tests.shelf.needed import IN_CI, need
 
 from mnemoscope.cli.app import invoke
 from mnemoscope.core.errors import UsageError
+from mnemoscope.core.nouns import Query
 from mnemoscope.core.rundir import RunDirectory
 from mnemoscope.core.spec import Spec
 from mnemoscope.engine.conformance import check_system
@@ -107,3 +110,56 @@ def test_options_are_the_adapters_and_mistakes_are_told_before_anything_starts()
         plan(Spec.parse("mem0,infer=on"))
     with pytest.raises(UsageError, match="unknown embedding model 'nonsense'"):
         plan(Spec.parse("mem0,model=nonsense"))
+
+
+def test_a_recall_of_nothing_asks_no_backend(capfd: pytest.CaptureFixture[str]) -> None:
+    """Qdrant, like many, takes a limit of 0 for a mistake, and a traceback would be logged."""
+    need("qdrant")
+    system = Shelved("qdrant", {}, embedder="wordllama")
+    try:
+        system.reset("here")
+        assert system.recall(Query("what of the harbour"), 0) == []
+    finally:
+        system.close()
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_table_fits_with_names_whole_intervals_and_its_legend(columns: int) -> None:
+    names = ("mcp-memory-service", "pgmnemo,dates=false,version=0.4.0")
+    rows = [
+        survey.Row(
+            system=name,
+            door="stdio",
+            conforms=name == names[0],
+            failed=["determinism", "machine clock"],
+            recall=0.4,
+            low=0.026,
+            high=1.0,
+            p50_ms=12345,
+            p95_ms=23456,
+            memories_per_s=12345,
+            memories=12345,
+            lost=123,
+            hits=10,
+        )
+        for name in names
+    ]
+    shown_on = StringIO()
+    console = Console(width=columns, file=shown_on)
+    console.print(survey.terminal(rows))
+    shown = shown_on.getvalue()
+    assert max(map(len, shown.splitlines())) <= columns
+    assert "…" not in shown
+    words = shown.split()
+    whole = ("mcp-memory-service", "pgmnemo,", "dates=false,", "version=0.4.0", "determinism")
+    for word in (*whole, "0.03–1.00", "12,345", "untraced"):
+        assert word in words
+    assert "of 12,345" in shown
+    assert " ".join(words).endswith("with few scenarios it is wide.")
+
+
+def test_switches_are_spelt_as_in_a_run() -> None:
+    assert survey.title("locomo", {"dates": False, "x": True, "n": 1, "none": ""}) == (
+        "locomo (dates=off, x=on, n=1)"
+    )

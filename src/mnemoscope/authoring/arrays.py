@@ -24,7 +24,7 @@ def read_array(reply: str) -> Salvaged:
     text = without_thoughts(reply)
     start = _START.search(text)
     if start is None:
-        raise Unusable("there is no JSON array of objects in it; reply with one and nothing else")
+        raise Unusable("there is no JSON array of objects in it", "reply with one and nothing else")
     objects: list[dict[str, Any]] = []
     whole, place = True, start.end()
     while (place := _next(text, place)) < len(text):
@@ -46,8 +46,8 @@ def read_whole_array(reply: str) -> list[dict[str, Any]]:
     found = read_array(reply)
     if not found.whole:
         raise Unusable(
-            "its JSON array breaks off or holds an object that is no JSON; write a shorter one, "
-            "whole and valid"
+            "its JSON array breaks off or holds an object that is no JSON",
+            "write a shorter one, whole and valid",
         )
     return found.objects
 

@@ -5,8 +5,10 @@ Both papers are written when both are right, and not before: a folder never hold
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import date, timedelta
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,6 +31,7 @@ from mnemoscope.authoring.rules import (
 from mnemoscope.authoring.sheets import Arcs, Home, Persona, as_yaml
 from mnemoscope.core.errors import MnemoscopeError, UsageError
 from mnemoscope.core.jsonl import printable, write_atomically
+from mnemoscope.datasets.day_logs import LAST_DAY
 from mnemoscope.llm.chat import Prompt
 from mnemoscope.llm.prompts import load_prompt
 from mnemoscope.llm.replies import parse_json, without_thoughts
@@ -38,34 +41,35 @@ T = TypeVar("T", Persona, Arcs)
 _REASONS = 20
 """So many are sent back at once; a model that breaks more has not understood the task."""
 
+_SPARE = 2
+"""So many arcs more than the fewest a reply is taken to have, where nobody is asked."""
+
 
 def create(
     desk: Desk, brief: str, folder: Path, *, days: int, epoch: date, overwrite: bool = False
 ) -> Home:
     """Have the persona and its arcs written, and put both into the folder."""
-    check(folder, days, overwrite=overwrite)
-    persona = _written(desk, folder, "persona", _persona_prompt(brief, days), _read_persona)
+    check(folder, days, epoch, overwrite=overwrite)
+    persona = _written(desk, "persona", _persona_prompt(brief, days), _read_persona)
 
     def read_arcs(reply: str) -> Arcs:
         arcs = _converted(reply, Arcs)
         _refuse(broken_arcs(arcs, persona, days))
         return msgspec.structs.replace(arcs, epoch=epoch.isoformat(), max_concurrent=AT_ONCE)
 
-    prompt = _arcs_prompt(brief, persona, days, epoch)
-    arcs = _written(desk, folder, "arcs", prompt, read_arcs)
+    arcs = _written(desk, "arcs", _arcs_prompt(brief, persona, days, epoch), read_arcs)
     home = Home(folder, _arcs_file(folder, days), persona, arcs)
     # The arcs last: whoever finds them finds the persona, too.
     write_atomically(folder / "persona.yaml", printable(as_yaml(persona)).encode())
     write_atomically(home.arcs_file, printable(as_yaml(arcs)).encode())
-    for name in ("persona", "arcs"):
-        _rejected(folder, name).unlink(missing_ok=True)
     return home
 
 
-def check(folder: Path, days: int, *, overwrite: bool) -> None:
-    """Refuse to write over anything that was not given up."""
-    if days < 1:
-        raise UsageError(f"--days {days}: a life has at least one")
+def check(folder: Path, days: int, epoch: date, *, overwrite: bool) -> None:
+    """Refuse a life that no calendar has, and to write over anything that was not given up."""
+    longest = min(LAST_DAY, (date.max - epoch).days + 1)
+    if not 1 <= days <= longest:
+        raise UsageError(f"--days {days}: a life that begins on {epoch} has 1 to {longest:,}")
     if any(path.exists() and not path.is_dir() for path in (folder, *folder.parents)):
         raise UsageError(f"{folder} cannot be a folder: a file is in its place")
     papers = folder / "persona.yaml", _arcs_file(folder, days)
@@ -79,25 +83,14 @@ def check(folder: Path, days: int, *, overwrite: bool) -> None:
         )
 
 
-def _written(desk: Desk, folder: Path, name: str, prompt: Prompt, read: Callable[[str], T]) -> T:
-    """What came of the prompt; where nothing did, the last reply is kept beside for a look."""
-    last = ""
-
-    def remembering(reply: str) -> T:
-        nonlocal last
-        last = reply
-        return read(reply)
-
-    written = desk.write(Task(name, prompt, remembering))
+def _written(desk: Desk, name: str, prompt: Prompt, read: Callable[[str], T]) -> T:
+    """What came of the prompt; without it there is nothing to go on with."""
+    written = desk.write(Task(name, prompt, read))
     if written.result is not None:
         return written.result
-    kept = ""
-    if last:
-        write_atomically(_rejected(folder, name), printable(last).encode())
-        kept = f"; the last reply is in {_rejected(folder, name)}"
     raise MnemoscopeError(
-        f"no usable {name} came of it, and neither paper was written: {written.problem}{kept}. Try "
-        "again with another --model or a plainer --prompt"
+        f"no usable {name} came of it, and neither paper was written: {written.told}\nTry again "
+        "with another --model or a plainer --prompt"
     )
 
 
@@ -146,12 +139,16 @@ def _arcs_prompt(brief: str, persona: Persona, days: int, epoch: date) -> Prompt
         "directed": max(1, scaled(DIRECTED, days)),
     }
     values = {name: str(value) for name, value in holes.items()}
-    return load_prompt("write-arcs", frozenset(values)).fill(**values)
+    filled = load_prompt("write-arcs", frozenset(values)).fill(**values)
+    likely = min(MOST, holes["fewest"] + _SPARE)
+    return msgspec.structs.replace(filled, typical=_repeated_arcs(filled.typical, likely))
+
+
+def _repeated_arcs(typical: str, number: int) -> str:
+    """So many arcs as long as those of the typical reply, to estimate by."""
+    arcs: list[Any] = json.loads(typical)["arcs"]
+    return json.dumps({"arcs": list(islice(cycle(arcs), number))})
 
 
 def _arcs_file(folder: Path, days: int) -> Path:
     return folder / f"arcs-{days}d.yaml"
-
-
-def _rejected(folder: Path, name: str) -> Path:
-    return folder / f"rejected-{name}.txt"

@@ -17,6 +17,7 @@ from mnemoscope.authoring.calendar import Calendar
 from mnemoscope.authoring.day_prompts import DayPrompts, Entry
 from mnemoscope.authoring.desk import Desk, Task, Unusable
 from mnemoscope.authoring.sheets import Home
+from mnemoscope.core.errors import UsageError
 from mnemoscope.core.jsonl import printable, write_atomically
 from mnemoscope.datasets.day_logs import DAY_FILE, Piece, body, pieces, read_day
 from mnemoscope.llm.replies import without_thoughts
@@ -38,6 +39,17 @@ class Gap(NamedTuple):
 
     def __str__(self) -> str:
         return f"day {self.day}, session {self.session}"
+
+
+def refuse_simulated(home: Home) -> None:
+    """A life with a ledger is whole without our calendar, and exact only as it is."""
+    if home.ledger.is_file():
+        raise UsageError(
+            f"{home.folder} was simulated: {home.ledger.name} has every fact of its days, and new "
+            "prose in them would no longer be what exact scoring leans on. To have it told by a "
+            "model, say --from-ledger --out NEW_FOLDER; days that are missing come back with the "
+            "command that made it"
+        )
 
 
 def write_days(

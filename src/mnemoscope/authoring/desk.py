@@ -1,8 +1,8 @@
 """The desk where a model writes: many prompts at once, each paid for once, failures logged.
 
 A prompt that comes to nothing is logged and passed over: whoever gave it decides what is missing.
-Replies are in the model's cache before anything is made of them, so that a killed pass that is
-started again pays for nothing twice.
+The last reply that could not be used is kept for people to read. Replies are in the model's cache
+before anything is made of them, so that a killed pass that is started again pays for nothing twice.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from mnemoscope.authoring.rejected import RejectedReplies
 from mnemoscope.core.errors import UsageError
 from mnemoscope.core.jsonl import Journal, read_records
 from mnemoscope.core.nouns import Usage
@@ -34,7 +35,14 @@ _DRAFT = re.compile(r"\..+\.(\d+)\.draft")
 
 
 class Unusable(ValueError):
-    """A reply that breaks a rule; the message says which, for the model to read."""
+    """A reply that breaks a rule; the message says which, to the model as well as to people.
+
+    `advice` is for the model alone: what to reply instead.
+    """
+
+    def __init__(self, problem: str, advice: str = "") -> None:
+        super().__init__(problem)
+        self.for_model = f"{problem}; {advice}" if advice else problem
 
 
 class Asks(Protocol):
@@ -60,6 +68,8 @@ class Written(NamedTuple, Generic[T]):
     result: T | None
     """None where nothing came of it."""
     problem: str = ""
+    told: str = ""
+    """For people: the problem, how often it was tried, and where the last reply can be read."""
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -91,13 +101,14 @@ class Desk:
         self._parallelism = parallelism
         self._log = log
         self._recording = threading.Lock()
+        self._rejected = RejectedReplies(account.path.parent, pass_name)
         self._failed = _failed_before(account, pass_name)
 
     def write(self, task: Task[T]) -> Written[T]:
         """One thing; sent back with the reasons a bounded number of times."""
         # What came to nothing in an earlier pass is in the cache as well: this asks anew.
         tried = TRIES * self._failed[task.about]
-        prompt, problem = _numbered(task.prompt, tried + 1), ""
+        prompt, problem, reply = _numbered(task.prompt, tried + 1), "", ""
         with metered() as usages:
             try:
                 for attempt in range(tried + 1, tried + TRIES + 1):
@@ -105,20 +116,23 @@ class Desk:
                     try:
                         result = task.read(reply)
                         problem = ""
+                        self._rejected.drop(task.about)
                         return Written(task, result)
                     except Unusable as error:
                         problem = str(error)
-                        prompt = _sent_back(task.prompt, reply, problem, attempt + 1)
+                        prompt = _sent_back(task.prompt, reply, error.for_model, attempt + 1)
             except ModelFailure as failure:
                 problem = str(failure)
+                return Written(task, None, problem, problem)
             except BaseException:
                 # The pass stops, and this has not failed: the replies so far are taken up later.
                 problem = ""
                 raise
             finally:
                 self._record(task.about, total(usages), problem)
-        self._log(f"{self._pass_name}: {task.about} skipped: {problem}")
-        return Written(task, None, problem)
+        kept = self._rejected.keep(task.about, reply)
+        told = f"tried {TRIES} times; the last reply, kept in {kept}, cannot be used: {problem}"
+        return Written(task, None, problem, told)
 
     def write_all(self, tasks: Iterable[Task[T]]) -> Iterator[Written[T]]:
         """Each as soon as it is there, so many at a time; `tasks` is read as places become free.
@@ -144,12 +158,17 @@ class Desk:
                         if error := one.exception():
                             stopped = stopped or error
                         else:
-                            yield one.result()
+                            yield self._logged(one.result())
             finally:
                 for one in running:
                     one.cancel()
         if stopped is not None:
             raise stopped
+
+    def _logged(self, written: Written[T]) -> Written[T]:
+        if written.result is None:
+            self._log(f"{self._pass_name}: {written.task.about} skipped: {written.told}")
+        return written
 
     def _record(self, about: str, usage: Usage | None, problem: str) -> None:
         if usage is not None:

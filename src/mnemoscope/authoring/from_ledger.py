@@ -51,7 +51,7 @@ class Retelling:
 
     def __init__(self, source: Home, out: Path) -> None:
         self.source = source
-        path = source.beside("qa") / "ledger.jsonl"
+        path = source.ledger
         if not path.is_file():
             raise MissingData(
                 f"{path} is missing: only a life that was simulated has a ledger; make one with "
@@ -84,9 +84,8 @@ class Retelling:
 
     def _papers(self) -> Iterator[Path]:
         folder = self.source.folder
-        qa = self.source.beside("qa")
         yield from (folder / "persona.yaml", self.source.arcs_file)
-        yield from (qa / "questions.yaml", qa / "ledger.jsonl")
+        yield from (self.source.beside("qa") / "questions.yaml", self.source.ledger)
 
     def days(self, wanted: range) -> list[int]:
         """The days of the simulated life among those wanted."""

@@ -142,6 +142,11 @@ class Home(Struct, frozen=True):
         """`memories`, `qa`, `conversations` or `tools`, paired with the arcs file."""
         return self.folder / (name + self.arcs_file.stem.removeprefix("arcs"))
 
+    @property
+    def ledger(self) -> Path:
+        """Where a simulated life, and one retold from it, has every fact; others have none."""
+        return self.beside("qa") / "ledger.jsonl"
+
     def log(self, day: int) -> Path:
         return self.beside("memories") / f"day-{day:04}.md"
 

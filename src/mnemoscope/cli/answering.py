@@ -238,7 +238,7 @@ def check_models(models: Sequence[str], max_cost: float | None) -> None:
         raise UsageError(f"--max-cost {max_cost}: it is more than 0 dollars")
     for model in models:
         if missing := missing_keys(model):
-            raise UsageError(f"{model} needs {' and '.join(missing)}; set them")
+            raise UsageError(f"{model} needs {' and '.join(missing)} in the environment")
         if max_cost is not None and load_model(model).price is None:
             raise UsageError(
                 f"what {model} costs is not known, so --max-cost cannot hold; give its price in "

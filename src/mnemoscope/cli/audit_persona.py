@@ -17,6 +17,7 @@ from mnemoscope.core.errors import UsageError
 if TYPE_CHECKING:
     from mnemoscope.authoring.audit.findings import Finding, Tally
     from mnemoscope.authoring.audit.life import AuditedLife
+    from mnemoscope.authoring.audit.verdicts import Verdict
     from mnemoscope.authoring.desk import Desk
     from mnemoscope.authoring.sheets import Home
 
@@ -117,6 +118,7 @@ def _audit(
     from mnemoscope.authoring.audit.findings import tally, write_proposals
     from mnemoscope.authoring.audit.life import AuditedLife
     from mnemoscope.authoring.audit.static import static_audit, write_static_trail
+    from mnemoscope.authoring.audit.verdicts import as_findings
     from mnemoscope.authoring.sheets import open_home
 
     life = AuditedLife(open_home(writing.persona, writing.arcs), trail)
@@ -130,14 +132,14 @@ def _audit(
         if failed:
             note = f"{len(failed)} got no reply; the same command asks for them again"
             say(err, note, before="[yellow]note:[/] ")
-    judged, unjudged = _verdicts(life, writing.model)
-    findings += judged
+    verdicts = _verdicts(life, writing.model)
+    findings += as_findings(verdicts)
     proposed = write_proposals(life.trail / PROPOSALS, findings)
     rows = tally(findings, life.entries)
     if json:
-        print_json(_as_json(life, rows, findings, unjudged, proposed))
+        print_json(_as_json(life, rows, findings, verdicts, proposed))
     else:
-        _print(life, rows, unjudged, proposed)
+        _print(life, rows, verdicts, proposed)
     return 1 if strict and findings else 0
 
 
@@ -163,24 +165,27 @@ def _ask(
         return asked.ask(desk, book, without_price(model), again=overwrite, tell=tell)
 
 
-def _verdicts(life: AuditedLife, model: str) -> tuple[list[Finding], int]:
-    """What this model, or any, holds against the questions; and what could not be read."""
+def _verdicts(life: AuditedLife, model: str) -> list[Verdict]:
+    """What this model, or any, said of the questions, now or earlier."""
     from mnemoscope.authoring.audit.asking import ModelAudit
-    from mnemoscope.authoring.audit.verdicts import TRAIL, VerdictBook, as_findings
+    from mnemoscope.authoring.audit.verdicts import TRAIL, VerdictBook
     from mnemoscope.llm.models import without_price
 
     if not (life.trail / TRAIL).exists():
-        return [], 0
+        return []
     with VerdictBook(life.trail / TRAIL) as book:
-        verdicts = ModelAudit(life).current(book, without_price(model))
-    return as_findings(verdicts), sum(not verdict.judged for verdict in verdicts)
+        return ModelAudit(life).current(book, without_price(model))
+
+
+def _judged(verdicts: list[Verdict]) -> int:
+    return sum(verdict.judged for verdict in verdicts)
 
 
 def _as_json(
     life: AuditedLife,
     rows: list[Tally],
     findings: list[Finding],
-    unjudged: int,
+    verdicts: list[Verdict],
     proposed: int,
 ) -> dict[str, object]:
     return {
@@ -188,13 +193,14 @@ def _as_json(
         "days": len(life.logs),
         "questions": len(life.entries) + len(life.unreadable),
         "codes": {row.code: {"days": row.days, "questions": row.questions} for row in rows},
-        "unjudged": unjudged,
+        "judged": _judged(verdicts),
+        "unjudged": len(verdicts) - _judged(verdicts),
         "questions with proposals": proposed,
         "findings": findings,
     }
 
 
-def _print(life: AuditedLife, rows: list[Tally], unjudged: int, proposed: int) -> None:
+def _print(life: AuditedLife, rows: list[Tally], verdicts: list[Verdict], proposed: int) -> None:
     questions = len(life.entries) + len(life.unreadable)
     say(out, f"{life.home.persona.id}: {len(life.logs):,} days, {questions:,} questions")
     if not rows:
@@ -207,7 +213,11 @@ def _print(life: AuditedLife, rows: list[Tally], unjudged: int, proposed: int) -
             days = f"{row.days:,}" if row.days else ""
             table.add_row(Text(row.code, "bold cyan"), days, f"{row.questions:,}", told)
         out.print(table)
-    if unjudged:
-        say(out, f"{unjudged} verdicts could not be read and count for nothing")
+    if unjudged := len(verdicts) - _judged(verdicts):
+        say(
+            out,
+            f"of {len(verdicts):,} checks by a model {_judged(verdicts):,} were made; {unjudged:,} "
+            "were skipped, since its replies could not be used; --overwrite asks all of them anew",
+        )
     if proposed:
         say(out, f"{life.trail / PROPOSALS}: repairs of {proposed:,} questions are proposed")

@@ -66,7 +66,7 @@ def create(
     if not prompt.strip():
         raise UsageError("--prompt is empty: say whom you wish for")
     first = _date(epoch)
-    creating.check(persona, days, overwrite=overwrite)
+    creating.check(persona, days, first, overwrite=overwrite)
 
     def rehearsed(stand_in: Asks, folder: Path) -> None:
         # The typical arcs are those of a short life; what they would be refused for is no matter.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mnemoscope.cli.console import err, out, say
-from mnemoscope.core.errors import MnemoscopeError, UsageError
+from mnemoscope.core.errors import MissingExtra, MnemoscopeError, UsageError
 
 
 def install(*names: str, again: bool = False) -> int:
@@ -32,7 +32,7 @@ def install(*names: str, again: bool = False) -> int:
     failed = []
     for name in _known(names):
         if environments.state(name) == "installed" and not again:
-            say(out, f"{name} is installed: {environments.folder(name)}")
+            say(out, f"{name} is installed: {environments.folder(name)}{_lacks(name)}")
             continue
         try:
             place = environments.install(name, lambda text: say(err, text))
@@ -40,7 +40,8 @@ def install(*names: str, again: bool = False) -> int:
             failed.append(name)
             say(err, str(error), before="[bold red]error:[/] ")
         else:
-            say(out, f"{name} is installed: {place}; try mnemoscope systems check {name}")
+            say(out, f"{name} is installed: {place}{_lacks(name)}")
+            say(out, f"try: mnemoscope systems check {name}")
     return 1 if failed else 0
 
 
@@ -63,6 +64,19 @@ def remove(*names: str) -> None:
         lost = [other for other in ITEMS if environments.folder(other) == environments.folder(name)]
         was = "removed" if environments.remove(name) else "was not installed"
         say(out, f"{' and '.join(lost)} {was}")
+
+
+def _lacks(name: str) -> str:
+    """What Mnemoscope itself needs to drive the system and has not got, to be hung on a line."""
+    from mnemoscope.systems.mcp.session import require_mcp
+    from mnemoscope.systems.shelf.catalogue import ITEMS
+
+    if ITEMS[name].mapping:
+        try:
+            require_mcp()
+        except MissingExtra as error:
+            return f"; but {error}"
+    return ""
 
 
 def _known(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -98,8 +98,7 @@ def survey(
         _surveyed(spec, dataset, out, of_the_data, check=check, timeout=timeout)
         for spec in read_systems(system or [*_BESIDE, *_installed()])
     ]
-    about = ", ".join(f"{key}={value}" for key, value in dataset.options.items() if value != "")
-    title = f"{dataset.name} ({about})"
+    title = table.title(dataset.name, dataset.options)
     out.mkdir(parents=True, exist_ok=True)
     (out / "survey.md").write_text(table.markdown(title, rows, of_the_data))
     (out / "survey.json").write_bytes(msgspec.json.format(msgspec.json.encode(rows)))

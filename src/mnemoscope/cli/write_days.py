@@ -25,7 +25,8 @@ def generate(
 
     Every day is on disk as soon as it is written, and what is there is not asked for again: the
     same command goes on after an interruption. A request that comes to nothing is told and passed
-    over; the exit code is 1 where something is missing at the end. For example:
+    over; the exit code is 1 where something is missing at the end. A simulated life is only
+    retold, never written into. For example:
 
         mnemoscope personas generate --persona lives/scientist --model openai:gpt-4o-mini
 
@@ -57,9 +58,12 @@ def generate(
 
         return retell(writing, out, overwrite=overwrite)
 
-    def work(home: Home, desk: Desk, tell: Tell) -> Outcome:
-        from mnemoscope.authoring.days import gaps, write_days
+    from mnemoscope.authoring.days import gaps, refuse_simulated, write_days
+    from mnemoscope.authoring.sheets import open_home
 
+    refuse_simulated(open_home(writing.persona, writing.arcs))
+
+    def work(home: Home, desk: Desk, tell: Tell) -> Outcome:
         days = writing.days(home)
         written = write_days(home, desk, days, missing=missing, overwrite=overwrite, tell=tell)
         return Outcome(

@@ -33,8 +33,8 @@ SHOWN = 3
 _NAMED = 12
 """How many missing things are named; of the others their number."""
 _OPTIONS = re.compile(r"\?\w+=[^&?\s/]*(?:&\w+=[^&?\s/]*)*$")
-# Neither what was paid before nor half-written files belong into an estimate.
-_LEFT_OUT = shutil.ignore_patterns("account.jsonl", ".*.draft", ".purse.lock")
+# Neither what was paid or rejected before nor half-written files belong into an estimate.
+_LEFT_OUT = shutil.ignore_patterns("account.jsonl", "rejected", ".*.draft", ".purse.lock")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +79,11 @@ class Writing:
     def days(self, home: Home) -> range:
         """The days from --start to --end."""
         last = home.days if self.end is None else self.end
+        if 1 <= last < self.start <= home.days:
+            raise UsageError(
+                f"--start {self.start} is after --end {last}; days of this life go from 1 to "
+                f"{home.days}"
+            )
         if not 1 <= self.start <= last <= home.days:
             raise UsageError(
                 f"--start {self.start} --end {last}: days of this life go from 1 to {home.days}"

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from rich import box
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from mnemoscope.reports import markup
-from mnemoscope.reports.view import RunView, caveats
+from mnemoscope.reports.view import RunView, caveats, plain
 
 METRIC = "recall@10"
 _HEAD = ("system", "door", "contract", METRIC, "p50 ms", "p95 ms", "in/s", "lost", "untraced")
 _LEGEND = (
     "contract: the conformance kit's word. ms: time of a recall. in/s: memories taken in a second. "
-    "lost: memories rejected or merged. untraced: hits that are no memories which were given. With "
-    f"few scenarios the intervals of {METRIC} are wide: see survey.md."
+    "lost: memories rejected or merged. untraced: hits that are no memories which were given. "
+    f"{METRIC} with its 95 % interval: with few scenarios it is wide."
 )
+_SYSTEM_WIDTH = 18
+"""Characters: the longest name on the shelf, mcp-memory-service."""
+_CHECK_WIDTH = 11
+"""Characters: the longest word among the names of checks, determinism."""
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -67,20 +72,34 @@ def measured(view: RunView, of_the_data: Sequence[str] = ()) -> dict[str, object
     }
 
 
-def terminal(rows: Sequence[Row]) -> Table:
-    table = Table(
-        box=box.SIMPLE_HEAD, caption=_LEGEND, caption_justify="left", padding=(0, 1, 0, 0)
-    )
-    table.add_column("system", min_width=10, max_width=18, overflow="fold")
-    table.add_column("door", no_wrap=True)
-    table.add_column("contract", min_width=8, overflow="fold")
+def title(name: str, options: Mapping[str, object]) -> str:
+    """The benchmark and its options, spelt as a run's report spells them."""
+    about = ", ".join(f"{key}={plain(value)}" for key, value in options.items() if value != "")
+    return f"{name} ({about})" if about else name
+
+
+def terminal(rows: Sequence[Row]) -> Group:
+    """The table for eighty columns: what else a cell has to say stands below its figure."""
+    # No padding: the box already puts a space between columns.
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+    # An option a line: a spec has no spaces at which it could be wrapped.
+    names = [row.system.replace(",", ",\n") for row in rows]
+    longest = max((len(line) for name in names for line in name.splitlines()), default=0)
+    width = min(longest, _SYSTEM_WIDTH)
+    table.add_column("system", min_width=width, max_width=_SYSTEM_WIDTH, overflow="fold")
+    table.add_column("contract", max_width=_CHECK_WIDTH)
     for name in _HEAD[3:]:
         table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
+    for row, name in zip(rows, names, strict=True):
         colour = {True: "green", False: "bold red", None: "dim"}[row.conforms]
-        system, door, contract, *figures = _cells(row)
-        table.add_row(Text(system, "bold cyan"), door, Text(contract, colour), *figures)
-    return table
+        _, door, contract, recall, p50, p95, speed, lost, untraced = _cells(row)
+        table.add_row(
+            Text.assemble((name, "bold cyan"), (f"\n{door}", "dim")),
+            Text(contract.replace(", ", "\n"), colour),
+            Text.assemble(recall, (_interval(row, "\n{:.2f}–{:.2f}"), "dim")),
+            *(p50, p95, speed, lost.replace("/", "\nof "), untraced),
+        )
+    return Group(table, Text(_LEGEND, "dim italic"))
 
 
 def markdown(title: str, rows: Sequence[Row], of_the_data: Sequence[str] = ()) -> str:
@@ -113,11 +132,15 @@ def _cells(row: Row) -> list[str]:
 
 
 def _with_interval(row: Row) -> list[str]:
-    """Figures that leave the terminal never go without."""
+    """A line of the document, where there is room for the interval beside its figure."""
     cells = _cells(row)
-    if row.low is not None and row.high is not None:
-        cells[_HEAD.index(METRIC)] += f" [{row.low:.3f}, {row.high:.3f}]"
+    cells[_HEAD.index(METRIC)] += _interval(row, " [{:.3f}, {:.3f}]")
     return cells
+
+
+def _interval(row: Row, form: str) -> str:
+    """Nothing where there is none."""
+    return "" if row.low is None or row.high is None else form.format(row.low, row.high)
 
 
 def _number(value: float | None) -> str:

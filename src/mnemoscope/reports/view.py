@@ -91,7 +91,7 @@ class RunView:
     @property
     def benchmark(self) -> str:
         about = self.manifest.identity["benchmark"]
-        options = ", ".join(f"{k}={_plain(v)}" for k, v in about["options"].items() if v != "")
+        options = ", ".join(f"{k}={plain(v)}" for k, v in about["options"].items() if v != "")
         return f"{about['name']} ({options})" if options else str(about["name"])
 
 
@@ -237,7 +237,8 @@ def _bounds(view: RunView) -> str:
     return ""
 
 
-def _plain(value: object) -> str:
+def plain(value: object) -> str:
+    """An option's value as people write it."""
     return (
         {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
     )

@@ -81,17 +81,20 @@ class ModelAudit:
         waiting = [case for case in cases if again or _key(case, model) not in book.verdicts]
         by_about = {_about(case): case for case in waiting}
         failed: list[str] = []
-        for number, written in enumerate(desk.write_all(map(_task, waiting)), 1):
+        audited = skipped = 0
+        for written in desk.write_all(map(_task, waiting)):
             case = by_about[written.task.about]
             judgement = written.result
             read = written.task.read
             assert isinstance(read, _Reading)
+            audited += judgement is not None
+            skipped += judgement is None
             if judgement is None and not read.replied:
                 failed.append(written.task.about)
-                continue
-            code, why, proposal = judgement or Judgement("", written.problem)
-            book.add(Verdict(*_key(case, model), judgement is not None, code, why, proposal))
-            tell(f"audited {number}/{len(waiting)}")
+            else:
+                code, why, proposal = judgement or Judgement("", written.problem)
+                book.add(Verdict(*_key(case, model), judgement is not None, code, why, proposal))
+            tell(f"audited {audited}/{len(waiting)}" + (f", {skipped} skipped" if skipped else ""))
         return failed
 
     def current(self, book: VerdictBook, model: str = "") -> list[Verdict]:

@@ -62,7 +62,7 @@ class AuditedLife:
 
     @cached_property
     def ledger(self) -> Ledger | None:
-        path = self.qa / "ledger.jsonl"
+        path = self.home.ledger
         return Ledger.read(path, self.home.epoch) if path.is_file() else None
 
     def facts(self, day: int) -> list[LedgerFact]:

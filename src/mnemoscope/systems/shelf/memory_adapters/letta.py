@@ -110,8 +110,10 @@ class Letta:
         self._postgres.stop()
 
     def _open(self) -> None:
+        home = scratch("letta")
+        os.chdir(home)  # it writes a file to wherever it is started
         os.environ |= {
-            "HOME": str(scratch("letta")),
+            "HOME": str(home),
             "LETTA_PG_URI": f"{self._postgres.url}?sslmode=disable",
             "LETTA_DISABLE_TRACING": "true",
             "OPENAI_API_KEY": self._endpoint.key,
