@@ -10,6 +10,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from mnemoscope.analysis.measure import few_clusters
 from mnemoscope.reports import markup
 from mnemoscope.reports.view import RunView, caveats, plain
 
@@ -57,6 +58,8 @@ def measured(view: RunView, of_the_data: Sequence[str] = ()) -> dict[str, object
     seconds = view.timing["index_ms"] / 1000
     latency = view.timing["recall_ms"] or {}
     interval = figure.get("ci95") or [None, None]
+    # The legend says of all rows how far few scenarios go.
+    said = {*of_the_data, *few_clusters(view.metrics["questions"].get("clusters", 0))}
     return {
         "recall": figure.get("mean"),
         "low": interval[0],
@@ -68,7 +71,7 @@ def measured(view: RunView, of_the_data: Sequence[str] = ()) -> dict[str, object
         "lost": ingested["rejected"] + ingested["merged"],
         "hits": hits["returned"],
         "untraced": hits["unknown_ids"],
-        "notes": [f"{view.label}: {note}" for note in caveats(view) if note not in of_the_data],
+        "notes": [f"{view.label}: {note}" for note in caveats(view) if note not in said],
     }
 
 
