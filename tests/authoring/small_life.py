@@ -181,6 +181,6 @@ def kill_and_resume(
     return answered + server.answered
 
 
-def writing(home: Path, server: ScriptedServer, **more: object) -> Writing:
+def writing(home: Path, server: ScriptedServer, **more: Any) -> Writing:
     """The options of a pass that asks the scripted model."""
-    return Writing(persona=home, model=f"toy@{server.url}", **more)  # type: ignore[arg-type]
+    return Writing(persona=home, model=f"toy@{server.url}", **more)

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.authoring.written_life import (
@@ -62,8 +63,8 @@ def home(tmp_path: Path) -> Home:
     return write_papers(tmp_path / "planner")
 
 
-def options(home: Home, server: ScriptedServer, **more: int | bool) -> Writing:
-    return Writing(persona=home.folder, model=f"toy@{server.url}", **more)  # type: ignore[arg-type]
+def options(home: Home, server: ScriptedServer, **more: Any) -> Writing:
+    return Writing(persona=home.folder, model=f"toy@{server.url}", **more)
 
 
 def sessions_on_disk(home: Home, day: int) -> list[str]:
