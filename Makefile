@@ -20,7 +20,7 @@ lint: $(VENV)/.installed-dev  ## style, types, import rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/python tools/import_rules.py
 
 bench: $(VENV)/.installed-dev  ## speed, side by side with peers, in one run
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false \

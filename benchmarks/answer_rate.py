@@ -62,21 +62,21 @@ def _seconds(work: Callable[[], object]) -> float:
 
 def ours(url: str, data: Path, folder: Path) -> None:
     """A whole run, cache and all, nothing left over from the round before."""
-    from mnemoscope.core.spec import Spec
+    from mnemoscope._store.spec import Spec
     from mnemoscope.datasets.locomo import Locomo
-    from mnemoscope.engine.parts import Procedure, plan_judge, plan_reader
-    from mnemoscope.engine.run import Settings, run
-    from mnemoscope.systems.python import plan
+    from mnemoscope.runner.pipeline import Pipeline, plan_judge, plan_reader
+    from mnemoscope.runner.run import Settings, run
+    from mnemoscope.systems.loader import plan
 
     os.environ["MNEMOSCOPE_CACHE"] = str(folder / "cache")
     model = f"m@{url}"
-    procedure = Procedure(
+    pipeline = Pipeline(
         reader=plan_reader(Spec(model), "locomo"),
         judge=plan_judge(Spec("binary", {"model": model})),
         parallelism=ABREAST,
     )
     dataset = Locomo(data, granularity="turn", adversarial=False)
-    run(dataset, [plan(Spec("bm25"))], folder, Settings(depth=10, workers=1), procedure=procedure)
+    run(dataset, [plan(Spec("bm25"))], folder, Settings(depth=10, workers=1), pipeline=pipeline)
 
 
 def recorded_requests(data: Path, folder: Path) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from time import process_time
 
 import numpy as np
 
-from mnemoscope.statistics import bootstrap, permutation
+from mnemoscope.stats import bootstrap, permutation
 
 QUESTIONS, MEASURES, CLUSTERS, DRAWS = 1_982, 40, 10, 10_000
 ROUNDS = 3

@@ -24,22 +24,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from mnemoscope.core.matching import Sentence, any_says
-from mnemoscope.core.nouns import Query, Question, Scenario
 from mnemoscope.datasets.personas import Personas
 from mnemoscope.judges import Case
-from mnemoscope.judges.ledger import Ledger
-from mnemoscope.personas.files import write_life
-from mnemoscope.personas.simulate import simulate
-from mnemoscope.personas.story import SHIPPED, shipped_story
+from mnemoscope.judges.ledger_judge import Ledger
+from mnemoscope.personas.simulate.life_files import write_life
+from mnemoscope.personas.simulate.simulator import simulate
+from mnemoscope.personas.simulate.story import SHIPPED, shipped_story
 from mnemoscope.readers import Passage
-from mnemoscope.readers.cues import cues
-from mnemoscope.readers.digest import library
+from mnemoscope.readers.answer_cues import cues
 from mnemoscope.readers.extractive import WEIGHTS, Extractive, within
-from mnemoscope.readers.scoring import FEATURES, consider
-from mnemoscope.systems.arms import Oracle
-from mnemoscope.systems.bm25 import Bm25
-from mnemoscope.systems.hybrid import Hybrid
+from mnemoscope.readers.passage_index import library
+from mnemoscope.readers.sentence_features import FEATURES, consider
+from mnemoscope.systems.builtin.baselines import Oracle
+from mnemoscope.systems.builtin.bm25 import Bm25
+from mnemoscope.systems.builtin.hybrid import Hybrid
+from mnemoscope.text.matching import Sentence, any_says
+from mnemoscope.types import Query, Question, Scenario
 
 SYSTEMS: Mapping[str, Any] = {"oracle": Oracle, "bm25": Bm25, "hybrid": Hybrid}
 DEPTH = 10

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.core.nouns import Memory, Query
 from mnemoscope.metrics import score
-from mnemoscope.systems.hybrid import Hybrid
+from mnemoscope.systems.builtin.hybrid import Hybrid
+from mnemoscope.types import Memory, Query
 
 GRID: list[dict[str, Any]] = [
     *({"fusion": "minmax", "weight": w} for w in (0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 1.0)),

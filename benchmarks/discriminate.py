@@ -20,18 +20,18 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from mnemoscope._store.spec import Spec
 from mnemoscope.cli.run import execute
-from mnemoscope.cli.run_personas import procedure_of
-from mnemoscope.core.nouns import Scenario
-from mnemoscope.core.spec import Spec
+from mnemoscope.cli.run_personas import pipeline_of
 from mnemoscope.datasets.personas import Personas
 from mnemoscope.judges import Case
-from mnemoscope.judges.ledger import Ledger
-from mnemoscope.personas.files import write_life
-from mnemoscope.personas.simulate import simulate
-from mnemoscope.personas.story import SHIPPED, shipped_story
+from mnemoscope.judges.ledger_judge import Ledger
+from mnemoscope.personas.simulate.life_files import write_life
+from mnemoscope.personas.simulate.simulator import simulate
+from mnemoscope.personas.simulate.story import SHIPPED, shipped_story
+from mnemoscope.types import Scenario
 
-ARMS = ("none", "random", "recency", "oracle")
+BASELINES = ("none", "random", "recency", "oracle")
 SYSTEMS = ("fts5", "bm25", "dense", "hybrid", "graph")
 EARLY = 90
 UNANSWERABLE = ("negative-recall", "information-boundary")
@@ -77,11 +77,11 @@ def _strangers(scenario: Scenario) -> list[str]:
 
 
 def measured(
-    dataset: Personas, folder: Path, systems: Sequence[str] = (*SYSTEMS, *ARMS)
+    dataset: Personas, folder: Path, systems: Sequence[str] = (*SYSTEMS, *BASELINES)
 ) -> dict[str, list[dict[str, Any]]]:
     """System to the figures of its checkpoints."""
     specs = [Spec(name) for name in systems]
-    runs = execute(dataset, specs, folder, procedure=procedure_of(dataset), png=False)
+    runs = execute(dataset, specs, folder, pipeline=pipeline_of(dataset), png=False)
     return {run.label: run.read_json("longitudinal.json")["checkpoints"] for run in runs}
 
 
@@ -102,7 +102,7 @@ def checks(
     beaten = [
         f"{name}: {system} {cell(system, name):.2f} > {cell('oracle', name):.2f}"
         for name in categories
-        for system in (*SYSTEMS, *ARMS)
+        for system in (*SYSTEMS, *BASELINES)
         if cell(system, name) > cell("oracle", name)
     ]
     yield "oracle is best in every answerable category", not beaten, "; ".join(beaten) or "all"

@@ -97,11 +97,11 @@ def engine() -> None:
     """All of LoCoMo with bm25: the bare bm25s calls, and the harness around them."""
     import bm25s
 
-    from mnemoscope.core.spec import Spec
+    from mnemoscope._store.spec import Spec
     from mnemoscope.datasets import open_dataset
-    from mnemoscope.engine.run import Settings, run
-    from mnemoscope.systems.python import plan
-    from mnemoscope.systems.text import stems
+    from mnemoscope.runner.run import Settings, run
+    from mnemoscope.systems.loader import plan
+    from mnemoscope.text.tokenize import stems
 
     system = plan(Spec.parse("bm25,cache=false"))
     data = SHARED / "locomo" if (SHARED / "locomo").exists() else None
@@ -134,7 +134,7 @@ def embedding() -> None:
     import wordllama
     from wordllama import WordLlama
 
-    from mnemoscope.llm.static import WordLlamaEmbedder
+    from mnemoscope.models.wordllama import WordLlamaEmbedder
 
     draw = random.Random(0)
     words = [line.strip() for line in VOCABULARY.split()]

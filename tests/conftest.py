@@ -22,7 +22,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from tests.optional import missing
 
-from mnemoscope.core.categories import CORE_CATEGORIES
+from mnemoscope.types import CORE_CATEGORIES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -218,7 +218,7 @@ class StartLeg(Protocol):
 def start_leg(_own_cache: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartLeg]:
     """Start `mnemoscope` with these arguments in 50 ms; one at a time."""
     folder = tmp_path_factory.mktemp("legs")
-    here = REPOSITORY / "tests" / "engine"
+    here = REPOSITORY / "tests" / "runner"
     path = os.pathsep.join([str(here), os.environ.get("PYTHONPATH", "")])
     server = subprocess.Popen(
         [sys.executable, here / "legs.py"],

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent.parent / "src"
-PROTOS = Path("mnemoscope/systems/grpc/protos")
+PROTOS = Path("mnemoscope/connectors/grpc/protos")
 
 
 def build(target: Path) -> list[Path]:

@@ -16,9 +16,16 @@ from pathlib import Path
 
 import msgspec
 
-from mnemoscope.core.jsonl import encode_line, write_atomically
+from mnemoscope._store.jsonl import encode_line, write_atomically
 from mnemoscope.published.keying import NAMES, SIZES, only_assignment
-from mnemoscope.published.registry import Category, Keying, Printed, Published, load, normalised
+from mnemoscope.published.published_results import (
+    Category,
+    Keying,
+    Printed,
+    Published,
+    load,
+    normalised,
+)
 
 Line = dict[str, str]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from mnemoscope.systems.serve_stdio import serve
+from mnemoscope.connectors.serve_stdio import serve
 
 
 def words(text: str) -> set[str]:

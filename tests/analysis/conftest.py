@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from mnemoscope._store.jsonl import Journal
+from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.measure import Depth
-from mnemoscope.core.jsonl import Journal
-from mnemoscope.core.nouns import Question, Trial
-from mnemoscope.core.rundir import RunDirectory
-from mnemoscope.engine.finish import finish
+from mnemoscope.runner.finish import finish
+from mnemoscope.types import Question, Trial
 
 POOL = tuple(f"m{number}" for number in range(20))
 

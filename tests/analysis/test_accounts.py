@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemoscope.analysis.accounts import PHASES, accounts, phase_of
-from mnemoscope.core.nouns import Timing, Usage
+from mnemoscope.analysis.costs import PHASES, accounts, phase_of
+from mnemoscope.types import Timing, Usage
 
 READ = Usage(requests=1, input_tokens=1000, output_tokens=10, cost=0.002, paid=0.002)
 JUDGED = Usage(requests=2, retries=1, input_tokens=300, output_tokens=4, cost=0.001, paid=0.001)

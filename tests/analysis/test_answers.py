@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from mnemoscope.analysis.answers import Answered, answer_figures, assemble, spearman
-from mnemoscope.core.errors import UsageError
-from mnemoscope.core.nouns import (
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.run_directory import JournalLine
+from mnemoscope.analysis.answer_figures import Answered, answer_figures, assemble, spearman
+from mnemoscope.stats import wilson
+from mnemoscope.types import (
     Answer,
     Expectation,
     Grade,
@@ -24,8 +26,6 @@ from mnemoscope.core.nouns import (
     Trial,
     Verdict,
 )
-from mnemoscope.core.rundir import JournalLine
-from mnemoscope.statistics import wilson
 
 
 def row(

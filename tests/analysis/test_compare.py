@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
+from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.aggregates import CAVEAT, read_aggregates, seed_comparison
 from mnemoscope.analysis.compare import Comparison, NotComparable, compare
 from mnemoscope.cli.app import invoke
-from mnemoscope.core.rundir import RunDirectory
 from mnemoscope.datasets import open_dataset
-from mnemoscope.engine.score import COMPAT_OPTIONS, score
+from mnemoscope.runner.score_rankings import COMPAT_OPTIONS, score
 
 Make = Callable[..., RunDirectory]
 Shared = Callable[[str], Path]

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.compare import compare
 from mnemoscope.cli.app import invoke
-from mnemoscope.core.errors import UsageError
-from mnemoscope.core.nouns import Verdict
-from mnemoscope.core.rundir import RunDirectory
+from mnemoscope.types import Verdict
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemoscope.analysis.answers import Answered
+from mnemoscope.analysis.answer_figures import Answered
 from mnemoscope.analysis.diagnosis import (
     BOUNDARY,
     CLASSES,
@@ -26,7 +26,7 @@ from mnemoscope.analysis.diagnosis import (
     in_hand,
     receipts_of,
 )
-from mnemoscope.core.nouns import (
+from mnemoscope.types import (
     Answer,
     Expectation,
     Grade,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mnemoscope.analysis.forgetting import NO_FORGET, Row, forgetting, status_of, value_of
-from mnemoscope.core.nouns import Answer, Grade, Score, Status, Trial, Verdict
+from mnemoscope.types import Answer, Grade, Score, Status, Trial, Verdict
 
 AUTHORS = 10
 EACH = 4

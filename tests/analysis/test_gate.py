@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.compare import NotComparable
-from mnemoscope.analysis.gate import gate
+from mnemoscope.analysis.regression_gate import gate
 from mnemoscope.cli.app import invoke
-from mnemoscope.core.errors import UsageError
-from mnemoscope.core.rundir import RunDirectory
 
 Make = Callable[..., RunDirectory]
 

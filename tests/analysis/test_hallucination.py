@@ -18,8 +18,7 @@ from mnemoscope.analysis.hallucination import (
     views,
 )
 from mnemoscope.analysis.longitudinal import Plan, Record, longitudinal
-from mnemoscope.core.categories import CORE_CATEGORIES
-from mnemoscope.core.nouns import Checkpoint, Question, Score, Verdict
+from mnemoscope.types import CORE_CATEGORIES, Checkpoint, Question, Score, Verdict
 
 DAYS = (100, 200, 300, 400, 500)
 

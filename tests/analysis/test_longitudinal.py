@@ -16,8 +16,9 @@ from mnemoscope.analysis.longitudinal import (
     score_of,
     status_of,
 )
-from mnemoscope.core.categories import CORE_CATEGORIES, GROUP_CATEGORIES
-from mnemoscope.core.nouns import (
+from mnemoscope.types import (
+    CORE_CATEGORIES,
+    GROUP_CATEGORIES,
     Answer,
     Checkpoint,
     Expectation,

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.measure import Depth
 from mnemoscope.cli.app import invoke
-from mnemoscope.core.errors import UsageError
-from mnemoscope.core.rundir import RunDirectory
-from mnemoscope.datasets.pins import sources
+from mnemoscope.datasets._io.pins import sources
 from mnemoscope.protocols import deviations, load_protocol, protocol_names
 
 RELEASED = {

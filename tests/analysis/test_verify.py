@@ -12,16 +12,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from mnemoscope._store.errors import MissingData, UsageError
+from mnemoscope._store.fingerprint import fingerprint, sha256_file
+from mnemoscope._store.jsonl import encode_line
+from mnemoscope._store.run_directory import RECORDED, JournalLine, RunDirectory
 from mnemoscope.analysis.measure import Depth
 from mnemoscope.analysis.verify import block, verify
 from mnemoscope.cli.app import invoke
-from mnemoscope.core.errors import MissingData, UsageError
-from mnemoscope.core.fingerprint import fingerprint, sha256_file
-from mnemoscope.core.jsonl import encode_line
-from mnemoscope.core.nouns import Question, Trial
-from mnemoscope.core.rundir import RECORDED, JournalLine, RunDirectory
-from mnemoscope.engine.finish import finish
 from mnemoscope.protocols import load_protocol, protocol_names
+from mnemoscope.runner.finish import finish
+from mnemoscope.types import Question, Trial
 
 Shared = Callable[[str], Path]
 PROTOCOL = "mnemoscope-retrieval-1"

@@ -24,7 +24,7 @@ from cyclopts import App
 
 import mnemoscope
 from mnemoscope.cli.app import app, invoke
-from mnemoscope.datasets import pins
+from mnemoscope.datasets._io import pins
 from mnemoscope.systems import SYSTEMS
 
 Shared = Callable[[str], Path]
@@ -183,7 +183,7 @@ def test_version(mnemo: Command) -> None:
     assert mnemo("--version").out.strip() == mnemoscope.__version__
 
 
-@pytest.mark.parametrize("heavy", ["numpy", "yaml", "mnemoscope.engine"])
+@pytest.mark.parametrize("heavy", ["numpy", "yaml", "mnemoscope.runner"])
 def test_a_command_brings_only_what_it_needs(heavy: str) -> None:
     program = "import sys; from mnemoscope.cli.app import invoke; invoke(['--version']);"
     program += f"sys.exit({heavy!r} in sys.modules)"
@@ -191,7 +191,7 @@ def test_a_command_brings_only_what_it_needs(heavy: str) -> None:
 
 
 def test_bm25_leaves_numba_and_scipy_alone() -> None:
-    program = "import sys, mnemoscope.systems.bm25;"
+    program = "import sys, mnemoscope.systems.builtin.bm25;"
     program += "assert not {'numba', 'scipy'} & set(sys.modules); import numba, scipy"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from mnemoscope._store.errors import MnemoscopeError, UsageError
+from mnemoscope._store.spec import Spec
 from mnemoscope.cli.judges import app
-from mnemoscope.core.errors import MnemoscopeError, UsageError
-from mnemoscope.core.spec import Spec
 from mnemoscope.judges import JUDGES
 from mnemoscope.judges.exam import load_probes, recorded
-from mnemoscope.llm.chat import Prompt
+from mnemoscope.models.chat import Prompt
 
 PROBES = load_probes()
 HERE = __name__
@@ -88,7 +88,7 @@ def test_list_names_every_judge_with_its_options(capsys: pytest.CaptureFixture[s
 def test_a_judge_that_passes_exits_with_0_and_its_result_is_kept(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from mnemoscope.engine.parts import plan_judge
+    from mnemoscope.runner.pipeline import plan_judge
 
     code, result = _exam("Perfect", capsys)
     assert (code, result["passed"]) == (0, True)

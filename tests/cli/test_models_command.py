@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope.cli import models
 from mnemoscope.cli.models import FORMS
-from mnemoscope.core.errors import MnemoscopeError, UsageError
-from mnemoscope.llm.command_chat import AGENTS
-from mnemoscope.llm.models import is_model
+from mnemoscope.models.model_loader import is_model
+from mnemoscope.models.providers.command_chat import AGENTS
 
 Run = Callable[..., str]
 PRICE = "?price_in=0&price_out=2000000"

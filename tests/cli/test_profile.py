@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from mnemoscope._store.errors import DataError, MissingData
 from mnemoscope.cli.profile import Profile, load_profile
-from mnemoscope.core.errors import DataError, MissingData
 
 
 def loaded(tmp_path: Path, text: str) -> Profile:

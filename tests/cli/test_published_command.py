@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from cyclopts import App
 
+from mnemoscope._store.errors import UsageError
 from mnemoscope.cli.published import app as published
-from mnemoscope.core.errors import UsageError
 
 
 def call(*arguments: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from mnemoscope.cli.app import invoke
 
-WATCHED = Path(__file__).parents[1] / "engine"
+WATCHED = Path(__file__).parents[1] / "runner"
 
 
 @pytest.fixture(scope="module")

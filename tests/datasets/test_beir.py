@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mnemoscope.core.dataset import Dataset
-from mnemoscope.core.errors import DataError, MissingData
-from mnemoscope.core.nouns import Scenario
+from mnemoscope._store.errors import DataError, MissingData
+from mnemoscope.datasets.base import Dataset
 from mnemoscope.datasets.beir import Beir
+from mnemoscope.types import Scenario
 
 Row = dict[str, Any]
 HEADER = "query-id\tcorpus-id\tscore\n"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mnemoscope.core.dataset import DataFile, Findings
-from mnemoscope.core.nouns import Memory, Question, Scalar, Scenario
 from mnemoscope.datasets import open_dataset
-from mnemoscope.datasets.check import check
+from mnemoscope.datasets.base import DataFile, Findings
+from mnemoscope.datasets.dataset_check import check
+from mnemoscope.types import Memory, Question, Scalar, Scenario
 
 Shared = Callable[[str], Path]
 

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemoscope.core.categories import CATEGORIES, GROUP_CATEGORIES
-from mnemoscope.core.errors import UsageError
-from mnemoscope.datasets.checkpoints import (
+from mnemoscope._store.errors import UsageError
+from mnemoscope.datasets.checkpoint_plan import (
     FULL,
     Asked,
     Range,
@@ -26,6 +25,7 @@ from mnemoscope.datasets.checkpoints import (
     sample_by_category,
     shuffled,
 )
+from mnemoscope.types import CATEGORIES, GROUP_CATEGORIES
 
 Item = tuple[str, int]
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from mnemoscope.core.errors import MnemoscopeError
-from mnemoscope.datasets.download import DownloadError, download
-from mnemoscope.datasets.pins import PinnedFile
+from mnemoscope._store.errors import MnemoscopeError
+from mnemoscope.datasets._io.download import DownloadError, download
+from mnemoscope.datasets._io.pins import PinnedFile
 
 CONTENT = random.Random(7).randbytes(900_001)
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

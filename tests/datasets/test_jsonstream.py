@@ -16,9 +16,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mnemoscope.core.errors import DataError
-from mnemoscope.datasets import jsonstream
-from mnemoscope.datasets.jsonstream import Element, array_elements, open_unpacked, sha256_unpacked
+from mnemoscope._store.errors import DataError
+from mnemoscope.datasets._io import json_stream
+from mnemoscope.datasets._io.json_stream import (
+    Element,
+    array_elements,
+    open_unpacked,
+    sha256_unpacked,
+)
 
 JSON = st.recursive(
     st.none()
@@ -58,7 +63,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def streamed(path: Path, content: bytes, chunk: int, digest: Any = None) -> list[Element]:
     path.write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jsonstream, "CHUNK", chunk)
+        patch.setattr(json_stream, "CHUNK", chunk)
         return list(array_elements(path, digest))
 
 

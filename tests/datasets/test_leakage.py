@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from mnemoscope.core.nouns import Memory, Question, Scenario
 from mnemoscope.datasets.leakage import TEXT_MARKERS, leaks
 from mnemoscope.datasets.locomo import Locomo
 from mnemoscope.datasets.longmemeval import LongMemEval
 from mnemoscope.datasets.strata import Strata
+from mnemoscope.types import Memory, Question, Scenario
 
 Shared = Callable[[str], Path]
 

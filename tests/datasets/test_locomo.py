@@ -20,9 +20,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from mnemoscope.core.errors import DataError, MissingData
-from mnemoscope.core.nouns import Memory, Question, Scenario
+from mnemoscope._store.errors import DataError, MissingData
 from mnemoscope.datasets.locomo import Locomo
+from mnemoscope.types import Memory, Question, Scenario
 
 Shared = Callable[[str], Path]
 Row = dict[str, Any]

@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from mnemoscope.core.errors import DataError, MissingData
-from mnemoscope.core.nouns import Hit, Memory, Query, Question, Scenario
+from mnemoscope._store.errors import DataError, MissingData
 from mnemoscope.datasets.longmemeval import LongMemEval
-from mnemoscope.systems.python import Driver
+from mnemoscope.systems.loader import Driver
+from mnemoscope.types import Hit, Memory, Query, Question, Scenario
 
 Shared = Callable[[str], Path]
 Row = dict[str, Any]

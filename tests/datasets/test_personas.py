@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 
-from mnemoscope.core.categories import CATEGORIES, CORE_CATEGORIES
-from mnemoscope.core.dataset import Dataset
-from mnemoscope.core.errors import DataError, MissingData, MnemoscopeError, UsageError
-from mnemoscope.core.jsonl import encode_line
-from mnemoscope.core.ledger import LedgerFact
-from mnemoscope.core.nouns import AnswerKey, Memory, Question, Scenario
-from mnemoscope.core.yaml import dump_yaml
+from mnemoscope._store.errors import DataError, MissingData, MnemoscopeError, UsageError
+from mnemoscope._store.jsonl import encode_line
+from mnemoscope._store.yaml import dump_yaml
 from mnemoscope.datasets import open_dataset
-from mnemoscope.datasets.check import check
-from mnemoscope.datasets.persona_files import find_personas, problems
+from mnemoscope.datasets.base import Dataset
+from mnemoscope.datasets.dataset_check import check
+from mnemoscope.datasets.persona_folder import find_personas, problems
 from mnemoscope.datasets.personas import Personas, longest_row
+from mnemoscope.text.fact_ledger import LedgerFact
+from mnemoscope.types import CATEGORIES, CORE_CATEGORIES, AnswerKey, Memory, Question, Scenario
 
 Row = dict[str, Any]
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemoscope.core.errors import DataError, MissingData
+from mnemoscope._store.errors import DataError, MissingData
 from mnemoscope.datasets.day_logs import (
     Piece,
     body,

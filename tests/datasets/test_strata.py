@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mnemoscope.core.dataset import Dataset
-from mnemoscope.core.errors import DataError, MissingData, UsageError
-from mnemoscope.core.nouns import Memory, Scenario
+from mnemoscope._store.errors import DataError, MissingData, UsageError
 from mnemoscope.datasets import open_dataset
+from mnemoscope.datasets.base import Dataset
+from mnemoscope.datasets.near_duplicates import Twins
 from mnemoscope.datasets.strata import Strata
-from mnemoscope.datasets.twins import Twins
+from mnemoscope.types import Memory, Scenario
 
 Row = dict[str, Any]
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mnemoscope.core.errors import DataError, MissingData, UsageError
+from mnemoscope._store.errors import DataError, MissingData, UsageError
 from mnemoscope.datasets.strata_export import Exported, export_store
 
 TABLE = (

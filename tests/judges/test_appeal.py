@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mnemoscope.core.errors import MnemoscopeError
-from mnemoscope.core.nouns import Memory, Question, Scenario, Score
+from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope.judges import Case, Unjudged
 from mnemoscope.judges.appeal import Hearing, appeal, checked, excerpts, hear
+from mnemoscope.types import Memory, Question, Scenario, Score
 
 CASE = Case(Question("q", "What?"), "That.")
 

@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mnemoscope.core.errors import MnemoscopeError, UsageError
-from mnemoscope.core.nouns import Grade, Scenario, Score
+from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope.judges import Case, Unjudged
 from mnemoscope.judges.binary import Binary
 from mnemoscope.judges.exam import (
@@ -26,10 +25,11 @@ from mnemoscope.judges.exam import (
     recorded,
     take,
 )
-from mnemoscope.judges.longmemeval import LongMemEval
+from mnemoscope.judges.longmemeval_judge import LongMemEval
 from mnemoscope.judges.rubric import Rubric
-from mnemoscope.llm.chat import Prompt
-from mnemoscope.llm.purse import PurseEmpty, purse
+from mnemoscope.models.budget import BudgetExhausted, current_budget
+from mnemoscope.models.chat import Prompt
+from mnemoscope.types import Grade, Scenario, Score
 
 PROBES = load_probes()
 RIGHT = '{"reasoning": "r", "verdict": "CORRECT"}'
@@ -271,9 +271,9 @@ def test_an_exam_stops_before_it_costs_more_than_it_may(
 ) -> None:
     monkeypatch.setenv("MNEMOSCOPE_CACHE", str(tmp_path))
     paid = f"{__name__}:Known?price_in=10&price_out=10"
-    with pytest.raises(PurseEmpty, match="max-cost"):
+    with pytest.raises(BudgetExhausted, match="max-cost"):
         take(Binary(paid), PROBES, parallelism=2, max_cost=0.05)
-    assert purse() is None
+    assert current_budget() is None
     result = take(Binary(paid), PROBES, max_cost=9.0)
     assert result.passed and result.usage is not None
     assert result.usage.cached > 0  # what was paid for before

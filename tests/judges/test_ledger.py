@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mnemoscope.core.nouns import AnswerKey, Expectation, Memory, Question, Scenario, Score
 from mnemoscope.judges import JUDGES, Case, Judge, Unjudged
-from mnemoscope.judges.ledger import Ledger
+from mnemoscope.judges.ledger_judge import Ledger
+from mnemoscope.types import AnswerKey, Expectation, Memory, Question, Scenario, Score
 
 DAY = datetime(2026, 3, 2, tzinfo=UTC)
 TEXTS = (

@@ -6,13 +6,13 @@ from statistics import fmean
 
 import pytest
 
-from mnemoscope.core.nouns import Question, Scenario
 from mnemoscope.datasets.personas import Personas
 from mnemoscope.judges import Case
-from mnemoscope.judges.ledger import Ledger
-from mnemoscope.personas.files import write_life
-from mnemoscope.personas.simulate import simulate
-from mnemoscope.personas.story import shipped_story
+from mnemoscope.judges.ledger_judge import Ledger
+from mnemoscope.personas.simulate.life_files import write_life
+from mnemoscope.personas.simulate.simulator import simulate
+from mnemoscope.personas.simulate.story import shipped_story
+from mnemoscope.types import Question, Scenario
 
 
 @pytest.fixture(scope="module")

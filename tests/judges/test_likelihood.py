@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from tests.optional import missing
 
-from mnemoscope.core.errors import DataError, UsageError
-from mnemoscope.core.nouns import Grade, Question
+from mnemoscope._store.errors import DataError, UsageError
 from mnemoscope.judges import Case, Unjudged
 from mnemoscope.judges import likelihood as module
 from mnemoscope.judges.likelihood import LikelihoodGain, best_first
-from mnemoscope.llm.chat import ModelFailure
-from mnemoscope.llm.embedded import Likelihood
+from mnemoscope.models.chat import ModelFailure
+from mnemoscope.models.providers.smollm2 import Likelihood
+from mnemoscope.types import Grade, Question
 
 EVIDENCE = "Ines: I finally bought that yellow canoe yesterday!"
 

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemoscope.core.errors import DataError, MnemoscopeError, UsageError
-from mnemoscope.core.nouns import Expectation, Grade, Question, Score
+from mnemoscope._store.errors import DataError, MnemoscopeError, UsageError
 from mnemoscope.judges import JUDGES, Case, Unjudged
-from mnemoscope.judges.asking import fenced, read_verdict
 from mnemoscope.judges.binary import Binary
-from mnemoscope.judges.longmemeval import LongMemEval
+from mnemoscope.judges.longmemeval_judge import LongMemEval
+from mnemoscope.judges.model_judge import fenced, read_verdict
 from mnemoscope.judges.rubric import Rubric, read_marks
-from mnemoscope.llm.chat import ModelFailure, Prompt
+from mnemoscope.models.chat import ModelFailure, Prompt
+from mnemoscope.types import Expectation, Grade, Question, Score
 
 MODEL = f"{__name__}:Scripted"
 RIGHT = '{"reasoning": "The same city.", "verdict": "CORRECT"}'

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from mnemoscope.core.errors import MnemoscopeError, UsageError
-from mnemoscope.core.nouns import Expectation, Grade, Question, Scenario, Score
-from mnemoscope.core.overlap import locomo_f1, rouge_l
-from mnemoscope.core.registry import bind_arguments
-from mnemoscope.core.spec import Spec
+from mnemoscope._store.errors import MnemoscopeError, UsageError
+from mnemoscope._store.registry import bind_arguments
+from mnemoscope._store.spec import Spec
 from mnemoscope.judges import JUDGES, Case, Judge, Unjudged
 from mnemoscope.judges.exact import Exact
 from mnemoscope.judges.f1 import F1
-from mnemoscope.judges.panel import JudgePanel
+from mnemoscope.judges.judge_panel import JudgePanel
 from mnemoscope.judges.rouge import RougeL
+from mnemoscope.text.overlap import locomo_f1, rouge_l
+from mnemoscope.types import Expectation, Grade, Question, Scenario, Score
 
 
 def _case(

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemoscope.core.categories import CORE_CATEGORIES, GROUP_CATEGORIES
-from mnemoscope.core.ledger import Ledger, LedgerFact
-from mnemoscope.personas.simulate import Life, simulate
-from mnemoscope.personas.story import SHIPPED, shipped_story
+from mnemoscope.personas.simulate.simulator import SimulatedLife, simulate
+from mnemoscope.personas.simulate.story import SHIPPED, shipped_story
+from mnemoscope.text.fact_ledger import Ledger, LedgerFact
+from mnemoscope.types import CORE_CATEGORIES, GROUP_CATEGORIES
 
 _SENTENCE_END = re.compile(r'(?<=[.!?"]) +(?=[A-Z0-9])')
 
@@ -23,10 +23,10 @@ _SENTENCE_END = re.compile(r'(?<=[.!?"]) +(?=[A-Z0-9])')
 class Reading:
     """A life as somebody reads it who has nothing but its text, its ledger and its questions."""
 
-    def __init__(self, life: Life) -> None:
+    def __init__(self, life: SimulatedLife) -> None:
         self.life = life
         self.ledger = Ledger(life.facts, life.epoch)
-        self.pages = [dict(_pages(text)) for text in life.diary]
+        self.pages = [dict(_pages(text)) for text in life.daily_logs]
         self.plots = {plot.id: plot for plot in life.plots}
 
     def date(self, day: int) -> date:
@@ -68,8 +68,8 @@ def _says(text: str, value: str) -> bool:
 
 def check_log(reading: Reading) -> None:
     life = reading.life
-    assert len(life.diary) == life.days
-    for day, (text, pages) in enumerate(zip(life.diary, reading.pages, strict=True), 1):
+    assert len(life.daily_logs) == life.days
+    for day, (text, pages) in enumerate(zip(life.daily_logs, reading.pages, strict=True), 1):
         when = reading.date(day)
         assert text.startswith("---\ntype: daily\n---\n\n# session: principal\n")
         assert list(pages) == [s.id for s in life.story.persona.sessions if s.id in pages]
@@ -203,7 +203,7 @@ def check_evidence_suffices(reading: Reading) -> None:
             assert _whole(fact.entity).search(text) and _says(text, fact.value), question
         plots = {fact.arc: reading.plots[fact.arc] for fact in facts}
         if not any(_says(question["question"], plot.name) for plot in plots.values()):
-            text = "\n".join(reading.life.diary[day - 1] for day in question["relevant_days"])
+            text = "\n".join(reading.life.daily_logs[day - 1] for day in question["relevant_days"])
             subject = reading.plots[question["arc"]].subject
             asked = question["question"]
             if question["category"] == "cross-reference":
@@ -297,7 +297,7 @@ def test_no_piece_of_routine_comes_twice_within_a_month() -> None:
     life = long_life("backend-eng-saas").life
     abouts = [plot.subject.about for plot in life.plots]
     last: dict[str, int] = {}
-    for day, text in enumerate(life.diary, 1):
+    for day, text in enumerate(life.daily_logs, 1):
         for line in re.findall(r"^- (.+)$", text, re.MULTILINE):
             if not any(about in line for about in abouts):
                 assert day - last.get(line, -31) > 30, line
@@ -325,4 +325,4 @@ def test_a_life_may_be_very_short(days: int) -> None:
 
 def test_another_seed_is_another_life() -> None:
     story = shipped_story("backend-eng-saas")
-    assert simulate(story, 30, 1).diary != simulate(story, 30, 2).diary
+    assert simulate(story, 30, 1).daily_logs != simulate(story, 30, 2).daily_logs

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.yaml import dump_yaml, load_yaml, parse_yaml
 from mnemoscope.cli.personas import app
-from mnemoscope.core.errors import UsageError
-from mnemoscope.core.ledger import Ledger
-from mnemoscope.core.yaml import dump_yaml, load_yaml, parse_yaml
-from mnemoscope.personas.files import life_files, shelves, write_life
-from mnemoscope.personas.simulate import simulate
-from mnemoscope.personas.story import SHIPPED, shipped_story
+from mnemoscope.personas.simulate.life_files import life_files, shelves, write_life
+from mnemoscope.personas.simulate.simulator import simulate
+from mnemoscope.personas.simulate.story import SHIPPED, shipped_story
+from mnemoscope.text.fact_ledger import Ledger
 
 
 def mnemoscope(*arguments: str) -> Any:
@@ -62,7 +62,7 @@ def test_questions_and_ledger_can_be_read_back(tmp_path: Path) -> None:
 
 def test_a_day_beyond_the_ten_thousandth_has_a_longer_number() -> None:
     short = simulate(shipped_story("backend-eng-saas"), 20, 1)
-    life = replace(short, days=10_001, diary=("",) * 10_001)
+    life = replace(short, days=10_001, daily_logs=("",) * 10_001)
     names = life_files(life)
     assert "memories-10001d/day-9999.md" in names
     assert "memories-10001d/day-10001.md" in names
@@ -113,7 +113,7 @@ def test_lives_of_two_lengths_share_a_folder(tmp_path: Path) -> None:
 
 
 def test_a_story_of_ones_own_is_simulated_from_its_path(tmp_path: Path) -> None:
-    import mnemoscope.personas.story as stories
+    import mnemoscope.personas.simulate.story as stories
 
     path = Path(stories.__file__).parent / "stories" / "backend-eng-saas.yaml"
     own = tmp_path / "own.yaml"

@@ -7,16 +7,23 @@ from random import Random
 
 import pytest
 
-from mnemoscope.personas.almanac import Almanac, make_almanac
-from mnemoscope.personas.cast import colleagues, speakers
-from mnemoscope.personas.draw import Chance, Deck
-from mnemoscope.personas.prose import Fresh, capital, fill, sentence, tells_that_open, uncapital
-from mnemoscope.personas.story import Fact, Values, shipped_story
-from mnemoscope.personas.values import aliases
+from mnemoscope.personas.simulate.calendar import LifeCalendar, make_calendar
+from mnemoscope.personas.simulate.cast import colleagues, speakers
+from mnemoscope.personas.simulate.rng import Deck, Rng
+from mnemoscope.personas.simulate.sentence_templates import (
+    Fresh,
+    capital,
+    fill,
+    sentence,
+    tells_that_open,
+    uncapital,
+)
+from mnemoscope.personas.simulate.story import StoryFact, Values, shipped_story
+from mnemoscope.personas.simulate.values import aliases
 
 
-def fact(**values: object) -> Fact:
-    return Fact("id", "noun", Values(**values), (), ())  # type: ignore[arg-type]
+def fact(**values: object) -> StoryFact:
+    return StoryFact("id", "noun", Values(**values), (), ())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -32,23 +39,23 @@ def fact(**values: object) -> Fact:
     ],
 )
 def test_a_value_has_the_other_wordings_that_people_use(value: str, others: set[str]) -> None:
-    assert set(aliases(value, fact(pick=(value,)), Almanac(date(2026, 1, 5), 9), 1)) == others
+    assert set(aliases(value, fact(pick=(value,)), LifeCalendar(date(2026, 1, 5), 9), 1)) == others
 
 
 def test_a_date_may_be_written_in_every_way_that_leaves_no_doubt() -> None:
-    almanac = Almanac(date(2026, 1, 5), 100)
-    found = aliases("3 March 2026", fact(date=(20, 90)), almanac, 1)
+    calendar = LifeCalendar(date(2026, 1, 5), 100)
+    found = aliases("3 March 2026", fact(date=(20, 90)), calendar, 1)
     assert set(found) == {"2026-03-03", "March 3, 2026", "3 Mar 2026", "Mar 3, 2026"}
 
 
 def test_nobody_has_another_name() -> None:
     person = fact(person=True)
-    assert aliases("Ruth Adeyinka", person, Almanac(date(2026, 1, 5), 9), 1) == ()
+    assert aliases("Ruth Adeyinka", person, LifeCalendar(date(2026, 1, 5), 9), 1) == ()
 
 
 def test_streams_differ_by_purpose_and_repeat_by_name() -> None:
-    first = [Chance(1, "x").stream("days").random() for _ in range(2)]
-    assert first[0] == first[1] != Chance(1, "x").stream("facts").random()
+    first = [Rng(1, "x").stream("days").random() for _ in range(2)]
+    assert first[0] == first[1] != Rng(1, "x").stream("facts").random()
 
 
 def test_a_deck_deals_every_card_before_any_comes_again() -> None:
@@ -90,10 +97,10 @@ def test_the_same_sentence_is_fresh_again_after_a_month() -> None:
 
 
 def test_a_year_has_breaks_of_ten_to_fifteen_days() -> None:
-    almanac = make_almanac(shipped_story("backend-eng-saas"), 365, Random(3))
-    assert 2 <= len(almanac.breaks) <= 4
-    assert all(10 <= away.last - away.first + 1 <= 15 for away in almanac.breaks)
-    assert not any(almanac.works(day) for day in range(*almanac.breaks[0][:2]))
+    calendar = make_calendar(shipped_story("backend-eng-saas"), 365, Random(3))
+    assert 2 <= len(calendar.breaks) <= 4
+    assert all(10 <= away.last - away.first + 1 <= 15 for away in calendar.breaks)
+    assert not any(calendar.works(day) for day in range(*calendar.breaks[0][:2]))
 
 
 def test_who_sits_only_behind_closed_doors_is_not_named_elsewhere() -> None:

@@ -7,7 +7,7 @@ from collections import defaultdict
 import pytest
 
 from mnemoscope.published import Published, cohort_of, differences, load, same_cohort
-from mnemoscope.published.registry import Category, Printed
+from mnemoscope.published.published_results import Category, Printed
 from mnemoscope.published.spread import family, spread
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from mnemoscope.core.errors import DataError
+from mnemoscope._store.errors import DataError
 from mnemoscope.published import load
-from mnemoscope.published.registry import GROUPS
+from mnemoscope.published.published_results import GROUPS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FILE = REPOSITORY / "src/mnemoscope/published/results.jsonl"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from mnemoscope.published import load
-from mnemoscope.reports.baselines import baseline_markdown, baseline_tables
-from mnemoscope.reports.published import beside
+from mnemoscope.reports.nexus_baselines import baseline_markdown, baseline_tables
+from mnemoscope.reports.published_comparison import beside
 
 OVERALL = {"system": "mine", "value": 0.61, "n": 1540, "ci95": (0.58, 0.64)}
 MINI = ("openai:gpt-4o-mini", "gpt-4o-mini-2024-07-18", "accuracy_llm_judge")

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mnemoscope.core.errors import UsageError
-from mnemoscope.core.nouns import Query
-from mnemoscope.core.tokens import estimate_tokens
+from mnemoscope._store.errors import UsageError
 from mnemoscope.readers import READERS, Passage, Reader, Reply
 from mnemoscope.readers.extractive import ABSTENTION, Extractive
+from mnemoscope.text.token_estimate import estimate_tokens
+from mnemoscope.types import Query
 
 FIRST = datetime(2026, 3, 2, tzinfo=UTC)
 

@@ -7,15 +7,15 @@ from statistics import fmean
 
 import pytest
 
-from mnemoscope.core.nouns import Query, Question, Scenario
 from mnemoscope.datasets.personas import Personas
 from mnemoscope.judges import Case
-from mnemoscope.judges.ledger import Ledger
-from mnemoscope.personas.files import write_life
-from mnemoscope.personas.simulate import simulate
-from mnemoscope.personas.story import shipped_story
+from mnemoscope.judges.ledger_judge import Ledger
+from mnemoscope.personas.simulate.life_files import write_life
+from mnemoscope.personas.simulate.simulator import simulate
+from mnemoscope.personas.simulate.story import shipped_story
 from mnemoscope.readers import Passage
 from mnemoscope.readers.extractive import Extractive
+from mnemoscope.types import Query, Question, Scenario
 
 
 @pytest.fixture(scope="module")

@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import mnemoscope.readers.llm as module
-from mnemoscope.core.errors import DataError, UsageError
-from mnemoscope.core.nouns import Hit, Memory, Query, Question
-from mnemoscope.core.registry import bind_arguments
-from mnemoscope.core.spec import Spec
-from mnemoscope.core.tokens import estimate_tokens
-from mnemoscope.llm.chat import ModelFailure, Prompt
-from mnemoscope.llm.prompts import load_prompt, shipped
+import mnemoscope.readers.llm_reader as module
+from mnemoscope._store.errors import DataError, UsageError
+from mnemoscope._store.registry import bind_arguments
+from mnemoscope._store.spec import Spec
+from mnemoscope.models.chat import ModelFailure, Prompt
+from mnemoscope.models.prompts import load_prompt, shipped
 from mnemoscope.readers import READERS, Passage, Reader
-from mnemoscope.readers.llm import HOLES, FullContext, Llm, plain_answer
+from mnemoscope.readers.llm_reader import HOLES, FullContext, Llm, plain_answer
+from mnemoscope.text.token_estimate import estimate_tokens
+from mnemoscope.types import Hit, Memory, Query, Question
 
 MAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 JUNE = datetime(2023, 6, 1, tzinfo=UTC)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemoscope.readers.sentences import cut
+from mnemoscope.readers.citable_sentences import cut
 
 DAY = """---
 type: daily

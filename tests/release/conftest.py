@@ -13,21 +13,21 @@ from pathlib import Path
 
 import pytest
 
+from mnemoscope._store.jsonl import Journal
+from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.measure import Depth
-from mnemoscope.core.jsonl import Journal
-from mnemoscope.core.nouns import Ingestion, Question, Trial
-from mnemoscope.core.rundir import RunDirectory
-from mnemoscope.engine.finish import finish
 from mnemoscope.protocols import load_protocol
-from mnemoscope.release.clock import Moment, moment
+from mnemoscope.release.benchmark_report import write_report
 from mnemoscope.release.decide import decide
 from mnemoscope.release.figures import comparisons
 from mnemoscope.release.notes import write_notes
 from mnemoscope.release.rederive import rederive
-from mnemoscope.release.report import write_report
 from mnemoscope.release.signatures import circulate, sign
 from mnemoscope.release.state import ROLES, Release, Words, new_release
-from mnemoscope.reports.markdown import write_report as write_run_report
+from mnemoscope.release.timestamps import Moment, moment
+from mnemoscope.reports.run_report import write_report as write_run_report
+from mnemoscope.runner.finish import finish
+from mnemoscope.types import Ingestion, Question, Trial
 
 PROTOCOL = "claude-memory-strata-1"
 DEPTH, POOL, CLUSTERS = 20, 40, 20

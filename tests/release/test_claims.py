@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from mnemoscope._store.errors import DataError
 from mnemoscope.analysis.verify import block
-from mnemoscope.core.errors import DataError
 from mnemoscope.release.claims import Facts, lint, lint_file
 from mnemoscope.release.state import Release
 

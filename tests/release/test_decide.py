@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.compare import NotComparable
-from mnemoscope.core.errors import UsageError
-from mnemoscope.core.rundir import RunDirectory
-from mnemoscope.release.clock import moment
 from mnemoscope.release.decide import decide, matrix_row, together
 from mnemoscope.release.figures import as_one_family, comparisons, standing
 from mnemoscope.release.state import Release, Row, new_release
-from mnemoscope.statistics import holm
+from mnemoscope.release.timestamps import moment
+from mnemoscope.stats import holm
 
 EXPECTED = {
     "SHIP": ("improved", "improved"),

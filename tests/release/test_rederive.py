@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mnemoscope.core.errors import UsageError
-from mnemoscope.core.fingerprint import sha256_file
-from mnemoscope.core.rundir import RunDirectory
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.fingerprint import sha256_file
+from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.metrics import score, score_merged
-from mnemoscope.release import naive
-from mnemoscope.release.clock import moment
+from mnemoscope.release import independent_stats
 from mnemoscope.release.figures import comparisons
 from mnemoscope.release.rederive import rederive
 from mnemoscope.release.state import Release, new_release
-from mnemoscope.statistics import cohens_h, holm, mcnemar_exact, paired_t, wilson
+from mnemoscope.release.timestamps import moment
+from mnemoscope.stats import cohens_h, holm, mcnemar_exact, paired_t, wilson
 
 
 def _disagreements(release: Release, seed: int = 7) -> list[str]:
@@ -106,34 +106,34 @@ def test_the_two_implementations_agree_on_random_rankings() -> None:
         sources = {id: dice.sample(ids, 3) for id in dice.sample(ids, 5)}
         unique = list(dict.fromkeys(ranking))
         plain = score(ranking, evidence, ks=(10,), cuts=(20,), grades=grades)
-        asked = naive.Asked("", "", grades, [{id} for id in unique])
+        asked = independent_stats.Asked("", "", grades, [{id} for id in unique])
         merged = [sources.get(id, [id]) for id in unique]
         mixed = score_merged(merged, evidence, ks=(10,), cuts=(20,), grades=grades)
-        asked_mixed = naive.Asked("", "", grades, [set(hit) for hit in merged])
+        asked_mixed = independent_stats.Asked("", "", grades, [set(hit) for hit in merged])
         for metric in (*metrics, "mrr@20"):
-            assert naive.value(metric, asked) == pytest.approx(plain[metric])
-            assert naive.value(metric, asked_mixed) == pytest.approx(mixed[metric])
+            assert independent_stats.value(metric, asked) == pytest.approx(plain[metric])
+            assert independent_stats.value(metric, asked_mixed) == pytest.approx(mixed[metric])
 
 
 def test_the_two_implementations_agree_on_tests_and_corrections() -> None:
     dice = random.Random(2)
     for _ in range(40):
         gained, lost = dice.randint(0, 80), dice.randint(0, 80)
-        assert naive.mcnemar(gained, lost) == pytest.approx(mcnemar_exact(gained, lost))
+        assert independent_stats.mcnemar(gained, lost) == pytest.approx(mcnemar_exact(gained, lost))
         deltas = [dice.gauss(0.02, 0.3) for _ in range(dice.randint(3, 300))]
-        assert naive.t_test(deltas) == pytest.approx(paired_t(deltas).p, abs=1e-8)
+        assert independent_stats.t_test(deltas) == pytest.approx(paired_t(deltas).p, abs=1e-8)
         p_values = {str(n): dice.random() for n in range(20)}
         expected = holm(list(p_values.values())).tolist()
-        assert list(naive.holm(p_values).values()) == pytest.approx(expected)
+        assert list(independent_stats.holm(p_values).values()) == pytest.approx(expected)
         before, after = dice.random(), dice.random()
-        assert naive.cohens_h(before, after) == pytest.approx(cohens_h(before, after))
+        assert independent_stats.cohens_h(before, after) == pytest.approx(cohens_h(before, after))
         hits = dice.randint(0, 50)
         low, high = wilson(hits, 50)
-        assert naive.wilson_error(hits / 50, 50, low) < 1e-12
-        assert naive.wilson_error(hits / 50, 50, high) < 1e-12
+        assert independent_stats.wilson_error(hits / 50, 50, low) < 1e-12
+        assert independent_stats.wilson_error(hits / 50, 50, high) < 1e-12
 
 
 def test_differences_that_are_all_the_same_allow_no_test_in_either() -> None:
-    assert naive.t_test([0.0] * 5) == paired_t([0.0] * 5).p == 1.0
-    assert np.isnan(naive.t_test([0.5] * 5))
+    assert independent_stats.t_test([0.0] * 5) == paired_t([0.0] * 5).p == 1.0
+    assert np.isnan(independent_stats.t_test([0.5] * 5))
     assert np.isnan(paired_t([0.5] * 5).p)

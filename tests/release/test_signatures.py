@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from mnemoscope.core.errors import UsageError
-from mnemoscope.release.clock import Moment, moment
+from mnemoscope._store.errors import UsageError
+from mnemoscope.release.benchmark_report import write_report
 from mnemoscope.release.figures import comparisons
-from mnemoscope.release.report import write_report
-from mnemoscope.release.seal import digest
+from mnemoscope.release.report_hash import digest
 from mnemoscope.release.signatures import (
     circulate,
     lacking_notice,
@@ -19,6 +18,7 @@ from mnemoscope.release.signatures import (
     standings,
 )
 from mnemoscope.release.state import Release, Role
+from mnemoscope.release.timestamps import Moment, moment
 
 
 def at(time: str) -> Moment:

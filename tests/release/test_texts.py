@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from mnemoscope._store.errors import DataError, MissingData, UsageError
 from mnemoscope.analysis.verify import block
-from mnemoscope.core.errors import DataError, MissingData, UsageError
+from mnemoscope.release.benchmark_report import write_report
 from mnemoscope.release.claims import Facts, lint
-from mnemoscope.release.clock import moment
 from mnemoscope.release.figures import comparisons
 from mnemoscope.release.history import add_entry, read_history
 from mnemoscope.release.notes import ProhibitedClaim, render, write_notes
-from mnemoscope.release.report import write_report
 from mnemoscope.release.state import Release
+from mnemoscope.release.timestamps import moment
 
 
 def _headings(text: str) -> list[str]:

@@ -11,8 +11,7 @@ import pytest
 
 from mnemoscope.analysis.hallucination import views
 from mnemoscope.analysis.longitudinal import Plan, Record, longitudinal
-from mnemoscope.core.categories import CORE_CATEGORIES
-from mnemoscope.core.nouns import Answer, Checkpoint, Question, Score, Trial, Verdict
+from mnemoscope.types import CORE_CATEGORIES, Answer, Checkpoint, Question, Score, Trial, Verdict
 
 
 @dataclass

@@ -11,10 +11,11 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from mnemoscope.analysis.accounts import accounts
-from mnemoscope.analysis.answers import Answered, answer_figures
+from mnemoscope.analysis.answer_figures import Answered, answer_figures
+from mnemoscope.analysis.costs import accounts
 from mnemoscope.analysis.diagnosis import diagnose
-from mnemoscope.core.nouns import (
+from mnemoscope.reports.answer_tables import Shown, exam_line, failures, markdown, notes, table
+from mnemoscope.types import (
     Answer,
     Expectation,
     Grade,
@@ -26,7 +27,6 @@ from mnemoscope.core.nouns import (
     Usage,
     Verdict,
 )
-from mnemoscope.reports.answers import Shown, exam_line, failures, markdown, notes, table
 
 NAMES = {"1": "multi-hop", "4": "single-hop", "5": "adversarial"}
 EXAM = {

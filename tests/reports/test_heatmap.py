@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
-from mnemoscope.core.categories import CORE_CATEGORIES, GROUP_CATEGORIES
 from mnemoscope.reports.heatmap import (
     FAIR,
     GOOD,
@@ -26,7 +25,8 @@ from mnemoscope.reports.heatmap import (
     percent,
     ramp,
 )
-from mnemoscope.reports.view import same_days
+from mnemoscope.reports.run_view import same_days
+from mnemoscope.types import CORE_CATEGORIES, GROUP_CATEGORIES
 
 
 def plain(drawn: RenderableType, width: int = 80) -> str:

@@ -12,8 +12,8 @@ import pytest
 from matplotlib.image import imread
 from numpy.typing import NDArray
 
+from mnemoscope.reports.figures import heatmap_png, scatter_png
 from mnemoscope.reports.heatmap import ramp
-from mnemoscope.reports.heatmap_png import heatmap_png, scatter_png
 
 MAGIC = b"\x89PNG\r\n\x1a\n"
 Pixels = NDArray[np.int16]

@@ -13,12 +13,12 @@ import msgspec
 import pytest
 from tests.scripted_server import Request, ScriptedServer
 
+from mnemoscope._store.fingerprint import sha256_file
+from mnemoscope._store.run_directory import RunDirectory, find_runs
 from mnemoscope.cli.app import invoke
-from mnemoscope.core.fingerprint import sha256_file
-from mnemoscope.core.rundir import RunDirectory, find_runs
-from mnemoscope.reports.markdown import write_report
-from mnemoscope.reports.published import Page, of_run
-from mnemoscope.reports.view import RunView
+from mnemoscope.reports.published_comparison import Page, of_run
+from mnemoscope.reports.run_report import write_report
+from mnemoscope.reports.run_view import RunView
 
 TITLE = "## Beside published numbers"
 PASSED = {

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from mnemoscope.analysis.hallucination import canaries
-from mnemoscope.analysis.records import (
+from mnemoscope.analysis.recall_bench_format import (
     Header,
     failure_line,
     progress_checkpoint,
@@ -19,9 +19,8 @@ from mnemoscope.analysis.records import (
     question_line,
     result,
 )
-from mnemoscope.core.categories import CORE_CATEGORIES, GROUP_CATEGORIES
-from mnemoscope.core.nouns import Score, Verdict
-from mnemoscope.reports.longitudinal import markdown
+from mnemoscope.reports.longitudinal_report import markdown
+from mnemoscope.types import CORE_CATEGORIES, GROUP_CATEGORIES, Score, Verdict
 
 NOW = "2026-01-02T03:04:05Z"
 HEADER = Header("bm25", judge_model="ledger", sample=50)

@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemoscope.core.errors import UsageError
-from mnemoscope.core.nouns import Hit, Memory, Question, Receipt
-from mnemoscope.core.spec import Spec
-from mnemoscope.systems import ARMS, BUILT_IN
-from mnemoscope.systems.python import Driver, plan
-from mnemoscope.systems.text import chunks
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.spec import Spec
+from mnemoscope.systems import BASELINES, BUILT_IN
+from mnemoscope.systems.loader import Driver, plan
+from mnemoscope.text.tokenize import chunks
+from mnemoscope.types import Hit, Memory, Question, Receipt
 
 FTS5 = ("fts5", "fts5,variant=product")
 SCORED = (
@@ -90,7 +90,7 @@ def recalled(
 
 def test_every_built_in_system_is_tested_here() -> None:
     assert {Spec.parse(spec).name for spec in ALL} == set(BUILT_IN)
-    assert set(ARMS) <= set(BUILT_IN)
+    assert set(BASELINES) <= set(BUILT_IN)
 
 
 @pytest.mark.parametrize("spec", ALL)
@@ -123,9 +123,9 @@ def test_the_same_question_gets_the_same_answer(spec: str) -> None:
 
 RANKINGS = """
 import json, sys
-from mnemoscope.core.nouns import Memory, Question
-from mnemoscope.core.spec import Spec
-from mnemoscope.systems.python import Driver, plan
+from mnemoscope.types import Memory, Question
+from mnemoscope._store.spec import Spec
+from mnemoscope.systems.loader import Driver, plan
 specs, texts = json.loads(sys.stdin.read())
 out = {}
 for spec in specs:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mnemoscope.core.nouns import Hit, Memory, Question, Selector
-from mnemoscope.core.spec import Spec
+from mnemoscope._store.spec import Spec
 from mnemoscope.systems import BUILT_IN
-from mnemoscope.systems.fts5 import Fts5
-from mnemoscope.systems.python import Driver, plan
+from mnemoscope.systems.builtin.fts5 import Fts5
+from mnemoscope.systems.loader import Driver, plan
+from mnemoscope.types import Hit, Memory, Question, Selector
 
 SPECS = (
     "none",

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
+from mnemoscope._store.errors import DataError, MissingData
 from mnemoscope.analysis.compare import NotComparable
-from mnemoscope.core.errors import DataError, MissingData
-from mnemoscope.statistics import cohens_h, effect_label, holm, two_proportion_z, wilson
+from mnemoscope.stats import cohens_h, effect_label, holm, two_proportion_z, wilson
 
 SEED_METRICS = ("recall@1", "recall@5", "recall@10", "recall@20", "recall@25", "recall@50", "mrr")
 """The metrics that the publisher's tool tries, in its order."""

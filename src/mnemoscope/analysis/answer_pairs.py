@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemoscope._store.fingerprint import differences
+from mnemoscope._store.run_directory import RunDirectory
+from mnemoscope.analysis.answer_figures import value_of
 from mnemoscope.analysis.answer_sheet import ANSWERS
-from mnemoscope.analysis.answers import value_of
-from mnemoscope.core.fingerprint import differences
-from mnemoscope.core.nouns import FAILED, Answer, Verdict
-from mnemoscope.core.rundir import RunDirectory
+from mnemoscope.types import FAILED, Answer, Verdict
 
 
 @dataclass(frozen=True)

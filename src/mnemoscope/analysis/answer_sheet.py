@@ -8,10 +8,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mnemoscope.analysis.answers import UNBOUNDED, Answered, answer_figures
+from mnemoscope._store.run_directory import Manifest
+from mnemoscope.analysis.answer_figures import UNBOUNDED, Answered, answer_figures
 from mnemoscope.analysis.diagnosis import diagnose, receipts_of
-from mnemoscope.core.nouns import Ingestion, Trial
-from mnemoscope.core.rundir import Manifest
+from mnemoscope.types import Ingestion, Trial
 
 ANSWERS = "answers.json"
 _SCALES = {"f1": "f1", "rouge-l": "rouge_l", "likelihood": "likelihood"}

@@ -15,14 +15,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemoscope._store.errors import MnemoscopeError, UsageError
+from mnemoscope._store.fingerprint import differences
+from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.answer_pairs import AnswerPairs, pair_answers
-from mnemoscope.analysis.checks import changed_files
+from mnemoscope.analysis.gates import changed_files
 from mnemoscope.analysis.measure import Depth, few_clusters
-from mnemoscope.core.errors import MnemoscopeError, UsageError
-from mnemoscope.core.fingerprint import differences
-from mnemoscope.core.nouns import FAILED, Trial
-from mnemoscope.core.rundir import RunDirectory
-from mnemoscope.statistics import (
+from mnemoscope.stats import (
     Interval,
     Verdict,
     cohens_h,
@@ -38,6 +37,7 @@ from mnemoscope.statistics import (
     verdict,
     wilcoxon,
 )
+from mnemoscope.types import FAILED, Trial
 
 SEED = 42
 OVERALL = "overall"

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mnemoscope.analysis.answers import Answered, changed, ordered, rate
-from mnemoscope.core.english import STOP_WORDS, stem_words
-from mnemoscope.core.nouns import Grade, Ingestion, Receipt, Score
+from mnemoscope.analysis.answer_figures import Answered, changed, ordered, rate
+from mnemoscope.text.english import STOP_WORDS, stem_words
+from mnemoscope.types import Grade, Ingestion, Receipt, Score
 
 NOT_INGESTED = "not ingested"
 NOT_RECALLED = "not recalled"

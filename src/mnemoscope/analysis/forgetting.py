@@ -15,8 +15,8 @@ import numpy as np
 from msgspec import Struct
 
 from mnemoscope.analysis.measure import DRAWS, SEED
-from mnemoscope.core.nouns import FAILED, Answer, Status, Trial, Verdict
-from mnemoscope.statistics import bootstrap, paired_bootstrap, wilson
+from mnemoscope.stats import bootstrap, paired_bootstrap, wilson
+from mnemoscope.types import FAILED, Answer, Status, Trial, Verdict
 
 BEFORE, AFTER = "before", "after"
 FORGET, RETAIN = "forget", "retain"
@@ -248,7 +248,7 @@ def _evidence(rows: Sequence[Row]) -> set[str]:
 
 
 def _rouge_l_recall() -> Covers:
-    from mnemoscope.core.overlap import rouge_l_recall
+    from mnemoscope.text.overlap import rouge_l_recall
 
     return rouge_l_recall
 

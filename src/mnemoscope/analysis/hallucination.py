@@ -20,7 +20,7 @@ from mnemoscope.analysis.longitudinal import (
     hallucination,
     score_of,
 )
-from mnemoscope.statistics import linear_trend
+from mnemoscope.stats import linear_trend
 
 Reading = Literal["healthy", "pathological", "cannot tell"]
 Key = tuple[str, str]

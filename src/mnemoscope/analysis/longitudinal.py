@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mnemoscope.analysis.measure import SEED, evidence_ranks
-from mnemoscope.core.categories import CORE_CATEGORIES, GROUP_CATEGORIES
-from mnemoscope.core.nouns import (
+from mnemoscope.stats import bootstrap, wilson
+from mnemoscope.types import (
+    CORE_CATEGORIES,
     FAILED,
+    GROUP_CATEGORIES,
     Answer,
     Checkpoint,
     Question,
@@ -25,7 +27,6 @@ from mnemoscope.core.nouns import (
     Trial,
     Verdict,
 )
-from mnemoscope.statistics import bootstrap, wilson
 
 DIFFICULTIES = ("easy", "medium", "hard")
 DISCLOSURES = ("refuse", "partial", "answer")

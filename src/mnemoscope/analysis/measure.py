@@ -17,7 +17,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemoscope.core.nouns import FAILED, Ingestion, Receipt, Trial
 from mnemoscope.metrics import (
     BUDGETS,
     dedupe,
@@ -30,7 +29,8 @@ from mnemoscope.metrics import (
     score_by_chance,
     score_merged,
 )
-from mnemoscope.statistics import bootstrap, wilson
+from mnemoscope.stats import bootstrap, wilson
+from mnemoscope.types import FAILED, Ingestion, Receipt, Trial
 
 Floats = NDArray[np.float64]
 

@@ -11,10 +11,10 @@ from typing import Literal
 
 import msgspec
 
-from mnemoscope.analysis.checks import BLOCKED_FILE, Case, Gate, judged, value_at
-from mnemoscope.core.errors import UsageError
-from mnemoscope.core.jsonl import write_atomically
-from mnemoscope.core.rundir import Manifest, RunDirectory
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.jsonl import write_atomically
+from mnemoscope._store.run_directory import Manifest, RunDirectory
+from mnemoscope.analysis.gates import BLOCKED_FILE, Case, Gate, judged, value_at
 from mnemoscope.protocols import Chosen, load_protocol
 
 Status = Literal["VERIFIED", "UNVERIFIED", "BLOCKED"]

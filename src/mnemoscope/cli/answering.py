@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.spec import Spec
 from mnemoscope.cli.console import err, say
 from mnemoscope.cli.console import out as stdout
-from mnemoscope.core.errors import UsageError
-from mnemoscope.core.spec import Spec
 
 if TYPE_CHECKING:
-    from mnemoscope.core.dataset import Dataset
-    from mnemoscope.core.rundir import Manifest
-    from mnemoscope.engine.parts import Compat, Lifecycle, Procedure
-    from mnemoscope.engine.run import Settings
+    from mnemoscope._store.run_directory import Manifest
+    from mnemoscope.datasets.base import Dataset
+    from mnemoscope.runner.pipeline import Compat, Lifecycle, Pipeline
+    from mnemoscope.runner.run import Settings
 
 NOBODY = "none"
 SYSTEM = "system"
@@ -46,7 +46,7 @@ _FORGETTING = ("none", "random")
 """After forgetting there is no evidence for an oracle to hand over."""
 
 
-def procedure_for(
+def pipeline_for(
     benchmark: str,
     *,
     reader: str | None = None,
@@ -57,12 +57,12 @@ def procedure_for(
     compat: Compat = "",
     parallelism: int = 1,
     only_count: bool = False,
-) -> Procedure:
+) -> Pipeline:
     """Who answers and who judges; nobody, where nobody is named and recall is all that is asked.
 
     With `only_count` models are not asked, but what they would be asked is counted.
     """
-    from mnemoscope.engine.parts import Procedure, plan_judge, plan_panel, plan_reader
+    from mnemoscope.runner.pipeline import Pipeline, plan_judge, plan_panel, plan_reader
 
     if parallelism < 1:
         raise UsageError(f"--parallelism {parallelism}: at least one question at a time")
@@ -85,7 +85,7 @@ def procedure_for(
 
     by_reader = reader not in (NOBODY, SYSTEM)
     with redirect_stdout(sys.stderr):
-        return Procedure(
+        return Pipeline(
             lifecycle=lifecycle,
             reader=plan_reader(read(reader), benchmark) if by_reader else None,
             system_answers=reader == SYSTEM,
@@ -126,13 +126,13 @@ def check_judges(benchmark: str, judges: Sequence[str], appellate: str | None) -
         )
 
 
-def arms_for(benchmark: str, procedure: Procedure, retrieval: Sequence[str]) -> Sequence[str]:
+def arms_for(benchmark: str, pipeline: Pipeline, retrieval: Sequence[str]) -> Sequence[str]:
     """Which sanity arms run beside the systems, `retrieval` being those of recall alone."""
     if benchmark == "tofu":
         return _FORGETTING
-    if procedure.system_answers:  # the arms cannot
+    if pipeline.system_answers:  # the arms cannot
         return ()
-    return _WITH_READER if procedure.reader is not None else retrieval
+    return _WITH_READER if pipeline.reader is not None else retrieval
 
 
 def _default_judge(benchmark: str) -> str:
@@ -146,7 +146,7 @@ def _default_judge(benchmark: str) -> str:
 
 def _counting(spec: Spec) -> Spec:
     """The same reader or judge, with a model that only counts what it would be asked."""
-    from mnemoscope.llm.models import names_a_model
+    from mnemoscope.models.model_loader import names_a_model
 
     if names_a_model(spec.name):
         return Spec(f"estimate:{spec.name}", spec.args)
@@ -159,7 +159,7 @@ def estimate(
     dataset: Dataset,
     specs: Sequence[Spec],
     settings: Settings,
-    procedure: Procedure,
+    pipeline: Pipeline,
     arms: Sequence[Spec] = (),
     models: Sequence[str] = (),
 ) -> None:
@@ -168,13 +168,13 @@ def estimate(
     from rich.table import Table
 
     from mnemoscope.cli.run import watched
-    from mnemoscope.engine.run import run
-    from mnemoscope.llm.models import load_model
-    from mnemoscope.systems.python import plan
+    from mnemoscope.models.model_loader import load_model
+    from mnemoscope.runner.run import run
+    from mnemoscope.systems.loader import plan
 
-    if procedure.system_answers:
+    if pipeline.system_answers:
         raise UsageError("what a system asks of its own models cannot be estimated beforehand")
-    if not any("estimate" in str(part) for part in procedure.identity().values()):
+    if not any("estimate" in str(part) for part in pipeline.identity().values()):
         raise UsageError(
             "--estimate counts what models would be asked, and here is none: name one, as in "
             "--reader openai:gpt-4o-mini"
@@ -189,7 +189,7 @@ def estimate(
         TemporaryDirectory(prefix="mnemoscope-estimate-") as folder,
         watched(dataset, len(plans)) as advance,
     ):
-        for directory in run(dataset, plans, Path(folder), settings, advance, procedure=procedure):
+        for directory in run(dataset, plans, Path(folder), settings, advance, pipeline=pipeline):
             for phase, use in directory.read_json("timing.json")["accounts"]["phases"].items():
                 if use["requests"]:
                     total += use["cost"]
@@ -210,8 +210,8 @@ def estimate(
 
 def models_of(*parts: str | None) -> list[str]:
     """The models that these readers and judges ask, as they were written."""
-    from mnemoscope.llm.models import names_a_model
-    from mnemoscope.llm.wire import without_keys
+    from mnemoscope.models.http_errors import without_keys
+    from mnemoscope.models.model_loader import names_a_model
 
     found = []
     for part in filter(None, parts):
@@ -232,7 +232,7 @@ def priced(model: str) -> str:
 
 def check_models(models: Sequence[str], max_cost: float | None) -> None:
     """Refuse before anything is written what the first request would be refused for."""
-    from mnemoscope.llm.models import load_model, missing_keys
+    from mnemoscope.models.model_loader import load_model, missing_keys
 
     if max_cost is not None and not 0 < max_cost < inf:
         raise UsageError(f"--max-cost {max_cost}: it is more than 0 dollars")
@@ -249,7 +249,7 @@ def check_models(models: Sequence[str], max_cost: float | None) -> None:
 def reopened(manifest: Manifest, data: Path | None) -> Dataset:
     """The dataset that a run was made from, with its options."""
     from mnemoscope.datasets import open_dataset
-    from mnemoscope.datasets.sampled import part_of
+    from mnemoscope.datasets.subset import part_of
 
     about: Mapping[str, Any] = manifest.identity["benchmark"]
     options = dict(about["options"])
@@ -258,14 +258,14 @@ def reopened(manifest: Manifest, data: Path | None) -> Dataset:
     return part_of(whole, parts[0], parts[1], parts[2] or 0)
 
 
-def exams_of(procedure: Procedure) -> dict[str, dict[str, Any]]:
+def exams_of(pipeline: Pipeline) -> dict[str, dict[str, Any]]:
     """How the judges did in their exams; one that asks a model and took none is told of."""
     from mnemoscope.judges.exam import recorded
 
     found: dict[str, dict[str, Any]] = {}
-    for spec, identity in procedure.judges().items():
+    for spec, identity in pipeline.judges().items():
         # In its exam a judge sees no memories; one that does is another judge.
-        if (exam := None if procedure.window else recorded(identity)) is not None:
+        if (exam := None if pipeline.window else recorded(identity)) is not None:
             found[spec] = msgspec.to_builtins(exam)
             found[spec].pop("mistakes")
         elif "model" in identity.get("arguments", {}):

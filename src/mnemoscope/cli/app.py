@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Parameter
 
 import mnemoscope
+from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope.cli.console import err, say
-from mnemoscope.core.errors import MnemoscopeError, UsageError
 
 FAILURE, USAGE, NOT_COMPARABLE, INTERRUPTED = 1, 2, 3, 130
 _ERROR = "[bold red]error:[/] "

@@ -10,16 +10,16 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from mnemoscope._store.errors import UsageError
 from mnemoscope.cli.console import err, out, print_json, say
 from mnemoscope.cli.writing import Outcome, Tell, Writing, at_desk, run_pass
-from mnemoscope.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from mnemoscope.authoring.audit.findings import Finding, Tally
-    from mnemoscope.authoring.audit.life import AuditedLife
-    from mnemoscope.authoring.audit.verdicts import Verdict
-    from mnemoscope.authoring.desk import Desk
-    from mnemoscope.authoring.sheets import Home
+    from mnemoscope.personas.audit.audit_verdicts import Verdict
+    from mnemoscope.personas.audit.audited_log import AuditedLife
+    from mnemoscope.personas.audit.findings import Finding, Tally
+    from mnemoscope.personas.write.llm_writer import LlmWriter
+    from mnemoscope.personas.write.persona_files import PersonaFiles
 
 PROPOSALS = "proposals.yaml"
 CheckName = Literal["answerable", "without-evidence", "superseded"]
@@ -96,9 +96,9 @@ def audit(
         dry_run=dry_run,
     )
     if estimate or dry_run:
-        from mnemoscope.authoring.audit.life import AuditedLife
+        from mnemoscope.personas.audit.audited_log import AuditedLife
 
-        def work(home: Home, desk: Desk, tell: Tell) -> Outcome:
+        def work(home: PersonaFiles, desk: LlmWriter, tell: Tell) -> Outcome:
             life = AuditedLife(home)
             return Outcome("audited", _ask(life, desk, tell, writing.model, check, overwrite))
 
@@ -115,13 +115,13 @@ def _audit(
     strict: bool,
     json: bool,
 ) -> int:
-    from mnemoscope.authoring.audit.findings import tally, write_proposals
-    from mnemoscope.authoring.audit.life import AuditedLife
-    from mnemoscope.authoring.audit.static import static_audit, write_static_trail
-    from mnemoscope.authoring.audit.verdicts import as_findings
-    from mnemoscope.authoring.sheets import open_home
+    from mnemoscope.personas.audit.audit_verdicts import as_findings
+    from mnemoscope.personas.audit.audited_log import AuditedLife
+    from mnemoscope.personas.audit.findings import tally, write_proposals
+    from mnemoscope.personas.audit.static_audit import static_audit, write_static_trail
+    from mnemoscope.personas.write.persona_files import open_persona_files
 
-    life = AuditedLife(open_home(writing.persona, writing.arcs), trail)
+    life = AuditedLife(open_persona_files(writing.persona, writing.arcs), trail)
     life.trail.mkdir(parents=True, exist_ok=True)
     findings = static_audit(life)
     write_static_trail(life, findings)
@@ -149,16 +149,16 @@ def _tell(line: str) -> None:
 
 def _ask(
     life: AuditedLife,
-    desk: Desk,
+    desk: LlmWriter,
     tell: Tell,
     model: str,
     check: list[CheckName] | None,
     overwrite: bool,
 ) -> list[str]:
     """Ask the model what it was not asked yet; what got no reply."""
-    from mnemoscope.authoring.audit.asking import ModelAudit
-    from mnemoscope.authoring.audit.verdicts import CHECKS, TRAIL, VerdictBook
-    from mnemoscope.llm.models import without_price
+    from mnemoscope.models.model_loader import without_price
+    from mnemoscope.personas.audit.audit_verdicts import CHECKS, TRAIL, VerdictBook
+    from mnemoscope.personas.audit.model_audit import ModelAudit
 
     with VerdictBook(life.trail / TRAIL) as book:
         asked = ModelAudit(life, tuple(check or CHECKS))
@@ -167,9 +167,9 @@ def _ask(
 
 def _verdicts(life: AuditedLife, model: str) -> list[Verdict]:
     """What this model, or any, said of the questions, now or earlier."""
-    from mnemoscope.authoring.audit.asking import ModelAudit
-    from mnemoscope.authoring.audit.verdicts import TRAIL, VerdictBook
-    from mnemoscope.llm.models import without_price
+    from mnemoscope.models.model_loader import without_price
+    from mnemoscope.personas.audit.audit_verdicts import TRAIL, VerdictBook
+    from mnemoscope.personas.audit.model_audit import ModelAudit
 
     if not (life.trail / TRAIL).exists():
         return []

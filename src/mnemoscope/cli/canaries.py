@@ -8,9 +8,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.cli.console import out, print_json, say
-from mnemoscope.core.errors import UsageError
-from mnemoscope.core.rundir import RunDirectory
 
 SHOWN = 15
 KINDS = {
@@ -38,7 +38,7 @@ def canaries(*runs: Path, json: bool = False) -> None:
         Print JSON instead of a table.
     """
     from mnemoscope.analysis.hallucination import canaries as follow
-    from mnemoscope.analysis.records import read_records_of
+    from mnemoscope.analysis.recall_bench_format import read_records_of
 
     if len(runs) < 2:
         raise UsageError("give at least two run directories, the oldest first")

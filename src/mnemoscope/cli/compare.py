@@ -13,12 +13,12 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from mnemoscope._store.errors import DataError, MissingData, UsageError
+from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.cli.console import err, out, print_json, say
-from mnemoscope.core.errors import DataError, MissingData, UsageError
-from mnemoscope.core.rundir import RunDirectory
 
 if TYPE_CHECKING:
-    from mnemoscope.analysis.gate import GateRow
+    from mnemoscope.analysis.regression_gate import GateRow
 
 REGRESSION = 1
 WIDTH = 100
@@ -123,7 +123,7 @@ def gate(
     json
         Print JSON instead of a table.
     """
-    from mnemoscope.analysis.gate import gate as judge
+    from mnemoscope.analysis.regression_gate import gate as judge
 
     _exist(run, baseline)
     with _readable():
@@ -146,7 +146,7 @@ def _compare_pairs(
     json: bool,
 ) -> int:
     from mnemoscope.analysis.compare import compare as compare_runs
-    from mnemoscope.reports import comparison as shown
+    from mnemoscope.reports import comparison_tables as shown
 
     with _readable():
         found = compare_runs(base, cand, **asked)
@@ -162,8 +162,8 @@ def _compare_pairs(
 
 def _compare_means(base: Path, cand: Path, markdown: Path | None, *, json: bool) -> int:
     from mnemoscope.analysis.aggregates import CAVEAT, read_aggregates, seed_comparison
-    from mnemoscope.analysis.gate import refuse_unlike
-    from mnemoscope.reports import comparison as shown
+    from mnemoscope.analysis.regression_gate import refuse_unlike
+    from mnemoscope.reports import comparison_tables as shown
 
     with _readable():
         refuse_unlike(base, cand)

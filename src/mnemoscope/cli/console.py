@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from mnemoscope.core.errors import UsageError
-from mnemoscope.core.nouns import Scalar
+from mnemoscope._store.errors import UsageError
+from mnemoscope.types import Scalar
 
 out = Console()
 err = Console(stderr=True)

@@ -7,12 +7,12 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope.cli.console import out, say
 from mnemoscope.cli.writing import Writing, at_desk, show_prompts, tell_estimate
-from mnemoscope.core.errors import MnemoscopeError, UsageError
 
 if TYPE_CHECKING:
-    from mnemoscope.authoring.desk import Asks
+    from mnemoscope.personas.write.llm_writer import Asks
 
 
 def create(
@@ -60,19 +60,19 @@ def create(
     overwrite
         Replace the papers that are there; never where days were written after them.
     """
-    from mnemoscope.authoring import creating
-    from mnemoscope.authoring.desk import Desk, account_of
+    from mnemoscope.personas.write import persona_writer
+    from mnemoscope.personas.write.llm_writer import LlmWriter, account_of
 
     if not prompt.strip():
         raise UsageError("--prompt is empty: say whom you wish for")
     first = _date(epoch)
-    creating.check(persona, days, first, overwrite=overwrite)
+    persona_writer.check(persona, days, first, overwrite=overwrite)
 
     def rehearsed(stand_in: Asks, folder: Path) -> None:
         # The typical arcs are those of a short life; what they would be refused for is no matter.
         with account_of(folder) as account, suppress(MnemoscopeError):
-            creating.create(
-                Desk(stand_in, account, "create"), prompt, folder, days=days, epoch=first
+            persona_writer.create(
+                LlmWriter(stand_in, account, "create"), prompt, folder, days=days, epoch=first
             )
 
     if dry_run:
@@ -83,7 +83,9 @@ def create(
         persona=persona, model=model, parallelism=1, timeout=timeout, max_cost=max_cost
     )
     with at_desk(options, "create", fresh=overwrite) as desk:
-        home = creating.create(desk, prompt, persona, days=days, epoch=first, overwrite=overwrite)
+        home = persona_writer.create(
+            desk, prompt, persona, days=days, epoch=first, overwrite=overwrite
+        )
     arcs = f"{len(home.arcs.arcs)} arcs over {days:,} days"
     say(out, f"{persona}: {home.persona.name}, {home.persona.role}; {arcs}")
     return 0

@@ -10,9 +10,9 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.registry import describe_options
 from mnemoscope.cli.console import err, out, parse_options, print_json, progress_bar, say
-from mnemoscope.core.errors import UsageError
-from mnemoscope.core.registry import describe_options
 
 app = App(name="datasets", help="The datasets that systems are tested on.")
 
@@ -30,10 +30,10 @@ def list_datasets(*, json: bool = False) -> None:
     json
         Print JSON instead of a table.
     """
-    from mnemoscope.core.errors import MissingData
+    from mnemoscope._store.errors import MissingData
     from mnemoscope.datasets import DATASETS
-    from mnemoscope.datasets.locate import locate
-    from mnemoscope.datasets.pins import sources
+    from mnemoscope.datasets._io.locate import locate
+    from mnemoscope.datasets._io.pins import sources
 
     rows = []
     for name in DATASETS.names():
@@ -83,9 +83,9 @@ def fetch(name: str, /, *, files: list[str] | None = None, to: Path | None = Non
     to
         The folder to put them in; by default the user's cache.
     """
-    from mnemoscope.datasets.download import download
-    from mnemoscope.datasets.locate import cache_folder
-    from mnemoscope.datasets.pins import source
+    from mnemoscope.datasets._io.download import download
+    from mnemoscope.datasets._io.locate import cache_folder
+    from mnemoscope.datasets._io.pins import source
 
     found = source(name)
     unknown = sorted(set(files or ()) - set(found.files))
@@ -139,8 +139,8 @@ def check(
         The dataset's own options, such as --granularity turn.
     """
     from mnemoscope.datasets import open_dataset
-    from mnemoscope.datasets.check import Checked
-    from mnemoscope.datasets.check import check as check_dataset
+    from mnemoscope.datasets.dataset_check import Checked
+    from mnemoscope.datasets.dataset_check import check as check_dataset
 
     checked: Checked = check_dataset(
         open_dataset(name, data, parse_options(options, check)), subset=subset
@@ -161,7 +161,7 @@ def check(
 
 
 def _print_check(name: str, checked: object) -> None:
-    from mnemoscope.datasets.check import Checked
+    from mnemoscope.datasets.dataset_check import Checked
 
     assert isinstance(checked, Checked)
     counts = Table("counted", "", title=name, title_justify="left", box=box.SIMPLE_HEAD)

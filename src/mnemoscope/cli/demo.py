@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 from shutil import which
 
+from mnemoscope._store.spec import Spec
 from mnemoscope.cli.console import err, say
 from mnemoscope.cli.console import out as stdout
 from mnemoscope.cli.run import execute
-from mnemoscope.cli.run_personas import ARMS, procedure_of
-from mnemoscope.core.spec import Spec
+from mnemoscope.cli.run_personas import BASELINES, pipeline_of
 
 PERSONA = "executive-assistant"
 DAYS = 180
@@ -32,23 +32,23 @@ def demo(*, out: Path = Path("demo-run")) -> None:
         Where the life and the run directories go.
     """
     from mnemoscope.datasets.personas import Personas
-    from mnemoscope.personas.files import write_life
-    from mnemoscope.personas.simulate import simulate
-    from mnemoscope.personas.story import shipped_story
-    from mnemoscope.reports.life import shown
-    from mnemoscope.reports.view import RunView
+    from mnemoscope.personas.simulate.life_files import write_life
+    from mnemoscope.personas.simulate.simulator import simulate
+    from mnemoscope.personas.simulate.story import shipped_story
+    from mnemoscope.reports.checkpoint_report import shown
+    from mnemoscope.reports.run_view import RunView
 
     life = out / "life"
     say(err, f"simulating {DAYS} days of {PERSONA} …")
     write_life(simulate(shipped_story(PERSONA), DAYS, 42), life, force=True)
     dataset = Personas(life, ranges=RANGES, groups=True)
-    say(err, f"asking {', '.join(SYSTEMS)} and the arms {', '.join(ARMS)} …")
+    say(err, f"asking {', '.join(SYSTEMS)} and the arms {', '.join(BASELINES)} …")
     runs = execute(
         dataset,
         list(map(Spec, SYSTEMS)),
         out,
-        arms=list(map(Spec, ARMS)),
-        procedure=procedure_of(dataset),
+        arms=list(map(Spec, BASELINES)),
+        pipeline=pipeline_of(dataset),
     )
     # Where no environment is active, as after `make demo`, it has to be called by its place.
     command = "mnemoscope" if which("mnemoscope") else os.path.relpath(sys.argv[0])

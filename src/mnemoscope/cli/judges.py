@@ -10,10 +10,10 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from mnemoscope._store.errors import MnemoscopeError
+from mnemoscope._store.registry import describe_options
+from mnemoscope._store.spec import Spec
 from mnemoscope.cli.console import err, out, print_json, progress_bar, say
-from mnemoscope.core.errors import MnemoscopeError
-from mnemoscope.core.registry import describe_options
-from mnemoscope.core.spec import Spec
 
 if TYPE_CHECKING:
     from mnemoscope.judges.exam import ExamResult, Share
@@ -87,8 +87,8 @@ def exam(
     json
         Print JSON instead of a table.
     """
-    from mnemoscope.engine.parts import plan_judge
     from mnemoscope.judges import exam as exams
+    from mnemoscope.runner.pipeline import plan_judge
 
     plan = plan_judge(Spec.parse(spec))
     probes = exams.load_probes()
@@ -120,7 +120,7 @@ def with_intervals(result: ExamResult) -> dict[str, Any]:
 
 
 def _interval(share: Share) -> tuple[float, float]:
-    from mnemoscope.statistics.intervals import wilson
+    from mnemoscope.stats.intervals import wilson
 
     return wilson(share.count, share.of)
 

@@ -14,8 +14,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope.cli.console import out, print_json, say
-from mnemoscope.core.errors import MnemoscopeError
 
 app = App(name="models", help="The language models that can answer and judge.")
 
@@ -136,7 +136,7 @@ def list_models(*, json: bool = False) -> None:
     json
         Print JSON instead of a table, with every known price.
     """
-    from mnemoscope.llm.prices import price_table
+    from mnemoscope.models.prices import price_table
 
     prices = price_table()
     if json:
@@ -200,8 +200,8 @@ def check(spec: str, /, *, json: bool = False) -> None:
     json
         Print JSON instead of lines.
     """
-    from mnemoscope.llm.chat import ModelFailure, Prompt, metered, total
-    from mnemoscope.llm.models import load_model
+    from mnemoscope.models.chat import ModelFailure, Prompt, metered, total
+    from mnemoscope.models.model_loader import load_model
 
     model = load_model(spec, cache=False)
     question = Prompt("Answer in one short sentence.", "What colour is a ripe lemon?")

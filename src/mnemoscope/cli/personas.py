@@ -12,6 +12,7 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
+from mnemoscope._store.errors import UsageError
 from mnemoscope.cli import (
     audit_persona,
     create_persona,
@@ -21,8 +22,7 @@ from mnemoscope.cli import (
     write_tool_calls,
 )
 from mnemoscope.cli.console import err, out, print_json, progress_bar, say
-from mnemoscope.core.errors import UsageError
-from mnemoscope.personas.story import SHIPPED, Story, read_story, shipped_story
+from mnemoscope.personas.simulate.story import SHIPPED, Story, read_story, shipped_story
 
 app = App(name="personas", help="Lives to remember, simulated or written by a model.")
 app.command(create_persona.create)
@@ -117,7 +117,7 @@ def _shipped_table(json: bool) -> Table | None:
 
 
 def _data_table(data: Path, json: bool) -> Table | None:
-    from mnemoscope.personas.files import shelves
+    from mnemoscope.personas.simulate.life_files import shelves
 
     found = shelves(data)
     if json:
@@ -144,8 +144,8 @@ def _stories(persona: str) -> list[Story]:
 
 def _live(story: Story, days: int, seed: int, folder: Path, force: bool) -> str:
     """Simulate and write one persona; a line that says what came of it."""
-    from mnemoscope.personas.files import write_life
-    from mnemoscope.personas.simulate import simulate as live
+    from mnemoscope.personas.simulate.life_files import write_life
+    from mnemoscope.personas.simulate.simulator import simulate as live
 
     life = live(story, days, seed)
     home = write_life(life, folder, force=force)

@@ -8,8 +8,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from mnemoscope._store.errors import UsageError
 from mnemoscope.cli import console
-from mnemoscope.core.errors import UsageError
 
 
 def probe(
@@ -45,8 +45,8 @@ def probe(
     json
         Print JSON instead of a table and YAML.
     """
-    from mnemoscope.systems.mcp.probe import probe as look
-    from mnemoscope.systems.mcp.schemas import parameters
+    from mnemoscope.connectors.mcp.probe import probe as look
+    from mnemoscope.connectors.mcp.tool_schemas import parameters
 
     if out is not None and out.exists():
         raise UsageError(f"{out} exists; remove it or give another name with --out")

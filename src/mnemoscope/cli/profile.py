@@ -14,10 +14,10 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-from mnemoscope.core.errors import DataError, MissingData, UsageError
-from mnemoscope.core.nouns import Scalar
-from mnemoscope.core.yaml import load_yaml
-from mnemoscope.datasets.checkpoints import arithmetic, parse_ranges
+from mnemoscope._store.errors import DataError, MissingData, UsageError
+from mnemoscope._store.yaml import load_yaml
+from mnemoscope.datasets.checkpoint_plan import arithmetic, parse_ranges
+from mnemoscope.types import Scalar
 
 T = TypeVar("T")
 

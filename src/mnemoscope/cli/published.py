@@ -11,8 +11,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from mnemoscope._store.errors import UsageError
 from mnemoscope.cli.console import out, print_json, say
-from mnemoscope.core.errors import UsageError
 
 if TYPE_CHECKING:
     from mnemoscope.published import Published
@@ -100,7 +100,7 @@ def baselines(*, json: bool = False) -> None:
     json
         Print JSON instead of Markdown.
     """
-    from mnemoscope.reports.baselines import baseline_markdown, baseline_tables
+    from mnemoscope.reports.nexus_baselines import baseline_markdown, baseline_tables
 
     if json:
         print_json(baseline_tables())
@@ -203,7 +203,7 @@ def _category(row: Published) -> set[str]:
 
 
 def _results(rows: list[Published]) -> Table:
-    from mnemoscope.published.show import number
+    from mnemoscope.published.formatting import number
 
     table = _table("system", "value", "reported by", "source", "")
     for row in sorted(rows, key=lambda one: (-one.value, one.system)):
@@ -232,7 +232,7 @@ def _content(row: Published) -> dict[str, Any]:
 
 
 def _end(row: Published) -> Text:
-    from mnemoscope.published.show import number
+    from mnemoscope.published.formatting import number
 
     return Text(number(row), "bold").append(f"  {row.reported_by}\n{row.source}", "dim")
 

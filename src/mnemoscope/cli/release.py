@@ -10,10 +10,10 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from mnemoscope._store.errors import UsageError
 from mnemoscope.cli import release_review, release_texts
 from mnemoscope.cli.console import out, print_json, say
 from mnemoscope.cli.release_texts import At
-from mnemoscope.core.errors import UsageError
 
 if TYPE_CHECKING:
     from mnemoscope.release.checklist import Checklist
@@ -67,9 +67,9 @@ def new(
     at
         When, if not now; recorded as given.
     """
-    from mnemoscope.release.clock import moment, parse_time
     from mnemoscope.release.figures import comparisons
     from mnemoscope.release.state import new_release
+    from mnemoscope.release.timestamps import moment, parse_time
 
     waived = dict(_split(one, "--waive") for one in waive or [])
     date = parse_time(tag_date) if tag_date else None
@@ -133,8 +133,8 @@ def set_words(
     """
     import os
 
-    from mnemoscope.release.clock import parse_time
     from mnemoscope.release.state import Release
+    from mnemoscope.release.timestamps import parse_time
 
     opened = Release.load(release)
     given = {
@@ -175,10 +175,10 @@ def report(release: Path, /, *, at: At = None) -> None:
     at
         When, if not now; recorded as given.
     """
-    from mnemoscope.release.clock import moment
-    from mnemoscope.release.report import write_report
+    from mnemoscope.release.benchmark_report import write_report
     from mnemoscope.release.signatures import standings
     from mnemoscope.release.state import Release
+    from mnemoscope.release.timestamps import moment
 
     opened = Release.load(release)
     write_report(opened, moment(at))
@@ -207,8 +207,8 @@ def check(release: Path, /, *, at: At = None, json: bool = False) -> int:
         Print JSON.
     """
     from mnemoscope.release import checklist
-    from mnemoscope.release.clock import moment
     from mnemoscope.release.state import Release
+    from mnemoscope.release.timestamps import moment
 
     opened = Release.load(release)
     now = moment(at)

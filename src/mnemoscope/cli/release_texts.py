@@ -101,10 +101,10 @@ def add(
     at
         When, if not now; recorded as given.
     """
-    from mnemoscope.release.clock import moment
     from mnemoscope.release.figures import comparisons
     from mnemoscope.release.history import add_entry
     from mnemoscope.release.state import Release
+    from mnemoscope.release.timestamps import moment
 
     impact = comparisons(Release.load(release)) if release else None
     add_entry(file, change=change, reason=reason, when=moment(at), author=author, impact=impact)

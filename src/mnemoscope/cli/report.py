@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mnemoscope._store.errors import MissingData
 from mnemoscope.cli.console import err, out, print_json, say
-from mnemoscope.core.errors import MissingData
 
 
 def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None:
@@ -32,10 +32,10 @@ def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None
     json
         Print the figures as JSON instead of tables.
     """
-    from mnemoscope.core.rundir import find_runs
-    from mnemoscope.reports import terminal
-    from mnemoscope.reports.life import shown, write_life
-    from mnemoscope.reports.view import RunView, as_content
+    from mnemoscope._store.run_directory import find_runs
+    from mnemoscope.reports import run_tables
+    from mnemoscope.reports.checkpoint_report import shown, write_life
+    from mnemoscope.reports.run_view import RunView, as_content
 
     views = []
     for directory in find_runs(run):
@@ -54,4 +54,4 @@ def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None
         own = [view for view in views if view.benchmark == benchmark]
         out.print(shown(own, width=out.width))
     if svg is not None:
-        svg.write_text(terminal.picture(views, f"mnemoscope report {run.name}"))
+        svg.write_text(run_tables.picture(views, f"mnemoscope report {run.name}"))

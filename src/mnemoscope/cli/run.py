@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.run_directory import RunDirectory
+from mnemoscope._store.spec import Spec
 from mnemoscope.cli.console import err, parse_options, print_json, progress_bar, say
 from mnemoscope.cli.console import out as stdout
-from mnemoscope.core.dataset import Dataset
-from mnemoscope.core.errors import UsageError
-from mnemoscope.core.rundir import RunDirectory
-from mnemoscope.core.spec import Spec
+from mnemoscope.datasets.base import Dataset
 
 if TYPE_CHECKING:
-    from mnemoscope.engine.parts import Procedure
-    from mnemoscope.engine.run import Settings
     from mnemoscope.protocols import Chosen
-    from mnemoscope.reports.view import RunView
+    from mnemoscope.reports.run_view import RunView
+    from mnemoscope.runner.pipeline import Pipeline
+    from mnemoscope.runner.run import Settings
 
 _EVERY = 30.0
 """Seconds between two words on how far it is, where no bar can be drawn."""
@@ -140,11 +140,11 @@ def run(
     """
     from mnemoscope.cli import answering
     from mnemoscope.datasets import open_dataset
-    from mnemoscope.datasets.sampled import part_of
-    from mnemoscope.engine.crew import Limits
-    from mnemoscope.engine.run import DEPTH, Settings
+    from mnemoscope.datasets.subset import part_of
     from mnemoscope.protocols import deviations, load_protocol
-    from mnemoscope.systems import ARMS
+    from mnemoscope.runner.run import DEPTH, Settings
+    from mnemoscope.runner.scheduler import Limits
+    from mnemoscope.systems import BASELINES
 
     chosen = load_protocol(protocol) if protocol else None
     rules = chosen.benchmark(benchmark) if chosen else None
@@ -169,7 +169,7 @@ def run(
     settings = Settings(
         depth, seed, Limits(timeout, remember_timeout, restarts), workers, accept_leaks
     )
-    procedure = answering.procedure_for(
+    pipeline = answering.pipeline_for(
         benchmark,
         reader=reader,
         judges=judge or (),
@@ -177,14 +177,14 @@ def run(
         parallelism=parallelism,
         only_count=estimate,
     )
-    check_doors(specs, system_answers=procedure.system_answers)
-    names = answering.arms_for(benchmark, procedure, ARMS)
-    if chosen and not procedure.system_answers:  # its gates ask for the arms of recall
-        names = [*dict.fromkeys([*names, *ARMS])]
+    check_systems(specs, system_answers=pipeline.system_answers)
+    names = answering.arms_for(benchmark, pipeline, BASELINES)
+    if chosen and not pipeline.system_answers:  # its gates ask for the arms of recall
+        names = [*dict.fromkeys([*names, *BASELINES])]
     beside = [seeded(Spec(name), seed) for name in names if name not in given] if arms else []
     models = answering.models_of(reader, *(judge or ()), appellate_judge)
     if estimate:
-        answering.estimate(dataset, specs, settings, procedure, beside, models)
+        answering.estimate(dataset, specs, settings, pipeline, beside, models)
         return 0
     answering.check_models(models, max_cost)
     runs = execute(
@@ -195,7 +195,7 @@ def run(
         arms=beside,
         protocol=chosen,
         deviations=departs,
-        procedure=procedure,
+        pipeline=pipeline,
         max_cost=max_cost,
     )
     return show(runs, out, as_json=json)
@@ -211,9 +211,9 @@ def read_systems(texts: Sequence[str]) -> list[Spec]:
     return specs
 
 
-def check_doors(specs: Sequence[Spec], *, system_answers: bool) -> None:
+def check_systems(specs: Sequence[Spec], *, system_answers: bool) -> None:
     """Refuse systems that cannot do what they are to be asked for, before anything is asked."""
-    from mnemoscope.systems.python import plan
+    from mnemoscope.systems.loader import plan
 
     for spec in specs:
         with redirect_stdout(sys.stderr):
@@ -243,22 +243,22 @@ def execute(
     arms: Sequence[Spec] = (),
     protocol: Chosen | None = None,
     deviations: Sequence[str] = (),
-    procedure: Procedure | None = None,
+    pipeline: Pipeline | None = None,
     progress_copy: Path | None = None,
     max_cost: float | None = None,
     png: bool = True,
 ) -> list[RunDirectory]:
     """Run with a progress bar, and leave a report in each run directory."""
     from mnemoscope.cli.answering import exams_of
-    from mnemoscope.engine.parts import Procedure
-    from mnemoscope.engine.run import Settings
-    from mnemoscope.engine.run import run as run_engine
-    from mnemoscope.reports.life import write_life
-    from mnemoscope.systems.python import plan
+    from mnemoscope.reports.checkpoint_report import write_life
+    from mnemoscope.runner.pipeline import Pipeline
+    from mnemoscope.runner.run import Settings
+    from mnemoscope.runner.run import run as run_engine
+    from mnemoscope.systems.loader import plan
 
     with redirect_stdout(sys.stderr):  # what a system says while it is built is no result
         plans = [plan(spec) for spec in (*specs, *arms)]
-    procedure = procedure or Procedure()
+    pipeline = pipeline or Pipeline()
     with watched(dataset, len(plans)) as advance:
         runs = run_engine(
             dataset,
@@ -269,10 +269,10 @@ def execute(
             arms=len(arms),
             protocol=protocol,
             deviations=deviations,
-            procedure=procedure,
+            pipeline=pipeline,
             progress_copy=progress_copy,
             max_cost=max_cost,
-            exams=exams_of(procedure),
+            exams=exams_of(pipeline),
         )
     for directory in runs:
         write_life(directory, png=png)
@@ -307,16 +307,16 @@ def show(runs: list[RunDirectory], folder: Path, *, as_json: bool) -> int:
 
     The exit code is 1 where a system failed on every question: there is nothing to report of it.
     """
-    from mnemoscope.reports import terminal
-    from mnemoscope.reports.markdown import write_summary
-    from mnemoscope.reports.view import RunView, as_content
+    from mnemoscope.reports import run_tables
+    from mnemoscope.reports.run_report import write_summary
+    from mnemoscope.reports.run_view import RunView, as_content
 
     views = [RunView.of(directory) for directory in runs]
     write_summary(folder, views)
     if as_json:
         print_json(as_content(views))
     else:
-        stdout.print(terminal.summary(views))
+        stdout.print(run_tables.summary(views))
         if spent := sum(view.paid for view in views):
             say(stdout, f"paid in all: ${spent:.4f}, what came from the cache not counted")
         say(stdout, f"reports: {folder}/*/report.md, summary: {folder}/summary.md")

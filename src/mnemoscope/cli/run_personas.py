@@ -10,25 +10,24 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from cyclopts import Parameter
 
+from mnemoscope._store.errors import MissingData, UsageError
+from mnemoscope._store.run_directory import RunDirectory
+from mnemoscope._store.spec import Spec
 from mnemoscope.cli import answering
 from mnemoscope.cli.answering import NOBODY
 from mnemoscope.cli.console import err, print_json, say
 from mnemoscope.cli.console import out as stdout
-from mnemoscope.cli.run import check_doors, execute, read_systems, seeded
-from mnemoscope.core.categories import GROUP_CATEGORIES
-from mnemoscope.core.errors import MissingData, UsageError
-from mnemoscope.core.nouns import FAILED
-from mnemoscope.core.rundir import RunDirectory
-from mnemoscope.core.spec import Spec
+from mnemoscope.cli.run import check_systems, execute, read_systems, seeded
+from mnemoscope.types import FAILED, GROUP_CATEGORIES
 
 if TYPE_CHECKING:
     from mnemoscope.cli.profile import Profile
     from mnemoscope.datasets.personas import Personas
-    from mnemoscope.engine.parts import Compat, Lifecycle, Procedure
+    from mnemoscope.runner.pipeline import Compat, Lifecycle, Pipeline
 
 T = TypeVar("T")
 
-ARMS = ("none", "random", "oracle")
+BASELINES = ("none", "random", "oracle")
 """What stands beside every system: silence, chance, and one that is handed the evidence."""
 RANGES = "30d,90d,6mo,1y,full"
 TIMEOUT = 30.0
@@ -171,8 +170,8 @@ def run_personas(
         Print the heatmaps and nothing else.
     """
     from mnemoscope.cli.profile import load_profile, nothing
-    from mnemoscope.engine.crew import Limits
-    from mnemoscope.engine.run import DEPTH, Settings
+    from mnemoscope.runner.run import DEPTH, Settings
+    from mnemoscope.runner.scheduler import Limits
 
     given = load_profile(profile) if profile else nothing()
     specs = read_systems(system or given.systems or _adapter(given))
@@ -198,7 +197,7 @@ def run_personas(
     if not skip_preflight:
         check_files(place, options)
     dataset = _open(place, options)
-    procedure = procedure_of(
+    pipeline = pipeline_of(
         dataset,
         reader=_first(reader, given.reader, None),
         judges=judge or ([given.judge] if given.judge else []),
@@ -221,10 +220,10 @@ def run_personas(
         accept_leaks,
     )
     beside = [
-        seeded(Spec(name), seed) for name in ARMS if name not in {spec.slug for spec in specs}
+        seeded(Spec(name), seed) for name in BASELINES if name not in {spec.slug for spec in specs}
     ]
-    check_doors(specs, system_answers=procedure.system_answers)
-    if procedure.system_answers and arms:
+    check_systems(specs, system_answers=pipeline.system_answers)
+    if pipeline.system_answers and arms:
         beside = []
         say(err, "the arms cannot answer by themselves and are left out")
     if not skip_preflight:
@@ -235,7 +234,7 @@ def run_personas(
         _first(appellate_judge, given.appellate_judge, None),
     )
     if estimate:
-        answering.estimate(dataset, specs, settings, procedure, beside if arms else (), models)
+        answering.estimate(dataset, specs, settings, pipeline, beside if arms else (), models)
         return 0
     answering.check_models(models, max_cost)
     if dry_run:
@@ -245,7 +244,7 @@ def run_personas(
             there = Path(folder_for_now)
             cut = _open(place, {**options, **only})
             runs = execute(
-                cut, specs, there, settings, procedure=procedure, max_cost=max_cost, png=False
+                cut, specs, there, settings, pipeline=pipeline, max_cost=max_cost, png=False
             )
             show(runs, as_json=json, only_heatmaps=True)
         say(err, "a dry run: the first checkpoint of the first persona, nothing was kept")
@@ -256,7 +255,7 @@ def run_personas(
         folder,
         settings,
         arms=beside if arms else (),
-        procedure=procedure,
+        pipeline=pipeline,
         png=heatmap_png,
         progress_copy=progress_jsonl,
         max_cost=max_cost,
@@ -295,7 +294,7 @@ def ranges(ranges: str = RANGES, /, *, json: bool = False) -> None:
     from rich import box
     from rich.table import Table
 
-    from mnemoscope.datasets.checkpoints import FULL, parse_ranges
+    from mnemoscope.datasets.checkpoint_plan import FULL, parse_ranges
 
     found = parse_ranges(ranges)
     if json:
@@ -309,9 +308,9 @@ def ranges(ranges: str = RANGES, /, *, json: bool = False) -> None:
 
 def show(runs: Sequence[RunDirectory], *, as_json: bool, only_heatmaps: bool) -> None:
     """The heatmaps of the systems that were asked for, and all beside each other."""
-    from mnemoscope.reports.life import shown
-    from mnemoscope.reports.markdown import write_summary
-    from mnemoscope.reports.view import RunView
+    from mnemoscope.reports.checkpoint_report import shown
+    from mnemoscope.reports.run_report import write_summary
+    from mnemoscope.reports.run_view import RunView
 
     folder = runs[0].path.parent
     views = [RunView.of(run) for run in runs]
@@ -330,8 +329,8 @@ def show(runs: Sequence[RunDirectory], *, as_json: bool, only_heatmaps: bool) ->
 
 def check_files(data: Path | None, options: dict[str, Any]) -> None:
     """Look at every file once before anything is asked, so that a mistake costs seconds."""
-    from mnemoscope.datasets.locate import locate
-    from mnemoscope.datasets.persona_files import problems
+    from mnemoscope.datasets._io.locate import locate
+    from mnemoscope.datasets.persona_folder import problems
 
     found = problems(locate("personas", data), options["personas"], options["arcs"])
     for problem in found[:-1]:
@@ -357,13 +356,13 @@ def tell_findings(dataset: Personas) -> None:
 
 
 def _open(data: Path | None, options: dict[str, Any]) -> Personas:
-    from mnemoscope.datasets.locate import locate
+    from mnemoscope.datasets._io.locate import locate
     from mnemoscope.datasets.personas import Personas
 
     return Personas(locate("personas", data), **options)
 
 
-def procedure_of(
+def pipeline_of(
     dataset: Personas,
     *,
     reader: str | None = None,
@@ -374,7 +373,7 @@ def procedure_of(
     compat: Compat = "",
     parallelism: int = 1,
     only_count: bool = False,
-) -> Procedure:
+) -> Pipeline:
     """Who answers and who judges; without a word, whoever can do it without a model."""
     if not dataset.ranges:
         if {reader, *judges} - {None, NOBODY}:
@@ -392,7 +391,7 @@ def procedure_of(
             f"--judge ledger: {', '.join(without)} has no ledger.jsonl beside its questions; "
             "only simulated personas have one. Choose another judge, or --judge none"
         )
-    return answering.procedure_for(
+    return answering.pipeline_for(
         "personas",
         reader=reader,
         judges=judges,

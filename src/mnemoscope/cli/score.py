@@ -9,10 +9,10 @@ from typing import Any, Literal
 from rich import box
 from rich.table import Table
 
+from mnemoscope._store.errors import MissingData
 from mnemoscope.cli.console import out as stdout
 from mnemoscope.cli.console import parse_options, print_json, say
-from mnemoscope.core.errors import MissingData
-from mnemoscope.reports.view import RunView
+from mnemoscope.reports.run_view import RunView
 
 
 def score(
@@ -60,8 +60,8 @@ def score(
     options
         The dataset's own options, such as --granularity turn.
     """
-    from mnemoscope.engine.score import rule_changes
-    from mnemoscope.reports import terminal
+    from mnemoscope.reports import run_tables
+    from mnemoscope.runner.score_rankings import rule_changes
 
     if not file.is_file():
         raise MissingData(f"no such file: {file}")
@@ -80,7 +80,7 @@ def score(
     if json:
         print_json({**view.metrics, "rule_changes": changes})
         return
-    stdout.print(terminal.summary([view]))
+    stdout.print(run_tables.summary([view]))
     if changes:
         stdout.print(_changes_table(changes, dataset))
     say(stdout, f"report: {out}/report.md")
@@ -96,9 +96,9 @@ def _scored(
     options: dict[str, Any],
 ) -> RunView:
     from mnemoscope.datasets import open_dataset
-    from mnemoscope.engine.score import COMPAT_OPTIONS
-    from mnemoscope.engine.score import score as score_file
-    from mnemoscope.reports.markdown import write_report
+    from mnemoscope.reports.run_report import write_report
+    from mnemoscope.runner.score_rankings import COMPAT_OPTIONS
+    from mnemoscope.runner.score_rankings import score as score_file
 
     rules = COMPAT_OPTIONS.get(dataset, {}) if compat else {}
     opened = open_dataset(dataset, data, {**options, **rules})

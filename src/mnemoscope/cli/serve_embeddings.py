@@ -38,9 +38,9 @@ def serve_embeddings(
     port
         Where to listen; 0 takes a free one.
     """
-    from mnemoscope.llm.embedders import load_embedder
-    from mnemoscope.llm.endpoint import Endpoint
-    from mnemoscope.llm.models import load_model
+    from mnemoscope.models.embedders import load_embedder
+    from mnemoscope.models.model_loader import load_model
+    from mnemoscope.models.openai_server import Endpoint
 
     embedder = load_embedder(model)
     embedder.embed(["loads the model, so that the first request does not wait for it"])

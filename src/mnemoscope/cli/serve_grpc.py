@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from contextlib import redirect_stdout
 
+from mnemoscope._store.errors import UsageError
 from mnemoscope.cli.console import out, say
 from mnemoscope.cli.serve_until_ended import until_ended
-from mnemoscope.core.errors import UsageError
 
 _PORT = 50052
 _LAST_PORT = 65_535
@@ -54,11 +54,11 @@ def serve_grpc(
     recall_bench_only
         Leave mnemoscope.v1 away.
     """
-    from mnemoscope.core.spec import Spec
-    from mnemoscope.engine.parts import plan_reader
-    from mnemoscope.engine.run import DEPTH
-    from mnemoscope.engine.serving import serve_grpc
-    from mnemoscope.systems.python import plan
+    from mnemoscope._store.spec import Spec
+    from mnemoscope.runner.pipeline import plan_reader
+    from mnemoscope.runner.run import DEPTH
+    from mnemoscope.serving.with_reader import serve_grpc
+    from mnemoscope.systems.loader import plan
 
     if not 0 <= port <= _LAST_PORT:
         raise UsageError(f"--port {port}: give a number from 0 to {_LAST_PORT}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
+from mnemoscope._store.errors import UsageError
 from mnemoscope.cli.console import err, say
 from mnemoscope.cli.serve_until_ended import until_ended
-from mnemoscope.core.errors import UsageError
 
 
 def serve_http(
@@ -41,7 +41,7 @@ def serve_http(
     contract
         Print the contract (OpenAPI 3.1) and do nothing else.
     """
-    from mnemoscope.systems.http.contract import openapi
+    from mnemoscope.connectors.http.contract import openapi
 
     if contract:
         print(openapi(), end="")
@@ -52,9 +52,9 @@ def serve_http(
     if key and not token:
         raise UsageError(f"--key {key}: there is no such environment variable, or it is empty")
 
-    from mnemoscope.core.spec import Spec
-    from mnemoscope.systems.python import plan
-    from mnemoscope.systems.serve_http import HttpServer
+    from mnemoscope._store.spec import Spec
+    from mnemoscope.serving.http_server import HttpServer
+    from mnemoscope.systems.loader import plan
 
     serving = HttpServer(plan(Spec.parse(spec)), host=host, port=port, key=token)
     say(err, f"serving {spec} at {serving.url}; Ctrl-C ends it")

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
+from mnemoscope._store.errors import MnemoscopeError
+from mnemoscope._store.fingerprint import fingerprint
+from mnemoscope._store.spec import Spec
 from mnemoscope.cli.console import err, parse_options, print_json, progress_bar, say
 from mnemoscope.cli.console import out as stdout
-from mnemoscope.core.errors import MnemoscopeError
-from mnemoscope.core.fingerprint import fingerprint
-from mnemoscope.core.spec import Spec
 
 if TYPE_CHECKING:
-    from mnemoscope.core.dataset import Dataset
-    from mnemoscope.engine.conformance import Result
-    from mnemoscope.reports.survey import Row
-    from mnemoscope.systems.python import Plan
+    from mnemoscope.datasets.base import Dataset
+    from mnemoscope.reports.survey_table import Row
+    from mnemoscope.runner.conformance import Result
+    from mnemoscope.systems.loader import Plan
 
 _BESIDE = ("bm25", "dense")
 """What the others are read against, if nobody says which."""
@@ -87,9 +87,9 @@ def survey(
     """
     from mnemoscope.cli.run import read_systems
     from mnemoscope.datasets import open_dataset
-    from mnemoscope.datasets.sampled import part_of
-    from mnemoscope.engine.run import data_notes
-    from mnemoscope.reports import survey as table
+    from mnemoscope.datasets.subset import part_of
+    from mnemoscope.reports import survey_table as table
+    from mnemoscope.runner.run import data_notes
 
     whole = open_dataset(benchmark, data, parse_options(options, survey))
     dataset = part_of(whole, scenarios, questions, 42)
@@ -114,8 +114,8 @@ def survey(
 
 
 def _installed() -> list[str]:
-    from mnemoscope.systems.shelf import environments
-    from mnemoscope.systems.shelf.catalogue import ITEMS
+    from mnemoscope.integrations import environments
+    from mnemoscope.integrations.catalog import ITEMS
 
     return [
         name
@@ -136,11 +136,11 @@ def _surveyed(
     timeout: float,
 ) -> Row:
     from mnemoscope.cli.run import execute
-    from mnemoscope.engine.crew import Limits
-    from mnemoscope.engine.run import Settings
-    from mnemoscope.reports.survey import Row, measured
-    from mnemoscope.reports.view import RunView
-    from mnemoscope.systems.python import plan
+    from mnemoscope.reports.run_view import RunView
+    from mnemoscope.reports.survey_table import Row, measured
+    from mnemoscope.runner.run import Settings
+    from mnemoscope.runner.scheduler import Limits
+    from mnemoscope.systems.loader import plan
 
     row = Row(system=spec.label or str(spec), door=_door(spec))
     try:
@@ -159,7 +159,7 @@ def _surveyed(
 
 def _checked(planned: Plan, folder: Path, timeout: float) -> Sequence[Result]:
     """The conformance report, made now unless there is one of this very system."""
-    from mnemoscope.engine.conformance import CHECKS, Result, check_system
+    from mnemoscope.runner.conformance import CHECKS, Result, check_system
 
     place = folder / "conformance" / f"{planned.spec.slug}.json"
     known_by = fingerprint(planned.identity)
@@ -181,11 +181,11 @@ def _checked(planned: Plan, folder: Path, timeout: float) -> Sequence[Result]:
 
 
 def _door(spec: Spec) -> str:
-    from mnemoscope.systems import DOORS
-    from mnemoscope.systems.shelf.catalogue import ITEMS
+    from mnemoscope.integrations.catalog import ITEMS
+    from mnemoscope.systems import CONNECTORS
 
     door = spec.name.partition(":")[0]
-    if door in DOORS.builtin:
+    if door in CONNECTORS.builtin:
         return door
     if spec.name in ITEMS:
         return "mcp" if ITEMS[spec.name].mapping else "stdio"

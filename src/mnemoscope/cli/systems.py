@@ -10,17 +10,17 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from mnemoscope.cli import probe, shelf, survey
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.registry import describe_options
+from mnemoscope.cli import install, probe, survey
 from mnemoscope.cli.console import out, print_json, progress_bar, say
-from mnemoscope.core.errors import UsageError
-from mnemoscope.core.registry import describe_options
 
 if TYPE_CHECKING:
-    from mnemoscope.engine.conformance import Result
+    from mnemoscope.runner.conformance import Result
 
 app = App(name="systems", help="The memory systems that can be put under test.")
-app.command(shelf.install)
-app.command(shelf.remove)
+app.command(install.install)
+app.command(install.remove)
 app.command(survey.survey)
 app.command(probe.probe)
 
@@ -44,7 +44,7 @@ def list_systems(*names: str, json: bool = False) -> None:
     json
         Print JSON instead of a table: all systems with all options.
     """
-    from mnemoscope.systems import DOORS, SYSTEMS
+    from mnemoscope.systems import CONNECTORS, SYSTEMS
 
     for name in set(names).difference(SYSTEMS.names()):
         SYSTEMS.get(name)  # says what it could have meant
@@ -65,14 +65,14 @@ def list_systems(*names: str, json: bool = False) -> None:
     say(out, "Options, the default first: mnemoscope systems list NAME")
     say(out, "Not installed: mnemoscope systems install NAME")
     say(out, "Your own: --system package.module:Name, or the entry-point group mnemoscope.systems")
-    for door in DOORS.names():
-        say(out, DOORS.summary(door))
+    for door in CONNECTORS.names():
+        say(out, CONNECTORS.summary(door))
 
 
 def _listed(name: str, with_options: bool) -> dict[str, Any]:
+    from mnemoscope.integrations import environments
+    from mnemoscope.integrations.catalog import ITEMS
     from mnemoscope.systems import SYSTEMS
-    from mnemoscope.systems.shelf import environments
-    from mnemoscope.systems.shelf.catalogue import ITEMS
 
     state, summary, options = "built in", SYSTEMS.summary(name), {}
     if name in ITEMS:
@@ -113,9 +113,9 @@ def check(spec: str, /, *, timeout: float = 60.0, json: bool = False) -> int:
     json
         Print JSON instead of a table.
     """
-    from mnemoscope.core.spec import Spec
-    from mnemoscope.engine.conformance import CHECKS, check_system
-    from mnemoscope.systems.python import plan
+    from mnemoscope._store.spec import Spec
+    from mnemoscope.runner.conformance import CHECKS, check_system
+    from mnemoscope.systems.loader import plan
 
     if timeout <= 0:
         raise UsageError(f"--timeout {timeout:g}: give the seconds that a call may take, above 0")

@@ -48,8 +48,8 @@ def verify(
     json
         Print JSON instead of a table.
     """
+    from mnemoscope._store.run_directory import RunDirectory
     from mnemoscope.analysis import verify as analysis
-    from mnemoscope.core.rundir import RunDirectory
     from mnemoscope.protocols import load_protocol
 
     directory = RunDirectory(run)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 from mnemoscope.cli.writing import Outcome, Tell, WritingOptions, run_pass
 
 if TYPE_CHECKING:
-    from mnemoscope.authoring.desk import Desk
-    from mnemoscope.authoring.sheets import Home
+    from mnemoscope.personas.write.llm_writer import LlmWriter
+    from mnemoscope.personas.write.persona_files import PersonaFiles
 
 
 def conversations(
@@ -36,14 +36,14 @@ def conversations(
     overwrite
         Write anew what is there already.
     """
-    from mnemoscope.authoring.conversations import (
+    from mnemoscope.personas.write.conversations import (
         conversation_file,
         told_days,
         write_conversations,
     )
-    from mnemoscope.authoring.pages import written_days
+    from mnemoscope.personas.write.log_pages import written_days
 
-    def work(home: Home, desk: Desk, tell: Tell) -> Outcome:
+    def work(home: PersonaFiles, desk: LlmWriter, tell: Tell) -> Outcome:
         logs = told_days(home, written_days(home, writing.days(home)))
         there = [day for day in logs if conversation_file(home, day, format).exists()]
         asked = logs if overwrite else [day for day in logs if day not in set(there)]

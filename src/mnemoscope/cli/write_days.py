@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mnemoscope._store.errors import UsageError
 from mnemoscope.cli.writing import Outcome, Tell, WritingOptions, run_pass
-from mnemoscope.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from mnemoscope.authoring.desk import Desk
-    from mnemoscope.authoring.sheets import Home
+    from mnemoscope.personas.write.llm_writer import LlmWriter
+    from mnemoscope.personas.write.persona_files import PersonaFiles
 
 
 def generate(
@@ -58,12 +58,12 @@ def generate(
 
         return retell(writing, out, overwrite=overwrite)
 
-    from mnemoscope.authoring.days import gaps, refuse_simulated, write_days
-    from mnemoscope.authoring.sheets import open_home
+    from mnemoscope.personas.write.daily_log_writer import gaps, refuse_simulated, write_days
+    from mnemoscope.personas.write.persona_files import open_persona_files
 
-    refuse_simulated(open_home(writing.persona, writing.arcs))
+    refuse_simulated(open_persona_files(writing.persona, writing.arcs))
 
-    def work(home: Home, desk: Desk, tell: Tell) -> Outcome:
+    def work(home: PersonaFiles, desk: LlmWriter, tell: Tell) -> Outcome:
         days = writing.days(home)
         written = write_days(home, desk, days, missing=missing, overwrite=overwrite, tell=tell)
         return Outcome(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from mnemoscope.cli.writing import Outcome, Tell, Writing, run_pass
 
 if TYPE_CHECKING:
-    from mnemoscope.authoring.desk import Desk
-    from mnemoscope.authoring.sheets import Home
+    from mnemoscope.personas.write.llm_writer import LlmWriter
+    from mnemoscope.personas.write.persona_files import PersonaFiles
 
 
 def from_ledger(writing: Writing, out: Path, *, overwrite: bool = False) -> int:
@@ -27,15 +27,15 @@ def from_ledger(writing: Writing, out: Path, *, overwrite: bool = False) -> int:
 
 
 def _retell(writing: Writing, out: Path, overwrite: bool) -> int:
-    from mnemoscope.authoring.from_ledger import Retelling
-    from mnemoscope.authoring.sheets import open_home
+    from mnemoscope.personas.write.from_ledger import Retelling
+    from mnemoscope.personas.write.persona_files import open_persona_files
 
-    source = open_home(writing.persona, writing.arcs)
+    source = open_persona_files(writing.persona, writing.arcs)
     days = writing.days(source)
     retelling = Retelling(source, out)
     retelling.open()
 
-    def work(home: Home, desk: Desk, tell: Tell) -> Outcome:
+    def work(home: PersonaFiles, desk: LlmWriter, tell: Tell) -> Outcome:
         asked = retelling.days(days) if overwrite else retelling.missing(home, days)
         have = set(retelling.days(days)) - set(retelling.missing(home, days))
         made: list[int] = []

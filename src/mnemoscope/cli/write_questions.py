@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from mnemoscope._store.errors import UsageError
 from mnemoscope.cli.writing import Outcome, Tell, WritingOptions, run_pass
-from mnemoscope.core.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mnemoscope.authoring.desk import Desk
-    from mnemoscope.authoring.question_book import QuestionBook, Window
-    from mnemoscope.authoring.sheets import Home
+    from mnemoscope.personas.write.llm_writer import LlmWriter
+    from mnemoscope.personas.write.persona_files import PersonaFiles
+    from mnemoscope.personas.write.question_book import QuestionBook, Window
 
 
 def qa(
@@ -42,38 +42,38 @@ def qa(
     pairs
         Pairs asked for in a window: 12, and 2 for boundary.
     """
-    from mnemoscope.authoring import boundary, questions
-    from mnemoscope.authoring.pages import written_days
-    from mnemoscope.authoring.question_book import QuestionBook
+    from mnemoscope.personas.write import boundary_questions, question_windows
+    from mnemoscope.personas.write.log_pages import written_days
+    from mnemoscope.personas.write.question_book import QuestionBook
 
-    usual = questions if mode == "standard" else boundary
+    usual = question_windows if mode == "standard" else boundary_questions
     step = usual.INTERVAL if interval is None else interval
     most = usual.PAIRS if pairs is None else pairs
     if most < 1:
         raise UsageError(f"--pairs {most}: ask for at least one")
 
-    def standard(home: Home, desk: Desk, tell: Tell) -> Outcome:
+    def standard(home: PersonaFiles, desk: LlmWriter, tell: Tell) -> Outcome:
         days = writing.days(home)
         last = written_days(home, days)[-1]
-        if questions.waits(home, days, step):
+        if question_windows.waits(home, days, step):
             tell(f"windows that end after day {last} wait until their days are written")
         book = QuestionBook(home)
-        asked = questions.open_windows(home, days, step)
-        keys = [questions.window_key(window) for window in asked]
-        made = questions.write_questions(home, desk, book, asked, most)
+        asked = question_windows.open_windows(home, days, step)
+        keys = [question_windows.window_key(window) for window in asked]
+        made = question_windows.write_questions(home, desk, book, asked, most)
         return _told(home, book, keys, made, tell)
 
-    def at_boundaries(home: Home, desk: Desk, tell: Tell) -> Outcome:
+    def at_boundaries(home: PersonaFiles, desk: LlmWriter, tell: Tell) -> Outcome:
         days = writing.days(home)
         written_days(home, days)
         book = QuestionBook(home)
-        asked = boundary.stretches(home, days, step)
+        asked = boundary_questions.stretches(home, days, step)
         if not asked:
             raise UsageError(
                 f"{home.persona.id} has nothing to keep: no log of these days has an isolated "
                 "session, or there is no open session to ask in"
             )
-        made = boundary.write_boundary_questions(home, desk, book, asked, most)
+        made = boundary_questions.write_boundary_questions(home, desk, book, asked, most)
         return _told(home, book, [one.key for one in asked], made, tell)
 
     work = standard if mode == "standard" else at_boundaries
@@ -81,7 +81,7 @@ def qa(
 
 
 def _told(
-    home: Home, book: QuestionBook, keys: list[str], made: Iterable[Window], tell: Tell
+    home: PersonaFiles, book: QuestionBook, keys: list[str], made: Iterable[Window], tell: Tell
 ) -> Outcome:
     """Let the pass run, and tell how it goes and what came of it."""
     book.settle_all_but(keys)

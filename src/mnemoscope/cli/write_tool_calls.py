@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from mnemoscope.cli.writing import Outcome, Tell, WritingOptions, run_pass
 
 if TYPE_CHECKING:
-    from mnemoscope.authoring.desk import Desk
-    from mnemoscope.authoring.sheets import Home
+    from mnemoscope.personas.write.llm_writer import LlmWriter
+    from mnemoscope.personas.write.persona_files import PersonaFiles
 
 
 def tool_calls(*, writing: WritingOptions, overwrite: bool = False) -> int:
@@ -27,10 +27,10 @@ def tool_calls(*, writing: WritingOptions, overwrite: bool = False) -> int:
     overwrite
         Write anew what is there already.
     """
-    from mnemoscope.authoring.pages import written_days
-    from mnemoscope.authoring.tool_calls import tool_file, write_tool_calls
+    from mnemoscope.personas.write.log_pages import written_days
+    from mnemoscope.personas.write.tool_calls import tool_file, write_tool_calls
 
-    def work(home: Home, desk: Desk, tell: Tell) -> Outcome:
+    def work(home: PersonaFiles, desk: LlmWriter, tell: Tell) -> Outcome:
         logs = written_days(home, writing.days(home))
         there = [day for day in logs if tool_file(home, day).exists()]
         asked = logs if overwrite else [day for day in logs if day not in set(there)]

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 
+from mnemoscope._store.errors import UsageError
 from mnemoscope.cli.answering import check_models, priced
 from mnemoscope.cli.console import err, out, say
-from mnemoscope.core.errors import UsageError
-from mnemoscope.core.nouns import Usage
+from mnemoscope.types import Usage
 
 if TYPE_CHECKING:
-    from mnemoscope.authoring.desk import Asks, Desk
-    from mnemoscope.authoring.sheets import Home
-    from mnemoscope.llm.chat import Prompt
-    from mnemoscope.llm.model import Model
+    from mnemoscope.models.chat import Prompt
+    from mnemoscope.models.model import Model
+    from mnemoscope.personas.write.llm_writer import Asks, LlmWriter
+    from mnemoscope.personas.write.persona_files import PersonaFiles
 
 SHOWN = 3
 """How many prompts a dry run shows."""
@@ -76,7 +76,7 @@ class Writing:
     estimate: bool = False
     dry_run: bool = False
 
-    def days(self, home: Home) -> range:
+    def days(self, home: PersonaFiles) -> range:
         """The days from --start to --end."""
         last = home.days if self.end is None else self.end
         if 1 <= last < self.start <= home.days:
@@ -109,7 +109,7 @@ class Outcome(NamedTuple):
     """What to do about what is missing."""
 
 
-Work = Callable[["Home", "Desk", Tell], Outcome]
+Work = Callable[["PersonaFiles", "LlmWriter", Tell], Outcome]
 
 
 def run_pass(writing: Writing, name: str, work: Work, *, fresh: bool = False) -> int:
@@ -118,9 +118,9 @@ def run_pass(writing: Writing, name: str, work: Work, *, fresh: bool = False) ->
     `fresh` replies are neither taken from the cache nor kept: where something is to be written
     anew that is there already.
     """
-    from mnemoscope.authoring.sheets import open_home
+    from mnemoscope.personas.write.persona_files import open_persona_files
 
-    home = open_home(writing.persona, writing.arcs)
+    home = open_persona_files(writing.persona, writing.arcs)
     writing.days(home)
     if writing.dry_run:
         return show_prompts(writing.model, _rehearsal(writing, name, work))
@@ -132,16 +132,16 @@ def run_pass(writing: Writing, name: str, work: Work, *, fresh: bool = False) ->
 
 
 @contextmanager
-def at_desk(writing: Writing, name: str, *, fresh: bool = False) -> Iterator[Desk]:
+def at_desk(writing: Writing, name: str, *, fresh: bool = False) -> Iterator[LlmWriter]:
     """A desk that pays out of the folder's account, and a kind word where somebody interrupts."""
-    from mnemoscope.authoring.desk import Desk, account_of, ceiling, sweep
+    from mnemoscope.personas.write.llm_writer import LlmWriter, account_of, ceiling, sweep
 
     check_models([writing.model], writing.max_cost)
     model = timed_model(writing.model, writing.timeout, cache=not fresh)
     sweep(writing.persona)
     with account_of(writing.persona) as account, ceiling(writing.max_cost, writing.persona):
         try:
-            yield Desk(model, account, name, parallelism=writing.parallelism, log=_complain)
+            yield LlmWriter(model, account, name, parallelism=writing.parallelism, log=_complain)
         except KeyboardInterrupt:
             say(err, "\neverything written is kept; the same command goes on from here")
             raise
@@ -149,7 +149,7 @@ def at_desk(writing: Writing, name: str, *, fresh: bool = False) -> Iterator[Des
 
 def timed_model(spec: str, seconds: float, *, cache: bool = True) -> Model:
     """The model with so much time for each request, where its kind keeps time and says no other."""
-    from mnemoscope.llm.models import load_model
+    from mnemoscope.models.model_loader import load_model
 
     if seconds <= 0:
         raise UsageError(f"--timeout {seconds:g}: a request needs more than 0 seconds")
@@ -210,12 +210,12 @@ class _Counts:
 
     @property
     def used(self) -> Usage:
-        from mnemoscope.llm.chat import total
+        from mnemoscope.models.chat import total
 
         return total(self._uses) or Usage()
 
     def ask(self, prompt: Prompt) -> str:
-        from mnemoscope.llm.chat import ModelFailure, metered
+        from mnemoscope.models.chat import ModelFailure, metered
 
         if prompt.attempt > 1:
             raise ModelFailure("its typical reply was of no use")
@@ -240,7 +240,7 @@ def show_prompts(spec: str, rehearsed: Rehearsed) -> int:
 
 def tell_estimate(spec: str, rehearsed: Rehearsed) -> int:
     """Print how many tokens and dollars it would take."""
-    from mnemoscope.llm.models import load_model
+    from mnemoscope.models.model_loader import load_model
 
     model = _Counts(load_model(f"estimate:{spec}"))
     with TemporaryDirectory(prefix="mnemoscope-estimate-") as folder:
@@ -260,13 +260,17 @@ def tell_estimate(spec: str, rehearsed: Rehearsed) -> int:
 
 def _rehearsal(writing: Writing, name: str, work: Work) -> Rehearsed:
     """The pass on a copy of the persona's folder."""
-    from mnemoscope.authoring.desk import Desk, account_of
-    from mnemoscope.authoring.sheets import open_home
+    from mnemoscope.personas.write.llm_writer import LlmWriter, account_of
+    from mnemoscope.personas.write.persona_files import open_persona_files
 
     def rehearsed(model: Asks, folder: Path) -> None:
         copy = folder / writing.persona.resolve().name
         shutil.copytree(writing.persona, copy, ignore=_LEFT_OUT)
         with account_of(copy) as account:
-            work(open_home(copy, writing.arcs), Desk(model, account, name), lambda line: None)
+            work(
+                open_persona_files(copy, writing.arcs),
+                LlmWriter(model, account, name),
+                lambda line: None,
+            )
 
     return rehearsed

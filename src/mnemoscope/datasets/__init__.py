@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from mnemoscope.core.dataset import Dataset
-from mnemoscope.core.nouns import Scalar
-from mnemoscope.core.registry import Entry, Registry, bind_arguments
-from mnemoscope.core.spec import Spec
-from mnemoscope.datasets.locate import locate
+from mnemoscope._store.registry import Entry, Registry, bind_arguments
+from mnemoscope._store.spec import Spec
+from mnemoscope.datasets._io.locate import locate
+from mnemoscope.datasets.base import Dataset
+from mnemoscope.types import Scalar
 
 DATASETS = Registry(
     "dataset",

@@ -11,9 +11,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
-from mnemoscope.core.dataset import DataFile, Findings
-from mnemoscope.core.errors import DataError, MissingData
-from mnemoscope.core.nouns import Memory, Question, Scalar, Scenario
+from mnemoscope._store.errors import DataError, MissingData
+from mnemoscope.datasets.base import DataFile, Findings
 from mnemoscope.datasets.labelled import (
     Judgment,
     Judgments,
@@ -27,6 +26,7 @@ from mnemoscope.datasets.labelled import (
     present,
     records_by_id,
 )
+from mnemoscope.types import Memory, Question, Scalar, Scenario
 
 Id = Annotated[str, Meta(min_length=1)]
 

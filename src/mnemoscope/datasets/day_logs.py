@@ -12,8 +12,8 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from mnemoscope.core.errors import DataError, MissingData
-from mnemoscope.core.ledger import date_wordings
+from mnemoscope._store.errors import DataError, MissingData
+from mnemoscope.text.fact_ledger import date_wordings
 
 Granularity = Literal["day", "session", "section"]
 

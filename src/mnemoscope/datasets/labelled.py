@@ -14,11 +14,11 @@ from typing import ClassVar, NamedTuple, NoReturn, TypeVar
 
 import msgspec
 
-from mnemoscope.core.dataset import DataFile, Findings
-from mnemoscope.core.errors import DataError, MissingData
-from mnemoscope.core.fingerprint import sha256_file
-from mnemoscope.core.jsonl import decode_lines
-from mnemoscope.core.nouns import Question, Scenario
+from mnemoscope._store.errors import DataError, MissingData
+from mnemoscope._store.fingerprint import sha256_file
+from mnemoscope._store.jsonl import decode_lines
+from mnemoscope.datasets.base import DataFile, Findings
+from mnemoscope.types import Question, Scenario
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mnemoscope.core.nouns import Memory, Scenario
+from mnemoscope.types import Memory, Scenario
 
 TEXT_MARKERS = (
     "has_answer",

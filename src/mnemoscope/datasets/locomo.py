@@ -16,12 +16,12 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from mnemoscope.core.dataset import DataFile, Findings
-from mnemoscope.core.errors import DataError
-from mnemoscope.core.nouns import Memory, Question, Scalar, Scenario
-from mnemoscope.datasets.jsonstream import array_elements, sha256_unpacked
-from mnemoscope.datasets.locate import find_file
-from mnemoscope.datasets.pins import pin
+from mnemoscope._store.errors import DataError
+from mnemoscope.datasets._io.json_stream import array_elements, sha256_unpacked
+from mnemoscope.datasets._io.locate import find_file
+from mnemoscope.datasets._io.pins import pin
+from mnemoscope.datasets.base import DataFile, Findings
+from mnemoscope.types import Memory, Question, Scalar, Scenario
 
 CATEGORIES = {
     "1": "multi-hop",

@@ -14,21 +14,35 @@ from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
-from mnemoscope.core.categories import CATEGORIES, CORE_CATEGORIES
-from mnemoscope.core.dataset import DataFile, Findings
-from mnemoscope.core.errors import DataError, UsageError
-from mnemoscope.core.fingerprint import sha256_file
-from mnemoscope.core.nouns import AnswerKey, Expectation, Memory, Question, Scalar, Scenario
-from mnemoscope.datasets.checkpoints import Asked, evening, morning, parse_ranges, plan_checkpoints
+from mnemoscope._store.errors import DataError, UsageError
+from mnemoscope._store.fingerprint import sha256_file
+from mnemoscope.datasets.base import DataFile, Findings
+from mnemoscope.datasets.checkpoint_plan import (
+    Asked,
+    evening,
+    morning,
+    parse_ranges,
+    plan_checkpoints,
+)
 from mnemoscope.datasets.day_logs import Granularity, day_files, digest, drift, pieces, read_day
 from mnemoscope.datasets.labelled import note_empty_texts, present
-from mnemoscope.datasets.persona_files import (
+from mnemoscope.datasets.persona_folder import (
     Entry,
     PersonaFolder,
     answer_keys,
     find_personas,
     read_epoch,
     read_questions,
+)
+from mnemoscope.types import (
+    CATEGORIES,
+    CORE_CATEGORIES,
+    AnswerKey,
+    Expectation,
+    Memory,
+    Question,
+    Scalar,
+    Scenario,
 )
 
 DAY_NUMBERS = re.compile(r"\bdays?[ -]\d+(?: ?(?:-|–|to|through) ?\d+)?", re.IGNORECASE)

@@ -12,9 +12,8 @@ from typing import Annotated, Literal, TypeVar
 
 from msgspec import Meta, Struct
 
-from mnemoscope.core.dataset import DataFile, Findings
-from mnemoscope.core.errors import DataError
-from mnemoscope.core.nouns import Memory, Question, Scalar, Scenario
+from mnemoscope._store.errors import DataError
+from mnemoscope.datasets.base import DataFile, Findings
 from mnemoscope.datasets.labelled import (
     Labelled,
     count,
@@ -25,7 +24,8 @@ from mnemoscope.datasets.labelled import (
     records_by_id,
     refuse,
 )
-from mnemoscope.datasets.twins import Twins
+from mnemoscope.datasets.near_duplicates import Twins
+from mnemoscope.types import Memory, Question, Scalar, Scenario
 
 STRATA = ("exact", "paraphrase", "multihop")
 

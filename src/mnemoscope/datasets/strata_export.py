@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from mnemoscope.core.errors import DataError, MissingData, UsageError
-from mnemoscope.core.jsonl import encode_line, write_atomically
+from mnemoscope._store.errors import DataError, MissingData, UsageError
+from mnemoscope._store.jsonl import encode_line, write_atomically
 from mnemoscope.datasets.strata import CorpusLine
 
 TEXT_COLUMNS = ("content", "text")

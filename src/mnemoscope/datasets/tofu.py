@@ -18,13 +18,13 @@ from typing import ClassVar, Literal, NamedTuple
 
 import msgspec
 
-from mnemoscope.core.dataset import DataFile, Findings
-from mnemoscope.core.errors import DataError, MissingData
-from mnemoscope.core.jsonl import decode_lines
-from mnemoscope.core.nouns import Checkpoint, Memory, Question, Scalar, Scenario
-from mnemoscope.datasets.jsonstream import open_unpacked, sha256_unpacked
-from mnemoscope.datasets.locate import find_file
-from mnemoscope.datasets.pins import pin
+from mnemoscope._store.errors import DataError, MissingData
+from mnemoscope._store.jsonl import decode_lines
+from mnemoscope.datasets._io.json_stream import open_unpacked, sha256_unpacked
+from mnemoscope.datasets._io.locate import find_file
+from mnemoscope.datasets._io.pins import pin
+from mnemoscope.datasets.base import DataFile, Findings
+from mnemoscope.types import Checkpoint, Memory, Question, Scalar, Scenario
 
 AUTHORS = 200
 PAIRS_EACH = 20

@@ -11,9 +11,8 @@ from math import isfinite
 from pathlib import Path
 from typing import NamedTuple
 
-from mnemoscope.core.dataset import DataFile, Findings
-from mnemoscope.core.errors import DataError, MissingData, UsageError
-from mnemoscope.core.nouns import Memory, Scalar, Scenario
+from mnemoscope._store.errors import DataError, MissingData, UsageError
+from mnemoscope.datasets.base import DataFile, Findings
 from mnemoscope.datasets.labelled import (
     Judgments,
     Labelled,
@@ -24,6 +23,7 @@ from mnemoscope.datasets.labelled import (
     judged_question,
     present,
 )
+from mnemoscope.types import Memory, Scalar, Scenario
 
 
 class Rankings(NamedTuple):

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from mnemoscope.core.nouns import Grade, Question, Scenario, Score
-from mnemoscope.core.registry import Entry, Registry
+from mnemoscope._store.registry import Entry, Registry
+from mnemoscope.types import Grade, Question, Scenario, Score
 
 
 class Unjudged(Exception):
@@ -47,7 +47,8 @@ JUDGES = Registry(
     "judge",
     {
         "ledger": Entry(
-            "mnemoscope.judges.ledger:Ledger", "exact, from a simulated persona's ledger, no model"
+            "mnemoscope.judges.ledger_judge:Ledger",
+            "exact, from a simulated persona's ledger, no model",
         ),
         "exact": Entry(
             "mnemoscope.judges.exact:Exact", "1 for what equals the reference, normalised; no model"
@@ -63,7 +64,7 @@ JUDGES = Registry(
             "mnemoscope.judges.rubric:Rubric", "a model gives Recall Bench's marks, 0 to 6"
         ),
         "longmemeval": Entry(
-            "mnemoscope.judges.longmemeval:LongMemEval",
+            "mnemoscope.judges.longmemeval_judge:LongMemEval",
             "a model says CORRECT or WRONG, by a prompt for each question type",
         ),
         "likelihood": Entry(

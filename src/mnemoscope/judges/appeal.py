@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from math import isfinite
 from typing import NamedTuple
 
-from mnemoscope.core.errors import MnemoscopeError
-from mnemoscope.core.jsonl import printable
-from mnemoscope.core.nouns import Grade, Memory, Question, Scenario, Score
+from mnemoscope._store.errors import MnemoscopeError
+from mnemoscope._store.jsonl import printable
 from mnemoscope.judges import Case, Judge, Unjudged
+from mnemoscope.types import Grade, Memory, Question, Scenario, Score
 
 _MARKS = {"correctness": 3, "completeness": 2, "hallucination": 1}
 

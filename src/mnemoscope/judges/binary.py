@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mnemoscope.core.nouns import Grade, Scenario
 from mnemoscope.judges import Case
-from mnemoscope.judges.asking import HOLES, NEEDED, fill, read_verdict, settle
 from mnemoscope.judges.exact import without_asking
-from mnemoscope.llm.models import load_model
-from mnemoscope.llm.prompts import load_prompt
+from mnemoscope.judges.model_judge import HOLES, NEEDED, fill, read_verdict, settle
+from mnemoscope.models.model_loader import load_model
+from mnemoscope.models.prompts import load_prompt
+from mnemoscope.types import Grade, Scenario
 
 
 class Binary:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mnemoscope.core.nouns import Grade, Scenario
-from mnemoscope.core.overlap import normal_answer
 from mnemoscope.judges import Case, Unjudged
+from mnemoscope.text.overlap import normal_answer
+from mnemoscope.types import Grade, Scenario
 
 
 class Exact:

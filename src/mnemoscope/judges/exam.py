@@ -19,15 +19,15 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from mnemoscope.core.errors import DataError, MnemoscopeError, UsageError
-from mnemoscope.core.fingerprint import fingerprint
-from mnemoscope.core.jsonl import printable, write_json
-from mnemoscope.core.nouns import Expectation, Grade, Question, Scenario, Score, Usage
-from mnemoscope.core.yaml import load_yaml
+from mnemoscope._store.errors import DataError, MnemoscopeError, UsageError
+from mnemoscope._store.fingerprint import fingerprint
+from mnemoscope._store.jsonl import printable, write_json
+from mnemoscope._store.yaml import load_yaml
 from mnemoscope.judges import Case, Judge, Unjudged
-from mnemoscope.llm.cache import default_cache_dir
-from mnemoscope.llm.chat import metered, total
-from mnemoscope.llm.purse import Purse, open_purse
+from mnemoscope.models.budget import Budget, open_budget
+from mnemoscope.models.cache import default_cache_dir
+from mnemoscope.models.chat import metered, total
+from mnemoscope.types import Expectation, Grade, Question, Scenario, Score, Usage
 
 Kind = Literal[
     "right-paraphrase",
@@ -195,11 +195,11 @@ def _at_most(dollars: float | None) -> Iterator[None]:
     if not dollars > 0:
         raise UsageError(f"--max-cost {dollars}: more than 0 dollars")
     lock = default_cache_dir() / "exams" / ".purse.lock"
-    open_purse(Purse(dollars, already=0.0, slots=1, lock=lock))
+    open_budget(Budget(dollars, already=0.0, slots=1, lock=lock))
     try:
         yield
     finally:
-        open_purse(None)
+        open_budget(None)
 
 
 def record(result: ExamResult, identity: Mapping[str, Any]) -> Path:

@@ -5,10 +5,10 @@ A question whose category is none of LoCoMo's five numbers gets the plain F1.
 
 from __future__ import annotations
 
-from mnemoscope.core.nouns import Grade, Scenario
-from mnemoscope.core.overlap import locomo_f1
 from mnemoscope.judges import Case
 from mnemoscope.judges.exact import without_asking
+from mnemoscope.text.overlap import locomo_f1
+from mnemoscope.types import Grade, Scenario
 
 _ADVERSARIAL = "5"
 

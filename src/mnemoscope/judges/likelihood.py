@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mnemoscope.core.errors import UsageError
-from mnemoscope.core.nouns import Grade, Scenario
-from mnemoscope.core.tokens import CHARACTERS_PER_TOKEN
+from mnemoscope._store.errors import UsageError
 from mnemoscope.judges import Case, Unjudged
-from mnemoscope.llm.chat import ModelFailure
-from mnemoscope.llm.embedded import EmbeddedProvider
-from mnemoscope.llm.prompts import load_prompt
+from mnemoscope.models.chat import ModelFailure
+from mnemoscope.models.prompts import load_prompt
+from mnemoscope.models.providers.smollm2 import EmbeddedProvider
+from mnemoscope.text.token_estimate import CHARACTERS_PER_TOKEN
+from mnemoscope.types import Grade, Scenario
 
 _NOTHING = "(none)"
 _HOLES = frozenset({"question", "context"})

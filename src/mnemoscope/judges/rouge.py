@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mnemoscope.core.nouns import Grade, Scenario
-from mnemoscope.core.overlap import Tokens, rouge_l
 from mnemoscope.judges import Case
 from mnemoscope.judges.exact import without_asking
+from mnemoscope.text.overlap import Tokens, rouge_l
+from mnemoscope.types import Grade, Scenario
 
 
 class RougeL:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
-from mnemoscope.core.nouns import Scenario, Score
 from mnemoscope.judges import Case, Unjudged
-from mnemoscope.judges.asking import (
+from mnemoscope.judges.model_judge import (
     HOLES,
     family_identity,
     fenced,
@@ -20,8 +19,9 @@ from mnemoscope.judges.asking import (
     read_object,
     settle,
 )
-from mnemoscope.llm.chat import Prompt
-from mnemoscope.llm.models import load_model
+from mnemoscope.models.chat import Prompt
+from mnemoscope.models.model_loader import load_model
+from mnemoscope.types import Scenario, Score
 
 _MARKS = {"correctness": 3, "completeness": 2, "hallucination": 1}
 _KINDS = ("", "grounded", "boundary")

@@ -1,6 +1,5 @@
 """Rankings, token budgets and clocks turned into numbers, one question at a time."""
 
-from mnemoscope.metrics.budget import BUDGETS, budget_names, recall_within
 from mnemoscope.metrics.chance import is_vacuous, score_by_chance
 from mnemoscope.metrics.latency import Latency, summarise_latency
 from mnemoscope.metrics.ranking import (
@@ -12,6 +11,7 @@ from mnemoscope.metrics.ranking import (
     score,
     score_merged,
 )
+from mnemoscope.metrics.token_budget import BUDGETS, budget_names, recall_within
 
 __all__ = [
     "BUDGETS",

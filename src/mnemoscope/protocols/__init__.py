@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from mnemoscope.core.errors import DataError, UsageError
-from mnemoscope.core.nouns import Scalar
-from mnemoscope.core.yaml import parse_yaml
+from mnemoscope._store.errors import DataError, UsageError
+from mnemoscope._store.yaml import parse_yaml
+from mnemoscope.types import Scalar
 
 
 class Benchmark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

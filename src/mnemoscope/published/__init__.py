@@ -4,9 +4,9 @@ Nothing here was measured by us. Numbers are quoted, their units made equal, the
 checked; this room imports `core` and nothing else.
 """
 
-from mnemoscope.published.audit import Audit, Check, audit
+from mnemoscope.published.arithmetic_audit import Audit, Check, audit
 from mnemoscope.published.cohorts import Cohort, cohort_of, differences, same_cohort
-from mnemoscope.published.registry import Category, Printed, Published, load
+from mnemoscope.published.published_results import Category, Printed, Published, load
 
 __all__ = [
     "Audit",

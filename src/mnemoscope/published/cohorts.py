@@ -12,7 +12,7 @@ import re
 
 import msgspec
 
-from mnemoscope.published.registry import Published
+from mnemoscope.published.published_results import Published
 
 UNSTATED = "unstated"
 TRAITS = {

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import msgspec
 
 from mnemoscope.published.cohorts import cohort_of
-from mnemoscope.published.registry import Published
+from mnemoscope.published.published_results import Published
 
 _TWO_WORDS = ("basic memory", "viking memory", "perseus vault", "naive rag", "full text")
 _ALSO_KNOWN_AS = {

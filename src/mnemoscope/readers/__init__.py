@@ -12,8 +12,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from mnemoscope.core.nouns import Query
-from mnemoscope.core.registry import Entry, Registry
+from mnemoscope._store.registry import Entry, Registry
+from mnemoscope.types import Query
 
 
 class Passage(Struct, frozen=True, omit_defaults=True):
@@ -49,9 +49,12 @@ READERS = Registry(
         "extractive": Entry(
             "mnemoscope.readers.extractive:Extractive", "the sentences that answer best, no model"
         ),
-        "llm": Entry("mnemoscope.readers.llm:Llm", "a language model, from the best passages"),
+        "llm": Entry(
+            "mnemoscope.readers.llm_reader:Llm", "a language model, from the best passages"
+        ),
         "full-context": Entry(
-            "mnemoscope.readers.llm:FullContext", "a language model, from all memories at once"
+            "mnemoscope.readers.llm_reader:FullContext",
+            "a language model, from all memories at once",
         ),
     },
     group="mnemoscope.readers",

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mnemoscope.core.errors import UsageError
-from mnemoscope.core.nouns import Query
-from mnemoscope.core.tokens import CHARACTERS_PER_TOKEN, estimate_tokens
+from mnemoscope._store.errors import UsageError
 from mnemoscope.readers import Passage, Reply
-from mnemoscope.readers.cues import Cues, cues
-from mnemoscope.readers.digest import Digest, library
-from mnemoscope.readers.scoring import FEATURES, Floats, Reading, consider
-from mnemoscope.readers.sentences import Cited
+from mnemoscope.readers.answer_cues import Cues, cues
+from mnemoscope.readers.citable_sentences import Cited
+from mnemoscope.readers.passage_index import Digest, library
+from mnemoscope.readers.sentence_features import FEATURES, Floats, Reading, consider
+from mnemoscope.text.token_estimate import CHARACTERS_PER_TOKEN, estimate_tokens
+from mnemoscope.types import Query
 
 ABSTENTION = "No evidence found."
 

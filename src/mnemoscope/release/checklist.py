@@ -10,16 +10,15 @@ from functools import cached_property
 
 import msgspec
 
+from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope.analysis.compare import Comparison
-from mnemoscope.core.errors import MnemoscopeError
+from mnemoscope.release.benchmark_report import is_current
 from mnemoscope.release.claims import Facts, lint_file
-from mnemoscope.release.clock import Moment
 from mnemoscope.release.decide import decide
 from mnemoscope.release.figures import comparisons, unwritten
 from mnemoscope.release.notes import SECTIONS
 from mnemoscope.release.notes import render as render_notes
 from mnemoscope.release.rederive import is_fresh
-from mnemoscope.release.report import is_current
 from mnemoscope.release.signatures import (
     exception,
     lacking_notice,
@@ -27,6 +26,7 @@ from mnemoscope.release.signatures import (
     other_statistician,
 )
 from mnemoscope.release.state import Release
+from mnemoscope.release.timestamps import Moment
 
 RUNS = "metrics.json files produced with pinned dataset SHA256"
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from mnemoscope.core.rundir import RunDirectory
+from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.protocols import Protocol
-from mnemoscope.release.prose import Statement
+from mnemoscope.release.claim_patterns import estimates, metrics
 from mnemoscope.release.state import RunRecord
-from mnemoscope.release.wording import estimates, metrics
+from mnemoscope.release.statements import Statement
 
 _PATH = re.compile(r"(?<![\w:/])(?:\.{0,2}/)?[\w.+,=-]+(?:/[\w.+,=-]+)+/?")
 _HEX = re.compile(r"\b[0-9a-f]{12,64}\b")

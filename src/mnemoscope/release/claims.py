@@ -12,18 +12,12 @@ from typing import Literal
 
 import msgspec
 
+from mnemoscope._store.errors import DataError
+from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.compare import OVERALL, Comparison
-from mnemoscope.core.errors import DataError
-from mnemoscope.core.rundir import RunDirectory
 from mnemoscope.protocols import Chosen, load_protocol, protocol_names
 from mnemoscope.release.citations import cited_runs, is_named, status
-from mnemoscope.release.figures import comparisons, standing
-from mnemoscope.release.known import Known, matches
-from mnemoscope.release.prose import Statement, statements
-from mnemoscope.release.segments import Segment, bare_estimates, segments, with_followers
-from mnemoscope.release.state import Release
-from mnemoscope.release.tablerows import TableRow, row_problems
-from mnemoscope.release.wording import (
+from mnemoscope.release.claim_patterns import (
     ALL_METRICS,
     LIMIT,
     RIVALRY,
@@ -38,6 +32,12 @@ from mnemoscope.release.wording import (
     p_values,
     praises,
 )
+from mnemoscope.release.figures import comparisons, standing
+from mnemoscope.release.known_figures import Known, matches
+from mnemoscope.release.segments import Segment, bare_estimates, segments, with_followers
+from mnemoscope.release.state import Release
+from mnemoscope.release.statements import Statement, statements
+from mnemoscope.release.tablerows import TableRow, row_problems
 
 Rule = Literal[
     "unproven-improvement",

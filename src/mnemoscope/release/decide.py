@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from mnemoscope.analysis.compare import OVERALL, Comparison
 from mnemoscope.protocols import Benchmark
-from mnemoscope.release.clock import Moment
 from mnemoscope.release.figures import Standing, basis, standing
 from mnemoscope.release.state import Decision, Release, Row, Words
+from mnemoscope.release.timestamps import Moment
 
 NEUTRAL: Row = "HOLD or SHIP as no-claim"
 _CAUTION: tuple[Row, ...] = ("HOLD", "CONDITIONAL SHIP", "SHIP with caveat", "SHIP")

@@ -13,10 +13,10 @@ from typing import Literal
 
 import msgspec
 
+from mnemoscope._store.jsonl import write_atomically
 from mnemoscope.analysis.compare import Comparison, Row, compare
-from mnemoscope.core.jsonl import write_atomically
 from mnemoscope.release.state import Release
-from mnemoscope.statistics import Interval, holm, verdict
+from mnemoscope.stats import Interval, holm, verdict
 
 ALPHA = 0.05
 Standing = Literal["improved", "regressed", "neutral"]

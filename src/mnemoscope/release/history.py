@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from mnemoscope._store.errors import MissingData, UsageError
+from mnemoscope._store.jsonl import write_atomically
 from mnemoscope.analysis.compare import OVERALL, Comparison
-from mnemoscope.core.errors import MissingData, UsageError
-from mnemoscope.core.jsonl import write_atomically
-from mnemoscope.release.clock import Moment
 from mnemoscope.release.tables import markdown, p_value, points, points_interval
+from mnemoscope.release.timestamps import Moment
 
 TITLE = "# Methodology history\n\nNewest first.\n"
 _ENTRY = re.compile(r"^## ", re.MULTILINE)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from mnemoscope._store.errors import MnemoscopeError
+from mnemoscope._store.jsonl import write_atomically
+from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.compare import OVERALL, Comparison, Row
-from mnemoscope.core.errors import MnemoscopeError
-from mnemoscope.core.jsonl import write_atomically
-from mnemoscope.core.rundir import RunDirectory
+from mnemoscope.release.benchmark_report import changes
 from mnemoscope.release.claims import Facts, lint
 from mnemoscope.release.figures import standing
-from mnemoscope.release.report import changes
 from mnemoscope.release.state import Release
 from mnemoscope.release.tables import effect, p_equals, points, points_interval
 

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from math import isnan
 from typing import Any
 
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.compare import OVERALL, SEED, Comparison, Row
-from mnemoscope.core.errors import UsageError
-from mnemoscope.core.rundir import RunDirectory
-from mnemoscope.release import naive
-from mnemoscope.release.clock import Moment
+from mnemoscope.release import independent_stats
 from mnemoscope.release.figures import basis
 from mnemoscope.release.state import Rederivation, Release, same_person
+from mnemoscope.release.timestamps import Moment
 
 EXACT = 1e-6
 DRAWS = 2_000
@@ -48,7 +48,10 @@ class _Both:
     """The same questions of base and candidate, read anew."""
 
     def __init__(self, base: RunDirectory, cand: RunDirectory) -> None:
-        self.runs = {"base": naive.read(base.path), "cand": naive.read(cand.path)}
+        self.runs = {
+            "base": independent_stats.read(base.path),
+            "cand": independent_stats.read(cand.path),
+        }
         before, after = self.runs["base"], self.runs["cand"]
         self.pairs = [(before[q], after[q]) for q in before if q in after]
 
@@ -56,8 +59,8 @@ class _Both:
         """Base, candidate and cluster of every question in the scope."""
         chosen = [p for p in self.pairs if scope in (OVERALL, p[0].category)]
         return (
-            [naive.value(metric, before) for before, _ in chosen],
-            [naive.value(metric, after) for _, after in chosen],
+            [independent_stats.value(metric, before) for before, _ in chosen],
+            [independent_stats.value(metric, after) for _, after in chosen],
             [before.cluster for before, _ in chosen],
         )
 
@@ -80,7 +83,7 @@ def rederive(
             p_values[name] = _repeat(ledger, name, row, both, dice)
         for side, run in zip(both.runs, runs, strict=True):
             _repeat_levels(ledger, f"{pair.benchmark} {side}", run, both.runs[side], comparison)
-    corrected = naive.holm(p_values)
+    corrected = independent_stats.holm(p_values)
     for pair, comparison in zip(release.state.pairs, found, strict=True):
         for row in comparison.rows:
             name = f"{pair.benchmark} {row.scope} {row.metric}"
@@ -100,16 +103,21 @@ def _repeat(ledger: _Ledger, name: str, row: Row, both: _Both, dice: random.Rand
     if not base:
         return row.p_raw
     deltas = [after - before for before, after in zip(base, cand, strict=True)]
-    ledger.number(f"{name} base", row.base, naive.mean(base))
-    ledger.number(f"{name} candidate", row.cand, naive.mean(cand))
-    ledger.number(f"{name} delta", row.delta, naive.mean(deltas))
+    ledger.number(f"{name} base", row.base, independent_stats.mean(base))
+    ledger.number(f"{name} candidate", row.cand, independent_stats.mean(cand))
+    ledger.number(f"{name} delta", row.delta, independent_stats.mean(deltas))
     if row.effect_name == "h":
         gained, lost = sum(d > 0 for d in deltas), sum(d < 0 for d in deltas)
-        p = naive.mcnemar(gained, lost)
-        effect = naive.cohens_h(naive.mean(base), naive.mean(cand))
+        p = independent_stats.mcnemar(gained, lost)
+        effect = independent_stats.cohens_h(
+            independent_stats.mean(base), independent_stats.mean(cand)
+        )
     else:
-        sd = naive.spread(deltas)
-        p, effect = naive.t_test(deltas), naive.mean(deltas) / sd if sd else 0.0
+        sd = independent_stats.spread(deltas)
+        p, effect = (
+            independent_stats.t_test(deltas),
+            independent_stats.mean(deltas) / sd if sd else 0.0,
+        )
     ledger.number(f"{name} p_raw", row.p_raw, p)
     ledger.number(f"{name} {row.effect_name}", row.effect, effect)
     if row.scope == OVERALL:
@@ -125,9 +133,9 @@ def _repeat_draws(
     clusters: Sequence[str],
     dice: random.Random,
 ) -> None:
-    means = naive.resampled(deltas, clusters, DRAWS, dice)
+    means = independent_stats.resampled(deltas, clusters, DRAWS, dice)
     units = len(set(clusters)) if len(set(clusters)) > 1 else len(deltas)
-    centre, wider = naive.mean(deltas), naive.widening(units)
+    centre, wider = independent_stats.mean(deltas), independent_stats.widening(units)
     for end, widened, inward in (("lower", row.ci95[0], 1), ("upper", row.ci95[1], -1)):
         bound = centre + (widened - centre) / wider
         # Means of few clusters come in steps: an end must lie between the strict and the weak tail.
@@ -139,7 +147,7 @@ def _repeat_draws(
             strict <= 0.025 + TAIL and weak >= 0.025 - TAIL,
         )
     if row.effect_name != "h" and sum(d != 0 for d in deltas) >= FEW:
-        flipped = naive.sign_flips(deltas, DRAWS, dice)
+        flipped = independent_stats.sign_flips(deltas, DRAWS, dice)
         ledger.number(f"{name} p by random signs", row.p_raw, flipped, 0.03)
 
 
@@ -147,7 +155,7 @@ def _repeat_levels(
     ledger: _Ledger,
     name: str,
     run: RunDirectory,
-    asked: dict[str, naive.Asked],
+    asked: dict[str, independent_stats.Asked],
     comparison: Comparison,
 ) -> None:
     """The figures of metrics.json, against the rankings."""
@@ -157,18 +165,22 @@ def _repeat_levels(
         scope = recorded["overall"] if overall else recorded["by_category"].get(row.scope, {})
         figure = scope.get(row.metric, {"mean": float("nan"), "n": 0})
         values = [
-            naive.value(row.metric, one)
+            independent_stats.value(row.metric, one)
             for one in asked.values()
             if overall or one.category == row.scope
         ]
         what = f"{name} {row.scope} {row.metric} in metrics.json"
-        ledger.number(what, figure["mean"], naive.mean(values))
+        ledger.number(what, figure["mean"], independent_stats.mean(values))
         ledger.holds(f"{what}: n {figure['n']}, found {len(values)}", figure["n"] == len(values))
         if row.effect_name == "h" and figure["n"]:
             ends = figure["ci95"]
             ledger.holds(
                 f"{what}: {ends} is not Wilson's interval",
-                all(naive.wilson_error(naive.mean(values), len(values), x) < EXACT for x in ends),
+                all(
+                    independent_stats.wilson_error(independent_stats.mean(values), len(values), x)
+                    < EXACT
+                    for x in ends
+                ),
             )
 
 

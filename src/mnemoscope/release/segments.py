@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from mnemoscope.release.prose import Statement
-from mnemoscope.release.wording import estimates, intervals, metrics, p_values
+from mnemoscope.release.claim_patterns import estimates, intervals, metrics, p_values
+from mnemoscope.release.statements import Statement
 
 _JOINED = re.compile(r"^(?:[\s,&/()]|and|or|both|as well as)*$", re.IGNORECASE)
 _CUT = re.compile(r"[,;]\s|\b(?:and|but|while|whereas|although|though|however)\b|\s[–—]\s")

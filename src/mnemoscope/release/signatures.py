@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Literal
 
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.jsonl import write_atomically
 from mnemoscope.analysis.compare import Comparison
-from mnemoscope.core.errors import UsageError
-from mnemoscope.core.jsonl import write_atomically
-from mnemoscope.release.clock import Moment
+from mnemoscope.release.benchmark_report import is_current
 from mnemoscope.release.decide import is_conditional
-from mnemoscope.release.report import is_current
-from mnemoscope.release.seal import block, digest, latest, sealed, split
+from mnemoscope.release.report_hash import block, digest, latest, sealed, split
 from mnemoscope.release.state import (
     ROLES,
     Circulation,
@@ -22,6 +21,7 @@ from mnemoscope.release.state import (
     State,
     same_person,
 )
+from mnemoscope.release.timestamps import Moment
 
 NOTICE = timedelta(hours=48)
 Standing = Literal["valid", "void", "missing"]

@@ -15,14 +15,14 @@ from typing import Literal
 
 import msgspec
 
+from mnemoscope._store.errors import DataError, MissingData, UsageError
+from mnemoscope._store.fingerprint import sha256_file
+from mnemoscope._store.jsonl import write_atomically
+from mnemoscope._store.run_directory import RECORDED, RunDirectory
+from mnemoscope._store.yaml import dump_yaml, load_yaml
 from mnemoscope.analysis.compare import NotComparable
-from mnemoscope.core.errors import DataError, MissingData, UsageError
-from mnemoscope.core.fingerprint import sha256_file
-from mnemoscope.core.jsonl import write_atomically
-from mnemoscope.core.rundir import RECORDED, RunDirectory
-from mnemoscope.core.yaml import dump_yaml, load_yaml
 from mnemoscope.protocols import Chosen, load_protocol
-from mnemoscope.release.clock import Moment, parse_time
+from mnemoscope.release.timestamps import Moment, parse_time
 
 Role = Literal["pi", "architect", "statistician", "research-supervisor"]
 Row = Literal["SHIP", "SHIP with caveat", "CONDITIONAL SHIP", "HOLD or SHIP as no-claim", "HOLD"]

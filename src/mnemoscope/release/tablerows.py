@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mnemoscope.release.prose import Statement
-from mnemoscope.release.wording import PValue, estimates, intervals, metrics, p_values
+from mnemoscope.release.claim_patterns import PValue, estimates, intervals, metrics, p_values
+from mnemoscope.release.statements import Statement
 
 _INTERVAL_HEAD = re.compile(r"\b(?:CI|CI95|ci95_lo|confidence|intervals?)\b", re.IGNORECASE)
 _INTERVAL_ALONE = re.compile(

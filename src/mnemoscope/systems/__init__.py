@@ -5,51 +5,59 @@
 `stdio:python adapter.py`.
 """
 
-from mnemoscope.core.registry import Entry, Registry
-from mnemoscope.systems import shelf
+from mnemoscope import integrations
+from mnemoscope._store.registry import Entry, Registry
 
 BUILT_IN = {
-    "none": Entry("mnemoscope.systems.arms:NoMemory", "recalls nothing: the floor"),
-    "random": Entry("mnemoscope.systems.arms:Random", "a seeded shuffle: chance"),
-    "recency": Entry("mnemoscope.systems.arms:Recency", "the latest memories first"),
-    "oracle": Entry("mnemoscope.systems.arms:Oracle", "is told the evidence: the ceiling"),
-    "full-context": Entry(
-        "mnemoscope.systems.arms:FullContext", "everything, in time order, whatever k says"
+    "none": Entry("mnemoscope.systems.builtin.baselines:NoMemory", "recalls nothing: the floor"),
+    "random": Entry("mnemoscope.systems.builtin.baselines:Random", "a seeded shuffle: chance"),
+    "recency": Entry("mnemoscope.systems.builtin.baselines:Recency", "the latest memories first"),
+    "oracle": Entry(
+        "mnemoscope.systems.builtin.baselines:Oracle", "is told the evidence: the ceiling"
     ),
-    "fts5": Entry("mnemoscope.systems.fts5:Fts5", "SQLite full-text search, as agents ship it"),
-    "bm25": Entry("mnemoscope.systems.bm25:Bm25", "lexical search (bm25s, English stems)"),
-    "dense": Entry("mnemoscope.systems.dense:Dense", "embeddings of ~128-token chunks"),
-    "hybrid": Entry("mnemoscope.systems.hybrid:Hybrid", "bm25 and dense, fused"),
-    "graph": Entry("mnemoscope.systems.graph:Graph", "personalised PageRank over shared entities"),
+    "full-context": Entry(
+        "mnemoscope.systems.builtin.baselines:FullContext",
+        "everything, in time order, whatever k says",
+    ),
+    "fts5": Entry(
+        "mnemoscope.systems.builtin.fts5:Fts5", "SQLite full-text search, as agents ship it"
+    ),
+    "bm25": Entry("mnemoscope.systems.builtin.bm25:Bm25", "lexical search (bm25s, English stems)"),
+    "dense": Entry("mnemoscope.systems.builtin.dense:Dense", "embeddings of ~128-token chunks"),
+    "hybrid": Entry("mnemoscope.systems.builtin.hybrid:Hybrid", "bm25 and dense, fused"),
+    "graph": Entry(
+        "mnemoscope.systems.builtin.graph:Graph", "personalised PageRank over shared entities"
+    ),
 }
 """Those that come with Mnemoscope and need nothing else."""
-SYSTEMS = Registry("system", {**BUILT_IN, **shelf.entries()}, group="mnemoscope.systems")
-DOORS = Registry(
+SYSTEMS = Registry("system", {**BUILT_IN, **integrations.entries()}, group="mnemoscope.systems")
+CONNECTORS = Registry(
     "door",
     {
         "stdio": Entry(
-            "mnemoscope.systems.stdio:Stdio", "any executable that speaks JSON lines: stdio:COMMAND"
+            "mnemoscope.connectors.stdio:Stdio",
+            "any executable that speaks JSON lines: stdio:COMMAND",
         ),
         "grpc": Entry(
-            "mnemoscope.systems.grpc.client:Grpc",
+            "mnemoscope.connectors.grpc.memory_client:Grpc",
             "a server that offers mnemoscope.v1: grpc:HOST:PORT",
         ),
         "recall-bench": Entry(
-            "mnemoscope.systems.grpc.recall_bench:RecallBench",
+            "mnemoscope.connectors.grpc.recall_bench_client:RecallBench",
             "an adapter written for Recall Bench: recall-bench:HOST:PORT",
         ),
         "mcp": Entry(
-            "mnemoscope.systems.mcp.door:Mcp",
+            "mnemoscope.connectors.mcp.mcp_connector:Mcp",
             "an MCP memory server: mcp:COMMAND or mcp:http://host:port/mcp, with mapping=",
         ),
         "http": Entry(
-            "mnemoscope.systems.http:Http",
+            "mnemoscope.connectors.http:Http",
             "a server that speaks our HTTP contract, or a REST API by a mapping: http:URL",
         ),
     },
 )
 """What stands before the colon of a spec; the rest of its name is the door's `address`."""
-ARMS = ("random", "bm25", "oracle")
+BASELINES = ("random", "bm25", "oracle")
 """What runs beside every system unless it is told not to: chance, a plain baseline, the ceiling."""
 
 __all__ = ["ARMS", "BUILT_IN", "DOORS", "SYSTEMS"]

@@ -1,0 +1,162 @@
+"""Registries: names to things, imported only when asked for.
+
+Built-ins stand in one literal table, so listing them imports nothing. Other packages add theirs
+through an entry-point group; a plugin that fails to import is reported and passed over.
+`MNEMOSCOPE_PLUGINS=0` switches plugins off.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from mnemoscope._store.errors import MnemoscopeError, UsageError
+from mnemoscope._store.spec import Spec, parse_scalar
+from mnemoscope._store.suggest import did_you_mean
+from mnemoscope.types import Scalar
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A built-in: where it lives and what it is for, in one line."""
+
+    target: str
+    summary: str
+
+
+@dataclass(frozen=True)
+class Registry:
+    """All things of one kind that can be chosen by name."""
+
+    kind: str
+    builtin: Mapping[str, Entry]
+    group: str = ""
+
+    def names(self) -> list[str]:
+        return [*self.builtin, *sorted(set(self._plugins()) - set(self.builtin))]
+
+    def summary(self, name: str) -> str:
+        if name in self.builtin:
+            return self.builtin[name].summary
+        return f"plugin: {self._plugins()[name]}"
+
+    def get(self, name: str) -> Any:
+        """The class or function behind a name or behind `module:Name`."""
+        if name in self.builtin:
+            return import_target(self.builtin[name].target, self.kind)
+        if (plugin := self._plugins().get(name)) is not None:
+            return import_target(plugin, self.kind)
+        if ":" in name:
+            return import_target(name, self.kind)
+        known = self.names()
+        raise UsageError(
+            f"unknown {self.kind} {name!r}: {did_you_mean(name, known)}known are {', '.join(known)}"
+            + (", or your own as module:Name" if self.group else "")
+        )
+
+    def _plugins(self) -> dict[str, str]:
+        if not self.group or os.environ.get("MNEMOSCOPE_PLUGINS") == "0":
+            return {}
+        return {point.name: point.value for point in entry_points(group=self.group)}
+
+
+def import_target(target: str, kind: str) -> Any:
+    """Import `module:Name`, with an error that says which half is wrong."""
+    module_name, _, attribute = target.partition(":")
+    try:
+        found: Any = importlib.import_module(module_name)
+    except MnemoscopeError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise UsageError(
+            f"cannot import {kind} {target!r}: {type(error).__name__}: {error}"
+        ) from error
+    for part in attribute.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise UsageError(f"module {module_name!r} has no {attribute!r}") from None
+    return found
+
+
+def bind_arguments(factory: Callable[..., Any], spec: Spec, *given: str) -> dict[str, Scalar]:
+    """All arguments the factory will see, given and defaulted, checked against its annotations.
+
+    Parameters named in `given` are the caller's own business and left out.
+    """
+    parameters = {n: p for n, p in inspect.signature(factory).parameters.items() if n not in given}
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return {key: _fit(spec, key, value, None) for key, value in spec.args.items()}
+    for key in spec.args:
+        if key not in parameters:
+            has = ", ".join(parameters) or "none"
+            hint = did_you_mean(key, parameters)
+            raise UsageError(f"{spec.name!r} has no option {key!r}: {hint}it has {has}")
+    kinds = _annotations(factory)
+    bound: dict[str, Scalar] = {}
+    for name, parameter in parameters.items():
+        if name in spec.args:
+            bound[name] = _fit(spec, name, spec.args[name], kinds.get(name))
+        elif parameter.default is parameter.empty:
+            raise UsageError(f"{spec.name!r} needs the option {name!r}: {spec},{name}=…")
+        else:
+            bound[name] = parameter.default
+    return bound
+
+
+def describe_options(factory: Callable[..., Any], *given: str) -> dict[str, str]:
+    """Each option with its default and, where they are few, its other values: `session|turn`."""
+    kinds = _annotations(factory)
+    described: dict[str, str] = {}
+    for name, parameter in inspect.signature(factory).parameters.items():
+        if name in given or parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+            continue
+        default = "required" if parameter.default is parameter.empty else parameter.default
+        kind = kinds.get(name)
+        values: list[Any] = [default]
+        if kind is bool:
+            values = ["on", "off"] if default else ["off", "on"]
+        elif get_origin(kind) is Literal:
+            values += [value for value in get_args(kind) if value != default]
+        described[name] = "|".join(map(str, values))
+    return described
+
+
+def _annotations(factory: Callable[..., Any]) -> dict[str, Any]:
+    """The parameters' types; none where an annotation has a name only type checkers know."""
+    try:
+        return get_type_hints(factory.__init__ if inspect.isclass(factory) else factory)
+    except Exception:
+        return {}
+
+
+def _fit(spec: Spec, name: str, value: Scalar, kind: Any) -> Scalar:
+    """The value as the annotation wants it; an error that lists what it may be."""
+    choices: tuple[Any, ...] = ()
+    if get_origin(kind) is Literal:
+        choices = get_args(kind)
+        if value in choices:
+            return value
+    elif kind is bool:
+        choices = tuple(_SWITCH)
+        if str(value).lower() in _SWITCH:
+            return _SWITCH[str(value).lower()]
+    elif kind is str:
+        return str(value)
+    elif kind in (int, float):
+        value = parse_scalar(value) if isinstance(value, str) else value
+        if isinstance(value, kind | int) and not isinstance(value, bool):
+            return float(value) if kind is float else value
+        raise UsageError(f"{spec.name!r}: {name}={value} is no {kind.__name__}")
+    else:
+        return parse_scalar(value) if isinstance(value, str) else value
+    listed = ", ".join(map(str, choices))
+    raise UsageError(f"{spec.name!r}: {name}={value} is unknown, choose from {listed}")
+
+
+_SWITCH = {"true": True, "false": False, "on": True, "off": False, "yes": True, "no": False}

@@ -1,0 +1,258 @@
+"""The run directory: the only thing that reports, comparisons and releases read.
+
+`trials.jsonl` is the journal; everything but the manifest and `timings.jsonl` can be rebuilt
+from it. One process at a time may write: a lock is held while a run is open.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from mnemoscope._store.errors import DataError, MissingData, RunConflict
+from mnemoscope._store.fingerprint import differences, fingerprint, sha256_file
+from mnemoscope._store.jsonl import decode_lines, read_records, write_json
+from mnemoscope.types import Answer, Ingestion, Timing, Trial, Verdict
+
+JournalLine = Trial | Answer | Verdict | Ingestion
+
+SCHEMA = 1
+State = Literal["running", "interrupted", "complete"]
+RECORDED = ("trials.jsonl", "raw_retrievals.jsonl", "questions.jsonl", "metrics.json")
+"""What a finished run's manifest vouches for with a hash each."""
+
+
+class Manifest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=False):
+    """Who, what, with which bytes, and how far it got."""
+
+    fingerprint: str
+    identity: dict[str, Any]
+    schema: int = SCHEMA
+    state: State = "running"
+    started: datetime | None = None
+    finished: datetime | None = None
+    environment: dict[str, Any] = {}
+    notes: list[str] = []
+    """What a reader of the numbers must be told, such as a dataset that is a subset."""
+    protocol: dict[str, str] = {}
+    """`id` and `sha256` of the protocol the run was made under, if it was."""
+    deviations: list[str] = []
+    """What the run does otherwise than its protocol says, each with the declared reason."""
+    findings: dict[str, int] = {}
+    """Repairs and losses that the loader counted in the data."""
+    leaks: int = 0
+    """Findings of the leakage scan that were accepted on request."""
+    arm: bool = False
+    """Whether it ran as a sanity arm beside the systems that were asked for."""
+    exams: dict[str, dict[str, Any]] = {}
+    """Each judge's spec to how it did in its exam; one that took none is not there."""
+    category_names: dict[str, str] = {}
+    checkpoints: list[str] = []
+    """Labels of the checkpoints, in order; figures without one are of the last."""
+    counts: dict[str, int] = {}
+    files: dict[str, str] = {}
+
+
+class RunDirectory:
+    """A folder on disk with one run in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: int | None = None
+
+    @property
+    def label(self) -> str:
+        return self.path.name
+
+    @property
+    def trials_path(self) -> Path:
+        return self.path / "trials.jsonl"
+
+    @property
+    def timings_path(self) -> Path:
+        return self.path / "timings.jsonl"
+
+    @property
+    def manifest_path(self) -> Path:
+        return self.path / "manifest.json"
+
+    def open(self, identity: Mapping[str, Any], **about: Any) -> Manifest:
+        """Begin a run here, or continue the one that has this identity; refuse any other."""
+        self._take_lock()
+        for draft in self.path.glob(".*.draft"):  # a killed process leaves them
+            draft.unlink()
+        if self.manifest_path.exists():
+            manifest = self.manifest()
+            if manifest.fingerprint == fingerprint(identity):
+                for field, value in about.items():
+                    setattr(manifest, field, value)
+                if manifest.state == "interrupted":
+                    manifest.state = "running"
+                self.save(manifest)
+                return manifest
+            if self._has_trials():
+                changed = differences(_in_short(manifest.identity), _in_short(_plain(identity)))
+                self.release()
+                other = ""
+                if changed and changed[0].startswith(("judge:", "appellate_judge:")):
+                    other = f", judge its answers again with `mnemoscope judge {self.path} …`"
+                raise RunConflict(
+                    f"{self.path} holds another run; what differs: {'; '.join(changed[:5])}. "
+                    f"Choose another --out{other}, or delete the folder"
+                )
+        elif self.trials_path.exists():
+            self.release()
+            raise RunConflict(
+                f"{self.path} holds trials but no manifest.json that says what they are of. "
+                "Choose another --out, or delete the folder"
+            )
+        manifest = Manifest(
+            fingerprint(identity), _plain(identity), started=datetime.now(UTC), **about
+        )
+        self.save(manifest)
+        return manifest
+
+    def _has_trials(self) -> bool:
+        """Whether anything was recorded here that another run must not bury."""
+        units = self.path / "units"
+        recorded = [self.trials_path, *(units.iterdir() if units.exists() else ())]
+        return any(path.exists() and path.stat().st_size for path in recorded)
+
+    def manifest(self) -> Manifest:
+        try:
+            return msgspec.json.decode(self.manifest_path.read_bytes(), type=Manifest)
+        except FileNotFoundError:
+            raise MissingData(f"{self.path} is no run directory: it has no manifest.json") from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise DataError(str(error), file=self.manifest_path) from None
+
+    def save(self, manifest: Manifest) -> None:
+        write_json(self.manifest_path, manifest)
+
+    def finish(self, manifest: Manifest, also: Sequence[str] = ()) -> None:
+        """Mark the run complete and vouch for every recorded file with its hash."""
+        manifest.state = "complete"
+        manifest.finished = datetime.now(UTC)
+        manifest.files = {
+            name: sha256_file(self.path / name)
+            for name in (*RECORDED, *also)
+            if (self.path / name).exists()
+        }
+        self.save(manifest)
+
+    def vouch(self, name: str) -> None:
+        """Put the hash of one more file, written after the run was finished, on record."""
+        manifest = self.manifest()
+        manifest.files[name] = sha256_file(self.path / name)
+        self.save(manifest)
+
+    def trials(self) -> Iterator[Trial]:
+        """The trials, of the last checkpoint where there are several."""
+        return (line for line in self._at_the_end() if isinstance(line, Trial))
+
+    def ingestions(self) -> Iterator[Ingestion]:
+        return (line for line in self._at_the_end() if isinstance(line, Ingestion))
+
+    def _at_the_end(self) -> Iterator[JournalLine]:
+        checkpoints = self.manifest().checkpoints
+        last = checkpoints[-1] if checkpoints else ""
+        return (line for line in self.journal() if line.checkpoint == last)
+
+    def journal(self) -> Iterator[JournalLine]:
+        """Every line, of every phase and checkpoint."""
+        if self.trials_path.exists():
+            yield from read_journal(self.trials_path)
+
+    def timings(self) -> Iterator[Timing]:
+        if self.timings_path.exists():
+            yield from read_records(self.timings_path, Timing)
+
+    def questions(self) -> Iterator[dict[str, Any]]:
+        """Id and text of each question, at the last checkpoint where there are several."""
+        checkpoints = self.manifest().checkpoints
+        for line in read_records(self.path / "questions.jsonl", dict):
+            if not checkpoints:
+                yield line
+            elif line["checkpoint"] == checkpoints[-1]:
+                yield line.get("qa", line)
+
+    def write_json(self, name: str, content: Any) -> None:
+        write_json(self.path / name, content)
+
+    def read_json(self, name: str) -> Any:
+        path = self.path / name
+        try:
+            return msgspec.json.decode(path.read_bytes())
+        except FileNotFoundError:
+            raise MissingData(f"{self.path} has no {name}; is the run complete?") from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise DataError(str(error), file=path) from None
+
+    def _take_lock(self, patience: float = 10.0) -> None:
+        # Workers inherit the descriptor, so the lock outlives a killed parent until they are gone.
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    os.close(lock)
+                    raise RunConflict(f"another process is writing {self.path}") from None
+                time.sleep(0.05)
+            else:
+                self._lock = lock
+                return
+
+    def release(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+_PARTS = ("reader", "judge", "appellate_judge")
+
+
+def _in_short(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """The identity with readers and judges by their specs, unless those say the same."""
+    short = dict(identity)
+    for part in _PARTS:
+        if isinstance(about := identity.get(part), Mapping):
+            short[part] = f"{about['spec']} ({fingerprint(about)[:6]})"
+    if not any(part in identity for part in _PARTS):
+        return short
+    return {key: value for key, value in short.items() if key not in ("compat", "lifecycle")} | {
+        key: short[key] for key in ("compat", "lifecycle") if short.get(key) not in ("", "auto")
+    }
+
+
+def read_journal(path: Path) -> Iterator[JournalLine]:
+    """The lines of a journal, or of the spool of one unit."""
+    decoder: msgspec.json.Decoder[JournalLine] = msgspec.json.Decoder(JournalLine)
+    with path.open("rb") as lines:
+        for _, line in decode_lines(lines, decoder, path):
+            yield line
+
+
+def find_runs(path: Path) -> list[RunDirectory]:
+    """The run at `path`, or all runs in the folders directly below it."""
+    if (path / "manifest.json").exists():
+        return [RunDirectory(path)]
+    runs = [RunDirectory(folder.parent) for folder in sorted(path.glob("*/manifest.json"))]
+    if not runs:
+        raise MissingData(f"no run directory at {path} or directly below it")
+    return runs
+
+
+def _plain(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """The identity as JSON gives it back, so that a read manifest compares equal."""
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(identity))
+    return plain

@@ -1,0 +1,431 @@
+"""A persona run as Recall Bench writes it: result.json and the lines of its three journals.
+
+Its keys and its percentages, with our checkpoint label and status beside them. A mean of nothing is
+null and no zero. The time is told, never looked up.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.jsonl import read_records
+from mnemoscope._store.run_directory import JournalLine, RunDirectory
+from mnemoscope.analysis.longitudinal import (
+    DIFFICULTIES,
+    Plan,
+    Record,
+    by_label,
+    columns,
+    disclosure,
+    score_of,
+    status_of,
+)
+from mnemoscope.analysis.measure import evidence_ranks
+from mnemoscope.types import (
+    CORE_CATEGORIES,
+    FAILED,
+    GROUP_CATEGORIES,
+    Checkpoint,
+    Ingestion,
+    Question,
+    Score,
+    Timing,
+)
+
+CATEGORIES = (*CORE_CATEGORIES, *GROUP_CATEGORIES)
+
+
+class Header(NamedTuple):
+    """What was run, in the words of Recall Bench's files."""
+
+    adapter_name: str
+    groups_enabled: bool = False
+    sample: int | None = None
+    judge_memory_window: int | None = None
+    synthesis_model: str | None = None
+    embedding_provider: str | None = None
+    embedding_model: str | None = None
+    judge_model: str | None = None
+    appellate_judge_model: str | None = None
+
+
+def progress_header(header: Header, plan: Plan, *, timestamp: str) -> dict[str, Any]:
+    """The first line of progress.jsonl."""
+    return {
+        "type": "header",
+        "timestamp": timestamp,
+        "adapterName": header.adapter_name,
+        "ranges": _ranges(plan),
+        **_settings(header),
+    }
+
+
+def progress_checkpoint(
+    records: Sequence[Record],
+    plan: Plan,
+    persona: str,
+    label: str,
+    *,
+    timestamp: str,
+    ingest_ms: float = 0.0,
+) -> dict[str, Any]:
+    """The line of progress.jsonl for one persona's checkpoint; of the records its own are taken."""
+    points = plan[persona]
+    index = next(i for i, point in enumerate(points) if point.label == label)
+    point = points[index]
+    own = [r for r in records if r.persona == persona and r.checkpoint == label]
+    before = _ingested(points[index - 1]) if index else 0
+    return {
+        "type": "checkpoint",
+        "timestamp": timestamp,
+        "personaId": persona,
+        "checkpointIndex": index + 1,
+        "totalCheckpoints": len(points),
+        **_figures(own, point),
+        "ingestMs": ingest_ms,
+        "queryMs": _query_ms(own),
+        "newDaysIngested": _ingested(point) - before,
+        "newQuestionCount": point.new,
+        "historicalEvaluated": max(len(own) - point.new, 0),
+        "historicalAvailable": point.historical,
+    }
+
+
+def progress_summary(
+    records: Sequence[Record], *, timestamp: str, duration_ms: float
+) -> dict[str, Any]:
+    """The last line of progress.jsonl."""
+    return {
+        "type": "summary",
+        "timestamp": timestamp,
+        "durationMs": duration_ms,
+        **_totals(records),
+    }
+
+
+def question_line(
+    record: Record, *, timestamp: str, memory_context: bool = False
+) -> dict[str, Any]:
+    """The line of questions.jsonl for one question at one checkpoint."""
+    final = score_of(record)
+    return {
+        "timestamp": timestamp,
+        "personaId": record.persona,
+        **_asked(record),
+        "score": _score(final),
+        "composite": final.composite if final else None,
+        "usedAppellate": _primary(record) is not None,
+        **_retrieval(record),
+        "memoryContextProvided": memory_context,
+        "latencyMs": record.ms,
+        **_appealed(record),
+    }
+
+
+def failure_line(
+    record: Record, *, timestamp: str, memory_context: bool = False
+) -> dict[str, Any] | None:
+    """The line of failures.jsonl, or none for a question whose final score is no failure.
+
+    A question that could not be put or judged is none of the answer's failures: questions.jsonl
+    has it, with its status.
+    """
+    final, primary = score_of(record), _primary(record)
+    if final is None or not final.fails:
+        return None
+    return {
+        "timestamp": timestamp,
+        "personaId": record.persona,
+        **_asked(record),
+        "primaryScore": _score(primary or final),
+        "appellateScore": _score(final) if primary else None,
+        **_retrieval(record),
+        "memoryContextProvided": memory_context,
+        "latencyMs": record.ms,
+    }
+
+
+def result(
+    records: Sequence[Record],
+    plan: Plan,
+    header: Header,
+    *,
+    timestamp: str,
+    duration_ms: float,
+    ingest_ms: Mapping[str, float] | None = None,
+) -> dict[str, Any]:
+    """result.json; `ingest_ms` is what each persona's ingestion took in all."""
+    took = ingest_ms or {}
+    settings = {key: value for key, value in _settings(header).items() if value is not None}
+    content = {
+        "timestamp": timestamp,
+        "adapterName": header.adapter_name,
+        "ranges": _ranges(plan),
+        "personas": [
+            _persona(persona, [r for r in records if r.persona == persona], plan, header, took)
+            for persona in plan
+        ],
+        "heatmap": _heatmap(records, plan),
+        "metadata": {"durationMs": duration_ms, **_totals(records), **settings},
+    }
+    return content | _disclosure(records)
+
+
+def _persona(
+    persona: str, records: Sequence[Record], plan: Plan, header: Header, took: Mapping[str, float]
+) -> dict[str, Any]:
+    at = by_label(records)
+    totals = _totals(records)
+    content = {
+        "personaId": persona,
+        "adapterName": header.adapter_name,
+        "rangeResults": [
+            {
+                **_figures(at.get(point.label, []), point, scores=True),
+                "questionResults": [_question_result(r) for r in at.get(point.label, [])],
+            }
+            for point in plan[persona]
+        ],
+        "heatmap": _heatmap(records, {persona: plan[persona]}),
+        "totalIngestionMs": took.get(persona, 0.0),
+        "totalQueryMs": _query_ms(records),
+        "uniqueQAPairCount": totals["uniqueQAPairCount"],
+        "totalEvalsRun": totals["totalEvalsRun"],
+    }
+    return content | _disclosure(records)
+
+
+def _figures(
+    records: Sequence[Record], point: Checkpoint, *, scores: bool = False
+) -> dict[str, Any]:
+    judged = _composites(records)
+    return {
+        "range": point.label,
+        "daysIngested": _ingested(point),
+        "questionsEvaluated": len(judged),
+        "questionsFailed": sum(status_of(r) in (*FAILED, "unjudged") for r in records),
+        "overallScore": _mean(judged),
+        "hallucinationRate": _rate(records),
+        "categoryScores": [
+            {
+                "category": category,
+                "meanScore": _mean(own),
+                "questionCount": len(own),
+                "eligibleCount": point.eligible.get(category, 0),
+                **({"scores": own} if scores else {}),
+            }
+            for category in CATEGORIES
+            for own in [_composites(r for r in records if r.question.category == category)]
+        ],
+        "difficultyScores": {
+            level: {"mean": _mean(own), "count": len(own)}
+            for level in DIFFICULTIES
+            for own in [_composites(r for r in records if r.question.difficulty == level)]
+        },
+    }
+
+
+def _heatmap(records: Sequence[Record], plan: Plan) -> list[dict[str, Any]]:
+    """Cells over all personas: pooling the scores weights each persona by its count."""
+    at = by_label(records)
+    return [
+        {
+            "range": column.label,
+            "category": category,
+            "score": _mean(own),
+            "questionCount": len(own),
+            "eligibleCount": column.eligible[category],
+        }
+        for column in columns(plan)
+        for category in CATEGORIES
+        for own in [
+            _composites(r for r in at.get(column.label, []) if r.question.category == category)
+        ]
+    ]
+
+
+def _disclosure(records: Sequence[Record]) -> dict[str, Any]:
+    told = {
+        expected: {
+            "evaluations": own["evaluations"],
+            "uniquePairs": own["unique_pairs"],
+            "meanScore": own["score"]["mean"],
+            "hallucinationRate": 100 * own["hallucination"]["rate"],
+        }
+        for expected, own in disclosure(records).items()
+        if own["evaluations"]
+    }
+    return {"disclosureBreakdown": told} if told else {}
+
+
+def _question_result(record: Record) -> dict[str, Any]:
+    final = score_of(record)
+    return {
+        **_asked(record),
+        "score": _score(final),
+        "compositeScore": final.composite if final else None,
+        "latencyMs": record.ms,
+        **_appealed(record),
+    }
+
+
+def _asked(record: Record) -> dict[str, Any]:
+    return {
+        "checkpoint": record.checkpoint,
+        "status": status_of(record),
+        "qa": _qa(record.question),
+        "systemAnswer": record.answer.text if record.answer else "",
+    }
+
+
+def _primary(record: Record) -> Score | None:
+    """What the first judge said, where another had the last word."""
+    return record.verdict.primary if record.verdict else None
+
+
+def _appealed(record: Record) -> dict[str, Any]:
+    primary = _primary(record)
+    return {"primaryScore": _score(primary)} if primary else {}
+
+
+def _qa(question: Question) -> dict[str, Any]:
+    block: dict[str, Any] = {
+        "id": question.id,
+        "question": question.text,
+        "referenceAnswer": question.reference,
+        "category": question.category,
+        "difficulty": question.difficulty,
+        "relevantDays": list(question.relevant_days),
+    }
+    if question.category == GROUP_CATEGORIES[1]:
+        block["expectedDisclosure"] = question.expects
+    if question.session:
+        block["querySession"] = question.session
+    if question.forbidden:
+        block["forbiddenSessions"] = list(question.forbidden)
+    return block
+
+
+def _score(score: Score | None) -> dict[str, Any] | None:
+    if score is None:
+        return None
+    marks: dict[str, Any] = {
+        "correctness": score.correctness,
+        "completeness": score.completeness,
+        "hallucination": score.hallucination,
+    }
+    return {**marks, "reasoning": score.reasoning} if score.reasoning else marks
+
+
+def _retrieval(record: Record) -> dict[str, Any]:
+    if record.trial is None or not record.trial.ranking:
+        return {}
+    first = min(evidence_ranks(record.trial), default=None)
+    return {"retrieval": {"ids": list(record.trial.ranking), "firstEvidenceRank": first}}
+
+
+def _totals(records: Sequence[Record]) -> dict[str, Any]:
+    return {
+        "totalEvalsRun": len(_composites(records)),
+        "uniqueQAPairCount": len({(r.persona, r.question.id) for r in records}),
+        "appellateInvocations": sum(_primary(r) is not None for r in records),
+    }
+
+
+def _settings(header: Header) -> dict[str, Any]:
+    return {
+        "sample": header.sample,
+        "judgeMemoryWindow": header.judge_memory_window,
+        "groupsEnabled": header.groups_enabled,
+        "synthesisModel": header.synthesis_model,
+        "embeddingProvider": header.embedding_provider,
+        "embeddingModel": header.embedding_model,
+        "judgeModel": header.judge_model,
+        "appellateJudgeModel": header.appellate_judge_model,
+    }
+
+
+def _ranges(plan: Plan) -> list[dict[str, Any]]:
+    return [{"label": column.label, "days": column.days} for column in columns(plan)]
+
+
+def _ingested(point: Checkpoint) -> int:
+    return point.ingested_days or point.days
+
+
+def _composites(records: Iterable[Record]) -> list[int]:
+    return [score.composite for score in map(score_of, records) if score]
+
+
+def _mean(values: Sequence[int]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _rate(records: Iterable[Record]) -> float | None:
+    marks = [score.hallucination for score in map(score_of, records) if score]
+    return 100 * marks.count(0) / len(marks) if marks else None
+
+
+def _query_ms(records: Iterable[Record]) -> float:
+    return sum(record.ms or 0.0 for record in records)
+
+
+def common_errors(records: Iterable[Record]) -> dict[str, int]:
+    """What failed trials, answers and verdicts say most often."""
+    said = (
+        line.error
+        for record in records
+        for line in (record.trial, record.answer, record.verdict)
+        if line is not None and line.error
+    )
+    return dict(Counter(said).most_common(3))
+
+
+def read_records_of(run: RunDirectory) -> list[Record]:
+    """The records of a finished run, with what questions.jsonl tells of each question."""
+    questions: dict[str, Question] = {}
+    if run.manifest().state != "complete":
+        raise UsageError(f"{run.path} is not complete; the command that began it goes on")
+    for line in read_records(run.path / "questions.jsonl", dict):
+        if (qa := line.get("qa")) is None:
+            raise UsageError(f"{run.path} is no run over checkpoints, so nothing was judged there")
+        questions[qa["id"]] = Question(
+            qa["id"],
+            qa["question"],
+            reference=qa["referenceAnswer"],
+            category=qa["category"],
+            difficulty=qa["difficulty"],
+            relevant_days=tuple(qa["relevantDays"]),
+        )
+    return assemble(run.journal(), questions)
+
+
+def assemble(
+    lines: Iterable[JournalLine], questions: Mapping[str, Question], timings: Iterable[Timing] = ()
+) -> list[Record]:
+    """The journal's lines put together, a record for each question at each checkpoint.
+
+    In the order in which they were first recorded; questions without a checkpoint are none.
+    """
+    parts: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for line in lines:
+        if isinstance(line, Ingestion) or not line.checkpoint:
+            continue
+        own = parts.setdefault((line.scenario, line.checkpoint, line.question), {})
+        own[type(line).__name__.lower()] = line
+    took: dict[tuple[str, str, str], float] = {}
+    for timing in timings:
+        if timing.question:
+            key = (timing.scenario, timing.checkpoint, timing.question)
+            took[key] = took.get(key, 0.0) + (timing.recall_ms or 0.0) + (timing.answer_ms or 0.0)
+    return [
+        Record(key[0], key[1], questions[key[2]], **own, ms=_ms(took.get(key)))
+        for key, own in parts.items()
+    ]
+
+
+def _ms(took: float | None) -> float | None:
+    return None if took is None else round(took, 3)

@@ -1,0 +1,1 @@
+"""Connectors to systems that run elsewhere: stdio, HTTP, gRPC, MCP."""

@@ -1,0 +1,165 @@
+"""The gRPC door: `grpc:HOST:PORT`, a server that offers mnemoscope.v1.Memory.
+
+It has the verbs that its Hello lists. Whatever it remembers lives in a space that the server named
+for us, so several workers can use one server at once.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import grpc
+import msgspec
+
+from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
+from mnemoscope._store.jsonl import printable
+from mnemoscope.connectors.grpc import MEMORY, messages
+from mnemoscope.connectors.grpc.channel import Line, NotOffered
+from mnemoscope.connectors.grpc.fork_safe import apart
+from mnemoscope.connectors.grpc.messages import METHODS
+from mnemoscope.connectors.grpc.protos import mnemoscope_v1_pb2 as v1
+from mnemoscope.connectors.handshake import Hello, read_hello, see_methods, see_the_same
+from mnemoscope.types import Hit, Memory, Query, Receipt, Selector
+
+VERBS = frozenset({"reset", "remember", "ready", "recall", "answer", "forget", "fork", "stats"})
+_GREETING = 5.0
+"""Seconds that a server may take to be there when it is first looked for: nothing runs yet."""
+
+
+class Grpc:
+    """A server as a system.
+
+    `timeout` is how many seconds a call may take, `patience` how many a server that cannot be
+    reached is waited for when a life begins.
+    """
+
+    def __init__(self, address: str, timeout: float = 120.0, patience: float = 30.0) -> None:
+        # Another server than the one that named our space knows nothing of it.
+        gone = (grpc.StatusCode.NOT_FOUND,)
+        self._line = Line("grpc", address, timeout=timeout, patience=patience, lost=gone)
+        self._hello: Hello | None = None
+        self._greeting = threading.RLock()
+        self._space = ""
+        self._owner = os.getpid()
+        """The process that the space was made in: a fork must not use up its parent's."""
+        self._is_copy = False
+
+    def __getattr__(self, name: str) -> Any:
+        """Only what the server said it can do is there to be asked for."""
+        if name in VERBS and name in self._introduction().methods:
+            return getattr(self, f"_{name}")
+        raise AttributeError(f"{type(self).__name__} has no {name}")
+
+    def identity(self) -> dict[str, Any]:
+        return {"service": MEMORY, "hello": msgspec.to_builtins(self._introduction())}
+
+    def close(self) -> None:
+        """Give the space back, as far as the server is there to take it."""
+        space, self._space = self._own_space, ""
+        with suppress(Exception):
+            if space and self._is_copy:
+                self._ask("DropFork", v1.DropForkRequest(space=space))
+            elif space and "close" in self._introduction().methods:
+                self._ask("Close", v1.CloseRequest(space=space))
+        if not self._is_copy:
+            self._line.close()
+
+    def _reset(self, scope: str) -> None:
+        reusable, self._space, self._owner = self._own_space, "", os.getpid()
+        try:
+            self._space = self._begun(scope, reusable)
+        except SystemLost:
+            # The old space went with a server that is gone; a new one can be had of the next.
+            if not reusable:
+                raise
+            self._space = self._begun(scope, "")
+
+    def _begun(self, scope: str, space: str) -> str:
+        self._line.wait()
+        see_the_same(self._introduction(), self._greeted(), self._who)
+        return _named(self._ask("Reset", v1.ResetRequest(scope=printable(scope), space=space)))
+
+    @property
+    def _who(self) -> str:
+        return f"the server at {self._line.target}"
+
+    @property
+    def _own_space(self) -> str:
+        return self._space if self._owner == os.getpid() else ""
+
+    def _remember(self, memories: Sequence[Memory]) -> Receipt:
+        return messages.receipt_of(self._ask("Remember", messages.batches(self._space, memories)))
+
+    def _ready(self) -> None:
+        self._ask("Ready", v1.ReadyRequest(space=self._space))
+
+    def _recall(self, query: Query, k: int) -> list[Hit]:
+        request = v1.RecallRequest(space=self._space, query=messages.of_query(query), k=k)
+        return messages.hits_of(self._ask("Recall", request))
+
+    def _answer(self, query: Query) -> str:
+        request = v1.AnswerRequest(space=self._space, query=messages.of_query(query))
+        answer: str = self._ask("Answer", request).answer
+        return answer
+
+    def _forget(self, selector: Selector) -> None:
+        given = map(messages.of_memory, selector.memories)
+        self._ask("Forget", v1.ForgetRequest(space=self._space, memories=given))
+
+    def _fork(self) -> Grpc:
+        """Another space on the same server, over the same connection."""
+        twin = copy.copy(self)
+        twin._space = _named(self._ask("Fork", v1.ForkRequest(space=self._space)))
+        twin._is_copy = True
+        return twin
+
+    def _stats(self) -> dict[str, int]:
+        return dict(self._ask("Stats", v1.StatsRequest(space=self._space)).counters)
+
+    def _ask(self, name: str, message: Any) -> Any:
+        return self._line.call(METHODS[name], message)
+
+    def _introduction(self) -> Hello:
+        with self._greeting:
+            if self._hello is None:
+                self._hello = apart(self._first_hello)
+            return self._hello
+
+    def _first_hello(self) -> Hello:
+        self._line.wait(_GREETING)
+        try:
+            return self._greeted()
+        except SystemLost as error:
+            raise self._line.is_down(str(error)) from None
+
+    def _greeted(self) -> Hello:
+        try:
+            said = self._ask("Hello", v1.HelloRequest())
+        except NotOffered:
+            raise UsageError(
+                f"{self._who} does not offer {MEMORY}; if it is an adapter for Recall Bench, write "
+                f"recall-bench:{self._line.target}"
+            ) from None
+        try:
+            about = msgspec.json.decode(said.identity_json or "{}")
+        except msgspec.DecodeError as error:
+            raise MnemoscopeError(
+                f"{self._who} gives an identity_json that is no JSON: {error}"
+            ) from None
+        fields = {"name": said.name, "version": said.version, "methods": list(said.methods)}
+        hello = read_hello({**fields, "identity": about}, self._who)
+        see_methods(hello.methods, VERBS, self._who)
+        return hello
+
+
+def _named(reply: Any) -> str:
+    """The space that the server names."""
+    if not reply.space:
+        raise BadReply("the server names no space; expected one that later calls can use")
+    name: str = reply.space
+    return name

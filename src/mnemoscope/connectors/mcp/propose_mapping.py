@@ -1,0 +1,297 @@
+"""A first mapping for a server that nobody has mapped yet, from what it says of its tools.
+
+No tool is called. What a reply looks like is not known then, so our id travels as a mark, `mid:…`,
+and is looked for in the text of the reply, which every shape of reply has.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from mnemoscope._store.yaml import dump_yaml
+from mnemoscope.connectors.mcp import tool_schemas
+from mnemoscope.connectors.mcp.session import Tool
+from mnemoscope.connectors.mcp.tool_schemas import Parameter, fitness, named, parameters
+
+MARK = "mid:${memory.tag}"
+PATTERN = r"mid:([a-z0-9_.:/%-]+)"
+_TEXT = "${memory.dated_text}"
+
+
+class Proposal(NamedTuple):
+    """A draft, and what whoever uses it should look at."""
+
+    mapping: dict[str, Any]
+    uncertain: list[str]
+    missing: list[str]
+    """Without these the mapping cannot be used, or not all of it."""
+
+    @property
+    def usable(self) -> bool:
+        return "remember" in self.mapping and "recall" in self.mapping
+
+    def yaml(self, about: str) -> str:
+        """The mapping file, with the doubts as comments."""
+        lines = [f"# Proposed by `mnemoscope systems probe` for {about}; no tool was called."]
+        for title, said in (("Missing:", self.missing), ("Uncertain:", self.uncertain)):
+            lines += [f"# {title}", *(f"#   - {line}" for line in said)] if said else []
+        lines.append("# Try it with `mnemoscope systems check`.")
+        # Names are the server's: one with a line break in it would end the comment.
+        comments = "".join(f"{' '.join(line.splitlines())}\n" for line in lines)
+        return comments + dump_yaml(self.mapping)
+
+
+def propose(name: str, tools: Sequence[Tool], *, restarts: bool) -> Proposal:
+    """A mapping of these tools; `restarts` where the server is one that we start."""
+    draft = _Draft(tools, restarts)
+    return Proposal(draft.mapping(name or "server"), draft.uncertain, draft.missing)
+
+
+class _Draft:
+    def __init__(self, tools: Sequence[Tool], restarts: bool) -> None:
+        self._tools = tools
+        self._restarts = restarts
+        self._carrier = ""
+        self._scope = ""
+        self.uncertain: list[str] = []
+        self.missing: list[str] = []
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        store, search = self._best("remember"), self._best("recall")
+        self._scope = _shared_scope(store, search)
+        drafted: dict[str, Any] = {"name": name}
+        remember = self._remember(store) if store else None
+        recall = self._recall(search) if search else None
+        drafted["reset"] = self._reset()
+        for verb, draft in (("remember", remember), ("recall", recall)):
+            if draft is not None:
+                drafted[verb] = draft
+        if remember is not None and (forget := self._forget(self._best("forget"))) is not None:
+            drafted["forget"] = forget
+            if drafted["reset"] is None:
+                drafted["reset"] = "forget"
+                self.uncertain.append(
+                    "reset: what the door stored is forgotten again, one by one; what was in the "
+                    "server before stays"
+                )
+        if drafted["reset"] is None:
+            del drafted["reset"]
+            self.missing.append(
+                "reset: no tool empties the server, none forgets, and no parameter separates "
+                "scopes; start it through mcp:COMMAND, so that it can be restarted"
+            )
+        return drafted
+
+    def _best(self, verb: str) -> Tool | None:
+        fit = [(fitness(tool, verb) + _suits(tool, verb), tool) for tool in self._tools]
+        good = [(score, tool) for score, tool in fit if score >= 2]
+        if not good:
+            named_as = ", ".join(sorted(tool_schemas.VERBS[verb]))
+            self.missing.append(f"{verb}: no tool looks like it (names with {named_as})")
+            return None
+        best, tool = max(good, key=lambda one: one[0])
+        others = [other.name for score, other in good if score > best - 1 and other is not tool]
+        if others:
+            self.uncertain.append(f"{verb}: {tool.name}, but it may be {', '.join(others)}")
+        return tool
+
+    def _remember(self, tool: Tool) -> dict[str, Any] | None:
+        given = parameters(tool.parameters)
+        many = next((p for p in given if p.kinds == {"array"} and _holds_text(p)), None)
+        if many is None:
+            filled = self._filled(tool, given)
+            return None if filled is None else {"tool": tool.name, "arguments": filled}
+        if tool_schemas.item_kinds(many.schema) == {"string"}:
+            each: Any = self._marked_text()
+        else:
+            each = self._filled(tool, many.fields, inside=many.name)
+            if each is None:
+                return None
+        arguments = {many.name: "${items}", **self._rest(tool, given, {many.name})}
+        return {"tool": tool.name, "arguments": arguments, "each": each}
+
+    def _filled(
+        self, tool: Tool, given: Sequence[Parameter], inside: str = ""
+    ) -> dict[str, Any] | None:
+        """Arguments for one memory: its text, a mark to know it by, its date."""
+        place = f"{tool.name}.{inside}" if inside else tool.name
+        text = named(given, tool_schemas.TEXT, "string", "array")
+        if text is None:
+            listed = ", ".join(one.name for one in given) or "nothing that is described"
+            self.missing.append(f"remember: which parameter of {place} takes the text? ({listed})")
+            return None
+        filled: dict[str, Any] = {}
+        filled |= self._mark(given, text.name)
+        said = _TEXT
+        moment = named((p for p in given if p.name not in filled), tool_schemas.TIME, "string")
+        if moment is not None:
+            filled[moment.name] = "${memory.at}"
+            said = "${memory.text}"
+            self.uncertain.append(f"remember: {moment.name} is taken for when it happened")
+        if not self._carrier:
+            said = self._marked_text(said)
+        filled[text.name] = [said] if text.kinds == {"array"} else said
+        return {**filled, **self._rest(tool, given, {*filled})}
+
+    def _mark(self, given: Sequence[Parameter], text: str) -> dict[str, Any]:
+        """The parameter that carries our id, if one can."""
+        if (tags := named(given, tool_schemas.TAGS, "array", "string")) is not None:
+            self._carrier = "tags"
+            return {tags.name: _listed(tags, MARK)}
+        if (data := named(given, tool_schemas.METADATA, "object")) is not None:
+            inner = named(data.fields, tool_schemas.TAGS, "array", "string")
+            self._carrier = "tags" if inner else "metadata"
+            marked = {inner.name: _listed(inner, MARK)} if inner else {"mid": MARK}
+            self.uncertain.append(f"recall: the reply must repeat {data.name}; ids are read there")
+            return {data.name: marked}
+        if (name := named(given, tool_schemas.NAME, "string")) is not None and name.name != text:
+            self._carrier = "name"
+            self.uncertain.append(f"remember: {name.name} carries our id; the reply must repeat it")
+            return {name.name: MARK}
+        return {}
+
+    def _marked_text(self, said: str = _TEXT) -> str:
+        self._carrier = "text"
+        self.uncertain.append(
+            "remember: no parameter can carry our id, so it is written behind the text, and the "
+            "server indexes it; better: remember.keep, or recall.hits.by_text"
+        )
+        return f"{said} ({MARK})"
+
+    def _rest(self, tool: Tool, given: Sequence[Parameter], done: set[str]) -> dict[str, Any]:
+        """What must be filled besides, and the scope."""
+        rest: dict[str, Any] = {}
+        for one in given:
+            if one.name in done:
+                continue
+            if self._scope and tool_schemas.named([one], [self._scope]) is not None:
+                rest[one.name] = "${scope}"
+            elif one.required:
+                rest[one.name] = _something(one)
+                self.uncertain.append(
+                    f"{tool.name}: {one.name} is required and not understood; "
+                    f"{rest[one.name]!r} was put there"
+                )
+        return rest
+
+    def _recall(self, tool: Tool) -> dict[str, Any] | None:
+        given = parameters(tool.parameters)
+        query = named(given, tool_schemas.QUERY, "string")
+        if query is None:
+            listed = ", ".join(one.name for one in given) or "it has none"
+            self.missing.append(f"recall: which parameter of {tool.name} is the query? ({listed})")
+            return None
+        arguments: dict[str, Any] = {query.name: "${query.text}"}
+        limit = named(given, tool_schemas.LIMIT, "integer", "number")
+        if limit is not None:
+            most = limit.schema.get("maximum")
+            bounded = isinstance(most, int | float) and not isinstance(most, bool)
+            arguments[limit.name] = f"${{min([k, `{json.dumps(most)}`])}}" if bounded else "${k}"
+        arguments |= self._rest(tool, given, {*arguments})
+        drafted: dict[str, Any] = {
+            "tool": tool.name,
+            "arguments": arguments,
+            "reply": "text",
+            "hits": {"pattern": PATTERN},
+        }
+        if limit is None:
+            drafted |= {"strategy": "keywords", "ranked": False}
+            self.uncertain.append(
+                f"recall: {tool.name} takes no limit, so it is taken for a search by substring "
+                "whose order means nothing; otherwise say strategy: whole, ranked: true"
+            )
+        return drafted
+
+    def _forget(self, tool: Tool | None) -> dict[str, Any] | None:
+        if tool is None:
+            return None
+        given = parameters(tool.parameters)
+        wanted = {
+            "tags": (tool_schemas.TAGS, MARK),
+            "name": (
+                [*tool_schemas.NAME, "names", "entity_names", "entity_name", "id", "ids"],
+                MARK,
+            ),
+        }.get(self._carrier)
+        target = named(given, wanted[0], "string", "array") if wanted else None
+        if wanted is None or target is None:
+            its_id = named(given, tool_schemas.ITS_ID) is not None
+            need = "the server's own id" if its_id else ", ".join(p.name for p in given) or "?"
+            self.missing.append(
+                f"forget: {tool.name} wants {need}; say with remember.keep where the reply of the "
+                'storing tool has it, and map forget with "${kept}"'
+            )
+            return None
+        if target.kinds == {"array"}:
+            filled = {target.name: "${items}", **self._rest(tool, given, {target.name})}
+            return {"tool": tool.name, "arguments": filled, "each": wanted[1]}
+        filled = {target.name: _listed(target, wanted[1])}
+        return {
+            "tool": tool.name,
+            "arguments": {**filled, **self._rest(tool, given, {target.name})},
+        }
+
+    def _reset(self) -> Any:
+        if self._scope:
+            self.uncertain.append(f"reset: {self._scope} is taken to keep scopes wholly apart")
+            return "scope"
+        empties = [tool for tool in self._tools if fitness(tool, "empty") > 0]
+        if empties and not self._restarts:
+            self.uncertain.append(f"reset: {empties[0].name} is called, which empties the server")
+            return {"tool": empties[0].name}
+        if self._restarts:
+            self.uncertain.append(
+                "reset: a restart; if the server keeps a file, name it in env, in ${scratch}, or "
+                "it will remember"
+            )
+            return "restart"
+        return None
+
+
+def _suits(tool: Tool, verb: str) -> float:
+    """Whether it has the parameter that the verb cannot do without."""
+    given = parameters(tool.parameters)
+    if verb == "remember":
+        fits = named(given, tool_schemas.TEXT, "string") or any(map(_holds_text, given))
+    elif verb == "recall":
+        fits = named(given, tool_schemas.QUERY, "string") is not None
+    else:
+        return 0.0
+    return 2.0 if fits else -2.0
+
+
+def _holds_text(parameter: Parameter) -> bool:
+    """Whether a list is one of texts, or of things that have a text."""
+    if "array" not in parameter.kinds:
+        return False
+    if tool_schemas.item_kinds(parameter.schema) == {"string"}:
+        return parameter.name in tool_schemas.TEXT or parameter.name in ("memories", "documents")
+    inside = named(parameter.fields, tool_schemas.TEXT, "string", "array")
+    return inside is not None and named(parameter.fields, ["entity_name"]) is None
+
+
+def _shared_scope(store: Tool | None, search: Tool | None) -> str:
+    if store is None or search is None:
+        return ""
+    both = [parameters(tool.parameters) for tool in (store, search)]
+    return next(
+        (name for name in tool_schemas.SCOPE if all(named(one, [name], "string") for one in both)),
+        "",
+    )
+
+
+def _listed(parameter: Parameter, value: str) -> Any:
+    return [value] if "array" in parameter.kinds else value
+
+
+def _something(parameter: Parameter) -> Any:
+    """A value that a required parameter probably takes."""
+    schema = parameter.schema
+    for choice in (schema.get("default"), *(schema.get("enum") or ())[:1]):
+        # What is filled in is for the mapping to say, not for the server.
+        if choice is not None and "${" not in str(choice):
+            return choice
+    by_kind = {"integer": 1, "number": 1, "boolean": False, "array": [], "object": {}}
+    return next((by_kind[kind] for kind in by_kind if kind in parameter.kinds), "memory")

@@ -1,0 +1,349 @@
+"""The other side of the stdio door, for adapters in Python: serve any object that has our verbs.
+
+    from mnemoscope.connectors.serve_stdio import serve
+    serve(Mine, name="mine", version="1.0")
+
+or, with no script at all, `python -m mnemoscope.connectors.serve_stdio my_memory:Mine key=value`.
+It uses nothing but the standard library, and of that what Python 3.9 has, so that this file can be
+copied into, or run by its path in, an environment that has no Mnemoscope: heavy systems
+contradict one another's requirements.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import difflib
+import functools
+import hashlib
+import importlib
+import inspect
+import json
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from numbers import Integral, Real
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+_CLOSE = "close"
+_FAILED, _NO_METHOD, _BAD_PARAMS, _NO_JSON = -32000, -32601, -32602, -32700
+
+
+# The shapes of mnemoscope.types, which cannot be imported where there is no Mnemoscope.
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """One unit to be remembered."""
+
+    id: str
+    text: str
+    at: datetime | None = None
+    session: str = ""
+    speaker: str = ""
+    metadata: dict[str, Any] = dataclasses.field(default_factory=dict)
+    part_of: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Query:
+    """What is asked, when, and in which session."""
+
+    text: str
+    now: datetime | None = None
+    session: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Selector:
+    """What is to be forgotten."""
+
+    memories: tuple[Memory, ...]
+
+    @property
+    def ids(self) -> frozenset[str]:
+        return frozenset(memory.id for memory in self.memories)
+
+
+class Streams(NamedTuple):
+    """The protocol's own two streams."""
+
+    orders: IO[bytes]
+    replies: IO[bytes]
+
+
+def take_streams() -> Streams:
+    """Take stdin and stdout for the protocol; whatever is printed from now on goes to stderr.
+
+    For the whole process, so that it also holds for libraries in C and for processes they start.
+    """
+    sys.stdout.flush()
+    streams = Streams(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    return streams
+
+
+def serve(
+    system: Any,
+    *,
+    name: str = "",
+    version: str = "",
+    identity: Mapping[str, Any] | None = None,
+    streams: Streams | None = None,
+) -> None:
+    """Answer until stdin ends.
+
+    `system` is an object, or a class or function that makes one; made so, and without `reset`, it
+    is made anew for each scope. `identity` is what decides its results, besides its own source.
+    """
+    streams = streams or take_streams()
+    try:
+        adapter = _Adapter(system, name, version, dict(identity or {}))
+    except _Unfit as problem:
+        sys.exit(f"cannot be served: {problem}")
+    # What was printed before may lack its end of line.
+    streams.replies.write(b"\n")
+    for line in streams.orders:
+        if line.strip():
+            streams.replies.write(adapter.reply(line) + b"\n")
+            streams.replies.flush()
+        if adapter.closed:
+            break
+    adapter.close()
+
+
+class _Unfit(Exception):
+    """What its author has to mend before it can be served: a line, no traceback of ours."""
+
+
+def _near(name: str, place: Any) -> str:
+    """What there has nearly this name, to be hung on a sentence."""
+    near = difflib.get_close_matches(name, [one for one in dir(place) if one[0] != "_"], n=1)
+    return f"; did you mean its {near[0]!r}?" if near else ""
+
+
+class _Adapter:
+    """The object behind the protocol."""
+
+    def __init__(self, system: Any, name: str, version: str, identity: dict[str, Any]) -> None:
+        makes = inspect.isclass(system) or inspect.isroutine(system)
+        makes = makes or isinstance(system, functools.partial)
+        self._build: Callable[[], Any] | None = system if makes else None
+        self._system = system() if self._build else system
+        kind = type(self._system)
+        if not hasattr(self._system, "remember"):
+            raise _Unfit(f"{kind.__name__} has no remember(memories){_near('remember', kind)}")
+        self._about = {"name": name or kind.__name__, "version": version}
+        self._identity = {**_source_of(kind), **identity}
+        self._verbs: dict[str, Callable[..., Any]] = {
+            "reset": self._reset,
+            "remember": lambda memories: self._do("remember", _memories(memories)),
+            "ready": lambda: self._do("ready"),
+            "recall": lambda query, k: _listed(self._do("recall", _query(query), k)),
+            "answer": lambda query: self._do("answer", _query(query)),
+            "forget": lambda memories: self._do("forget", Selector(tuple(_memories(memories)))),
+            "stats": lambda: self._do("stats"),
+        }
+        self.closed = False
+
+    def reply(self, line: bytes) -> bytes:
+        try:
+            order = json.loads(line)
+            number, method, params = order["id"], order["method"], order.get("params", {})
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return _failure(None, _NO_JSON, f"not an order: {line[:80]!r}")
+        verb = self._verb(method)
+        if verb is None:
+            return _failure(number, _NO_METHOD, f"{self._about['name']} has no {method}")
+        try:
+            inspect.signature(verb).bind(**params)
+        except TypeError as error:
+            return _failure(number, _BAD_PARAMS, f"{method}: {error}")
+        try:
+            return _encoded({"jsonrpc": "2.0", "id": number, "result": verb(**params)})
+        except (Exception, SystemExit) as error:
+            traceback.print_exc()
+            return _failure(number, _FAILED, f"{type(error).__name__}: {error}")
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            if hasattr(self._system, _CLOSE):
+                self._do(_CLOSE)
+
+    def _verb(self, method: str) -> Callable[..., Any] | None:
+        if method == "hello":
+            return self._hello
+        if method == _CLOSE:
+            return self.close
+        return self._verbs.get(method) if method in self._methods else None
+
+    @property
+    def _methods(self) -> list[str]:
+        has = [verb for verb in self._verbs if hasattr(self._system, verb)]
+        made_up = ["reset"] if self._build and "reset" not in has else []
+        return [*made_up, *has, _CLOSE]
+
+    def _hello(self, protocol: int = 1) -> dict[str, Any]:
+        about = dict(self._do("identity")) if hasattr(self._system, "identity") else {}
+        return {**self._about, "methods": self._methods, "identity": {**self._identity, **about}}
+
+    def _reset(self, scope: str) -> None:
+        if hasattr(self._system, "reset"):
+            self._do("reset", scope)
+        elif self._build:
+            if hasattr(self._system, _CLOSE):
+                self._do(_CLOSE)
+            self._system = self._build()
+
+    def _do(self, verb: str, *given: Any) -> Any:
+        """Call the object's method, sync or async."""
+        value = getattr(self._system, verb)(*given)
+        if not inspect.isawaitable(value):
+            return value
+        return asyncio.run_coroutine_threadsafe(_awaited(value), _event_loop()).result()
+
+
+async def _awaited(value: Any) -> Any:
+    try:
+        return await value
+    except SystemExit as error:  # it would end the loop, and nobody would ever hear of it
+        raise RuntimeError(f"SystemExit: {error}") from error
+
+
+def _event_loop() -> asyncio.AbstractEventLoop:
+    """One loop that goes on between calls, so that what a system began in it can be finished."""
+    global _loop
+    if _loop is None:
+        _loop = asyncio.new_event_loop()
+        threading.Thread(target=_loop.run_forever, daemon=True).start()
+    return _loop
+
+
+_loop: asyncio.AbstractEventLoop | None = None
+
+
+def _encoded(reply: dict[str, Any]) -> bytes:
+    return json.dumps(reply, default=_plain).encode()
+
+
+def _failure(number: Any, code: int, message: str) -> bytes:
+    return _encoded({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}})
+
+
+def _memories(given: list[dict[str, Any]]) -> list[Memory]:
+    return [Memory(**{**_known(one, Memory), "at": _moment(one.get("at"))}) for one in given]
+
+
+def _query(given: dict[str, Any]) -> Query:
+    return Query(**{**_known(given, Query), "now": _moment(given.get("now"))})
+
+
+def _known(given: dict[str, Any], kind: Any) -> dict[str, Any]:
+    """The fields that this version knows; a later one may send more."""
+    return {
+        field.name: given[field.name] for field in dataclasses.fields(kind) if field.name in given
+    }
+
+
+def _moment(text: str | None) -> datetime | None:
+    # Before Python 3.11 a Z could not be read.
+    return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
+
+
+def _listed(hits: Any) -> Any:
+    if isinstance(hits, (str, bytes, dict)) or not isinstance(hits, Iterable):
+        return hits
+    return list(hits)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no word for: our Hits and Receipts, and numbers and arrays of numpy's types."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    if hasattr(value, "__struct_fields__"):
+        return {field: getattr(value, field) for field in value.__struct_fields__}
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, Iterable):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} cannot be sent as JSON")
+
+
+def _source_of(kind: type) -> dict[str, str]:
+    """The hash of the adapter's source, so that an edited one is another system."""
+    try:
+        file = inspect.getsourcefile(kind)
+    except (TypeError, OSError):
+        file = None
+    if not file or not Path(file).is_file():
+        return {}
+    return {"source_sha256": hashlib.sha256(Path(file).read_bytes()).hexdigest()}
+
+
+def _scalar(text: str) -> Any:
+    """An option as people write it: numbers, true and false, else the text itself."""
+    try:
+        return json.loads(text.lower() if text.lower() in ("true", "false") else text)
+    except ValueError:
+        return text
+
+
+def main(words: list[str]) -> None:
+    """`module:Name key=value …`"""
+    if not words or ":" not in words[0]:
+        sys.exit("say what to serve: serve_stdio my_memory:Mine, and its options as key=value")
+    streams = take_streams()
+    sys.path.insert(0, str(Path.cwd()))
+    options = {key: _scalar(value) for key, _, value in (word.partition("=") for word in words[1:])}
+    try:
+        target = _found(words[0])
+        _must_take(target, options)
+    except _Unfit as problem:
+        sys.exit(f"{words[0]} cannot be served: {problem}")
+    serve(functools.partial(target, **options) if options else target, streams=streams)
+
+
+def _found(name: str) -> Any:
+    """What `module:Name` names. An error inside of the module is its author's, and stays whole."""
+    module_name, _, attribute = name.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise
+        raise _Unfit(f"there is no module {error.name!r} here or on sys.path") from None
+    if not hasattr(module, attribute):
+        raise _Unfit(f"{module_name} has no {attribute!r}{_near(attribute, module)}")
+    return getattr(module, attribute)
+
+
+def _must_take(target: Any, options: dict[str, Any]) -> None:
+    if not inspect.isclass(target) and not inspect.isroutine(target):
+        if options:
+            raise _Unfit("it is an object and takes no options")
+        return
+    try:
+        signature = inspect.signature(target)
+    except ValueError:  # one in C may not tell
+        return
+    try:
+        signature.bind(**options)
+    except TypeError as error:
+        raise _Unfit(f"its options do not fit: {error}; it takes {signature}") from None
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

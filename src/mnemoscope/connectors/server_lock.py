@@ -1,0 +1,49 @@
+"""A claim on a server that has one space for all: nobody else of this machine may use it now.
+
+Two that take turns would hear each other's memories, and no call could tell.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+from mnemoscope._store.errors import MnemoscopeError
+
+
+class Claim:
+    """Held by one process, until it lets go or ends."""
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        known_by = hashlib.sha256(target.encode()).hexdigest()[:16]
+        self._path = Path(tempfile.gettempdir()) / f"mnemoscope-{os.getuid()}-{known_by}.lock"
+        self._held: tuple[int, int] | None = None
+        """The file's descriptor, and the process that opened it."""
+
+    @property
+    def is_mine(self) -> bool:
+        return self._held is not None and self._held[1] == os.getpid()
+
+    def take(self) -> None:
+        if self.is_mine:
+            return
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(file)
+            raise MnemoscopeError(
+                f"the server at {self._target} holds one memory at a time, and another worker, "
+                "run or system of this run is using it: take one system and --workers 1, or start "
+                "a server for each; the same command then goes on, nothing recorded is lost"
+            ) from None
+        self._held = file, os.getpid()
+
+    def release(self) -> None:
+        if self._held is not None and self.is_mine:
+            os.close(self._held[0])
+        self._held = None

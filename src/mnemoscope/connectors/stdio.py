@@ -1,0 +1,267 @@
+"""The stdio door: any executable becomes a system, with JSON lines on its stdin and stdout.
+
+`stdio:python adapter.py --flag`. The child is started in the process that asks it, says hello,
+and has the verbs that it said it has; docs/doors.md is the protocol, for those who write one.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from mnemoscope._store.errors import BadReply, SystemLost, UsageError
+from mnemoscope._store.lenient_json import decoded, encoded
+from mnemoscope.connectors.child_process import (
+    AdapterDied,
+    AdapterLate,
+    Child,
+    LineTooLong,
+    file_hashes,
+    split_command,
+)
+from mnemoscope.connectors.child_stderr import name_of, shown
+from mnemoscope.connectors.handshake import see_methods
+from mnemoscope.types import Memory, Query, Selector
+
+PROTOCOL = 1
+VERBS = frozenset({"reset", "remember", "ready", "recall", "answer", "forget", "stats"})
+"""What a child can be asked for besides hello and close. A process cannot be forked from here."""
+_CHATTER = 1000
+"""Lines on stdout that are passed over in one call."""
+_GOODBYE = 5.0
+"""Seconds that a child gets to close what it has open."""
+
+
+class AdapterError(Exception):
+    """The adapter itself says that something went wrong."""
+
+
+class OutOfStep(SystemLost, BadReply):
+    """No reply to the call. What the child says next cannot be trusted, so it is ended."""
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True):
+    """How an adapter introduces itself."""
+
+    name: str
+    version: str = ""
+    methods: list[str]
+    identity: dict[str, Any] = {}
+    """Whatever decides its results: models, settings, versions of what it stands on."""
+
+
+class Stdio:
+    """A child process as a system, one call at a time.
+
+    `timeout` is how many seconds a call may take, `start` how many it may take to say hello.
+    """
+
+    def __init__(
+        self, address: str | Sequence[str], timeout: float = 3600.0, start: float = 120.0
+    ) -> None:
+        self._words = (
+            split_command(address, "stdio:python adapter.py")
+            if isinstance(address, str)
+            else list(address)
+        )
+        for option, seconds in (("timeout", timeout), ("start", start)):
+            if not seconds > 0:
+                raise UsageError(f"{option}={seconds:g}: give a number of seconds above 0")
+        self._timeout = timeout
+        self._start = start
+        self._child: Child | None = None
+        self._hello: Hello | None = None
+        self._gone = ""
+        """Why there is no child any more, where there was one."""
+        self._number = 0
+        self._turn = threading.RLock()
+
+    def __getattr__(self, name: str) -> Any:
+        """Only what the child said it can do is there to be asked for."""
+        if name in VERBS and name in self._introduction().methods:
+            return getattr(self, f"_{name}")
+        raise AttributeError(f"{type(self).__name__} has no {name}")
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "command": self._words,
+            "files_sha256": file_hashes(self._words),
+            "hello": msgspec.to_builtins(self._introduction()),
+        }
+
+    def close(self) -> None:
+        with self._turn:
+            child, foreign, self._child = self._child, self._is_foreign, None
+            if child is None or foreign:
+                return
+            if not self._gone and self._hello is not None and "close" in self._hello.methods:
+                with suppress(Exception):
+                    self._ask(child, "close", {}, _GOODBYE)
+            child.leave()
+
+    def _reset(self, scope: str) -> None:
+        with self._turn:
+            if self._gone or self._is_foreign:
+                self._child, self._gone = None, ""
+            self._call("reset", {"scope": scope})
+
+    def _remember(self, memories: Sequence[Memory]) -> dict[str, Any] | None:
+        receipt = self._call("remember", {"memories": memories})
+        if receipt is not None and not isinstance(receipt, dict):
+            raise BadReply(f"remember returned {_kind(receipt)}; expected a receipt or null")
+        return receipt
+
+    def _ready(self) -> None:
+        self._call("ready", {})
+
+    def _recall(self, query: Query, k: int) -> Any:
+        return self._call("recall", {"query": query, "k": k})
+
+    def _answer(self, query: Query) -> Any:
+        return self._call("answer", {"query": query})
+
+    def _forget(self, selector: Selector) -> None:
+        self._call("forget", {"memories": selector.memories})
+
+    def _stats(self) -> dict[str, Any]:
+        counted = self._call("stats", {})
+        if not isinstance(counted, dict):
+            raise BadReply(f"stats returned {_kind(counted)}; expected an object of numbers")
+        return counted
+
+    @property
+    def _is_foreign(self) -> bool:
+        return self._child is not None and self._child.owner != os.getpid()
+
+    def _introduction(self) -> Hello:
+        with self._turn:
+            if self._hello is None:
+                self._started()
+            assert self._hello is not None
+            return self._hello
+
+    def _started(self) -> Child:
+        """The child, started if there was none. One that is gone is not replaced in silence."""
+        if self._gone:
+            raise AdapterDied(f"gone since an earlier call: {self._gone}")
+        if self._is_foreign:
+            raise AdapterDied("it belongs to another process; only a reset starts a new one here")
+        if self._child is not None:
+            return self._child
+        child = self._spawn()
+        # Whoever lets go of the system without closing it leaves nothing running.
+        weakref.finalize(self, child.end)
+        try:
+            hello = _read_hello(self._ask(child, "hello", {"protocol": PROTOCOL}, self._start))
+            see_methods(hello.methods, VERBS, name_of(self._words))
+            if self._hello is not None and self._hello != hello:
+                raise BadReply("it does not say the same hello as before: is it the same system?")
+        except BaseException:
+            child.end()
+            raise
+        self._child, self._hello = child, hello
+        return child
+
+    def _spawn(self) -> Child:
+        return Child(self._words)
+
+    def _call(self, method: str, params: dict[str, Any]) -> Any:
+        with self._turn:
+            child = self._started()
+            try:
+                return self._ask(child, method, params, self._timeout)
+            except AdapterError:
+                raise
+            except BaseException as error:
+                # Whatever it says from now on may be the reply to this call.
+                child.end()
+                self._gone = str(error)
+                raise
+
+    def _ask(self, child: Child, method: str, params: dict[str, Any], seconds: float) -> Any:
+        self._number += 1
+        order = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
+        skipped, last = 0, b""
+        try:
+            for line in child.lines(encoded(order) + b"\n", seconds):
+                reply = _read_reply(line, child.log)
+                if reply is not None:
+                    return _result(reply, self._number, method)
+                if line.strip():
+                    skipped, last = skipped + 1, line
+                if skipped > _CHATTER:
+                    raise OutOfStep(
+                        f"{method}: more than {_CHATTER} lines on stdout that are no replies; "
+                        f"print to stderr instead. The last one: {shown(last)}"
+                    )
+        except AdapterLate as error:
+            hint = f"; {skipped} lines were no replies, the last: {shown(last)}" if skipped else ""
+            raise AdapterLate(f"{method}: {error}{hint}{child.last_words}") from None
+        except AdapterDied as error:
+            raise AdapterDied(f"{method}: {error}") from None
+        except LineTooLong as error:
+            raise OutOfStep(f"{method}: {error}") from None
+        raise AssertionError("lines end by an error")
+
+
+def _read_reply(line: bytes, log: Callable[[bytes], None]) -> dict[str, Any] | None:
+    """The reply on a line of stdout; anything else goes to the log, and is nothing."""
+    reply = _decoded(line)
+    start = line.find(b'{"jsonrpc"')
+    if reply is None and start > 0:  # somebody printed without ending the line
+        log(line[:start])
+        line = line[start:]
+        reply = _decoded(line)
+    if isinstance(reply, dict) and "method" not in reply:
+        # Without an id it is none, but was meant as one: better said than waited for.
+        if reply.keys() & {"jsonrpc", "result"} or {"id", "error"} <= reply.keys():
+            return reply
+    elif reply is None and start >= 0:
+        raise OutOfStep(f"a reply that is no JSON: {shown(line)}")
+    if line.strip():
+        log(line)
+    return None
+
+
+def _decoded(line: bytes) -> Any:
+    """The value; nothing where it is no JSON."""
+    with suppress(ValueError):
+        return decoded(line)
+    return None
+
+
+def _result(reply: dict[str, Any], number: int, method: str) -> Any:
+    error = reply.get("error")
+    if error is not None and reply.get("id") in (number, None):
+        said = error.get("message", error) if isinstance(error, dict) else error
+        raise AdapterError(f"{method}: {shown(str(said).encode('utf-8', 'backslashreplace'))}")
+    if "id" not in reply:
+        raise OutOfStep(
+            f"{method}: a reply without id; repeat that of the call, "
+            f'{{"jsonrpc": "2.0", "id": {number}, "result": …}}: {reply!r:.200}'
+        )
+    if reply.get("id") != number or isinstance(reply.get("id"), bool):
+        raise OutOfStep(f"{method}: a reply to call {reply.get('id')!r:.40}; expected {number}")
+    if "result" not in reply:
+        raise OutOfStep(f"{method}: a reply with neither result nor error")
+    return reply["result"]
+
+
+def _read_hello(said: Any) -> Hello:
+    try:
+        return msgspec.convert(said, Hello)
+    except msgspec.ValidationError as error:
+        raise BadReply(
+            f"hello cannot be read: {error}; expected "
+            '{"name": "…", "version": "…", "methods": ["remember", "recall"], "identity": {}}'
+        ) from None
+
+
+def _kind(value: object) -> str:
+    return f"{type(value).__name__} {value!r:.80}"

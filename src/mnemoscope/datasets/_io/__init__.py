@@ -1,0 +1,1 @@
+"""Finding, downloading, pinning and streaming dataset files."""

@@ -1,0 +1,114 @@
+"""Downloads: resumed where they broke off, hashed while they stream, renamed only when right.
+
+A file stands under its final name only after its sha256 matched the pin. Until then it is a
+`.part` file, which the next call continues.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mnemoscope._store.errors import MnemoscopeError
+from mnemoscope._store.fingerprint import sha256_file
+from mnemoscope.datasets._io.pins import PinnedFile
+
+_BLOCK = 1 << 18
+_TRIES = 5
+_TIMEOUT = 60
+
+Progress = Callable[[int, int | None], None]
+"""Told how many bytes are here, of how many."""
+
+
+class DownloadError(MnemoscopeError):
+    """A download that could not be completed or verified."""
+
+
+def download(file: PinnedFile, target: Path, progress: Progress = lambda have, of: None) -> str:
+    """Bring `file` to `target` and return its sha256; nothing is fetched that is already right."""
+    if target.exists():
+        found = sha256_file(target)
+        if file.sha256 in (None, found):
+            return found
+        raise DownloadError(
+            f"{target} is there, but its sha256 is {found}, not the pinned {file.sha256}; "
+            "move it away to fetch it again"
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(target.name + ".part")
+    digest = _receive_all(file, part, progress)
+    if file.sha256 is not None and digest != file.sha256:
+        part.unlink()
+        raise DownloadError(
+            f"{file.url} gave other bytes than pinned (sha256 {digest}, pinned {file.sha256}); "
+            "nothing was kept"
+        )
+    part.replace(target)
+    return digest
+
+
+def _receive_all(file: PinnedFile, part: Path, progress: Progress) -> str:
+    failure: Exception | None = None
+    for _ in range(_TRIES):
+        before = part.stat().st_size if part.exists() else 0
+        try:
+            return _receive(file, part, progress)
+        except urllib.error.HTTPError as error:
+            if error.code == 416:  # the part is no prefix of what the server has
+                part.unlink(missing_ok=True)
+            elif error.code < 500:
+                raise DownloadError(
+                    f"{file.url}: the server says {error.code} {error.reason}"
+                ) from None
+            failure = error
+        except (OSError, http.client.HTTPException) as error:
+            failure = error
+            after = part.stat().st_size if part.exists() else 0
+            if after == before and isinstance(error, urllib.error.URLError):
+                break
+    kept = (
+        f"; {part.stat().st_size:,} bytes are kept and will be continued" if part.exists() else ""
+    )
+    raise DownloadError(f"cannot download {file.url}: {failure}{kept}")
+
+
+def _receive(file: PinnedFile, part: Path, progress: Progress) -> str:
+    digest = hashlib.sha256()
+    have = 0
+    if part.exists():
+        with part.open("rb") as begun:
+            while block := begun.read(_BLOCK):
+                digest.update(block)
+                have += len(block)
+    if file.bytes is not None and have == file.bytes:
+        return digest.hexdigest()
+    request = urllib.request.Request(file.url, headers={"User-Agent": "mnemoscope"})
+    if have:
+        request.add_header("Range", f"bytes={have}-")
+    with urllib.request.urlopen(request, timeout=_TIMEOUT) as reply:
+        if have and reply.status != 206:  # the server starts over, and so do we
+            digest, have = hashlib.sha256(), 0
+        expected = _expected_size(reply, have)
+        with part.open("ab" if have else "wb") as out:
+            while block := reply.read(_BLOCK):
+                out.write(block)
+                digest.update(block)
+                have += len(block)
+                progress(have, expected)
+            out.flush()
+            os.fsync(out.fileno())
+    if expected is not None and have < expected:
+        raise http.client.IncompleteRead(b"", expected - have)
+    return digest.hexdigest()
+
+
+def _expected_size(reply: Any, have: int) -> int | None:
+    length = reply.headers.get("Content-Length")
+    return have + int(length) if length else None

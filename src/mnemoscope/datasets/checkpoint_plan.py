@@ -1,0 +1,230 @@
+"""When a life is questioned and about what: ranges, eligibility, sampling, order.
+
+Pure functions that follow Recall Bench's harness to the letter, so that the same seed asks the same
+questions in the same order. No files enter here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from typing import NamedTuple, TypeVar
+
+from mnemoscope._store.errors import UsageError
+from mnemoscope.types import CATEGORIES, GROUP_CATEGORIES, Checkpoint
+
+T = TypeVar("T")
+
+
+FULL = 2**53 - 1
+"""What `full` means to the reference, JavaScript's largest safe integer: after any expiry."""
+NO_RANGES = "none"
+_ALIASES = {"30d": 30, "90d": 90, "6mo": 180, "1y": 365, "full": FULL}
+_UNITS = {"": 1, "d": 1, "m": 30, "mo": 30, "y": 365}
+_LENGTH = re.compile(r"([0-9]{1,9})(d|mo|m|y|)")
+_SERIES = re.compile(r"([0-9]{1,9})d?-([0-9]{1,9})d?/([0-9]{1,9})d?")
+_NAMED = re.compile(r"([^\s:]+):([0-9]{1,16})")
+
+
+class Range(NamedTuple):
+    """A cut-off: everything up to this day is remembered."""
+
+    label: str
+    days: int
+
+
+def parse_ranges(text: str) -> tuple[Range, ...]:
+    """`30d,90d,6mo,1y,full`, `7-1000/7` or `label:days`; by days, each label once.
+
+    A series `START-END/STEP` always holds its end. `none` is no ranges at all.
+    """
+    if text.strip() == NO_RANGES:
+        return ()
+    found: list[Range] = []
+    for part in text.split(","):
+        part = part.strip()
+        if series := _SERIES.fullmatch(part):
+            found += _series(part, *map(int, series.groups()))
+        else:
+            found.append(_range(part))
+    return in_order(found)
+
+
+def arithmetic(start: int, end: int, step: int) -> tuple[Range, ...]:
+    """A profile's `{start, end, step}`: the end only where a step falls on it."""
+    if start < 1 or step < 1 or end < start:
+        raise UsageError(f"ranges {start} to {end} by {step}: no days in that")
+    return tuple(Range(f"{days}d", days) for days in range(start, end + 1, step))
+
+
+def in_order(ranges: Iterable[Range]) -> tuple[Range, ...]:
+    """By days, each label once: of two with one label the earlier stays."""
+    by_label: dict[str, Range] = {}
+    for one in sorted(ranges, key=lambda one: one.days):
+        by_label.setdefault(one.label, one)
+    return tuple(by_label.values())
+
+
+def _range(text: str) -> Range:
+    if text in _ALIASES:
+        return Range(text, _ALIASES[text])
+    label, days = text, 0
+    if length := _LENGTH.fullmatch(text):
+        days = int(length[1]) * _UNITS[length[2]]
+        label = text if length[2] else f"{days}d"
+    elif named := _NAMED.fullmatch(text):
+        label, days = named[1], int(named[2])
+    if days < 1:
+        raise UsageError(
+            f"cannot read the range {text!r}: write 30d, 6mo, 1y, full, a number of days, "
+            "a series such as 7-1000/7, or a label with its days such as spring:90"
+        )
+    return Range(label, days)
+
+
+def _series(text: str, start: int, end: int, step: int) -> list[Range]:
+    try:
+        found = list(arithmetic(start, end, step))
+    except UsageError:
+        raise UsageError(
+            f"cannot read the range {text!r}: a series is START-END/STEP in days, as in 7-1000/7"
+        ) from None
+    if found[-1].days != end:
+        found.append(Range(f"{end}d", end))
+    return found
+
+
+def mulberry32(seed: int) -> Callable[[], float]:
+    """A small generator in 32-bit arithmetic; numbers from 0 up to 1."""
+    state = seed & _MASK
+
+    def draw() -> float:
+        nonlocal state
+        state = (state + 0x6D2B79F5) & _MASK
+        t = _multiply(state ^ (state >> 15), state | 1)
+        t = ((t + _multiply(t ^ (t >> 7), t | 61)) & _MASK) ^ t
+        return (t ^ (t >> 14)) / 2**32
+
+    return draw
+
+
+_MASK = 2**32 - 1
+
+
+def _multiply(a: int, b: int) -> int:
+    return (a * b) & _MASK
+
+
+def shuffled(items: Iterable[T], seed: int) -> list[T]:
+    """Fisher–Yates from the end, with a fresh generator at every call; seed 0 leaves the order."""
+    order = list(items)
+    if seed == 0:
+        return order
+    draw = mulberry32(seed)
+    for last in range(len(order) - 1, 0, -1):
+        other = math.floor(draw() * (last + 1))
+        order[last], order[other] = order[other], order[last]
+    return order
+
+
+def is_eligible(relevant_days: Sequence[int], irrelevant_after: int | None, days: int) -> bool:
+    """Whether all that is needed has happened by then, and none of it is out of date.
+
+    It is the range as asked for that counts, not the last day there is: with `full`, every question
+    that ever goes out of date drops out.
+    """
+    if irrelevant_after is not None and days > irrelevant_after:
+        return False
+    return all(day <= days for day in relevant_days)
+
+
+def sample_by_category(
+    items: Sequence[T], category: Callable[[T], str], size: int, seed: int
+) -> list[T]:
+    """`size` of the items, each category by its share: Hare quota, largest remainder.
+
+    Leftover seats go by remainder, then by the size of the category, then to the one seen first.
+    """
+    if size >= len(items):
+        return list(items)
+    buckets: dict[str, list[T]] = {}
+    for item in items:
+        buckets.setdefault(category(item), []).append(item)
+    # In this order of operations, because rounding decides ties and the reference divides first.
+    quotas = {name: len(bucket) / len(items) * size for name, bucket in buckets.items()}
+    seats = {name: math.floor(quota) for name, quota in quotas.items()}
+    by_claim = sorted(buckets, key=lambda name: (seats[name] - quotas[name], -len(buckets[name])))
+    for name in by_claim[: size - sum(seats.values())]:
+        seats[name] = min(seats[name] + 1, len(buckets[name]))
+    return [item for name in buckets for item in shuffled(buckets[name], seed)[: seats[name]]]
+
+
+class Asked(NamedTuple):
+    """What the plan needs to know of a question."""
+
+    id: str
+    category: str
+    relevant_days: tuple[int, ...]
+    irrelevant_after: int | None = None
+
+
+def plan_checkpoints(
+    days: Sequence[int],
+    questions: Sequence[Asked],
+    ranges: Sequence[Range],
+    *,
+    sample: int = 0,
+    seed: int = 42,
+    groups: bool = False,
+    epoch: date | None = None,
+) -> tuple[Checkpoint, ...]:
+    """One checkpoint a range. `days` says of each memory, in order, on which day it happened.
+
+    New are the questions that no earlier checkpoint could ask; they are always asked. Of the
+    others at most `sample` are, 0 for all. Without `groups` the group categories are only counted.
+    """
+    known: set[str] = set()
+    plan: list[Checkpoint] = []
+    for label, cutoff in in_order(ranges):
+        eligible = [
+            question
+            for question in questions
+            if is_eligible(question.relevant_days, question.irrelevant_after, cutoff)
+        ]
+        allowed = [one for one in eligible if groups or one.category not in GROUP_CATEGORIES]
+        new = [one for one in allowed if one.id not in known]
+        historical = [one for one in allowed if one.id in known]
+        known.update(one.id for one in allowed)
+        again = historical
+        if sample:
+            again = sample_by_category(historical, lambda one: one.category, sample, seed)
+        last = min(cutoff, days[-1]) if days else 0
+        counts = Counter(one.category for one in eligible)
+        plan.append(
+            Checkpoint(
+                label,
+                cutoff,
+                memories=bisect_right(days, cutoff),
+                questions=tuple(one.id for one in shuffled([*new, *again], seed)),
+                now=None if epoch is None else evening(epoch, last),
+                ingested_days=last,
+                eligible={**dict.fromkeys(CATEGORIES, 0), **counts},
+                new=len(new),
+                historical=len(historical),
+            )
+        )
+    return tuple(plan)
+
+
+def morning(epoch: date, day: int) -> datetime:
+    """The first moment of a day of the life, in UTC; day 1 is the epoch."""
+    return datetime.combine(epoch + timedelta(days=day - 1), time(), UTC)
+
+
+def evening(epoch: date, day: int) -> datetime:
+    """Its last second: when the day is remembered and questions are asked."""
+    return morning(epoch, day) + timedelta(hours=23, minutes=59, seconds=59)

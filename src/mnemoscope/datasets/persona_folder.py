@@ -1,0 +1,284 @@
+"""A persona's folder as Recall Bench lays it out: what is where, and what its YAML says.
+
+`arcs-180d.yaml` pairs `memories-180d/` with `qa-180d/`; `arcs.yaml` the plain names. Every problem
+is an error that names the file and the field; `problems` collects them all before a run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from mnemoscope._store.errors import DataError, MissingData, MnemoscopeError, UsageError
+from mnemoscope._store.yaml import load_yaml
+from mnemoscope.datasets.day_logs import LAST_DAY, day_files
+from mnemoscope.text.fact_ledger import Ledger
+from mnemoscope.types import CATEGORIES, AnswerKey
+
+T = TypeVar("T")
+
+DEFAULT_ARCS = "arcs-1000d.yaml"
+DEFAULT_EPOCH = "2024-01-01"
+DISCLOSURES = ("refuse", "partial", "answer")
+ARCS_FILE = re.compile(r"arcs(-.+)?\.yaml")
+
+Day = Annotated[int, Meta(ge=1, le=LAST_DAY)]
+Name = Annotated[str, Meta(min_length=1)]
+
+
+class SessionSheet(Struct, frozen=True):
+    """A session as persona.yaml declares it."""
+
+    id: str
+    kind: str = ""
+    isolated: bool = False
+
+
+class Sheet(Struct, frozen=True):
+    """What matters here of persona.yaml."""
+
+    id: Annotated[str, Meta(pattern=r"^[\w.@-]+$")]
+    epoch: str | None = None
+    sessions: list[SessionSheet] = []
+
+
+class _Arcs(Struct, frozen=True):
+    epoch: str | None = None
+
+
+class Entry(Struct, frozen=True):
+    """One question of questions.yaml. `key`, `secret`, `arc` and `no_evidence` are ours."""
+
+    id: Name
+    question: Name
+    answer: str | int | float | bool
+    category: str
+    relevant_days: Annotated[tuple[Day, ...], Meta(min_length=1)]
+    difficulty: str = ""
+    irrelevant_after: Day | None = None
+    query_session: str | None = None
+    forbidden_sessions: tuple[str, ...] = ()
+    expected_disclosure: str | None = None
+    key: tuple[str, ...] = ()
+    """References into the ledger that a right answer names."""
+    secret: tuple[str, ...] = ()
+    """Facts of the ledger that may not be told."""
+    arc: str = ""
+    no_evidence: bool = False
+    """relevant_days only say from when it may be asked; no day holds an answer."""
+
+
+class PersonaFolder(Struct, frozen=True):
+    """One persona with the arcs file that was chosen."""
+
+    sheet: Sheet
+    arcs: Path
+
+    @property
+    def id(self) -> str:
+        return self.sheet.id
+
+    @property
+    def persona(self) -> Path:
+        return self.arcs.with_name("persona.yaml")
+
+    @property
+    def memories(self) -> Path:
+        return self._beside("memories")
+
+    @property
+    def questions(self) -> Path:
+        return self._beside("qa") / "questions.yaml"
+
+    @property
+    def ledger(self) -> Path:
+        return self._beside("qa") / "ledger.jsonl"
+
+    def _beside(self, name: str) -> Path:
+        return self.arcs.with_name(name + self.arcs.stem.removeprefix("arcs"))
+
+
+def find_personas(data: Path, personas: str = "", arcs: str = "") -> list[PersonaFolder]:
+    """The personas in a folder of them, or the one whose folder it is; `personas` picks some."""
+    sheets: dict[str, tuple[Path, Sheet]] = {}
+    for folder in _folders(data):
+        sheet = read_sheet(folder)
+        if sheet.id in sheets:
+            raise DataError(
+                f"field `id`: {sheet.id!r} is the persona in {sheets[sheet.id][0]} already",
+                file=folder / "persona.yaml",
+            )
+        sheets[sheet.id] = folder, sheet
+    wanted = [id for part in personas.split(",") if (id := part.strip())] or list(sheets)
+    if unknown := [id for id in wanted if id not in sheets]:
+        raise UsageError(
+            f"unknown persona {unknown[0]!r}: {data} holds {', '.join(sorted(sheets))}"
+        )
+    return [
+        PersonaFolder(sheet, arcs_file(folder, arcs))
+        for folder, sheet in (sheets[id] for id in dict.fromkeys(wanted))
+    ]
+
+
+def _folders(data: Path) -> list[Path]:
+    if _is_persona(data):
+        return [data]
+    found = sorted(filter(_is_persona, data.iterdir())) if data.is_dir() else []
+    if not found:
+        raise MissingData(
+            f"{data} holds no persona: a persona is a folder with a persona.yaml and an arcs file"
+        )
+    return found
+
+
+def _is_persona(folder: Path) -> bool:
+    return folder.is_dir() and ((folder / "persona.yaml").is_file() or bool(arcs_files(folder)))
+
+
+def arcs_files(folder: Path) -> list[str]:
+    if not folder.is_dir():
+        raise MissingData(f"{folder} is no folder: a persona is one, with persona.yaml in it")
+    return sorted(path.name for path in folder.iterdir() if ARCS_FILE.fullmatch(path.name))
+
+
+def arcs_file(folder: Path, wanted: str = "") -> Path:
+    """The arcs file asked for; without asking the only one, or else the 1,000-day one."""
+    there = arcs_files(folder)
+    listed = f"it has {', '.join(there)}" if there else "it has no arcs file at all"
+    if wanted and not ARCS_FILE.fullmatch(wanted):
+        raise UsageError(f"{wanted!r} is no arcs file: they are named arcs.yaml or arcs-180d.yaml")
+    if wanted and wanted not in there:
+        raise MissingData(f"{folder / wanted} is missing: {listed}")
+    if not there:
+        raise MissingData(f"{folder} has no arcs file: arcs.yaml, or arcs-180d.yaml and the like")
+    if not wanted and len(there) > 1 and DEFAULT_ARCS not in there:
+        raise MissingData(f"{folder}: which arcs? {listed}; choose one with --arcs")
+    return folder / (wanted or (there[0] if len(there) == 1 else DEFAULT_ARCS))
+
+
+def read_sheet(folder: Path) -> Sheet:
+    return read_paper(folder / "persona.yaml", Sheet, "who the persona is")
+
+
+def read_epoch(persona: PersonaFolder) -> date:
+    """The date of day 1: as the arcs say, else the persona, else the reference's default."""
+    arcs = read_paper(persona.arcs, _Arcs, "the story's arcs")
+    for written, file in ((arcs.epoch, persona.arcs), (persona.sheet.epoch, persona.persona)):
+        if written is not None:
+            try:
+                return date.fromisoformat(written)
+            except ValueError:
+                problem = f"field `epoch`: {written!r} is no date such as 2026-01-31"
+                raise DataError(problem, file=file) from None
+    return date.fromisoformat(DEFAULT_EPOCH)
+
+
+def read_questions(path: Path) -> list[Entry]:
+    """All questions of the file; the first thing wrong with them is raised."""
+    entries: list[Entry] = []
+    for found in check_questions(path):
+        if isinstance(found, DataError):
+            raise found
+        entries.append(found)
+    return entries
+
+
+def check_questions(path: Path) -> Iterator[Entry | DataError]:
+    """Each entry of questions.yaml, or what is wrong with it."""
+    written = read_paper(path, Any, "the questions")
+    if not isinstance(written, list):
+        raise DataError(f"is no list of questions but {_kind(written)}", file=path)
+    if not written:
+        raise DataError("holds no question", file=path)
+    seen: dict[str, int] = {}
+    for number, one in enumerate(written, 1):
+        id = one.get("id") if isinstance(one, dict) else None
+        where = f"entry {number}" + (f" (id {id})" if id is not None else "")
+        try:
+            entry = msgspec.convert(one, Entry)
+        except msgspec.ValidationError as error:
+            yield DataError(f"{where}: {error}", file=path)
+            continue
+        if problem := _wrong(entry):
+            yield DataError(f"{where}: {problem}", file=path)
+        elif entry.id in seen:
+            problem = f"field `id`: entry {seen[entry.id]} has it already"
+            yield DataError(f"{where}: {problem}", file=path)
+        else:
+            seen[entry.id] = number
+            yield entry
+
+
+def _wrong(entry: Entry) -> str:
+    if entry.category not in CATEGORIES:
+        return f"field `category`: {entry.category!r} is none of {', '.join(CATEGORIES)}"
+    disclosure = entry.expected_disclosure
+    if disclosure is not None and disclosure not in DISCLOSURES:
+        return f"field `expected_disclosure`: {disclosure!r} is none of {', '.join(DISCLOSURES)}"
+    return ""
+
+
+def answer_keys(
+    persona: PersonaFolder, entries: Sequence[Entry], epoch: date
+) -> dict[str, AnswerKey]:
+    """Question id to what the ledger knows of its answer; nothing where there is no ledger."""
+    if not persona.ledger.is_file():
+        return {}
+    ledger = Ledger.read(persona.ledger, epoch)
+    keys: dict[str, AnswerKey] = {}
+    for entry in entries:
+        try:
+            keys[entry.id] = ledger.key(entry.key, entry.secret)
+        except KeyError as error:
+            problem = f"question {entry.id}: {error.args[0]!r} leads nowhere in {persona.ledger}"
+            raise DataError(problem, file=persona.questions) from None
+    return keys
+
+
+def problems(data: Path, personas: str = "", arcs: str = "") -> list[MnemoscopeError]:
+    """Everything that would stop a run over these personas, each as its own error."""
+    found: list[MnemoscopeError] = []
+    try:
+        chosen = find_personas(data, personas, arcs)
+    except MnemoscopeError as error:
+        return [error]
+    for persona in chosen:
+        epoch, entries = date.min, []
+        try:
+            epoch = read_epoch(persona)
+        except MnemoscopeError as error:
+            found.append(error)
+        try:
+            day_files(persona.memories)
+        except MnemoscopeError as error:
+            found.append(error)
+        try:
+            checked = list(check_questions(persona.questions))
+            found += [one for one in checked if isinstance(one, DataError)]
+            entries = [one for one in checked if isinstance(one, Entry)]
+            answer_keys(persona, entries, epoch)
+        except MnemoscopeError as error:
+            found.append(error)
+    return found
+
+
+def read_paper(path: Path, kind: type[T], purpose: str) -> T:
+    """A YAML file of a persona; what is wrong with it is an error that names file and field."""
+    try:
+        return msgspec.convert(load_yaml(path), kind)
+    except FileNotFoundError:
+        raise MissingData(f"{path} is missing: it should hold {purpose}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"is no UTF-8 text: {error}", file=path) from None
+    except msgspec.ValidationError as error:
+        raise DataError(str(error), file=path) from None
+
+
+def _kind(value: Any) -> str:
+    return {dict: "a mapping", str: "a text", type(None): "empty"}.get(type(value), "a value")

@@ -1,0 +1,185 @@
+"""Environments of the systems on the shelf: where they are, how they are made, which Python.
+
+Each system gets a folder of its own, made from pinned and hashed requirements: real memory systems
+contradict one another's dependencies. A folder counts only once its receipt is written.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import platformdirs
+
+from mnemoscope._store.errors import MnemoscopeError, UsageError
+from mnemoscope._store.fingerprint import sha256_file
+from mnemoscope.integrations.catalog import ITEMS, Item
+
+_HERE = Path(__file__).parent
+_RECEIPT = "mnemoscope.json"
+_OLDEST = (3, 11)
+# What a system's Python must be able to do; the second line says whether SQLite takes extensions.
+_PROBE = (
+    "import sys, sqlite3, venv, ensurepip\n"
+    "loads = hasattr(sqlite3.Connection, 'enable_load_extension')\n"
+    "print(sys.version_info[0], sys.version_info[1], int(loads))"
+)
+
+State = Literal["installed", "outdated", "not installed", "untested"]
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """What an environment was made from."""
+
+    lock_sha256: str
+    python: str
+
+
+def root() -> Path:
+    """MNEMOSCOPE_ENVIRONMENTS, or a folder among the user's data."""
+    chosen = os.environ.get("MNEMOSCOPE_ENVIRONMENTS")
+    if chosen:
+        return Path(chosen).expanduser()
+    return Path(platformdirs.user_data_dir("mnemoscope")) / "environments"
+
+
+def folder(name: str) -> Path:
+    return root() / (ITEMS[name].environment or name)
+
+
+def lock_file(name: str) -> Path:
+    """The pinned requirements that the environment is made from."""
+    if ITEMS[name].npm:
+        return _HERE / "npm" / name / "package-lock.json"
+    return _HERE / "requirements" / f"{ITEMS[name].environment or name}.txt"
+
+
+def lock_sha256(name: str) -> str:
+    return sha256_file(lock_file(name))
+
+
+def state(name: str) -> State:
+    if ITEMS[name].untested:
+        return "untested"
+    receipt = _receipt(name)
+    if receipt is None:
+        return "not installed"
+    return "installed" if receipt.lock_sha256 == lock_sha256(name) else "outdated"
+
+
+def python_of(name: str) -> Path:
+    return folder(name) / "bin" / "python"
+
+
+def require(name: str) -> None:
+    """Complain where the environment is missing or was made from other requirements."""
+    found = state(name)
+    if found == "untested":
+        raise UsageError(f"{name} cannot be run: {ITEMS[name].untested}")
+    if found == "not installed":
+        raise UsageError(f"{name} is not installed; run: mnemoscope systems install {name}")
+    if found == "outdated":
+        raise UsageError(
+            f"the environment of {name} was made from other versions; "
+            f"run: mnemoscope systems install {name}"
+        )
+
+
+def install(name: str, say: Callable[[str], None]) -> Path:
+    """Make the environment anew; what was there before is replaced."""
+    item = ITEMS[name]
+    if item.untested:
+        raise UsageError(f"{name} cannot be installed: {item.untested}")
+    place = folder(name)
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    try:
+        made_with = _install_npm(name, place, say) if item.npm else _install_pip(name, place, say)
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+    receipt = Receipt(lock_sha256(name), made_with)
+    (place / _RECEIPT).write_bytes(msgspec.json.encode(receipt))
+    return place
+
+
+def remove(name: str) -> bool:
+    """Whether there was something to remove."""
+    place = folder(name)
+    there = place.exists()
+    shutil.rmtree(place, ignore_errors=True)
+    return there
+
+
+def _install_pip(name: str, place: Path, say: Callable[[str], None]) -> str:
+    python = find_python(ITEMS[name])
+    say(f"making {place} with {python}")
+    _run([python, "-m", "venv", str(place)], name)
+    # The lock is complete, so nothing has to be resolved, and only what it pins is taken.
+    lock = str(lock_file(name))
+    pip = [str(python_of(name)), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    say(f"installing what {lock_file(name).name} pins")
+    _run([*pip, "--no-deps", "--require-hashes", "-r", lock], name)
+    return python
+
+
+def _install_npm(name: str, place: Path, say: Callable[[str], None]) -> str:
+    if shutil.which("npm") is None:
+        raise UsageError(f"{name} comes from npm, which is not on the PATH; install Node.js first")
+    for file in lock_file(name).parent.iterdir():
+        shutil.copy(file, place)
+    say(f"installing what {lock_file(name).name} pins into {place}")
+    _run(["npm", "ci", "--omit=dev", "--no-audit", "--no-fund", "--prefix", str(place)], name)
+    return "npm"
+
+
+def find_python(item: Item) -> str:
+    """An interpreter that the system can live in, ours first."""
+    seen = []
+    for candidate in _pythons():
+        made = subprocess.run(
+            [candidate, "-c", _PROBE], capture_output=True, text=True, check=False, timeout=60
+        )
+        if made.returncode:
+            continue
+        major, minor, loads = map(int, made.stdout.split())
+        if (major, minor) >= _OLDEST and (loads or not item.loadable_sqlite):
+            return candidate
+        seen.append(f"{candidate} ({major}.{minor})")
+    wanted = "3.11 or later"
+    if item.loadable_sqlite:
+        wanted += ", whose sqlite3 can load extensions (Debian's python3 can, pyenv's cannot)"
+    found = f"; there is only {', '.join(seen)}" if seen else ""
+    raise MnemoscopeError(f"no Python {wanted}, with venv{found}")
+
+
+def _pythons() -> Iterator[str]:
+    known = [getattr(sys, "_base_executable", sys.executable)]
+    names = [f"python3.{minor}" for minor in range(11, 15)]
+    known += [found for name in ("python3", *names) if (found := shutil.which(name))]
+    known += [f"/usr/bin/{name}" for name in ("python3", *names)]
+    known += sorted(map(str, Path.home().glob(".pyenv/versions/3.1[1-9]*/bin/python")))
+    yield from dict.fromkeys(path for path in known if path and Path(path).exists())
+
+
+def _run(words: Sequence[str], name: str) -> None:
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    if ended.returncode:
+        last = " | ".join((ended.stderr or ended.stdout).strip().splitlines()[-5:])
+        raise MnemoscopeError(
+            f"{name} could not be installed: {Path(words[0]).name} ended with exit code "
+            f"{ended.returncode}: {last[-800:]}"
+        )
+
+
+def _receipt(name: str) -> Receipt | None:
+    try:
+        return msgspec.json.decode((folder(name) / _RECEIPT).read_bytes(), type=Receipt)
+    except (OSError, msgspec.DecodeError):
+        return None

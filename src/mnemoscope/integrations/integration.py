@@ -1,0 +1,132 @@
+"""A system from the shelf: a worker in its own environment, served through the stdio door.
+
+Mnemoscope gives the worker an endpoint for embeddings and, where one is configured, for a language
+model: nothing is downloaded, and what the system asks is on its own account.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mnemoscope._store.errors import UsageError
+from mnemoscope.connectors import serve_stdio
+from mnemoscope.connectors.child_process import Child
+from mnemoscope.connectors.stdio import Stdio
+from mnemoscope.integrations import environments
+from mnemoscope.integrations.catalog import ITEMS
+from mnemoscope.integrations.served_models import ServedModels
+from mnemoscope.models.chat import note
+from mnemoscope.models.embedders import load_embedder
+from mnemoscope.models.http_errors import KEY_VARIABLES
+from mnemoscope.models.model_loader import load_model
+from mnemoscope.types import Query, Scalar
+
+_HERE = Path(__file__).parent
+# Whatever else is set here could change what a system does, and nothing would tell; or be a key.
+_KEPT = re.compile(
+    r"PATH|HOME|USER|LOGNAME|TMPDIR|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|\w+_NUM_THREADS|PG\w+"
+    r"|MNEMOSCOPE_\w+"
+)
+
+
+class Integration(Stdio):
+    """One of the catalogue's systems.
+
+    `embedder` and `llm` are specs of models; `llm` may be empty, then the system has none.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        options: Mapping[str, Scalar],
+        *,
+        embedder: str,
+        llm: str = "",
+        timeout: float = 3600.0,
+        start: float = 300.0,
+    ) -> None:
+        environments.require(name)
+        item = ITEMS[name]
+        asks = [option for option in item.model_for if options.get(option)]
+        if (item.model == "required" or asks) and not llm:
+            chosen = "".join(f",{option}=on" for option in asks)
+            raise UsageError(
+                f"{name}{chosen} takes memories in with a language model: give it one, for "
+                f"example {name}{chosen},llm=openai:gpt-4o-mini"
+            )
+        # Values are spelt in JSON, so that a text that looks like a number stays a text.
+        given = [f"{key}={msgspec.json.encode(value).decode()}" for key, value in options.items()]
+        program = f"memory_adapters.{item.adapter}"
+        # -P: the folder of serve_stdio.py must not shadow anybody's modules.
+        words = [str(environments.python_of(name)), "-P", serve_stdio.__file__, program, *given]
+        super().__init__(words, timeout, start)
+        self._name = name
+        self._models = ServedModels(
+            load_embedder(embedder) if item.embeds else None, load_model(llm) if llm else None
+        )
+
+    def identity(self) -> dict[str, Any]:
+        """What decides the results; where things lie on this machine does not."""
+        return {
+            "shelf": self._name,
+            "packages_sha256": environments.lock_sha256(self._name),
+            "adapters_sha256": _adapters_sha256(),
+            "hello": msgspec.to_builtins(self._introduction()),
+            **self._models.identity(),
+        }
+
+    def _spawn(self) -> Child:
+        scratch = tempfile.mkdtemp(prefix=f"mnemoscope-{self._name}-")
+        return Child(self._words, self._surroundings(scratch), scratch)
+
+    def _surroundings(self, scratch: str) -> dict[str, str]:
+        """The worker's environment variables: few of ours, and no keys, which the endpoint has."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if _KEPT.fullmatch(name) and name not in KEY_VARIABLES
+        }
+        return {
+            **kept,
+            "PYTHONPATH": str(_HERE),
+            "PYTHONNOUSERSITE": "1",
+            "HF_HUB_OFFLINE": "1",
+            "MNEMOSCOPE_SCRATCH": scratch,
+            "MNEMOSCOPE_ENDPOINT": self._models.endpoint.url if self._models else "",
+            "MNEMOSCOPE_EMBEDDER": self._models.embedder.name if self._models.embedder else "",
+            "MNEMOSCOPE_LLM": self._models.model.name if self._models.model else "",
+        }
+
+    def close(self) -> None:
+        super().close()
+        self._models.close()
+
+    def _recall(self, query: Query, k: int) -> Any:
+        # Many backends take a limit of 0 for a mistake; what has to come back is known anyway.
+        return super()._recall(query, k) if k > 0 else []
+
+    def _call(self, method: str, params: dict[str, Any]) -> Any:
+        try:
+            return super()._call(method, params)
+        finally:
+            if self._models.model is not None:
+                for usage in self._models.endpoint.settle():
+                    note(usage)
+
+    def _stats(self) -> dict[str, Any]:
+        counted = super()._stats()
+        return {**counted, **self._models.endpoint.counters} if self._models else counted
+
+
+def _adapters_sha256() -> str:
+    """All of them: they stand on one another's shoulders."""
+    sources = sorted((_HERE / "memory_adapters").glob("*.py"))
+    return sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()

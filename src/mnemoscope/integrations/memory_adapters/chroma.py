@@ -1,0 +1,89 @@
+"""Chroma in process: a collection in a folder of its own, our ids as Chroma's."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any
+
+from .common import DATED, Endpoint, bytes_in, dated, scratch, versions
+
+_COLLECTION = "memories"
+_DELETED = 3
+"""How Chroma's log marks a deletion."""
+_LEFT_BEHIND = "forgetting clears more than Chroma's own deletion, which leaves texts in its log"
+
+
+class Chroma:
+    """HNSW by cosine over whole texts; `search_ef` is how widely the index is searched."""
+
+    def __init__(self, search_ef: int = 100) -> None:
+        self._search_ef = search_ef
+        self._endpoint = Endpoint()
+        self._client: Any = None
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "versions": versions("chromadb"),
+            "space": "cosine",
+            "search_ef": self._search_ef,
+            "provenance": "own id",
+            "notes": [DATED, _LEFT_BEHIND],
+        }
+
+    def reset(self, scope: str) -> None:
+        import chromadb
+        from chromadb.config import Settings
+
+        self.close()
+        self._folder = scratch()
+        settings = Settings(anonymized_telemetry=False)
+        self._client = chromadb.PersistentClient(str(self._folder), settings)
+        self._collection = self._client.create_collection(
+            _COLLECTION,
+            configuration={"hnsw": {"space": "cosine", "ef_search": self._search_ef}},
+            embedding_function=None,  # the default one would be downloaded
+        )
+
+    def remember(self, memories: Sequence[Any]) -> None:
+        most = self._client.get_max_batch_size()
+        for start in range(0, len(memories), most):
+            batch = memories[start : start + most]
+            texts = [dated(memory) for memory in batch]
+            self._collection.upsert(
+                ids=[memory.id for memory in batch],
+                documents=texts,
+                embeddings=self._endpoint.embed(texts),
+            )
+
+    def recall(self, query: Any, k: int) -> list[dict[str, Any]]:
+        found = self._collection.query(
+            query_embeddings=self._endpoint.embed([query.text]),
+            n_results=k,
+            include=["distances"],
+        )
+        return [
+            {"id": id, "score": 1 - distance}
+            for id, distance in zip(found["ids"][0], found["distances"][0], strict=True)
+        ]
+
+    def forget(self, selector: Any) -> None:
+        """Delete the records, and from Chroma's file what its own deletion leaves of them."""
+        gone = sorted(selector.ids)
+        if not gone:
+            return
+        self._collection.delete(ids=gone)
+        with closing(sqlite3.connect(self._folder / "chroma.sqlite3")) as db:
+            # The deletions in the log stay: the index reads them with the next query.
+            told = "DELETE FROM embeddings_queue WHERE id = ? AND operation != ?"
+            with db:
+                db.executemany(told, [(id, _DELETED) for id in gone])
+            db.execute("VACUUM")
+
+    def stats(self) -> dict[str, int]:
+        return {"index_bytes": bytes_in(self._folder)}
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()

@@ -1,0 +1,219 @@
+"""Graphiti, Zep's engine, on Kuzu: a database and a group a scope, an episode a memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from .common import Endpoint, bytes_in, scratch, uuid_of, versions
+
+_UNDATED = datetime(2000, 1, 1, tzinfo=UTC)
+"""Graphiti takes no episode without a time."""
+_DIRECT = (
+    "without a language model a memory is one fact as it stands: an edge between its speaker and "
+    "its session"
+)
+_FOUND = "a hit is a fact that the language model found; its sources are the episodes it stems from"
+
+
+class Graphiti:
+    """Facts by full text and cosine, fused by reciprocal rank: Graphiti's EDGE_HYBRID_SEARCH_RRF.
+
+    With a model, Graphiti finds the facts itself (add_episode); without one a memory is a fact.
+    `threshold` is the least cosine of a fact, 0 for none; Graphiti's own default is 0.6.
+    """
+
+    def __init__(self, threshold: float = 0.0) -> None:
+        self._threshold = threshold
+        self._endpoint = Endpoint()
+        self._graph: Any = None
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "versions": versions("graphiti-core", "kuzu"),
+            "threshold": self._threshold,
+            "search": "EDGE_HYBRID_SEARCH_RRF",
+            "ingestion": "add_episode" if self._endpoint.llm else "direct",
+            "provenance": "metadata",
+            "notes": [
+                _FOUND if self._endpoint.llm else _DIRECT,
+                f"memories without a date are given {_UNDATED.date().isoformat()}",
+                "Graphiti warns that it will drop Kuzu",
+            ],
+        }
+
+    async def reset(self, scope: str) -> None:
+        await self.close()
+        self._folder = scratch("graphiti")
+        self._group = self._folder.name
+        self._ids: dict[str, str] = {}
+        """Our ids by the episodes' own."""
+        self._graph = await _opened(str(self._folder / "kuzu"), self._endpoint)
+
+    async def remember(self, memories: Sequence[Any]) -> dict[str, Any]:
+        if self._endpoint.llm:
+            return await self._extract(memories)
+        rejected = {m.id: "Graphiti finds no empty fact" for m in memories if not m.text.strip()}
+        await self._write([memory for memory in memories if memory.id not in rejected])
+        return {"rejected": rejected}
+
+    async def recall(self, query: Any, k: int) -> list[dict[str, Any]]:
+        from graphiti_core.search.search_config_recipes import EDGE_HYBRID_SEARCH_RRF
+
+        config = EDGE_HYBRID_SEARCH_RRF.model_copy(deep=True)
+        # A fact passes if its cosine is above, and none is below -1.
+        config.edge_config.sim_min_score = self._threshold or -1.1
+        config.limit = k
+        found = await self._graph.search_(query.text, config=config, group_ids=[self._group])
+        hits = []
+        for edge, score in zip(found.edges, found.edge_reranker_scores, strict=True):
+            sources = [self._ids[episode] for episode in edge.episodes if episode in self._ids]
+            hit = {"id": edge.uuid, "score": score, "text": edge.fact, "sources": sources}
+            if not self._endpoint.llm:
+                hit = {"id": sources[0], "score": score}
+            hits.append(hit)
+        return hits
+
+    async def forget(self, selector: Any) -> None:
+        """Removes what the episode brought; a fact that others brought first stays theirs."""
+        for episode in [own for own, id in self._ids.items() if id in selector.ids]:
+            await self._graph.remove_episode(episode)
+            del self._ids[episode]
+
+    async def stats(self) -> dict[str, int]:
+        records, _, _ = await self._graph.driver.execute_query(
+            "MATCH (fact:RelatesToNode_) RETURN count(*) AS facts"
+        )
+        return {"index_bytes": bytes_in(self._folder), "facts": records[0]["facts"]}
+
+    async def close(self) -> None:
+        if self._graph is not None:
+            driver, self._graph = self._graph.driver, None
+            driver.client.close()
+            driver.db.close()
+
+    async def _extract(self, memories: Sequence[Any]) -> dict[str, Any]:
+        from graphiti_core.nodes import EpisodeType
+
+        rejected = {}
+        for memory in memories:
+            try:
+                added = await self._graph.add_episode(
+                    name=memory.session or memory.id,
+                    episode_body=memory.text,
+                    source_description=memory.speaker or "conversation",
+                    reference_time=memory.at or _UNDATED,
+                    source=EpisodeType.text,
+                    group_id=self._group,
+                )
+            except Exception as error:
+                # It writes an episode only once all its facts are found: nothing is left of this.
+                rejected[memory.id] = f"add_episode: {type(error).__name__}: {error}"
+                continue
+            self._ids[added.episode.uuid] = memory.id
+            if not any(added.episode.uuid in edge.episodes for edge in added.edges):
+                rejected[memory.id] = "the language model found no fact in it"
+        return {"rejected": rejected}
+
+    async def _write(self, memories: Sequence[Any]) -> None:
+        from graphiti_core.edges import EntityEdge, EpisodicEdge
+        from graphiti_core.nodes import EntityNode, EpisodeType, EpisodicNode
+        from graphiti_core.utils.bulk_utils import add_nodes_and_edges_bulk
+
+        group = {"group_id": self._group}
+        people: dict[str, Any] = {}
+        episodes, mentions, facts = [], [], []
+        # Graphiti embeds facts on one line.
+        texts = [memory.text.replace("\n", " ") for memory in memories]
+        for memory, vector in zip(memories, self._embedded(texts), strict=True):
+            at = {"created_at": memory.at or _UNDATED}
+            ends = [memory.speaker or "somebody", memory.session or "a conversation"]
+            for name in ends:
+                if name not in people:
+                    own = self._uuid("entity", name)
+                    people[name] = EntityNode(uuid=own, name=name, **group, **at)
+            fact = EntityEdge(
+                uuid=self._uuid("fact", memory.id),
+                source_node_uuid=people[ends[0]].uuid,
+                target_node_uuid=people[ends[1]].uuid,
+                name="STATED",
+                fact=memory.text,
+                fact_embedding=vector,
+                episodes=[self._uuid("episode", memory.id)],
+                valid_at=memory.at,
+                **group,
+                **at,
+            )
+            episode = EpisodicNode(
+                uuid=fact.episodes[0],
+                name=memory.session or memory.id,
+                content=memory.text,
+                source=EpisodeType.text,
+                source_description=memory.speaker or "conversation",
+                valid_at=memory.at or _UNDATED,
+                # remove_episode deletes the facts that are named here, and no others.
+                entity_edges=[fact.uuid],
+                **group,
+                **at,
+            )
+            mentions += [
+                EpisodicEdge(
+                    uuid=self._uuid(name, memory.id),
+                    source_node_uuid=episode.uuid,
+                    target_node_uuid=people[name].uuid,
+                    **group,
+                    **at,
+                )
+                for name in dict.fromkeys(ends)
+            ]
+            episodes.append(episode)
+            facts.append(fact)
+            self._ids[episode.uuid] = memory.id
+        for node, vector in zip(people.values(), self._embedded([*people]), strict=True):
+            node.name_embedding = vector
+        await add_nodes_and_edges_bulk(
+            self._graph.driver, episodes, mentions, [*people.values()], facts, self._graph.embedder
+        )
+
+    def _embedded(self, texts: list[str]) -> list[list[float]]:
+        return self._endpoint.embed(texts) if texts else []
+
+    def _uuid(self, *words: str) -> str:
+        return uuid_of(self._group, *words)
+
+
+async def _opened(path: str, endpoint: Endpoint) -> Any:
+    os.environ["GRAPHITI_TELEMETRY_ENABLED"] = "false"
+    os.environ["EMBEDDING_DIM"] = str(endpoint.dimensions)
+    from graphiti_core import Graphiti as System
+    from graphiti_core.cross_encoder.openai_reranker_client import OpenAIRerankerClient
+    from graphiti_core.driver.driver import GraphProvider
+    from graphiti_core.driver.kuzu_driver import KuzuDriver
+    from graphiti_core.embedder.openai import OpenAIEmbedder, OpenAIEmbedderConfig
+    from graphiti_core.graph_queries import get_fulltext_indices
+    from graphiti_core.llm_client.config import LLMConfig
+    from graphiti_core.llm_client.openai_generic_client import OpenAIGenericClient
+
+    driver = KuzuDriver(db=path)
+    # Graphiti 0.31.1 reads this of every driver, and its Kuzu driver does not have it.
+    driver._database = ""
+    # Several threads find facts of the same score in an order that changes.
+    await driver.execute_query("CALL threads=1")
+    for index in get_fulltext_indices(GraphProvider.KUZU):
+        await driver.execute_query(index)
+    where = {"api_key": endpoint.key, "base_url": endpoint.url}
+    model = LLMConfig(model=endpoint.llm or "none", small_model=endpoint.llm or "none", **where)
+    embedder = OpenAIEmbedder(
+        OpenAIEmbedderConfig(
+            embedding_model=endpoint.embedder, embedding_dim=endpoint.dimensions, **where
+        )
+    )
+    return System(
+        graph_driver=driver,
+        llm_client=OpenAIGenericClient(model),
+        embedder=embedder,
+        # Never asked: the search fuses by rank. Without one, Graphiti wants a key for OpenAI.
+        cross_encoder=OpenAIRerankerClient(model),
+    )

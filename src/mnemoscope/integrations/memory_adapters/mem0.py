@@ -1,0 +1,152 @@
+"""mem0 on Qdrant in process: a user a scope, our ids in the metadata."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any
+from urllib.parse import quote
+
+from .common import DATED, Endpoint, bytes_in, dated, scratch, versions
+
+_COLLECTION = "memories"
+_NOTES = (
+    DATED,
+    "mem0 never returns what is less similar to the question than threshold, and no threshold is "
+    "below 0",
+    "its keyword and entity scores are off: the models they need would be downloaded",
+    "forgetting clears more than mem0's own deletion, which keeps texts in history.db",
+)
+_INFERRED = (
+    "mem0 tells its model that memories are made today, whatever the date in their text",
+    "a fact may hold something of the ten messages before it: forgetting those does not change it",
+)
+
+
+class Mem0:
+    """Cosine over whole texts, or with `infer` over the facts that a model finds in them.
+
+    `threshold` cuts hits off below a similarity; mem0's own default is 0.1.
+    """
+
+    def __init__(self, infer: bool = False, threshold: float = 0.0) -> None:
+        self._infer = infer
+        self._threshold = threshold
+        self._endpoint = Endpoint()
+        self._memory: Any = None
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "versions": versions("mem0ai", "qdrant-client"),
+            "infer": self._infer,
+            "threshold": self._threshold,
+            "provenance": "metadata",
+            "notes": [*_NOTES, *(_INFERRED if self._infer else ())],
+        }
+
+    def reset(self, scope: str) -> None:
+        self.close()
+        self._folder = scratch()
+        self._user = quote(scope, safe="") or "empty"  # mem0 takes no spaces
+        self._memory = self._open()
+        self._own: dict[str, list[str]] = {}
+        """Our id to the ids that mem0 gave what it made of that memory."""
+        self._names: dict[str, str] = {}
+        self._events: Counter[str] = Counter()
+
+    def _open(self) -> Any:
+        os.environ["MEM0_TELEMETRY"] = "False"
+        os.environ.setdefault("MEM0_DIR", str(scratch("mem0")))
+        from mem0 import Memory
+
+        server = {"api_key": self._endpoint.key, "openai_base_url": self._endpoint.url}
+        size = self._endpoint.dimensions
+        vectors = {
+            "collection_name": _COLLECTION,
+            "path": str(self._folder / "qdrant"),
+            "embedding_model_dims": size,
+            "on_disk": True,
+        }
+        embedder = {"model": self._endpoint.embedder, "embedding_dims": size, **server}
+        llm = {"model": self._endpoint.llm or "none", **server}
+        return Memory.from_config(
+            {
+                "llm": {"provider": "openai", "config": llm},
+                "embedder": {"provider": "openai", "config": embedder},
+                "vector_store": {"provider": "qdrant", "config": vectors},
+                "history_db_path": str(self._folder / "history.db"),
+            }
+        )
+
+    def remember(self, memories: Sequence[Any]) -> dict[str, Any]:
+        from mem0.exceptions import LLMError
+
+        rejected, merged = {}, {}
+        for memory in memories:
+            try:
+                made = self._add(memory)
+            except LLMError as error:
+                rejected[memory.id] = str(error)
+                continue
+            self._events.update(f"facts_{fact['event'].lower()}" for fact in made)
+            added = [fact["id"] for fact in made if fact["event"] == "ADD"]
+            changed = [fact["id"] for fact in made if fact["event"] in ("UPDATE", "DELETE")]
+            self._own.setdefault(memory.id, []).extend(added)
+            for number, id in enumerate(added, 1):
+                self._names[id] = f"{memory.id}/fact-{number}" if self._infer else memory.id
+            if not added and changed:
+                merged[memory.id] = ", ".join(self._names.get(id, id) for id in changed)
+            elif not added:
+                rejected[memory.id] = "mem0 found nothing new in it"
+        return {"rejected": rejected, "merged": merged}
+
+    def _add(self, memory: Any) -> list[dict[str, Any]]:
+        metadata = {"memory": memory.id}
+        if memory.at:
+            metadata["created_at"] = memory.at.isoformat()
+        said = {"role": "user", "content": dated(memory)}
+        made = self._memory.add([said], user_id=self._user, metadata=metadata, infer=self._infer)
+        return list(made["results"])
+
+    def recall(self, query: Any, k: int) -> list[dict[str, Any]]:
+        found = self._memory.search(
+            query.text, top_k=k, filters={"user_id": self._user}, threshold=self._threshold
+        )["results"]
+        if not self._infer:
+            return [{"id": one["metadata"]["memory"], "score": one["score"]} for one in found]
+        return [
+            {
+                "id": self._names[one["id"]],
+                "score": one["score"],
+                "text": one["memory"],
+                "sources": [one["metadata"]["memory"]],
+            }
+            for one in found
+        ]
+
+    def forget(self, selector: Any) -> None:
+        """Delete what was made of the memories, and what mem0 and Qdrant would keep of it."""
+        for memory in selector.memories:
+            gone = self._own.pop(memory.id, [])
+            for id in gone:
+                self._memory.delete(id)
+            history = self._memory.db.connection
+            with history:
+                told = [(id,) for id in gone]
+                history.executemany("DELETE FROM history WHERE memory_id = ?", told)
+                history.execute("DELETE FROM messages WHERE content = ?", (dated(memory),))
+        # Some builds of SQLite leave what is deleted on free pages.
+        for file in (self._folder / "history.db", *self._folder.rglob("storage.sqlite")):
+            with closing(sqlite3.connect(file)) as db:
+                db.execute("VACUUM")
+
+    def stats(self) -> dict[str, int]:
+        return {"index_bytes": bytes_in(self._folder), **self._events}
+
+    def close(self) -> None:
+        if self._memory is not None:
+            self._memory.close()
+            self._memory.vector_store.client.close()

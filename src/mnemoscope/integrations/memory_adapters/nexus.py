@@ -1,0 +1,107 @@
+"""Nexus, its memory API in process: an agent a scope, our ids as keys of its paths."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from .common import DATED, Endpoint, bytes_in, dated, scratch, versions
+
+_PLACE = "memories"
+_KEYWORD = (
+    "keyword search looks at the first 3 × k memories only, in the order of the database, "
+    "as Nexus does"
+)
+
+
+class Nexus:
+    """Whole texts, scored one by one.
+
+    `search` is Nexus's own: hybrid is 0.7 cosine + 0.3 share of the question's words.
+    """
+
+    def __init__(self, search: Literal["hybrid", "semantic", "keyword"] = "hybrid") -> None:
+        self._search = search
+        self._vectors = _Vectors(Endpoint())
+        self._nexus: Any = None
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "versions": versions("nexus-ai-fs"),
+            "search": self._search,
+            "provenance": "own id",
+            "notes": [DATED, *([_KEYWORD] if self._search == "keyword" else [])],
+        }
+
+    def reset(self, scope: str) -> None:
+        import nexus
+        from nexus.core.entity_registry import EntityRegistry
+        from nexus.core.memory_api import Memory
+
+        self.close()
+        # It warns of sandboxes that are not installed each time it is opened.
+        logging.getLogger("nexus").setLevel(logging.ERROR)
+        self._folder = scratch()
+        self._nexus = nexus.connect(
+            config={"mode": "embedded", "data_dir": str(self._folder), "auto_parse": False}
+        )
+        sessions = self._nexus.metadata.SessionLocal
+        self._memory = Memory(
+            session=sessions(),
+            backend=self._nexus.backend,
+            user_id=scope,
+            agent_id=scope,
+            entity_registry=EntityRegistry(sessions),
+        )
+
+    def remember(self, memories: Sequence[Any]) -> None:
+        texts = [dated(memory) for memory in memories]
+        # Nexus embeds one text at a time and goes on without a vector where that fails.
+        self._vectors.prepare(texts)
+        for memory, text in zip(memories, texts, strict=True):
+            self._memory.store(
+                text, namespace=_PLACE, path_key=memory.id, embedding_provider=self._vectors
+            )
+
+    def recall(self, query: Any, k: int) -> list[dict[str, Any]]:
+        found = self._memory.search(
+            query.text, limit=k, search_mode=self._search, embedding_provider=self._vectors
+        )
+        return [{"id": one["path_key"], "score": one["score"]} for one in found]
+
+    def forget(self, selector: Any) -> None:
+        for id in selector.ids:
+            stored = self._memory.retrieve(namespace=_PLACE, path_key=id)
+            if stored is None:
+                continue
+            self._memory.delete(stored["memory_id"])
+            # Deleting a memory leaves its text among the files.
+            self._nexus.backend.delete_content(stored["content_hash"])
+
+    def stats(self) -> dict[str, int]:
+        return {"index_bytes": bytes_in(self._folder)}
+
+    def close(self) -> None:
+        if self._nexus is not None:
+            self._memory.session.close()
+            self._nexus.close()
+
+
+class _Vectors:
+    """What Nexus calls an embedding provider, with vectors made in batches."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._prepared: dict[str, list[float]] = {}
+
+    @property
+    def model(self) -> str:
+        return self._endpoint.embedder
+
+    def prepare(self, texts: Sequence[str]) -> None:
+        self._prepared = dict(zip(texts, self._endpoint.embed(list(texts)), strict=True))
+
+    async def embed_text(self, text: str) -> list[float]:
+        known = self._prepared.get(text)
+        return self._endpoint.embed([text])[0] if known is None else known

@@ -1,0 +1,166 @@
+"""PostgreSQL with pgvector and its own text search, fused by reciprocal ranks: a schema a scope."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+from uuid import uuid4
+
+from .common import Endpoint, dated
+from .postgres_server import Database, clean, finite, vector
+
+_NOTE = (
+    "dates are in a column of their own and written into the texts: no ranking here looks at a time"
+)
+
+_MEANING = """
+    SELECT id, text, 1 - distance AS score, row_number() OVER (ORDER BY distance, id) AS place
+    FROM (
+        SELECT id, text, embedding <=> %(vector)s::vector AS distance
+        FROM memories ORDER BY {order} LIMIT %(candidates)s
+    ) AS nearest"""
+# Any of the words counts: as they come from a question, all of them are hardly ever in one text.
+_WORDS = """
+    SELECT id, text, score, row_number() OVER (ORDER BY score DESC, id) AS place
+    FROM (
+        SELECT id, text, ts_rank_cd(words, query) AS score
+        FROM memories, CAST(replace(
+            plainto_tsquery('english', %(text)s)::text, ' & ', ' | ') AS tsquery) AS query
+        WHERE words @@ query ORDER BY score DESC, id LIMIT %(candidates)s
+    ) AS matching"""
+_FUSED = """
+    WITH meaning AS ({meaning}), words AS ({words})
+    SELECT id, coalesce(meaning.text, words.text) AS text,
+        coalesce(1.0 / (%(rrf_k)s + meaning.place), 0)
+            + coalesce(1.0 / (%(rrf_k)s + words.place), 0) AS score
+    FROM meaning FULL JOIN words USING (id)"""
+
+
+class Postgres:
+    """Exact cosine and ts_rank_cd; `hnsw` finds the nearest vectors by an index, approximately.
+
+    `dsn` is a server of your own, with a schema a scope that is dropped again; without it one is
+    started in this environment. `candidates` is how many each leg brings to the fusion.
+    """
+
+    def __init__(
+        self,
+        legs: Literal["hybrid", "vector", "text"] = "hybrid",
+        hnsw: bool = False,
+        ef_search: int = 200,
+        candidates: int = 100,
+        rrf_k: int = 60,
+        dsn: str = "",
+    ) -> None:
+        self._legs = legs
+        self._hnsw = hnsw
+        self._ef_search = ef_search
+        self._candidates = candidates
+        self._rrf_k = rrf_k
+        self._database = Database(dsn)
+        self._endpoint = Endpoint()
+        self._schema = ""
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            **self._database.about(),
+            "legs": self._legs,
+            "nearest": {"hnsw": True, "ef_search": self._ef_search} if self._hnsw else "exact",
+            "text_search": "english, any word, ts_rank_cd",
+            "fusion": {"candidates": self._candidates, "rrf_k": self._rrf_k},
+            "provenance": "own id",
+            "notes": [_NOTE],
+        }
+
+    def reset(self, scope: str) -> None:
+        self._drop()
+        schema = f"mnemoscope_{uuid4().hex}"
+        execute = self._database.connection.execute
+        execute(f"CREATE SCHEMA {schema}")
+        self._schema = schema
+        where = (
+            "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n "
+            "ON n.oid = extnamespace WHERE extname = 'vector'"
+        )
+        execute(f"SET search_path = {schema}, {self._database.rows(where)[0][0]}")
+        execute(
+            "CREATE TABLE memories (id text PRIMARY KEY, at timestamptz, text text NOT NULL, "
+            f"embedding vector({self._endpoint.dimensions}) NOT NULL, "
+            "words tsvector GENERATED ALWAYS AS (to_tsvector('english', text)) STORED)"
+        )
+        execute("CREATE INDEX ON memories USING gin (words)")
+        if self._hnsw:
+            execute("CREATE INDEX ON memories USING hnsw (embedding vector_cosine_ops)")
+            execute(f"SET hnsw.ef_search = {self._ef_search}")
+            # Of a few rows the planner would rather read all.
+            execute("SET enable_seqscan = off")
+
+    def remember(self, memories: Sequence[Any]) -> None:
+        if not memories:
+            return
+        texts = [clean(dated(memory)) for memory in memories]
+        rows = [
+            (memory.id, memory.at, text, vector(numbers))
+            for memory, text, numbers in zip(
+                memories, texts, self._endpoint.embed(texts), strict=True
+            )
+        ]
+        connection = self._database.connection
+        with connection.transaction(), connection.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO memories (id, at, text, embedding) VALUES (%s, %s, %s, %s::vector) "
+                "ON CONFLICT (id) DO UPDATE SET (at, text, embedding) = "
+                "(excluded.at, excluded.text, excluded.embedding)",
+                rows,
+            )
+
+    def ready(self) -> None:
+        self._database.connection.execute("ANALYZE memories")
+
+    def recall(self, query: Any, k: int) -> list[dict[str, Any]]:
+        text = clean(query.text)
+        values = {
+            "text": text,
+            "k": k,
+            "rrf_k": self._rrf_k,
+            "candidates": max(k, self._candidates),
+        }
+        if self._legs != "text":
+            values["vector"] = vector(self._endpoint.embed([text])[0])
+        found = self._database.rows(
+            f"SELECT id, text, score FROM ({self._ranking}) AS found "
+            "ORDER BY score DESC, id LIMIT %(k)s",
+            values,
+        )
+        return [
+            {"id": id, "text": text, "score": finite(float(score))} for id, text, score in found
+        ]
+
+    @property
+    def _ranking(self) -> str:
+        # The index answers only where nothing but the distance orders.
+        meaning = _MEANING.format(order="distance" if self._hnsw else "distance, id")
+        if self._legs == "hybrid":
+            return _FUSED.format(meaning=meaning, words=_WORDS)
+        return meaning if self._legs == "vector" else _WORDS
+
+    def forget(self, selector: Any) -> None:
+        execute = self._database.connection.execute
+        execute("DELETE FROM memories WHERE id = ANY(%s)", [list(selector.ids)])
+        # A deleted row stays in the file until it is swept up.
+        execute("VACUUM memories")
+
+    def stats(self) -> dict[str, int]:
+        size = "SELECT pg_total_relation_size('memories')"
+        return {"index_bytes": self._database.rows(size)[0][0]}
+
+    def close(self) -> None:
+        try:
+            self._drop()
+        finally:
+            self._database.close()
+
+    def _drop(self) -> None:
+        if self._schema:
+            self._database.connection.execute(f"DROP SCHEMA {self._schema} CASCADE")
+            self._schema = ""

@@ -1,0 +1,74 @@
+"""Qdrant in process: a collection a scope, our ids in the payload."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .common import DATED, Endpoint, bytes_in, dated, scratch, uuid_of, versions
+
+_COLLECTION = "memories"
+
+
+class Qdrant:
+    """Exact cosine over whole texts. `threshold` cuts hits off below a similarity; 0 cuts none."""
+
+    def __init__(self, threshold: float = 0.0) -> None:
+        self._threshold = threshold
+        self._endpoint = Endpoint()
+        self._client: Any = None
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "versions": versions("qdrant-client"),
+            "threshold": self._threshold,
+            "provenance": "payload",
+            "notes": [DATED],
+        }
+
+    def reset(self, scope: str) -> None:
+        from qdrant_client import QdrantClient
+        from qdrant_client.models import Distance, VectorParams
+
+        self.close()
+        self._folder = scratch()
+        self._client = QdrantClient(path=str(self._folder))
+        vectors = VectorParams(size=self._endpoint.dimensions, distance=Distance.COSINE)
+        self._client.create_collection(_COLLECTION, vectors_config=vectors)
+
+    def remember(self, memories: Sequence[Any]) -> None:
+        from qdrant_client.models import PointStruct
+
+        texts = [dated(memory) for memory in memories]
+        points = [
+            PointStruct(
+                id=uuid_of(memory.id), vector=vector, payload={"id": memory.id, "text": text}
+            )
+            for memory, text, vector in zip(
+                memories, texts, self._endpoint.embed(texts), strict=True
+            )
+        ]
+        if points:
+            self._client.upsert(_COLLECTION, points=points)
+
+    def recall(self, query: Any, k: int) -> list[dict[str, Any]]:
+        found = self._client.query_points(
+            _COLLECTION,
+            query=self._endpoint.embed([query.text])[0],
+            limit=k,
+            score_threshold=self._threshold or None,
+        )
+        return [{"id": p.payload["id"], "score": p.score} for p in found.points]
+
+    def forget(self, selector: Any) -> None:
+        from qdrant_client.models import PointIdsList
+
+        points: list[Any] = [uuid_of(id) for id in selector.ids]
+        self._client.delete(_COLLECTION, points_selector=PointIdsList(points=points))
+
+    def stats(self) -> dict[str, int]:
+        return {"index_bytes": bytes_in(self._folder)}
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()

@@ -1,0 +1,225 @@
+"""Mnemoscope's own models behind OpenAI's protocol, for systems that know no other.
+
+A memory system under test gets its embeddings, and where it wants one its language model, from
+here: offline, cached by content, and with every token on the system's account.
+"""
+
+from __future__ import annotations
+
+import threading
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemoscope._store.errors import MnemoscopeError
+from mnemoscope._store.json_server import JsonServer, Refused, Request
+from mnemoscope._store.jsonl import printable
+from mnemoscope.models.cache import ContentCache, default_cache_dir
+from mnemoscope.models.chat import ModelFailure, Prompt, metered, total
+from mnemoscope.models.embedders import Embedder
+from mnemoscope.models.model import Model
+from mnemoscope.text.token_estimate import estimate_tokens
+from mnemoscope.types import Usage
+
+_REPLY_TOKENS = 4096
+"""How long a reply may be where the system does not say."""
+
+
+class Endpoint:
+    """`/v1/embeddings`, `/v1/models` and, with a model, `/v1/chat/completions` on loopback."""
+
+    def __init__(
+        self,
+        embedder: Embedder | None,
+        model: Model | None = None,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        cache: bool = True,
+    ) -> None:
+        self._embedder = embedder
+        self._model = model
+        path = default_cache_dir() / "vectors.sqlite" if cache else None
+        about = embedder.identity() if embedder else {}
+        self._vectors = ContentCache(path, f"{about} whole texts")
+        self._one_at_a_time = threading.Lock()
+        self._counting = threading.Lock()
+        self._usages: list[Usage] = []
+        self._stopped: MnemoscopeError | None = None
+        self.server = JsonServer(
+            {
+                "POST /v1/embeddings": self._embeddings,
+                "POST /v1/chat/completions": self._chat,
+                "GET /v1/models": self._models,
+            },
+            host=host,
+            port=port,
+        )
+
+    @property
+    def url(self) -> str:
+        return f"{self.server.url}/v1"
+
+    @property
+    def counters(self) -> dict[str, int]:
+        counted = {
+            "texts_embedded": self._vectors.computed,
+            "vectors_reused": self._vectors.reused,
+        }
+        cut = getattr(self._embedder, "truncated", 0)
+        return {**counted, **({"texts_cut_by_the_embedder": cut} if cut else {})}
+
+    def settle(self) -> list[Usage]:
+        """What the model was asked since the last time.
+
+        Raises what should stop the run: the system may have taken it for an ordinary failure.
+        """
+        with self._counting:
+            usages, self._usages = self._usages, []
+            stopped, self._stopped = self._stopped, None
+        if stopped is not None:
+            raise stopped
+        return usages
+
+    def close(self) -> None:
+        self.server.close()
+        self._vectors.close()
+
+    def _models(self, request: Request) -> dict[str, Any]:
+        names = [part.name for part in (self._embedder, self._model) if part is not None]
+        return {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}
+
+    def _embeddings(self, request: Request) -> dict[str, Any]:
+        if self._embedder is None:
+            raise Refused(400, "no embedding model is configured")
+        texts = _texts(request.body)
+        vectors = self._embed(texts, self._embedder)
+        own = vectors.shape[1]
+        wanted = request.body.get("dimensions") or own
+        if not isinstance(wanted, int) or wanted < own:
+            raise Refused(400, f"{wanted} dimensions: vectors of {self._embedder.name} have {own}")
+        # Zeros behind a vector change no cosine, and some systems insist on a length.
+        vectors = np.pad(vectors, ((0, 0), (0, wanted - own)))
+        packed = request.body.get("encoding_format") == "base64"
+        tokens = sum(map(estimate_tokens, texts))
+        return {
+            "object": "list",
+            "model": self._embedder.name,
+            "data": [
+                {
+                    "object": "embedding",
+                    "index": index,
+                    "embedding": _packed(vector) if packed else vector.tolist(),
+                }
+                for index, vector in enumerate(vectors)
+            ],
+            "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+        }
+
+    def _embed(self, texts: Sequence[str], embedder: Embedder) -> NDArray[np.float32]:
+        def compute(fresh: list[str]) -> list[bytes]:
+            with self._one_at_a_time:
+                vectors = embedder.embed(fresh)
+            return [vector.astype("<f4").tobytes() for vector in vectors]
+
+        rows = self._vectors.get_or_compute(texts, compute)
+        return np.stack([np.frombuffer(row, "<f4") for row in rows])
+
+    def _chat(self, request: Request) -> dict[str, Any]:
+        if self._model is None:
+            raise Refused(
+                400, "no language model is configured: give the system one, as in llm=openai:MODEL"
+            )
+        prompt = _prompt(request.body)
+        with metered() as usages:
+            try:
+                text = self._model.ask(prompt)
+            except ModelFailure as failure:
+                raise Refused(502, str(failure)) from None
+            except MnemoscopeError as error:
+                self._stopped = error
+                raise Refused(503, str(error)) from None
+            finally:
+                with self._counting:
+                    self._usages += usages
+        used = total(usages) or Usage()
+        return {
+            "id": "mnemoscope",
+            "object": "chat.completion",
+            "created": 0,
+            "model": self._model.name,
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": "stop",
+                    "message": {"role": "assistant", "content": text},
+                }
+            ],
+            "usage": {
+                "prompt_tokens": used.input_tokens,
+                "completion_tokens": used.output_tokens,
+                "total_tokens": used.input_tokens + used.output_tokens,
+            },
+        }
+
+
+def _texts(body: Any) -> list[str]:
+    given = body.get("input") if isinstance(body, dict) else None
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
+        raise Refused(400, "input must be a text or a list of texts; token numbers are not taken")
+    return list(map(printable, texts))
+
+
+def _packed(vector: NDArray[np.float32]) -> str:
+    return b64encode(vector.astype("<f4").tobytes()).decode()
+
+
+class _Turn(msgspec.Struct):
+    role: str
+    content: str | list[dict[str, Any]] | None = None
+
+
+class _Chat(msgspec.Struct):
+    """Of what OpenAI's protocol can say, what decides a reply here."""
+
+    messages: list[_Turn]
+    tools: list[Any] | None = None
+    functions: list[Any] | None = None
+    stream: bool | None = None
+    max_completion_tokens: int | None = None
+    max_tokens: int | None = None
+    response_format: dict[str, Any] | None = None
+
+
+def _prompt(body: Any) -> Prompt:
+    """A conversation as one prompt: instructions apart, turns in order."""
+    try:
+        chat = msgspec.convert(body, _Chat)
+        wanted = msgspec.convert((chat.response_format or {}).get("json_schema") or {}, dict)
+    except msgspec.ValidationError as error:
+        raise Refused(400, f"the request cannot be read: {error}") from None
+    if chat.tools or chat.functions:
+        raise Refused(
+            400, "tools are not served: choose plain text or JSON in the system's settings"
+        )
+    if chat.stream:
+        raise Refused(
+            400, "replies are not streamed: switch streaming off in the system's settings"
+        )
+    turns = [(turn.role, _said(turn)) for turn in chat.messages]
+    instructions = "\n\n".join(said for role, said in turns if role in ("system", "developer"))
+    rest = [(role, said) for role, said in turns if role not in ("system", "developer")]
+    asked = rest[0][1] if len(rest) == 1 else "\n\n".join(f"{role}: {said}" for role, said in rest)
+    limit = chat.max_completion_tokens or chat.max_tokens or _REPLY_TOKENS
+    return Prompt(instructions, asked, max_tokens=limit, schema=wanted.get("schema"))
+
+
+def _said(turn: _Turn) -> str:
+    if isinstance(turn.content, list):
+        return printable("\n".join(str(part.get("text", "")) for part in turn.content))
+    return printable(turn.content or "")

@@ -1,0 +1,67 @@
+"""What models cost, as far as it is known: a dated table that the user can overrule."""
+
+from __future__ import annotations
+
+import functools
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from mnemoscope._store.yaml import parse_yaml
+
+_RELEASE = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)?")
+
+
+class Price(NamedTuple):
+    """US dollars for a million tokens."""
+
+    input: float
+    output: float
+
+    def of(self, input_tokens: float, output_tokens: float) -> float:
+        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+
+
+FREE = Price(0.0, 0.0)
+
+
+class _Rate(msgspec.Struct, forbid_unknown_fields=True):
+    input: float
+    output: float
+
+
+class _Vendor(msgspec.Struct, forbid_unknown_fields=True):
+    source: str
+    models: dict[str, _Rate]
+
+
+class PriceTable(msgspec.Struct, forbid_unknown_fields=True):
+    """The table in prices.yaml, with the month it was written down in."""
+
+    written: str
+    vendors: dict[str, _Vendor]
+
+
+@functools.cache
+def price_table() -> PriceTable:
+    place = files("mnemoscope.models") / "prices.yaml"
+    text = place.read_text(encoding="utf-8")
+    return msgspec.convert(parse_yaml(text, Path(str(place))), PriceTable)
+
+
+def known_price(vendor: str, model: str) -> Price | None:
+    """The price of the longest listed name that this model is a release of; None for others."""
+    if (listed := price_table().vendors.get(vendor)) is None:
+        return None
+    fitting = [
+        name
+        for name in listed.models
+        if model.startswith(name) and _RELEASE.fullmatch(model.removeprefix(name))
+    ]
+    if not fitting:
+        return None
+    rate = listed.models[max(fitting, key=len)]
+    return Price(rate.input, rate.output)

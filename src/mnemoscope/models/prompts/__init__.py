@@ -1,0 +1,98 @@
+"""Prompts are files: what was asked of a model is known by the file's hash.
+
+A file holds `system` and `user` with {{names}} to be filled in, the longest reply, a typical one to
+estimate by, and the reply's JSON schema where it has one.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mnemoscope._store.errors import DataError, UsageError
+from mnemoscope._store.yaml import parse_yaml
+from mnemoscope.models.chat import Prompt
+
+_NAME = re.compile(r"\{\{ *(\w+) *\}\}")
+
+
+class _Content(msgspec.Struct, forbid_unknown_fields=True):
+    system: str
+    user: str
+    max_tokens: int
+    typical: str
+    schema: dict[str, Any] | None = None
+
+
+class PromptFile(msgspec.Struct, frozen=True):
+    """A prompt with holes, and the hash of the file that it came from."""
+
+    name: str
+    sha256: str
+    content: _Content
+
+    @property
+    def holes(self) -> frozenset[str]:
+        return frozenset(_NAME.findall(self.content.system + self.content.user))
+
+    def fill(self, **values: str) -> Prompt:
+        """The prompt with its holes filled, in one pass: what is filled in is never read again."""
+
+        def value(match: re.Match[str]) -> str:
+            return values[match[1]]
+
+        return Prompt(
+            _NAME.sub(value, self.content.system).strip(),
+            _NAME.sub(value, self.content.user).strip(),
+            self.content.max_tokens,
+            self.content.schema,
+            self.content.typical.strip(),
+        )
+
+    def identity(self) -> dict[str, str]:
+        return {"prompt": self.name, "prompt_sha256": self.sha256}
+
+
+def load_prompt(
+    name: str, holes: frozenset[str], needs: frozenset[str] = frozenset()
+) -> PromptFile:
+    """A shipped prompt by its name, or anybody's by the path of its YAML file.
+
+    `holes` are the names that will be filled in; a prompt may leave out those that nobody `needs`.
+    """
+    own = name.endswith((".yaml", ".yml"))
+    place: Any = Path(name).expanduser() if own else files(__name__) / f"{name}.yaml"
+    if not place.is_file():
+        raise UsageError(
+            f"there is no prompt {name!r}; shipped are {', '.join(shipped())}, or give the path of "
+            "your own .yaml file"
+        )
+    raw: bytes = place.read_bytes()
+    try:
+        content = msgspec.convert(parse_yaml(raw.decode(), place), _Content)
+    except (msgspec.ValidationError, UnicodeDecodeError) as error:
+        raise DataError(str(error), file=str(place)) from None
+    found = PromptFile(name, sha256(raw).hexdigest(), content)
+    if unknown := sorted(found.holes - holes):
+        raise DataError(
+            f"nothing is known to fill {{{{{unknown[0]}}}}} with; known are "
+            f"{', '.join(sorted(holes))}",
+            file=str(place),
+        )
+    if lacking := sorted(needs - found.holes):
+        raise DataError(
+            f"{{{{{lacking[0]}}}}} is nowhere in its system or user text: the model would not be "
+            "told what it is asked about; write it where the text belongs",
+            file=str(place),
+        )
+    return found
+
+
+def shipped() -> list[str]:
+    names = (file.name for file in files(__name__).iterdir())
+    return sorted(name.removesuffix(".yaml") for name in names if name.endswith(".yaml"))

@@ -1,0 +1,1 @@
+"""Chat models, one module a provider."""

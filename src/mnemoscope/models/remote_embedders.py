@@ -1,0 +1,177 @@
+"""Embedders that stand outside: an OpenAI-compatible endpoint, and sentence-transformers.
+
+Nothing here opens a connection unless the user named the endpoint or the model. The key comes
+from OPENAI_API_KEY only, goes into the request, and is shown in no error and no identity.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemoscope._store.errors import MnemoscopeError, UsageError
+from mnemoscope.models.embedders import require, unit_rows, weights_sha256
+
+_OPENAI = "https://api.openai.com/v1"
+_BATCH = 64
+_SECONDS = 60.0
+_RETRIES = 2
+_ADVICE = {
+    400: "a text may be longer than the model's limit, or not accepted by it",
+    401: "set OPENAI_API_KEY to a key that this endpoint accepts",
+    403: "the key has no right to this model",
+    404: "check the model's name and that the address ends where /embeddings begins",
+    413: "a text is longer than the endpoint accepts",
+    429: "the rate limit or the account's budget is used up; wait, then resume",
+}
+
+
+class OpenAIEmbedder:
+    """POST {base_url}/embeddings, 64 texts at a time.
+
+    That a vector depends on its text alone is here the endpoint's promise, not ours; the content
+    cache keeps the first answer, so a resumed run sees the same bytes.
+    """
+
+    def __init__(self, model: str, base_url: str = _OPENAI) -> None:
+        require(("openai",), "the openai embedder", "pip install 'mnemoscope[openai]'")
+        address = urlsplit(base_url)
+        if address.scheme not in ("http", "https") or not address.hostname:
+            raise UsageError(f"{base_url!r} is no address; write openai@MODEL@http://host/v1")
+        if address.username or address.password or address.query:
+            raise UsageError(
+                "an endpoint's address is recorded with the run, so it may hold no user, password "
+                "or query; put the key into OPENAI_API_KEY"
+            )
+        self.name = f"openai@{model}@{base_url}"
+        self._model = model
+        self._base_url = base_url.rstrip("/")
+        self._clients: dict[int, Any] = {}
+
+    def identity(self) -> dict[str, str | int]:
+        # Without the SDK's version: it does not change a vector, and would pay for them again.
+        return {"model": self._model, "endpoint": self._base_url}
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        # Endpoints refuse empty inputs.
+        filled = [index for index, text in enumerate(texts) if text.strip()]
+        vectors: list[list[float]] = []
+        for start in range(0, len(filled), _BATCH):
+            vectors += self._ask([texts[index] for index in filled[start : start + _BATCH]])
+        width = len(vectors[0]) if vectors else self._width
+        rows = np.zeros((len(texts), width), np.float32)
+        for index, vector in zip(filled, vectors, strict=True):
+            if len(vector) != width:
+                raise MnemoscopeError(
+                    f"{self._base_url} gave vectors of {width} and of {len(vector)} numbers "
+                    f"for {self._model!r}; the endpoint serves more than one model under this name"
+                )
+            rows[index] = vector
+        return unit_rows(rows)
+
+    @functools.cached_property
+    def _width(self) -> int:
+        return len(self._ask(["width"])[0])
+
+    def _ask(self, texts: list[str]) -> list[list[float]]:
+        import openai
+
+        try:
+            answer = self._client().embeddings.create(
+                model=self._model, input=texts, encoding_format="float"
+            )
+            vectors = {item.index: item.embedding for item in answer.data}
+            return [vectors[index] for index in range(len(texts))]
+        except openai.APIStatusError as error:
+            status = error.status_code
+            advice = _ADVICE.get(status, "the endpoint is in trouble; resume the run later")
+            problem = f"status {status} ({_without_key(error.message)}); {advice}"
+        except openai.APITimeoutError:
+            problem = f"no answer within {_SECONDS:.0f} seconds; resume the run later"
+        except openai.APIConnectionError as error:
+            cause = _without_key(str(error.__cause__ or error))
+            problem = f"no connection ({cause}); check the address and that the server runs"
+        except (openai.OpenAIError, AttributeError, KeyError, TypeError, ValueError) as error:
+            problem = (
+                f"the answer does not follow the embeddings protocol ({type(error).__name__}); "
+                "check the address"
+            )
+        raise MnemoscopeError(
+            f"embedding {len(texts)} texts with {self._model!r} at {self._base_url}: {problem}"
+        )
+
+    def _client(self) -> Any:
+        """One client a process: after a fork, two processes must not share its connections."""
+        import openai
+
+        process = os.getpid()
+        if process not in self._clients:
+            key = os.environ.get("OPENAI_API_KEY", "")
+            if not key and self._base_url == _OPENAI:
+                raise UsageError("the openai embedder needs a key; set OPENAI_API_KEY")
+            self._clients[process] = openai.OpenAI(
+                # Local servers need none, but the SDK insists on one.
+                api_key=key or "none",
+                base_url=self._base_url,
+                timeout=_SECONDS,
+                max_retries=_RETRIES,
+            )
+        return self._clients[process]
+
+
+class SentenceTransformersEmbedder:
+    """A sentence-transformers model; `truncated` counts the texts longer than its limit."""
+
+    def __init__(self, model: str) -> None:
+        require(
+            ("sentence_transformers",),
+            "the sentence-transformers embedder",
+            "pip install 'mnemoscope[sentence-transformers]'",
+        )
+        self.name = f"sentence-transformers@{model}"
+        self.truncated = 0
+        self._name = model
+
+    def identity(self) -> dict[str, str | int]:
+        weights = Path(self._name).expanduser() / "model.safetensors"
+        known: dict[str, str | int] = {
+            "model": self._name,
+            "package": f"sentence-transformers {version('sentence-transformers')}",
+        }
+        return known | ({"weights_sha256": weights_sha256(weights)} if weights.is_file() else {})
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        rows = np.zeros((len(texts), self._width), np.float32)
+        # One text a call: padding a batch to its longest text changes the last bits.
+        for row, text in zip(rows, texts, strict=True):
+            if text.strip():
+                self.truncated += self._too_long(text)
+                row[:] = self._model.encode(text, show_progress_bar=False)
+        return unit_rows(rows)
+
+    def _too_long(self, text: str) -> bool:
+        limit = self._model.max_seq_length
+        return limit is not None and len(self._model.tokenizer(text)["input_ids"]) > limit
+
+    @functools.cached_property
+    def _width(self) -> int:
+        return len(self._model.encode("width", show_progress_bar=False))
+
+    @functools.cached_property
+    def _model(self) -> Any:
+        from sentence_transformers import SentenceTransformer
+
+        return SentenceTransformer(str(Path(self._name).expanduser()))
+
+
+def _without_key(message: str) -> str:
+    key = os.environ.get("OPENAI_API_KEY")
+    return message.replace(key, "…") if key else message

@@ -1,0 +1,127 @@
+"""A life as an audit reads it: every log once, and what words, names and values a day holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property, lru_cache
+from itertools import filterfalse
+from pathlib import Path
+from typing import NamedTuple
+
+from mnemoscope._store.errors import DataError
+from mnemoscope._store.jsonl import read_records
+from mnemoscope.datasets.checkpoint_plan import morning
+from mnemoscope.datasets.day_logs import day_files, read_day
+from mnemoscope.datasets.persona_folder import Entry, check_questions
+from mnemoscope.personas.write.llm_writer import Entry as Account
+from mnemoscope.personas.write.persona_files import PersonaFiles
+from mnemoscope.personas.write.question_wording import word_stems
+from mnemoscope.text.fact_ledger import Ledger, LedgerFact
+from mnemoscope.text.facts import AtomPlaces
+from mnemoscope.text.matching import normalise
+from mnemoscope.types import Memory
+
+# Tuesday-evening beside a name makes no longer name; May 26–28 are two dates.
+_WEEKDAY = re.compile(r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b")
+_RANGE = re.compile(r"\b([A-Z][a-z]+ )(\d{1,2})[–-](\d{1,2})\b")
+
+
+class Unreadable(NamedTuple):
+    """An entry of questions.yaml that breaks the format."""
+
+    problem: str
+
+
+class AuditedLife:
+    """The logs, the questions and, where there is one, the ledger of a persona's folder.
+
+    What is found is written down in the `trail` folder, which is the questions' own by default.
+    """
+
+    def __init__(self, home: PersonaFiles, trail: Path | None = None) -> None:
+        self.home = home
+        self.trail = trail or self.qa
+        self.logs = {
+            day: read_day(path) for day, path in day_files(home.beside("memories")).items()
+        }
+        self.entries: list[Entry] = []
+        self.unreadable: list[Unreadable] = []
+        for found in check_questions(self.qa / "questions.yaml"):
+            if isinstance(found, DataError):
+                self.unreadable.append(Unreadable(str(found)))
+            else:
+                self.entries.append(found)
+        # Methods that remember would keep every life alive.
+        self.stems = lru_cache(maxsize=None)(self._stems)
+        self.plain = lru_cache(maxsize=None)(self._plain)
+
+    @property
+    def qa(self) -> Path:
+        return self.home.beside("qa")
+
+    @cached_property
+    def ledger(self) -> Ledger | None:
+        path = self.home.ledger
+        return Ledger.read(path, self.home.epoch) if path.is_file() else None
+
+    def facts(self, day: int) -> list[LedgerFact]:
+        """What the ledger says became known on a day."""
+        return self._facts.get(day, [])
+
+    @cached_property
+    def _facts(self) -> dict[int, list[LedgerFact]]:
+        by_day: dict[int, list[LedgerFact]] = {}
+        for fact in self.ledger.facts.values() if self.ledger else ():
+            by_day.setdefault(fact.day, []).append(fact)
+        return by_day
+
+    @cached_property
+    def written_here(self) -> bool:
+        """Whether its days were written by our own passes, which keep an account."""
+        place = self.home.folder / "account.jsonl"
+        return place.is_file() and any(
+            entry.pass_name == "generate" for entry in read_records(place, Account)
+        )
+
+    def evidence(self, entry: Entry) -> tuple[int, ...]:
+        """The relevant days that have a log, in their order."""
+        return tuple(day for day in sorted(set(entry.relevant_days)) if day in self.logs)
+
+    def absent(self, entry: Entry, days: Iterable[int]) -> list[str]:
+        """What of the answer can be checked and is in none of the days, nor in the question."""
+        kept = frozenset(days)
+        answer, asked = _RANGE.sub(r"\1\2 to \1\3", str(entry.answer)), [entry.question]
+        missing = self._atoms.absent(answer, {self._place[day] for day in kept}, asked)
+        return [
+            *filterfalse(_WEEKDAY.search, missing),
+            *(value for value in self._keys(entry, kept) if value not in missing),
+        ]
+
+    def _keys(self, entry: Entry, days: Iterable[int]) -> Iterable[str]:
+        """What the ledger wants of a right answer and none of the days says."""
+        if self.ledger is None:
+            return
+        texts = [self.plain(day) for day in days]
+        for reference in entry.key:
+            if reference.endswith(".date"):
+                continue  # which day it was is what its log is filed under
+            wordings = self.ledger.wordings(reference)
+            if not any(normalise(wording) in text for wording in wordings for text in texts):
+                yield wordings[0]
+
+    @cached_property
+    def _atoms(self) -> AtomPlaces:
+        epoch = self.home.epoch
+        logs = self.logs.items()
+        return AtomPlaces([Memory(str(d), text, morning(epoch, d), "") for d, text in logs])
+
+    @cached_property
+    def _place(self) -> dict[int, int]:
+        return {day: place for place, day in enumerate(self.logs)}
+
+    def _plain(self, day: int) -> str:
+        return normalise(self.logs[day])
+
+    def _stems(self, day: int) -> frozenset[str]:
+        return word_stems(self.logs[day])

@@ -1,0 +1,1 @@
+"""The simulator: a story rolled out into daily logs, a ledger of facts and questions."""

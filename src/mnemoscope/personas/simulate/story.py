@@ -1,0 +1,351 @@
+"""Stories: the authored YAML that a persona's life is simulated from, checked on reading.
+
+A story holds a cast, sessions, kinds of arcs with their subjects and facts, and ways to say things.
+It holds no dates and no values: those are drawn.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from mnemoscope._store.errors import DataError, UsageError
+from mnemoscope._store.yaml import parse_yaml
+
+ArcType = Literal["project", "incident", "decision", "learning", "relationship", "correction"]
+SHIPPED = (
+    "backend-eng-saas",
+    "er-physician",
+    "litigation-attorney",
+    "research-scientist",
+    "financial-advisor",
+    "executive-assistant",
+)
+
+
+class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A part of a story; a field nobody knows is a typing error."""
+
+
+class Person(_Strict, frozen=True):
+    name: str
+    role: str
+    kind: Literal["human", "agent"] = "human"
+
+
+class Principal(_Strict, frozen=True):
+    name: str
+    role: str
+    profile: str = ""
+
+
+class StorySession(_Strict, frozen=True):
+    id: str
+    kind: Literal["1to1", "group"]
+    participants: tuple[str, ...]
+    isolated: bool = False
+    """What is said here may not be told elsewhere."""
+    cover: tuple[str, ...] = ()
+    """Of isolated sessions: neutral calendar titles that others may be told instead."""
+    sensitive_topics: tuple[str, ...] = ()
+
+
+class Project(_Strict, frozen=True):
+    id: str
+    name: str
+    description: str
+
+
+class StoryPersona(_Strict, frozen=True):
+    """What becomes persona.yaml."""
+
+    id: str
+    name: str
+    role: str
+    domain: str
+    profile: str
+    communication_style: str
+    principal: Principal
+    cast: tuple[Person, ...]
+    sessions: tuple[StorySession, ...]
+    company: str = ""
+    team_size: int = 0
+    projects: tuple[Project, ...] = ()
+    shared_knowledge: tuple[str, ...] = msgspec.field(default=(), name="sharedKnowledge")
+
+
+class Values(_Strict, frozen=True):
+    """How a fact's value is drawn: exactly one of these is given."""
+
+    pick: tuple[str, ...] = ()
+    """One of a list."""
+    number: tuple[int, int, int] | None = None
+    """Low, high, step; worded by `form`, in which {n} stands for it."""
+    form: str = "{n}"
+    person: bool = False
+    """Somebody of the cast."""
+    date: tuple[int, int] | None = None
+    """A date so many days ahead, at least and at most."""
+
+
+class StoryFact(_Strict, frozen=True):
+    """Something that becomes known about a subject, and may change."""
+
+    id: str
+    noun: str
+    """The thing, as a question would name it without the subject: "spending limit"."""
+    values: Values
+    says: tuple[str, ...]
+    """Ways to state it in the log: {name}, {value}, {speaker}."""
+    asks: tuple[str, ...]
+    """Ways to ask for it, in other words than `says`: {name} or {about}."""
+    changes: float = 0.0
+    """How likely it is to be revised in the course of its arc."""
+    revises: tuple[str, ...] = ()
+    """Ways to state a new value: {name}, {value}, {speaker}, and {old} where it is natural."""
+    mentions: tuple[str, ...] = ()
+    """Near misses: ways to talk about it without saying its value: {name}, {speaker}."""
+
+
+class StorySubject(_Strict, frozen=True):
+    """What an arc is about."""
+
+    name: str
+    """As the log calls it."""
+    about: str
+    """A description that shares no word with the name, as a question may call it."""
+    also: str = ""
+    """Of a decision: what it is about once more, in words that neither the log nor `about` uses."""
+    options: tuple[str, ...] = ()
+    """Of a decision: what could be chosen, three or more."""
+    objections: tuple[str, ...] = ()
+    """Of a decision: what speaks against an option, two or more."""
+    reasons: tuple[str, ...] = ()
+    """Of a decision: why an option is taken, two or more."""
+
+
+class StoryArc(_Strict, frozen=True):
+    """A kind of arc."""
+
+    days: tuple[int, int]
+    """How long it lasts, at least and at most."""
+    sessions: tuple[str, ...]
+    """Where it may unfold."""
+    subjects: tuple[StorySubject, ...]
+    opens: tuple[str, ...]
+    """Ways to begin, each with both {name} and {about}, so that the two are tied together."""
+    closes: tuple[str, ...]
+    """Ways to end it: {name}."""
+    goes_on: tuple[str, ...]
+    """Ways to be busy with it on a day on which nothing becomes known: {name}, {speaker}."""
+    facts: tuple[StoryFact, ...] = ()
+    proposes: tuple[str, ...] = ()
+    """Of decisions: {speaker}, {option}, {name}."""
+    objects: tuple[str, ...] = ()
+    """Of decisions: {speaker}, {option}, {objection}, {name}."""
+    resolves: tuple[str, ...] = ()
+    """Of decisions: {option}, {reason}, {name}."""
+
+
+class Threads(_Strict, frozen=True):
+    """What ties two arcs together that never mention each other, made of a head and a tail."""
+
+    heads: tuple[str, ...]
+    tails: tuple[str, ...]
+    says: tuple[str, ...]
+    """Ways to say that a thread held up an arc: {name}, {thread}."""
+    asks: tuple[str, ...]
+    """Ways to ask which two arcs it was: {thread}."""
+
+
+class Story(_Strict, frozen=True):
+    persona: StoryPersona
+    epoch: str
+    """The date of day 1, YYYY-MM-DD."""
+    arcs: dict[ArcType, StoryArc]
+    threads: Threads
+    claims: tuple[str, ...]
+    """What people argue in group sessions, as a clause after "that": {name}."""
+    never: tuple[str, ...]
+    """Questions about things that never happen: {person}."""
+    routine: tuple[str, ...]
+    """What fills days and means nothing: {person}, {weekday}, {n}."""
+    quiet: tuple[str, ...]
+    """What little there is to say on weekends and days off."""
+    breaks: tuple[str, ...]
+    """Why there are quiet weeks, such as a holiday."""
+
+
+ARC_TYPES: tuple[ArcType, ...] = (
+    "project",
+    "incident",
+    "decision",
+    "learning",
+    "relationship",
+    "correction",
+)
+_MINIMUM: Mapping[str, int] = {"routine": 60, "quiet": 15, "breaks": 4, "claims": 20, "never": 25}
+_SUBJECTS: Mapping[ArcType, int] = {
+    "project": 20,
+    "incident": 18,
+    "decision": 16,
+    "learning": 12,
+    "relationship": 12,
+    "correction": 14,
+}
+_FACTS: Mapping[ArcType, int] = {
+    "project": 7,
+    "incident": 6,
+    "decision": 0,
+    "learning": 4,
+    "relationship": 5,
+    "correction": 4,
+}
+
+
+def read_story(path: Path) -> Story:
+    """A story of one's own."""
+    try:
+        return parse_story(path.read_text(encoding="utf-8"), path)
+    except FileNotFoundError:
+        raise UsageError(f"{path} does not exist; shipped are {', '.join(SHIPPED)}") from None
+
+
+def shipped_story(id: str) -> Story:
+    """A story that comes with the package."""
+    if id not in SHIPPED:
+        raise UsageError(
+            f"unknown persona {id!r}: shipped are {', '.join(SHIPPED)}, or give the path of a story"
+        )
+    resource = files("mnemoscope.personas.simulate.stories") / f"{id}.yaml"
+    return parse_story(resource.read_text(encoding="utf-8"), Path(f"{id}.yaml"))
+
+
+def parse_story(text: str, path: Path) -> Story:
+    try:
+        story = msgspec.convert(parse_yaml(text, path), Story)
+    except msgspec.ValidationError as error:
+        raise DataError(str(error), file=path) from None
+    problems = list(_problems(story))
+    if problems:
+        more = f" (and {len(problems) - 10} more)" if len(problems) > 10 else ""
+        raise DataError("; ".join(problems[:10]) + more, file=path)
+    return story
+
+
+def _problems(story: Story) -> Iterator[str]:
+    """Everything that would make the story dull or the simulation impossible."""
+    for field, least in _MINIMUM.items():
+        yield from _enough(field, getattr(story, field), least)
+    people = {person.name for person in story.persona.cast} | {story.persona.principal.name}
+    sessions = {session.id for session in story.persona.sessions}
+    if "principal" not in sessions:
+        yield "persona.sessions: needs one with the id principal"
+    for session in story.persona.sessions:
+        if strangers := set(session.participants) - people:
+            yield f"session {session.id}: {', '.join(sorted(strangers))} not in the cast"
+        if session.isolated and len(session.cover) < 3:
+            yield f"session {session.id}: an isolated session needs 3 covers"
+    for kind in ARC_TYPES:
+        if kind not in story.arcs:
+            yield f"arcs: {kind} is missing"
+            continue
+        yield from _arc_problems(kind, story.arcs[kind], sessions)
+    names = [subject.name.lower() for arc in story.arcs.values() for subject in arc.subjects]
+    yield from (f"two subjects are called {name!r}" for name in _repeated(names))
+    yield from _enough("threads.heads", story.threads.heads, 12)
+    yield from _enough("threads.tails", story.threads.tails, 8)
+    yield from _phrasings("threads.says", story.threads.says, 4, {"name", "thread"})
+    yield from _phrasings("threads.asks", story.threads.asks, 3, {"thread"})
+    yield from _phrasings("claims", story.claims, 0, {"name"})
+    for field in ("routine", "quiet", "never", "breaks"):
+        yield from _phrasings(field, getattr(story, field), 0, set(), {"person", "weekday", "n"})
+
+
+def _arc_problems(kind: ArcType, arc: StoryArc, sessions: set[str]) -> Iterator[str]:
+    where = f"arcs.{kind}"
+    if not 0 < arc.days[0] <= arc.days[1]:
+        yield f"{where}.days: {arc.days} is no range of days"
+    for session in set(arc.sessions) - sessions:
+        yield f"{where}.sessions: there is no session {session!r}"
+    yield from _enough(f"{where}.subjects", arc.subjects, _SUBJECTS[kind])
+    yield from _phrasings(f"{where}.opens", arc.opens, 3, {"name", "about"})
+    yield from _phrasings(f"{where}.closes", arc.closes, 3, {"name"})
+    yield from _phrasings(f"{where}.goes_on", arc.goes_on, 6, {"name"}, {"speaker"})
+    if kind == "decision":
+        yield from _phrasings(f"{where}.proposes", arc.proposes, 4, {"speaker", "option", "name"})
+        needed = {"speaker", "option", "objection", "name"}
+        yield from _phrasings(f"{where}.objects", arc.objects, 4, needed)
+        yield from _phrasings(f"{where}.resolves", arc.resolves, 4, {"option", "reason", "name"})
+        for subject in arc.subjects:
+            if min(len(subject.options) - 1, len(subject.objections), len(subject.reasons)) < 2:
+                yield f"{where}: {subject.name} needs 3 options, 2 objections and 2 reasons"
+            if not subject.also:
+                yield f"{where}: {subject.name} needs `also`, a description in other words"
+    yield from _enough(f"{where}.facts", arc.facts, _FACTS[kind])
+    for fact in arc.facts:
+        yield from _fact_problems(f"{where}.{fact.id}", fact)
+    for what in ("id", "noun"):
+        repeated = _repeated(getattr(fact, what) for fact in arc.facts)
+        yield from (f"{where}: two facts have the {what} {value!r}" for value in repeated)
+
+
+def _fact_problems(where: str, fact: StoryFact) -> Iterator[str]:
+    values = fact.values
+    given = [bool(values.pick), values.number is not None, values.person, values.date is not None]
+    if sum(given) != 1:
+        yield f"{where}.values: give one of pick, number, person, date"
+    if values.pick and len(values.pick) < 8:
+        yield f"{where}.values.pick: {len(values.pick)} where at least 8 are needed"
+    if values.number and len(range(values.number[0], values.number[1], values.number[2])) < 20:
+        yield f"{where}.values.number: fewer than 20 numbers to draw from"
+    if values.number and "{n}" not in values.form:
+        yield f"{where}.values.form: says {{n}} nowhere"
+    yield from _phrasings(f"{where}.says", fact.says, 4, {"name", "value"}, {"speaker"})
+    yield from _phrasings(f"{where}.mentions", fact.mentions, 2, {"name"}, {"speaker"})
+    yield from _enough(f"{where}.asks", fact.asks, 3)
+    for ask in fact.asks:
+        slots = _slots(ask)
+        if slots not in ({"name"}, {"about"}):
+            yield f"{where}.asks: {ask!r} should hold {{name}} or {{about}} and nothing else"
+    if fact.asks and not any("{about}" in ask for ask in fact.asks):
+        yield f"{where}.asks: none of them uses {{about}}"
+    if fact.changes > 0:
+        optional = {"speaker", "old"}
+        yield from _phrasings(f"{where}.revises", fact.revises, 3, {"name", "value"}, optional)
+
+
+def _phrasings(
+    where: str,
+    phrasings: Iterable[str],
+    least: int,
+    needed: set[str],
+    optional: AbstractSet[str] = frozenset(),
+) -> Iterator[str]:
+    given = tuple(phrasings)
+    yield from _enough(where, given, least)
+    for text in given:
+        slots = _slots(text)
+        if not needed <= slots <= needed | optional:
+            wanted = ", ".join(f"{{{slot}}}" for slot in sorted(needed)) or "no slot"
+            yield f"{where}: {text!r} should hold {wanted}"
+
+
+def _enough(where: str, given: Any, least: int) -> Iterator[str]:
+    if len(given) < least:
+        yield f"{where}: {len(given)} where at least {least} are needed"
+
+
+def _slots(text: str) -> set[str]:
+    return {slot for _, slot, _, _ in string.Formatter().parse(text) if slot is not None}
+
+
+def _repeated(values: Iterable[str]) -> list[str]:
+    seen: set[str] = set()
+    return sorted({value for value in values if value in seen or seen.add(value)})  # type: ignore[func-returns-value]

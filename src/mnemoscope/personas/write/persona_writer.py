@@ -1,0 +1,154 @@
+"""Creating a persona: one request for who they are, one for the arcs of their life.
+
+Both papers are written when both are right, and not before: a folder never holds half of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import date, timedelta
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from mnemoscope._store.errors import MnemoscopeError, UsageError
+from mnemoscope._store.jsonl import printable, write_atomically
+from mnemoscope.datasets.day_logs import LAST_DAY
+from mnemoscope.models.chat import Prompt
+from mnemoscope.models.prompts import load_prompt
+from mnemoscope.models.replies import parse_json, without_thoughts
+from mnemoscope.personas.write.llm_writer import LlmWriter, Task, Unusable
+from mnemoscope.personas.write.persona_files import Arcs, Persona, PersonaFiles, as_yaml
+from mnemoscope.personas.write.persona_rules import (
+    AT_ONCE,
+    DIRECTED,
+    FEWEST,
+    LONG,
+    MINIMA,
+    MOST,
+    QUIET_MOST,
+    broken_arcs,
+    broken_persona,
+    least_quiet,
+    scaled,
+)
+
+T = TypeVar("T", Persona, Arcs)
+
+_REASONS = 20
+"""So many are sent back at once; a model that breaks more has not understood the task."""
+
+_SPARE = 2
+"""So many arcs more than the fewest a reply is taken to have, where nobody is asked."""
+
+
+def create(
+    desk: LlmWriter, brief: str, folder: Path, *, days: int, epoch: date, overwrite: bool = False
+) -> PersonaFiles:
+    """Have the persona and its arcs written, and put both into the folder."""
+    check(folder, days, epoch, overwrite=overwrite)
+    persona = _written(desk, "persona", _persona_prompt(brief, days), _read_persona)
+
+    def read_arcs(reply: str) -> Arcs:
+        arcs = _converted(reply, Arcs)
+        _refuse(broken_arcs(arcs, persona, days))
+        return msgspec.structs.replace(arcs, epoch=epoch.isoformat(), max_concurrent=AT_ONCE)
+
+    arcs = _written(desk, "arcs", _arcs_prompt(brief, persona, days, epoch), read_arcs)
+    home = PersonaFiles(folder, _arcs_file(folder, days), persona, arcs)
+    # The arcs last: whoever finds them finds the persona, too.
+    write_atomically(folder / "persona.yaml", printable(as_yaml(persona)).encode())
+    write_atomically(home.arcs_file, printable(as_yaml(arcs)).encode())
+    return home
+
+
+def check(folder: Path, days: int, epoch: date, *, overwrite: bool) -> None:
+    """Refuse a life that no calendar has, and to write over anything that was not given up."""
+    longest = min(LAST_DAY, (date.max - epoch).days + 1)
+    if not 1 <= days <= longest:
+        raise UsageError(f"--days {days}: a life that begins on {epoch} has 1 to {longest:,}")
+    if any(path.exists() and not path.is_dir() for path in (folder, *folder.parents)):
+        raise UsageError(f"{folder} cannot be a folder: a file is in its place")
+    papers = folder / "persona.yaml", _arcs_file(folder, days)
+    there = [path for path in papers if path.exists()]
+    if there and not overwrite:
+        raise UsageError(f"{there[0]} is there already: choose another folder or say --overwrite")
+    lived = sorted(folder.glob("memories*/day-*.md"))
+    if there and lived:
+        raise UsageError(
+            f"{lived[0]} tells of the persona that is there: choose another folder, or remove it"
+        )
+
+
+def _written(desk: LlmWriter, name: str, prompt: Prompt, read: Callable[[str], T]) -> T:
+    """What came of the prompt; without it there is nothing to go on with."""
+    written = desk.write(Task(name, prompt, read))
+    if written.result is not None:
+        return written.result
+    raise MnemoscopeError(
+        f"no usable {name} came of it, and neither paper was written: {written.told}\nTry again "
+        "with another --model or a plainer --prompt"
+    )
+
+
+def _read_persona(reply: str) -> Persona:
+    persona = _converted(reply, Persona)
+    _refuse(broken_persona(persona))
+    return persona
+
+
+def _converted(reply: str, kind: type[T]) -> T:
+    try:
+        return msgspec.convert(parse_json(without_thoughts(reply)), kind)
+    except (ValueError, msgspec.ValidationError) as error:
+        raise Unusable(str(error)) from None
+
+
+def _refuse(reasons: list[str]) -> None:
+    if reasons:
+        more = len(reasons) - _REASONS
+        shown = [*reasons[:_REASONS], *([f"and {more} more like these"] if more > 0 else [])]
+        raise Unusable("".join(f"\n- {reason}" for reason in shown).lstrip())
+
+
+def _persona_prompt(brief: str, days: int) -> Prompt:
+    holes = {"brief": brief.strip(), "days": str(days)}
+    return load_prompt("write-persona", frozenset(holes)).fill(**holes)
+
+
+def _arcs_prompt(brief: str, persona: Persona, days: int, epoch: date) -> Prompt:
+    least = sum(scaled(number, days) for number in MINIMA.values())
+    holes: dict[str, Any] = {
+        "brief": brief.strip(),
+        "persona": as_yaml(persona).strip(),
+        "days": days,
+        "first_date": epoch.isoformat(),
+        "last_date": (epoch + timedelta(days=days - 1)).isoformat(),
+        "fewest": max(1, least, FEWEST if days >= LONG else 0),
+        "most": MOST,
+        "minima": "\n".join(
+            f"- {type}: {f'at least {needed}' if (needed := scaled(number, days)) else 'as needed'}"
+            for type, number in MINIMA.items()
+        ),
+        "at_once": AT_ONCE,
+        "quiet_least": least_quiet(days),
+        "quiet_most": QUIET_MOST,
+        "directed": max(1, scaled(DIRECTED, days)),
+    }
+    values = {name: str(value) for name, value in holes.items()}
+    filled = load_prompt("write-arcs", frozenset(values)).fill(**values)
+    likely = min(MOST, holes["fewest"] + _SPARE)
+    return msgspec.structs.replace(filled, typical=_repeated_arcs(filled.typical, likely))
+
+
+def _repeated_arcs(typical: str, number: int) -> str:
+    """So many arcs as long as those of the typical reply, to estimate by."""
+    arcs: list[Any] = json.loads(typical)["arcs"]
+    return json.dumps({"arcs": list(islice(cycle(arcs), number))})
+
+
+def _arcs_file(folder: Path, days: int) -> Path:
+    return folder / f"arcs-{days}d.yaml"

@@ -1,0 +1,177 @@
+"""Pass 3: for each daily log the memories that the agent would have saved by a tool, in YAML.
+
+The voice of one day's memories is shown to the next, so days are written in order. Stretches of
+thirty days go side by side, each beginning with the voice of the first day of all: which file a
+prompt shows depends on neither speed nor parallelism, and a pass begun again asks the same.
+
+A prompt holds the whole day. A value of an isolated session that is filed under another one would
+be told there, so such a reply goes back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import groupby, zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from mnemoscope._store.jsonl import write_atomically
+from mnemoscope._store.yaml import dump_yaml
+from mnemoscope.models.prompts import PromptFile, load_prompt
+from mnemoscope.personas.write.json_salvage import read_whole_array
+from mnemoscope.personas.write.llm_writer import LlmWriter, Task, Unusable
+from mnemoscope.personas.write.log_pages import dated, page, sessions_of
+from mnemoscope.personas.write.persona_files import PRINCIPAL, PersonaFiles
+from mnemoscope.text.facts import AtomIndex
+from mnemoscope.types import Memory
+
+TOOL = "memorySave"
+_DATE = re.compile(r"(?:\d{4}-)?\d\d-\d\d|\d{4}")
+STRETCH = 30
+_HOLES = frozenset({"name", "role", "style", "date", "log", "sessions", "voice"})
+_NO_VOICE = "(none yet: this is the first day)"
+_LONGEST_VOICE = 6000
+"""Characters; what the voice is like shows in a part of a long day as well."""
+
+
+class Call(msgspec.Struct, frozen=True):
+    session: str
+    tool: str
+    content: str
+
+
+class Saved(NamedTuple):
+    day: int
+    calls: tuple[Call, ...]
+
+
+def tool_file(home: PersonaFiles, day: int) -> Path:
+    return home.beside("tools") / f"day-{day:04}.yaml"
+
+
+def write_tool_calls(home: PersonaFiles, desk: LlmWriter, days: Iterable[int]) -> Iterator[int]:
+    """Write the memories saved on each of these days; yields a day when its file is there."""
+    prompt = load_prompt("write-tool-calls", _HOLES, frozenset({"log"}))
+    for wave in _waves(sorted(days)):
+        for written in desk.write_all(_task(home, prompt, day) for day in wave):
+            if written.result is not None:
+                day, calls = written.result
+                write_atomically(tool_file(home, day), as_yaml(home, day, calls).encode())
+                yield day
+
+
+def _waves(days: list[int]) -> Iterator[list[int]]:
+    """The first day alone, then the next one of every stretch at a time."""
+    if not days:
+        return
+    yield days[:1]
+    stretches = [list(group) for _, group in groupby(days[1:], _stretch)]
+    for wave in zip_longest(*stretches):
+        yield [day for day in wave if day is not None]
+
+
+def _stretch(day: int) -> int:
+    return (day - 1) // STRETCH
+
+
+def _task(home: PersonaFiles, prompt: PromptFile, day: int) -> Task[Saved]:
+    persona = home.persona
+    said = _said(home, day)
+    sessions = list(said)
+    filled = prompt.fill(
+        name=persona.name,
+        role=persona.role,
+        style=persona.communication_style.strip(),
+        date=dated(home, day),
+        log=page(home, day),
+        sessions=", ".join(sessions),
+        voice=_voice(home, day),
+    )
+    filled = msgspec.structs.replace(
+        filled, typical=filled.typical.replace("{{session}}", sessions[0] if sessions else "")
+    )
+
+    def read(reply: str) -> Saved:
+        calls = read_calls(reply, sessions)
+        _refuse_leaks(home, calls, said)
+        return Saved(day, calls)
+
+    return Task(f"day {day}", filled, read)
+
+
+def _said(home: PersonaFiles, day: int) -> dict[str, str]:
+    """The day's sessions; what stands before their headings is the principal's."""
+    said: dict[str, str] = {}
+    for session, text in sessions_of(home, day).items():
+        id = session or PRINCIPAL
+        said[id] = f"{said[id]}\n\n{text}" if id in said else text
+    return said
+
+
+def _refuse_leaks(home: PersonaFiles, calls: Iterable[Call], said: dict[str, str]) -> None:
+    for number, call in enumerate(calls, 1):
+        for id in said:
+            if id == call.session or home.is_open(id):
+                continue
+            index = AtomIndex([Memory(one, said[one]) for one in (call.session, id)])
+            own, both = (index.invented(call.content, seen, []) for seen in (1, 2))
+            # Dates are worked out, and any two sessions may name the same.
+            if told := [one for one in own if one not in both and not _DATE.fullmatch(one)]:
+                raise Unusable(
+                    f"call {number} is filed under {call.session}, but holds what was said in "
+                    f"{id} alone: {', '.join(told)}"
+                )
+
+
+def _voice(home: PersonaFiles, day: int) -> str:
+    """The file of the nearest day before in the same stretch, or else the first of all."""
+    first_of_stretch = _stretch(day) * STRETCH + 1
+    nearest = (tool_file(home, earlier) for earlier in range(day - 1, first_of_stretch - 1, -1))
+    first = (tool_file(home, earlier) for earlier in range(1, first_of_stretch))
+    for file in (*nearest, *first):
+        if file.is_file():
+            return file.read_text(encoding="utf-8")[:_LONGEST_VOICE].strip()
+    return _NO_VOICE
+
+
+def read_calls(reply: str, sessions: Iterable[str]) -> tuple[Call, ...]:
+    """The calls of a day that has these sessions; Unusable says which rule they break."""
+    known = list(sessions)
+    calls = tuple(
+        _call(one, number, known) for number, one in enumerate(read_whole_array(reply), 1)
+    )
+    if not calls:
+        raise Unusable("the array is empty; a day with a log has something worth keeping")
+    return calls
+
+
+def _call(written: dict[str, Any], number: int, sessions: list[str]) -> Call:
+    session, content = written.get("session"), written.get("content")
+    if session not in sessions:
+        raise Unusable(
+            f'call {number}: "session" is {session!r}; on this day there is {", ".join(sessions)}'
+        )
+    if (tool := written.get("tool", TOOL)) != TOOL:
+        raise Unusable(f'call {number}: "tool" is {tool!r}; there is only {TOOL}')
+    if not isinstance(content, str) or not content.strip():
+        raise Unusable(f'call {number}: "content" is a text that is not empty')
+    return Call(session, TOOL, content.strip())
+
+
+def as_yaml(home: PersonaFiles, day: int, calls: Iterable[Call]) -> str:
+    date, log = home.date_of(day), home.log(day)
+    header = (
+        f"# {date.isoformat()}: what {home.persona.id} saved to memory on day {day}, one {TOOL} "
+        f"each.\n# Written by mnemoscope personas tool-calls from {log.parent.name}/{log.name}.\n\n"
+    )
+    content = {
+        "day": day,
+        "date": date.isoformat(),
+        "day_of_week": f"{date:%A}",
+        "persona": home.persona.id,
+        "calls": msgspec.to_builtins(tuple(calls)),
+    }
+    return header + dump_yaml(content)

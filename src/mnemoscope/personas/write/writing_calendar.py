@@ -1,0 +1,170 @@
+"""The calendar of a life: which days something is written on, in which sessions, and how much.
+
+Pure functions of the papers and the date of day 1; days count from 1, weeks begin on Mondays.
+Nothing here depends on what was written, so a gap is whatever the calendar has and the disk lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from mnemoscope.personas.write.persona_files import PRINCIPAL, Arc, Arcs, Persona, PersonaFiles
+
+Phase = Literal["early", "mid", "late", "concluding"]
+Density = Literal["quiet", "normal", "busy", "dense"]
+
+ACTIVE_DAYS_A_WEEK = 5
+"""A week with fewer gets routine days."""
+ECHO_EVERY = 14
+_SATURDAY = 5
+
+
+def phase(arc: Arc, day: int) -> Phase:
+    """Where the arc stands on a day of it."""
+    position = (day - arc.start + 1) / (arc.end - arc.start + 1)
+    if position < 0.15:
+        return "early"
+    if position <= 0.75:
+        return "mid"
+    return "late" if position <= 0.9 else "concluding"
+
+
+def turning_days(arc: Arc) -> set[int]:
+    """The days on which it begins, ends, goes wrong, is put right, or something must happen."""
+    days = {arc.start, arc.end, arc.wrong_day, arc.corrected_day}
+    days |= {directive.day for directive in arc.directives}
+    return {day for day in days if day is not None and arc.is_active(day)}
+
+
+def echo_days(arc: Arc) -> set[int]:
+    """The days on which it also surfaces in the sessions that it is referenced in."""
+    return turning_days(arc) | set(range(arc.start, arc.end + 1, ECHO_EVERY))
+
+
+def active_days(arc: Arc, epoch: date) -> set[int]:
+    """The days on which its own session writes about it.
+
+    Besides its echo days every second weekday of an arc of under 15 days, every third of one of
+    under 100, every fifth of a longer one.
+    """
+    length = arc.end - arc.start + 1
+    every = 2 if length < 15 else 3 if length < 100 else 5
+    weekdays = [day for day in range(arc.start, arc.end + 1) if not is_weekend(day, epoch)]
+    return echo_days(arc) | set(weekdays[::every])
+
+
+def echoes(arc: Arc, persona: Persona) -> list[str]:
+    """The sessions that may hear of it besides its own; what is said in an isolated one stays."""
+    if persona.is_isolated(arc.primary_session):
+        return []
+    kept_out = {arc.primary_session, *arc.forbidden_sessions}
+    return [id for id in dict.fromkeys(arc.referenced_sessions) if id not in kept_out]
+
+
+def density(arcs: Sequence[Arc], day: int, *, weekend: bool) -> Density:
+    """How much there is to tell of these arcs on a day."""
+    incident = any(arc.type == "incident" for arc in arcs)
+    directed = sum(len(list(arc.directed(day))) for arc in arcs)
+    if weekend and not incident:
+        return "quiet"
+    if any(day in (arc.wrong_day, arc.corrected_day) for arc in arcs):
+        return "dense"
+    if directed >= 2 and len(arcs) >= 3:
+        return "dense"
+    turning = any(day == arc.start or phase(arc, day) == "concluding" for arc in arcs)
+    if incident or directed or turning or len(arcs) >= 3:
+        return "busy"
+    return "normal" if arcs else "quiet"
+
+
+def is_weekend(day: int, epoch: date) -> bool:
+    return date_of(day, epoch).weekday() >= _SATURDAY
+
+
+def date_of(day: int, epoch: date) -> date:
+    return epoch + timedelta(days=day - 1)
+
+
+class Agenda(NamedTuple):
+    """What a session has to write about on a day."""
+
+    own: tuple[Arc, ...]
+    """Arcs of this session that are active today."""
+    echoed: tuple[Arc, ...]
+    """Arcs of other sessions that surface here today."""
+    density: Density
+
+    @property
+    def is_filler(self) -> bool:
+        return not (self.own or self.echoed)
+
+
+class WritingCalendar:
+    """All days of a life."""
+
+    def __init__(self, persona: Persona, arcs: Arcs, days: int, epoch: date) -> None:
+        self.days = days
+        self.epoch = epoch
+        self._arcs = arcs.arcs
+        self._rooms = {room.id: room for room in persona.sessions}
+        declared = [id for id in self._rooms if id != PRINCIPAL]
+        self.order = [PRINCIPAL, *declared]
+        """The order of a day's sessions."""
+        self._active = {arc.id: active_days(arc, epoch) for arc in self._arcs}
+        self._echo = {arc.id: echo_days(arc) for arc in self._arcs}
+        self._echoes = {arc.id: echoes(arc, persona) for arc in self._arcs}
+
+    @classmethod
+    def of(cls, home: PersonaFiles) -> WritingCalendar:
+        return cls(home.persona, home.arcs, home.days, home.epoch)
+
+    def sessions(self, day: int) -> list[str]:
+        """The sessions in which something is written on a day, principal first."""
+        return self._driven(day) or ([PRINCIPAL] if day in self.filler_days else [])
+
+    def agenda(self, day: int, session: str) -> Agenda:
+        own = tuple(
+            arc
+            for arc in self._arcs
+            if arc.primary_session == session and day in self._active[arc.id]
+        )
+        echoed = tuple(
+            arc
+            for arc in self._arcs
+            if session in self._echoes[arc.id] and day in self._echo[arc.id]
+        )
+        weekend = is_weekend(day, self.epoch)
+        return Agenda(own, echoed, density([*own, *echoed], day, weekend=weekend))
+
+    @cached_property
+    def filler_days(self) -> frozenset[int]:
+        """Weekdays that bring a week to five active days, or to all its weekdays in this life."""
+        return frozenset(day for week in self._weeks() for day in self._filled(week))
+
+    def _weeks(self) -> Iterator[range]:
+        first = 1
+        while first <= self.days:
+            last = first + 6 - date_of(first, self.epoch).weekday()
+            yield range(first, min(last, self.days) + 1)
+            first = last + 1
+
+    def _filled(self, week: range) -> list[int]:
+        active = {day for day in week if self._driven(day)}
+        free = [day for day in week if day not in active and not is_weekend(day, self.epoch)]
+        can_write = [day for day in free if self._is_open(PRINCIPAL, day)]
+        return can_write[: max(0, ACTIVE_DAYS_A_WEEK - len(active))]
+
+    def _driven(self, day: int) -> list[str]:
+        """Sessions with an arc to write about."""
+        if not 1 <= day <= self.days:
+            return []
+        return [
+            id for id in self.order if self._is_open(id, day) and not self.agenda(day, id).is_filler
+        ]
+
+    def _is_open(self, session: str, day: int) -> bool:
+        room = self._rooms.get(session)
+        return room.is_open(day) if room is not None else session == PRINCIPAL

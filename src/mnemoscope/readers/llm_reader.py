@@ -1,0 +1,155 @@
+"""Readers that let a language model answer from what was recalled.
+
+All systems get one and the same prompt: dates, sessions and texts of the passages, today's date and
+the question. Ids and scores stay out of it, since they would tell the systems apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from mnemoscope._store.errors import UsageError
+from mnemoscope.models.chat import Prompt
+from mnemoscope.models.model_loader import load_model
+from mnemoscope.models.prompts import load_prompt
+from mnemoscope.models.replies import without_thoughts
+from mnemoscope.readers import Passage, Reply
+from mnemoscope.text.token_estimate import CHARACTERS_PER_TOKEN, estimate_tokens
+from mnemoscope.types import Query
+
+HOLES = frozenset({"context", "now", "question"})
+NEEDED = frozenset({"context", "question"})
+UNKNOWN_DATE = "an unknown date"
+NOTHING = "(Nothing was recalled.)"
+
+_LEAD = re.compile(r"(?:the |final |short )?answer\s*:\s*", re.IGNORECASE)
+_QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»"}
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS = (
+    "January February March April May June July August September October November December"
+).split()
+_ANY = datetime.min.replace(tzinfo=UTC)
+
+
+class Llm:
+    """Asks a model, with the best passages in the prompt.
+
+    Args:
+        model: The model's spec, as everywhere.
+        prompt: A shipped prompt's name, or the path of your own .yaml file.
+        passages: How many are shown at most, best first; 0 for all.
+        tokens: Estimated tokens that the passages may cost together; 0 for no limit.
+        max_tokens: The longest reply; 0 for what the prompt says.
+    """
+
+    wants_everything = False
+    """Whether it is to be given all memories, in time order, instead of the hits."""
+
+    def __init__(
+        self,
+        model: str,
+        prompt: str = "answer",
+        passages: int = 10,
+        tokens: int = 0,
+        max_tokens: int = 0,
+    ) -> None:
+        for name, value in (("passages", passages), ("tokens", tokens), ("max_tokens", max_tokens)):
+            if value < 0:
+                raise UsageError(f"{name}={value}: it is 0 or more")
+        self.passages = passages
+        self.tokens = tokens
+        self._prompt = load_prompt(prompt, HOLES, NEEDED)
+        self.max_tokens = max_tokens or self._prompt.content.max_tokens
+        self._model = load_model(model)
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "model": self._model.identity(),
+            **self._prompt.identity(),
+            "passages": self.passages,
+            "tokens": self.tokens,
+            "max_tokens": self.max_tokens,
+        }
+
+    def read(self, query: Query, passages: Sequence[Passage]) -> Reply:
+        shown = list(self._within(passages))
+        text = plain_answer(self._model.ask(self._filled(query, shown)))
+        sources = tuple(passage.id for passage in shown)
+        return Reply(text, abstained=None, sources=sources, shown=len(shown))
+
+    def prompt(self, query: Query, passages: Sequence[Passage]) -> Prompt:
+        """What the model is asked."""
+        return self._filled(query, list(self._within(passages)))
+
+    def _filled(self, query: Query, shown: Sequence[Passage]) -> Prompt:
+        # Sorting is stable: the ranking decides among passages of one moment or of none.
+        in_time = sorted(shown, key=lambda passage: (passage.at is None, passage.at or _ANY))
+        filled = self._prompt.fill(
+            context="\n\n".join(map(_excerpt, in_time)) or NOTHING,
+            now=_date(query.now) if query.now else UNKNOWN_DATE,
+            question=query.text.strip(),
+        )
+        return msgspec.structs.replace(filled, max_tokens=self.max_tokens)
+
+    def _within(self, passages: Sequence[Passage]) -> Iterator[Passage]:
+        """The passages that are shown: whole ones, but for a first one that is too long alone."""
+        left = self.tokens
+        for place, passage in enumerate(passages[: self.passages or None]):
+            cost = estimate_tokens(_excerpt(passage))
+            if self.tokens and cost > left:
+                if place == 0:
+                    yield _cut(passage, left)
+                return
+            left -= cost
+            yield passage
+
+
+class FullContext(Llm):
+    """Asks a model with everything there is to remember in the prompt: no recall at all."""
+
+    wants_everything = True
+
+    def __init__(
+        self, model: str, prompt: str = "answer", tokens: int = 0, max_tokens: int = 0
+    ) -> None:
+        super().__init__(model, prompt, passages=0, tokens=tokens, max_tokens=max_tokens)
+
+
+def plain_answer(reply: str) -> str:
+    """The reply without what models like to wrap an answer in."""
+    text = without_thoughts(reply).strip()
+    if lead := _LEAD.match(text):
+        text = text[lead.end() :].strip()
+    if len(text) > 1 and (closing := _QUOTES.get(text[0])) and text.endswith(closing):
+        inner = text[1:-1]
+        # '"Dune" and "Emma"' begins and ends with quotes that do not belong together.
+        if text[0] not in inner and closing not in inner:
+            text = inner.strip()
+    return text
+
+
+def _excerpt(passage: Passage) -> str:
+    """A line that dates it, then its text, every line marked: no text can pose as the prompt."""
+    date = _date(passage.at) if passage.at else "no date"
+    session = " ".join(passage.session.split())
+    head = f"[{date}, session {session}]" if session else f"[{date}]"
+    return "\n".join([head, *(f"> {line}" for line in passage.text.strip().splitlines())])
+
+
+def _date(at: datetime) -> str:
+    """Like 8 May 2023 (Monday), 13:56; in English whatever the locale is."""
+    day = f"{at.day} {_MONTHS[at.month - 1]} {at.year} ({_DAYS[at.weekday()]})"
+    return f"{day}, {at:%H:%M}" if (at.hour, at.minute) != (0, 0) else day
+
+
+def _cut(passage: Passage, tokens: int) -> Passage:
+    """As much of its beginning as fits, up to the last whole word."""
+    spare = len(_excerpt(passage)) - len(passage.text)
+    room = max(tokens * CHARACTERS_PER_TOKEN - spare, 0)
+    text = passage.text[:room]
+    return msgspec.structs.replace(passage, text=text.rpartition(" ")[0] or text)

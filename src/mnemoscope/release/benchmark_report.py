@@ -1,0 +1,241 @@
+"""report.md: the benchmark report, sections 0 to 9, written from the runs and release.yaml.
+
+Nothing in it is edited by hand: what people have to say comes from release.yaml, so that writing
+the report again can lose nothing, and a report with other bytes is known to be edited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mnemoscope._store.fingerprint import differences
+from mnemoscope._store.jsonl import write_atomically
+from mnemoscope._store.run_directory import RunDirectory
+from mnemoscope.analysis.compare import OVERALL, Comparison
+from mnemoscope.release.decide import RATIONALE, regressions, together
+from mnemoscope.release.figures import comparisons, standing, write_comparisons
+from mnemoscope.release.report_hash import BEGIN, END, sealed
+from mnemoscope.release.state import Pair, Release
+from mnemoscope.release.tables import (
+    category_table,
+    effect,
+    markdown,
+    overall_table,
+    p_equals,
+    points,
+    points_interval,
+    verbatim,
+)
+from mnemoscope.release.timestamps import Moment
+
+
+def write_report(release: Release, when: Moment) -> list[Comparison]:
+    """Write the comparisons and the report; the first time is when the draft was made."""
+    found = comparisons(release)
+    write_comparisons(release, found)
+    if release.state.drafted is None:
+        release.state.drafted = when
+    write_atomically(release.report_path, render(release, found).encode())
+    release.save()
+    return found
+
+
+def is_current(release: Release, found: Sequence[Comparison]) -> bool:
+    """Whether report.md is, byte for byte, what the runs and release.yaml give."""
+    path = release.report_path
+    return path.exists() and path.read_text(encoding="utf-8") == render(release, found)
+
+
+def render(release: Release, found: Sequence[Comparison]) -> str:
+    state = release.state
+    cite = release.protocol.protocol.cite
+    parts = [
+        f"# Benchmark report: {state.version}",
+        f"Measured under {cite} (`{release.protocol.id}`). Author: {state.author}. "
+        f"Begun {state.created}.",
+        "## 0. Executive summary",
+        _summary(release, found),
+        "## 1. Methodology",
+        *_methodology(release),
+        *_benchmarks(release, found),
+        "## 4. Significance output",
+        *(_output(release, one) for one in found),
+        "## 5. Threats to validity",
+        *_threats(release),
+        "## 6. Decision",
+        *_decision(release, found),
+        "## 7. Working group notes",
+        _said(state.words.notes),
+        "## 8. Working group sign-off",
+        f"The sha256 covers this report but for the block below.\n\n{BEGIN}{END}",
+        "## 9. Raw data",
+        _raw_data(release),
+    ]
+    return sealed("\n\n".join(parts) + "\n", state)
+
+
+def _summary(release: Release, found: Sequence[Comparison]) -> str:
+    decision = release.state.decision
+    lines = [f"- Decision: {decision.outcome if decision else 'not yet decided'}."]
+    for one in found:
+        rules = release.protocol.benchmark(one.benchmark)
+        for kind, metric in (("primary", rules.primary), ("secondary", rules.secondary)):
+            row = one.row(metric)
+            ns = "" if standing(row) != "neutral" else ", ns"
+            lines.append(
+                f"- {one.benchmark}, {kind} metric {metric}: {points(row.delta)} "
+                f"(95% CI {points_interval(row)}, {p_equals(row.p_corrected)}{ns}, {effect(row)}); "
+                f"smallest detectable difference {100 * row.detectable:.2f}pp."
+            )
+    return "\n".join(lines)
+
+
+def _methodology(release: Release) -> list[str]:
+    deviations = [
+        f"- {pair.benchmark}, {run.label}: {deviation}"
+        for pair, run in _runs(release)
+        for deviation in run.manifest().deviations
+    ]
+    waived = [f"- {name} was not run: {why}" for name, why in release.state.waived.items()]
+    return [
+        "### Conformance",
+        f"Protocol `{release.protocol.id}`, sha256 `{release.protocol.sha256}`.",
+        "\n".join([*deviations, *waived]) or "No deviations.",
+        "### Run configuration",
+        _configuration(release),
+        "### Changes from the previous version",
+        "\n".join(f"- {line}" for line in changes(release)) or "None.",
+    ]
+
+
+def changes(release: Release) -> list[str]:
+    """What is different between each base and its candidate, as their identities record it."""
+    return [
+        f"{pair.benchmark}: {change}"
+        for pair in release.state.pairs
+        for change in differences(
+            release.run(pair.base).manifest().identity, release.run(pair.cand).manifest().identity
+        )
+    ]
+
+
+def _configuration(release: Release) -> str:
+    rows = []
+    for pair, run in _runs(release):
+        about = run.manifest()
+        options = ", ".join(f"{k}={v}" for k, v in about.identity["benchmark"]["options"].items())
+        versions = ", ".join(f"{k} {v}" for k, v in about.identity.get("versions", {}).items())
+        rows.append(
+            [
+                pair.benchmark,
+                run.label,
+                f"`{about.identity['system']['spec']}`",
+                options,
+                about.identity.get("depth", "--"),
+                about.identity.get("seed", "--"),
+                versions,
+                f"`{about.fingerprint[:16]}…`",
+            ]
+        )
+    head = ["benchmark", "run", "system", "options", "depth", "seed", "versions", "fingerprint"]
+    return markdown(head, rows)
+
+
+def _benchmarks(release: Release, found: Sequence[Comparison]) -> list[str]:
+    """Sections 2 and 3: the protocol's first benchmark, and its others."""
+    variant = release.protocol.protocol.variants[release.protocol.variant]
+    first, *others = variant.benchmarks
+    by_name = {one.benchmark: one for one in found}
+    sections = [f"## 2. {first}", *_benchmark(release, first, by_name.get(first))]
+    sections.append(f"## 3. {', '.join(others) or 'Further benchmarks'}")
+    for name in others:
+        sections += _benchmark(release, name, by_name.get(name))
+    return sections if others else [*sections, "The protocol has none."]
+
+
+def _benchmark(release: Release, name: str, comparison: Comparison | None) -> list[str]:
+    if comparison is None:
+        return [f"{name} was not run: {release.state.waived.get(name, 'no reason is given')}."]
+    pair = next(pair for pair in release.state.pairs if pair.benchmark == name)
+    base, cand = release.run(pair.base), release.run(pair.cand)
+    before: dict[str, Any] = base.read_json("metrics.json")
+    after: dict[str, Any] = cand.read_json("metrics.json")
+    names = cand.manifest().category_names
+    return [
+        f"{comparison.paired:,} questions, paired, in {comparison.clusters} clusters. "
+        "Means with their own intervals; the difference with a bootstrap interval over clusters. "
+        "h for proportions, d_z for means of per-question values.",
+        f"### {name}, overall",
+        overall_table(comparison, before, after),
+        f"### {name}, by category",
+        category_table(comparison, before, after, names),
+    ]
+
+
+def _output(release: Release, comparison: Comparison) -> str:
+    pair = next(pair for pair in release.state.pairs if pair.benchmark == comparison.benchmark)
+    text = verbatim(comparison, release.run(pair.base).path, release.run(pair.cand).path)
+    return f"```\n{text}\n```"
+
+
+def _threats(release: Release) -> list[str]:
+    words = release.state.words
+    kinds = {"Internal": words.internal, "External": words.external, "Simulation": words.simulation}
+    return [part for kind, text in kinds.items() for part in (f"### {kind}", _said(text))]
+
+
+def _decision(release: Release, found: Sequence[Comparison]) -> list[str]:
+    decision, words = release.state.decision, release.state.words
+    if decision is None:
+        return ["Not yet decided."]
+    lines = [f"- {name}: row “{row}” of the decision matrix" for name, row in decision.rows.items()]
+    lines += [f"- regressed significantly: {what}" for one in found for what in regressions(one)]
+    lines.append(f"- may be claimed as improved: {', '.join(_claimable(found)) or 'no metric'}")
+    row = together(list(decision.rows.values()))
+    parts = [f"**{decision.outcome}**: {RATIONALE[row]}.", "\n".join(lines)]
+    for title, text in (
+        ("Rationale", words.rationale),
+        ("Theoretical justification", words.theory),
+        ("Accepted regression", words.accept_regression),
+        ("Shipped without claims", words.no_claim),
+    ):
+        parts += [f"### {title}", _said(text)] if text else []
+    if one := release.state.rederived:
+        parts.append(
+            f"Independent re-derivation by {one.by}, seed {one.seed}: {one.checked} statistics "
+            f"repeated, {len(one.disagreements) or 'none'} of them otherwise than reported."
+        )
+    return parts
+
+
+def _claimable(found: Sequence[Comparison]) -> list[str]:
+    return [
+        f"{row.metric} on {one.benchmark}"
+        for one in found
+        for row in one.rows
+        if row.scope == OVERALL and standing(row) == "improved"
+    ]
+
+
+def _raw_data(release: Release) -> str:
+    rows = [
+        [pair.benchmark, f"`{record.path}/{name}`", f"`{sha256}`"]
+        for pair in release.state.pairs
+        for record in (pair.base, pair.cand)
+        for name, sha256 in {"manifest.json": record.manifest_sha256, **record.files}.items()
+    ]
+    return markdown(["benchmark", "file", "sha256"], rows)
+
+
+def _runs(release: Release) -> list[tuple[Pair, RunDirectory]]:
+    return [
+        (pair, release.run(record))
+        for pair in release.state.pairs
+        for record in (pair.base, pair.cand)
+    ]
+
+
+def _said(text: str) -> str:
+    """Words as they stand; a comment in them must not be taken for the report's own markers."""
+    return text.strip().replace("<!--", "<!\u200b--") or "Nothing stated."

@@ -1,0 +1,249 @@
+"""The conformance kit: all checks, each tried on the system in a process that may be lost.
+
+A system that hangs, crashes or ends its process is a finding like any other; the next check goes on
+with a new one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+
+from mnemoscope.runner.conformance import (
+    clock_checks,
+    forget_and_fork_checks,
+    ingest_checks,
+    isolation_checks,
+    question_checks,
+)
+from mnemoscope.runner.conformance.subject import Flaw, Raised, Subject, Unclear
+from mnemoscope.runner.heartbeat import fork
+from mnemoscope.runner.scheduler import cause_of_death
+from mnemoscope.runner.worker import die_with_parent
+from mnemoscope.systems.loader import Plan
+
+Verdict = Literal["passed", "failed", "advice", "not applicable"]
+"""Only what failed keeps a system from conforming; advice is about what makes figures worse."""
+
+_FLOOR = "none"
+_PATIENCE = 3.0
+_MOST_HANGS = 3
+"""After so many calls that never came back the rest is not asked: it would only take its time."""
+
+
+class Result(Struct, frozen=True):
+    """How one check ended."""
+
+    check: str
+    demand: str
+    """What a system has to do to pass."""
+    verdict: Verdict
+    seen: str
+    fix: str = ""
+    """What its author should do; empty unless there is something to do."""
+
+
+class Check(NamedTuple):
+    demand: str
+    needs: tuple[str, ...]
+    """The verbs without which there is nothing to check."""
+    run: Callable[[Subject], str]
+    of_hits: bool = True
+    """Whether it says anything about a system that recalls nothing by design."""
+
+
+_BOTH = ("remember", "recall")
+CHECKS = {
+    "read-back": Check(
+        "found by its own words as soon as ready() returns", _BOTH, ingest_checks.read_back
+    ),
+    "losses": Check("what is not kept is in the receipt", _BOTH, ingest_checks.losses),
+    "ids": Check("hits are traced to memories that were given", _BOTH, ingest_checks.ids),
+    "isolation": Check(
+        "a scope knows nothing of its neighbour", ("remember",), isolation_checks.isolation
+    ),
+    "fresh": Check("a scope that is reset is empty", ("remember",), isolation_checks.fresh),
+    "side by side": Check(
+        "two in one process do not disturb each other", _BOTH, isolation_checks.side_by_side
+    ),
+    "dates": Check("past and future dates are taken as they are", _BOTH, clock_checks.dates),
+    "machine clock": Check("the machine's clock decides nothing", _BOTH, clock_checks.machine),
+    "undated": Check(
+        "memories and questions without a date are taken", _BOTH, ingest_checks.undated
+    ),
+    "steady": Check("recall changes nothing", ("recall",), question_checks.steady),
+    "determinism": Check(
+        "the same life gives the same rankings", ("recall",), question_checks.determinism
+    ),
+    "forget": Check(
+        "forget really forgets, and only that", (*_BOTH, "forget"), forget_and_fork_checks.forget
+    ),
+    "fork": Check(
+        "a copy equals a replay and goes its own way", (*_BOTH, "fork"), forget_and_fork_checks.fork
+    ),
+    "k": Check(
+        "no more hits than asked for, none twice", ("recall",), question_checks.k, of_hits=False
+    ),
+    "edges": Check("odd calls do no harm", ("recall",), question_checks.edges, of_hits=False),
+    "unicode": Check("any script and sign survives", _BOTH, ingest_checks.unicode),
+    "long": Check("a long text is found by its end", _BOTH, ingest_checks.long_text),
+    "duplicates": Check(
+        "the same words twice are not lost silently", _BOTH, ingest_checks.duplicates
+    ),
+}
+
+
+def check_system(
+    plan: Plan,
+    *,
+    timeout: float = 60.0,
+    patience: float = _PATIENCE,
+    names: Sequence[str] = tuple(CHECKS),
+    done: Callable[[Result], None] = lambda result: None,
+) -> list[Result]:
+    """Try the checks on a system.
+
+    Args:
+        plan: How to build it.
+        timeout: Seconds that any one call may take.
+        patience: Seconds after which a memory that does not turn up counts as lost.
+        names: Which checks; by default all.
+        done: Told each result as it comes.
+    """
+    results: list[Result] = []
+    hangs = 0
+    while len(results) < len(names):
+        left = names[len(results) :]
+        if hangs == _MOST_HANGS:
+            said = f"not asked: {hangs} calls before it did not come back"
+            new = [_result(name, "not applicable", said) for name in left]
+        else:
+            soiled = any(result.fix in isolation_checks.LEAKS for result in results)
+            new, hung = _one_process(plan, left, timeout, patience, done, soiled=soiled)
+            hangs += hung
+        results += new
+    return results
+
+
+def _one_process(
+    plan: Plan,
+    names: Sequence[str],
+    timeout: float,
+    patience: float,
+    done: Callable[[Result], None],
+    *,
+    soiled: bool,
+) -> tuple[list[Result], bool]:
+    """The results until the process was lost, the last one of that; and whether it hung."""
+    pipe, theirs = fork.Pipe(duplex=False)
+    process = fork.Process(target=_serve, args=(theirs, plan, names, patience, soiled, os.getpid()))
+    process.start()
+    theirs.close()
+    results: list[Result] = []
+    call, since = "starting", time.monotonic()
+    trouble = ""
+    hung = False
+    try:
+        while len(results) < len(names) and not trouble:
+            if not pipe.poll(max(0.0, since + timeout - time.monotonic())):
+                hung, trouble = True, f"{call} did not come back within {timeout:g} s"
+                continue
+            since = time.monotonic()
+            try:
+                message = pipe.recv()
+            except (EOFError, ConnectionResetError):
+                process.join(5)
+                trouble = f"{cause_of_death(process.exitcode)} in {call}"
+                continue
+            if isinstance(message, Result):
+                results.append(message)
+                done(message)
+            else:
+                call = message
+        if not trouble:
+            process.join(5)
+    finally:
+        process.kill()
+        process.join()
+        pipe.close()
+    if trouble:
+        fix = (
+            "Give calls a deadline of their own and raise when it has passed."
+            if hung
+            else "Raise an exception instead of ending the process."
+        )
+        results.append(_result(names[len(results)], "failed", trouble, fix))
+        done(results[-1])
+    return results, hung
+
+
+def _serve(
+    pipe: Connection,
+    plan: Plan,
+    names: Sequence[str],
+    patience: float,
+    soiled: bool,
+    parent: int,
+) -> None:
+    """The process of its own: one check after another, every call announced."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.dup2(2, 1)  # what a system prints must not end up in our table
+    sys.stdout = sys.stderr
+    threading.Thread(target=die_with_parent, args=(parent,), daemon=True).start()
+    subject: Subject | None = None
+    met: dict[str, str] = {}
+    for name in names:
+        broken = False
+        try:
+            subject = subject or Subject(plan, pipe.send, patience)
+            subject.is_soiled |= soiled
+            result = _tried(name, subject, plan)
+        except Raised as flaw:
+            broken, result = True, _of_error(name, flaw, met)
+        except Flaw as flaw:
+            verdict: Verdict = "failed" if flaw.required else "advice"
+            broken, result = flaw.required, _result(name, verdict, flaw.seen, flaw.fix)
+        except Unclear as reason:
+            result = _result(name, "not applicable", str(reason))
+        soiled |= result.fix in isolation_checks.LEAKS
+        if subject is not None and broken:
+            subject.start_over()
+        pipe.send(result)
+    if subject is not None:
+        subject.close()
+
+
+def _of_error(name: str, flaw: Raised, met: dict[str, str]) -> Result:
+    """One error is one finding: that of the check that met it first, which `met` remembers."""
+    # The ids of memories, which are others in each check, make no other error of it.
+    words = re.sub(r"[\w-]*\d", "…", str(flaw.__cause__))
+    error = f"{flaw.seen.partition('(')[0]} {type(flaw.__cause__).__name__} {words}"
+    first = met.setdefault(error, name)
+    if first != name:
+        said = f"cannot be told: it raised the same error as in {first}"
+        return _result(name, "not applicable", said)
+    return _result(name, "failed", flaw.seen, flaw.fix)
+
+
+def _tried(name: str, subject: Subject, plan: Plan) -> Result:
+    check = CHECKS[name]
+    if lacking := [verb for verb in check.needs if verb not in subject.verbs]:
+        if name == "read-back" and not subject.can_remember:
+            raise Flaw("it has no remember: nothing can be told to it", "Write remember(memories).")
+        return _result(name, "not applicable", f"it has no {' and no '.join(lacking)}")
+    if plan.spec.name == _FLOOR and check.of_hits:
+        return _result(name, "not applicable", "it recalls nothing, by design")
+    return _result(name, "passed", check.run(subject))
+
+
+def _result(name: str, verdict: Verdict, seen: str, fix: str = "") -> Result:
+    return Result(name, CHECKS[name].demand, verdict, seen, fix)

@@ -1,0 +1,137 @@
+"""Checks of asking: it changes nothing, repeats itself, keeps to k, and survives odd questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mnemoscope._store.errors import BadReply
+from mnemoscope.runner.conformance.sample_facts import DAWN, FACTS, told
+from mnemoscope.runner.conformance.subject import Flaw, Subject, Unclear, differing, named
+from mnemoscope.types import Memory
+
+_TOLD = told("ask", FACTS)
+
+
+def repeatable(subject: Subject) -> bool:
+    """Whether two systems that are led through the same life say the same."""
+    one, other = (subject.other_life("kit", _TOLD[:6], _TOLD[6:]) for _ in range(2))
+    same = one.rankings(_TOLD) == other.rankings(_TOLD)
+    one.close()
+    other.close()
+    return same
+
+
+def must_be_repeatable(subject: Subject) -> None:
+    """Lives can be compared only where the same life twice is the same."""
+    must_be_clean(subject)
+    if not subject.is_shared_object and not repeatable(subject):
+        raise Unclear("cannot be told: two fresh systems differ by themselves (see determinism)")
+
+
+def must_be_clean(subject: Subject) -> None:
+    if subject.is_soiled:
+        raise Unclear("cannot be told: a scope is not empty when it begins (see isolation, fresh)")
+
+
+def determinism(subject: Subject) -> str:
+    if subject.is_shared_object:
+        raise Unclear("it is one object, so there are no two fresh ones to compare")
+    must_be_clean(subject)
+    if not repeatable(subject):
+        raise Flaw(
+            "two fresh systems, told the same, rank differently",
+            "Fix seeds and tie-breaks; if that cannot be (a language model decides), expect "
+            "figures that differ from run to run.",
+            required=False,
+        )
+    return "two fresh systems, told the same, rank the same"
+
+
+def steady(subject: Subject) -> str:
+    """The order in which questions are asked must not decide what they are answered."""
+    must_be_repeatable(subject)
+    life = subject.life("kit", _TOLD)
+    first = life.rankings(_TOLD[:1])
+    repeated = life.rankings(_TOLD[:1])
+    for _ in range(3):
+        life.rankings(_TOLD[1:4])
+    later = life.rankings(_TOLD)
+    fix = (
+        "recall must not learn: switch reinforcement, access counts and query logging off, or let "
+        "them not touch the ranking."
+    )
+    if repeated != first:
+        raise Flaw("the same question, asked twice in a row, has two answers", fix)
+    if later[_TOLD[0].id] != first[_TOLD[0].id]:
+        raise Flaw("a question is answered differently after other questions were asked", fix)
+    untouched = subject.life("kit", _TOLD)
+    asked_first = untouched.rankings(reversed(_TOLD))
+    if changed := differing(asked_first, later):
+        text = next(memory for memory in _TOLD if memory.id == changed[0])
+        raise Flaw(f"asked in another order, this is answered differently: {named([text])}", fix)
+    if not any(later.values()):
+        raise Unclear("cannot be told: nothing was recalled (see losses)")
+    return "the same answers twice in a row, after other questions, and in another order"
+
+
+def k(subject: Subject) -> str:
+    life = subject.life("kit", _TOLD)
+    for wanted in (1, 3, 5):
+        hits = life.recall(_TOLD[0].text, wanted, about=_TOLD[0].id)
+        if len(hits) > wanted:
+            raise Flaw(
+                f"{len(hits)} hits for k={wanted}",
+                "Return the k best; more are recorded as they come, and cost the reader context.",
+                required=False,
+            )
+        seen = [hit.id for hit in hits]
+        if len(set(seen)) < len(seen):
+            raise Flaw(
+                f"one id more than once among {len(seen)} hits",
+                "Return each memory once, at its best rank: repetitions use up k.",
+                required=False,
+            )
+    return "never more hits than asked for, none twice"
+
+
+def edges(subject: Subject) -> str:
+    """Odd calls may be refused with an error, but the system must live on, and well."""
+    can_remember = "remember" in subject.verbs
+    life = subject.life("kit")
+    refused = _refused({"a question in an empty scope": lambda: life.recall("anything at all")})
+    before = []
+    if can_remember:
+        life.remember(_TOLD)
+        before = life.missing(_TOLD)
+    tries: dict[str, Callable[[], object]] = {
+        "a memory with no text": lambda: life.remember([Memory("edge-0", "", DAWN)]),
+        "no memories": lambda: life.remember([]),
+        "an empty question": lambda: life.recall(""),
+        "k=0": lambda: life.recall(_TOLD[0].text, 0),
+        "a question of 20,000 words": lambda: life.recall("what of the harbour " * 5000),
+    }
+    refused += _refused({w: t for w, t in tries.items() if can_remember or "memor" not in w})
+    if can_remember and (lost := [m for m in life.missing(_TOLD) if m not in before]):
+        after = f"; it had refused {', '.join(refused)}" if refused else ""
+        raise Flaw(
+            f"after odd calls it no longer finds {named(lost)}{after}",
+            "Refuse what you cannot take with an exception or in the receipt, and leave the rest "
+            "as it was.",
+        )
+    return f"refused with an error: {', '.join(refused)}" if refused else "took all odd calls"
+
+
+def _refused(tries: dict[str, Callable[[], object]]) -> list[str]:
+    """Which of them end in an exception; one that ends the process is a flaw."""
+    refused = []
+    for what, attempt in tries.items():
+        try:
+            attempt()
+        except Flaw as flaw:
+            if isinstance(flaw.__cause__, SystemExit | BadReply):
+                raise Flaw(f"{what}: {flaw.seen}", _REFUSE) from flaw
+            refused.append(f"{what} ({type(flaw.__cause__).__name__})")
+    return refused
+
+
+_REFUSE = "Return a list, empty if need be, or raise an exception that says what is wrong."

@@ -1,0 +1,231 @@
+"""What a finished run leaves beside its journal: rankings, questions, figures, timings.
+
+All of it is rebuilt from the journal; running it again over the same journal gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from mnemoscope._store.jsonl import encode_line, write_atomically
+from mnemoscope._store.run_directory import JournalLine, Manifest, RunDirectory
+from mnemoscope.analysis.answer_figures import UNBOUNDED, Answered
+from mnemoscope.analysis.answer_figures import assemble as assemble_answers
+from mnemoscope.analysis.answer_sheet import ANSWERS, answer_sheet, as_read, scale_of
+from mnemoscope.analysis.costs import accounts
+from mnemoscope.analysis.diagnosis import classify, receipts_of
+from mnemoscope.analysis.forgetting import Row, forgetting
+from mnemoscope.analysis.hallucination import views
+from mnemoscope.analysis.longitudinal import Plan, Record, longitudinal
+from mnemoscope.analysis.measure import SEED, Depth, evidence_ranks, measure
+from mnemoscope.analysis.recall_bench_format import (
+    assemble,
+    common_errors,
+    failure_line,
+    question_line,
+    result,
+)
+from mnemoscope.metrics import summarise_latency
+from mnemoscope.runner.merge import timing_key
+from mnemoscope.runner.progress_log import header_of, now
+from mnemoscope.types import FAILED, Ingestion, Question, Timing, Trial
+
+LIFE = ("longitudinal.json", "result.json", "failures.jsonl")
+"""What a run over a life's checkpoints records besides what every run does."""
+FORGETTING = "forgetting.json"
+
+
+def finish(
+    run: RunDirectory,
+    manifest: Manifest,
+    questions: Mapping[str, Question],
+    depth: Depth,
+    seed: int = SEED,
+    plan: Plan = MappingProxyType({}),
+) -> list[Record]:
+    """Write everything that is derived, then vouch for it in the manifest.
+
+    Returns what was recorded at the checkpoints of a life, if it was one.
+    """
+    records: list[Record] = []
+    forgets = any(point.forget for points in plan.values() for point in points)
+    lived = bool(manifest.checkpoints) and not forgets
+    also: list[str] = list(LIFE) if lived else []
+    journal = list(run.journal())
+    last = manifest.checkpoints[-1] if manifest.checkpoints else ""
+    at_the_end = [line for line in journal if line.checkpoint == last]
+    trials = [line for line in at_the_end if isinstance(line, Trial)]
+    ingestions = [line for line in at_the_end if isinstance(line, Ingestion)]
+    rows = assemble_answers(journal, questions)
+    reader = manifest.identity.get("reader")
+    if lived:
+        records = _finish_life(run, journal, manifest, questions, plan, seed)
+    else:
+        receipts = receipts_of(ingestions)
+        diagnosed = reader and not forgets and scale_of(manifest) not in UNBOUNDED
+        failures = (
+            classify(row, receipts.get(row.scenario)) if diagnosed and row.answer else None
+            for row in as_read(manifest, rows)
+        )
+        lines = [_question(row, failure) for row, failure in zip(rows, failures, strict=True)]
+        write_lines(run.path / "questions.jsonl", lines)
+    if forgets:
+        run.write_json(FORGETTING, _forgetting(rows, plan, manifest, seed))
+        also.append(FORGETTING)
+    elif reader:
+        run.write_json(ANSWERS, answer_sheet(manifest, rows, ingestions, seed))
+        also.append(ANSWERS)
+    rankings = [_ranking(trial, depth.returned) for trial in trials]
+    write_lines(run.path / "raw_retrievals.jsonl", rankings)
+    figures = measure(trials, ingestions, depth, seed)
+    run.write_json("metrics.json", {"benchmark": manifest.identity["benchmark"], **figures})
+    timings = list(run.timings())
+    run.write_json("timing.json", timing(timings, system_answers=reader == "system"))
+    manifest.counts = {"trials": len(trials), "questions": _asked(questions, plan)}
+    run.finish(manifest, also=also)
+    return records
+
+
+def _forgetting(
+    rows: Sequence[Answered], plan: Plan, manifest: Manifest, seed: int
+) -> dict[str, Any]:
+    if scale_of(manifest) != "rouge_l" or manifest.identity.get("appellate_judge"):
+        return {"score": None, "why": "forgetting is measured by the judge rouge-l alone"}
+    forgotten = {id for points in plan.values() for point in points for id in point.forget}
+    return forgetting(
+        [
+            Row(
+                row.question.id,
+                row.checkpoint,
+                row.question.category,
+                row.question.cluster,
+                row.question.reference,
+                row.trial,
+                row.answer,
+                row.verdict,
+            )
+            for row in rows
+        ],
+        forgotten=forgotten,
+        seed=seed,
+    )
+
+
+def _asked(questions: Mapping[str, Question], plan: Plan) -> int:
+    """How many questions there are to ask, at the end where there are checkpoints."""
+    ends = [own[-1] for own in plan.values() if own]
+    return sum(len(end.questions) for end in ends) if ends else len(questions)
+
+
+def _finish_life(
+    run: RunDirectory,
+    journal: Sequence[JournalLine],
+    manifest: Manifest,
+    questions: Mapping[str, Question],
+    plan: Plan,
+    seed: int,
+) -> list[Record]:
+    """What a run over checkpoints leaves in Recall Bench's shape, and its figures in ours."""
+    timings = list(run.timings())
+    records = assemble(journal, questions, timings)
+    figures = longitudinal(records, plan, seed=seed)
+    figures["hallucination"] = views(records, plan, figures)
+    figures["errors"] = common_errors(records)
+    run.write_json("longitudinal.json", figures)
+    stamp = now()
+    shown = bool(manifest.identity.get("judge_memory_window"))
+    write_lines(
+        run.path / "questions.jsonl",
+        [question_line(record, timestamp=stamp, memory_context=shown) for record in records],
+    )
+    failures = (failure_line(r, timestamp=stamp, memory_context=shown) for r in records)
+    write_lines(run.path / "failures.jsonl", [line for line in failures if line])
+    took: dict[str, float] = {}
+    for timing in timings:
+        took[timing.scenario] = took.get(timing.scenario, 0.0) + (timing.index_ms or 0.0)
+    started = manifest.started or datetime.now(UTC)
+    run.write_json(
+        "result.json",
+        result(
+            records,
+            plan,
+            header_of(manifest),
+            timestamp=stamp,
+            duration_ms=round((datetime.now(UTC) - started).total_seconds() * 1000),
+            ingest_ms=took,
+        ),
+    )
+    return records
+
+
+def timing(timings: list[Timing], *, system_answers: bool = False) -> dict[str, Any]:
+    """Latency of recall, cost of indexing: the figures that differ from machine to machine."""
+    counters: Counter[str] = Counter()
+    for line in timings:
+        counters.update(line.counters)
+    # A scenario whose worker was lost was indexed again; the last time is the one that held.
+    last = {timing_key(line): line for line in timings}.values()
+    latency = summarise_latency(line.recall_ms for line in last if line.recall_ms is not None)
+    indexed = [line for line in last if line.index_ms is not None]
+    # Where a system tells no size, there is none to tell.
+    sizes = {line.scenario: n for line in indexed if (n := line.index_bytes) is not None}
+    return {
+        "recall_ms": {k: round(v, 4) for k, v in latency._asdict().items()} if latency else None,
+        "index_ms": round(sum(line.index_ms or 0 for line in indexed), 3),
+        "index_bytes": sum(sizes.values()) if sizes else None,
+        "scenarios_indexed": len({line.scenario for line in indexed}),
+        "counters": dict(sorted(counters.items())),
+        "accounts": accounts(timings, system_answers=system_answers),
+    }
+
+
+def write_lines(path: Path, records: list[Any]) -> None:
+    write_atomically(path, b"".join(map(encode_line, records)))
+
+
+def _ranking(trial: Trial, depth: int) -> dict[str, Any]:
+    return {
+        "question": trial.question,
+        "scenario": trial.scenario,
+        "category": trial.category,
+        "status": trial.status,
+        "evidence": trial.evidence,
+        "depth": depth,
+        "ranking": trial.ranking,
+        "scores": trial.scores,
+        "sources": trial.sources,
+    }
+
+
+def _question(row: Answered, failure: str | None) -> dict[str, Any]:
+    question, trial, answer, verdict = row.question, row.trial, row.answer, row.verdict
+    evidence = question.evidence if trial is None else trial.evidence
+    forgotten = bool(question.evidence) and not evidence
+    record: dict[str, Any] = {
+        "id": question.id,
+        "scenario": row.scenario,
+        "category": question.category,
+        "question": question.text,
+        "reference": question.reference,
+        "expects": "abstain" if forgotten else question.expects,
+        "evidence": evidence,
+        "status": row.status or (trial.status if trial else None),
+    }
+    if row.checkpoint:
+        record["checkpoint"] = row.checkpoint
+    if trial is not None and trial.status not in FAILED:
+        record["evidence_ranks"] = evidence_ranks(trial)
+    if answer is not None:
+        record["answer"] = answer.text
+    if verdict is not None:
+        record["verdict"] = verdict.final
+    if error := next((line.error for line in (trial, answer, verdict) if line and line.error), ""):
+        record["error"] = error
+    if failure:
+        record["failure"] = failure
+    return record

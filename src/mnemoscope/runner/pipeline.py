@@ -1,0 +1,257 @@
+"""What is done with a question: recalled, answered, judged; and with which parts.
+
+Parts are described here and built in the worker processes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.registry import Registry, bind_arguments
+from mnemoscope._store.run_directory import JournalLine
+from mnemoscope._store.spec import Spec
+from mnemoscope.judges import JUDGES
+from mnemoscope.judges.judge_panel import JudgePanel
+from mnemoscope.models.model_loader import names_a_model, without_price
+from mnemoscope.readers import READERS
+from mnemoscope.systems.loader import Plan, source_of
+from mnemoscope.types import (
+    FAILED,
+    Answer,
+    Checkpoint,
+    Expectation,
+    Ingestion,
+    Question,
+    Scalar,
+    Scenario,
+    Status,
+    Verdict,
+)
+
+Lifecycle = Literal["auto", "fork", "fresh", "incremental"]
+"""How a checkpoint gets a system that has seen exactly so much and was changed by no question."""
+Compat = Literal["", "recall-bench"]
+LineKey = tuple[str, str, str]
+"""Phase, checkpoint and question: what a line of a scenario's journal is known by."""
+TIMED_OUT = "[TIMEOUT]"
+"""What Recall Bench judges in place of an answer that never came."""
+
+
+class Pipeline(msgspec.Struct, frozen=True):
+    """What happens to each question, and at which moments of a system's life."""
+
+    depth: int = 0
+    lifecycle: Lifecycle = "auto"
+    reader: Plan | None = None
+    system_answers: bool = False
+    """Whether the system answers by itself instead of a reader."""
+    judge: Plan | None = None
+    appellate: Plan | None = None
+    window: int = 0
+    """Days around the evidence that the judge is shown."""
+    compat: Compat = ""
+    parallelism: int = 1
+    restarts: int = 0
+    """How often a scenario's system may be lost before a question is blamed for it."""
+
+    @property
+    def answers(self) -> bool:
+        return self.reader is not None or self.system_answers
+
+    @property
+    def reader_is_patient(self) -> bool:
+        """Whether the reader asks a model, which keeps its own deadlines and waits its turn."""
+        return self.reader is not None and "prompt_sha256" in self.reader.identity
+
+    def judges(self) -> dict[str, dict[str, Any]]:
+        """Everybody who decides on a score: spec to identity, the members of a panel each."""
+        found: dict[str, dict[str, Any]] = {}
+        for plan in (self.judge, self.appellate):
+            if plan is not None:
+                found |= plan.identity.get("panel") or {str(plan.spec): plan.identity}
+        return found
+
+    def identity(self) -> dict[str, Any]:
+        """What of it can change a number; nothing where questions are only recalled."""
+        if not self.answers and self.lifecycle == "auto":
+            return {}
+        parts = {"reader": self.reader, "judge": self.judge, "appellate_judge": self.appellate}
+        about: dict[str, Any] = {
+            name: {"spec": str(plan.spec), **plan.identity} for name, plan in parts.items() if plan
+        }
+        if self.system_answers:
+            about["reader"] = "system"
+        return {
+            **about,
+            "lifecycle": self.lifecycle,
+            "judge_memory_window": self.window,
+            "compat": self.compat,
+        }
+
+    def no_answer(self, scenario: str, ask: Ask, status: Status, error: str) -> Answer:
+        """What is recorded where none came; Recall Bench takes its marker for an answer."""
+        text = ""
+        if self.compat == "recall-bench":
+            status, text = "answered", TIMED_OUT
+        return Answer(scenario, ask.question.id, status, text, (), error, ask.checkpoint)
+
+    def settles(self, line: JournalLine) -> bool:
+        """Whether nothing is left to do for the question after this line."""
+        if isinstance(line, Ingestion):
+            return False
+        if isinstance(line, Verdict):
+            return True
+        failed = line.status == "not-indexed" or (line.status in FAILED and not self.compat)
+        if isinstance(line, Answer):
+            return failed or self.judge is None
+        return failed or not self.answers
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """A question at a checkpoint."""
+
+    checkpoint: str
+    question: Question
+    forgotten: int = 0
+    """How many of the memories given so far the system was told to forget."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.checkpoint, self.question.id
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """How many memories are in, and what is asked then."""
+
+    checkpoint: Checkpoint
+    asks: tuple[Ask, ...]
+    first: int
+    """Position of its first ask among all asks of the scenario."""
+
+
+def stages(scenario: Scenario) -> list[Stage]:
+    """The scenario's checkpoints, or its end as the only one."""
+    everything = Checkpoint(
+        "", 0, len(scenario.memories), tuple(question.id for question in scenario.questions)
+    )
+    by_id = {question.id: question for question in scenario.questions}
+    found: list[Stage] = []
+    position = 0
+    forgotten: set[str] = set()
+    for checkpoint in scenario.checkpoints or (everything,):
+        forgotten.update(checkpoint.forget)
+        asks = tuple(
+            Ask(checkpoint.label, _at(by_id[id], checkpoint, forgotten), len(forgotten))
+            for id in checkpoint.questions
+        )
+        found.append(Stage(checkpoint, asks, position))
+        position += len(asks)
+    return found
+
+
+def forgotten_by(scenario: Scenario, checkpoint: str) -> set[str]:
+    """Ids of all that a system was told to forget until it was asked at this checkpoint."""
+    gone: set[str] = set()
+    for point in scenario.checkpoints:
+        gone.update(point.forget)
+        if point.label == checkpoint:
+            break
+    return gone
+
+
+def _at(question: Question, checkpoint: Checkpoint, forgotten: set[str]) -> Question:
+    """The question, asked at the checkpoint's moment; what was forgotten holds no answer."""
+    if checkpoint.now is not None:
+        question = msgspec.structs.replace(question, now=checkpoint.now)
+    if forgotten.isdisjoint(question.evidence):
+        return question
+    left = tuple(id for id in question.evidence if id not in forgotten)
+    expects: Expectation = question.expects if left else "abstain"
+    return msgspec.structs.replace(question, evidence=left, expects=expects)
+
+
+def key_of(line: JournalLine) -> LineKey:
+    phase: str = line.__struct_config__.tag  # type: ignore[assignment]
+    return phase, line.checkpoint, "" if isinstance(line, Ingestion) else line.question
+
+
+def plan_reader(spec: Spec, benchmark: str = "") -> Plan:
+    """How to build a reader; a model alone means the `llm` reader with the benchmark's prompt."""
+    if names_a_model(spec.name):
+        spec = Spec("llm", {"model": spec.name, **spec.args})
+    if spec.name in ("llm", "full-context") and "prompt" not in spec.args:
+        spec = Spec(spec.name, {**spec.args, "prompt": _PROMPTS.get(benchmark, "answer")})
+    return _plan(READERS, spec, "read")
+
+
+def plan_judge(spec: Spec, benchmark: str = "") -> Plan:
+    """How to build a judge; a model alone means the judge that the benchmark asks for."""
+    if names_a_model(spec.name):
+        spec = Spec(_JUDGES.get(benchmark, "binary"), {"model": spec.name, **spec.args})
+    return _plan(JUDGES, spec, "judge")
+
+
+def plan_panel(specs: Sequence[Spec], benchmark: str = "") -> Plan:
+    """One judge by itself, or several as a panel."""
+    plans = [plan_judge(spec, benchmark) for spec in specs]
+    if len(plans) == 1:
+        return plans[0]
+    names = [str(plan.spec) for plan in plans]
+    if len(set(names)) < len(names):
+        raise UsageError("a panel of judges needs different ones; the same is given twice")
+    return Plan(
+        Spec(" + ".join(names)),
+        lambda: JudgePanel([(name, plan.build()) for name, plan in zip(names, plans, strict=True)]),
+        {"panel": {name: plan.identity for name, plan in zip(names, plans, strict=True)}},
+    )
+
+
+_PROMPTS = {
+    "locomo": "answer-locomo",
+    "longmemeval": "answer-longmemeval",
+    "tofu": "answer-tofu",
+}
+_JUDGES = {"longmemeval": "longmemeval", "personas": "rubric"}
+"""Which judge a benchmark's protocol asks for, where only the model is named."""
+
+
+def _plan(registry: Registry, spec: Spec, verb: str) -> Plan:
+    """How to build a part; wrong names and options fail here, before anything runs."""
+    if _SOMEBODYS_MODEL.match(spec.name) and spec.name not in registry.names():
+        raise UsageError(
+            f"{spec.name} names a model but not who serves it: write openai:{spec.name}, "
+            f"anthropic:{spec.name} or {spec.name}@http://host/v1"
+        )
+    try:
+        target = registry.get(spec.name)
+    except UsageError as error:
+        raise UsageError(
+            f"{error}. If a model is meant: openai:MODEL, anthropic:MODEL, MODEL@http://host/v1 "
+            "(`mnemoscope models list`)"
+        ) from error
+    if not callable(target):
+        raise UsageError(f"{spec.name} is no {registry.kind} class or factory")
+    arguments = bind_arguments(target, spec)
+    part = target(**arguments)
+    if not hasattr(part, verb):
+        raise UsageError(f"{spec.name}: {type(part).__name__} has no {verb} method")
+    about = dict(part.identity()) if hasattr(part, "identity") else {}
+    known = {key: _decisive(key, value) for key, value in arguments.items()}
+    identity = {"name": spec.name, "arguments": known, **source_of(target), **about}
+    shown = Spec(spec.name, {key: _decisive(key, value) for key, value in spec.args.items()})
+    return Plan(shown, lambda: target(**arguments), identity)
+
+
+_SOMEBODYS_MODEL = re.compile(
+    r"(?:gpt|chatgpt|o\d|claude|gemini|llama|qwen|mistral|deepseek)[-\d.]"
+)
+
+
+def _decisive(name: str, value: Scalar) -> Scalar:
+    """An argument as far as it decides a reply: what a model costs does not."""
+    return without_price(value) if name == "model" and isinstance(value, str) else value

@@ -1,0 +1,180 @@
+"""progress.jsonl: a line as soon as a persona's checkpoint is done, in Recall Bench's words.
+
+It is told by the clock and read while the run goes on; nothing is ever computed from it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mnemoscope._store.jsonl import Journal
+from mnemoscope._store.run_directory import JournalLine, Manifest, RunDirectory
+from mnemoscope.analysis.longitudinal import Record
+from mnemoscope.analysis.recall_bench_format import (
+    Header,
+    assemble,
+    progress_checkpoint,
+    progress_header,
+    progress_summary,
+)
+from mnemoscope.runner.work_unit import WorkUnit, spool_timings, spool_trials
+from mnemoscope.types import Scenario, Timing
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+class ProgressLog:
+    """The progress of one run."""
+
+    def __init__(self, run: RunDirectory, header: Header, copy: Path | None = None) -> None:
+        self._path = run.path / "progress.jsonl"
+        self._copy = copy
+        self._header = header
+        self._started = time.monotonic()
+        self._journal: Journal | None = None
+        self._told = set(_told(self._path))
+        self._tails: dict[str, _Tail] = {}
+
+    def reached(self, unit: WorkUnit, checkpoint: str) -> None:
+        """A checkpoint is done: say how it went, once."""
+        scenario = unit.scenario
+        if not scenario.checkpoints or (scenario.id, checkpoint) in self._told:
+            return
+        self._begin(scenario)
+        tail = self._tails.get(scenario.id) or _Tail(unit)
+        self._tails[scenario.id] = tail
+        records, ingest_ms = tail.at(checkpoint)
+        self._append(
+            progress_checkpoint(
+                records,
+                {scenario.id: scenario.checkpoints},
+                scenario.id,
+                checkpoint,
+                timestamp=now(),
+                ingest_ms=ingest_ms,
+            )
+        )
+        self._told.add((scenario.id, checkpoint))
+
+    def finished(self, unit: WorkUnit, recorded: Sequence[JournalLine]) -> None:
+        """Nothing more comes of this persona: tell what was not told yet."""
+        scenario = unit.scenario
+        tail = self._tails.setdefault(scenario.id, _Tail(unit))
+        tail.put(recorded)
+        for checkpoint in scenario.checkpoints:
+            self.reached(unit, checkpoint.label)
+        del self._tails[scenario.id]
+
+    def close(self, records: Iterable[Record] | None = None) -> None:
+        """End with a summary, where the run came to its end."""
+        if self._journal is None:
+            self._make_copy()
+            return
+        if records is not None:
+            took = (time.monotonic() - self._started) * 1000
+            self._append(progress_summary(list(records), timestamp=now(), duration_ms=round(took)))
+        self._journal.close()
+        self._journal = None
+
+    def _begin(self, scenario: Scenario) -> None:
+        """Write the header before the first line, as each sitting of Recall Bench does."""
+        if self._journal is None:
+            self._journal = Journal(self._path)
+            plan = {scenario.id: scenario.checkpoints}
+            self._append(progress_header(self._header, plan, timestamp=now()))
+
+    def _append(self, line: dict[str, Any]) -> None:
+        assert self._journal is not None
+        self._journal.append(line)
+        self._make_copy()
+
+    def _make_copy(self) -> None:
+        if self._copy is not None and self._path.exists():
+            self._copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(self._path, self._copy)
+
+
+def _told(path: Path) -> Iterator[tuple[str, str]]:
+    """Persona and checkpoint of the lines that are there; one that cannot be read tells nothing."""
+    if path.exists():
+        for line in path.read_bytes().splitlines():
+            with suppress(msgspec.DecodeError, UnicodeDecodeError):
+                record = msgspec.json.decode(line)
+                if isinstance(record, dict) and record.get("type") == "checkpoint":
+                    yield str(record.get("personaId")), str(record.get("range"))
+
+
+class _Tail:
+    """What a unit's spools have gained since they were last read."""
+
+    def __init__(self, unit: WorkUnit) -> None:
+        spool = Path(unit.spool)
+        self._questions = {question.id: question for question in unit.scenario.questions}
+        self._lines = _Reading(spool_trials(spool), msgspec.json.Decoder(JournalLine))
+        self._timings = _Reading(spool_timings(spool), msgspec.json.Decoder(Timing))
+
+    def put(self, lines: Iterable[JournalLine]) -> None:
+        """Lines that the journal had before."""
+        self._lines.put(lines)
+
+    def at(self, checkpoint: str) -> tuple[list[Record], float]:
+        """The checkpoint's records and what taking in its days took, in milliseconds."""
+        lines, timings = self._lines.take(checkpoint), self._timings.take(checkpoint)
+        took = sum(timing.index_ms or 0.0 for timing in timings)
+        return assemble(lines, self._questions, timings), round(took, 3)
+
+
+class _Reading:
+    """A file that grows, read on from where it was left."""
+
+    def __init__(self, path: Path, decoder: msgspec.json.Decoder[Any]) -> None:
+        self._path = path
+        self._decoder = decoder
+        self._offset = 0
+        self._waiting: dict[str, list[Any]] = {}
+
+    def put(self, records: Iterable[Any]) -> None:
+        for record in records:
+            self._waiting.setdefault(record.checkpoint, []).append(record)
+
+    def take(self, checkpoint: str) -> list[Any]:
+        if self._path.exists():
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        break
+                    self._offset += len(line)
+                    record = self._decoder.decode(line)
+                    self._waiting.setdefault(record.checkpoint, []).append(record)
+        return self._waiting.pop(checkpoint, [])
+
+
+def header_of(manifest: Manifest) -> Header:
+    """What was run, from its identity."""
+    identity: Mapping[str, Any] = manifest.identity
+    options = identity["benchmark"]["options"]
+    return Header(
+        adapter_name=identity["system"]["spec"],
+        groups_enabled=bool(options.get("groups")),
+        sample=options.get("sample") or None,
+        judge_memory_window=identity.get("judge_memory_window"),
+        synthesis_model=_spec(identity.get("reader")),
+        embedding_model=identity["system"].get("embedder"),
+        judge_model=_spec(identity.get("judge")),
+        appellate_judge_model=_spec(identity.get("appellate_judge")),
+    )
+
+
+def _spec(part: dict[str, str] | str | None) -> str | None:
+    return part["spec"] if isinstance(part, dict) else part

@@ -1,0 +1,121 @@
+"""Somebody else's rankings, read from a file: ours, TREC's or pgmnemo's format."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from mnemoscope._store.errors import DataError
+from mnemoscope._store.jsonl import numbered_records
+from mnemoscope.datasets.trec import read_run
+from mnemoscope.types import FAILED, Hit, Question, Status
+
+Format = Literal["jsonl", "trec", "pgmnemo"]
+PGMNEMO_DEPTHS = {"locomo": 50, "longmemeval": 20}
+"""pgmnemo keeps the ten best ids, but looks for the first hit among so many."""
+
+
+@dataclass
+class Rankings:
+    """Question id to hits. `first_ranks` is what the file itself says of the first evidence."""
+
+    hits: dict[str, list[Hit]] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+    """Questions that the file says were not fairly put, with the status it gives."""
+    first_ranks: dict[str, int] = field(default_factory=dict)
+    first_rank_depth: int = 0
+    asked_for: int = 0
+    """How many hits were asked for, where the file says so."""
+
+    @property
+    def depth(self) -> int:
+        return max(self.asked_for, max(map(len, self.hits.values()), default=0))
+
+
+class _Line(msgspec.Struct, frozen=True):
+    question: str
+    ranking: list[str]
+    scores: list[float | None] = []
+    sources: dict[str, tuple[str, ...]] = {}
+    status: Status = "answered"
+    depth: int = 0
+
+
+class _PgmnemoLine(msgspec.Struct, frozen=True):
+    retrieved_top10: list[str]
+    question: str
+    category: int = 0
+    conv_id: str = ""
+    qid: str = ""
+    first_hit_rank: int | None = None
+
+
+def read_rankings(
+    path: Path, format: Format, questions: Sequence[Question], *, keep_repeats: bool = False
+) -> Rankings:
+    """Read the file; `keep_repeats` lets a repeated label hold its rank, as pgmnemo's rules do."""
+    if format == "trec":
+        run = read_run(path)
+        return Rankings({q: [Hit(id, score) for id, score in own] for q, own in run.topics.items()})
+    if format == "pgmnemo":
+        return _read_pgmnemo(path, questions, keep_repeats)
+    return _read_jsonl(path)
+
+
+def _read_jsonl(path: Path) -> Rankings:
+    rankings = Rankings()
+    for number, line in numbered_records(path, _Line):
+        _claim(rankings, line.question, path, number)
+        scores = line.scores or [None] * len(line.ranking)
+        if len(scores) != len(line.ranking):
+            raise DataError("scores and ranking differ in length", file=path, line=number)
+        rankings.asked_for = max(rankings.asked_for, line.depth)
+        if line.status in FAILED:
+            rankings.failures[line.question] = line.status
+        rankings.hits[line.question] = [
+            Hit(id, score, sources=line.sources.get(id, ()))
+            for id, score in zip(line.ranking, scores, strict=True)
+        ]
+    return rankings
+
+
+def _read_pgmnemo(path: Path, questions: Sequence[Question], keep_repeats: bool) -> Rankings:
+    """LoCoMo lines are matched by conversation, category and text: their numbers are another's."""
+    waiting: dict[tuple[str, str, str], list[str]] = {}
+    for question in reversed(questions):
+        key = (question.cluster, question.category, question.text)
+        waiting.setdefault(key, []).append(question.id)
+    rankings = Rankings()
+    for number, line in numbered_records(path, _PgmnemoLine):
+        if line.qid:
+            id, prefix = line.qid, ""
+            rankings.first_rank_depth = PGMNEMO_DEPTHS["longmemeval"]
+        else:
+            rankings.first_rank_depth = PGMNEMO_DEPTHS["locomo"]
+            same = waiting.get((line.conv_id, str(line.category), line.question))
+            id = same.pop() if same else f"{path.name} line {number}"
+            prefix = f"{line.conv_id}/"
+        _claim(rankings, id, path, number)
+        labels = _mark_repeats(line.retrieved_top10) if keep_repeats else line.retrieved_top10
+        rankings.hits[id] = [Hit(prefix + label) for label in labels]
+        rankings.first_ranks[id] = line.first_hit_rank or 0
+    return rankings
+
+
+def _claim(rankings: Rankings, question: str, path: Path, line: int) -> None:
+    if question in rankings.hits:
+        raise DataError(f"a second ranking for question {question!r}", file=path, line=line)
+
+
+def _mark_repeats(labels: list[str]) -> list[str]:
+    seen: Counter[str] = Counter()
+    marked = []
+    for label in labels:
+        seen[label] += 1
+        marked.append(label if seen[label] == 1 else f"{label}#{seen[label]}")
+    return marked

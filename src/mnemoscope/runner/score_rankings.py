@@ -1,0 +1,173 @@
+"""Score a ranking file: no system, no harness of ours, only rankings against evidence.
+
+A question that the file leaves out is an error, not a zero: it lowers coverage, and the bounds say
+what it could have been.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.fingerprint import sha256_file
+from mnemoscope._store.jsonl import Journal
+from mnemoscope._store.run_directory import RunDirectory
+from mnemoscope.analysis.measure import SEED, Depth
+from mnemoscope.datasets.base import DataFile, Dataset
+from mnemoscope.runner.finish import finish
+from mnemoscope.runner.pipeline import Ask
+from mnemoscope.runner.ranking_files import Format, Rankings, read_rankings
+from mnemoscope.runner.run import benchmark_identity, data_notes, installed
+from mnemoscope.runner.trial_builder import TrialBuilder
+from mnemoscope.types import Hit, Question, Scalar, Trial
+
+Compat = Literal["pgmnemo"]
+COMPAT_OPTIONS: dict[str, dict[str, Scalar]] = {
+    "locomo": {"scope": "dataset", "evidence": "naive"},
+    "longmemeval": {"abstention": "score"},
+}
+"""The dataset options that pgmnemo's published figures were made with."""
+COMPAT_RULES = {
+    "locomo": ": labels match in any conversation, repeated labels hold their rank, malformed "
+    "evidence is cut at the first colon",
+    "longmemeval": ": abstention questions are measured, on the sessions that distract from them",
+}
+
+
+def score(
+    dataset: Dataset,
+    file: Path,
+    out: Path,
+    *,
+    format: Format = "jsonl",
+    compat: Compat | None = None,
+) -> RunDirectory:
+    """A finished run directory made from the rankings in `file`."""
+    if compat and format != "pgmnemo":
+        raise UsageError("--compat pgmnemo goes with --format pgmnemo")
+    asked = [
+        _Asked(scenario.id, pool, question)
+        for scenario in dataset.scenarios()
+        for pool in [TrialBuilder(scenario.id, scenario.memories)]
+        for question in scenario.questions
+    ]
+    if not asked:
+        raise UsageError(f"{dataset.name} holds no question")
+    questions = {one.question.id: one.question for one in asked}
+    rankings = read_rankings(
+        file, format, list(questions.values()), keep_repeats=compat is not None
+    )
+    unused = _check(rankings, questions, file, dataset.name)
+    data = dataset.files()
+    run = RunDirectory(out)
+    try:
+        manifest = run.open(
+            _identity(dataset, data, file, format, compat, rankings.depth),
+            category_names=dict(dataset.category_names),
+            notes=[*data_notes(data), *_notes(dataset.name, rankings, compat, unused)],
+            findings=dict(dataset.findings.counts),
+        )
+        # Bare labels repeat across conversations, so the pool that chance needs is unknown.
+        pool_known = dataset.pool_known and compat is None
+        run.trials_path.unlink(missing_ok=True)
+        with Journal(run.trials_path) as journal:
+            for one in asked:
+                trial = one.trial(rankings, dataset.original_ids)
+                if not pool_known:
+                    trial = msgspec.structs.replace(trial, pool=0, unknown=0)
+                journal.append(trial)
+        depth = Depth(rankings.depth, rankings.first_rank_depth)
+        finish(run, manifest, questions, depth)
+    finally:
+        run.release()
+    return run
+
+
+class _Asked(NamedTuple):
+    """A question and what it is asked of."""
+
+    scenario: str
+    pool: TrialBuilder
+    question: Question
+
+    def trial(self, rankings: Rankings, names: Mapping[tuple[str, str], str]) -> Trial:
+        id = self.question.id
+        hits = rankings.hits.get(id)
+        error = rankings.failures.get(id, "")
+        if hits is None and self.question.evidence:
+            error = "the file has no ranking for this question"
+        elif error:
+            error = f"the file records this question as {error}"
+        found = [_renamed(hit, self.scenario, names) for hit in hits or () if not error]
+        trial = self.pool.trial(Ask("", self.question), found, error=error)
+        return msgspec.structs.replace(trial, first_rank=rankings.first_ranks.get(id))
+
+
+def _check(rankings: Rankings, questions: Mapping[str, Question], file: Path, dataset: str) -> int:
+    """How many rankings belong to no question; none may be left over entirely."""
+    if not rankings.depth:
+        raise UsageError(f"{file} holds no ranking")
+    unused = [id for id in rankings.hits if id not in questions]
+    if len(unused) == len(rankings.hits):
+        raise UsageError(
+            f"no ranking is for a question of {dataset}: the file has ids like {unused[0]!r}, "
+            f"the dataset ids like {next(iter(questions))!r}"
+        )
+    return len(unused)
+
+
+def _identity(
+    dataset: Dataset,
+    data: Sequence[DataFile],
+    file: Path,
+    format: Format,
+    compat: Compat | None,
+    depth: int,
+) -> dict[str, Any]:
+    return {
+        "benchmark": benchmark_identity(dataset, data),
+        "system": {
+            "spec": f"rankings from {file.name}",
+            "format": format,
+            "compat": compat or "",
+            "sha256": sha256_file(file),
+        },
+        "depth": depth,
+        "seed": SEED,
+        "versions": {"mnemoscope": installed("mnemoscope")},
+    }
+
+
+def _renamed(hit: Hit, scenario: str, names: Mapping[tuple[str, str], str]) -> Hit:
+    return msgspec.structs.replace(hit, id=names.get((scenario, hit.id), hit.id))
+
+
+def _notes(dataset: str, rankings: Rankings, compat: Compat | None, unused: int) -> Iterator[str]:
+    if unused:
+        yield f"{unused} rankings are for questions that the dataset does not have"
+    if rankings.first_ranks:
+        yield (
+            f"mrr@{rankings.first_rank_depth} is made from the first ranks that the file records; "
+            f"all other figures from its lists of {rankings.depth}"
+        )
+    if compat:
+        rules = COMPAT_RULES.get(dataset, "")
+        yield f"scored by pgmnemo's own rules, for comparability{rules}"
+
+
+def rule_changes(compat: dict[str, Any], sound: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Metric by metric, what pgmnemo's rules give, what sound rules give, and the difference."""
+    before, after = compat["overall"], sound["overall"]
+    return {
+        name: {
+            "compat": before[name]["mean"],
+            "sound": after[name]["mean"],
+            "difference": round(after[name]["mean"] - before[name]["mean"], 6),
+        }
+        for name in before
+        if name in after
+    }

@@ -1,0 +1,1 @@
+"""Servers that offer a system to others: HTTP, gRPC."""

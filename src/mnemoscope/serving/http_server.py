@@ -1,0 +1,129 @@
+"""The other side of the HTTP door: any system behind our contract, on this machine.
+
+A space is what a child process is behind the stdio door: a system of its own for one client.
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import Any, TypeVar
+
+import msgspec
+
+from mnemoscope._store.json_server import Handler, JsonServer, Refused, Request
+from mnemoscope.connectors.handshake import Hello
+from mnemoscope.connectors.http.contract import GONE
+from mnemoscope.serving.sessions import NoSuchSpace, Space, Spaces, as_question, served_hello
+from mnemoscope.systems.loader import Plan
+from mnemoscope.types import Memory, Query, Receipt, Selector
+
+T = TypeVar("T")
+
+
+class _InSpace(msgspec.Struct):
+    space: str
+
+
+class _Reset(_InSpace):
+    scope: str
+
+
+class _Memories(_InSpace):
+    memories: list[Memory]
+
+
+class _Asked(_InSpace):
+    query: Query
+    k: int = 0
+
+
+class HttpServer(JsonServer):
+    """One system for any number of clients at once; `serve_forever()` or `start()` it."""
+
+    def __init__(
+        self, plan: Plan, *, host: str = "127.0.0.1", port: int = 0, key: str = ""
+    ) -> None:
+        self._hello = _in_the_contract(served_hello(plan))
+        self._key = key
+        self._spaces = Spaces(plan.build)
+        verbs: dict[str, Handler] = {
+            "reset": self._reset,
+            "remember": self._remember,
+            "recall": self._recall,
+            "answer": self._answer,
+            "forget": self._forget,
+            "stats": self._stats,
+            "close": self._close,
+        }
+        routes = {f"POST /v1/{verb}": self._guarded(verbs[verb]) for verb in self._hello.methods}
+        routes["GET /v1/hello"] = self._guarded(lambda request: self._hello)
+        routes["GET /health"] = lambda request: {"status": "ok"}
+        super().__init__(routes, host=host, port=port)
+
+    def close(self) -> None:
+        super().close()
+        self._spaces.close()
+
+    def _guarded(self, verb: Handler) -> Handler:
+        def serve(request: Request) -> Any:
+            given = request.headers.get("authorization", "")
+            if self._key and not hmac.compare_digest(
+                given.encode(errors="replace"), f"Bearer {self._key}".encode()
+            ):
+                raise Refused(401, "this server wants its key as a Bearer token")
+            try:
+                return verb(request)
+            except NoSuchSpace as error:
+                raise Refused(GONE, str(error)) from None
+
+        return serve
+
+    def _reset(self, request: Request) -> dict[str, Any]:
+        order = _read(request, _Reset)
+        self._spaces.reset(order.space, order.scope)
+        return {}
+
+    def _remember(self, request: Request) -> Receipt:
+        order, space = self._in(request, _Memories)
+        return space.do(lambda driver: driver.remember(order.memories))
+
+    def _recall(self, request: Request) -> dict[str, Any]:
+        order, space = self._in(request, _Asked)
+        asked = as_question(order.query)
+        return {"hits": space.do(lambda driver: driver.recall(asked, order.k))}
+
+    def _answer(self, request: Request) -> dict[str, Any]:
+        order, space = self._in(request, _Asked)
+        return {"answer": space.do(lambda driver: driver.answer(as_question(order.query)))}
+
+    def _forget(self, request: Request) -> dict[str, Any]:
+        order, space = self._in(request, _Memories)
+        space.do(lambda driver: driver.forget(Selector(tuple(order.memories))))
+        return {}
+
+    def _stats(self, request: Request) -> dict[str, int]:
+        return self._in(request, _InSpace)[1].stats()
+
+    def _close(self, request: Request) -> dict[str, Any]:
+        self._spaces.drop(_read(request, _InSpace).space)
+        return {}
+
+    def _in(self, request: Request, kind: type[_Told]) -> tuple[_Told, Space]:
+        order = _read(request, kind)
+        return order, self._spaces.get(order.space)
+
+
+_Told = TypeVar("_Told", bound=_InSpace)
+
+
+def _in_the_contract(hello: Hello) -> Hello:
+    """Remembering waits until everything can be found, and copies are not part of the contract."""
+    methods = [verb for verb in hello.methods if verb not in ("ready", "fork")]
+    return msgspec.structs.replace(hello, methods=methods)
+
+
+def _read(request: Request, kind: type[T]) -> T:
+    try:
+        return msgspec.convert(request.body, kind)
+    except msgspec.ValidationError as error:
+        raise Refused(400, f"the request cannot be read: {error}") from None

@@ -1,0 +1,91 @@
+"""Recall Bench's MemoryBenchService: a system of ours that answers, for its harness to drive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mnemoscope._store.errors import UsageError
+from mnemoscope.connectors.grpc.channel import Method
+from mnemoscope.connectors.grpc.day_messages import Day, memory_of
+from mnemoscope.connectors.grpc.protos import recall_bench_pb2 as rb
+from mnemoscope.connectors.grpc.recall_bench_client import METHODS
+from mnemoscope.serving.sessions import Space
+from mnemoscope.systems.loader import Driver
+from mnemoscope.types import Question
+
+_SCOPE = "recall-bench"
+"""Setup does not say whose life begins."""
+
+
+class BenchService:
+    """One life at a time. Days are handed to the system together, when they have to be found."""
+
+    def __init__(self, build: Callable[[], Any], name: str) -> None:
+        self._name = name
+        self._space = Space(Driver(build))
+        self._pending: list[Day] = []
+        self._is_set_up = False
+
+    def answerers(self) -> dict[Method, Callable[[Any], Any]]:
+        verbs: dict[str, Callable[[Any], Any]] = {
+            "Healthcheck": lambda asked: rb.HealthcheckResponse(name=self._name, ready=True),
+            "Setup": self._setup,
+            "IngestDay": self._ingest_day,
+            "FinalizeIngestion": self._finalize,
+            "Query": self._query,
+            "Teardown": self._teardown,
+        }
+        return {METHODS[name]: answerer for name, answerer in verbs.items()}
+
+    def close(self) -> None:
+        self._space.close()
+
+    def _setup(self, asked: Any) -> Any:
+        def begin(driver: Driver) -> None:
+            self._pending = []
+            driver.begin(_SCOPE)
+            self._is_set_up = True
+
+        self._space.do(begin)
+        return rb.SetupResponse()
+
+    def _ingest_day(self, asked: Any) -> Any:
+        about = asked.metadata
+        number = asked.day_number or about.day_number
+        arcs = tuple(about.active_arcs)
+        day = Day(number, asked.content, about.date, about.persona_id, arcs)
+        self._do(lambda driver: self._pending.append(day))
+        return rb.IngestDayResponse()
+
+    def _finalize(self, asked: Any) -> Any:
+        self._do(self._hand_over)
+        return rb.FinalizeIngestionResponse()
+
+    def _query(self, asked: Any) -> Any:
+        def answer(driver: Driver) -> str:
+            self._hand_over(driver)
+            return driver.answer(Question("", asked.question))
+
+        return rb.QueryResponse(answer=self._do(answer))
+
+    def _teardown(self, asked: Any) -> Any:
+        def end(driver: Driver) -> None:
+            self._pending, self._is_set_up = [], False
+            driver.close()
+
+        self._space.do(end)
+        return rb.TeardownResponse()
+
+    def _hand_over(self, driver: Driver) -> None:
+        if self._pending:
+            driver.remember([memory_of(day) for day in self._pending])
+            self._pending = []
+
+    def _do(self, act: Callable[[Driver], Any]) -> Any:
+        def checked(driver: Driver) -> Any:
+            if not self._is_set_up:
+                raise UsageError("nothing is set up: call Setup first")
+            return act(driver)
+
+        return self._space.do(checked)

@@ -1,0 +1,84 @@
+"""What a server of ours serves: any system, and beside it the same system with a reader.
+
+Recall Bench asks for answers. A system that only recalls is given a reader, and what it then says
+is what it would say in a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mnemoscope._store.errors import UsageError
+from mnemoscope.runner.answer_and_judge import AnswerAndJudge
+from mnemoscope.runner.pipeline import Ask, Pipeline
+from mnemoscope.runner.trial_builder import TrialBuilder
+from mnemoscope.serving.sessions import served_hello
+from mnemoscope.systems.loader import Driver, Plan
+from mnemoscope.types import FAILED, Memory, Query, Question, Receipt, Scenario
+
+if TYPE_CHECKING:
+    from mnemoscope.serving.grpc_server import Server
+
+
+class Answering:
+    """A system with a reader: remembers as the one does, answers as the two do in a run."""
+
+    def __init__(self, system: Plan, reader: Plan, depth: int) -> None:
+        self._driver = Driver(system.build)
+        self._depth = depth
+        self._panel = AnswerAndJudge(Pipeline(depth=depth, reader=reader))
+        self._life = Scenario("", (), ())
+        self._pool = TrialBuilder("", ())
+
+    def reset(self, scope: str) -> None:
+        self._driver.begin(scope)
+        self._holds(Scenario(scope, (), ()))
+
+    def remember(self, memories: Sequence[Memory]) -> Receipt:
+        receipt = self._driver.remember(memories)
+        self._holds(Scenario(self._life.id, (*self._life.memories, *memories), ()))
+        return receipt
+
+    def answer(self, query: Query) -> str:
+        ask = Ask("", Question("", query.text, query.now, session=query.session))
+        trial = self._pool.trial(ask, self._driver.recall(ask.question, self._depth))
+        answer = self._panel.answer(ask, trial, None, len(self._life.memories))
+        if answer.status in FAILED:
+            raise RuntimeError(answer.error)
+        return answer.text
+
+    def close(self) -> None:
+        self._driver.close()
+
+    def _holds(self, life: Scenario) -> None:
+        self._life = life
+        self._pool = TrialBuilder(life.id, life.memories, keep_texts=True)
+        self._panel.begin(life)
+
+
+def serve_grpc(
+    system: Plan,
+    *,
+    host: str,
+    port: int,
+    reader: Plan | None = None,
+    depth: int,
+    recall_bench_only: bool = False,
+) -> Server:
+    """A running server: the system behind mnemoscope.v1, and as one that answers for Recall Bench.
+
+    With a reader that one answers; without, the system must answer by itself.
+    """
+    from mnemoscope.serving.grpc_server import Server, Service
+    from mnemoscope.serving.memory_service import MemoryService
+    from mnemoscope.serving.recall_bench_service import BenchService
+
+    hello = served_hello(system)
+    if reader is None and not system.answers:
+        raise UsageError(f"{hello.name} does not answer by itself: give it a reader")
+    build = system.build if reader is None else lambda: Answering(system, reader, depth)
+    services: list[Service] = [BenchService(build, hello.name)]
+    if not recall_bench_only:
+        services.append(MemoryService(system.build, hello))
+    return Server(services, host, port)

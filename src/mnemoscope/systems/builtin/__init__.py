@@ -1,0 +1,1 @@
+"""The systems that come with Mnemoscope, and the baselines."""

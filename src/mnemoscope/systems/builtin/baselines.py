@@ -1,0 +1,89 @@
+"""The sanity arms: floor, chance, recency, ceiling. What every real system must be set beside."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import random
+from collections.abc import Sequence
+from typing import Self
+
+from mnemoscope.types import Hit, Memory, Query, Question, Selector
+
+
+class NoMemory:
+    """Remembers nothing."""
+
+    def reset(self, scope: str) -> None:
+        pass
+
+    def remember(self, memories: Sequence[Memory]) -> None:
+        pass
+
+    def forget(self, selector: Selector) -> None:
+        pass
+
+    def fork(self) -> Self:
+        return self
+
+    def recall(self, query: Query, k: int) -> list[Hit]:
+        return []
+
+
+class _Listed:
+    """Keeps the memories as they came."""
+
+    def reset(self, scope: str) -> None:
+        self.scope = scope
+        self.memories: list[Memory] = []
+
+    def remember(self, memories: Sequence[Memory]) -> None:
+        self.memories.extend(memories)
+
+    def forget(self, selector: Selector) -> None:
+        gone = selector.ids
+        self.memories = [memory for memory in self.memories if memory.id not in gone]
+
+    def fork(self) -> Self:
+        twin = copy.copy(self)
+        twin.memories = list(self.memories)
+        return twin
+
+
+class Random(_Listed):
+    """A shuffle that depends only on the seed, the scope and the question's text."""
+
+    def __init__(self, seed: int = 42) -> None:
+        self.seed = seed
+
+    def recall(self, query: Query, k: int) -> list[Hit]:
+        key = f"{self.seed}\0{self.scope}\0{query.text}".encode()
+        draw = random.Random(hashlib.sha256(key).digest())
+        chosen = draw.sample(self.memories, min(k, len(self.memories)))
+        return [Hit(memory.id) for memory in chosen]
+
+
+class Recency(_Listed):
+    """The latest first; memories of one moment, last given first."""
+
+    def recall(self, query: Query, k: int) -> list[Hit]:
+        return [Hit(memory.id) for memory in reversed(self.memories[-k:])]
+
+
+class FullContext(_Listed):
+    """Everything, in time order: what a reader with an endless context would be given."""
+
+    def recall(self, query: Query, k: int) -> list[Hit]:
+        return [Hit(memory.id) for memory in self.memories]
+
+
+class Oracle(_Listed):
+    """The one system that is given the question with its labels; it recalls the evidence."""
+
+    def recall(self, question: Question, k: int) -> list[Hit]:
+        parts: dict[str, list[str]] = {}
+        for memory in self.memories:
+            parts.setdefault(memory.part_of or memory.id, []).append(memory.id)
+        evidence = [id for id in question.evidence if id in parts]
+        evidence.sort(key=lambda id: -question.grades.get(id, 1))
+        return [Hit(part, score=1.0) for id in evidence for part in parts[id]][:k]

@@ -1,0 +1,87 @@
+"""Semantic search: embeddings of chunks, the best chunk counts for its memory.
+
+Texts are never cut silently: they are chunked. `truncate` cuts on request, and what is cut off is
+reported as ingestion loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mnemoscope._store.errors import UsageError
+from mnemoscope.models.cache import ContentCache, default_cache_dir
+from mnemoscope.models.embedders import load_embedder
+from mnemoscope.systems.builtin.scored import FloatArray, Scored
+from mnemoscope.text.tokenize import CHUNK_WORDS, CHUNKING, chunks
+from mnemoscope.types import Memory, Query, Receipt
+
+
+class Dense(Scored):
+    """Cosine over chunk vectors, exact, no approximation that could hide a miss."""
+
+    floor = -np.inf
+
+    def __init__(
+        self,
+        model: str = "wordllama",
+        chunk: int = CHUNK_WORDS,
+        truncate: int = 0,
+        cache: bool = True,
+    ) -> None:
+        if chunk < 1:
+            raise UsageError(f"chunk={chunk}: a chunk has at least one word")
+        if truncate < 0:
+            raise UsageError(f"truncate={truncate}: the words to keep, or 0 to keep them all")
+        self.chunk = chunk
+        self.truncate = truncate
+        self._embedder = load_embedder(model)
+        path = default_cache_dir() / "vectors.sqlite" if cache else None
+        self._cache = ContentCache(path, f"{self._embedder.identity()} {CHUNKING} {chunk}")
+
+    def identity(self) -> dict[str, Any]:
+        return {"embedder": self._embedder.identity()}
+
+    def remember(self, memories: Sequence[Memory]) -> Receipt | None:
+        super().remember(memories)
+        lengths = {memory.id: len(memory.text.split()) for memory in memories if self.truncate}
+        cut = {id: self.truncate / n for id, n in lengths.items() if n > self.truncate}
+        return Receipt(truncated=cut) if cut else None
+
+    def index(self, memories: Sequence[Memory]) -> None:
+        texts = [self._kept(memory.text) for memory in memories]
+        packed = self._cache.get_or_compute(texts, self._embed_each)
+        own = [np.frombuffer(blob, dtype=np.float16) for blob in packed or [b""]]
+        self._starts = np.cumsum([0, *(len(part) // self._dimensions for part in own[:-1])])
+        self._vectors: FloatArray = (
+            np.concatenate(own).reshape(-1, self._dimensions).astype(np.float32)
+        )
+
+    def scores(self, query: Query) -> FloatArray:
+        vector = self._embedder.embed([query.text])[0]
+        best: FloatArray = np.maximum.reduceat(self._vectors @ vector, self._starts)
+        return best
+
+    def stats(self) -> dict[str, int]:
+        return {
+            "index_bytes": self._vectors.nbytes if self.memories else 0,
+            "texts_embedded": self._cache.computed,
+            "vectors_reused": self._cache.reused,
+        }
+
+    @cached_property
+    def _dimensions(self) -> int:
+        return len(self._embedder.embed(["how long is a vector?"])[0])
+
+    def _kept(self, text: str) -> str:
+        return " ".join(text.split()[: self.truncate]) if self.truncate else text
+
+    def _embed_each(self, texts: list[str]) -> list[bytes]:
+        """Chunk vectors of each text as float16 bytes; half precision is what is ranked with."""
+        pieces = [chunks(text, self.chunk) for text in texts]
+        vectors = self._embedder.embed([piece for own in pieces for piece in own])
+        bounds = np.cumsum([len(own) for own in pieces])[:-1]
+        return [part.astype(np.float16).tobytes() for part in np.split(vectors, bounds)]

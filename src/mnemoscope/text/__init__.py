@@ -1,0 +1,1 @@
+"""Text comparison: words, stems, sentences, overlap, abstention, facts."""

@@ -1,0 +1,218 @@
+"""Recall Bench's wire, both ways: adapters in another language, and harnesses that drive ours."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from tests.connectors.grpc_servers import EXAMPLES, PROTOS, TROUBLED, heard, here
+from tests.connectors.served_processes import REPOSITORY, Served, mnemoscope, ours, served
+from tests.optional import missing
+from tests.waiting import eventually
+
+from mnemoscope._store.errors import MnemoscopeError, SystemLost
+from mnemoscope._store.run_directory import read_journal
+from mnemoscope._store.spec import Spec
+from mnemoscope.connectors.grpc.recall_bench_client import RecallBench
+from mnemoscope.systems.loader import plan
+from mnemoscope.types import Answer, Memory, Query, Scalar
+
+MODULES = REPOSITORY / "tests" / "node" / "node_modules"
+PROTO = PROTOS / "recall_bench.proto"
+LIGHTHOUSE = "We agreed that the lighthouse weighs 101 crates."
+ORCHARD = "We agreed that the orchard weighs 102 crates."
+
+
+@pytest.fixture(scope="module")
+def node() -> str:
+    found = shutil.which("node")
+    if found is None:
+        missing("no node on the PATH")
+    if not (MODULES / "@grpc" / "grpc-js").is_dir():
+        missing("npm ci --prefix tests/node has not been run")
+    return found
+
+
+@pytest.fixture(scope="module")
+def adapter(node: str) -> Iterator[Served]:
+    """The example in JavaScript, as anybody would write it for Recall Bench."""
+    script = EXAMPLES / "recall_bench_server.mjs"
+    with served(node, script, PROTO, 0, NODE_PATH=str(MODULES)) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def bm25() -> Iterator[Served]:
+    with served(*ours("grpc", "bm25")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def life(write_persona: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_persona(tmp_path_factory.mktemp("personas"))
+
+
+def answers(out: Path, name: str) -> dict[tuple[str, str], str]:
+    [journal] = out.glob(f"{name}*/trials.jsonl")
+    lines = read_journal(journal)
+    return {
+        (line.checkpoint, line.question): line.text for line in lines if isinstance(line, Answer)
+    }
+
+
+def benchmark(life: Path, out: Path, system: str, reader: str, *more: str) -> int:
+    words = ["run", "personas", "--data", str(life), "--out", str(out), "--ranges", "6d,12d"]
+    words += ["--system", system, "--reader", reader, "--no-arms", "--no-heatmap-png", *more]
+    return mnemoscope(*words).returncode
+
+
+# Our client
+
+
+def test_a_benchmark_runs_against_an_adapter_in_javascript(
+    adapter: Served, life: Path, tmp_path: Path
+) -> None:
+    assert benchmark(life, tmp_path, f"recall-bench:{adapter.address}", "system") == 0
+    said = answers(tmp_path, "recall-bench")
+    assert len(said) == 12 + 24
+    assert said["6d", "tester-q001"] == "We agreed that thing01 weighs 101 crates. " + (
+        "The piano can wait."
+    )
+    assert said["12d", "tester-q023"].startswith("We agreed that thing12 weighs 112 crates.")
+
+
+def test_the_adapters_name_and_what_the_wire_lacks_are_on_record(adapter: Served) -> None:
+    planned = plan(Spec.parse(f"recall-bench:grpc://{adapter.address}"))
+    assert planned.identity["name"] == "shared-words-node"
+    assert planned.identity["service"] == "recall.bench.MemoryBenchService"
+    assert any("no hits" in note for note in planned.identity["notes"])
+
+
+def test_it_only_answers(adapter: Served, life: Path, tmp_path: Path) -> None:
+    system = RecallBench(adapter.address)
+    assert not any(hasattr(system, verb) for verb in ("recall", "retrieve", "forget", "fork"))
+    assert benchmark(life, tmp_path, f"recall-bench:{adapter.address}", "extractive") == 2
+
+
+def test_setup_forgets_and_one_life_at_a_time_is_led(adapter: Served) -> None:
+    system, other = RecallBench(adapter.address), RecallBench(adapter.address)
+    system.reset("one")
+    system.remember([Memory("m1", LIGHTHOUSE)])
+    system.ready()
+    assert system.answer(Query("lighthouse?")) == LIGHTHOUSE
+    with pytest.raises(MnemoscopeError, match=r"one memory at a time.*--workers 1"):
+        other.reset("two")
+    system.reset("three")
+    assert system.answer(Query("lighthouse?")) == "No evidence found."
+    system.close()
+    other.reset("two")
+    other.close()
+
+
+# Our server
+
+
+def test_a_client_in_javascript_drives_our_server(bm25: Served, node: str) -> None:
+    client = REPOSITORY / "tests" / "node" / "client.mjs"
+    done = subprocess.run(
+        [node, client, PROTO, bm25.address], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "health": {"name": "bm25", "ready": True},
+        "first": f"[2026-01-01] {LIGHTHOUSE}",
+        "second": f"[2026-01-02] {ORCHARD}",
+        "afresh": json.loads(done.stdout)["afresh"],
+        "late": "FAILED_PRECONDITION: nothing is set up: call Setup first",
+    }
+    assert "101 crates" not in json.loads(done.stdout)["afresh"]
+
+
+CLIENT = f"""
+import sys
+import grpc, recall_bench_pb2 as rb, recall_bench_pb2_grpc as services
+stub = services.MemoryBenchServiceStub(grpc.insecure_channel(sys.argv[1]))
+assert stub.Healthcheck(rb.HealthcheckRequest(), timeout=20).ready
+stub.Setup(rb.SetupRequest(), timeout=20)
+about = rb.DayMetadata(day_number=3, date="2026-01-07", persona_id="p", active_arcs=["a", "b"])
+day = rb.IngestDayRequest(day_number=3, content={LIGHTHOUSE!r}, metadata=about)
+stub.IngestDay(day, timeout=20)
+stub.FinalizeIngestion(rb.FinalizeIngestionRequest(), timeout=20)
+print(stub.Query(rb.QueryRequest(question=sys.argv[2]), timeout=20).answer)
+stub.Teardown(rb.TeardownRequest(), timeout=20)
+"""
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Stubs as anybody makes them, from nothing but the .proto file."""
+    if importlib.util.find_spec("grpc_tools") is None:
+        missing("grpcio-tools is not installed")
+    place = tmp_path_factory.mktemp("stubs")
+    out = [f"--python_out={place}", f"--grpc_python_out={place}"]
+    words = [sys.executable, "-m", "grpc_tools.protoc", f"-I{PROTOS}", *out, str(PROTO)]
+    subprocess.run(words, check=True)
+    (place / "client.py").write_text(CLIENT)
+    return place
+
+
+def ask(generated: Path, address: str, question: str) -> str:
+    done = subprocess.run(
+        [sys.executable, generated / "client.py", address, question],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_generated_client_in_python_drives_our_server(bm25: Served, generated: Path) -> None:
+    assert (
+        ask(generated, bm25.address, "What does the lighthouse weigh?")
+        == f"[2026-01-07] {LIGHTHOUSE}"
+    )
+
+
+def test_a_system_that_answers_is_asked_itself_and_given_the_day_whole(generated: Path) -> None:
+    with here(TROUBLED) as server:
+        said = ask(generated, server.address, "What?")
+    about: dict[str, Scalar] = {"day": 3, "persona": "p", "active_arcs": "a,b"}
+    day = Memory("day-0003", LIGHTHOUSE, datetime(2026, 1, 7, tzinfo=UTC), metadata=about)
+    assert heard(said) == (Query("What?"), [day])
+
+
+def test_our_client_and_our_server_answer_as_a_run_in_process_does(
+    bm25: Served, life: Path, tmp_path: Path
+) -> None:
+    assert benchmark(life, tmp_path / "in", "bm25", "extractive") == 0
+    assert benchmark(life, tmp_path / "out", f"recall-bench:{bm25.address}", "system") == 0
+    inside, outside = answers(tmp_path / "in", "bm25"), answers(tmp_path / "out", "recall-bench")
+    assert len(inside) == 36
+    assert outside == inside
+
+
+def test_a_server_that_was_exchanged_since_setup_is_noticed() -> None:
+    with here("bm25") as server:
+        system = RecallBench(server.address, patience=20.0)
+        system.reset("life")
+        system.remember([Memory("m1", LIGHTHOUSE)])
+        system.ready()
+        assert system.answer(Query("What does the lighthouse weigh?")) == LIGHTHOUSE
+        # gRPC tells of its connection from a thread of its own, in its own time.
+        assert eventually(lambda: system._line._channel._is_ready)
+    assert eventually(lambda: system._line.drops > 0)
+    with here("bm25", server.port):
+        with pytest.raises(SystemLost, match="the connection broke since Setup"):
+            system.answer(Query("What does the lighthouse weigh?"))
+        system.reset("life")
+        system.remember([Memory("m1", ORCHARD)])
+        assert system.answer(Query("What does the orchard weigh?")) == ORCHARD
+        system.close()

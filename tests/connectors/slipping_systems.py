@@ -1,0 +1,57 @@
+"""Systems with a slip of the pen in them; the tests select them as slipping_systems:Name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mnemoscope.types import Memory, Query
+
+
+class Misspelt:
+    """Has all that it needs, but for a letter."""
+
+    def reset(self, scope: str) -> None:
+        self.memories: list[Memory] = []
+
+    def rememeber(self, memories: Sequence[Memory]) -> None:
+        self.memories.extend(memories)
+
+    def recall(self, query: Query, k: int) -> list[str]:
+        return [memory.id for memory in self.memories[:k]]
+
+
+class RecallMisspelt:
+    def remember(self, memories: Sequence[Memory]) -> None: ...
+
+    def recal(self, query: Query, k: int) -> list[str]:
+        return []
+
+
+one_of_them = Misspelt()
+
+
+def bare_function(query: Query, k: int) -> list[str]:
+    return ["m1"][:k]
+
+
+class RaisesInRemember:
+    def remember(self, memories: Sequence[Memory]) -> None:
+        raise ValueError(f"no room for {memories[0].id}")
+
+    def recall(self, query: Query, k: int) -> list[str]:
+        return []
+
+
+class Replaces:
+    """Holds only what it was told last."""
+
+    def __init__(self) -> None:
+        self.memories: list[Memory] = []
+
+    def remember(self, memories: Sequence[Memory]) -> None:
+        self.memories = list(memories)
+
+    def recall(self, query: Query, k: int) -> list[str]:
+        asked = set(query.text.split())
+        best = sorted(self.memories, key=lambda memory: -len(asked & set(memory.text.split())))
+        return [memory.id for memory in best[:k]]

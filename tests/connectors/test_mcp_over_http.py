@@ -1,0 +1,327 @@
+"""The MCP door to servers that somebody else runs, over streamable HTTP."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from tests.connectors.mcp_running import BOAT, MEMORIES, PIANO, REX, WHO, Served, served
+from tests.optional import missing
+
+from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
+from mnemoscope._store.run_directory import RunDirectory
+from mnemoscope._store.spec import Spec
+from mnemoscope.connectors.mcp.mcp_connector import Mcp
+from mnemoscope.connectors.mcp.session import ToolError
+from mnemoscope.datasets.locomo import Locomo
+from mnemoscope.runner.conformance import check_system
+from mnemoscope.runner.run import Settings, run
+from mnemoscope.systems.loader import plan
+from mnemoscope.types import Hit, Memory, Query, Selector
+
+if find_spec("mcp") is None:
+    missing("the extra mcp is not installed")
+
+RANKED = """
+name: ranked
+reset: scope
+remember:
+  tool: add_memory
+  arguments: {text: "${memory.text}", namespace: "${scope}"}
+  keep: id
+recall:
+  tool: search_memories
+  arguments: {query: "${query.text}", limit: "${k}", namespace: "${scope}"}
+  hits: {each: results, score: score, text: memory}
+forget: {tool: delete_memory, arguments: {memory_id: "${kept}"}}
+"""
+PLAIN = """
+name: plain
+reset: {tool: clear}
+remember: {tool: store, arguments: {key: "${memory.id}", text: "${memory.dated_text}"}}
+recall:
+  tool: search
+  arguments: {query: "${query.text}", limit: "${k}"}
+  hits: {id: key, text: text}
+forget: {tool: delete, arguments: {key: "${memory.id}"}}
+answer: {tool: ask, arguments: {question: "${query.text}"}, reply: json, text: reply}
+"""
+FORGETTING = PLAIN.replace("{tool: clear}", "forget")
+BY_TEXT = PLAIN.replace("{id: key, text: text}", "{text: text, by_text: true}")
+
+Opened = Callable[..., Mcp]
+
+
+@pytest.fixture(scope="module")
+def ranked() -> Iterator[Served]:
+    with served("ranked") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Served]:
+    """A server with one space for all."""
+    with served("plain") as server:
+        yield server
+
+
+@pytest.fixture
+def mapped(tmp_path: Path) -> Callable[[str], Path]:
+    """The file of a mapping."""
+
+    def write(mapping: str) -> Path:
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.yaml"
+        path.write_text(mapping)
+        return path
+
+    return write
+
+
+Mapped = Callable[[str], Path]
+
+
+@pytest.fixture
+def opened(mapped: Mapped) -> Iterator[Opened]:
+    """Open the door and tell the server the memories."""
+    doors: list[Mcp] = []
+
+    def open_door(mapping: str, server: Served, **options: str) -> Mcp:
+        system = Mcp(server.url, str(mapped(mapping)), **options)  # type: ignore[arg-type]
+        doors.append(system)
+        system.reset("scope")
+        system.remember(MEMORIES)
+        return system
+
+    yield open_door
+    for door in doors:
+        door.close()
+
+
+def ids(system: Mcp, query: Query = WHO, k: int = 5) -> list[str]:
+    return [hit.id for hit in system.recall(query, k)]
+
+
+# A server that keeps scopes apart, made with the SDK
+
+
+def test_a_ranked_server_is_traced_by_the_ids_it_gives(ranked: Served, opened: Opened) -> None:
+    system = opened(RANKED, ranked)
+    assert system.recall(WHO, 2) == [Hit(REX.id, 6.0, REX.text), Hit("m2", 1.0, PIANO.text)]
+    assert system.recall(WHO, 0) == system.recall(WHO, -1) == []
+    system.forget(Selector((REX, Memory("never told", "x"))))
+    assert ids(system) == ["m2", "m3"]
+    twin = opened(RANKED, ranked)
+    assert ids(twin) == [REX.id, "m2", "m3"]
+    twin.reset("scope")
+    assert ids(twin) == []
+
+
+def test_what_a_server_refuses_is_that_memorys_or_that_questions_error(
+    ranked: Served, opened: Opened
+) -> None:
+    system = opened(RANKED, ranked)
+    receipt = system.remember([Memory("bad", "refuse me"), Memory("good", "about boats")])
+    assert list(receipt.rejected) == ["bad"]
+    assert re.fullmatch("add_memory: .*: not this one", receipt.rejected["bad"])
+    with pytest.raises(ToolError, match=r"^search_memories: .*: no idea$"):
+        system.recall(Query("refuse"), 5)
+    assert system.recall(Query("boats"), 1) == [Hit("good", 1.0, "about boats")]
+
+
+def test_a_good_server_keeps_the_contract(ranked: Served, mapped: Mapped) -> None:
+    spec = Spec.parse(f"mcp:{ranked.url},mapping={mapped(RANKED)}")
+    names = ("read-back", "ids", "isolation", "fresh", "side by side", "forget", "k", "unicode")
+    results = check_system(plan(spec), names=names)
+    assert [(result.check, result.verdict, result.seen) for result in results] == [
+        (name, "passed", result.seen) for name, result in zip(names, results, strict=True)
+    ]
+
+
+# A server that has one space
+
+
+def test_a_tool_that_empties_the_server_makes_a_fresh_space(shared: Served, opened: Opened) -> None:
+    system = opened(PLAIN, shared)
+    assert ids(system) == [REX.id, "m2", "m3"]
+    system.forget(Selector((PIANO,)))
+    assert ids(system) == [REX.id, "m3"]
+    system.reset("another")
+    assert ids(system) == []
+    assert "one worker" in " ".join(system.identity()["notes"])
+
+
+def test_a_reset_by_forgetting_forgets_all_that_was_told_and_so_does_the_end(
+    shared: Served, opened: Opened, mapped: Mapped
+) -> None:
+    emptied = opened(PLAIN, shared)
+    emptied.reset("none")
+    emptied.close()
+    system = opened(FORGETTING, shared)
+    receipt = system.remember([Memory("bad", "refuse me"), Memory("last", "the last one")])
+    assert list(receipt.rejected) == ["bad"]
+    assert ids(system) == [REX.id, "m2", "last", "m3"]
+    system.reset("another")
+    assert ids(system) == []
+    system.remember([BOAT])
+    system.close()
+    reader = Mcp(shared.url, str(mapped(FORGETTING)))
+    assert ids(reader) == []
+    reader.close()
+
+
+def test_hits_without_ids_are_traced_by_their_text(shared: Served, opened: Opened) -> None:
+    system = opened(BY_TEXT, shared)
+    assert [hit.id for hit in system.recall(WHO, 2)] == [REX.id, PIANO.id]
+    assert "hits are traced to memories by their text" in system.identity()["notes"]
+
+
+def test_a_server_can_answer_by_itself(shared: Served, opened: Opened) -> None:
+    system = opened(PLAIN, shared)
+    assert system.answer(Query("how many?")) == "3 things: how many?"
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        ("reply: json, text: nowhere", r"ask: no text at 'nowhere': .*3 things"),
+        ("reply: structured", "the reply has no structured content: .*3 things"),
+    ],
+)
+def test_a_reply_of_another_shape_is_no_answer(
+    answer: str, complaint: str, shared: Served, opened: Opened
+) -> None:
+    system = opened(PLAIN.replace("reply: json, text: reply", answer), shared)
+    with pytest.raises(BadReply, match=complaint):
+        system.answer(WHO)
+
+
+def test_only_one_at_a_time_may_use_it(
+    shared: Served, opened: Opened, mapped: Mapped, locomo: Locomo, tmp_path: Path
+) -> None:
+    first = opened(PLAIN, shared)
+    with pytest.raises(MnemoscopeError, match=r"holds one memory at a time.*--workers 1"):
+        opened(PLAIN, shared)
+    first.close()
+    spec = f"mcp:{shared.url},mapping={mapped(PLAIN)}"
+    with pytest.raises(MnemoscopeError, match="holds one memory at a time"):
+        measured(locomo, tmp_path, spec, workers=2)
+    done = measured(locomo, tmp_path, spec)
+    assert {trial.status for trial in done.trials()} == {"answered"}
+    assert not any(trial.unknown for trial in done.trials())
+
+
+# A server that goes and comes back
+
+
+@pytest.fixture(scope="module")
+def locomo(write_locomo: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Locomo:
+    place = tmp_path_factory.mktemp("data") / "locomo10.json"
+    return Locomo(write_locomo(place, conversations=3, sessions=4, questions=4))
+
+
+def measured(data: Locomo, out: Path, system: str, workers: int = 1) -> RunDirectory:
+    [done] = run(data, [plan(Spec.parse(system))], out, Settings(depth=5, workers=workers))
+    return done
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    shared: Served, locomo: Locomo, tmp_path_factory: pytest.TempPathFactory
+) -> RunDirectory:
+    place = tmp_path_factory.mktemp("undisturbed")
+    (place / "plain.yaml").write_text(PLAIN)
+    return measured(locomo, place / "out", f"mcp:{shared.url},mapping={place / 'plain.yaml'}")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_server_that_dies_and_comes_back_mid_run_leaves_the_journal_of_an_undisturbed_run(
+    when: str, undisturbed: RunDirectory, mapped: Mapped, locomo: Locomo, tmp_path: Path
+) -> None:
+    mark = tmp_path / "has-died"
+    with (
+        served("plain", PLAIN_FATE=f"conv-1/q2 {when} {mark}") as mortal,
+        mortal.started_again_when_it_dies(),
+    ):
+        disturbed = measured(locomo, tmp_path, f"mcp:{mortal.url},mapping={mapped(PLAIN)}")
+    assert mark.exists()
+    assert disturbed.trials_path.read_bytes() == undisturbed.trials_path.read_bytes()
+    assert disturbed.read_json("timing.json")["counters"]["restarts"] == 1
+    assert "restarts" not in undisturbed.read_json("timing.json")["counters"]
+
+
+def test_a_server_that_went_is_lost_until_it_is_back(mapped: Mapped, opened: Opened) -> None:
+    with served("plain") as server:
+        system = opened(PLAIN, server)
+        with pytest.raises(SystemLost, match="the connection was lost"):
+            system.recall(Query("die now"), 5)
+        server.process.wait()
+        server.start()
+        with pytest.raises(SystemLost, match="gone since an earlier call"):
+            system.recall(WHO, 5)
+        system.reset("scope")
+        assert ids(system) == []
+        server.end()
+        server.start()
+        with pytest.raises(SystemLost, match="Session terminated"):
+            system.remember([REX])
+        server.end()
+        system.close()
+        impatient = Mcp(server.url, str(mapped(PLAIN)), patience=0.2)
+        with pytest.raises(MnemoscopeError, match=r"is down .*: start it; the same command"):
+            impatient.reset("scope")
+        impatient.close()
+
+
+# Keys
+
+
+def test_a_key_opens_the_door_and_is_repeated_nowhere(
+    mapped: Mapped, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORD_TO_OPEN", "sesame-sesame")
+    with served("plain", PLAIN_KEY="sesame-sesame") as server:
+        assert ids(opened(PLAIN, server, key="WORD_TO_OPEN")) == [REX.id, "m2", "m3"]
+        spec = f"mcp:{server.url},mapping={mapped(PLAIN)}"
+        with pytest.raises(UsageError, match=r"refuses to talk.*name the environment variable"):
+            plan(Spec.parse(spec))
+        opening = plan(Spec.parse(f"{spec},key=WORD_TO_OPEN"))
+        assert "sesame" not in str(opening.identity)
+        monkeypatch.delenv("WORD_TO_OPEN")
+        with pytest.raises(UsageError, match="key=WORD_TO_OPEN: that environment variable is not"):
+            plan(Spec.parse(f"{spec},key=WORD_TO_OPEN"))
+
+
+def test_what_the_environment_holds_goes_to_the_server_and_into_no_error(
+    shared: Served, mapped: Mapped, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORD_TO_OPEN", "refuse sesame")
+    before, forget, rest = PLAIN.partition('delete, arguments: {key: "')
+    told = before + forget + "${env.WORD_TO_OPEN}" + rest
+    system = Mcp(shared.url, str(mapped(told)))
+    system.reset("scope")
+    with pytest.raises(ToolError, match=r"^delete: there is no …m2$"):
+        system.forget(Selector((PIANO,)))
+    assert "sesame" not in str(system.identity())
+    system.close()
+    monkeypatch.delenv("WORD_TO_OPEN")
+    with pytest.raises(UsageError, match="takes WORD_TO_OPEN from the environment, where it is"):
+        Mcp(shared.url, str(mapped(told)))
+
+
+@pytest.mark.parametrize(
+    ("address", "complaint"),
+    [
+        ("http://me:mine@127.0.0.1:9/mcp", "would be recorded"),
+        ("http://127.0.0.1:9/mcp?api_key=mine", "would be recorded"),
+        ("http://:9/mcp", "is no address of an MCP server"),
+        ("http://127.0.0.1:99999/mcp", "is no address of an MCP server"),
+    ],
+)
+def test_an_address_that_cannot_be_or_would_tell_a_secret_is_refused(
+    address: str, complaint: str, mapped: Mapped
+) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        Mcp(address, str(mapped(PLAIN)))

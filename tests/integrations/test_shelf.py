@@ -1,0 +1,169 @@
+"""The small systems of the shelf, really run: the contract that figures rest on, a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.console import Console
+from tests.integrations.needed import IN_CI, need
+
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.run_directory import RunDirectory
+from mnemoscope._store.spec import Spec
+from mnemoscope.cli.app import invoke
+from mnemoscope.integrations.integration import Integration
+from mnemoscope.reports import survey_table
+from mnemoscope.runner.conformance import check_system
+from mnemoscope.systems.loader import plan
+from mnemoscope.types import Query
+
+_VECTORS = "sqlite-vec,legs=vector"
+CHECKS = ("read-back", "losses", "ids", "isolation", "fresh", "forget")
+
+
+@pytest.mark.parametrize("name", sorted(IN_CI))
+def test_it_keeps_the_contract(name: str) -> None:
+    need(name)
+    results = check_system(plan(Spec.parse(name)), timeout=120, names=CHECKS)
+    assert {result.check: (result.verdict, result.seen) for result in results} == {
+        result.check: ("passed", result.seen) for result in results
+    }
+
+
+def test_the_clock_of_a_worker_cannot_be_moved_and_nothing_else_is_said() -> None:
+    need("sqlite-vec")
+    [result] = check_system(plan(Spec.parse("sqlite-vec")), names=["machine clock"])
+    assert result.verdict == "not applicable"
+
+
+def test_a_survey_traces_every_hit_and_says_what_failed(
+    tmp_path: Path,
+    write_locomo: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One table: a built-in, a real system in its own environment, and one that is not there."""
+    need("sqlite-vec")
+    data = write_locomo(tmp_path / "locomo.json", conversations=3, sessions=6, questions=5)
+    monkeypatch.setenv("COLUMNS", "120")
+    command = ["systems", "survey", "--data", str(data), "--out", str(tmp_path / "survey")]
+    command += ["--no-check", "--system", "bm25", "--system", _VECTORS]
+    assert invoke([*command, "--system", "letta,model=nonsense"]) == 1
+    said = capsys.readouterr()
+    assert f"{_VECTORS}: dates are written into the texts" in " ".join(said.out.split())
+    assert "is not the pinned file" in said.out
+    assert "letta,model=nonsense:" in said.out
+    rows = msgspec.json.decode((tmp_path / "survey/survey.json").read_bytes())
+    real = next(row for row in rows if row["system"] == _VECTORS)
+    assert (real["door"], real["untraced"], real["lost"]) == ("stdio", 0, 0)
+    assert real["hits"] > 0
+    assert real["memories"] == 2 * 6
+    assert real["memories_per_s"] > 0
+    assert f"| {_VECTORS} | stdio |" in (tmp_path / "survey/survey.md").read_text()
+
+    manifest = RunDirectory(tmp_path / "survey" / _VECTORS).manifest()
+    about = manifest.identity["system"]
+    assert about["shelf"] == "sqlite-vec"
+    assert about["packages_sha256"]
+    assert "wordllama" in str(about["embedder"])
+    assert about["hello"]["identity"]["versions"]["sqlite-vec"] == "0.1.9"
+    assert any("dates are written into the texts" in note for note in manifest.notes)
+    assert str(Path.home()) not in str(about)
+
+
+def test_figures_have_their_interval_and_problems_stand_beside_the_table() -> None:
+    row = survey_table.Row(
+        system="x", door="stdio", recall=0.5, low=0.4, high=0.6, hits=1000, untraced=1
+    )
+    assert "| 0.500 [0.400, 0.600] |" in survey_table.markdown("", [row])
+    assert survey_table.markdown("", [row]).splitlines()[4].endswith("| 1 |")
+    row = survey_table.Row(
+        system="x", door="stdio", notes=["x: nobody answered"], problem="it died"
+    )
+    assert survey_table.markdown("", [row], ["other data"]).splitlines()[-3:] == [
+        "- other data",
+        "- x: nobody answered",
+        "- x: it died",
+    ]
+
+
+def test_a_worker_sees_no_keys_and_no_settings_but_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    need("sqlite-vec")
+    ours = {"PGPASSWORD": "for a dsn", "MNEMOSCOPE_PGMNEMO": "/there", "LC_ALL": "C"}
+    foreign = ("OPENROUTER_API_KEY", "MNEMOSCOPE_MODEL_KEY", "LANGSMITH_TRACING", "HTTP_PROXY")
+    for name, value in {**ours, **dict.fromkeys(foreign, "x")}.items():
+        monkeypatch.setenv(name, value)
+    system = Integration("sqlite-vec", {}, embedder="wordllama")
+    try:
+        seen = system._surroundings("/scratch")
+    finally:
+        system.close()
+    assert ours.items() <= seen.items()
+    assert not seen.keys() & set(foreign)
+
+
+def test_options_are_the_adapters_and_mistakes_are_told_before_anything_starts() -> None:
+    need("mem0")
+    with pytest.raises(UsageError, match="has no option 'treshold': did you mean 'threshold'"):
+        plan(Spec.parse("mem0,treshold=0.1"))
+    with pytest.raises(UsageError, match="mem0,infer=on takes memories in with a language model"):
+        plan(Spec.parse("mem0,infer=on"))
+    with pytest.raises(UsageError, match="unknown embedding model 'nonsense'"):
+        plan(Spec.parse("mem0,model=nonsense"))
+
+
+def test_a_recall_of_nothing_asks_no_backend(capfd: pytest.CaptureFixture[str]) -> None:
+    """Qdrant, like many, takes a limit of 0 for a mistake, and a traceback would be logged."""
+    need("qdrant")
+    system = Integration("qdrant", {}, embedder="wordllama")
+    try:
+        system.reset("here")
+        assert system.recall(Query("what of the harbour"), 0) == []
+    finally:
+        system.close()
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_table_fits_with_names_whole_intervals_and_its_legend(columns: int) -> None:
+    names = ("mcp-memory-service", "pgmnemo,dates=false,version=0.4.0")
+    rows = [
+        survey_table.Row(
+            system=name,
+            door="stdio",
+            conforms=name == names[0],
+            failed=["determinism", "machine clock"],
+            recall=0.4,
+            low=0.026,
+            high=1.0,
+            p50_ms=12345,
+            p95_ms=23456,
+            memories_per_s=12345,
+            memories=12345,
+            lost=123,
+            hits=10,
+        )
+        for name in names
+    ]
+    shown_on = StringIO()
+    console = Console(width=columns, file=shown_on)
+    console.print(survey_table.terminal(rows))
+    shown = shown_on.getvalue()
+    assert max(map(len, shown.splitlines())) <= columns
+    assert "…" not in shown
+    words = shown.split()
+    whole = ("mcp-memory-service", "pgmnemo,", "dates=false,", "version=0.4.0", "determinism")
+    for word in (*whole, "0.03–1.00", "12,345", "untraced"):
+        assert word in words
+    assert "of 12,345" in shown
+    assert " ".join(words).endswith("with few scenarios it is wide.")
+
+
+def test_switches_are_spelt_as_in_a_run() -> None:
+    assert survey_table.title("locomo", {"dates": False, "x": True, "n": 1, "none": ""}) == (
+        "locomo (dates=off, x=on, n=1)"
+    )

@@ -1,0 +1,150 @@
+"""Mnemoscope's endpoint, asked by OpenAI's own client."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import numpy as np
+import openai
+import pytest
+from tests.scripted_server import ScriptedServer, failing
+
+from mnemoscope._store.errors import MnemoscopeError
+from mnemoscope.models.embedders import load_embedder
+from mnemoscope.models.model_loader import load_model
+from mnemoscope.models.openai_server import Endpoint
+
+EMBEDDER = load_embedder("wordllama")
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    served = Endpoint(EMBEDDER, cache=False)
+    served.server.start()
+    yield served
+    served.close()
+
+
+def _client(endpoint: Endpoint) -> openai.OpenAI:
+    return openai.OpenAI(base_url=endpoint.url, api_key="x", max_retries=0)
+
+
+def _post(url: str, body: Any) -> tuple[int, Any]:
+    request = Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    try:
+        with urlopen(request, timeout=10) as reply:
+            return reply.status, json.load(reply)
+    except HTTPError as error:
+        return error.code, json.load(error)
+
+
+def test_vectors_are_the_embedders_own(endpoint: Endpoint) -> None:
+    texts = ["a dog called Rex", "the piano", "a dog called Rex"]
+    said = _client(endpoint).embeddings.create(model="any", input=texts)
+    assert [one.index for one in said.data] == [0, 1, 2]
+    np.testing.assert_array_equal(
+        np.array([one.embedding for one in said.data], np.float32), EMBEDDER.embed(texts)
+    )
+    assert endpoint.counters == {"texts_embedded": 2, "vectors_reused": 1}
+
+
+def test_plain_numbers_for_those_who_do_not_ask_for_bytes(endpoint: Endpoint) -> None:
+    status, body = _post(f"{endpoint.url}/embeddings", {"input": "the piano"})
+    assert status == 200
+    np.testing.assert_array_equal(
+        np.array(body["data"][0]["embedding"], np.float32), EMBEDDER.embed(["the piano"])[0]
+    )
+
+
+def test_longer_vectors_keep_their_cosine_and_shorter_ones_are_refused(endpoint: Endpoint) -> None:
+    client = _client(endpoint)
+    [long] = client.embeddings.create(model="m", input="the piano", dimensions=1024).data
+    assert len(long.embedding) == 1024
+    assert np.isclose(np.linalg.norm(long.embedding), 1.0)
+    with pytest.raises(openai.BadRequestError, match="8 dimensions: vectors of wordllama have 256"):
+        client.embeddings.create(model="m", input="the piano", dimensions=8)
+
+
+@pytest.mark.parametrize("given", [[], [[1, 2, 3]], None, 7, ["text", 3]])
+def test_what_is_no_text_is_refused(endpoint: Endpoint, given: object) -> None:
+    status, body = _post(f"{endpoint.url}/embeddings", {"input": given})
+    assert status == 400
+    assert "input must be a text" in body["error"]["message"]
+
+
+def test_without_a_model_chat_says_how_to_get_one(endpoint: Endpoint) -> None:
+    with pytest.raises(openai.BadRequestError, match="llm=openai:MODEL"):
+        _client(endpoint).chat.completions.create(
+            model="m", messages=[{"role": "user", "content": "hello"}]
+        )
+
+
+def test_chat_is_the_models_and_its_tokens_are_accounted_for() -> None:
+    with ScriptedServer() as server:
+        model = load_model(f"toy@{server.url}?price_in=1&price_out=1", cache=False)
+        endpoint = Endpoint(EMBEDDER, model, cache=False)
+        endpoint.server.start()
+        try:
+            said = _client(endpoint).chat.completions.create(
+                model="m",
+                max_tokens=50,
+                messages=[
+                    {"role": "system", "content": "Be brief."},
+                    {"role": "user", "content": [{"type": "text", "text": "Who is Rex?"}]},
+                ],
+            )
+            [asked] = server.seen
+            assert (asked.system, asked.text) == ("Be brief.", "Who is Rex?")
+            assert said.choices[0].message.content
+            assert said.usage
+            [usage] = endpoint.settle()
+            assert usage.requests == 1
+            assert usage.input_tokens == said.usage.prompt_tokens > 0
+            assert usage.paid > 0
+            assert endpoint.settle() == []
+        finally:
+            endpoint.close()
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"tools": [{"type": "function"}]}, "system's settings"),
+        ({"stream": True}, "system's settings"),
+        ({"messages": ["hello"]}, "Expected `object`"),
+        ({"max_tokens": "many"}, "Expected `int"),
+        ({"response_format": {"json_schema": 7}}, "Expected `object`"),
+    ],
+)
+def test_what_is_not_served_is_said(more: dict[str, Any], says: str) -> None:
+    with ScriptedServer() as server:
+        endpoint = Endpoint(None, load_model(f"toy@{server.url}", cache=False), cache=False)
+        endpoint.server.start()
+        try:
+            body = {"messages": [{"role": "user", "content": "x"}], **more}
+            status, said = _post(f"{endpoint.url}/chat/completions", body)
+            assert status == 400
+            assert says in said["error"]["message"]
+            assert server.requests == 0
+        finally:
+            endpoint.close()
+
+
+def test_what_should_stop_the_run_is_not_lost_on_the_way() -> None:
+    """A key that is refused: the system under test may swallow the error, the run must not."""
+    with ScriptedServer() as server:
+        server.when(lambda request: True, failing(401))
+        endpoint = Endpoint(None, load_model(f"toy@{server.url}", cache=False), cache=False)
+        endpoint.server.start()
+        try:
+            body = {"messages": [{"role": "user", "content": "x"}]}
+            assert _post(f"{endpoint.url}/chat/completions", body)[0] == 503
+            with pytest.raises(MnemoscopeError, match="the key is not accepted"):
+                endpoint.settle()
+            assert endpoint.settle() == []
+        finally:
+            endpoint.close()

@@ -1,0 +1,307 @@
+"""A life of sixty days from the first wish to the last audit, with everything that can go wrong.
+
+One life is written undisturbed; others are killed, refused replies or run out of money on the way,
+and must end as the same life.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
+from functools import partial
+from io import StringIO
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tests.conftest import Leg, StartLeg
+from tests.personas.scripted_author import author
+from tests.personas.small_life import EPOCH, kill_and_resume
+from tests.response_cache import kept_replies
+from tests.scripted_server import Request, ScriptedServer, failing
+
+from mnemoscope._store.jsonl import read_records
+from mnemoscope.cli.app import invoke
+from mnemoscope.datasets.persona_folder import read_questions
+from mnemoscope.models.chat import total
+from mnemoscope.personas.write.daily_log_writer import gaps
+from mnemoscope.personas.write.llm_writer import Entry, paid
+from mnemoscope.personas.write.log_pages import sessions_of
+from mnemoscope.personas.write.persona_files import open_persona_files
+
+PASSES: dict[str, Sequence[str]] = {
+    "create": ["create", "--prompt", "A berth planner", "--days", "60", "--epoch", EPOCH],
+    "generate": ["generate", "--parallelism", "4"],
+    "conversations": ["conversations", "--parallelism", "4", "--format", "markdown"],
+    "tool-calls": ["tool-calls", "--parallelism", "4"],
+    "qa": ["qa", "--parallelism", "4"],
+    "qa-boundary": ["qa", "--parallelism", "4", "--mode", "boundary"],
+    "audit": ["audit", "--parallelism", "4"],
+}
+"""By the names under which the account knows them."""
+FAILURE = re.compile("skipped: |no usable ")
+"""How a pass tells that something came to nothing."""
+KILLS = 10
+DEARER = 4
+"""What a token of output usually costs in tokens of input."""
+AS_THEY_CAME = {
+    "qa-60d/windows.jsonl": rb"(?<=\n)",
+    "qa-60d/model-audit.jsonl": rb"(?<=\n)",
+}
+"""Files whose parts stand in the order in which replies came, and between which they part."""
+
+
+class Told(NamedTuple):
+    """What an undisturbed life was like."""
+
+    folder: Path
+    files: dict[str, bytes]
+    answered: Counter[str]
+    requests: dict[str, int]
+    """In each pass."""
+    dry_runs: dict[str, str]
+    estimates: dict[str, str]
+    asked_by_them: int
+    """Requests of dry runs and estimates."""
+
+
+class Writer:
+    """Runs the passes on one folder, each in a process of its own, with a cache of their own."""
+
+    def __init__(self, start: StartLeg, server: ScriptedServer, place: Path) -> None:
+        self._start = start
+        self.server = server
+        self.folder = place / "planner"
+        self.cache = place / "cache"
+
+    def command(self, name: str, *more: str, options: str = "") -> list[str]:
+        model = f"toy@{self.server.url}{options}"
+        return ["personas", *PASSES[name], "--persona", str(self.folder), "--model", model, *more]
+
+    def start(
+        self, arguments: Sequence[object], *, file_bytes: int = 0, **environment: object
+    ) -> Leg:
+        return self._start(
+            arguments, file_bytes=file_bytes, MNEMOSCOPE_CACHE=self.cache, **environment
+        )
+
+    def run(self, name: str, *more: str, code: int = 0, options: str = "") -> str:
+        """Let a pass run to its end; what it said."""
+        leg = self.start(self.command(name, *more, options=options))
+        assert leg.wait() == code, leg.output
+        return leg.output
+
+    def cached(self) -> int:
+        return kept_replies(self.cache)
+
+    def files(self) -> dict[str, bytes]:
+        """All that was written, but for the account of what it cost."""
+        found = {
+            str(path.relative_to(self.folder)): path.read_bytes()
+            for path in sorted(self.folder.rglob("*"))
+            if path.is_file() and path.name not in ("account.jsonl", ".purse.lock")
+        }
+        for name in found.keys() & AS_THEY_CAME.keys():
+            parts = re.split(AS_THEY_CAME[name], found[name], flags=re.MULTILINE)
+            found[name] = b"".join(sorted(parts))
+        return found
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer(author) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    server: ScriptedServer, start_leg: StartLeg, tmp_path_factory: pytest.TempPathFactory
+) -> Told:
+    """Every pass once; before it, what it would ask and what that would take."""
+    writer = Writer(start_leg, server, tmp_path_factory.mktemp("undisturbed"))
+    dry_runs, estimates, requests = {}, {}, {}
+    asked_by_them = 0
+    for name in PASSES:
+        before = server.requests
+        dry_runs[name] = _said(writer.command(name, "--dry-run"))
+        estimates[name] = _said(writer.command(name, "--estimate"))
+        asked_by_them += server.requests - before
+        before = server.requests
+        writer.run(name)
+        requests[name] = server.requests - before
+    return Told(
+        writer.folder,
+        writer.files(),
+        server.answered,
+        requests,
+        dry_runs,
+        estimates,
+        asked_by_them,
+    )
+
+
+def _said(command: Sequence[str]) -> str:
+    """What a command prints that needs no process of its own."""
+    with redirect_stdout(StringIO()) as printed:
+        assert invoke(command) == 0
+    return printed.getvalue()
+
+
+@pytest.fixture
+def writer(
+    undisturbed: Told, server: ScriptedServer, start_leg: StartLeg, tmp_path: Path
+) -> Writer:
+    """A new life, after the undisturbed one; the server has forgotten that one."""
+    server.reset()
+    return Writer(start_leg, server, tmp_path)
+
+
+def test_a_life_is_written_and_asked_about_whole(undisturbed: Told) -> None:
+    home = open_persona_files(undisturbed.folder)
+    logs = sorted(home.beside("memories").iterdir())
+    assert (home.days, len(logs)) == (60, 49) and gaps(home) == []
+    days = [int(log.stem[-4:]) for log in logs]
+    made = {path.name for path in home.beside("tools").iterdir()}
+    assert made == {f"day-{day:04}.yaml" for day in days}
+    told = {path.name: path.read_text() for path in home.beside("conversations").iterdir()}
+    open_days = [day for day in days if any(map(home.is_open, sessions_of(home, day)))]
+    assert told.keys() == {f"conv-{day:04}.md" for day in open_days}
+    assert len(open_days) < len(days) and "vaultword" not in "".join(told.values())
+    asked = Counter(one.category for one in read_questions(home.beside("qa") / "questions.yaml"))
+    assert asked["information-boundary"] == 4
+    assert len(asked) == 10 and asked.total() > 100
+
+
+def test_a_good_author_gives_the_audit_nothing_but_what_was_planted(undisturbed: Told) -> None:
+    trail = undisturbed.files["qa-60d/model-audit.jsonl"].splitlines()
+    codes = Counter(json.loads(line).get("code", "") for line in trail)
+    assert codes.keys() == {"", "loose-evidence", "superseded"}
+    assert undisturbed.files["qa-60d/static-audit.jsonl"] == b""
+
+
+def test_what_was_written_can_be_benchmarked(
+    undisturbed: Told, start_leg: StartLeg, tmp_path: Path
+) -> None:
+    runs = tmp_path / "runs"
+    leg = start_leg(
+        ["run", "personas", "--data", undisturbed.folder, "--system", "bm25", "--out", runs]
+    )
+    assert leg.wait() == 0, leg.output
+    [run] = (one for one in runs.iterdir() if one.name.startswith("bm25"))
+    measured = json.loads((run / "metrics.json").read_text())
+    assert measured["questions"]["measured"] > 50
+    assert 0.5 < measured["overall"]["recall@10"]["mean"] <= 1.0
+
+
+def test_killed_at_ten_moments_it_ends_as_the_same_life_and_pays_for_nothing_twice(
+    undisturbed: Told, writer: Writer, server: ScriptedServer
+) -> None:
+    moments = _moments(undisturbed.requests)
+    answered: Counter[str] = Counter()
+    for name in PASSES:
+        answered += kill_and_resume(
+            writer.start, server, writer.command(name), writer.cached, moments[name]
+        )
+        server.reset()
+
+    assert sum(map(len, moments.values())) == KILLS
+    assert set(answered.values()) == {1}
+    assert answered == undisturbed.answered
+    assert writer.files() == undisturbed.files
+
+
+def _moments(requests: dict[str, int]) -> dict[str, list[int]]:
+    """After how many more replies to kill each pass: once each, the others at random."""
+    draw = random.Random(7)
+    long = [name for name, number in requests.items() if number > KILLS]
+    kills = Counter([*PASSES, *draw.choices(long, k=KILLS - len(PASSES))])
+    moments: dict[str, list[int]] = {}
+    for name, times in kills.items():
+        places = sorted(draw.sample(range(1, requests[name]), times))
+        moments[name] = [now - before for before, now in zip([0, *places], places, strict=False)]
+    return moments
+
+
+def test_with_a_fifth_of_the_calls_failing_what_is_skipped_is_told_and_made_up_for(
+    undisturbed: Told, writer: Writer, server: ScriptedServer
+) -> None:
+    server.when(partial(_fails_at_first, server), failing(400))
+    failed: dict[str, int] = {}
+    for name in PASSES:
+        before = server.requests - server.delivered
+        leg = writer.start(writer.command(name))
+        code = leg.wait()
+        failed[name] = server.requests - server.delivered - before
+        assert len(FAILURE.findall(leg.output)) == failed[name]
+        assert code == (1 if failed[name] and name != "audit" else 0), leg.output
+        for _ in range(3):
+            if not FAILURE.search(leg.output):
+                break
+            leg = writer.start(writer.command(name, *(["--missing"] if name == "generate" else [])))
+            code = leg.wait()
+        assert code == 0 and not FAILURE.search(leg.output)
+    assert sum(map(bool, failed.values())) >= 5, failed
+    assert gaps(open_persona_files(writer.folder)) == []
+    assert writer.files().keys() == undisturbed.files.keys()
+    assert set(server.answered.values()) == {1}
+
+
+def _fails_at_first(server: ScriptedServer, request: Request) -> bool:
+    """One prompt in five, by its text, and only when it is asked for the first time."""
+    return zlib.crc32(request.text.encode()) % 5 == 0 and server.asked[request.text] == 1
+
+
+def test_a_ceiling_stops_before_it_is_passed_and_a_higher_one_goes_on(
+    undisturbed: Told, writer: Writer, server: ScriptedServer
+) -> None:
+    price = "?price_in=1&price_out=4"
+    writer.run("create", options=price)
+    before = paid(writer.folder)
+    low = before + 0.05
+
+    said = writer.run("generate", "--max-cost", f"{low}", code=1, options=price)
+
+    assert "give a higher --max-cost and run the same command" in said
+    assert before < paid(writer.folder) <= low
+    there, asked = writer.files(), server.requests
+    writer.run("conversations", "--max-cost", f"{low}", code=1, options=price)
+    assert server.requests <= asked + 1, "what the days cost counts as well"
+    writer.run("generate", "--max-cost", "5", options=price)
+    assert there.items() <= writer.files().items()
+    assert set(server.answered.values()) == {1}
+    assert gaps(open_persona_files(writer.folder)) == []
+    assert low < paid(writer.folder) < 5
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_an_estimate_is_near_what_the_server_counts(undisturbed: Told, name: str) -> None:
+    said = re.sub(r"\s+", " ", undisturbed.estimates[name])
+    numbers = re.findall(r"([\d,]+) (?:requests|input tokens|output tokens)", said)
+    requests, *tokens = (int(number.replace(",", "")) for number in numbers)
+    assert requests == undisturbed.requests[name]
+    entries = read_records(undisturbed.folder / "account.jsonl", Entry)
+    used = total([one.usage for one in entries if one.pass_name == name])
+    assert used is not None and used.requests == requests
+    assert tokens[0] == pytest.approx(used.input_tokens, rel=0.3)
+    dollars = tokens[0] + DEARER * tokens[1]
+    assert dollars == pytest.approx(used.input_tokens + DEARER * used.output_tokens, rel=0.3)
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_a_dry_run_shows_the_prompts_that_are_asked_first(undisturbed: Told, name: str) -> None:
+    shown = re.findall(
+        r"=== prompt \d, user\n(.*?)(?=\n\n===|\n\n\d prompts shown)",
+        undisturbed.dry_runs[name],
+        re.S,
+    )
+    assert 1 <= len(shown) <= 3
+    assert shown[0] in undisturbed.answered
+
+
+def test_neither_dry_runs_nor_estimates_ask(undisturbed: Told) -> None:
+    assert undisturbed.asked_by_them == 0

@@ -1,0 +1,193 @@
+"""The conformance kit catches each flaw by name, tells what to mend, and passes what is sound."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shlex
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mnemoscope._store.spec import Spec
+from mnemoscope.cli.app import invoke
+from mnemoscope.runner.conformance import CHECKS, Result, check_system
+from mnemoscope.runner.conformance.machine_clock import machine_clock
+from mnemoscope.systems import BUILT_IN
+from mnemoscope.systems.loader import plan
+
+
+@pytest.fixture(autouse=True)
+def _flawed_systems_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+
+
+def checked(
+    name: str, *only: str, timeout: float = 30.0, patience: float = 0.3
+) -> dict[str, Result]:
+    spec = Spec.parse(name if name in BUILT_IN else f"flawed_systems:{name}")
+    names = only or tuple(CHECKS)
+    results = check_system(plan(spec), timeout=timeout, patience=patience, names=names)
+    assert [result.check for result in results] == list(names)
+    return {result.check: result for result in results}
+
+
+def failing(results: dict[str, Result]) -> set[str]:
+    return {name for name, result in results.items() if result.verdict == "failed"}
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_every_built_in_system_passes(name: str) -> None:
+    results = checked(name)
+    assert failing(results) == set(), results
+    advised = {check for check, result in results.items() if result.verdict == "advice"}
+    assert advised == ({"k"} if name == "full-context" else set())
+
+
+def test_the_floor_passes_nothing_that_asks_for_hits() -> None:
+    results = checked("none")
+    passed = {check for check, result in results.items() if result.verdict == "passed"}
+    assert passed == {"k", "edges"}
+    assert results["isolation"].seen == "it recalls nothing, by design"
+
+
+def test_a_sound_system_passes_everything() -> None:
+    assert {result.verdict for result in checked("Sound").values()} == {"passed"}
+
+
+@pytest.mark.parametrize(
+    ("name", "caught_by", "seen"),
+    [
+        ("LeaksBetweenScopes", "isolation", "told in scope 'kit one', heard in scope"),
+        ("LeaksByWording", "isolation", "told in scope 'kit one', heard in scope"),
+        ("KeepsWhatItHad", "fresh", "told before reset('kit one'), heard after it"),
+        ("SharesOneStore", "side by side", "lost when another one was reset"),
+        ("StampsWithTheMachinesClock", "machine clock", "change with the machine's clock alone"),
+        ("ExpiresByTheMachinesClock", "dates", "found when it happened in 2019, not when in 1993"),
+        ("SearchesBeforeIndexing", "read-back", "not found right after ready(), found a moment"),
+        ("ForgetsNothing", "forget", "still recalled after it was to be forgotten"),
+        ("ForgetsTooMuch", "forget", "forgotten though nobody asked for it"),
+        ("ReturnsOtherIds", "ids", "which no memory has, and no sources"),
+        ("LosesSilently", "losses", "6 of 12 never found, and not in the receipt"),
+        ("MergesSilently", "duplicates", "two memories with the same words do not both"),
+        ("LearnsFromQuestions", "steady", "asked twice in a row, has two answers"),
+        ("CopiesShareTheStore", "fork", "told to the copy alone, heard from both"),
+        ("CutsLongTexts", "long", "is not found by its last sentence"),
+        ("NeedsDates", "undated", "found with a date, not without"),
+        ("ParsesTheQuestion", "unicode", "raised ValueError: unbalanced quotes"),
+        ("ReturnsNothingButNone", "edges", "an empty question"),
+        ("Exits", "edges", "the process exited with code 3 in remember"),
+    ],
+)
+def test_a_flaw_is_caught_and_its_author_told_what_to_do(
+    name: str, caught_by: str, seen: str
+) -> None:
+    results = checked(name, caught_by, patience=10.0 if caught_by == "read-back" else 0.3)
+    assert caught_by in failing(results), results
+    assert seen in results[caught_by].seen
+    assert results[caught_by].fix
+
+
+ALONE = ("KeepsWhatItHad", "ForgetsNothing", "ReturnsOtherIds", "LosesSilently", "NeedsDates")
+
+
+@pytest.mark.parametrize("name", [*ALONE, "CopiesShareTheStore"])
+def test_one_flaw_fails_one_check_and_what_cannot_be_told_says_so(name: str) -> None:
+    results = checked(name)
+    assert len(failing(results)) == 1, results
+    unclear = [result for result in results.values() if result.verdict == "not applicable"]
+    assert all("cannot be told" in r.seen or "see losses" in r.seen for r in unclear), unclear
+
+
+@pytest.mark.parametrize("name", ["NamesItsSources", "LosesAndSaysSo"])
+def test_sources_and_receipts_make_it_right(name: str) -> None:
+    assert failing(checked(name)) == set()
+
+
+def test_what_is_never_the_same_is_advised_and_blamed_for_nothing_else() -> None:
+    results = checked("NeverTheSame")
+    assert failing(results) == set()
+    assert results["determinism"].verdict == "advice"
+    assert "see determinism" in results["steady"].seen
+
+
+def test_a_call_that_hangs_is_a_finding_and_the_rest_goes_on() -> None:
+    results = checked("Hangs", timeout=5.0)
+    assert failing(results) == {"forget"}
+    assert results["forget"].seen == "forget(1 memories) or ready() did not come back within 5 s"
+
+
+def test_a_system_that_always_hangs_is_given_up() -> None:
+    results = checked("HangsAlways", timeout=0.3)
+    assert len(failing(results)) == 3
+    assert "not asked" in results["duplicates"].seen
+
+
+def test_what_a_system_lacks_does_not_apply() -> None:
+    results = checked("first_three")
+    assert failing(results) == set()
+    assert results["read-back"].seen == "it has no remember"
+    assert results["steady"].verdict == "not applicable"
+    assert results["edges"].verdict == "passed"
+
+
+def test_one_object_is_checked_as_far_as_it_goes() -> None:
+    results = checked("only_one")
+    assert failing(results) == set()
+    assert "it is one object" in results["side by side"].seen
+
+
+def test_answers_are_heard_where_there_is_no_recall() -> None:
+    assert checked("AnswersOnly", "isolation")["isolation"].verdict == "passed"
+    leaky = checked("AnswersFromEverywhere", "isolation")["isolation"]
+    assert "told in scope 'kit one'" in leaky.seen
+
+
+def test_a_system_behind_a_door_passes_through_the_same_checks() -> None:
+    adapter = Path(__file__).parents[2] / "examples" / "adapters" / "python_adapter.py"
+    door = plan(Spec.parse(f"stdio:{shlex.join([sys.executable, str(adapter)])}"))
+    results = check_system(door, names=("read-back", "isolation", "machine clock", "forget"))
+    verdicts = [result.verdict for result in results]
+    assert verdicts == ["passed", "passed", "not applicable", "passed"]
+    assert "it lives in another process" in results[2].seen
+
+
+def test_the_command_prints_a_line_a_check_and_fails_for_a_flaw(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert invoke(["systems", "check", "flawed_systems:ForgetsNothing"]) == 1
+    table = " ".join(capsys.readouterr().out.split())
+    assert all(check in table for check in CHECKS)
+    assert "does not keep the contract: forget (17 passed, 1 failed)" in table
+    assert "→ forget(selector) must delete" in table
+
+
+def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["systems", "check", "recency", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["conforms"]
+    assert [check["check"] for check in report["checks"]] == list(CHECKS)
+
+
+def test_the_command_refuses_what_it_cannot_build(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["systems", "check", "bm52"]) == 2
+    assert "did you mean 'bm25'?" in capsys.readouterr().err
+    assert invoke(["systems", "check", "bm25", "--timeout", "0"]) == 2
+
+
+def test_the_machines_clock_is_moved_for_everybody_and_given_back() -> None:
+    real, before, days = datetime.datetime, time.time(), 400 * 86400.0
+    with machine_clock() as clock:
+        clock.put(days)
+        assert time.time() - before >= days
+        assert time.time() < time.time()
+        assert time.gmtime() > time.gmtime(before)
+        later = datetime.datetime.now(datetime.UTC)
+        assert later.timestamp() - before >= days
+        assert type(later) is real
+        assert isinstance(real(2019, 3, 4, tzinfo=datetime.UTC), datetime.datetime)
+        assert type(datetime.datetime.fromisoformat("2019-03-04")) is real
+    assert datetime.datetime is real
+    assert time.time() - before < days
