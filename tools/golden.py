@@ -31,11 +31,15 @@ import os
 import re
 import resource
 import shutil
+import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -78,6 +82,8 @@ EXEMPT_FIELDS: dict[str, str] = {
     "versions": "of Python, SQLite and the packages",
     "environment": "platform, Python, cores, workers",
     "embedder.package": "version of a package",
+    "stdout:ready": "whether a model can be used on this machine",
+    "stdout:missing": "what a model still needs on this machine",
     # Hashes of files that hold exempt fields, or floats whose last digit depends on the CPU.
     "manifest.json:files": "hashes of derived files",
     "derived_from": "hash of a journal",
@@ -105,6 +111,9 @@ TEXT_FIELDS: dict[str, str] = {
     "demand": "what a conformance check asks for",
     "seen": "what a conformance check saw",
     "fix": "what to mend",
+    "stdout:what": "a kind of model in words",
+    "stdout:price": "what is known of a model's price, in words",
+    "stdout:needs": "what to install for a model",
     "error": "message",
     "message": "message",
 }
@@ -141,8 +150,8 @@ EXEMPT_COLUMNS: dict[str, str] = {
     r"index kB": "depends on the versions of SQLite, numpy and bm25s",
 }
 # Parts of texts that are replaced before anything is hashed.
-_PACKAGES = "python|sqlite|mnemoscope|numpy|bm25s|PyStemmer|wordllama|tokenizers"
-_VERSION = rf"(?:{_PACKAGES}) \d[\w.]*"
+_PACKAGES = "sqlite|mnemoscope|numpy|bm25s|PyStemmer|wordllama|tokenizers"
+_VERSION = rf"(?:python 3\.\d[\w.]*|(?:{_PACKAGES}) \d[\w.]*)"
 EXEMPT_TEXTS: dict[str, tuple[str, str]] = {
     "versions of packages": (rf"\b{_VERSION}(?:,\s+{_VERSION})*", "<versions>"),
     "hashes of derived files": (
@@ -159,6 +168,9 @@ EXEMPT_TEXTS: dict[str, tuple[str, str]] = {
     "the machine": (r"\benvironment: [^;|\n]*", "environment: <machine>"),
     "cores of the machine": (r"\d+ CPU cores", "<n> CPU cores"),
 }
+
+LONGEST = 600
+"""Seconds that a group may take."""
 
 DIGITS = 9
 """Significant digits of a float: the last ones depend on the CPU."""
@@ -392,6 +404,7 @@ _OWN_DATA = [
         "run-beir-json", "run beir --data beir --system dense --no-arms --out runs/dense --json"
     ),
     command("datasets-check-beir", "datasets check beir --data beir"),
+    command("datasets-export", "datasets export store.db --to exported"),
     command("systems-check", "systems check bm25"),
     command("systems-check-json", "systems check recency --json"),
 ]
@@ -439,6 +452,7 @@ _CATALOGUES = [
             "systems list",
             "systems list hybrid fts5",
             "datasets list",
+            "models list --json",
             "judges list",
             "judges exam f1",
             "judges exam rouge-l --json",
@@ -484,8 +498,14 @@ def _copy_strata(folder: Path) -> None:
 
 
 def _write_own_data(folder: Path) -> None:
-    """The strata example, and a small corpus in BEIR's format with graded judgments."""
+    """The strata example, a small corpus in BEIR's format with grades, a SQLite memory store."""
     _copy_strata(folder)
+    with closing(sqlite3.connect(folder / "store.db")) as store, store:
+        store.execute("CREATE TABLE memories (id INTEGER, content, category, tags, is_sensitive)")
+        store.executemany(
+            "INSERT INTO memories VALUES (?, ?, ?, ?, ?)",
+            [(n, topic, "note", "a,b", n == 2) for n, topic in enumerate(BEIR_TOPICS)],
+        )
     beir = folder / "beir"
     (beir / "qrels").mkdir(parents=True)
     documents = [
@@ -565,7 +585,7 @@ def _environment(folder: Path) -> dict[str, str]:
         "PATH": os.defpath,
         "HOME": str(folder / "home"),
         "TMPDIR": str(folder / "tmp"),
-        "MNEMOSCOPE_CACHE": str(folder / "cache"),
+        "MNEMOSCOPE_CACHE": "../cache",
         "MNEMOSCOPE_DATA": "data",
         "PYTHONPATH": str(REPOSITORY / "src"),
         "COLUMNS": "100",
@@ -614,8 +634,11 @@ def _outcomes(group: Group, folder: Path, keep: Path | None) -> Iterator[tuple[s
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     ) as driver:
         assert driver.stdin is not None and driver.stdout is not None
+        timer = threading.Timer(LONGEST, _end, [driver.pid])
+        timer.start()
         for one in group.commands:
             for name, content in one.writes.items():
                 (work / name).write_text(content, encoding="utf-8")
@@ -625,11 +648,12 @@ def _outcomes(group: Group, folder: Path, keep: Path | None) -> Iterator[tuple[s
                 "help": one.is_help,
                 "streams": [str(stream) for stream in streams],
             }
-            driver.stdin.write(json.dumps(order) + "\n")
-            driver.stdin.flush()
+            with suppress(BrokenPipeError):
+                driver.stdin.write(json.dumps(order) + "\n")
+                driver.stdin.flush()
             code = driver.stdout.readline()
-            if not code:
-                raise RuntimeError(f"{group.name}: the process ended before {one.name} did")
+            if not code:  # the commands after it have no outcome
+                break
             outcome = Outcome(int(code))
             for stream in streams:
                 content = _replace(stream.read_text(encoding="utf-8"), replaced)
@@ -639,7 +663,14 @@ def _outcomes(group: Group, folder: Path, keep: Path | None) -> Iterator[tuple[s
             if keep:
                 _keep(keep / "compared" / one.name, outcome)
             yield one.name, outcome
-        driver.stdin.close()
+        timer.cancel()
+        with suppress(BrokenPipeError):
+            driver.stdin.close()
+
+
+def _end(session: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(session, signal.SIGKILL)
 
 
 def _compared_stream(name: str, content: str, is_help: bool) -> Iterator[tuple[str, Compared]]:
@@ -727,17 +758,15 @@ def compared(name: str, content: str) -> Compared:
 def _values(name: str, content: str) -> list[Any] | None:
     """The parsed values of a file or stream that holds JSON, JSON lines or YAML."""
     suffix = Path(name).suffix
-    if suffix == ".jsonl":
-        return [json.loads(line) for line in content.splitlines()]
-    if suffix in (".yaml", ".yml"):
-        return [json.loads(json.dumps(yaml.safe_load(content), default=str))]
-    if suffix == ".json":
-        return [json.loads(content)]
-    if name in ("stdout", "stderr") and content[:1] in ("{", "["):
-        try:
+    try:
+        if suffix == ".jsonl":
+            return [json.loads(line) for line in content.splitlines()]
+        if suffix in (".yaml", ".yml"):
+            return [json.loads(json.dumps(yaml.safe_load(content), default=str))]
+        if suffix == ".json" or (not suffix and content[:1] in ("{", "[")):
             return [json.loads(content)]
-        except ValueError:
-            return None
+    except (ValueError, yaml.YAMLError):
+        return None
     return None
 
 
@@ -855,8 +884,12 @@ def save(frozen: Frozen) -> None:
     FROZEN.write_text(text + "\n", encoding="utf-8")
 
 
-def differences(frozen: Frozen, name: str, outcome: Outcome, kinds: Sequence[str]) -> list[str]:
+def differences(
+    frozen: Frozen, name: str, outcome: Outcome | None, kinds: Sequence[str] = ("data", "text")
+) -> list[str]:
     """What differs between a command's outputs and what was frozen, one line each."""
+    if outcome is None:
+        return [f"{name}: no exit code: it, or a command before it, was ended"]
     if name not in frozen:
         return [f"{name}: not frozen yet"]
     was, now = frozen[name], outcome.frozen()
@@ -922,7 +955,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := only - set(GROUPS) - set(GROUP_OF):
         parser.error(f"no command or group is called {', '.join(sorted(unknown))}: see --list")
 
-    frozen, outcomes = load(), {}
+    frozen = load()
+    outcomes: dict[str, Outcome | None] = {}
     for group in GROUPS.values():
         wanted = {one.name for one in group.commands if {group.name, one.name} & only}
         if not wanted:
@@ -932,16 +966,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             continue
         clock, cpu = time.monotonic(), _cpu()
         found = run_group(group, asked.keep)
-        outcomes.update({name: found[name] for name in found if name in wanted})
+        outcomes.update({name: found.get(name) for name in GROUP_OF if name in wanted})
         _say(
             f"{group.name}: {len(wanted)} commands, {time.monotonic() - clock:.1f} s, "
             f"{_cpu() - cpu:.1f} s of CPU"
         )
 
+    now = {name: outcome.frozen() for name, outcome in outcomes.items() if outcome}
     if asked.renew:
-        save({**frozen, **{name: outcome.frozen() for name, outcome in outcomes.items()}})
-        _say(f"frozen: {len(outcomes)} commands")
-        return 0
+        save({**frozen, **now})
+        _say(f"frozen: {len(now)} of {len(outcomes)} commands")
+        return 0 if len(now) == len(outcomes) else 1
     kinds = ("data",) if asked.renew_text else ("data", "text")
     lines = [
         line
@@ -955,12 +990,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _say("not renewed: data changed")
         return 1
     if asked.renew_text:
-        for name, outcome in outcomes.items():
-            frozen[name]["text"] = outcome.frozen()["text"]
+        for name, parts in now.items():
+            frozen[name]["text"] = parts["text"]
         save(frozen)
-        _say(f"texts frozen: {len(outcomes)} commands")
+        _say(f"texts frozen: {len(now)} commands")
     else:
-        _say(f"{len(outcomes)} commands as frozen")
+        _say(f"{len(now)} commands as frozen")
     return 0
 
 
