@@ -84,7 +84,12 @@ def cli_reference() -> str:
     """Every command with its options, from the docstrings of the commands."""
     from mnemoscope.cli.app import app
 
-    _, _, rest = app.generate_docs(recursive=True).partition("\n")
+    # The usage lines of some commands begin with how this process was started.
+    started, sys.argv = sys.argv, ["mnemoscope"]
+    try:
+        _, _, rest = app.generate_docs(recursive=True).partition("\n")
+    finally:
+        sys.argv = started
     return "\n".join(["# Command line", "", NOTICE, rest.strip(), ""])
 
 

@@ -22,6 +22,7 @@ from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import NamedTuple
+from unittest.mock import patch
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = str(ROOT / "src" / "mnemoscope") + os.sep
@@ -102,7 +103,7 @@ def trace() -> dict[str, list[str]]:
 
     calls: list[Call] = []
     corpus = ROOT / "examples" / "strata"
-    with tempfile.TemporaryDirectory() as out:
+    with tempfile.TemporaryDirectory() as out, patch.dict(os.environ, MNEMOSCOPE_CACHE=out):
         command = "run strata --system hybrid --no-arms --workers 1 --data"
         quiet = contextlib.redirect_stdout(io.StringIO())
         with quiet, contextlib.redirect_stderr(io.StringIO()), recorded(calls):
