@@ -17,10 +17,9 @@ import msgspec
 
 from mnemoscope._store.jsonl import Journal
 from mnemoscope._store.run_directory import JournalLine, Manifest, RunDirectory
-from mnemoscope.analysis.longitudinal import Record
+from mnemoscope.analysis.question_records import QuestionRecord, assemble
 from mnemoscope.analysis.recall_bench_format import (
     Header,
-    assemble,
     progress_checkpoint,
     progress_header,
     progress_summary,
@@ -75,7 +74,7 @@ class ProgressLog:
             self.reached(unit, checkpoint.label)
         del self._tails[scenario.id]
 
-    def close(self, records: Iterable[Record] | None = None) -> None:
+    def close(self, records: Iterable[QuestionRecord] | None = None) -> None:
         """End with a summary, where the run came to its end."""
         if self._journal is None:
             self._make_copy()
@@ -127,7 +126,7 @@ class _Tail:
         """Lines that the journal had before."""
         self._lines.put(lines)
 
-    def at(self, checkpoint: str) -> tuple[list[Record], float]:
+    def at(self, checkpoint: str) -> tuple[list[QuestionRecord], float]:
         """The checkpoint's records and what taking in its days took, in milliseconds."""
         lines, timings = self._lines.take(checkpoint), self._timings.take(checkpoint)
         took = sum(timing.index_ms or 0.0 for timing in timings)

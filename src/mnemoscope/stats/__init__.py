@@ -2,6 +2,7 @@
 
 from mnemoscope.stats.agreement import Kappa, VarianceSplit, cohens_kappa, variance_split
 from mnemoscope.stats.corrections import holm
+from mnemoscope.stats.correlation import Correlation, pearson, spearman
 from mnemoscope.stats.equivalence import Equivalence, Verdict, equivalent, tost, verdict
 from mnemoscope.stats.intervals import Bootstrap, Interval, bootstrap, wilson
 from mnemoscope.stats.paired import (
@@ -31,6 +32,7 @@ from mnemoscope.stats.trend import Trend, linear_trend
 
 __all__ = [
     "Bootstrap",
+    "Correlation",
     "Effect",
     "Equivalence",
     "Interval",
@@ -54,9 +56,11 @@ __all__ = [
     "mdd_unpaired",
     "paired_bootstrap",
     "paired_t",
+    "pearson",
     "permutation",
     "power_paired",
     "power_unpaired",
+    "spearman",
     "tost",
     "two_proportion_z",
     "variance_split",
