@@ -18,7 +18,7 @@ from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.cli.console import err, out, print_json, say
 
 if TYPE_CHECKING:
-    from mnemoscope.analysis.regression_gate import GateRow
+    from mnemoscope.analysis.aggregates import GateRow
 
 REGRESSION = 1
 WIDTH = 100
@@ -123,7 +123,7 @@ def gate(
     json
         Print JSON instead of a table.
     """
-    from mnemoscope.analysis.regression_gate import gate as judge
+    from mnemoscope.analysis.aggregates import gate as judge
 
     _exist(run, baseline)
     with _readable():
@@ -161,8 +161,12 @@ def _compare_pairs(
 
 
 def _compare_means(base: Path, cand: Path, markdown: Path | None, *, json: bool) -> int:
-    from mnemoscope.analysis.aggregates import CAVEAT, read_aggregates, seed_comparison
-    from mnemoscope.analysis.regression_gate import refuse_unlike
+    from mnemoscope.analysis.aggregates import (
+        CAVEAT,
+        read_aggregates,
+        refuse_unlike,
+        seed_comparison,
+    )
     from mnemoscope.reports import comparison_tables as shown
 
     with _readable():
