@@ -159,7 +159,9 @@ class Depth(msgspec.Struct, frozen=True):
     def ceilings(self, trial: Trial) -> tuple[float, ...]:
         """The best that any ranking could score: recall@1 of two memories is 0.5 at most."""
         grades = tuple(sorted((trial.grades.get(id, 1) for id in trial.evidence), reverse=True))
-        return _ceilings(trial.reachable, grades, self.returned, self.recorded)
+        ks, cuts = _cutoffs(self.returned)
+        best = tuple(best_score(grades, trial.reachable, ks=ks, cuts=cuts).values())
+        return (*best, float(trial.reachable > 0)) if self.recorded else best
 
 
 class Table:
@@ -169,15 +171,13 @@ class Table:
         self.seed = seed
         self.trials = [trial for trial in trials if trial.status not in FAILED]
         self.names = depth.names
-        self.values = self._matrix([depth.values(trial) for trial in self.trials])
-        self.chances = self._matrix([depth.chances(trial) for trial in self.trials])
-        self.ceilings = self._matrix([depth.ceilings(trial) for trial in self.trials])
+        self.values, self.chances, self.ceilings = (
+            np.array([of(trial) for trial in self.trials]).reshape(-1, len(self.names))
+            for of in (depth.values, depth.chances, depth.ceilings)
+        )
         self.pools = np.array([trial.pool for trial in self.trials])
         self.clusters = np.array([trial.cluster for trial in self.trials])
         self.categories = np.array([trial.category for trial in self.trials])
-
-    def _matrix(self, rows: Sequence[Sequence[float]]) -> Floats:
-        return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.names))
 
     def figures(self, rows: NDArray[np.bool_], failed: int) -> dict[str, Figure]:
         """Metric name to mean, n, interval and chance, over the chosen rows."""
@@ -355,12 +355,3 @@ def _chances(
         return tuple(expected.values())
     beyond = score_by_chance(*about, ks=(), cuts=(recorded,), depth=recorded)
     return (*expected.values(), beyond[f"mrr@{recorded}"])
-
-
-@lru_cache(maxsize=65536)
-def _ceilings(
-    reachable: int, grades: tuple[int, ...], returned: int, recorded: int
-) -> tuple[float, ...]:
-    ks, cuts = _cutoffs(returned)
-    best = best_score(grades, reachable, ks=ks, cuts=cuts)
-    return (*best.values(), float(reachable > 0)) if recorded else tuple(best.values())

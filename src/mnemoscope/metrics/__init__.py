@@ -6,7 +6,6 @@ from mnemoscope.metrics.installed import (
     headline,
     installed_metrics,
     is_builtin,
-    metric_columns,
     metric_names,
     metric_of,
 )
@@ -23,7 +22,7 @@ from mnemoscope.metrics.ranking import (
     score_by_chance,
     score_merged,
 )
-from mnemoscope.metrics.token_budget import BUDGETS, budget_names, recall_within
+from mnemoscope.metrics.token_budget import BUDGETS, recall_within
 
 __all__ = [
     "BUDGETS",
@@ -35,14 +34,12 @@ __all__ = [
     "RandomTopK",
     "TopK",
     "best_score",
-    "budget_names",
     "dedupe",
     "headline",
     "installed_metrics",
     "is_builtin",
     "is_vacuous",
     "merged_positions",
-    "metric_columns",
     "metric_names",
     "metric_of",
     "recall_within",
