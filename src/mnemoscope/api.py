@@ -52,12 +52,12 @@ if TYPE_CHECKING:
     from mnemoscope.runner.run import Settings
     from mnemoscope.systems.loader import Plan
 
-Where: TypeAlias = "str | Path"
-RunLike: TypeAlias = "str | Path | RunResult"
+Where = str | Path
+RunLike = str | Path | RunResult
 SystemLike: TypeAlias = object
 """A spec such as `bm25,k1=1.2`, a class, an object with reset, or a function (query, k)."""
-Systems: TypeAlias = "SystemLike | Sequence[SystemLike] | Mapping[str, SystemLike]"
-Lifecycle: TypeAlias = 'Literal["auto", "fork", "fresh", "incremental"]'
+Systems = SystemLike | Sequence[SystemLike] | Mapping[str, SystemLike]
+Lifecycle = Literal["auto", "fork", "fresh", "incremental"]
 
 SEED = 42
 _BESIDE = ("heatmap.png", "progress.jsonl", "questions.jsonl", "failures.jsonl")
@@ -78,7 +78,7 @@ class ProgressUpdate(NamedTuple):
     total: float | None
 
 
-Progress: TypeAlias = "Callable[[ProgressUpdate], None] | bool | None"
+Progress = Callable[[ProgressUpdate], None] | bool | None
 """Called now and then; None draws a bar if stderr is a terminal, False does not."""
 
 
@@ -302,7 +302,9 @@ def estimate(
                 for phase, use in accounts.items()
                 if use["requests"]
             ]
-    return RunEstimate(phases, [one for one in setup.models if load_model(one).price is None])
+    return RunEstimate(
+        phases, {m: _answers().priced(m) for m in setup.models if load_model(m).price is None}
+    )
 
 
 def execute(
@@ -405,11 +407,11 @@ def _prepare(
     if isinstance(whole, str):
         whole = _open(whole, config, {**(rules.options if rules else {}), **options}, seed)
     history = growing_history.history_of(whole)
-    if history is None:
-        _refuse_history_options(config, name)
+    for option in _ONLY_OVER_CHECKPOINTS:
+        if history is None and getattr(config, option) not in (None, False):
+            require_checkpoints(name, f"--{option.replace('_', '-')}")
     dataset = part_of(whole, config.scenarios, config.questions, seed)
-    judges = _several(config.judge)
-    reader = config.reader
+    reader, judges = config.reader, _several(config.judge)
     if history is not None:
         reader, judges = growing_history.reader_and_judges(history, reader, judges)
     pipeline = answers.pipeline_for(
@@ -466,14 +468,14 @@ def _open(name: str, config: RunConfig, options: Mapping[str, Scalar], seed: int
     return open_dataset(name, data, options)
 
 
-def _refuse_history_options(config: RunConfig, benchmark: str) -> None:
-    given = [name for name in _ONLY_OVER_CHECKPOINTS if getattr(config, name) not in (None, False)]
-    if not config.heatmap_png:
-        given.append("no_heatmap_png")
-    if given:
+def require_checkpoints(benchmark: str, option: str) -> None:
+    """Refuse an option that needs a history which is questioned at several of its days."""
+    from mnemoscope.datasets import DATASETS
+
+    if "ranges" not in inspect.signature(DATASETS.get(benchmark)).parameters:
         raise UsageError(
-            f"--{given[0].replace('_', '-')} is for histories that are questioned at checkpoints, "
-            f"such as personas; {benchmark} is none"
+            f"{option} is for histories that are questioned at checkpoints, such as personas; "
+            f"{benchmark} is none"
         )
 
 
@@ -514,12 +516,11 @@ def read_systems(systems: Systems) -> list[tuple[Spec, SystemLike]]:
     """Each system's spec and, where it was given from Python, the thing itself."""
     from mnemoscope.systems import SYSTEMS
 
-    given: list[tuple[str, SystemLike]] = []
     if isinstance(systems, Mapping):
-        given = [(str(label), thing) for label, thing in systems.items()]
+        found = [_read_system(str(label), thing) for label, thing in systems.items()]
     else:
-        given = [("", thing) for thing in _several(systems)]
-    found = [_read_system(label, thing) for label, thing in given]
+        several = systems if isinstance(systems, list | tuple) else [systems]
+        found = [_read_system("", thing) for thing in several]
     if taken := [spec.label for spec, _ in found if spec.label in SYSTEMS.names()]:
         raise UsageError(f"{taken[0]} is a system's own name; label yours otherwise")
     return found
@@ -565,15 +566,18 @@ def _baselines(
     from mnemoscope.systems import BASELINES
 
     names = _answers().arms_for(benchmark, pipeline, BASELINES)
+    if benchmark == "personas" and names:
+        names = ("none", "random", "oracle")
     if protocol and not pipeline.system_answers:  # its gates ask for the baselines of recall
         names = [*dict.fromkeys([*names, *BASELINES])]
-    drawn = {"seed": seed} if seed != SEED else {}
+    drawn: dict[str, Scalar] = {"seed": seed} if seed != SEED else {}
     specs = [Spec(name, drawn if name == "random" else {}) for name in names if name not in given]
     return [plan_system(spec) for spec in specs]
 
 
 @contextmanager
 def dry_run(
+    benchmark: str,
     systems: Systems,
     config: RunConfig,
     options: Mapping[str, Scalar] = {},
@@ -583,10 +587,11 @@ def dry_run(
     from mnemoscope.datasets import open_dataset
     from mnemoscope.runner.growing_history import first_checkpoint
 
-    setup = _prepare("personas", systems, config, options)
+    require_checkpoints(benchmark, "--dry-run")
+    setup = _prepare(benchmark, systems, config, options)
     assert setup.history is not None
     _answers().check_models(setup.models, config.max_cost)
-    cut = open_dataset("personas", setup.data, first_checkpoint(setup.history))
+    cut = open_dataset(benchmark, setup.data, first_checkpoint(setup.history))
     with TemporaryDirectory(prefix="mnemoscope-dry-") as folder:
         runs = execute(
             cut,
@@ -969,11 +974,8 @@ def _path(where: Where | None) -> Path | None:
     return None if where is None else Path(where)
 
 
-def _several(given: object) -> list[object]:
-    """One thing, or several, as a list."""
-    if given is None:
-        return []
-    return list(given) if isinstance(given, list | tuple) else [given]
+def _several(given: str | Sequence[str] | None) -> list[str]:
+    return [given] if isinstance(given, str) else list(given or ())
 
 
 def _answers() -> ModuleType:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     DataFrame: TypeAlias = "Frame | pandas.DataFrame"
 
 T = TypeVar("T")
-Cell: TypeAlias = "str | int | float | bool | None | tuple[str, ...] | tuple[int, ...]"
+Cell: TypeAlias = "str | int | float | bool | tuple[str, ...] | tuple[int, ...] | None"
 OVERALL = "overall"
 _SHOWN = 200
 """How many rows of a frame HTML shows."""
@@ -267,7 +267,10 @@ class RunResult:
         last = self.manifest.checkpoints[-1] if self.manifest.checkpoints else ""
         rows = [
             self._row(name, category, last, figure)
-            for category, figures in {OVERALL: self.metrics.overall, **self.metrics.by_category}.items()
+            for category, figures in {
+                OVERALL: self.metrics.overall,
+                **self.metrics.by_category,
+            }.items()
             for name, figure in figures.items()
         ]
         if (over_time := self._read("longitudinal.json", _Longitudinal)) is not None:
@@ -471,7 +474,10 @@ class Results(Mapping[str, RunResult]):
             rows.append(
                 [
                     run.label + (" (baseline)" if run.is_baseline else ""),
-                    *(f"{one.mean:.3f} [{one.ci95[0]:.3f}, {one.ci95[1]:.3f}]" if one else "--" for one in cells),
+                    *(
+                        f"{one.mean:.3f} [{one.ci95[0]:.3f}, {one.ci95[1]:.3f}]" if one else "--"
+                        for one in cells
+                    ),
                 ]
             )
         return html_table(["system", *names], rows)
@@ -580,8 +586,8 @@ class RunEstimate(msgspec.Struct, frozen=True):
     """What a run would ask of models, phase by phase, and what that costs in US dollars."""
 
     phases: list[PhaseEstimate]
-    unpriced: list[str]
-    """Models of unknown price, which count as 0."""
+    unpriced: dict[str, str]
+    """Models of unknown price, which count as 0, to how they are written with one."""
 
     @property
     def cost(self) -> float:

@@ -40,7 +40,7 @@ def check_files(data: Path | None, options: Mapping[str, Scalar]) -> None:
 
 def reader_and_judges(
     history: Personas, reader: str | None, judges: Sequence[str]
-) -> tuple[str, Sequence[str]]:
+) -> tuple[str, list[str]]:
     """The reader and the judges, with defaults that need no model."""
     if not history.ranges:
         if {reader, *judges} - {None, _NOBODY}:
@@ -49,7 +49,9 @@ def reader_and_judges(
     if not judges:
         judges = ["ledger" if history.has_ledger and reader != _NOBODY else _NOBODY]
         if not history.has_ledger and reader is None:
-            _log.warning("no ledger beside the questions: recall is measured, answers are not judged")
+            _log.warning(
+                "no ledger beside the questions: recall is measured, answers are not judged"
+            )
     if reader is None:
         reader = _NOBODY if list(judges) == [_NOBODY] else "extractive"
     if any(judge.split(",")[0] == "ledger" for judge in judges) and not history.has_ledger:
@@ -58,7 +60,7 @@ def reader_and_judges(
             f"--judge ledger: {', '.join(without)} has no ledger.jsonl beside its questions; "
             "only simulated personas have one. Choose another judge, or --judge none"
         )
-    return reader, judges
+    return reader, list(judges)
 
 
 def tell_findings(history: Personas) -> None:

@@ -152,7 +152,7 @@ class Profile(Struct, frozen=True, kw_only=True):
 
     @property
     def system_specs(self) -> tuple[str, ...]:
-        """`run.systems`, else the harness: its adapter, the factory in it, its config as options."""
+        """`run.systems`, else the harness: adapter and factory, its config as options."""
         if self.systems or not self.adapter:
             return self.systems or ()
         name = f"{self.adapter}:{self.factory}" if self.factory else self.adapter
