@@ -22,8 +22,7 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import structs
 
@@ -243,8 +242,10 @@ def run_config(
     progress: Progress = None,
 ) -> Results:
     """`run`, with its arguments in one object."""
+    from mnemoscope.runner.answer_setup import check_models
+
     setup = _prepare(benchmark, systems, config, options)
-    _answers().check_models(setup.models, config.max_cost)
+    check_models(setup.models, config.max_cost)
     runs = execute(
         setup.dataset,
         setup.plans,
@@ -272,6 +273,7 @@ def estimate(
 ) -> RunEstimate:
     """What a run would ask of models: systems recall for real, models are only counted."""
     from mnemoscope.models.model_loader import load_model
+    from mnemoscope.runner.answer_setup import priced
     from mnemoscope.runner.run import run as run_plans
 
     setup = _prepare(benchmark, systems, config, options, only_count=True)
@@ -302,9 +304,7 @@ def estimate(
                 for phase, use in accounts.items()
                 if use["requests"]
             ]
-    return RunEstimate(
-        phases, {m: _answers().priced(m) for m in setup.models if load_model(m).price is None}
-    )
+    return RunEstimate(phases, {m: priced(m) for m in setup.models if load_model(m).price is None})
 
 
 def execute(
@@ -343,7 +343,7 @@ def execute(
             pipeline=pipeline,
             progress_copy=progress_copy,
             max_cost=max_cost,
-            exams=_answers().exams_of(pipeline),
+            exams=_exams(pipeline),
         )
     for directory in runs:
         write_life(directory, png=png)
@@ -378,11 +378,11 @@ def _prepare(
     """Put a run together; every mistake in its options is an error here."""
     from mnemoscope.datasets.subset import part_of
     from mnemoscope.protocols import load_protocol
+    from mnemoscope.runner import answer_setup as answers
     from mnemoscope.runner import growing_history
     from mnemoscope.runner.run import DEPTH, Settings
     from mnemoscope.runner.scheduler import Limits
 
-    answers = _answers()
     if config.profile:
         config, systems, options = _with_profile(config, systems, options)
     specs = read_systems(systems)
@@ -563,11 +563,10 @@ def _baselines(
     benchmark: str, pipeline: Pipeline, protocol: Chosen | None, seed: int, given: set[str]
 ) -> list[Plan]:
     """What runs beside the systems; the random one draws by the run's seed."""
+    from mnemoscope.runner.answer_setup import baselines_for
     from mnemoscope.systems import BASELINES
 
-    names = _answers().arms_for(benchmark, pipeline, BASELINES)
-    if benchmark == "personas" and names:
-        names = ("none", "random", "oracle")
+    names = baselines_for(benchmark, pipeline)
     if protocol and not pipeline.system_answers:  # its gates ask for the baselines of recall
         names = [*dict.fromkeys([*names, *BASELINES])]
     drawn: dict[str, Scalar] = {"seed": seed} if seed != SEED else {}
@@ -585,12 +584,13 @@ def dry_run(
 ) -> Iterator[Results]:
     """Run the first checkpoint of the first persona; when the block ends, nothing is kept."""
     from mnemoscope.datasets import open_dataset
+    from mnemoscope.runner.answer_setup import check_models
     from mnemoscope.runner.growing_history import first_checkpoint
 
     require_checkpoints(benchmark, "--dry-run")
     setup = _prepare(benchmark, systems, config, options)
     assert setup.history is not None
-    _answers().check_models(setup.models, config.max_cost)
+    check_models(setup.models, config.max_cost)
     cut = open_dataset(benchmark, setup.data, first_checkpoint(setup.history))
     with TemporaryDirectory(prefix="mnemoscope-dry-") as folder:
         runs = execute(
@@ -620,10 +620,11 @@ def judge(
     progress: Progress = None,
 ) -> Results:
     """Judge the saved answers of a run, or of all runs in a folder, again."""
+    from mnemoscope.runner import answer_setup as answers
     from mnemoscope.runner.pipeline import plan_judge, plan_panel
     from mnemoscope.runner.rerun import recorded_pipeline
 
-    answers, judges, runs = _answers(), _several(judge), find_runs(_run_path(run))
+    judges, runs = _several(judge), find_runs(_run_path(run))
     for old in runs:
         answers.check_judges(_benchmark(old), judges, appellate_judge)
     answers.check_models(answers.models_of(*judges, appellate_judge), max_cost)
@@ -658,8 +659,10 @@ def answer(
     progress: Progress = None,
 ) -> Results:
     """Let another reader answer from what a run recalled, without asking the system anything."""
-    answers, judges = _answers(), _several(judge)
-    if reader.split(",")[0] in (answers.SYSTEM, answers.NOBODY):
+    from mnemoscope.runner import answer_setup as answers
+
+    judges = _several(judge)
+    if reader.split(",")[0] in (answers.SYSTEM, answers.NONE):
         raise UsageError("saved hits are read without asking the system: name a reader")
     work = []
     for old in find_runs(_run_path(run)):
@@ -690,12 +693,13 @@ def _redo(
     progress: Progress,
 ) -> Results:
     from mnemoscope.reports.checkpoint_report import write_life
+    from mnemoscope.runner.answer_setup import reopened
     from mnemoscope.runner.rerun import redo
     from mnemoscope.runner.run import paid
 
     done: list[RunDirectory] = []
     for old, pipeline in work:
-        dataset = _answers().reopened(old.manifest(), data)
+        dataset = reopened(old.manifest(), data)
         left = None if max_cost is None else max_cost - sum(paid(new.path) for new in done)
         with _reporting(progress, dataset, 1) as advance:
             new = redo(
@@ -706,7 +710,7 @@ def _redo(
                 phase,
                 workers=workers,
                 max_cost=left,
-                exams=_answers().exams_of(pipeline),
+                exams=_exams(pipeline),
                 progress=advance,
             )
         write_life(new)
@@ -728,18 +732,20 @@ def score(
 
     The run directory is `out`, or the file's name below `runs`.
     """
-    from mnemoscope.datasets import open_dataset
+    from mnemoscope.datasets import dataset_info, open_dataset
     from mnemoscope.reports.run_report import write_report
-    from mnemoscope.runner.score_rankings import COMPAT_OPTIONS, rule_changes
+    from mnemoscope.runner.score_rankings import rule_changes
     from mnemoscope.runner.score_rankings import score as score_file
 
     rankings = Path(file)
     if not rankings.is_file():
         raise MissingData(f"no such file: {rankings}")
 
+    published = dataset_info(dataset).published_rules.get("pgmnemo")
+
     def scored(rules: Literal["pgmnemo"] | None, folder: Path) -> RunDirectory:
-        theirs = COMPAT_OPTIONS.get(dataset, {}) if rules else {}
-        opened = open_dataset(dataset, _path(data), {**options, **theirs})
+        fixed = published.options if rules and published else {}
+        opened = open_dataset(dataset, _path(data), {**options, **fixed})
         directory = score_file(opened, rankings, folder, format=format, compat=rules)
         write_report(directory)
         return directory
@@ -753,6 +759,7 @@ def score(
         result.rule_changes = {
             name: RuleChange(**change) for name, change in rule_changes(theirs, sound).items()
         }
+        result.sound_rules = published.sound if published else ""
     return result
 
 
@@ -880,6 +887,16 @@ def simulate(
     return write_life(live(story, days, seed), Path(out), force=force)
 
 
+def _exams(pipeline: Pipeline) -> dict[str, dict[str, Any]]:
+    """How the judges did in their exams; what is to be said of the others is logged."""
+    from mnemoscope.runner.answer_setup import exams_of
+
+    exams = exams_of(pipeline)
+    for note in exams.notes:
+        _log.warning("note: %s", note)
+    return exams.results
+
+
 def _summarised(runs: Sequence[RunDirectory], folder: Path) -> Results:
     """The results, with summary.md and summary.json of them all in the folder beside them."""
     from mnemoscope.reports.run_report import write_summary
@@ -976,9 +993,3 @@ def _path(where: Where | None) -> Path | None:
 
 def _several(given: str | Sequence[str] | None) -> list[str]:
     return [given] if isinstance(given, str) else list(given or ())
-
-
-def _answers() -> ModuleType:
-    from mnemoscope.cli import answering
-
-    return answering

@@ -413,6 +413,8 @@ class ScoredRun(RunResult):
 
     rule_changes: Mapping[str, RuleChange] = {}
     """What another project's rules change, metric by metric."""
+    sound_rules: str = ""
+    """What sound rules do otherwise than that project's."""
 
 
 class Results(Mapping[str, RunResult]):

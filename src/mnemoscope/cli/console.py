@@ -75,7 +75,7 @@ def watched() -> Iterator[Callable[[ProgressUpdate], None]]:
 
 
 def parse_options(
-    options: Mapping[str, str], command: Callable[..., Any], *also: type
+    options: Mapping[str, str], command: Callable[..., Any], *also: Callable[..., Any]
 ) -> dict[str, Scalar]:
     """The dataset's options: flags that neither the command nor its dataclasses `also` have.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +11,7 @@ from rich.table import Table
 from mnemoscope import api
 from mnemoscope.cli.console import out as stdout
 from mnemoscope.cli.console import parse_options, print_json, say
-from mnemoscope.results import RuleChange
+from mnemoscope.results import ScoredRun
 
 
 def score(
@@ -78,31 +77,22 @@ def score(
         return
     stdout.print(run_tables.summary([RunView.of(found.directory)]))
     if found.rule_changes:
-        stdout.print(_changes_table(found.rule_changes, dataset))
+        stdout.print(_changes_table(found))
     say(stdout, f"report: {out}/report.md")
 
 
-_SOUND = {
-    "locomo": "sound: a label counts only in the question's own conversation, a repeated one "
-    "once,\nmalformed evidence is repaired. The file does not say which conversation a label "
-    "is from,\nso the sound figures are upper bounds.",
-    "longmemeval": "sound: abstention questions, whose sessions hold no answer, are not scored.",
-}
-"""What sound rules do otherwise than pgmnemo's."""
-
-
-def _changes_table(changes: Mapping[str, RuleChange], dataset: str) -> Table:
+def _changes_table(found: ScoredRun) -> Table:
     table = Table(
         "metric",
         title="What the rules change: pgmnemo's own against sound ones",
-        caption=_SOUND.get(dataset),
+        caption=found.sound_rules or None,
         title_justify="left",
         caption_justify="left",
         box=box.SIMPLE_HEAD,
     )
     for column in ("pgmnemo's rules", "sound rules", "difference"):
         table.add_column(column, justify="right")
-    for name, change in changes.items():
+    for name, change in found.rule_changes.items():
         table.add_row(
             name,
             f"{change.compat:.4f}",

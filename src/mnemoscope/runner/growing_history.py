@@ -15,11 +15,11 @@ from mnemoscope.datasets._io.locate import locate
 from mnemoscope.datasets.base import Dataset
 from mnemoscope.datasets.persona_folder import problems
 from mnemoscope.datasets.personas import Personas
+from mnemoscope.runner.answer_setup import NONE
 from mnemoscope.types import GROUP_CATEGORIES, Scalar
 
 TIMEOUT = 30.0
 """Seconds that a recall may take where no limit is given."""
-_NOBODY = "none"
 _log = logging.getLogger(__name__)
 
 
@@ -31,7 +31,7 @@ def history_of(dataset: Dataset) -> Personas | None:
 def check_files(data: Path | None, options: Mapping[str, Scalar]) -> None:
     """Read every file once before anything is asked, so that a mistake costs seconds."""
     chosen = (str(options.get(name, "")) for name in ("personas", "arcs"))
-    found = problems(locate("personas", data), *chosen)
+    found = problems(locate(Personas.info, data), *chosen)
     for problem in found[:-1]:
         _log.error("error: %s", problem)
     if found:
@@ -43,17 +43,17 @@ def reader_and_judges(
 ) -> tuple[str, list[str]]:
     """The reader and the judges, with defaults that need no model."""
     if not history.ranges:
-        if {reader, *judges} - {None, _NOBODY}:
+        if {reader, *judges} - {None, NONE}:
             raise UsageError("--ranges none has no checkpoint to judge answers at; say full")
-        return _NOBODY, [_NOBODY]
+        return NONE, [NONE]
     if not judges:
-        judges = ["ledger" if history.has_ledger and reader != _NOBODY else _NOBODY]
+        judges = ["ledger" if history.has_ledger and reader != NONE else NONE]
         if not history.has_ledger and reader is None:
             _log.warning(
                 "no ledger beside the questions: recall is measured, answers are not judged"
             )
     if reader is None:
-        reader = _NOBODY if list(judges) == [_NOBODY] else "extractive"
+        reader = NONE if list(judges) == [NONE] else "extractive"
     if any(judge.split(",")[0] == "ledger" for judge in judges) and not history.has_ledger:
         without = [folder.id for folder in history.folders if not folder.ledger.is_file()]
         raise MissingData(
