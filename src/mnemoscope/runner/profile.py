@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from mnemoscope._store.errors import DataError, MissingData, UsageError
+from mnemoscope._store.spec import Spec
 from mnemoscope._store.yaml import load_yaml
 from mnemoscope.datasets.checkpoint_plan import arithmetic, parse_ranges
 from mnemoscope.types import Scalar
@@ -149,10 +150,20 @@ class Profile(Struct, frozen=True, kw_only=True):
     depth: int | None = None
     out: Path | None = None
 
+    @property
+    def system_specs(self) -> tuple[str, ...]:
+        """`run.systems`, else the harness: adapter and factory, its config as options."""
+        if self.systems or not self.adapter:
+            return self.systems or ()
+        name = f"{self.adapter}:{self.factory}" if self.factory else self.adapter
+        return (str(Spec(name, self.config)),)
 
-def nothing() -> Profile:
-    """The profile that leaves everything to others."""
-    return Profile(path=Path())
+    @property
+    def options(self) -> dict[str, Scalar]:
+        """The options of the dataset."""
+        names = ("personas", "arcs", "ranges", "sample", "groups", "granularity")
+        found = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 def load_profile(path: Path) -> Profile:

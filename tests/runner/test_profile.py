@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mnemoscope._store.errors import DataError, MissingData
-from mnemoscope.cli.profile import Profile, load_profile
+from mnemoscope.runner.profile import Profile, load_profile
 
 
 def loaded(tmp_path: Path, text: str) -> Profile:
