@@ -23,11 +23,11 @@ from mnemoscope._store.errors import MnemoscopeError, SystemLost, UsageError
 from mnemoscope._store.spec import Spec
 from mnemoscope.cli.app import invoke
 from mnemoscope.connectors.grpc import messages
-from mnemoscope.connectors.grpc.channel import Line, ServerError
-from mnemoscope.connectors.grpc.day_messages import Day, DayIndex, memory_of
+from mnemoscope.connectors.grpc.channel import GrpcConnection
 from mnemoscope.connectors.grpc.memory_client import Grpc
 from mnemoscope.connectors.grpc.protos import mnemoscope_v1_pb2 as v1
-from mnemoscope.connectors.grpc.recall_bench_client import RecallBench
+from mnemoscope.connectors.grpc.recall_bench_client import Day, DayIndex, RecallBench, day_memory
+from mnemoscope.connectors.handshake import ServerError
 from mnemoscope.serving import sessions
 from mnemoscope.serving.sessions import NoSuchSpace, Spaces
 from mnemoscope.systems.loader import Driver, plan
@@ -346,7 +346,7 @@ def test_what_is_no_address_is_explained(address: str) -> None:
 
 def test_addresses_people_write() -> None:
     def target(address: str) -> str:
-        return Line("grpc", address, timeout=1, patience=1).target
+        return GrpcConnection("grpc", address, timeout=1, patience=1).target
 
     assert target("localhost") == "localhost:50052"
     assert target("grpc://10.0.0.7:1234/") == "10.0.0.7:1234"
@@ -372,12 +372,12 @@ def test_health_is_served_and_waited_for(bm25: Served) -> None:
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     state.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
-    line = Line("grpc", f"127.0.0.1:{port}", timeout=5, patience=60)
+    connection = GrpcConnection("grpc", f"127.0.0.1:{port}", timeout=5, patience=60)
     with pytest.raises(MnemoscopeError, match="is down"):
-        line.wait(at_most=0.4)
+        connection.wait(at_most=0.4)
     state.set("", health_pb2.HealthCheckResponse.SERVING)
-    line.wait()
-    line.close()
+    connection.wait()
+    connection.close()
     server.stop(None)
 
 
@@ -482,10 +482,10 @@ def test_without_any_date_every_memory_is_a_day() -> None:
 
 
 def test_a_day_of_another_harness_becomes_a_memory() -> None:
-    assert memory_of(Day(12, "log", "2026-01-16", "tester", ("x", "y"))) == Memory(
+    assert day_memory(Day(12, "log", "2026-01-16", "tester", ("x", "y"))) == Memory(
         "day-0012",
         "log",
         datetime(2026, 1, 16, tzinfo=UTC),
         metadata={"day": 12, "persona": "tester", "active_arcs": "x,y"},
     )
-    assert memory_of(Day(1, "log", "someday")) == Memory("day-0001", "log", metadata={"day": 1})
+    assert day_memory(Day(1, "log", "someday")) == Memory("day-0001", "log", metadata={"day": 1})

@@ -28,7 +28,7 @@ from mnemoscope._store.yaml import parse_yaml
 from mnemoscope.cli.serve_http import serve_http
 from mnemoscope.connectors.http import Http, client
 from mnemoscope.connectors.http.client import ServerError
-from mnemoscope.connectors.http.contract import openapi
+from mnemoscope.connectors.http.http_connector import openapi
 from mnemoscope.datasets.locomo import Locomo
 from mnemoscope.runner.conformance import check_system
 from mnemoscope.runner.run import Settings, run

@@ -21,10 +21,10 @@ from tests.waiting import all_gone, eventually, is_gone
 
 from mnemoscope._store.errors import DataError, SystemLost, UsageError
 from mnemoscope._store.spec import Spec
-from mnemoscope.connectors.mcp import server_process
+from mnemoscope.connectors import child_process
+from mnemoscope.connectors.id_mapping import tag_of
 from mnemoscope.connectors.mcp.mcp_connector import Mcp
-from mnemoscope.connectors.mcp.tool_mapping import tag_of
-from mnemoscope.connectors.mcp.tool_mapping_file import load, read, shipped
+from mnemoscope.connectors.mcp.tool_mapping import load, read, shipped
 from mnemoscope.datasets.locomo import Locomo
 from mnemoscope.runner.run import Settings, run
 from mnemoscope.runner.scheduler import Limits
@@ -221,7 +221,7 @@ def test_a_server_that_dies_is_lost_and_only_a_reset_starts_another(
 def test_a_call_that_takes_too_long_is_a_timeout_and_the_server_is_ended(
     opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_process, "_FAREWELL", 0.1)
+    monkeypatch.setattr(child_process, "_FAREWELL", 0.1)
     place = tmp_path / "pids"
     place.mkdir()
     system = opened("plain", command("plain", place), timeout=3.0)
@@ -336,7 +336,7 @@ def test_what_cannot_work_is_refused_with_the_reason(options: str, complaint: st
 def test_a_late_server_costs_its_question_alone_and_the_rest_is_lived_again(
     locomo: Path, tmp_path: Path, mapped: Mapped, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_process, "_FAREWELL", 0.1)
+    monkeypatch.setattr(child_process, "_FAREWELL", 0.1)
     monkeypatch.setenv("SLOW_WITH", "conv-1/q1 conv-1/q2")
     spec = f"mcp:{command('plain')},mapping={mapped('plain')},timeout=3"
     done = trials(locomo, tmp_path / "out", spec, workers=1, limits=Limits(restarts=0))
@@ -345,7 +345,7 @@ def test_a_late_server_costs_its_question_alone_and_the_rest_is_lived_again(
 
 
 def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_process, "_FAREWELL", 0.1)
+    monkeypatch.setattr(child_process, "_FAREWELL", 0.1)
     with pytest.raises(UsageError, match=r"no MCP server said hello within 0.3 s"):
         plan(Spec.parse("mcp:tail -f /dev/null,mapping=server-memory,start=0.3"))
 
