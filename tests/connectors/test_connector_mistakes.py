@@ -287,7 +287,7 @@ def test_a_tool_that_takes_other_arguments_too_is_given_them() -> None:
     assert found(more, properties=None, required=None) == []
 
 
-def test_the_door_refuses_what_the_server_would_pass_over(tmp_path: Path) -> None:
+def test_the_connector_refuses_what_the_server_would_pass_over(tmp_path: Path) -> None:
     if find_spec("mcp") is None:
         missing("the extra mcp is not installed")
     path = tmp_path / "slip.yaml"
