@@ -14,7 +14,7 @@ from mnemoscope._store.errors import DataError, MnemoscopeError, RunConflict, Us
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
 from mnemoscope.cli.run import check_systems
-from mnemoscope.datasets.base import DataFile, Findings
+from mnemoscope.datasets.base import DataFile, DatasetInfo, Findings
 from mnemoscope.runner import worker
 from mnemoscope.runner.heartbeat import Beat
 from mnemoscope.runner.run import Settings, run
@@ -49,6 +49,7 @@ class Made:
 
     made: tuple[Scenario, ...] = (scenario(0), scenario(1))
     name: str = "made"
+    info: DatasetInfo = DatasetInfo(name="made")  # noqa: RUF009
     category_names: Mapping[str, str] = field(default_factory=dict)
     original_ids: Mapping[tuple[str, str], str] = field(default_factory=dict)
     pool_known: bool = True

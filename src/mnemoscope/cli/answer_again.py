@@ -65,6 +65,7 @@ def judge(
     json
         Print the figures as JSON instead of tables.
     """
+    from mnemoscope.runner import answer_setup
     from mnemoscope.runner.pipeline import plan_judge, plan_panel
     from mnemoscope.runner.rerun import recorded_pipeline
 
@@ -82,10 +83,10 @@ def judge(
 
     runs = find_runs(run)
     for old in runs:
-        answering.check_judges(
+        answer_setup.check_judges(
             str(old.manifest().identity["benchmark"]["name"]), judge, appellate_judge
         )
-    answering.check_models(answering.models_of(*judge, appellate_judge), max_cost)
+    answer_setup.check_models(answer_setup.models_of(*judge, appellate_judge), max_cost)
     place = out or _beside(runs[0], judge)
     procedures = [pipeline_of(old) for old in runs]
     return _redo(runs, procedures, "judge", place, data, workers, max_cost, as_json=json)
@@ -134,11 +135,13 @@ def answer(
     json
         Print the figures as JSON instead of tables.
     """
-    if reader.split(",")[0] in (answering.SYSTEM, answering.NOBODY):
+    from mnemoscope.runner import answer_setup
+
+    if reader.split(",")[0] in (answer_setup.SYSTEM, answer_setup.NONE):
         raise UsageError("saved hits are read without asking the system: name a reader")
     runs = find_runs(run)
     procedures = [
-        answering.pipeline_for(
+        answer_setup.pipeline_for(
             str(old.manifest().identity["benchmark"]["name"]),
             reader=reader,
             judges=judge or (),
@@ -150,7 +153,8 @@ def answer(
         )
         for old in runs
     ]
-    answering.check_models(answering.models_of(reader, *(judge or ()), appellate_judge), max_cost)
+    models = answer_setup.models_of(reader, *(judge or ()), appellate_judge)
+    answer_setup.check_models(models, max_cost)
     place = out or _beside(runs[0], [reader])
     return _redo(runs, procedures, "answer", place, data, workers, max_cost, as_json=json)
 
@@ -167,12 +171,13 @@ def _redo(
     as_json: bool,
 ) -> int:
     from mnemoscope.reports.checkpoint_report import write_life
+    from mnemoscope.runner.answer_setup import reopened
     from mnemoscope.runner.rerun import redo
     from mnemoscope.runner.run import paid
 
     done: list[RunDirectory] = []
     for old, pipeline in zip(runs, procedures, strict=True):
-        dataset = answering.reopened(old.manifest(), data)
+        dataset = reopened(old.manifest(), data)
         left = None if max_cost is None else max_cost - sum(paid(new.path) for new in done)
         with watched(dataset, 1) as advance:
             new = redo(

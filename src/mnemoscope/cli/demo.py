@@ -11,7 +11,7 @@ from mnemoscope._store.spec import Spec
 from mnemoscope.cli.console import err, say
 from mnemoscope.cli.console import out as stdout
 from mnemoscope.cli.run import execute
-from mnemoscope.cli.run_personas import BASELINES, pipeline_of
+from mnemoscope.cli.run_personas import pipeline_of
 
 PERSONA = "executive-assistant"
 DAYS = 180
@@ -42,12 +42,12 @@ def demo(*, out: Path = Path("demo-run")) -> None:
     say(err, f"simulating {DAYS} days of {PERSONA} …")
     write_life(simulate(shipped_story(PERSONA), DAYS, 42), life, force=True)
     dataset = Personas(life, ranges=RANGES, groups=True)
-    say(err, f"asking {', '.join(SYSTEMS)} and the arms {', '.join(BASELINES)} …")
+    say(err, f"asking {', '.join(SYSTEMS)} and the arms {', '.join(dataset.info.baselines)} …")
     runs = execute(
         dataset,
         list(map(Spec, SYSTEMS)),
         out,
-        arms=list(map(Spec, BASELINES)),
+        arms=list(map(Spec, dataset.info.baselines)),
         pipeline=pipeline_of(dataset),
     )
     # Where no environment is active, as after `make demo`, it has to be called by its place.

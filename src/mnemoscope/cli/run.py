@@ -142,6 +142,7 @@ def run(
     from mnemoscope.datasets import open_dataset
     from mnemoscope.datasets.subset import part_of
     from mnemoscope.protocols import deviations, load_protocol
+    from mnemoscope.runner import answer_setup
     from mnemoscope.runner.run import DEPTH, Settings
     from mnemoscope.runner.scheduler import Limits
     from mnemoscope.systems import BASELINES
@@ -169,7 +170,7 @@ def run(
     settings = Settings(
         depth, seed, Limits(timeout, remember_timeout, restarts), workers, accept_leaks
     )
-    pipeline = answering.pipeline_for(
+    pipeline = answer_setup.pipeline_for(
         benchmark,
         reader=reader,
         judges=judge or (),
@@ -178,15 +179,15 @@ def run(
         only_count=estimate,
     )
     check_systems(specs, system_answers=pipeline.system_answers)
-    names = answering.arms_for(benchmark, pipeline, BASELINES)
+    names = answer_setup.baselines_for(benchmark, pipeline)
     if chosen and not pipeline.system_answers:  # its gates ask for the arms of recall
         names = [*dict.fromkeys([*names, *BASELINES])]
     beside = [seeded(Spec(name), seed) for name in names if name not in given] if arms else []
-    models = answering.models_of(reader, *(judge or ()), appellate_judge)
+    models = answer_setup.models_of(reader, *(judge or ()), appellate_judge)
     if estimate:
         answering.estimate(dataset, specs, settings, pipeline, beside, models)
         return 0
-    answering.check_models(models, max_cost)
+    answer_setup.check_models(models, max_cost)
     runs = execute(
         dataset,
         specs,

@@ -14,7 +14,6 @@ from mnemoscope._store.errors import MissingData, UsageError
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
 from mnemoscope.cli import answering
-from mnemoscope.cli.answering import NOBODY
 from mnemoscope.cli.console import err, print_json, say
 from mnemoscope.cli.console import out as stdout
 from mnemoscope.cli.run import check_systems, execute, read_systems, seeded
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BASELINES = ("none", "random", "oracle")
-"""What stands beside every system: silence, chance, and one that is handed the evidence."""
 RANGES = "30d,90d,6mo,1y,full"
 TIMEOUT = 30.0
 SIBLINGS = ("heatmap.png", "progress.jsonl", "questions.jsonl", "failures.jsonl")
@@ -170,6 +167,7 @@ def run_personas(
         Print the heatmaps and nothing else.
     """
     from mnemoscope.cli.profile import load_profile, nothing
+    from mnemoscope.runner import answer_setup
     from mnemoscope.runner.run import DEPTH, Settings
     from mnemoscope.runner.scheduler import Limits
 
@@ -220,7 +218,9 @@ def run_personas(
         accept_leaks,
     )
     beside = [
-        seeded(Spec(name), seed) for name in BASELINES if name not in {spec.slug for spec in specs}
+        seeded(Spec(name), seed)
+        for name in dataset.info.baselines
+        if name not in {spec.slug for spec in specs}
     ]
     check_systems(specs, system_answers=pipeline.system_answers)
     if pipeline.system_answers and arms:
@@ -228,7 +228,7 @@ def run_personas(
         say(err, "the arms cannot answer by themselves and are left out")
     if not skip_preflight:
         tell_findings(dataset)
-    models = answering.models_of(
+    models = answer_setup.models_of(
         _first(reader, given.reader, None),
         *(judge or filter(None, [given.judge])),
         _first(appellate_judge, given.appellate_judge, None),
@@ -236,7 +236,7 @@ def run_personas(
     if estimate:
         answering.estimate(dataset, specs, settings, pipeline, beside if arms else (), models)
         return 0
-    answering.check_models(models, max_cost)
+    answer_setup.check_models(models, max_cost)
     if dry_run:
         first = [f"{one.label}:{one.days}" for one in dataset.ranges[:1]]
         only = {"personas": dataset.folders[0].id, "ranges": ",".join(first)}
@@ -331,8 +331,9 @@ def check_files(data: Path | None, options: dict[str, Any]) -> None:
     """Look at every file once before anything is asked, so that a mistake costs seconds."""
     from mnemoscope.datasets._io.locate import locate
     from mnemoscope.datasets.persona_folder import problems
+    from mnemoscope.datasets.personas import Personas
 
-    found = problems(locate("personas", data), options["personas"], options["arcs"])
+    found = problems(locate(Personas.info, data), options["personas"], options["arcs"])
     for problem in found[:-1]:
         say(err, str(problem), before="[bold red]error:[/] ")
     if found:
@@ -359,7 +360,7 @@ def _open(data: Path | None, options: dict[str, Any]) -> Personas:
     from mnemoscope.datasets._io.locate import locate
     from mnemoscope.datasets.personas import Personas
 
-    return Personas(locate("personas", data), **options)
+    return Personas(locate(Personas.info, data), **options)
 
 
 def pipeline_of(
@@ -375,23 +376,25 @@ def pipeline_of(
     only_count: bool = False,
 ) -> Pipeline:
     """Who answers and who judges; without a word, whoever can do it without a model."""
+    from mnemoscope.runner.answer_setup import NONE, pipeline_for
+
     if not dataset.ranges:
-        if {reader, *judges} - {None, NOBODY}:
+        if {reader, *judges} - {None, NONE}:
             raise UsageError("--ranges none has no checkpoint to judge answers at; say full")
-        reader, judges = NOBODY, [NOBODY]
+        reader, judges = NONE, [NONE]
     if not judges:
-        judges = ["ledger" if dataset.has_ledger and reader != NOBODY else NOBODY]
+        judges = ["ledger" if dataset.has_ledger and reader != NONE else NONE]
         if not dataset.has_ledger and reader is None:
             say(err, "no ledger beside the questions: recall is measured, answers are not judged")
     if reader is None:
-        reader = NOBODY if list(judges) == [NOBODY] else "extractive"
+        reader = NONE if list(judges) == [NONE] else "extractive"
     if any(judge.split(",")[0] == "ledger" for judge in judges) and not dataset.has_ledger:
         without = [folder.id for folder in dataset.folders if not folder.ledger.is_file()]
         raise MissingData(
             f"--judge ledger: {', '.join(without)} has no ledger.jsonl beside its questions; "
             "only simulated personas have one. Choose another judge, or --judge none"
         )
-    return answering.pipeline_for(
+    return pipeline_for(
         "personas",
         reader=reader,
         judges=judges,

@@ -95,32 +95,25 @@ def _scored(
     compat: Literal["pgmnemo"] | None,
     options: dict[str, Any],
 ) -> RunView:
-    from mnemoscope.datasets import open_dataset
+    from mnemoscope.datasets import dataset_info, open_dataset
     from mnemoscope.reports.run_report import write_report
-    from mnemoscope.runner.score_rankings import COMPAT_OPTIONS
     from mnemoscope.runner.score_rankings import score as score_file
 
-    rules = COMPAT_OPTIONS.get(dataset, {}) if compat else {}
-    opened = open_dataset(dataset, data, {**options, **rules})
+    rules = dataset_info(dataset).published_rules.get(compat or "")
+    opened = open_dataset(dataset, data, {**options, **(rules.options if rules else {})})
     run = score_file(opened, file, folder, format=format, compat=compat)
     write_report(run)
     return RunView.of(run)
 
 
-_SOUND = {
-    "locomo": "sound: a label counts only in the question's own conversation, a repeated one "
-    "once,\nmalformed evidence is repaired. The file does not say which conversation a label "
-    "is from,\nso the sound figures are upper bounds.",
-    "longmemeval": "sound: abstention questions, whose sessions hold no answer, are not scored.",
-}
-"""What sound rules do otherwise than pgmnemo's."""
-
-
 def _changes_table(changes: dict[str, Any], dataset: str) -> Table:
+    from mnemoscope.datasets import dataset_info
+
+    theirs = dataset_info(dataset).published_rules.get("pgmnemo")
     table = Table(
         "metric",
         title="What the rules change: pgmnemo's own against sound ones",
-        caption=_SOUND.get(dataset),
+        caption=theirs.sound if theirs else None,
         title_justify="left",
         caption_justify="left",
         box=box.SIMPLE_HEAD,
