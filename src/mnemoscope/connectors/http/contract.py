@@ -14,7 +14,7 @@ import msgspec
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost
 from mnemoscope.connectors.handshake import Hello, read_hello, see_methods, see_the_same
 from mnemoscope.connectors.http.client import UNAVAILABLE, ServerError, Wire
-from mnemoscope.connectors.http.connection_pool import Reply
+from mnemoscope.models.http_client import HttpReply
 from mnemoscope.models.http_errors import PerProcess, retry_after
 from mnemoscope.types import Memory, Query, Selector
 
@@ -136,7 +136,7 @@ class Contract:
     def _call(self, verb: str, body: dict[str, Any]) -> Any:
         return self._wire.decoded(self._post(verb, body), verb)
 
-    def _post(self, verb: str, body: dict[str, Any], seconds: float | None = None) -> Reply:
+    def _post(self, verb: str, body: dict[str, Any], seconds: float | None = None) -> HttpReply:
         try:
             return self._wire.ask(
                 "POST",

@@ -16,13 +16,13 @@ import msgspec
 
 from mnemoscope._store.errors import BadReply
 from mnemoscope.connectors.http.client import ServerError, Wire
-from mnemoscope.connectors.http.connection_pool import Reply
 from mnemoscope.connectors.http.rest_mapping import Many, Request
 from mnemoscope.connectors.http.rest_mapping_checks import has_one_space, needs_kept, notes
 from mnemoscope.connectors.http.rest_mapping_file import Loaded
 from mnemoscope.connectors.id_mapping import Tracing
 from mnemoscope.connectors.mapping import fill, fill_text, find, hits, of_memory, of_query
 from mnemoscope.connectors.server_lock import Claim
+from mnemoscope.models.http_client import HttpReply
 from mnemoscope.models.http_errors import shortened
 from mnemoscope.types import Hit, Memory, Query, Selector
 
@@ -185,7 +185,7 @@ class Mapped:
     def _items(self, order: Many, told: Iterable[Mapping[str, Any]]) -> list[Any]:
         return [fill(order.each, {**self._always, **values}) for values in told]
 
-    def _told(self, memories: Sequence[Memory], reply: Reply) -> dict[str, str]:
+    def _told(self, memories: Sequence[Memory], reply: HttpReply) -> dict[str, str]:
         """Note what the server took in; those that it holds to be the same as others."""
         for memory in memories:
             self._trace.tell(memory)
@@ -212,7 +212,7 @@ class Mapped:
         accept: Iterable[int] = (),
         repeatable: bool = False,
         seconds: float | None = None,
-    ) -> Reply:
+    ) -> HttpReply:
         values = {**self._always, **given}
         path = fill_text(order.path, values, _segment)
         if query := fill(order.query, values):
@@ -228,13 +228,13 @@ class Mapped:
             seconds=seconds,
         )
 
-    def _find(self, reply: Reply, expression: str, verb: str) -> Any:
+    def _find(self, reply: HttpReply, expression: str, verb: str) -> Any:
         try:
             return find(self._value(reply, verb), expression)
         except jmespath.exceptions.JMESPathError as error:
             raise BadReply(f"{verb}: {shortened(error)}") from None
 
-    def _value(self, reply: Reply, verb: str) -> Any:
+    def _value(self, reply: HttpReply, verb: str) -> Any:
         """What the reply says: JSON, or text where it calls itself text."""
         if reply.headers.get("content-type", "").startswith("text/"):
             return reply.data.decode("utf-8", "backslashreplace")
