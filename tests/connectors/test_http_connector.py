@@ -225,7 +225,7 @@ def test_the_command_serves_until_it_is_ended_and_its_systems_with_it(tmp_path: 
     assert closings.read_text() == closed + "x"
 
 
-def test_one_connection_serves_all_calls_of_a_thread() -> None:
+def test_one_connection_serves_all_calls_that_follow_one_another() -> None:
     with RawServer(scripted(recall=Said({"hits": ["m1"]}))) as raw:
         system = opened(raw)
         for _ in range(20):
@@ -233,6 +233,23 @@ def test_one_connection_serves_all_calls_of_a_thread() -> None:
         assert raw.connections == 1
         other = threading.Thread(target=system.recall, args=(QUERY, 1))
         other.start()
+        other.join()
+        assert raw.connections == 1
+        system.close()
+
+
+def test_calls_at_the_same_time_have_a_connection_each() -> None:
+    both = threading.Barrier(2)
+
+    def recall(call: Call) -> Said:
+        both.wait(20)
+        return Said({"hits": ["m1"]})
+
+    with RawServer(scripted(recall=recall)) as raw:
+        system = opened(raw)
+        other = threading.Thread(target=system.recall, args=(QUERY, 1))
+        other.start()
+        assert system.recall(QUERY, 1) == ["m1"]
         other.join()
         assert raw.connections == 2
         system.close()

@@ -16,8 +16,7 @@ from tests.optional import missing
 
 from mnemoscope._store.errors import MissingExtra, UsageError
 from mnemoscope.models import EMBEDDERS, load_embedder
-from mnemoscope.models.embedders import package_folder
-from mnemoscope.models.wordllama import WordLlamaEmbedder
+from mnemoscope.models.embedders import WordLlamaEmbedder, package_folder
 
 SENTENCES = [
     "Ana moved to Lisbon in March.",
@@ -91,7 +90,7 @@ def test_no_token_of_the_vocabulary_reaches_into_the_next_word() -> None:
 
 
 def test_the_memo_of_pieces_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mnemoscope.models.wordllama._MEMO_PIECES", 10)
+    monkeypatch.setattr("mnemoscope.models.embedders._MEMO_PIECES", 10)
     fresh = WordLlamaEmbedder()
     many = " ".join(f"word{n}" for n in range(100))
     np.testing.assert_array_equal(fresh.embed([many]), EMBEDDER.embed([many]))
@@ -109,9 +108,9 @@ def test_identity_names_weights_without_loading_them() -> None:
 def test_importing_the_package_loads_no_model_and_no_sdk() -> None:
     heavy = "wordllama", "onnxruntime", "onnx", "torch", "openai", "tokenizers", "safetensors"
     code = (
-        "import sys, mnemoscope.models, mnemoscope.models.wordllama, "
+        "import sys, mnemoscope.models, "
         "mnemoscope.models.onnx_embedders, "
-        "mnemoscope.models.remote_embedders, mnemoscope.models.minilm_graph; "
+        "mnemoscope.models.remote_embedders; "
         f"sys.exit(' '.join(set({heavy}) & set(sys.modules)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
