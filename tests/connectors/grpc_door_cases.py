@@ -152,9 +152,10 @@ FORKS = """
 import os, sys
 from mnemoscope.types import Memory
 from mnemoscope._store.spec import Spec
-from mnemoscope.systems.loader import plan
+from mnemoscope.systems.loader import Driver, describe, plan
 
 planned = plan(Spec.parse(sys.argv[1]))
+Driver(planned.build, describe(planned).system).close()
 for spoken_before in (False, True):
     if spoken_before:
         mine = planned.build()

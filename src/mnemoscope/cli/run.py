@@ -177,7 +177,6 @@ def run(
         parallelism=parallelism,
         only_count=estimate,
     )
-    check_systems(specs, system_answers=pipeline.system_answers)
     names = answering.arms_for(benchmark, pipeline, BASELINES)
     if chosen and not pipeline.system_answers:  # its gates ask for the arms of recall
         names = [*dict.fromkeys([*names, *BASELINES])]
@@ -209,24 +208,6 @@ def read_systems(texts: Sequence[str]) -> list[Spec]:
     if taken := [spec.label for spec in specs if spec.label in SYSTEMS.names()]:
         raise UsageError(f"{taken[0]} is a system's own name; label yours otherwise")
     return specs
-
-
-def check_systems(specs: Sequence[Spec], *, system_answers: bool) -> None:
-    """Refuse systems that cannot do what they are to be asked for, before anything is asked."""
-    from mnemoscope.systems.loader import plan
-
-    for spec in specs:
-        with redirect_stdout(sys.stderr):
-            made = plan(spec)
-        if system_answers and not made.answers:
-            raise UsageError(
-                f"--reader system: {spec} has no answer(query); leave --reader away, and the "
-                "extractive reader answers from what it recalls"
-            )
-        if not system_answers and not made.recalls:
-            raise UsageError(
-                f"{spec} answers by itself and has no recall(query, k): say --reader system"
-            )
 
 
 def seeded(spec: Spec, seed: int) -> Spec:

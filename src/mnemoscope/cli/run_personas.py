@@ -17,7 +17,7 @@ from mnemoscope.cli import answering
 from mnemoscope.cli.answering import NOBODY
 from mnemoscope.cli.console import err, print_json, say
 from mnemoscope.cli.console import out as stdout
-from mnemoscope.cli.run import check_systems, execute, read_systems, seeded
+from mnemoscope.cli.run import execute, read_systems, seeded
 from mnemoscope.types import FAILED, GROUP_CATEGORIES
 
 if TYPE_CHECKING:
@@ -222,7 +222,6 @@ def run_personas(
     beside = [
         seeded(Spec(name), seed) for name in BASELINES if name not in {spec.slug for spec in specs}
     ]
-    check_systems(specs, system_answers=pipeline.system_answers)
     if pipeline.system_answers and arms:
         beside = []
         say(err, "the arms cannot answer by themselves and are left out")

@@ -101,7 +101,7 @@ def recorded_plan(about: dict[str, Any], part: Callable[[Spec], Any]) -> Plan:
     """A part that is known by what it was, and gives no more answers."""
     identity = {key: value for key, value in about.items() if key != "spec"}
     spec = Spec.parse(about["spec"])
-    return Plan(spec, lambda: part(spec), identity)
+    return Plan(spec, lambda: part(spec), identity, answers=True)
 
 
 class _SilentSystem:

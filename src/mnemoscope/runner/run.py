@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from types import MappingProxyType
 from typing import Any
 
@@ -32,7 +33,7 @@ from mnemoscope.runner.finish import finish
 from mnemoscope.runner.merge import JournalMerger
 from mnemoscope.runner.pipeline import Pipeline
 from mnemoscope.runner.progress_log import ProgressLog, header_of
-from mnemoscope.runner.scheduler import Limits, Scheduler, Worker
+from mnemoscope.runner.scheduler import CheckpointDone, Finished, Limits, Scheduler
 from mnemoscope.runner.work_unit import WorkUnit
 from mnemoscope.systems.loader import Plan
 from mnemoscope.types import Checkpoint, Question, Scenario, Timing
@@ -104,59 +105,84 @@ def run(
     pipeline = msgspec.structs.replace(
         pipeline, depth=settings.depth, restarts=settings.limits.restarts
     )
-    files = dataset.files()
-    try:
-        manifests = [
-            directory.open(
-                {
-                    **identity(dataset, files, plan, settings),
-                    **pipeline.identity(),
-                    **({"derived_from": derived_from} if derived_from else {}),
-                },
-                environment=environment(settings),
-                notes=[*data_notes(files), *plan.notes],
-                protocol={"id": protocol.id, "sha256": protocol.sha256} if protocol else {},
-                deviations=list(deviations),
-                category_names=dict(dataset.category_names),
-                arm=number >= len(plans) - arms,
-                exams=dict(exams),
-            )
-            for number, (directory, plan) in enumerate(zip(runs, plans, strict=True))
-        ]
+    workers = settings.workers or usable_cores()
+    if dataset.expected_scenarios is not None:
+        workers = min(workers, dataset.expected_scenarios * len(plans)) or 1
+    with (
+        _budget(max_cost, workers) as budget,
+        Scheduler(plans, pipeline, workers, settings.limits) as scheduler,
+    ):
+        files = dataset.files()
+        plans = scheduler.describe()
+        for plan in plans[: len(plans) - arms]:
+            _check_abilities(plan, system_answers=pipeline.system_answers)
         try:
-            copies = [progress_copy, *(None for _ in runs[1:])]
-            progress_logs = [
-                ProgressLog(directory, header_of(manifest), copy)
-                for directory, manifest, copy in zip(runs, manifests, copies, strict=True)
-            ]
-            execution = _Execution(
-                dataset, plans, runs, settings, pipeline, progress_logs, progress
-            )
-            with _within_budget(max_cost, runs, out, execution.workers):
-                questions = execution.work()
-            if not questions:
-                raise DataError("holds no question", file=dataset.name)
-            for directory, manifest, progress_log in zip(
-                runs, manifests, progress_logs, strict=True
-            ):
-                if manifest.state == "complete" and directory not in execution.touched:
-                    progress_log.close()
-                    continue
-                manifest.findings = dict(dataset.findings.counts)
-                manifest.leaks = execution.leaked
-                manifest.checkpoints = execution.checkpoints
-                directory.save(manifest)
-                depth, seed = Depth(settings.depth), settings.seed
-                progress_log.close(
-                    finish(directory, manifest, questions, depth, seed, execution.plan)
+            manifests = [
+                directory.open(
+                    {
+                        **identity(dataset, files, plan, settings),
+                        **pipeline.identity(),
+                        **({"derived_from": derived_from} if derived_from else {}),
+                    },
+                    environment=environment(settings),
+                    notes=[*data_notes(files), *plan.notes],
+                    protocol={"id": protocol.id, "sha256": protocol.sha256} if protocol else {},
+                    deviations=list(deviations),
+                    category_names=dict(dataset.category_names),
+                    arm=number >= len(plans) - arms,
+                    exams=dict(exams),
                 )
-        except BaseException:
-            _mark_interrupted(runs, manifests)
-            raise
-    finally:
-        for directory in runs:
-            directory.release()
+                for number, (directory, plan) in enumerate(zip(runs, plans, strict=True))
+            ]
+            try:
+                copies = [progress_copy, *(None for _ in runs[1:])]
+                progress_logs = [
+                    ProgressLog(directory, header_of(manifest), copy)
+                    for directory, manifest, copy in zip(runs, manifests, copies, strict=True)
+                ]
+                if budget is not None:
+                    with budget.reserve(0.0) as before:
+                        before.cost = sum(paid(run.path) for run in runs)
+                execution = _Execution(
+                    dataset, scheduler, runs, settings, pipeline, progress_logs, progress
+                )
+                questions = execution.work()
+                if not questions:
+                    raise DataError("holds no question", file=dataset.name)
+                for directory, manifest, progress_log in zip(
+                    runs, manifests, progress_logs, strict=True
+                ):
+                    if manifest.state == "complete" and directory not in execution.touched:
+                        progress_log.close()
+                        continue
+                    manifest.findings = dict(dataset.findings.counts)
+                    manifest.leaks = execution.leaked
+                    manifest.checkpoints = execution.checkpoints
+                    directory.save(manifest)
+                    depth, seed = Depth(settings.depth), settings.seed
+                    progress_log.close(
+                        finish(directory, manifest, questions, depth, seed, execution.plan)
+                    )
+            except BaseException:
+                _mark_interrupted(runs, manifests)
+                raise
+        finally:
+            for directory in runs:
+                directory.release()
     return runs
+
+
+def _check_abilities(plan: Plan, *, system_answers: bool) -> None:
+    """Refuse a system that cannot do what it is to be asked for, before anything is asked."""
+    if system_answers and not plan.answers:
+        raise UsageError(
+            f"--reader system: {plan.spec} has no answer(query); leave --reader away, and the "
+            "extractive reader answers from what it recalls"
+        )
+    if not system_answers and not plan.recalls:
+        raise UsageError(
+            f"{plan.spec} answers by itself and has no recall(query, k): say --reader system"
+        )
 
 
 class _Execution:
@@ -165,7 +191,7 @@ class _Execution:
     def __init__(
         self,
         dataset: Dataset,
-        plans: Sequence[Plan],
+        scheduler: Scheduler,
         runs: Sequence[RunDirectory],
         settings: Settings,
         pipeline: Pipeline,
@@ -173,9 +199,8 @@ class _Execution:
         progress: Progress,
     ) -> None:
         self.dataset = dataset
-        self.plans = plans
+        self.scheduler = scheduler
         self.settings = settings
-        self.pipeline = pipeline
         self.progress_logs = progress_logs
         self.runs = runs
         self.plan: dict[str, Sequence[Checkpoint]] = {}
@@ -187,22 +212,17 @@ class _Execution:
         """The runs that something new was recorded of."""
         self.done = 0
         self.leaked = 0
-        self.workers = settings.workers or usable_cores()
-        if dataset.expected_scenarios is not None:
-            self.workers = min(self.workers, dataset.expected_scenarios * len(plans)) or 1
 
     def work(self) -> dict[str, Question]:
-        scheduler = Scheduler(
-            self.plans,
-            self.pipeline,
-            self.workers,
-            self.settings.limits,
-            self._finished,
-            self._reached,
-            self._report,
-        )
+        locks = [run.lock for run in self.runs if run.lock is not None]
         try:
-            scheduler.run(self._units())
+            for event in self.scheduler.work(self._units(), locks):
+                if isinstance(event, Finished):
+                    self._finished(event.unit)
+                elif isinstance(event, CheckpointDone):
+                    self.progress_logs[event.unit.run].reached(*event)
+                else:
+                    self._report()
         finally:
             for merger in self.mergers:
                 merger.close()
@@ -251,29 +271,29 @@ class _Execution:
     def checkpoints(self) -> list[str]:
         return [column.label for column in columns(self.plan)]
 
-    def _reached(self, unit: WorkUnit, checkpoint: str) -> None:
-        self.progress_logs[unit.run].reached(unit, checkpoint)
-
-    def _report(self, workers: Sequence[Worker]) -> None:
+    def _report(self) -> None:
         share = 0.0
-        for worker in workers:
+        for worker in self.scheduler.workers:
             if worker.unit is not None and worker.unit.asks:
                 share += worker.heartbeat.settled / worker.unit.asks
         self.progress(self.done + share)
 
 
 @contextmanager
-def _within_budget(
-    limit: float | None, runs: Sequence[RunDirectory], out: Path, workers: int
-) -> Iterator[None]:
-    """While the block runs, all workers together spend no more than the limit."""
+def _budget(limit: float | None, workers: int) -> Iterator[Budget | None]:
+    """While the block runs, all workers together spend no more than the limit.
+
+    The accounts are shared memory, so this comes before the first fork. The parent's own account
+    holds what the runs have paid before.
+    """
     if limit is None:
-        yield
+        yield None
         return
-    already = sum(paid(run.path) for run in runs)
-    open_budget(Budget(limit, already, workers, out / ".purse.lock"))
+    with NamedTemporaryFile(prefix="mnemoscope-budget-", suffix=".lock") as lock:
+        budget = Budget(limit, 0.0, workers + 1, Path(lock.name))
+    open_budget(budget)
     try:
-        yield
+        yield budget
     finally:
         open_budget(None)
 

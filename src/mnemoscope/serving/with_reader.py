@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mnemoscope._store.errors import UsageError
+from mnemoscope.connectors.handshake import Hello
 from mnemoscope.runner.answer_and_judge import AnswerAndJudge
 from mnemoscope.runner.pipeline import Ask, Pipeline
 from mnemoscope.runner.trial_builder import TrialBuilder
-from mnemoscope.serving.sessions import served_hello
 from mnemoscope.systems.loader import Driver, Plan
 from mnemoscope.types import FAILED, Memory, Query, Question, Receipt, Scenario
 
@@ -59,6 +59,7 @@ class Answering:
 
 def serve_grpc(
     system: Plan,
+    hello: Hello,
     *,
     host: str,
     port: int,
@@ -68,14 +69,14 @@ def serve_grpc(
 ) -> Server:
     """A running server: the system behind mnemoscope.v1, and as one that answers for Recall Bench.
 
-    With a reader that one answers; without, the system must answer by itself.
+    `hello` is what `served_hello` says of the system. With a reader that one answers; without, the
+    system must answer by itself.
     """
     from mnemoscope.serving.grpc_server import Server, Service
     from mnemoscope.serving.memory_service import MemoryService
     from mnemoscope.serving.recall_bench_service import BenchService
 
-    hello = served_hello(system)
-    if reader is None and not system.answers:
+    if reader is None and "answer" not in hello.methods:
         raise UsageError(f"{hello.name} does not answer by itself: give it a reader")
     build = system.build if reader is None else lambda: Answering(system, reader, depth)
     services: list[Service] = [BenchService(build, hello.name)]

@@ -23,6 +23,8 @@ from mnemoscope.types import Hit, Memory, Question, Receipt, Selector
 ROOM = 50
 """The k of a question that must not fail for want of room: far more than the kit tells."""
 
+BUILDING = "building it, or reset('kit')"
+
 
 class Flaw(Exception):
     """What is wrong with the system: what was seen, and what its author should do."""
@@ -43,7 +45,9 @@ class Unclear(Exception):
 class Subject:
     """One system, and life after life that it is led through."""
 
-    def __init__(self, plan: Plan, tell: Callable[[str], None], patience: float) -> None:
+    def __init__(
+        self, plan: Plan, tell: Callable[[str], None], patience: float, system: Any = None
+    ) -> None:
         self.patience = patience
         """Seconds after which a memory that does not turn up counts as lost."""
         self.is_soiled = False
@@ -54,9 +58,9 @@ class Subject:
         self.tell = tell
         self.ever_given: set[str] = set()
         self._plan = plan
-        self._built: Any = None
-        self._driver = Driver(self._build)
-        with self.trying("building it, or reset('kit')"):
+        self._built = system
+        self._driver = Driver(self._build, system)
+        with self.trying(BUILDING):
             self._driver.begin("kit")
         self._first = self._built
         self.verbs = _verbs(self._first)
