@@ -29,7 +29,7 @@ except MissingExtra as error:
     missing(str(error))
 
 EXAMPLES = REPOSITORY / "examples" / "adapters"
-PROTOS = REPOSITORY / "src" / "mnemoscope" / "systems" / "grpc" / "protos"
+PROTOS = REPOSITORY / "src" / "mnemoscope" / "connectors" / "grpc" / "protos"
 TROUBLED = "tests.connectors.grpc_servers:Troubled"
 
 
