@@ -16,7 +16,7 @@ from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
 from mnemoscope.datasets.base import DataFile, Findings
 from mnemoscope.runner import worker
-from mnemoscope.runner.heartbeat import Beat
+from mnemoscope.runner.heartbeat import InFlight
 from mnemoscope.runner.pipeline import Pipeline
 from mnemoscope.runner.run import Settings, run
 from mnemoscope.runner.scheduler import Limits, Worker
@@ -472,14 +472,14 @@ def test_a_question_id_or_scenario_id_that_occurs_twice_is_refused(tmp_path: Pat
 def test_a_worker_that_dies_after_a_question_is_replaced_and_nothing_is_asked_again(
     put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stop = Beat.stop
+    stop = InFlight.stop
 
-    def stop_and_die(beat: Beat) -> None:
+    def stop_and_die(beat: InFlight) -> None:
         stop(beat)
         if beat.position == 2:
             os._exit(3)
 
-    monkeypatch.setattr(Beat, "stop", stop_and_die)
+    monkeypatch.setattr(InFlight, "stop", stop_and_die)
 
     outcome = put("Plain")
 

@@ -1,7 +1,7 @@
 """The scheduler: worker processes, and the parent's watch over them.
 
-A worker that overstays a deadline is killed, one that dies is replaced; the question it was on gets
-the status that is true, and the rest of its unit goes on in a new process.
+A worker that is later than a limit is killed, one that dies is replaced. The question it was on
+gets the status that is true, and the rest of its unit goes on in a new process.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from multiprocessing.connection import wait
 from multiprocessing.reduction import send_handle
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -25,19 +24,20 @@ from mnemoscope.runner.heartbeat import (
     JUDGING,
     RECALLING,
     REMEMBERING,
-    Beat,
     Heartbeat,
+    InFlight,
     fork,
 )
 from mnemoscope.runner.pipeline import Pipeline, stages
-from mnemoscope.runner.work_unit import WorkUnit, pool_of, record_unasked, reread, spool_trials
+from mnemoscope.runner.trial_builder import TrialBuilder
+from mnemoscope.runner.work_unit import WorkUnit, record_unasked, reread, spool_of
 from mnemoscope.runner.worker import (
     BROKEN,
+    CHECKPOINT,
     DESCRIBED,
     DONE,
     HALTED,
     LOCK,
-    REACHED,
     REFUSED,
     Description,
     serve,
@@ -68,7 +68,7 @@ class Worker:
     ) -> None:
         self.unit: WorkUnit | None = None
         self.place = place
-        self._readers_are_patient = pipeline.reader_is_patient
+        self._reader_is_patient = pipeline.reader_is_patient
         self.heartbeat = Heartbeat(pipeline.parallelism)
         self.pipe, theirs = fork.Pipe()
         arguments = (theirs, self.heartbeat, plans, pipeline, place, os.getpid(), describes)
@@ -101,14 +101,14 @@ class Worker:
         with suppress(BrokenPipeError):  # a dead worker is noticed when it is listened to
             self.pipe.send_bytes(msgspec.msgpack.encode(unit))
 
-    def overdue(self, limits: Limits) -> tuple[Beat, float] | None:
+    def overdue(self, limits: Limits) -> tuple[InFlight, float] | None:
         """What it is late with, and the limit that has passed."""
-        for beat in self.heartbeat.active:
-            patient = beat.position == REMEMBERING or beat.phase == JUDGING
-            patient |= beat.phase == ANSWERING and self._readers_are_patient
-            limit = limits.remember if patient else limits.recall
-            if beat.since and time.monotonic() - beat.since > limit:
-                return beat, limit
+        for slot in self.heartbeat.active:
+            is_long = slot.position == REMEMBERING or slot.phase == JUDGING
+            is_long |= slot.phase == ANSWERING and self._reader_is_patient
+            limit = limits.remember if is_long else limits.recall
+            if slot.since and time.monotonic() - slot.since > limit:
+                return slot, limit
         return None
 
     def kill(self) -> None:
@@ -208,7 +208,7 @@ class Scheduler:
         deadline = time.monotonic() + _GRACE
         busy = [w for w in self.workers if w.unit is not None and not w.pipe.closed]
         for worker in busy:
-            worker.heartbeat.halt()
+            worker.heartbeat.shared.is_halted = True
         while busy and (left := deadline - time.monotonic()) > 0:
             ready = wait([worker.pipe for worker in busy], timeout=min(left, _TICK))
             for worker in [worker for worker in busy if worker.pipe in ready]:
@@ -216,7 +216,7 @@ class Scheduler:
                     message = worker.pipe.recv_bytes()
                 except (EOFError, ConnectionResetError):
                     message = HALTED
-                if not message.startswith(REACHED):
+                if not message.startswith(CHECKPOINT):
                     busy.remove(worker)
 
     def _on_message(self, worker: Worker) -> Iterator[Event]:
@@ -243,8 +243,8 @@ class Scheduler:
         worker.kill()
         # Between the look and the kill it may have gone on; then it was late with nothing.
         if (late := worker.overdue(self._limits)) is not None:
-            beat, limit = late
-            self._blame(worker, beat, f"no answer within {limit:g} s", timed_out=True)
+            slot, limit = late
+            self._blame(worker, slot, f"no answer within {limit:g} s", timed_out=True)
         yield from self._replace(worker)
 
     def _on_death(self, worker: Worker, cause: str) -> Iterator[Event]:
@@ -271,29 +271,29 @@ class Scheduler:
         else:
             fresh.assign(unit)
 
-    def _blame(self, worker: Worker, beat: Beat, cause: str, *, timed_out: bool) -> None:
+    def _blame(self, worker: Worker, slot: InFlight, cause: str, *, timed_out: bool) -> None:
         """Record how the question, or the remembering, that a lost worker was on has ended."""
         assert worker.unit is not None
-        unit, position = reread(worker.unit, self._pipeline), beat.position
-        with Journal(spool_trials(Path(unit.spool))) as lines:
+        unit, position = reread(worker.unit, self._pipeline), slot.position
+        scenario = unit.scenario
+        with Journal(spool_of(unit.folder, unit.order).trials) as lines:
             if position == REMEMBERING:
                 record_unasked(unit, self._pipeline, lines, f"while remembering: {cause}")
                 return
-            stage = next(s for s in reversed(stages(unit.scenario)) if s.first <= position)
+            stage = next(s for s in reversed(stages(scenario)) if s.first <= position)
             ask = stage.asks[position - stage.first]
             if ask.key in unit.settled:
                 return
-            about = (unit.scenario.id, ask.question.id)
-            recalled = ("recall", *ask.key) in unit.recorded
-            if beat.phase == RECALLING and not recalled:
-                pool = pool_of(unit, self._pipeline)
+            if slot.phase == RECALLING and ("recall", *ask.key) not in unit.recorded:
+                trials = TrialBuilder(scenario, keep_texts=self._pipeline.answers)
                 seen = stage.checkpoint.memories
-                lines.append(pool.trial(ask, seen=seen, error=cause, timed_out=timed_out))
-            elif beat.phase == JUDGING and ("answer", *ask.key) in unit.recorded:
+                lines.append(trials.trial(ask, seen=seen, error=cause, timed_out=timed_out))
+            elif slot.phase == JUDGING and ("answer", *ask.key) in unit.recorded:
+                about = (scenario.id, ask.question.id)
                 lines.append(Verdict(*about, error=cause, checkpoint=ask.checkpoint))
             else:
                 status: Status = "timeout" if timed_out else "error"
-                lines.append(self._pipeline.no_answer(unit.scenario.id, ask, status, cause))
+                lines.append(self._pipeline.no_answer(scenario.id, ask, status, cause))
 
 
 def describe(plans: Sequence[Plan]) -> list[Plan]:

@@ -165,9 +165,8 @@ class Driver:
         if hasattr(self._system, "reset"):
             _done(self._system.reset(scope))
 
-    @property
-    def can_fork(self) -> bool:
-        return hasattr(self._system, "fork")
+    def can(self, verb: str) -> bool:
+        return hasattr(self._system, verb)
 
     def fork(self) -> Driver:
         """A driver of a copy of the system as it is now."""
@@ -185,10 +184,6 @@ class Driver:
         receipt = _done(take(memories)) if take else None
         self._settle()
         return _readable(receipt) if isinstance(receipt, Receipt | dict) else Receipt()
-
-    @property
-    def can_forget(self) -> bool:
-        return hasattr(self._system, "forget")
 
     def forget(self, selector: Selector) -> None:
         """Let the system forget, and wait until it has."""

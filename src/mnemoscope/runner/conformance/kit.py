@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
@@ -29,7 +26,7 @@ from mnemoscope.runner.conformance import (
 from mnemoscope.runner.conformance.subject import BUILDING, Flaw, Raised, Subject, Unclear
 from mnemoscope.runner.heartbeat import fork
 from mnemoscope.runner.scheduler import cause_of_death
-from mnemoscope.runner.worker import die_with_parent
+from mnemoscope.runner.worker import be_a_child_of
 from mnemoscope.systems.loader import Plan, describe
 
 Verdict = Literal["passed", "failed", "advice", "not applicable"]
@@ -212,10 +209,7 @@ def _serve(
 
     The first process of a system refuses one that cannot be built or lacks a method.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.dup2(2, 1)  # what a system prints must not end up in our table
-    sys.stdout = sys.stderr
-    threading.Thread(target=die_with_parent, args=(parent,), daemon=True).start()
+    be_a_child_of(parent)
     subject: Subject | None = None
     system: Any = None
     if is_first and not plan.is_described:

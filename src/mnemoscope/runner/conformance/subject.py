@@ -14,8 +14,9 @@ from typing import Any
 
 from mnemoscope._store.errors import BadReply
 from mnemoscope.integrations.catalog import ITEMS
+from mnemoscope.runner.checkpoints import joined
 from mnemoscope.runner.conformance.sample_facts import DUSK
-from mnemoscope.runner.failures import describe
+from mnemoscope.runner.failures import error_line
 from mnemoscope.systems import CONNECTORS
 from mnemoscope.systems.loader import Driver, Plan, can_recall, can_remember
 from mnemoscope.types import Hit, Memory, Question, Receipt, Selector
@@ -115,7 +116,7 @@ class Subject:
             raise Raised(f"{call}: {error}", "Return what docs/systems.md says of it.") from error
         except (Exception, SystemExit) as error:
             raise Raised(
-                f"{call} raised {describe(error)}",
+                f"{call} raised {error_line(error)}",
                 "Mend the error; in a run it ends the question, or the whole scenario.",
             ) from error
 
@@ -134,10 +135,7 @@ class Life:
         self._subject.ever_given |= self.given.keys()
         with self._subject.trying(f"remember({len(memories)} memories) or ready()"):
             new = self._driver.remember(memories)
-        old = self.receipt
-        self.receipt = Receipt(
-            old.rejected | new.rejected, old.merged | new.merged, old.truncated | new.truncated
-        )
+        self.receipt = joined(self.receipt, new)
         return new
 
     def forget(self, memories: Sequence[Memory]) -> None:
