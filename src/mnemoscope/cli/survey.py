@@ -161,9 +161,11 @@ def _surveyed(
 def _checked(planned: Plan, folder: Path, timeout: float) -> Sequence[Result]:
     """The conformance report, made now unless there is one of this very system."""
     from mnemoscope.runner.conformance import CHECKS, Result, check_system
+    from mnemoscope.runner.scheduler import describe
 
     place = folder / "conformance" / f"{planned.spec.slug}.json"
-    known_by = fingerprint(planned.identity)
+    [described] = describe([planned])
+    known_by = fingerprint(described.identity)
     try:
         before = msgspec.json.decode(place.read_bytes(), type=_Checked)
         results = msgspec.convert(before.checks, list[Result])

@@ -15,20 +15,9 @@ import msgspec
 
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
 from mnemoscope._store.lenient_json import decoded, encoded
-<<<<<<< HEAD
 from mnemoscope.connectors.handshake import ServerError as ServerError
-from mnemoscope.connectors.http.connection_pool import (
-    Lines,
-    Reply,
-    Sent,
-    exchanged,
-    has_something_to_read,
-)
-from mnemoscope.models.http_errors import PerProcess, retry_after, shortened
-=======
 from mnemoscope.models.http_client import HttpClient, HttpFailure, HttpReply
 from mnemoscope.models.http_errors import retry_after, shortened
->>>>>>> w-models
 
 T = TypeVar("T")
 

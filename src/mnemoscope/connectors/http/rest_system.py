@@ -16,21 +16,11 @@ import msgspec
 
 from mnemoscope._store.errors import BadReply
 from mnemoscope.connectors.http.client import ServerError, Wire
-<<<<<<< HEAD
-from mnemoscope.connectors.http.connection_pool import Reply
 from mnemoscope.connectors.http.rest_mapping import LoadedMapping, RestRequest
 from mnemoscope.connectors.id_mapping import IdMapping
 from mnemoscope.connectors.mapping import fill, fill_text, find, hits, of_query, sends_tags
 from mnemoscope.connectors.server_lock import ServerLock
-=======
-from mnemoscope.connectors.http.rest_mapping import Many, Request
-from mnemoscope.connectors.http.rest_mapping_checks import has_one_space, needs_kept, notes
-from mnemoscope.connectors.http.rest_mapping_file import Loaded
-from mnemoscope.connectors.id_mapping import Tracing
-from mnemoscope.connectors.mapping import fill, fill_text, find, hits, of_memory, of_query
-from mnemoscope.connectors.server_lock import Claim
 from mnemoscope.models.http_client import HttpReply
->>>>>>> w-models
 from mnemoscope.models.http_errors import shortened
 from mnemoscope.types import Hit, Memory, Query, Receipt, Selector
 
@@ -175,35 +165,6 @@ class RestSystem:
                     self._send(request, {}, seconds=_GOODBYE)
         self._space = ""
 
-<<<<<<< HEAD
-=======
-    def _remember_batches(self, memories: Sequence[Memory]) -> dict[str, Any]:
-        order = self._map.remember
-        merged: dict[str, str] = {}
-        for some in _cut(memories, order.batch):
-            items = self._items(order, [{"memory": of_memory(memory)} for memory in some])
-            merged |= self._told(some, self._send(order, {"items": items}))
-        return {"merged": merged}
-
-    def _items(self, order: Many, told: Iterable[Mapping[str, Any]]) -> list[Any]:
-        return [fill(order.each, {**self._always, **values}) for values in told]
-
-    def _told(self, memories: Sequence[Memory], reply: HttpReply) -> dict[str, str]:
-        """Note what the server took in; those that it holds to be the same as others."""
-        for memory in memories:
-            self._trace.tell(memory)
-        if not (keep := self._map.remember.keep):
-            return {}
-        try:
-            return self._trace.keep(memories, self._value(reply, "remember"), keep)
-        except jmespath.exceptions.JMESPathError as error:
-            raise BadReply(f"remember: {shortened(error)}") from None
-
-    def _fresh_trace(self) -> Tracing:
-        recall = self._map.recall
-        return Tracing(by_text=recall is not None and recall.hits.by_text)
-
->>>>>>> w-models
     @property
     def _always(self) -> dict[str, Any]:
         return {"scope": self._scope, "space": self._space or None, "env": self._env}
@@ -232,22 +193,12 @@ class RestSystem:
             seconds=seconds,
         )
 
-<<<<<<< HEAD
-    def _find(self, reply: Reply, expression: str, verb: str) -> Any:
-        with _readable(verb):
-=======
     def _find(self, reply: HttpReply, expression: str, verb: str) -> Any:
-        try:
->>>>>>> w-models
+        with _readable(verb):
             return find(self._value(reply, verb), expression)
 
-<<<<<<< HEAD
-    def _value(self, reply: Reply, verb: str) -> Any:
-        """The reply's JSON, or its text where the content type is text."""
-=======
     def _value(self, reply: HttpReply, verb: str) -> Any:
-        """What the reply says: JSON, or text where it calls itself text."""
->>>>>>> w-models
+        """The reply's JSON, or its text where the content type is text."""
         if reply.headers.get("content-type", "").startswith("text/"):
             return reply.data.decode("utf-8", "backslashreplace")
         return self._wire.decoded(reply, verb)
