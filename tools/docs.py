@@ -188,10 +188,10 @@ def _options(factory: Callable[..., object], *given: str) -> list[str]:
     from mnemoscope._store.registry import describe_options
 
     found = describe_options(factory, *given)
-    rows = [
-        f"| `{name}` | {', '.join(f'`{value or 'empty'}`' for value in values.split('|'))} |"
-        for name, values in found.items()
-    ]
+    rows = []
+    for name, values in found.items():
+        shown = ", ".join(f"`{value or 'empty'}`" for value in values.split("|"))
+        rows.append(f"| `{name}` | {shown} |")
     return ["", "| option | default, then other values |", "|---|---|", *rows] if rows else []
 
 
