@@ -7,6 +7,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope.types import (
     Grade,
     Hit,
@@ -46,6 +47,7 @@ __all__ = [
     "Grade",
     "Hit",
     "Memory",
+    "MnemoscopeError",
     "Query",
     "Question",
     "Receipt",
