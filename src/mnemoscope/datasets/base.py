@@ -14,6 +14,7 @@ from typing import ClassVar, Protocol
 
 from msgspec import Struct
 
+from mnemoscope._store.errors import MissingData
 from mnemoscope.types import Scalar, Scenario
 
 EXAMPLES_KEPT = 10
@@ -22,7 +23,8 @@ EXAMPLES_KEPT = 10
 class PinnedFile(Struct, frozen=True, forbid_unknown_fields=True):
     """One file of a dataset as its publisher offers it."""
 
-    url: str
+    url: str = ""
+    """Empty where it cannot be downloaded; then users bring it, and it is only verified."""
     sha256: str | None = None
     """Of the unpacked content. A file without one cannot be verified, and `fetch` says so."""
     bytes: int | None = None
@@ -47,7 +49,9 @@ class AnswerNeeds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     otherwise: str = ""
     """What another judge is refused with; `{judge}` is its name."""
     provides: tuple[str, ...] = ()
-    """What its questions have that some judges need, such as a ledger."""
+    """What its questions have that some judges need, such as a rubric."""
+    may_provide: tuple[str, ...] = ()
+    """The same, of what only some of its data has."""
     baselines: tuple[str, ...] = ("none", "bm25", "oracle")
     """What runs beside the systems where a reader answers."""
     baselines_if_system_answers: tuple[str, ...] = ()
@@ -72,7 +76,7 @@ class DatasetInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     licence: str = ""
     citation: str = ""
     files: Mapping[str, PinnedFile] = {}
-    """The publisher's files by name; empty where users bring their own."""
+    """The publisher's files by name; empty where users bring their own data."""
     how_to_get: str = ""
     """The command that makes the data, where it is not downloaded."""
     granularities: tuple[str, ...] = ()
@@ -89,6 +93,10 @@ class DatasetInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     answers: AnswerNeeds = AnswerNeeds()
     published_rules: Mapping[str, PublishedRules] = {}
     """Project to the rules that reproduce its figures."""
+
+    @property
+    def downloadable(self) -> dict[str, PinnedFile]:
+        return {name: file for name, file in self.files.items() if file.url}
 
     def pin(self, file: str) -> str | None:
         known = self.files.get(file)
@@ -175,7 +183,8 @@ class FileDataset:
     pool_known = True
     expected_scenarios: int | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, data: Path) -> None:
+        self.path = find_file(data, *self.info.files) if self.info.files else data
         self.findings = Findings()
         self._counts: Counter[str] = Counter()
 
@@ -194,7 +203,7 @@ class FileDataset:
 
     def paths(self) -> Mapping[str, Path]:
         """The files that are read, each under the name that its publisher gave it."""
-        raise NotImplementedError
+        return {next(iter(self.info.files), self.path.name): self.path}
 
     def files(self) -> list[DataFile]:
         # Imported here, because `base` is read at every start and compression is not needed then.
@@ -205,5 +214,24 @@ class FileDataset:
             for name, path in self.paths().items()
         ]
 
+    def scenarios(self) -> Iterator[Scenario]:
+        self.findings, self._counts = Findings(), Counter()
+        yield from self.read()
+
+    def read(self) -> Iterator[Scenario]:
+        """The scenarios, with findings and counts kept on the way."""
+        raise NotImplementedError
+
     def counts(self) -> Mapping[str, int]:
         return dict(self._counts)
+
+
+def find_file(data: Path, *names: str) -> Path:
+    """`data` itself if it is a file, else the first of `names` (globs, also .xz or .gz) in it."""
+    if data.is_file():
+        return data
+    for name in names:
+        for suffix in ("", ".xz", ".gz"):
+            if found := sorted(data.glob(name + suffix)):
+                return found[0]
+    raise MissingData(f"{data} has no {' or '.join(names)} (plain, .xz or .gz)")

@@ -12,7 +12,7 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from mnemoscope._store.errors import DataError, MissingData
-from mnemoscope.datasets.base import DatasetInfo, FileDataset, Findings
+from mnemoscope.datasets.base import DatasetInfo, FileDataset
 from mnemoscope.datasets.labelled import (
     Judgment,
     Judgments,
@@ -54,7 +54,7 @@ class Beir(FileDataset):
     expected_scenarios: int | None = 1
 
     def __init__(self, data: Path, *, split: str = "test") -> None:
-        super().__init__()
+        super().__init__(data)
         self.corpus = present(data / "corpus.jsonl", "one document a line")
         self.queries = present(data / "queries.jsonl", "one query a line")
         splits = {path.stem: path for path in sorted((data / "qrels").glob("*.tsv"))}
@@ -67,8 +67,7 @@ class Beir(FileDataset):
     def paths(self) -> Mapping[str, Path]:
         return {path.name: path for path in (self.corpus, self.queries, self.qrels)}
 
-    def scenarios(self) -> Iterator[Scenario]:
-        self.findings = Findings()
+    def read(self) -> Iterator[Scenario]:
         documents = records_by_id(self.corpus, DocumentLine, lambda row: row.id, self.findings)
         memories = {id: Memory(id=id, text=_text(row)) for id, (_, row) in documents.items()}
         scenario = Scenario(

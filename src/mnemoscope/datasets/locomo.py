@@ -8,7 +8,6 @@ fields a system may see are listed here one by one.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,14 +17,13 @@ import msgspec
 
 from mnemoscope._store.errors import DataError
 from mnemoscope.datasets._io.json_stream import array_elements
-from mnemoscope.datasets._io.locate import find_file
 from mnemoscope.datasets.base import (
     AnswerNeeds,
     DatasetInfo,
     FileDataset,
-    Findings,
     PinnedFile,
     PublishedRules,
+    find_file,
 )
 from mnemoscope.types import Memory, Question, Scenario
 
@@ -133,8 +131,7 @@ class Locomo(FileDataset):
         adversarial: bool = True,
         audit: bool = False,
     ) -> None:
-        super().__init__()
-        self.path = find_file(data, "locomo10.json", "locomo*.json")
+        super().__init__(find_file(data, "locomo10.json", "locomo*.json"))
         self.granularity = granularity
         self.dates = dates
         self.captions = captions
@@ -148,8 +145,7 @@ class Locomo(FileDataset):
         audit = {"audit_errors.json": self._audit_path()} if self.audit else {}
         return {"locomo10.json": self.path, **audit}
 
-    def scenarios(self) -> Iterator[Scenario]:
-        self.findings, self._counts = Findings(), Counter()
+    def read(self) -> Iterator[Scenario]:
         corrections = self._corrections() if self.audit else {}
         conversations = (
             self._conversation(index, sample, line, corrections)

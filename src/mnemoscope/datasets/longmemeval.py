@@ -17,14 +17,13 @@ import msgspec
 
 from mnemoscope._store.errors import DataError
 from mnemoscope.datasets._io.json_stream import array_elements
-from mnemoscope.datasets._io.locate import find_file
 from mnemoscope.datasets.base import (
     AnswerNeeds,
     DatasetInfo,
     FileDataset,
-    Findings,
     PinnedFile,
     PublishedRules,
+    find_file,
 )
 from mnemoscope.types import Memory, Question, Scenario
 
@@ -125,8 +124,7 @@ class LongMemEval(FileDataset):
         dates: bool = False,
         abstention: Literal["skip", "score"] = "skip",
     ) -> None:
-        super().__init__()
-        self.path = find_file(data, OFFICIAL_NAMES[variant], f"longmemeval_{variant}*.json")
+        super().__init__(find_file(data, OFFICIAL_NAMES[variant], f"longmemeval_{variant}*.json"))
         self.variant = variant
         self.granularity = granularity
         self.dates = dates
@@ -137,8 +135,7 @@ class LongMemEval(FileDataset):
     def paths(self) -> Mapping[str, Path]:
         return {OFFICIAL_NAMES[self.variant]: self.path}
 
-    def scenarios(self) -> Iterator[Scenario]:
-        self.findings, self._counts = Findings(), Counter()
+    def read(self) -> Iterator[Scenario]:
         official = _official_ids()
         positions = {id: position for position, id in enumerate(official)}
         seen: set[str] = set()

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, TypeVar
 from msgspec import Meta, Struct
 
 from mnemoscope._store.errors import DataError
-from mnemoscope.datasets.base import DatasetInfo, FileDataset, Findings
+from mnemoscope.datasets.base import DatasetInfo, FileDataset
 from mnemoscope.datasets.labelled import (
     count,
     note_empty_texts,
@@ -77,7 +77,7 @@ class Strata(FileDataset):
     expected_scenarios: int | None = 1
 
     def __init__(self, data: Path, *, twins: Literal["none", "expand"] = "none") -> None:
-        super().__init__()
+        super().__init__(data)
         self.corpus = present(data / "corpus.jsonl", "one memory a line")
         self.queries = present(data / "queries.jsonl", "one query a line")
         self.qrels = present(data / "qrels.jsonl", "the relevant memory ids of each query")
@@ -86,8 +86,7 @@ class Strata(FileDataset):
     def paths(self) -> Mapping[str, Path]:
         return {path.name: path for path in (self.corpus, self.queries, self.qrels)}
 
-    def scenarios(self) -> Iterator[Scenario]:
-        self.findings = Findings()
+    def read(self) -> Iterator[Scenario]:
         memories = self._memories()
         queries = self._queries()
         gold = self._gold(memories, queries)

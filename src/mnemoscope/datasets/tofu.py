@@ -21,8 +21,7 @@ import msgspec
 from mnemoscope._store.errors import DataError, MissingData
 from mnemoscope._store.jsonl import decode_lines
 from mnemoscope.datasets._io.json_stream import open_unpacked
-from mnemoscope.datasets._io.locate import find_file
-from mnemoscope.datasets.base import AnswerNeeds, DatasetInfo, FileDataset, Findings, PinnedFile
+from mnemoscope.datasets.base import AnswerNeeds, DatasetInfo, FileDataset, PinnedFile, find_file
 from mnemoscope.types import Checkpoint, Memory, Question, Scenario
 
 AUTHORS = 200
@@ -103,8 +102,7 @@ class Tofu(FileDataset):
         granularity: Literal["pair", "author"] = "pair",
         text: Literal["qa", "answer"] = "qa",
     ) -> None:
-        super().__init__()
-        self.path = find_file(data, "full.json")
+        super().__init__(find_file(data, "full.json"))
         self.forget = forget
         self.granularity = granularity
         self.text = text
@@ -116,8 +114,7 @@ class Tofu(FileDataset):
             **({f"forget{self.forget}.json": listed} if listed else {}),
         }
 
-    def scenarios(self) -> Iterator[Scenario]:
-        self.findings = Findings()
+    def read(self) -> Iterator[Scenario]:
         authors = self._authors()
         memories = {author.name: self._memories(author) for author in authors}
         questions = tuple(

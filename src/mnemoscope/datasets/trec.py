@@ -5,7 +5,7 @@ Without texts nothing can be searched; the dataset is for rankings that were mad
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from ctypes import c_float
 from math import isfinite
 from pathlib import Path
@@ -76,17 +76,12 @@ class Trec(FileDataset):
     expected_scenarios: int | None = 1
 
     def __init__(self, data: Path) -> None:
-        super().__init__()
-        self.qrels = _only_qrels(data) if data.is_dir() else present(data, "TREC qrels")
+        super().__init__(_only_qrels(data) if data.is_dir() else present(data, "TREC qrels"))
 
-    def paths(self) -> Mapping[str, Path]:
-        return {self.qrels.name: self.qrels}
-
-    def scenarios(self) -> Iterator[Scenario]:
-        self.findings = Findings()
-        judgments = _judgments(self.qrels, self.findings)
+    def read(self) -> Iterator[Scenario]:
+        judgments = _judgments(self.path, self.findings)
         pool = dict.fromkeys(document for judged in judgments.values() for document in judged)
-        self.findings.add("pool is judged documents only", str(self.qrels))
+        self.findings.add("pool is judged documents only", str(self.path))
         scenario = Scenario(
             id=self.name,
             memories=tuple(Memory(id=document, text="") for document in pool),
