@@ -98,10 +98,6 @@ class DatasetInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     def downloadable(self) -> dict[str, PinnedFile]:
         return {name: file for name, file in self.files.items() if file.url}
 
-    def pin(self, file: str) -> str | None:
-        known = self.files.get(file)
-        return known.sha256 if known else None
-
 
 @dataclass
 class Findings:
@@ -134,11 +130,15 @@ class DataFile:
 class Dataset(Protocol):
     """A source of scenarios. Reading it twice gives the same scenarios in the same order."""
 
-    findings: Findings
     pool_known: bool
     """Whether the scenarios hold every memory there is; judgments alone do not."""
     expected_scenarios: int | None
     """How many there will be, for progress; None if that is not known before reading."""
+
+    @property
+    def findings(self) -> Findings:
+        """What the last reading repaired and lost, so far."""
+        ...
 
     @property
     def info(self) -> DatasetInfo: ...
@@ -184,17 +184,11 @@ class FileDataset:
     expected_scenarios: int | None = None
 
     def __init__(self, data: Path) -> None:
+        self.name = self.info.name
+        self.category_names = self.info.category_names
         self.path = find_file(data, *self.info.files) if self.info.files else data
         self.findings = Findings()
         self._counts: Counter[str] = Counter()
-
-    @property
-    def name(self) -> str:
-        return self.info.name
-
-    @property
-    def category_names(self) -> Mapping[str, str]:
-        return self.info.category_names
 
     @property
     def options(self) -> dict[str, Scalar]:
@@ -210,7 +204,7 @@ class FileDataset:
         from mnemoscope.datasets._io.json_stream import sha256_unpacked
 
         return [
-            DataFile(path, sha256_unpacked(path), self.info.pin(name))
+            DataFile(path, sha256_unpacked(path), self.info.files.get(name, PinnedFile()).sha256)
             for name, path in self.paths().items()
         ]
 

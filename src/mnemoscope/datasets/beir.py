@@ -14,8 +14,6 @@ from msgspec import Meta, Struct, field
 from mnemoscope._store.errors import DataError, MissingData
 from mnemoscope.datasets.base import DatasetInfo, FileDataset
 from mnemoscope.datasets.labelled import (
-    Judgment,
-    Judgments,
     collect_judgments,
     columns,
     count,
@@ -29,13 +27,13 @@ from mnemoscope.types import Memory, Question, Scenario
 Id = Annotated[str, Meta(min_length=1)]
 
 
-class DocumentLine(Struct):
+class BeirDocument(Struct):
     text: str
     id: Id = field(name="_id")
     title: str | None = None
 
 
-class QueryLine(Struct):
+class BeirQuery(Struct):
     text: str
     id: Id = field(name="_id")
 
@@ -68,8 +66,11 @@ class Beir(FileDataset):
         return {path.name: path for path in (self.corpus, self.queries, self.qrels)}
 
     def read(self) -> Iterator[Scenario]:
-        documents = records_by_id(self.corpus, DocumentLine, lambda row: row.id, self.findings)
-        memories = {id: Memory(id=id, text=_text(row)) for id, (_, row) in documents.items()}
+        documents = records_by_id(self.corpus, BeirDocument, lambda row: row.id, self.findings)
+        memories = {
+            id: Memory(id=id, text=f"{row.title}\n{row.text}" if row.title else row.text)
+            for id, (_, row) in documents.items()
+        }
         scenario = Scenario(
             id=self.name,
             memories=tuple(memories.values()),
@@ -82,39 +83,28 @@ class Beir(FileDataset):
         yield scenario
 
     def _questions(self, memories: Mapping[str, Memory]) -> Iterator[Question]:
-        queries = records_by_id(self.queries, QueryLine, lambda row: row.id, self.findings)
-        judgments = self._judgments()
+        queries = records_by_id(self.queries, BeirQuery, lambda row: row.id, self.findings)
+        rows = columns(self.qrels, 3, self.findings, separator=b"\t")
+        judgments = collect_judgments(
+            (
+                (line, query, document, score)
+                for line, (query, document, score) in rows
+                # The header is optional: some collections leave it out.
+                if line > 1 or score.lower() != "score"
+            ),
+            self.qrels,
+            self.findings,
+        )
         for id in judgments:
             if id not in queries:
                 self.findings.add("judgments of an unknown query", id)
         for id, (_, query) in queries.items():
+            # A document that the corpus lacks stays: it is evidence that no system can find.
+            for document, judgment in judgments.get(id, {}).items():
+                if document not in memories:
+                    self.findings.add(
+                        "judgment of a document that the corpus lacks",
+                        f"{self.qrels}, line {judgment.line}: {document}",
+                    )
             if id in judgments:
-                grades = self._grades(judgments[id], memories)
-                yield judged_question(id, query.text, grades, self.findings)
-
-    def _grades(
-        self, judged: Mapping[str, Judgment], memories: Mapping[str, Memory]
-    ) -> dict[str, int]:
-        """Document to grade. One that the corpus lacks stays: it is evidence nobody can find."""
-        for document, judgment in judged.items():
-            if document not in memories:
-                self.findings.add(
-                    "judgment of a document that the corpus lacks",
-                    f"{self.qrels}, line {judgment.line}: {document}",
-                )
-        return {document: judgment.grade for document, judgment in judged.items()}
-
-    def _judgments(self) -> Judgments:
-        rows = (
-            (line, query, document, score)
-            for line, (query, document, score) in columns(
-                self.qrels, 3, self.findings, separator=b"\t"
-            )
-            # The header is optional: some collections leave it out.
-            if line > 1 or score.lower() != "score"
-        )
-        return collect_judgments(rows, self.qrels, self.findings)
-
-
-def _text(row: DocumentLine) -> str:
-    return f"{row.title}\n{row.text}" if row.title else row.text
+                yield judged_question(id, query.text, judgments[id], self.findings)

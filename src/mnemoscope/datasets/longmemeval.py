@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from mnemoscope._store.errors import DataError
-from mnemoscope.datasets._io.json_stream import array_elements
+from mnemoscope.datasets._io.json_stream import array_elements, converted
 from mnemoscope.datasets.base import (
     AnswerNeeds,
     DatasetInfo,
@@ -157,20 +157,12 @@ class LongMemEval(FileDataset):
                 self.findings.add(f"question missing: {len(seen)} of {len(official)} are here", id)
 
     def _item(self, value: Any, line: int) -> _Item:
-        try:
-            item = msgspec.convert(value, _Item)
-        except msgspec.ValidationError as error:
-            problem = f"in the question that starts here: {error}"
-            raise DataError(problem, file=self.path, line=line) from None
+        item = converted(value, _Item, self.path, line, "in the question that starts here: ")
         if item.question_type not in TYPES:
             problem = f"{item.question_id}: unknown question_type {item.question_type!r}"
             raise DataError(problem, file=self.path, line=line)
-        lengths = {
-            len(item.haystack_dates),
-            len(item.haystack_session_ids),
-            len(item.haystack_sessions),
-        }
-        if len(lengths) > 1:
+        sessions = len(item.haystack_sessions)
+        if not len(item.haystack_dates) == len(item.haystack_session_ids) == sessions:
             problem = f"{item.question_id}: haystack dates, ids and sessions differ in number"
             raise DataError(problem, file=self.path, line=line)
         return item
