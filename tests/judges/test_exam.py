@@ -24,7 +24,7 @@ from mnemoscope.judges.exam import (
     recorded,
     take,
 )
-from mnemoscope.judges.model_judges import Binary, Rubric
+from mnemoscope.judges.model_judges import Binary, LongMemEvalJudge, Rubric
 from mnemoscope.models.budget import BudgetExhausted, current_budget
 from mnemoscope.models.chat import Prompt
 from mnemoscope.types import Grade, Scenario, Score
