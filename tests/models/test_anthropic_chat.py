@@ -26,7 +26,7 @@ from tests.scripted_server import (
 from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope.models.chat import Prompt
 from mnemoscope.models.http_errors import EmptyReply, TooLong
-from mnemoscope.models.model import Model, Turn
+from mnemoscope.models.model import Model, RequestPacer
 from mnemoscope.models.prices import FREE
 from mnemoscope.models.providers.anthropic_chat import AnthropicProvider
 
@@ -55,8 +55,8 @@ def server(
 def patient(server: ScriptedServer, timeout: float = 20) -> tuple[Model, list[float]]:
     naps: list[float] = []
     provider = AnthropicProvider("m", base_url=server.root, timeout=timeout)
-    turn = Turn(lambda: sum(naps), naps.append, lambda: 0.5)
-    return Model("m", provider, price=FREE, turn=turn), naps
+    pacer = RequestPacer(lambda: sum(naps), naps.append, lambda: 0.5)
+    return Model("m", provider, price=FREE, pacer=pacer), naps
 
 
 def test_a_prompt_is_sent_as_it_is_and_the_reply_comes_back_with_its_counts(

@@ -79,13 +79,13 @@ def test_a_vector_does_not_depend_on_the_batch(texts: list[str]) -> None:
 @given(tricky)
 @settings(deadline=None, max_examples=300)
 def test_tokenising_piece_by_piece_gives_the_tokenizers_own_ids(text: str) -> None:
-    tokenise = EMBEDDER._tokenise
+    _, tokenise = EMBEDDER._loaded
     whole = tokenise._tokenizer.encode(text, add_special_tokens=False).ids  # type: ignore[attr-defined]
     assert tokenise(text) == whole
 
 
 def test_no_token_of_the_vocabulary_reaches_into_the_next_word() -> None:
-    vocabulary = EMBEDDER._tokenise._tokenizer.get_vocab()  # type: ignore[attr-defined]
+    vocabulary = EMBEDDER._loaded[1]._tokenizer.get_vocab()  # type: ignore[attr-defined]
     assert [token for token in vocabulary if "▁" in token.lstrip("▁")] == []
 
 
@@ -94,7 +94,7 @@ def test_the_memo_of_pieces_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     fresh = WordLlamaEmbedder()
     many = " ".join(f"word{n}" for n in range(100))
     np.testing.assert_array_equal(fresh.embed([many]), EMBEDDER.embed([many]))
-    assert len(fresh._tokenise._memo) <= 10  # type: ignore[attr-defined]
+    assert len(fresh._loaded[1]) <= 10  # type: ignore[arg-type]
 
 
 def test_identity_names_weights_without_loading_them() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import chain
@@ -24,9 +24,7 @@ from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.registry import Entry, Registry
 
 DEFAULT_EMBEDDER = "wordllama"
-_WORDLLAMA_INSTALL = "pip install wordllama"
-_WORDLLAMA = "l2_supercat"
-_WORDLLAMA_DIMENSIONS = 256
+_WORDLLAMA, _WORDLLAMA_WIDTH = "l2_supercat", 256
 # About 40 MB of remembered pieces; a vocabulary beyond that starts again from nothing.
 _MEMO_PIECES = 200_000
 
@@ -120,15 +118,16 @@ def package_folder(package: str, feature: str, install: str) -> Path:
     return Path(found.origin).parent
 
 
+_hashes: dict[tuple[Path, int, int], str] = {}
+
+
 def weights_sha256(path: Path) -> str:
     """The file's hash, computed once a process for as long as the file does not change."""
     status = path.stat()
-    return _sha256(path, status.st_size, status.st_mtime_ns)
-
-
-@functools.cache
-def _sha256(path: Path, size: int, changed: int) -> str:
-    return sha256_file(path)
+    key = (path, status.st_size, status.st_mtime_ns)
+    if key not in _hashes:
+        _hashes[key] = sha256_file(path)
+    return _hashes[key]
 
 
 class WordLlamaEmbedder:
@@ -141,22 +140,23 @@ class WordLlamaEmbedder:
     name = "wordllama"
 
     def __init__(self) -> None:
-        folder = package_folder("wordllama", "the wordllama embedder", _WORDLLAMA_INSTALL)
-        require(("tokenizers", "safetensors"), "the wordllama embedder", _WORDLLAMA_INSTALL)
-        self._weights = folder / "weights" / f"{_WORDLLAMA}_{_WORDLLAMA_DIMENSIONS}.safetensors"
+        needs = ("the wordllama embedder", "pip install wordllama")
+        folder = package_folder("wordllama", *needs)
+        require(("tokenizers", "safetensors"), *needs)
+        self._weights = folder / "weights" / f"{_WORDLLAMA}_{_WORDLLAMA_WIDTH}.safetensors"
         self._tokenizer = folder / "tokenizers" / f"{_WORDLLAMA}_tokenizer_config.json"
 
     def identity(self) -> dict[str, str | int]:
         return {
             "model": f"wordllama {_WORDLLAMA}",
-            "dimensions": _WORDLLAMA_DIMENSIONS,
+            "dimensions": _WORDLLAMA_WIDTH,
             "package": f"wordllama {version('wordllama')}",
             "weights_sha256": weights_sha256(self._weights),
         }
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        table, tokenise = self._table, self._tokenise
-        rows = np.zeros((len(texts), _WORDLLAMA_DIMENSIONS), np.float32)
+        table, tokenise = self._loaded
+        rows = np.zeros((len(texts), _WORDLLAMA_WIDTH), np.float32)
         # Text by text: nothing is shared between rows, memory stays at one text's tokens, and it
         # takes a sixteenth of np.add.reduceat's time, which sums column by column.
         for row, text in zip(rows, texts, strict=True):
@@ -166,20 +166,16 @@ class WordLlamaEmbedder:
         return unit_rows(rows)
 
     @functools.cached_property
-    def _table(self) -> NDArray[np.float32]:
+    def _loaded(self) -> tuple[NDArray[np.float32], Callable[[str], list[int]]]:
         from safetensors.numpy import load_file
-
-        table: NDArray[Any] = load_file(self._weights)["embedding.weight"]
-        return table.astype(np.float32)
-
-    @functools.cached_property
-    def _tokenise(self) -> Callable[[str], list[int]]:
         from tokenizers import Tokenizer
 
-        return _PieceTokenizer(Tokenizer.from_file(str(self._tokenizer)))
+        table: NDArray[Any] = load_file(self._weights)["embedding.weight"]
+        tokenise = _PieceTokenizer(Tokenizer.from_file(str(self._tokenizer)))
+        return table.astype(np.float32), tokenise
 
 
-class _PieceTokenizer:
+class _PieceTokenizer(dict[str, list[int]]):
     """Llama 2's tokenizer with a memory for pieces, five times as fast as `encode_batch`.
 
     In this vocabulary a space (written ▁) stands only at the beginning of a token, so no merge
@@ -187,11 +183,12 @@ class _PieceTokenizer:
     """
 
     def __init__(self, tokenizer: Any) -> None:
+        super().__init__()
         self._tokenizer = tokenizer
+        self._tokenise = tokenizer.model.tokenize
         self._pieces = re.compile("▁+[^▁]*").findall
         special = tokenizer.get_added_tokens_decoder().values()
         self._special = re.compile("|".join(re.escape(token.content) for token in special)).search
-        self._memo = _PieceMemo(tokenizer.model.tokenize)
 
     def __call__(self, text: str) -> list[int]:
         if not text:
@@ -200,13 +197,7 @@ class _PieceTokenizer:
             ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
             return ids
         pieces = self._pieces("▁" + text.replace(" ", "▁"))
-        return list(chain.from_iterable(map(self._memo.__getitem__, pieces)))
-
-
-class _PieceMemo(dict[str, list[int]]):
-    def __init__(self, tokenise: Callable[[str], Iterable[Any]]) -> None:
-        super().__init__()
-        self._tokenise = tokenise
+        return list(chain.from_iterable(map(self.__getitem__, pieces)))
 
     def __missing__(self, piece: str) -> list[int]:
         if len(self) >= _MEMO_PIECES:

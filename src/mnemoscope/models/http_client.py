@@ -18,6 +18,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpcore2
 import httpx2
+import msgspec
 
 from mnemoscope import __version__
 from mnemoscope._store.errors import UsageError
@@ -94,6 +95,13 @@ class HttpClient:
                 failure = _failure(error, exchange)
         # Not inside the block: the library's error holds the request with its headers.
         raise failure
+
+    def post_json(
+        self, url: str, body: Any, headers: Mapping[str, str], seconds: float
+    ) -> HttpReply:
+        json = {"Accept": "application/json", "Content-Type": "application/json"}
+        content = msgspec.json.encode(body)
+        return self.exchange("POST", url, content, headers={**headers, **json}, seconds=seconds)
 
     def connect(self, seconds: float) -> None:
         """See that the server accepts a connection, without a request."""

@@ -89,75 +89,67 @@ class OpenAIEmbedder:
         return len(self._ask(["width"])[0])
 
     def _ask(self, texts: list[str]) -> list[list[float]]:
-        where = f"embedding {len(texts)} texts with {self._model!r} at {self._base_url}"
         tried = 0
         while True:
             try:
-                return self._asked(texts)
-            except _Unanswered as failure:
-                if tried == _RETRIES or not failure.is_transient:
-                    raise MnemoscopeError(f"{where}: {failure}") from None
-                time.sleep(failure.wait or min(8.0, 0.5 * 2**tried) * (1 - random.random() / 4))
-            tried += 1
+                return self._request(texts)
+            except _NoVectors as failure:
+                if tried == _RETRIES or failure.wait is None:
+                    raise MnemoscopeError(
+                        f"embedding {len(texts)} texts with {self._model!r} at {self._base_url}: "
+                        f"{failure}"
+                    ) from None
+                pause = min(8.0, 0.5 * 2**tried) * (1 - random.random() / 4)
+                time.sleep(failure.wait or pause)
+                tried += 1
 
-    def _asked(self, texts: list[str]) -> list[list[float]]:
-        """What one request brings."""
+    def _request(self, texts: list[str]) -> list[list[float]]:
         key = os.environ.get("OPENAI_API_KEY", "")
         if not key and self._base_url == _OPENAI:
             raise UsageError("the openai embedder needs a key; set OPENAI_API_KEY")
         body = {"model": self._model, "input": texts, "encoding_format": "float"}
-        headers = {
-            "Authorization": f"Bearer {key or 'none'}",
-            "Accept": "application/json",
-            "Content-Type": "application/json",
-            **account_headers(),
-        }
+        # Local servers need no key; some want the header.
+        headers = {"Authorization": f"Bearer {key or 'none'}", **account_headers()}
+        url = f"{self._base_url}/embeddings"
         try:
-            reply = self._client.exchange(
-                "POST",
-                f"{self._base_url}/embeddings",
-                msgspec.json.encode(body),
-                headers=headers,
-                seconds=_SECONDS,
-            )
+            reply = self._client.post_json(url, body, headers, _SECONDS)
         except HttpFailure as failure:
-            if failure.kind in ("timeout", "connect timeout"):
-                late = f"no answer within {_SECONDS:.0f} seconds; resume the run later"
-                raise _Unanswered(late, is_transient=True) from None
-            cause = without_keys(str(failure.cause))
-            raise _Unanswered(
-                f"no connection ({cause}); check the address and that the server runs",
-                is_transient=True,
-            ) from None
+            problem = (
+                f"no answer within {_SECONDS:.0f} seconds; resume the run later"
+                if failure.kind in ("timeout", "connect timeout")
+                else f"no connection ({without_keys(str(failure.cause))}); check the address and "
+                "that the server runs"
+            )
+            raise _NoVectors(problem, wait=0.0) from None
         if reply.status >= 300:
             said = without_keys(error_details(reply)[0])
             advice = _ADVICE.get(reply.status, "the endpoint is in trouble; resume the run later")
-            wait = retry_after(reply.headers)
+            wait = retry_after(reply.headers) or 0.0
             is_transient = reply.status in (408, 409, 429) or reply.status >= 500
-            raise _Unanswered(
+            raise _NoVectors(
                 f"status {reply.status} ({said}); {advice}",
-                is_transient=is_transient and (wait or 0) <= _LONGEST_WAIT,
-                wait=wait,
+                wait if is_transient and wait <= _LONGEST_WAIT else None,
             )
         try:
             answer = msgspec.json.decode(reply.data, type=_Embeddings)
             vectors = {item.index: item.embedding for item in answer.data}
             return [vectors[index] for index in range(len(texts))]
         except (msgspec.MsgspecError, KeyError) as error:
-            raise _Unanswered(
+            raise _NoVectors(
                 f"the answer does not follow the embeddings protocol ({type(error).__name__}); "
                 "check the address"
             ) from None
 
 
-class _Unanswered(Exception):
-    """A request for vectors brought none; `wait` is how many seconds the server asks for."""
+class _NoVectors(Exception):
+    """Why a request brought no vectors.
 
-    def __init__(
-        self, problem: str, *, is_transient: bool = False, wait: float | None = None
-    ) -> None:
+    `wait` is after how many seconds it is worth another try, 0 if the server did not say; None: it
+    is not.
+    """
+
+    def __init__(self, problem: str, wait: float | None = None) -> None:
         super().__init__(problem)
-        self.is_transient = is_transient
         self.wait = wait
 
 

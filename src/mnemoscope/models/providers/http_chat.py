@@ -52,14 +52,10 @@ class HttpProvider(ABC):
 
     def complete(self, prompt: Prompt) -> Completion:
         url, headers = self._address()
-        headers |= {"Accept": "application/json", "Content-Type": "application/json"}
         while True:
             request = self._request(prompt, self._refused)
-            content = msgspec.json.encode(request)
             try:
-                reply = self._client.exchange(
-                    "POST", url, content, headers=headers, seconds=self._timeout
-                )
+                reply = self._client.post_json(url, request, headers, self._timeout)
             except HttpFailure as failure:
                 raise failure_of_exchange(failure, self._timeout, self.where) from None
             if reply.status < 300:
@@ -79,7 +75,7 @@ class HttpProvider(ABC):
         try:
             completion = self._read(reply.data)
         except (msgspec.MsgspecError, LookupError, TypeError) as error:
-            raise http_errors.Lost(
+            raise http_errors.ReplyLost(
                 f"{self.where}: the reply is torn or no completion "
                 f"({http_errors.shortened(f'{type(error).__name__}: {error}')})"
             ) from None
@@ -120,7 +116,9 @@ def failure_of_exchange(failure: HttpFailure, seconds: float, where: str) -> Exc
             f"{where}: no connection ({reason}); check the address and that the server runs, then "
             "resume; nothing recorded is lost"
         )
-    return http_errors.Lost(f"{where}: the connection was lost ({http_errors.shortened(failure)})")
+    return http_errors.ReplyLost(
+        f"{where}: the connection was lost ({http_errors.shortened(failure)})"
+    )
 
 
 def error_details(reply: HttpReply) -> tuple[str, str, str | None]:
