@@ -13,8 +13,8 @@ import pytest
 from mnemoscope._store.errors import DataError, MnemoscopeError, RunConflict, UsageError
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
-from mnemoscope.cli.run import check_systems
-from mnemoscope.datasets.base import DataFile, Findings
+from mnemoscope.api import check_systems, plan_system
+from mnemoscope.datasets.base import DataFile, DatasetInfo, Findings
 from mnemoscope.runner import worker
 from mnemoscope.runner.heartbeat import Beat
 from mnemoscope.runner.run import Settings, run
@@ -49,6 +49,7 @@ class Made:
 
     made: tuple[Scenario, ...] = (scenario(0), scenario(1))
     name: str = "made"
+    info: DatasetInfo = DatasetInfo(name="made")  # noqa: RUF009
     category_names: Mapping[str, str] = field(default_factory=dict)
     original_ids: Mapping[tuple[str, str], str] = field(default_factory=dict)
     pool_known: bool = True
@@ -449,9 +450,9 @@ def test_a_system_that_is_looked_at_before_a_run_is_closed_again(
 ) -> None:
     monkeypatch.setenv("DOORS", str(tmp_path / "doors"))
 
-    check_systems([Spec("hostile_systems:HoldsADoorOpen")], system_answers=False)
+    check_systems([plan_system(Spec("hostile_systems:HoldsADoorOpen"))], system_answers=False)
     with pytest.raises(UsageError, match=r"has no answer\(query\)"):
-        check_systems([Spec("hostile_systems:HoldsADoorOpen")], system_answers=True)
+        check_systems([plan_system(Spec("hostile_systems:HoldsADoorOpen"))], system_answers=True)
 
     assert (tmp_path / "doors").read_text().split() == ["opened", "closed"] * 2
 

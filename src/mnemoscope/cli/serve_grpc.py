@@ -69,7 +69,7 @@ def serve_grpc(
         system = plan(Spec.parse(spec))
         if reader is None:
             reader = SYSTEM if system.answers else "extractive"
-        reads = None if reader == SYSTEM else plan_reader(Spec.parse(reader), "personas")
+        reads = None if reader == SYSTEM else plan_reader(Spec.parse(reader))
         server = serve_grpc(
             system,
             host=host,

@@ -14,7 +14,7 @@ from typing import Any
 
 from mnemoscope._store.jsonl import encode_line, write_atomically
 from mnemoscope._store.run_directory import JournalLine, Manifest, RunDirectory
-from mnemoscope.analysis.answer_figures import UNBOUNDED, Answered
+from mnemoscope.analysis.answer_figures import Answered
 from mnemoscope.analysis.answer_figures import assemble as assemble_answers
 from mnemoscope.analysis.answer_sheet import ANSWERS, answer_sheet, as_read, scale_of
 from mnemoscope.analysis.costs import accounts
@@ -67,7 +67,7 @@ def finish(
         records = _finish_life(run, journal, manifest, questions, plan, seed)
     else:
         receipts = receipts_of(ingestions)
-        diagnosed = reader and not forgets and scale_of(manifest) not in UNBOUNDED
+        diagnosed = reader and not forgets and scale_of(manifest).bounded
         failures = (
             classify(row, receipts.get(row.scenario)) if diagnosed and row.answer else None
             for row in as_read(manifest, rows)
@@ -94,7 +94,7 @@ def finish(
 def _forgetting(
     rows: Sequence[Answered], plan: Plan, manifest: Manifest, seed: int
 ) -> dict[str, Any]:
-    if scale_of(manifest) != "rouge_l" or manifest.identity.get("appellate_judge"):
+    if scale_of(manifest).name != "rouge_l" or manifest.identity.get("appellate_judge"):
         return {"score": None, "why": "forgetting is measured by the judge rouge-l alone"}
     forgotten = {id for points in plan.values() for point in points for id in point.forget}
     return forgetting(

@@ -28,6 +28,7 @@ from mnemoscope._store.spec import Spec
 from mnemoscope._store.suggest import nearest
 from mnemoscope.systems import CONNECTORS, SYSTEMS
 from mnemoscope.systems.builtin.baselines import Oracle
+from mnemoscope.systems.code_hash import code_sha256
 from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Scalar, Selector
 
 
@@ -48,15 +49,18 @@ class Plan(msgspec.Struct, frozen=True):
         return list(own.get("notes", []))
 
 
-def plan(spec: Spec) -> Plan:
-    """Resolve a spec; wrong names and options fail here, before anything runs."""
+def plan(spec: Spec, target: Any = None) -> Plan:
+    """Resolve a spec; wrong names and options fail here, before anything runs.
+
+    `target` is the class, object or function itself, where it was given from Python.
+    """
     door, _, address = spec.name.partition(":")
-    if door in CONNECTORS.builtin:
+    if door in CONNECTORS.builtin and target is None:
         opened = CONNECTORS.get(door)
         given = bind_arguments(opened, spec, "address")
         behind = partial(opened, address, **given)
         return _tried(Plan(spec, behind, {"arguments": given}))
-    target = SYSTEMS.get(spec.name)
+    target = SYSTEMS.get(spec.name) if target is None else target
     if _is_recall_function(target):
         if spec.args:
             raise UsageError(f"{spec.name} is a plain function and takes no options")
@@ -313,13 +317,16 @@ def _is_recall_function(target: object) -> bool:
 
 def source_of(target: Any) -> dict[str, str]:
     """The hash of a third party's source file, so that an edited system is another system."""
+    target = target.func if isinstance(target, partial) else target
     if getattr(target, "__module__", "").startswith("mnemoscope."):
         return {}
     try:
         file = inspect.getsourcefile(target)
-    except TypeError:
+    except (TypeError, OSError):  # OSError: of a class in a notebook, which has no file
         file = None
-    return {"source_sha256": sha256_file(Path(file))} if file and Path(file).exists() else {}
+    if file and Path(file).exists():
+        return {"source_sha256": sha256_file(Path(file))}
+    return {"code_sha256": code} if (code := code_sha256(target)) else {}
 
 
 def _done(value: Any) -> Any:
