@@ -1,4 +1,4 @@
-"""Plots: which arcs a life has, about what, from when to when, and in which sessions.
+"""The plan of arcs: about which subject, from which day to which, and in which session.
 
 Never more than four run at once, and no two are about the same subject.
 """
@@ -6,11 +6,14 @@ Never more than four run at once, and no two are about the same subject.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from mnemoscope.personas.simulate.calendar import LifeCalendar
-from mnemoscope.personas.simulate.rng import Deck, Rng
+import msgspec
+
+from mnemoscope.personas.simulate.calendar import WorkCalendar
+from mnemoscope.personas.simulate.rng import Rng, ShuffledCycle
 from mnemoscope.personas.simulate.story import (
     ARC_TYPES,
     ArcType,
@@ -24,23 +27,23 @@ AT_ONCE = 4
 _PAUSE = (5, 17)
 """Days from one beginning to the next, at least and at most."""
 _WITHHELD = 2
-"""So many subjects of each kind are kept out of the life; questions ask for them in vain."""
+"""So many subjects of each kind never come up; questions ask for them in vain."""
 _EARLY = 0.4
-"""The share of a life that counts as long ago."""
+"""The share of a history that counts as long ago."""
 _LASTS = 0.75
 """How often an arc is talked about after its end."""
-_CLOSED = 0.16
-"""No more than this share of the arcs unfolds behind closed doors."""
+_ISOLATED = 0.16
+"""No more than this share of the arcs takes place in isolated sessions."""
 _ORDINALS = "zeroth first second third fourth fifth sixth seventh eighth ninth tenth".split()
 
 
 @dataclass(frozen=True)
-class Plot:
-    """One arc of one life."""
+class PlannedArc:
+    """One arc of a simulated history."""
 
     id: str
     type: ArcType
-    arc: StoryArc
+    template: StoryArc
     subject: StorySubject
     start: int
     end: int
@@ -60,15 +63,15 @@ class Plot:
         return self.session.isolated
 
 
-class Subjects:
+class SubjectPool:
     """The subjects of each kind in random order, and those that never come up."""
 
-    def __init__(self, story: Story, chance: Rng) -> None:
+    def __init__(self, story: Story, rng: Rng) -> None:
         self._pools: dict[ArcType, list[StorySubject]] = {}
         self.withheld: dict[ArcType, list[StorySubject]] = {}
         for type in ARC_TYPES:
             subjects = list(story.arcs[type].subjects)
-            chance.stream("subjects", type).shuffle(subjects)
+            rng.stream("subjects", type).shuffle(subjects)
             self.withheld[type] = subjects[:_WITHHELD]
             self._pools[type] = subjects[_WITHHELD:]
         self._used = dict.fromkeys(ARC_TYPES, 0)
@@ -81,17 +84,14 @@ class Subjects:
         if round == 0:
             return subject
         ordinal = _ORDINALS[round + 1] if round < 10 else f"{round + 1}th"
-        name = f"{subject.name} {round + 1}"
-        return StorySubject(
-            name,
-            f"the {ordinal} round of {subject.about}",
-            f"the {ordinal} round of {subject.also}",
-            subject.options,
-            subject.objections,
-            subject.reasons,
+        return msgspec.structs.replace(
+            subject,
+            name=f"{subject.name} {round + 1}",
+            about=f"the {ordinal} round of {subject.about}",
+            also=f"the {ordinal} round of {subject.also}",
         )
 
-    def scarcest(self, started: dict[ArcType, int]) -> list[ArcType]:
+    def scarcest(self, started: Counter[ArcType]) -> list[ArcType]:
         """Kinds of arcs, the one that is most behind its share first."""
         total = sum(len(pool) for pool in self._pools.values())
         so_far = sum(started.values()) + 1
@@ -102,30 +102,32 @@ class Subjects:
         return sorted(ARC_TYPES, key=behind, reverse=True)
 
 
-def plan_plots(story: Story, calendar: LifeCalendar, subjects: Subjects, chance: Rng) -> list[Plot]:
-    """All arcs of the life, in order of their beginning."""
-    random = chance.stream("plots")
+def plan_arcs(
+    story: Story, calendar: WorkCalendar, subjects: SubjectPool, rng: Rng
+) -> list[PlannedArc]:
+    """All arcs of the history, in order of their beginning."""
+    random = rng.stream("plots")
     sessions = {session.id: session for session in story.persona.sessions}
-    rooms = {
-        type: Deck(story.arcs[type].sessions, chance.stream("rooms", type)) for type in ARC_TYPES
-    }
     isolated = {id for id, session in sessions.items() if session.isolated}
+    rooms = {
+        type: ShuffledCycle(story.arcs[type].sessions, rng.stream("rooms", type))
+        for type in ARC_TYPES
+    }
     squeeze = _squeeze(story)
     openers: list[ArcType] = ["correction", "project", "decision", "incident"]
     random.shuffle(openers)
-    started = dict.fromkeys(ARC_TYPES, 0)
-    plots: list[Plot] = []
-    running: list[Plot] = []
-    closed = 0
-    due = 1
+    arcs: list[PlannedArc] = []
+    running: list[PlannedArc] = []
+    started: Counter[ArcType] = Counter()
+    due, isolated_arcs = 1, 0
     for day in calendar.working_days(1, calendar.days):
-        running = [plot for plot in running if plot.end >= day]
+        running = [arc for arc in running if arc.end >= day]
         if day < due or len(running) >= AT_ONCE:
             continue
-        order = openers[len(plots) : len(plots) + 1] or subjects.scarcest(started)
+        order = openers[len(arcs) : len(arcs) + 1] or subjects.scarcest(started)
         for type in order:
-            arc = story.arcs[type]
-            low, high = arc.days
+            template = story.arcs[type]
+            low, high = template.days
             length = random.randint(low, max(low, round(low + (high - low) * squeeze)))
             end = _end(calendar, day, length)
             workdays = tuple(calendar.working_days(day, end))
@@ -134,26 +136,26 @@ def plan_plots(story: Story, calendar: LifeCalendar, subjects: Subjects, chance:
         else:
             continue
         subject = subjects.next(type)
-        enough = closed + 1 > _CLOSED * (len(plots) + 1)
-        room = sessions[rooms[type].deal(isolated if enough else ())]
-        closed += room.isolated
-        plot = Plot(
-            f"{type}-{_slug(subject.name)}",
+        enough = isolated_arcs + 1 > _ISOLATED * (len(arcs) + 1)
+        session = sessions[rooms[type].draw(isolated if enough else ())]
+        isolated_arcs += session.isolated
+        arc = PlannedArc(
+            f"{type}-{re.sub(r'[^a-z0-9]+', '-', subject.name.lower()).strip('-')}",
             type,
-            arc,
+            template,
             subject,
             day,
             end,
-            room,
-            tuple(_echoes(story, room, chance, subject.name)),
+            session,
+            tuple(_echoes(story, session, rng, subject.name)),
             lasting=False,
             workdays=workdays,
         )
         started[type] += 1
-        plots.append(plot)
-        running.append(plot)
-        due = day + (random.randint(1, 3) if len(plots) < 3 else random.randint(*_PAUSE))
-    return list(_lasting(plots, calendar, chance))
+        arcs.append(arc)
+        running.append(arc)
+        due = day + (random.randint(1, 3) if len(arcs) < 3 else random.randint(*_PAUSE))
+    return list(_lasting(arcs, calendar, rng))
 
 
 def _squeeze(story: Story) -> float:
@@ -169,7 +171,7 @@ def _squeeze(story: Story) -> float:
     return min(1.0, max(0.0, room))
 
 
-def _end(calendar: LifeCalendar, start: int, length: int) -> int:
+def _end(calendar: WorkCalendar, start: int, length: int) -> int:
     """The last day of an arc; a break in its midst makes it longer."""
     end = start + length - 1
     for away in calendar.breaks:
@@ -178,30 +180,26 @@ def _end(calendar: LifeCalendar, start: int, length: int) -> int:
     return min(end, calendar.days)
 
 
-def _echoes(story: Story, room: StorySession, chance: Rng, name: str) -> Iterator[str]:
-    if room.isolated:
+def _echoes(story: Story, session: StorySession, rng: Rng, name: str) -> Iterator[str]:
+    if session.isolated:
         return
-    others = [s.id for s in story.persona.sessions if s.id != room.id and not s.isolated]
+    others = [s.id for s in story.persona.sessions if s.id != session.id and not s.isolated]
     if "principal" in others:
         yield "principal"
         others.remove("principal")
-    random = chance.stream("echoes", name)
+    random = rng.stream("echoes", name)
     if others and random.random() < 0.5:
         yield random.choice(others)
 
 
-def _lasting(plots: Sequence[Plot], calendar: LifeCalendar, chance: Rng) -> Iterator[Plot]:
-    """Decide which arcs are talked about for ever; of those long ago only every third is."""
+def _lasting(arcs: Sequence[PlannedArc], calendar: WorkCalendar, rng: Rng) -> Iterator[PlannedArc]:
+    """Decide which arcs are talked about after their end; of early arcs every third is."""
     early = 0
-    for plot in plots:
-        if plot.isolated:
-            yield plot
-        elif plot.end <= _EARLY * calendar.days:
-            early += plot.type != "decision"
-            yield replace(plot, lasting=early % 3 == 0)
+    for arc in arcs:
+        if arc.isolated:
+            yield arc
+        elif arc.end <= _EARLY * calendar.days:
+            early += arc.type != "decision"
+            yield replace(arc, lasting=early % 3 == 0)
         else:
-            yield replace(plot, lasting=chance.stream("lasting", plot.id).random() < _LASTS)
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+            yield replace(arc, lasting=rng.stream("lasting", arc.id).random() < _LASTS)
