@@ -166,7 +166,7 @@ def _redo(
     *,
     as_json: bool,
 ) -> int:
-    from mnemoscope.reports.checkpoint_report import write_life
+    from mnemoscope.reports.run_report import write_report
     from mnemoscope.runner.rerun import redo
     from mnemoscope.runner.run import paid
 
@@ -186,7 +186,7 @@ def _redo(
                 exams=answering.exams_of(pipeline),
                 progress=advance,
             )
-        write_life(new)
+        write_report(new)
         done.append(new)
     if (done[0].path / "longitudinal.json").exists():
         show_lives(done, as_json=as_json, only_heatmaps=False)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 from rich import box
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -19,6 +19,7 @@ from mnemoscope.cli.console import err, out, print_json, say
 
 if TYPE_CHECKING:
     from mnemoscope.analysis.regression_gate import GateRow
+    from mnemoscope.reports.tables import Block
 
 REGRESSION = 1
 WIDTH = 100
@@ -146,42 +147,47 @@ def _compare_pairs(
     json: bool,
 ) -> int:
     from mnemoscope.analysis.compare import compare as compare_runs
-    from mnemoscope.reports import comparison_tables as shown
+    from mnemoscope.reports.comparison_tables import comparison
+    from mnemoscope.reports.render_markdown import render
 
     with _readable():
         found = compare_runs(base, cand, **asked)
-    names = base.manifest().category_names
+    blocks = comparison(found, base.manifest().category_names)
     if markdown is not None:
-        _write(markdown, shown.comparison_markdown(found, names))
+        _write(markdown, render(blocks) + "\n")
     if json:
         print_json(found)
     else:
-        _print(shown.comparison(found, names))
+        _print(blocks)
     return REGRESSION if found.regressed else 0
 
 
 def _compare_means(base: Path, cand: Path, markdown: Path | None, *, json: bool) -> int:
     from mnemoscope.analysis.aggregates import CAVEAT, read_aggregates, seed_comparison
     from mnemoscope.analysis.regression_gate import refuse_unlike
-    from mnemoscope.reports import comparison_tables as shown
+    from mnemoscope.reports import comparison_tables
+    from mnemoscope.reports.render_markdown import render
 
     with _readable():
         refuse_unlike(base, cand)
         before, after = read_aggregates(base), read_aggregates(cand)
         rows = seed_comparison(before, after)
+    blocks = comparison_tables.seed_comparison(before.label, after.label, rows)
     if markdown is not None:
-        _write(markdown, shown.seed_markdown(before.label, after.label, rows))
+        _write(markdown, render(blocks) + "\n")
     if json:
         content = {"base": before.label, "cand": after.label, "rows": rows, "notes": [CAVEAT]}
         print_json(content)
     else:
-        _print(shown.seed_rows(before.label, after.label, rows))
+        _print(blocks)
     return REGRESSION if any(row.significant and row.delta < 0 for row in rows) else 0
 
 
-def _print(shown: RenderableType) -> None:
+def _print(blocks: Sequence[Block]) -> None:
     """At full width, also in the log of a build server: figures must not be cut off."""
-    Console(width=max(out.width, WIDTH)).print(shown)
+    from mnemoscope.reports.render_terminal import render
+
+    Console(width=max(out.width, WIDTH)).print(render(blocks))
 
 
 def _exist(*paths: Path) -> None:

@@ -35,7 +35,7 @@ def demo(*, out: Path = Path("demo-run")) -> None:
     from mnemoscope.personas.simulate.life_files import write_life
     from mnemoscope.personas.simulate.simulator import simulate
     from mnemoscope.personas.simulate.story import shipped_story
-    from mnemoscope.reports.checkpoint_report import shown
+    from mnemoscope.reports.run_tables import shown
     from mnemoscope.reports.run_view import RunView
 
     life = out / "life"

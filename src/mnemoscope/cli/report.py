@@ -34,7 +34,7 @@ def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None
     """
     from mnemoscope._store.run_directory import find_runs
     from mnemoscope.reports import run_tables
-    from mnemoscope.reports.checkpoint_report import shown, write_life
+    from mnemoscope.reports.run_report import write_report
     from mnemoscope.reports.run_view import RunView, as_content
 
     views = []
@@ -42,16 +42,16 @@ def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None
         if (state := directory.manifest().state) != "complete":
             say(err, f"{directory.path} is {state} and left out; the command that began it goes on")
             continue
-        write_life(directory)
+        write_report(directory)
         views.append(RunView.of(directory))
     if not views:
         raise MissingData(f"no finished run at {run}")
-    views.sort(key=lambda view: view.is_arm)
+    views.sort(key=lambda view: view.is_baseline)
     if json:
         print_json(as_content(views))
         return
     for benchmark in dict.fromkeys(view.benchmark for view in views):
         own = [view for view in views if view.benchmark == benchmark]
-        out.print(shown(own, width=out.width))
+        out.print(run_tables.shown(own, width=out.width))
     if svg is not None:
         svg.write_text(run_tables.picture(views, f"mnemoscope report {run.name}"))

@@ -250,7 +250,7 @@ def execute(
 ) -> list[RunDirectory]:
     """Run with a progress bar, and leave a report in each run directory."""
     from mnemoscope.cli.answering import exams_of
-    from mnemoscope.reports.checkpoint_report import write_life
+    from mnemoscope.reports.run_report import write_report
     from mnemoscope.runner.pipeline import Pipeline
     from mnemoscope.runner.run import Settings
     from mnemoscope.runner.run import run as run_engine
@@ -275,7 +275,7 @@ def execute(
             exams=exams_of(pipeline),
         )
     for directory in runs:
-        write_life(directory, png=png)
+        write_report(directory, png=png)
     return runs
 
 

@@ -308,8 +308,8 @@ def ranges(ranges: str = RANGES, /, *, json: bool = False) -> None:
 
 def show(runs: Sequence[RunDirectory], *, as_json: bool, only_heatmaps: bool) -> None:
     """The heatmaps of the systems that were asked for, and all beside each other."""
-    from mnemoscope.reports.checkpoint_report import shown
     from mnemoscope.reports.run_report import write_summary
+    from mnemoscope.reports.run_tables import shown
     from mnemoscope.reports.run_view import RunView
 
     folder = runs[0].path.parent

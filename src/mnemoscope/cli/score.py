@@ -76,7 +76,7 @@ def score(
         with tempfile.TemporaryDirectory() as scratch:
             other = scored(None if compat else "pgmnemo", Path(scratch) / "other")
         theirs, sound = (view, other) if compat else (other, view)
-        changes = rule_changes(theirs.metrics, sound.metrics)
+        changes = rule_changes(dict(theirs.metrics), dict(sound.metrics))
     if json:
         print_json({**view.metrics, "rule_changes": changes})
         return

@@ -13,7 +13,8 @@ from itertools import groupby
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mnemoscope.reports.heatmap import BEST, RGB, ink, percent, ramp
+from mnemoscope.reports.heatmap import BEST
+from mnemoscope.reports.tables import RGB, ink, percent, ramp
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
