@@ -73,7 +73,7 @@ def heatmap_png(figures: Figures, *, title: str, subtitle: str = "") -> bytes:
             top += _ROW
         names = [*figures["categories"], OVERALL, "hallucination rate"]
         axes.set_yticks(centres, names, size=10.5, color=TEXT, va="center")
-        axes.get_yticklabels()[-2].set_weight("bold")
+        axes.get_yticklabels()[-2].set_fontweight("bold")
         axes.tick_params(axis="y", length=0, pad=14 * _POINT)
         _label_days(axes, points, cell)
         if points:
