@@ -19,7 +19,7 @@ from typing import Any
 
 import grpc
 
-SHIPPED = Path(__file__).parents[2] / "src/mnemoscope/systems/grpc/protos"
+SHIPPED = Path(__file__).parents[2] / "src/mnemoscope/connectors/grpc/protos"
 sys.path.append(str(SHIPPED))
 v1, services = grpc.protos_and_services("mnemoscope_v1.proto")
 

@@ -21,6 +21,7 @@ from mnemoscope.types import (
     Grade,
     Ingestion,
     Question,
+    Scale,
     Score,
     Status,
     Trial,
@@ -112,7 +113,7 @@ def test_questions_that_nobody_answered_yet_are_told_apart_from_failures() -> No
 
 
 def test_a_named_scale_is_a_mean_even_if_all_its_values_are_zero() -> None:
-    figures = answer_figures([row(n, 0.0) for n in range(4)], scale="rouge_l")
+    figures = answer_figures([row(n, 0.0) for n in range(4)], scale=Scale("rouge_l"))
     assert (figures["scale"], figures["metric"]) == ("mean", "rouge_l")
     assert figures["all"]["mean"] == 0.0
     assert figures["all"]["ci95"][0] == 0.0 < figures["all"]["ci95"][1]
@@ -122,14 +123,14 @@ def test_a_mean_of_few_clusters_is_less_certain_than_of_as_many_questions() -> N
     values = [0.1] * 10 + [0.5] * 10 + [0.9] * 10
     alone = [row(n, v, scenario=str(n)) for n, v in enumerate(values)]
     shared = [row(n, v, scenario=str(n // 10)) for n, v in enumerate(values)]
-    low, high = answer_figures(alone, scale="f1")["all"]["ci95"]
-    lower, higher = answer_figures(shared, scale="f1")["all"]["ci95"]
+    low, high = answer_figures(alone, scale=Scale("f1"))["all"]["ci95"]
+    lower, higher = answer_figures(shared, scale=Scale("f1"))["all"]["ci95"]
     assert lower < low < 0.5 < high < higher
 
 
 def test_likelihoods_may_leave_the_range_from_zero_to_one() -> None:
     rows = [row(n, v) for n, v in enumerate([-0.5, 1.5, 3.0, -0.2])]
-    figures = answer_figures([*rows, failed(9)], scale="likelihood")["all"]
+    figures = answer_figures([*rows, failed(9)], scale=Scale("likelihood", None, None))["all"]
     assert figures["mean"] == pytest.approx(0.95)
     assert figures["ci95"][1] > 1
     assert figures["missing"] == 1 and "bounds" not in figures  # nobody knows the worst value
@@ -174,7 +175,7 @@ def test_rates_of_nothing_are_unknown() -> None:
 def test_longer_answers_with_better_grades_show_as_a_correlation() -> None:
     rows = [row(n, n / 10, words=n + 1) for n in range(10)]
     silent = row(11, 0.0, status="abstained", words=50)
-    length = answer_figures([*rows, silent], scale="f1")["length"]
+    length = answer_figures([*rows, silent], scale=Scale("f1"))["length"]
     assert (length["mean"], length["median"], length["n"]) == (5.5, 5.5, 10)
     assert length["ci95"][0] < 5.5 < length["ci95"][1]
     assert length["against_grade"]["rho"] == pytest.approx(1.0)
@@ -284,10 +285,13 @@ def many_rows(draw: st.DrawFn) -> list[Answered]:
     ]
 
 
+SCALES = [Scale(""), Scale("f1"), Scale("likelihood", None, None)]
+
+
 @settings(max_examples=60, deadline=None)
-@given(many_rows(), st.integers(), st.sampled_from(["", "f1", "likelihood"]))
+@given(many_rows(), st.integers(), st.sampled_from(SCALES))
 def test_figures_do_not_depend_on_the_order_of_rows(
-    rows: list[Answered], seed: int, scale: str
+    rows: list[Answered], seed: int, scale: Scale
 ) -> None:
     shuffled = random.Random(seed).sample(rows, len(rows))
     told = json.dumps(answer_figures(rows, scale=scale), allow_nan=False)

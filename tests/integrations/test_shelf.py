@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from rich.console import Console
+from tests.described import described
 from tests.integrations.needed import IN_CI, need
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
 from mnemoscope.cli.app import invoke
+from mnemoscope.connectors.child_process import Child
 from mnemoscope.integrations.integration import Integration
 from mnemoscope.reports import render_markdown, render_terminal, survey_table
 from mnemoscope.reports.run_view import dataset_title
@@ -39,6 +43,28 @@ def test_the_clock_of_a_worker_cannot_be_moved_and_nothing_else_is_said() -> Non
     need("sqlite-vec")
     [result] = check_system(plan(Spec.parse("sqlite-vec")), names=["machine clock"])
     assert result.verdict == "not applicable"
+
+
+def test_mem0_starts_one_process_for_a_run_with_one_worker(
+    tmp_path: Path, write_locomo: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("mem0")
+    data = write_locomo(tmp_path / "locomo.json", conversations=2, sessions=3, questions=3)
+    starts = tmp_path / "starts.txt"
+    start = Child.__init__
+
+    def counted(child: Child, *words: Any, **options: Any) -> None:
+        with starts.open("a") as log:
+            log.write(f"{os.getpid()}\n")
+        start(child, *words, **options)
+
+    monkeypatch.setattr(Child, "__init__", counted)
+    command = ["run", "locomo", "--data", str(data), "--out", str(tmp_path / "out")]
+
+    assert invoke([*command, "--system", "mem0", "--no-arms", "--workers", "1"]) == 0
+
+    [worker] = starts.read_text().split()
+    assert int(worker) != os.getpid()
 
 
 def test_a_survey_traces_every_hit_and_says_what_failed(
@@ -116,9 +142,9 @@ def test_options_are_the_adapters_and_mistakes_are_told_before_anything_starts()
     with pytest.raises(UsageError, match="has no option 'treshold': did you mean 'threshold'"):
         plan(Spec.parse("mem0,treshold=0.1"))
     with pytest.raises(UsageError, match="mem0,infer=on takes memories in with a language model"):
-        plan(Spec.parse("mem0,infer=on"))
+        described("mem0,infer=on")
     with pytest.raises(UsageError, match="unknown embedding model 'nonsense'"):
-        plan(Spec.parse("mem0,model=nonsense"))
+        described("mem0,model=nonsense")
 
 
 def test_a_recall_of_nothing_asks_no_backend(capfd: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import traceback
 from collections.abc import Iterator
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.optional import missing
 from tests.scripted_server import (
     Fault,
     ScriptedServer,
@@ -31,9 +29,6 @@ from mnemoscope.models.http_errors import EmptyReply, TooLong
 from mnemoscope.models.model import Model, Turn
 from mnemoscope.models.prices import FREE
 from mnemoscope.models.providers.anthropic_chat import AnthropicProvider
-
-if importlib.util.find_spec("anthropic") is None:
-    missing("anthropic is not installed")
 
 KEY = "sk-ant-not-a-real-key"
 HELLO = Prompt("Be brief.", "Hello?", max_tokens=50)

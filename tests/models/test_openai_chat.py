@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import socket
@@ -16,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.optional import missing
 from tests.scripted_server import (
     Fault,
     ScriptedServer,
@@ -42,9 +40,6 @@ from mnemoscope.models.providers.openai_chat import (
     CompatibleProvider,
     OpenAIProvider,
 )
-
-if importlib.util.find_spec("openai") is None:
-    missing("openai is not installed")
 
 KEY = "sk-not-a-real-key"
 HELLO = Prompt("Be brief.", "Hello?", max_tokens=50)

@@ -29,6 +29,7 @@ from mnemoscope.types import (
     Expectation,
     Grade,
     Question,
+    Scale,
     Score,
     Status,
     Timing,
@@ -215,7 +216,7 @@ def test_the_best_system_of_a_category_is_bold_and_an_arm_never_is() -> None:
 
 
 def test_systems_measured_otherwise_do_not_share_a_column() -> None:
-    f1 = answer_figures([asked(1, Grade(0.3)), asked(2, Grade(0.6))], scale="f1")
+    f1 = answer_figures([asked(1, Grade(0.3)), asked(2, Grade(0.6))], scale=Scale("f1"))
     told = printed(
         [SystemAnswers("one", answer_figures(rows()), False), SystemAnswers("two", f1, False)]
     )

@@ -24,6 +24,7 @@ from mnemoscope.types import (
     Grade,
     Ingestion,
     Question,
+    Scale,
     Score,
     Status,
     Trial,
@@ -31,9 +32,8 @@ from mnemoscope.types import (
 )
 
 BEST_SCORE = 6
-UNBOUNDED = ("likelihood",)
-"""Scales that do not go from 0 to 1."""
 _BINARY = ("", "accuracy", "binary")
+_UNNAMED = Scale("")
 _Z95 = 1.959963984540054
 _EXACT = 1e-9
 _DIGITS = 10
@@ -117,12 +117,12 @@ def value_of(mark: Score | Grade) -> float:
 
 
 def answer_figures(
-    rows: Iterable[Answered], *, seed: int = SEED, scale: str = ""
+    rows: Iterable[Answered], *, seed: int = SEED, scale: Scale = _UNNAMED
 ) -> dict[str, Any]:
     """Everything there is to say of a run's answers.
 
-    `scale` names what the judge measures (`f1`, `rouge_l`, `likelihood`); a measure so named is a
-    mean even where all its values happen to be 0 or 1. Without a name, or with "binary", grades
+    `scale` says what the judge measures (`f1`, `rouge_l`, `likelihood`); a measure so named is a
+    mean even where all its values happen to be 0 or 1. Without a name, or as `accuracy`, grades
     that are all 0 or 1 are an accuracy.
     """
     rows = ordered(rows)
@@ -182,22 +182,21 @@ class _Gauge(NamedTuple):
 
     metric: str
     binary: bool
-    bounded: bool
-    """Whether values lie between 0 and 1."""
+    limits: tuple[float, float] | None
+    """Between what values lie, if that is known."""
     seed: int
 
     @classmethod
-    def of(cls, judged: Sequence[_Point], seed: int, scale: str) -> _Gauge:
+    def of(cls, judged: Sequence[_Point], seed: int, scale: Scale) -> _Gauge:
         values = {point.value for point in judged}
         if any(isinstance(point.row.final, Score) for point in judged):
-            return cls("composite", False, True, seed)
-        if scale in _BINARY:
-            binary = values <= {0.0, 1.0}
-            scale = "accuracy" if binary else "grade"
-        else:
-            binary = False
-        bounded = scale not in UNBOUNDED and all(0 <= value <= 1 for value in values)
-        return cls(scale, binary, bounded, seed)
+            return cls("composite", False, (0.0, 1.0), seed)
+        unnamed = scale.name in _BINARY
+        binary = unnamed and values <= {0.0, 1.0}
+        metric = ("accuracy" if binary else "grade") if unnamed else scale.name
+        bounded = scale.bounded and all(map(scale.holds, values))
+        limits = (float(scale.low or 0), float(scale.high or 0)) if bounded else None
+        return cls(metric, binary, limits, seed)
 
     def headline(self, rows: Sequence[Answered]) -> dict[str, Any]:
         points = [_Point(row, value_of(row.final)) for row in rows if row.final is not None]
@@ -213,8 +212,9 @@ class _Gauge(NamedTuple):
         mean = total / n
         told: dict[str, Any] = {"mean": _rounded(mean), "n": n, "ci95": self._interval(points)}
         told |= lacking
-        if missing and self.bounded:
-            told["bounds"] = sorted([_rounded(total / (n + missing)), _rounded(mean)])
+        if missing and self.limits:
+            worst = (total + missing * self.limits[0]) / (n + missing)
+            told["bounds"] = sorted([_rounded(worst), _rounded(mean)])
         return told
 
     def _interval(self, points: Sequence[_Point]) -> list[float] | None:
@@ -223,22 +223,24 @@ class _Gauge(NamedTuple):
         questions = [f"{point.row.scenario}/{point.row.question.id}" for point in points]
         # A judge of a panel may have a finer scale than the panel's verdict.
         binary = self.binary and bool(np.isin(values, (0, 1)).all())
-        bounded = self.bounded and bool(((values >= 0) & (values <= 1)).all())
+        least, most = self.limits or (-inf, inf)
+        bounded = self.limits is not None and bool(((values >= least) & (values <= most)).all())
         if not binary:
             clusters = [point.row.question.cluster or point.row.scenario for point in points]
             units = clusters if len(set(clusters)) > 1 else questions
-            limits = (0.0, 1.0) if bounded else (-inf, inf)
+            limits = (least, most) if bounded else (-inf, inf)
             sampled = bootstrap(values[:, None], units, seed=self.seed, draws=DRAWS, limits=limits)
             low, high = float(sampled.low[0]), float(sampled.high[0])
             if low < high and isfinite(high - low):
                 return [_rounded(low), _rounded(high)]
             if not bounded:
                 return None
-        # Values that are all alike cannot say how much others would differ; nothing between 0 and
-        # 1 spreads wider than right and wrong do, and for these Wilson knows. A question that was
+        # Values that are all alike cannot say how much others would differ; nothing between two
+        # limits spreads wider than the limits do, and for these Wilson knows. A question that was
         # asked at several checkpoints is one question.
         n = len(set(questions))
-        low, high = wilson(round(mean * n), n)
+        span = most - least
+        low, high = (least + span * end for end in wilson(round((mean - least) / span * n), n))
         return [_rounded(min(low, mean)), _rounded(max(high, mean))]
 
 
@@ -283,7 +285,7 @@ def _length(rows: Sequence[Answered], gauge: _Gauge) -> dict[str, Any]:
         if row.answer is not None and row.answer.status == "answered"
     ]
     graded = [(words, value_of(row.final)) for row, words in told if row.final is not None]
-    words = gauge._replace(binary=False, bounded=False)
+    words = gauge._replace(binary=False, limits=None)
     return {
         **words.figure(told),
         "median": float(np.median([point.value for point in told])) if told else None,

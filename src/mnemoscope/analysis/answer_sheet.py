@@ -6,16 +6,23 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from mnemoscope._store.run_directory import Manifest
-from mnemoscope.analysis.answer_figures import UNBOUNDED, Answered, answer_figures
+from mnemoscope.analysis.answer_figures import Answered, answer_figures
 from mnemoscope.analysis.diagnosis import diagnose, receipts_of
-from mnemoscope.types import Ingestion, Trial
+from mnemoscope.types import Ingestion, Scale, Trial
 
 ANSWERS = "answers.json"
-_SCALES = {"f1": "f1", "rouge-l": "rouge_l", "likelihood": "likelihood"}
-"""Judges that measure something of its own; others say right or wrong, or keep to the rubric."""
+_UNRECORDED = {
+    "f1": Scale("f1"),
+    "rouge-l": Scale("rouge_l"),
+    "likelihood": Scale("likelihood", None, None),
+}
+"""Our own judges that measure something of their own: their runs record the judge's name alone."""
+_UNNAMED = Scale("")
+"""Right and wrong, the rubric, a panel, and judges that declare no scale."""
 
 
 def answer_sheet(
@@ -27,14 +34,15 @@ def answer_sheet(
     """
     last = manifest.checkpoints[-1] if manifest.checkpoints else ""
     scale = scale_of(manifest)
-    judged = scale not in UNBOUNDED
     return {
         "judge": (manifest.identity.get("judge") or {"spec": ""})["spec"],
         "figures": answer_figures(
             [row for row in rows if row.checkpoint == last], seed=seed, scale=scale
         ),
         "errors": _common_errors(rows),
-        "diagnosis": diagnose(as_read(manifest, rows), receipts_of(ingestions)) if judged else None,
+        "diagnosis": diagnose(as_read(manifest, rows), receipts_of(ingestions))
+        if scale.bounded
+        else None,
     }
 
 
@@ -44,10 +52,14 @@ def _common_errors(rows: Sequence[Answered]) -> dict[str, int]:
     return dict(Counter(said).most_common(3))
 
 
-def scale_of(manifest: Manifest) -> str:
-    """What the run's judge measures; empty for right and wrong, for the rubric, for a panel."""
+def scale_of(manifest: Manifest) -> Scale:
+    """What the run's judge measures; without a name for right and wrong, the rubric, a panel."""
     judge = manifest.identity.get("judge") or {"spec": ""}
-    return "" if "panel" in judge else _SCALES.get(judge["spec"].partition(",")[0], "")
+    if "panel" in judge:
+        return _UNNAMED
+    if "scale" in judge:
+        return convert(judge["scale"], Scale)
+    return _UNRECORDED.get(judge["spec"].partition(",")[0], _UNNAMED)
 
 
 def as_read(manifest: Manifest, rows: Sequence[Answered]) -> list[Answered]:

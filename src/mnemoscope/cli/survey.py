@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.fingerprint import fingerprint
 from mnemoscope._store.spec import Spec
-from mnemoscope.cli.console import err, parse_options, print_json, progress_bar, say
+from mnemoscope.cli.console import err, parse_options, print_json, progress_bar, say, watched
 from mnemoscope.cli.console import out as stdout
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def survey(
     options
         The dataset's own options, such as --granularity turn.
     """
-    from mnemoscope.cli.run import read_systems
+    from mnemoscope.api import read_systems
     from mnemoscope.datasets import open_dataset
     from mnemoscope.datasets.subset import part_of
     from mnemoscope.reports import render_markdown, render_terminal
@@ -98,7 +98,7 @@ def survey(
     of_the_data = data_notes(dataset.files())
     rows = [
         _surveyed(spec, dataset, out, of_the_data, check=check, timeout=timeout)
-        for spec in read_systems(system or [*_BESIDE, *_installed()])
+        for spec, _ in read_systems(system or [*_BESIDE, *_installed()])
     ]
     title = dataset_title(dataset.name, dataset.options)
     blocks = table.survey(title, rows, of_the_data)
@@ -138,7 +138,7 @@ def _surveyed(
     check: bool,
     timeout: float,
 ) -> SurveyRow:
-    from mnemoscope.cli.run import execute
+    from mnemoscope.api import execute
     from mnemoscope.reports.run_view import RunView
     from mnemoscope.reports.survey_table import SurveyRow, measured
     from mnemoscope.runner.run import Settings
@@ -153,7 +153,8 @@ def _surveyed(
             row = msgspec.structs.replace(row, conforms=not failed, failed=failed)
         # One process: what is measured is the system, not how it shares the machine.
         settings = Settings(limits=Limits(recall=timeout), workers=1)
-        [run] = execute(dataset, [spec], folder, settings)
+        with watched() as progress:
+            [run] = execute(dataset, [planned], folder, settings, progress=progress)
         return msgspec.structs.replace(row, **measured(RunView.of(run), of_the_data))
     except MnemoscopeError as error:
         say(err, f"{spec}: {error}", before="[bold red]error:[/] ")
@@ -163,9 +164,11 @@ def _surveyed(
 def _checked(planned: Plan, folder: Path, timeout: float) -> Sequence[Result]:
     """The conformance report, made now unless there is one of this very system."""
     from mnemoscope.runner.conformance import CHECKS, Result, check_system
+    from mnemoscope.runner.scheduler import describe
 
     place = folder / "conformance" / f"{planned.spec.slug}.json"
-    known_by = fingerprint(planned.identity)
+    [described] = describe([planned])
+    known_by = fingerprint(described.identity)
     try:
         before = msgspec.json.decode(place.read_bytes(), type=_Checked)
         results = msgspec.convert(before.checks, list[Result])

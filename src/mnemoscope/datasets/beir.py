@@ -12,21 +12,19 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from mnemoscope._store.errors import DataError, MissingData
-from mnemoscope.datasets.base import DataFile, Findings
+from mnemoscope.datasets.base import DatasetInfo, FileDataset, Findings
 from mnemoscope.datasets.labelled import (
     Judgment,
     Judgments,
-    Labelled,
     collect_judgments,
     columns,
     count,
-    hashed,
     judged_question,
     note_empty_texts,
     present,
     records_by_id,
 )
-from mnemoscope.types import Memory, Question, Scalar, Scenario
+from mnemoscope.types import Memory, Question, Scenario
 
 Id = Annotated[str, Meta(min_length=1)]
 
@@ -42,10 +40,18 @@ class QueryLine(Struct):
     id: Id = field(name="_id")
 
 
-class Beir(Labelled):
+class Beir(FileDataset):
     """One scenario of a whole collection, asked the queries of one split."""
 
-    name = "beir"
+    info = DatasetInfo(
+        name="beir",
+        summary="your corpus, queries and qrels",
+        source="your own files, in the layout of https://github.com/beir-cellar/beir",
+        granularities=("document",),
+        cluster="question",
+        main_metric="ndcg@10",
+    )
+    expected_scenarios: int | None = 1
 
     def __init__(self, data: Path, *, split: str = "test") -> None:
         super().__init__()
@@ -58,12 +64,8 @@ class Beir(Labelled):
         self.qrels = splits[split]
         self.split = split
 
-    @property
-    def options(self) -> dict[str, Scalar]:
-        return {"split": self.split}
-
-    def files(self) -> list[DataFile]:
-        return hashed(self.corpus, self.queries, self.qrels)
+    def paths(self) -> Mapping[str, Path]:
+        return {path.name: path for path in (self.corpus, self.queries, self.qrels)}
 
     def scenarios(self) -> Iterator[Scenario]:
         self.findings = Findings()

@@ -12,16 +12,22 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import msgspec
 
 from mnemoscope._store.errors import DataError
-from mnemoscope.datasets._io.json_stream import array_elements, sha256_unpacked
+from mnemoscope.datasets._io.json_stream import array_elements
 from mnemoscope.datasets._io.locate import find_file
-from mnemoscope.datasets._io.pins import pin
-from mnemoscope.datasets.base import DataFile, Findings
-from mnemoscope.types import Memory, Question, Scalar, Scenario
+from mnemoscope.datasets.base import (
+    AnswerNeeds,
+    DatasetInfo,
+    FileDataset,
+    Findings,
+    PinnedFile,
+    PublishedRules,
+)
+from mnemoscope.types import Memory, Question, Scenario
 
 CATEGORIES = {
     "1": "multi-hop",
@@ -72,13 +78,48 @@ class _Session(msgspec.Struct, frozen=True):
     turns: list[_Turn]
 
 
-class Locomo:
+class Locomo(FileDataset):
     """LoCoMo's conversations as scenarios."""
 
-    name = "locomo"
-    category_names: ClassVar[Mapping[str, str]] = CATEGORIES
-    original_ids: ClassVar[Mapping[tuple[str, str], str]] = {}
-    pool_known = True
+    info = DatasetInfo(
+        name="locomo",
+        summary="10 long conversations, 1,986 questions",
+        source="https://github.com/snap-research/locomo",
+        licence="CC BY-NC 4.0",
+        citation="Maharana et al., ACL 2024, arXiv:2402.17753",
+        files={
+            "locomo10.json": PinnedFile(
+                "https://raw.githubusercontent.com/snap-research/locomo/main/data/locomo10.json",
+                "79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4",
+                2805274,
+            ),
+            "audit_errors.json": PinnedFile(
+                "https://raw.githubusercontent.com/dial481/locomo-audit/main/errors.json",
+                "f298ef46263fada20688a1d672be37d4f488c6da3b19343eea55ae5c1b5fe55e",
+                150552,
+                optional=True,
+            ),
+        },
+        granularities=("session", "turn"),
+        category_names=CATEGORIES,
+        cluster="conversation",
+        known_defects=(
+            "evidence that is malformed or names no turn; repaired unless evidence=naive",
+            "answer keys that an audit found wrong; corrected with audit=on",
+            "category numbers whose names many harnesses swap",
+        ),
+        answers=AnswerNeeds(prompt="answer-locomo", judge="f1"),
+        published_rules={
+            "pgmnemo": PublishedRules(
+                options={"scope": "dataset", "evidence": "naive"},
+                rules="labels match in any conversation, repeated labels hold their rank, "
+                "malformed evidence is cut at the first colon",
+                sound="sound: a label counts only in the question's own conversation, a repeated "
+                "one once,\nmalformed evidence is repaired. The file does not say which "
+                "conversation a label is from,\nso the sound figures are upper bounds.",
+            )
+        },
+    )
 
     def __init__(
         self,
@@ -92,6 +133,7 @@ class Locomo:
         adversarial: bool = True,
         audit: bool = False,
     ) -> None:
+        super().__init__()
         self.path = find_file(data, "locomo10.json", "locomo*.json")
         self.granularity = granularity
         self.dates = dates
@@ -100,33 +142,11 @@ class Locomo:
         self.evidence = evidence
         self.adversarial = adversarial
         self.audit = audit
-        self.expected_scenarios: int | None = 10 if scope == "conversation" else 1
-        self.findings = Findings()
-        self._counts: Counter[str] = Counter()
+        self.expected_scenarios = 10 if scope == "conversation" else 1
 
-    @property
-    def options(self) -> dict[str, Scalar]:
-        return {
-            "granularity": self.granularity,
-            "dates": self.dates,
-            "captions": self.captions,
-            "scope": self.scope,
-            "evidence": self.evidence,
-            "adversarial": self.adversarial,
-            "audit": self.audit,
-        }
-
-    def files(self) -> list[DataFile]:
-        paths = {self.path: "locomo10.json"}
-        if self.audit:
-            paths[self._audit_path()] = "audit_errors.json"
-        return [
-            DataFile(path, sha256_unpacked(path), pin("locomo", official))
-            for path, official in paths.items()
-        ]
-
-    def counts(self) -> Mapping[str, int]:
-        return dict(self._counts)
+    def paths(self) -> Mapping[str, Path]:
+        audit = {"audit_errors.json": self._audit_path()} if self.audit else {}
+        return {"locomo10.json": self.path, **audit}
 
     def scenarios(self) -> Iterator[Scenario]:
         self.findings, self._counts = Findings(), Counter()

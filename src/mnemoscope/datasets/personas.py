@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar
 
 from mnemoscope._store.errors import DataError, UsageError
 from mnemoscope._store.fingerprint import sha256_file
-from mnemoscope.datasets.base import DataFile, Findings
+from mnemoscope.datasets.base import AnswerNeeds, DataFile, DatasetInfo, FileDataset, Findings
 from mnemoscope.datasets.checkpoint_plan import (
     Asked,
     evening,
@@ -47,14 +46,33 @@ from mnemoscope.types import (
 
 DAY_NUMBERS = re.compile(r"\bdays?[ -]\d+(?: ?(?:-|–|to|through) ?\d+)?", re.IGNORECASE)
 WEEK = 7
+_BASELINES = ("none", "random", "oracle")
 
 
-class Personas:
+class Personas(FileDataset):
     """Every persona below `data` as a scenario with its checkpoints."""
 
-    name = "personas"
-    category_names: ClassVar[Mapping[str, str]] = {}
-    pool_known = True
+    info = DatasetInfo(
+        name="personas",
+        summary="lives in daily logs, questioned as they grow",
+        source="https://github.com/Stevenic/recall",
+        how_to_get="mnemoscope personas simulate all --out lives",
+        granularities=("day", "session", "section"),
+        cluster="story arc of a persona, or week where a question has no arc",
+        has_checkpoints=True,
+        main_metric="composite",
+        baselines=_BASELINES,
+        answers=AnswerNeeds(
+            reader="extractive",
+            judge="ledger",
+            model_judge="rubric",
+            scales=("composite",),
+            otherwise="a life is scored by the rubric, and {judge} gives one number: choose "
+            "rubric,model=… or, for simulated lives, ledger",
+            provides=("ledger",),
+            baselines=_BASELINES,
+        ),
+    )
 
     def __init__(
         self,
@@ -68,6 +86,7 @@ class Personas:
         seed: int = 42,
         granularity: Granularity = "day",
     ) -> None:
+        super().__init__()
         if sample < 0:
             raise UsageError(f"sample={sample}: how many to ask again, or 0 for all")
         self._given = {"personas": personas, "arcs": arcs, "ranges": ranges}
@@ -80,11 +99,9 @@ class Personas:
         self.groups = groups
         self.seed = seed
         self.granularity: Granularity = granularity
-        self.expected_scenarios: int | None = len(self.folders)
-        self.findings = Findings()
+        self.expected_scenarios = len(self.folders)
         self.original_ids: dict[tuple[str, str], str] = {}
         """(persona, the log's file name without .md) to memory, where a memory is a day."""
-        self._counts: Counter[str] = Counter()
 
     @property
     def options(self) -> dict[str, Scalar]:
@@ -110,9 +127,6 @@ class Personas:
             logs = day_files(folder.memories).values()
             found.append(DataFile(folder.memories, digest(tuple(logs))))
         return found
-
-    def counts(self) -> Mapping[str, int]:
-        return dict(self._counts)
 
     def scenarios(self) -> Iterator[Scenario]:
         self.findings, self._counts = Findings(), Counter()

@@ -13,11 +13,9 @@ from typing import Annotated, Literal, TypeVar
 from msgspec import Meta, Struct
 
 from mnemoscope._store.errors import DataError
-from mnemoscope.datasets.base import DataFile, Findings
+from mnemoscope.datasets.base import DatasetInfo, FileDataset, Findings
 from mnemoscope.datasets.labelled import (
-    Labelled,
     count,
-    hashed,
     note_empty_texts,
     present,
     records,
@@ -25,7 +23,7 @@ from mnemoscope.datasets.labelled import (
     refuse,
 )
 from mnemoscope.datasets.near_duplicates import Twins
-from mnemoscope.types import Memory, Question, Scalar, Scenario
+from mnemoscope.types import Memory, Question, Scenario
 
 STRATA = ("exact", "paraphrase", "multihop")
 
@@ -62,14 +60,21 @@ class QrelsLine(Struct):
     relevant_ids: list[int]
 
 
-class Strata(Labelled):
+class Strata(FileDataset):
     """One scenario of a whole corpus.
 
     With `twins="expand"`, near-duplicates of a gold memory become evidence as well, so that a
     retriever is not punished for returning the other copy.
     """
 
-    name = "strata"
+    info = DatasetInfo(
+        name="strata",
+        summary="your memories: exact, paraphrase, multi-hop",
+        source="your own files, in the format of the claude-memory benchmark",
+        granularities=("memory",),
+        cluster="question",
+    )
+    expected_scenarios: int | None = 1
 
     def __init__(self, data: Path, *, twins: Literal["none", "expand"] = "none") -> None:
         super().__init__()
@@ -78,12 +83,8 @@ class Strata(Labelled):
         self.qrels = present(data / "qrels.jsonl", "the relevant memory ids of each query")
         self.twins = twins
 
-    @property
-    def options(self) -> dict[str, Scalar]:
-        return {"twins": self.twins}
-
-    def files(self) -> list[DataFile]:
-        return hashed(self.corpus, self.queries, self.qrels)
+    def paths(self) -> Mapping[str, Path]:
+        return {path.name: path for path in (self.corpus, self.queries, self.qrels)}
 
     def scenarios(self) -> Iterator[Scenario]:
         self.findings = Findings()

@@ -29,6 +29,7 @@ class _Part:
         self._whole = whole
         self._options = chosen
         self.findings = whole.findings
+        self.info = whole.info
         self.name = whole.name
         self.pool_known = whole.pool_known
         self.expected_scenarios = whole.expected_scenarios

@@ -5,25 +5,23 @@ Without texts nothing can be searched; the dataset is for rankings that were mad
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from ctypes import c_float
 from math import isfinite
 from pathlib import Path
 from typing import NamedTuple
 
 from mnemoscope._store.errors import DataError, MissingData, UsageError
-from mnemoscope.datasets.base import DataFile, Findings
+from mnemoscope.datasets.base import DatasetInfo, FileDataset, Findings
 from mnemoscope.datasets.labelled import (
     Judgments,
-    Labelled,
     collect_judgments,
     columns,
     count,
-    hashed,
     judged_question,
     present,
 )
-from mnemoscope.types import Memory, Scalar, Scenario
+from mnemoscope.types import Memory, Scenario
 
 
 class Rankings(NamedTuple):
@@ -60,25 +58,29 @@ def read_run(path: Path) -> Rankings:
     return Rankings(topics, findings)
 
 
-class Trec(Labelled):
+class Trec(FileDataset):
     """One scenario of judged documents without texts; the topics are the questions.
 
     `data` is a qrels file, or a folder with exactly one file whose name starts with `qrels`.
     """
 
-    name = "trec"
+    info = DatasetInfo(
+        name="trec",
+        summary="TREC qrels, to score run files",
+        source="your own qrels, in TREC's format",
+        granularities=("document",),
+        cluster="question",
+        main_metric="ndcg@10",
+    )
     pool_known = False
+    expected_scenarios: int | None = 1
 
     def __init__(self, data: Path) -> None:
         super().__init__()
         self.qrels = _only_qrels(data) if data.is_dir() else present(data, "TREC qrels")
 
-    @property
-    def options(self) -> dict[str, Scalar]:
-        return {}
-
-    def files(self) -> list[DataFile]:
-        return hashed(self.qrels)
+    def paths(self) -> Mapping[str, Path]:
+        return {self.qrels.name: self.qrels}
 
     def scenarios(self) -> Iterator[Scenario]:
         self.findings = Findings()

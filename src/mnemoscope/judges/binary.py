@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mnemoscope.judges import Case
+from mnemoscope.judges import ACCURACY, Case
 from mnemoscope.judges.exact import without_asking
 from mnemoscope.judges.model_judge import HOLES, NEEDED, fill, read_verdict, settle
 from mnemoscope.models.model_loader import load_model
@@ -18,6 +18,8 @@ class Binary:
     Questions that have no answer and no reference are decided by whether the system abstained, and
     an empty answer is wrong; neither is sent anywhere.
     """
+
+    scale = ACCURACY
 
     def __init__(self, model: str, prompt: str = "judge-binary") -> None:
         self._model = load_model(model)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from mnemoscope.judges import Case, Unjudged
+from mnemoscope.judges import ACCURACY, Case, Unjudged
 from mnemoscope.text.overlap import normal_answer
 from mnemoscope.types import Grade, Scenario
 
 
 class Exact:
     """1 or 0; asks no model."""
+
+    scale = ACCURACY
 
     def begin(self, scenario: Scenario) -> None:
         """Nothing to prepare: each case stands for itself."""

@@ -8,13 +8,15 @@ from __future__ import annotations
 from mnemoscope.judges import Case
 from mnemoscope.judges.exact import without_asking
 from mnemoscope.text.overlap import locomo_f1
-from mnemoscope.types import Grade, Scenario
+from mnemoscope.types import Grade, Scale, Scenario
 
 _ADVERSARIAL = "5"
 
 
 class F1:
     """The share of words that answer and reference have in common; asks no model."""
+
+    scale = Scale("f1")
 
     def begin(self, scenario: Scenario) -> None:
         """Nothing to prepare: each case stands for itself."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope.judges import Case, Judge, Unjudged
+from mnemoscope.judges.appeal import ask
 from mnemoscope.types import Grade, Scenario, Score
 
 _MARKS = ("correctness", "completeness", "hallucination")
@@ -49,7 +50,7 @@ class JudgePanel:
         silent: list[str] = []
         for name, judge in self._judges:
             try:
-                heard[name] = judge.judge(case)
+                heard[name] = ask(judge, case)
             except Unjudged as error:
                 silent.append(f"{name}: {error}")
         if 2 * len(heard) < len(self._judges):

@@ -7,10 +7,10 @@ the rules in a table. It judges what is said, never how well.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, NamedTuple
 
-from mnemoscope.judges import Case, Unjudged
+from mnemoscope.judges import RUBRIC, Case, Unjudged
 from mnemoscope.text.facts import AtomIndex
 from mnemoscope.text.matching import Sentence, any_says, normal_wording, sentences, spans
 from mnemoscope.text.silence import asserts, besides_nothing, refuses
@@ -31,6 +31,11 @@ _PAST = re.compile(
 
 class Ledger:
     """Exact and repeatable; needs questions that have an answer key."""
+
+    scale = RUBRIC
+    needs: ClassVar[Mapping[str, str]] = {
+        "ledger": "the ledger judge needs a simulated life; {dataset} has no ledger"
+    }
 
     def begin(self, scenario: Scenario) -> None:
         self._scenario = scenario

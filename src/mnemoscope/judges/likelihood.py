@@ -16,7 +16,7 @@ from mnemoscope.models.chat import ModelFailure
 from mnemoscope.models.prompts import load_prompt
 from mnemoscope.models.providers.smollm2 import EmbeddedProvider
 from mnemoscope.text.token_estimate import CHARACTERS_PER_TOKEN
-from mnemoscope.types import Grade, Scenario
+from mnemoscope.types import Grade, Scale, Scenario
 
 _NOTHING = "(none)"
 _HOLES = frozenset({"question", "context"})
@@ -27,6 +27,8 @@ class LikelihoodGain:
 
     `context_tokens` is how much recalled text it is shown, best first, at four characters a token.
     """
+
+    scale = Scale("likelihood", None, None)
 
     wants_recalled = True
 

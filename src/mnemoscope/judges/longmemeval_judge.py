@@ -6,9 +6,10 @@ of another.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from mnemoscope.judges import Case, Unjudged
+from mnemoscope.judges import ACCURACY, Case, Unjudged
 from mnemoscope.judges.exact import without_asking
 from mnemoscope.judges.model_judge import (
     HOLES,
@@ -34,6 +35,11 @@ _PROMPTS = {
 
 class LongMemEval:
     """`prompt` is the beginning of six names: each goes on with a type, or with abstention."""
+
+    scale = ACCURACY
+    needs: ClassVar[Mapping[str, str]] = {
+        "longmemeval question types": "the longmemeval judge knows no question types of {dataset}"
+    }
 
     def __init__(self, model: str, prompt: str = "judge-longmemeval") -> None:
         self._model = load_model(model)

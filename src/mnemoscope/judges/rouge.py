@@ -5,11 +5,13 @@ from __future__ import annotations
 from mnemoscope.judges import Case
 from mnemoscope.judges.exact import without_asking
 from mnemoscope.text.overlap import Tokens, rouge_l
-from mnemoscope.types import Grade, Scenario
+from mnemoscope.types import Grade, Scale, Scenario
 
 
 class RougeL:
     """F1 of the longest common subsequence; `tokens=whitespace` as Nexus cuts them."""
+
+    scale = Scale("rouge_l")
 
     def __init__(self, tokens: Tokens = "words") -> None:
         self._tokens = tokens

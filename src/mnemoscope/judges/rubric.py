@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
-from mnemoscope.judges import Case, Unjudged
+from mnemoscope.judges import RUBRIC, Case, Unjudged
 from mnemoscope.judges.model_judge import (
     HOLES,
     family_identity,
@@ -30,6 +30,8 @@ _HOLES = HOLES | {"excerpts", "session", "forbidden", "expects"}
 
 class Rubric:
     """`prompt` is one name of three: NAME, NAME-grounded, NAME-boundary."""
+
+    scale = RUBRIC
 
     def __init__(self, model: str, prompt: str = "judge-rubric") -> None:
         self._model = load_model(model)

@@ -1,8 +1,4 @@
-"""What all providers over HTTP share: clients that survive a fork, what a failure means.
-
-The official SDKs are used without their own retries: patience is `Model`'s. No failure that leaves
-this room holds a key, nor the SDK's exception, which holds the request's headers.
-"""
+"""What a failure of a model's server means, and messages with no key in them."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import Generic, TypeVar
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
-from mnemoscope.models.chat import Completion, ModelFailure, Transient, TransientTimeout
+from mnemoscope.models.chat import Completion, ModelFailure, Transient
 
 T = TypeVar("T")
 
@@ -85,6 +81,10 @@ class PerProcess(Generic[T]):
                 if (made := self._made.get(process)) is None:
                     made = self._made[process] = self._make()
         return made
+
+    def drop(self) -> T | None:
+        """What was made in this process, which the next `get` makes anew."""
+        return self._made.pop(os.getpid(), None)
 
 
 _making = threading.RLock()
@@ -155,30 +155,6 @@ def failure_of_status(
     return ModelFailure(problem)
 
 
-def failure_of_connection(error: BaseException, seconds: float, where: str) -> Exception:
-    """What it means that a connection could not be made, or was lost, or was too slow."""
-    causes = list(_causes(error))
-    if any(isinstance(cause, TimeoutError) or _timed_out(cause) for cause in causes):
-        return TransientTimeout(f"{where}: no whole reply within {seconds:g} seconds")
-    if any(type(cause).__name__ == "ConnectError" for cause in causes):
-        reason = shortened(causes[-1])
-        return MnemoscopeError(
-            f"{where}: no connection ({reason}); check the address and that the server runs, then "
-            "resume; nothing recorded is lost"
-        )
-    reason = next((shortened(cause) for cause in causes[1:]), type(error).__name__)
-    return Lost(f"{where}: the connection was lost ({reason})")
-
-
-def _timed_out(cause: BaseException) -> bool:
-    """By name: the SDKs and what they stand on have a class each."""
-    return type(cause).__name__.endswith(("Timeout", "TimeoutError", "TimeoutException"))
-
-
-def no_completion(where: str, why: object) -> Exception:
-    return Lost(f"{where}: the reply is torn or no completion ({shortened(why)})")
-
-
 def checked(completion: Completion, where: str, *, at_limit: bool) -> Completion:
     """The completion, unless there is no text in it."""
     if completion.text.strip():
@@ -213,14 +189,6 @@ def _number(text: str | None) -> float | None:
     except ValueError:
         return None
     return max(0.0, number) if math.isfinite(number) else None
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def token_count(value: object) -> int | None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
 
+from mnemoscope.metrics import PRIMARY
 from mnemoscope.reports import answer_tables, forgetting_tables
 from mnemoscope.reports.heatmap import SystemHeatmap, elide, heatmap, systems_heatmap
 from mnemoscope.reports.run_view import (
@@ -187,7 +188,7 @@ def _cost(views: Sequence[RunView]) -> Table:
 def _by_category(views: Sequence[RunView]) -> list[Table]:
     """One metric, categories down, systems across, a few at a time; each row's best is bold."""
     names = headline(views)
-    name = "recall@10" if "recall@10" in names else names[0]
+    name = PRIMARY if PRIMARY in names else names[0]
     categories = sorted({c for view in views for c in view.metrics["by_category"]})
     tables = []
     for start in range(0, len(views), _SYSTEMS_ABREAST):

@@ -10,9 +10,8 @@ from typing import Any
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.analysis.gates import judges_of
 from mnemoscope.analysis.measure import few_clusters
-
-HEADLINE = ("recall@5", "recall@10", "hit@10", "all@10", "ndcg@10")
-"""Shown first; the deepest mrr is added."""
+from mnemoscope.metrics import headline as headline_of
+from mnemoscope.metrics import installed_metrics, metric_of
 
 Figures = Mapping[str, Any]
 """An object of a run's JSON files, as `analysis` wrote it."""
@@ -121,12 +120,17 @@ def headline(views: Sequence[RunView]) -> list[str]:
     shared = (
         [name for name in measured[0] if all(name in own for own in measured)] if measured else []
     )
-    mrr = [name for name in shared if name.startswith("mrr@")]
-    chosen = [name for name in HEADLINE if name in shared]
-    if not chosen:  # shallow rankings: the deepest that can be shown
-        kinds = {name.partition("@")[0] for name in HEADLINE}
-        chosen = [name for name in shared if name.partition("@")[0] in kinds][-len(kinds) :]
-    return chosen + mrr[-1:]
+    chosen = headline_of(shared)
+    if not _at_k(chosen):  # shallow rankings: the deepest that can be shown
+        kinds = {own.name for own in installed_metrics().values() if own.at == "k" and own.headline}
+        deepest = [name for name in shared if name.partition("@")[0] in kinds][-len(kinds) :]
+        chosen = deepest + chosen
+    return chosen
+
+
+def _at_k(names: Sequence[str]) -> list[str]:
+    """Those that are computed at every k, as recall is, and mrr is not."""
+    return [name for name in names if (own := metric_of(name)) is not None and own.at == "k"]
 
 
 def no_better_than_no_memory(views: Sequence[RunView]) -> list[str]:
@@ -211,7 +215,7 @@ def restarts(view: RunView) -> list[str]:
 
 
 def _bounds(overall: Figures) -> str:
-    for name in (*HEADLINE, *overall):
+    for name in (*_at_k(headline_of(list(overall))), *overall):
         if bounds := overall.get(name, {}).get("bounds"):
             return (
                 f", with them as wrong {name} would be {bounds[0]:.3f} instead of {bounds[1]:.3f}"

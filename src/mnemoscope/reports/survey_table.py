@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from mnemoscope.analysis.measure import few_clusters
+from mnemoscope.metrics import PRIMARY
 from mnemoscope.reports.run_view import RunView, caveats
 from mnemoscope.reports.tables import (
     MUTED,
@@ -20,11 +21,10 @@ from mnemoscope.reports.tables import (
     numeric,
 )
 
-METRIC = "recall@10"
 _LEGEND = (
     "contract: the conformance kit's word. ms: time of a recall. in/s: memories taken in a second. "
     "lost: memories rejected or merged. untraced: hits that are no memories which were given. "
-    f"{METRIC} with its 95 % interval: with few scenarios it is wide."
+    f"{PRIMARY} with its 95 % interval: with few scenarios it is wide."
 )
 _SYSTEM_WIDTH = 18
 """Characters: the longest name among the integrations, mcp-memory-service."""
@@ -59,7 +59,7 @@ class SurveyRow(Struct, frozen=True, kw_only=True):
 
 def measured(view: RunView, of_the_data: Sequence[str] = ()) -> dict[str, object]:
     """A row's figures from a finished run; caveats about the data are said once for all rows."""
-    figure = view.metrics["overall"].get(METRIC, {})
+    figure = view.metrics["overall"].get(PRIMARY, {})
     ingested, hits = view.metrics["ingestion"], view.metrics["hits"]
     seconds = view.timing["index_ms"] / 1000
     latency = view.timing["recall_ms"] or {}
@@ -91,7 +91,7 @@ def survey(title: str, rows: Sequence[SurveyRow], of_the_data: Sequence[str] = (
         Column("system", fold=True, min_width=width, max_width=_SYSTEM_WIDTH),
         Column("door", only="markdown"),
         Column("contract", max_width=_CHECK_WIDTH),
-        *map(numeric, (METRIC, "p50 ms", "p95 ms", "in/s", "lost", "untraced")),
+        *map(numeric, (PRIMARY, "p50 ms", "p95 ms", "in/s", "lost", "untraced")),
     ]
     told = [*of_the_data, *notes(rows)]
     return [

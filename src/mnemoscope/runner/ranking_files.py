@@ -16,8 +16,9 @@ from mnemoscope.datasets.trec import read_run
 from mnemoscope.types import FAILED, Hit, Question, Status
 
 Format = Literal["jsonl", "trec", "pgmnemo"]
-PGMNEMO_DEPTHS = {"locomo": 50, "longmemeval": 20}
-"""pgmnemo keeps the ten best ids, but looks for the first hit among so many."""
+_DEPTH_BY_QID, _DEPTH_BY_TEXT = 20, 50
+"""pgmnemo keeps the ten best ids, but looks for the first hit among so many: in its LongMemEval
+files, whose lines have a `qid`, and in its LoCoMo files, whose lines have none."""
 
 
 @dataclass
@@ -94,9 +95,9 @@ def _read_pgmnemo(path: Path, questions: Sequence[Question], keep_repeats: bool)
     for number, line in numbered_records(path, _PgmnemoLine):
         if line.qid:
             id, prefix = line.qid, ""
-            rankings.first_rank_depth = PGMNEMO_DEPTHS["longmemeval"]
+            rankings.first_rank_depth = _DEPTH_BY_QID
         else:
-            rankings.first_rank_depth = PGMNEMO_DEPTHS["locomo"]
+            rankings.first_rank_depth = _DEPTH_BY_TEXT
             same = waiting.get((line.conv_id, str(line.category), line.question))
             id = same.pop() if same else f"{path.name} line {number}"
             prefix = f"{line.conv_id}/"
