@@ -323,7 +323,7 @@ def execute(
     progress: Progress = None,
 ) -> list[RunDirectory]:
     """Run what is planned, and leave a report in each run directory."""
-    from mnemoscope.reports.checkpoint_report import write_life
+    from mnemoscope.reports.run_report import write_report
     from mnemoscope.runner.pipeline import Pipeline
     from mnemoscope.runner.run import Settings
     from mnemoscope.runner.run import run as run_plans
@@ -346,7 +346,7 @@ def execute(
             exams=_exams(pipeline),
         )
     for directory in runs:
-        write_life(directory, png=png)
+        write_report(directory, png=png)
     return runs
 
 
@@ -677,7 +677,7 @@ def _redo(
     max_cost: float | None,
     progress: Progress,
 ) -> Results:
-    from mnemoscope.reports.checkpoint_report import write_life
+    from mnemoscope.reports.run_report import write_report
     from mnemoscope.runner.answer_setup import reopened
     from mnemoscope.runner.rerun import redo
     from mnemoscope.runner.run import paid
@@ -698,7 +698,7 @@ def _redo(
                 exams=_exams(pipeline),
                 progress=advance,
             )
-        write_life(new)
+        write_report(new)
         done.append(new)
     return _summarised(done, out)
 
@@ -848,11 +848,11 @@ def load(run: RunLike) -> Results:
 
 def report(run: RunLike) -> Results:
     """Write the reports and pictures of finished runs anew; no system is asked again."""
-    from mnemoscope.reports.checkpoint_report import write_life
+    from mnemoscope.reports.run_report import write_report
 
     results = load(run)
     for one in results.runs:
-        write_life(one.directory)
+        write_report(one.directory)
     return results
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from mnemoscope._store.spec import Spec
 from mnemoscope.cli.app import invoke
 from mnemoscope.connectors.child_process import Child
 from mnemoscope.integrations.integration import Integration
-from mnemoscope.reports import survey_table
+from mnemoscope.reports import render_markdown, render_terminal, survey_table
+from mnemoscope.reports.run_view import dataset_title
 from mnemoscope.runner.conformance import check_system
 from mnemoscope.systems.loader import plan
 from mnemoscope.types import Query
@@ -101,16 +102,20 @@ def test_a_survey_traces_every_hit_and_says_what_failed(
     assert str(Path.home()) not in str(about)
 
 
+def _markdown(rows: list[survey_table.SurveyRow], of_the_data: Sequence[str] = ()) -> str:
+    return render_markdown.render(survey_table.survey("", rows, of_the_data))
+
+
 def test_figures_have_their_interval_and_problems_stand_beside_the_table() -> None:
-    row = survey_table.Row(
+    row = survey_table.SurveyRow(
         system="x", door="stdio", recall=0.5, low=0.4, high=0.6, hits=1000, untraced=1
     )
-    assert "| 0.500 [0.400, 0.600] |" in survey_table.markdown("", [row])
-    assert survey_table.markdown("", [row]).splitlines()[4].endswith("| 1 |")
-    row = survey_table.Row(
+    assert "| 0.500 [0.400, 0.600] |" in _markdown([row])
+    assert _markdown([row]).splitlines()[4].endswith("| 1 |")
+    row = survey_table.SurveyRow(
         system="x", door="stdio", notes=["x: nobody answered"], problem="it died"
     )
-    assert survey_table.markdown("", [row], ["other data"]).splitlines()[-3:] == [
+    assert _markdown([row], ["other data"]).splitlines()[-3:] == [
         "- other data",
         "- x: nobody answered",
         "- x: it died",
@@ -158,7 +163,7 @@ def test_a_recall_of_nothing_asks_no_backend(capfd: pytest.CaptureFixture[str]) 
 def test_the_table_fits_with_names_whole_intervals_and_its_legend(columns: int) -> None:
     names = ("mcp-memory-service", "pgmnemo,dates=false,version=0.4.0")
     rows = [
-        survey_table.Row(
+        survey_table.SurveyRow(
             system=name,
             door="stdio",
             conforms=name == names[0],
@@ -177,7 +182,7 @@ def test_the_table_fits_with_names_whole_intervals_and_its_legend(columns: int) 
     ]
     shown_on = StringIO()
     console = Console(width=columns, file=shown_on)
-    console.print(survey_table.terminal(rows))
+    console.print(render_terminal.render(survey_table.survey("", rows)))
     shown = shown_on.getvalue()
     assert max(map(len, shown.splitlines())) <= columns
     assert "…" not in shown
@@ -190,6 +195,6 @@ def test_the_table_fits_with_names_whole_intervals_and_its_legend(columns: int) 
 
 
 def test_switches_are_spelt_as_in_a_run() -> None:
-    assert survey_table.title("locomo", {"dates": False, "x": True, "n": 1, "none": ""}) == (
+    assert dataset_title("locomo", {"dates": False, "x": True, "n": 1, "none": ""}) == (
         "locomo (dates=off, x=on, n=1)"
     )

@@ -40,7 +40,7 @@ class TableRow(NamedTuple):
 
     @classmethod
     def of(cls, row: Statement) -> TableRow:
-        columns = _columns(row)
+        columns = row.columns
         own = _names(row.text)
         names = own or tuple(n for head in row.head for n in _names(head))
         category = next((cell for head, cell in columns if "categor" in head.lower()), "")
@@ -52,10 +52,6 @@ class TableRow(NamedTuple):
             if own or _names(head)
         ]
         return cls(names, category, bool(names) and _claims(columns, ps), figures, ps)
-
-
-def _columns(row: Statement) -> list[tuple[str, str]]:
-    return [(row.head[n] if n < len(row.head) else "", cell) for n, cell in enumerate(row.cells)]
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -100,11 +96,10 @@ def _sign(head: str, cell: str) -> str:
 
 def row_problems(row: Statement) -> Iterator[tuple[str, str]]:
     """`interval` or `p`, and what is wrong."""
-    columns = _columns(row)
-    names = [n for text in (row.text, *row.head) for _, _, own in metrics(text) for n in own]
-    if not names:
+    columns = row.columns
+    if not any(map(_names, (row.text, *row.head))):
         return
-    about = ", ".join(dict.fromkeys(n for _, _, own in metrics(row.text) for n in own)) or "the row"
+    about = ", ".join(_names(row.text)) or "the row"
     if not any(_INTERVAL_HEAD.search(head) for head in row.head):
         bare = [
             cell
@@ -113,10 +108,6 @@ def row_problems(row: Statement) -> Iterator[tuple[str, str]]:
         ]
         if bare:
             yield "interval", f"{about}: {bare[0]} without its interval"
-    yield from _gain_problems(about, columns)
-
-
-def _gain_problems(about: str, columns: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     p_cells = [cell for head, cell in columns if _P_HEAD.match(head)]
     written = [p.value for _, cell in columns for p in p_values(cell)]
     gained = any(

@@ -1,21 +1,32 @@
-"""Tables and figures as the report and the notes print them."""
+"""Tables and figures as the report, the notes and the history print them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from math import isnan
 from pathlib import Path
-from typing import Any
 
 from mnemoscope.analysis.aggregates import CAVEAT, SeedRow, read_aggregates, seed_comparison
 from mnemoscope.analysis.compare import OVERALL, Comparison, Row
-from mnemoscope.release.figures import ALPHA, standing
+from mnemoscope.release.decide import ALPHA, standing
+from mnemoscope.reports.run_view import Figures
+from mnemoscope.reports.tables import Table, document_table, with_interval
 
-
-def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
-    return "\n".join(lines)
+_COLUMNS = (
+    "metric",
+    "prev [95 % CI]",
+    "new [95 % CI]",
+    "Δ [95 % CI], pp",
+    "test",
+    "p_raw",
+    "p_corrected",
+    "effect",
+    "significant",
+)
+_PAIRED = (
+    f"{'base':>8}{'cand':>8}{'delta':>9} {'95% CI':<20}{'test':<15}{'p_raw':>9}"
+    f"{'p_corr':>9}{'effect':>14}{'detectable':>12}  verdict"
+)
+_UNPAIRED = f"{'base':>8} {'95% CI':<18}{'cand':>8} {'95% CI':<18}{'z':>7}{'p_raw':>9}{'p_corr':>9}"
 
 
 def p_value(p: float) -> str:
@@ -44,73 +55,66 @@ def effect(row: Row) -> str:
     return f"{row.effect_name}={row.effect:+.3f}"
 
 
-def level(figure: dict[str, Any]) -> str:
-    low, high = figure["ci95"]
-    return f"{figure['mean']:.4f} [{low:.4f}, {high:.4f}]"
-
-
-def overall_table(comparison: Comparison, base: dict[str, Any], cand: dict[str, Any]) -> str:
+def overall_table(comparison: Comparison, base: Figures, cand: Figures) -> Table:
     """Every metric of the protocol, before and after."""
     rows = [
-        _cells(row, level(base["overall"][row.metric]), level(cand["overall"][row.metric]))
+        _cells(row, base["overall"], cand["overall"])
         for row in comparison.rows
         if row.scope == OVERALL
     ]
-    return markdown(["metric", *_COLUMNS], rows)
+    return document_table(_COLUMNS, rows)
 
 
 def category_table(
-    comparison: Comparison, base: dict[str, Any], cand: dict[str, Any], names: dict[str, str]
-) -> str:
+    comparison: Comparison, base: Figures, cand: Figures, names: dict[str, str]
+) -> Table | None:
+    """Every metric in each category; None where the data have no categories."""
+    before, after = base["by_category"], cand["by_category"]
     rows = [
         [
             f"{row.scope} {names.get(row.scope, '')}".strip(),
-            row.n,
-            *_cells(
-                row,
-                level(base["by_category"][row.scope][row.metric]),
-                level(cand["by_category"][row.scope][row.metric]),
-            ),
+            str(row.n),
+            *_cells(row, before[row.scope], after[row.scope]),
         ]
         for row in comparison.rows
         if row.scope != OVERALL
     ]
-    if not rows:
-        return "The data have no categories."
-    return markdown(["category", "n", "metric", *_COLUMNS], rows)
+    return document_table(("category", "n", *_COLUMNS), rows) if rows else None
 
 
-_COLUMNS = (
-    "prev [95 % CI]",
-    "new [95 % CI]",
-    "Δ [95 % CI], pp",
-    "test",
-    "p_raw",
-    "p_corrected",
-    "effect",
-    "significant",
-)
+def impact_table(comparison: Comparison) -> Table:
+    """What a change of method did to each metric."""
+    rows = [
+        [
+            row.metric,
+            f"{row.base:.4f}",
+            f"{row.cand:.4f}",
+            f"{points(row.delta)} {points_interval(row)}",
+            p_value(row.p_corrected),
+        ]
+        for row in comparison.rows
+        if row.scope == OVERALL
+    ]
+    return document_table(["metric", "old", "new", "Δ [95 % CI]", "p_corrected"], rows)
 
 
-def _cells(row: Row, before: str, after: str) -> list[str]:
+def _cells(row: Row, before: Figures, after: Figures) -> list[str]:
+    significant = "no" if standing(row) == "neutral" else "yes"
+    if significant == "no" and row.p_corrected < ALPHA:
+        # The test knows no clusters, the interval does.
+        significant = "no: the interval holds 0"
+    old, new = before[row.metric], after[row.metric]
     return [
         row.metric,
-        before,
-        after,
+        with_interval(old["mean"], old["ci95"]),
+        with_interval(new["mean"], new["ci95"]),
         f"{100 * row.delta:+.2f} {points_interval(row)}",
         row.test,
         p_value(row.p_raw),
         p_value(row.p_corrected),
         f"{effect(row)} {row.effect_label}",
-        significant(row),
+        significant,
     ]
-
-
-def significant(row: Row) -> str:
-    if standing(row) != "neutral":
-        return "yes"
-    # p below alpha with an interval across zero: the test knows no clusters, the interval does.
-    return "no: the interval holds 0" if row.p_corrected < ALPHA else "no"
 
 
 def verbatim(comparison: Comparison, base: Path, cand: Path) -> str:
@@ -126,13 +130,6 @@ def verbatim(comparison: Comparison, base: Path, cand: Path) -> str:
     lines += [f"{'metric':<11}{_UNPAIRED}"]
     seeds = seed_comparison(read_aggregates(base), read_aggregates(cand))
     return "\n".join([*lines, *map(_seed_line, seeds)])
-
-
-_PAIRED = (
-    f"{'base':>8}{'cand':>8}{'delta':>9} {'95% CI':<20}{'test':<15}{'p_raw':>9}"
-    f"{'p_corr':>9}{'effect':>14}{'detectable':>12}  verdict"
-)
-_UNPAIRED = f"{'base':>8} {'95% CI':<18}{'cand':>8} {'95% CI':<18}{'z':>7}{'p_raw':>9}{'p_corr':>9}"
 
 
 def _paired_line(row: Row) -> str:
