@@ -1,4 +1,4 @@
-"""For the tests of the gRPC doors: where things are, and a system that makes trouble."""
+"""For the tests of the gRPC connectors: where things are, and a system that makes trouble."""
 
 from __future__ import annotations
 

@@ -20,12 +20,12 @@ from mnemoscope._store.errors import BadReply, DataError, MnemoscopeError, Syste
 from mnemoscope._store.spec import Spec
 from mnemoscope.connectors.http import Http
 from mnemoscope.connectors.http.client import ServerError
-from mnemoscope.connectors.http.rest_mapping_file import find_mapping, shipped
+from mnemoscope.connectors.http.rest_mapping import find_mapping, shipped
 from mnemoscope.datasets.locomo import Locomo
 from mnemoscope.runner.conformance import check_system
 from mnemoscope.runner.run import Settings, run
 from mnemoscope.systems.loader import plan
-from mnemoscope.types import Memory, Query, Selector
+from mnemoscope.types import Memory, Query, Receipt, Selector
 
 AT = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 MEMORIES = [
@@ -171,7 +171,7 @@ def test_each_verb_is_the_request_that_the_file_says(notes: NotesServer, tmp_pat
     api, raw = notes
     system = opened(raw, write(tmp_path, NOTES))
     receipt = system.remember([*MEMORIES, Memory("d/4", " ")])
-    assert receipt == {"rejected": {"d/4": "nothing in it"}, "merged": {}}
+    assert receipt == Receipt(rejected={"d/4": "nothing in it"})
     api.pending = 3
     system.ready()
     assert raw.paths().count("GET /queue") == 3
@@ -303,7 +303,7 @@ def test_two_memories_under_one_id_of_the_server_are_merged(
 
     with RawServer(script) as raw:
         system = opened(raw, write(tmp_path, NOTES))
-        assert system.remember(MEMORIES[:2])["merged"] == {"d/2": "d/1"}
+        assert system.remember(MEMORIES[:2]).merged == {"d/2": "d/1"}
         [hit] = system.recall(QUERY, 5)
         assert (hit.id, hit.sources) == ("d/1", ("d/1", "d/2"))
 

@@ -1,4 +1,4 @@
-"""The MCP door to servers that somebody else runs, over streamable HTTP."""
+"""The MCP connector to servers that somebody else runs, over streamable HTTP."""
 
 from __future__ import annotations
 
@@ -85,19 +85,19 @@ Mapped = Callable[[str], Path]
 
 @pytest.fixture
 def opened(mapped: Mapped) -> Iterator[Opened]:
-    """Open the door and tell the server the memories."""
-    doors: list[Mcp] = []
+    """Open the connector and tell the server the memories."""
+    connectors: list[Mcp] = []
 
-    def open_door(mapping: str, server: Served, **options: str) -> Mcp:
+    def open_system(mapping: str, server: Served, **options: str) -> Mcp:
         system = Mcp(server.url, str(mapped(mapping)), **options)  # type: ignore[arg-type]
-        doors.append(system)
+        connectors.append(system)
         system.reset("scope")
         system.remember(MEMORIES)
         return system
 
-    yield open_door
-    for door in doors:
-        door.close()
+    yield open_system
+    for connector in connectors:
+        connector.close()
 
 
 def ids(system: Mcp, query: Query = WHO, k: int = 5) -> list[str]:
@@ -278,7 +278,7 @@ def test_a_server_that_went_is_lost_until_it_is_back(mapped: Mapped, opened: Ope
 # Keys
 
 
-def test_a_key_opens_the_door_and_is_repeated_nowhere(
+def test_a_key_opens_the_connector_and_is_repeated_nowhere(
     mapped: Mapped, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORD_TO_OPEN", "sesame-sesame")

@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 
 from mnemoscope.metrics import (
     BUDGETS,
+    best_score,
     dedupe,
     is_vacuous,
     merged_positions,
     metric_names,
+    metric_of,
     recall_within,
     relevant_positions,
     score,
@@ -44,7 +46,6 @@ UNIT = (0.0, 1.0)
 _FEW_CLUSTERS = 5
 _DIGITS = 10
 """Enough that no figure is rounded twice on its way to four digits."""
-_PROPORTIONS = ("hit@", "all@")
 
 
 class Depth(msgspec.Struct, frozen=True):
@@ -56,7 +57,8 @@ class Depth(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return _names(self.returned, self.recorded)
+        names = metric_names(*_cutoffs(self.returned))
+        return (*names, f"mrr@{self.recorded}") if self.recorded else names
 
     def values(self, trial: Trial) -> list[float]:
         """Every metric of one trial that has evidence, in the order of the names."""
@@ -228,7 +230,9 @@ def _figure(
 ) -> dict[str, Any]:
     n = len(values)
     mean = float(values.mean())
-    if name.startswith(_PROPORTIONS):
+    metric = metric_of(name)
+    assert metric is not None
+    if metric.interval == "proportion":
         interval = wilson(round(float(values.sum())), n)
     known = isfinite(chance)
     figure: dict[str, Any] = {
@@ -239,9 +243,8 @@ def _figure(
         "lift": _rounded(mean - chance) if known else None,
         "ceiling": _rounded(ceiling),
     }
-    kind, _, k = name.partition("@")
-    if known and k and kind != "mrr":
-        figure["vacuous"] = is_vacuous(int(k), pool, chance)
+    if known and metric.at == "k":
+        figure["vacuous"] = is_vacuous(int(name.partition("@")[2]), pool, chance)
     if failed:
         figure["bounds"] = [_rounded(float(values.sum()) / (n + failed)), _rounded(mean)]
     return figure
@@ -263,7 +266,7 @@ def _score(trial: Trial, ks: tuple[int, ...], cuts: tuple[int, ...]) -> dict[str
     return score(ranking, trial.evidence, ks=ks, cuts=cuts, grades=grades)
 
 
-def evidence_ranks(trial: Trial) -> list[int]:
+def evidence_ranks(trial: Trial) -> Sequence[int]:
     """Where the evidence stands in the ranking, repetitions removed."""
     if trial.sources:
         merged = [trial.sources.get(id, (id,)) for id in dedupe(trial.ranking)]
@@ -283,12 +286,6 @@ def _cutoffs(returned: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(k for k in KS if k <= returned), tuple(sorted(cuts))
 
 
-@lru_cache
-def _names(returned: int, recorded: int) -> tuple[str, ...]:
-    names = metric_names(*_cutoffs(returned))
-    return (*names, f"mrr@{recorded}") if recorded else names
-
-
 @lru_cache(maxsize=65536)
 def _chances(
     pool: int, reachable: int, total: int, grades: tuple[int, ...], returned: int, recorded: int
@@ -296,9 +293,10 @@ def _chances(
     ks, cuts = _cutoffs(returned)
     about = (pool, reachable, total)
     expected = score_by_chance(*about, ks=ks, cuts=cuts, depth=returned, grades=grades)
-    if recorded:
-        expected |= score_by_chance(*about, ks=(), cuts=(recorded,), depth=recorded)
-    return tuple(expected[name] for name in _names(returned, recorded))
+    if not recorded:
+        return tuple(expected.values())
+    beyond = score_by_chance(*about, ks=(), cuts=(recorded,), depth=recorded)
+    return (*expected.values(), beyond[f"mrr@{recorded}"])
 
 
 @lru_cache(maxsize=65536)
@@ -306,9 +304,7 @@ def _ceilings(
     reachable: int, grades: tuple[int, ...], returned: int, recorded: int
 ) -> tuple[float, ...]:
     ks, cuts = _cutoffs(returned)
-    evidence = [str(number) for number in range(len(grades))]
-    graded = dict(zip(evidence, grades, strict=True))
-    best = score(evidence[:reachable], evidence, ks=ks, cuts=cuts, grades=graded)
+    best = best_score(grades, reachable, ks=ks, cuts=cuts)
     return (*best.values(), float(reachable > 0)) if recorded else tuple(best.values())
 
 

@@ -12,6 +12,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from mnemoscope.metrics import PRIMARY
 from mnemoscope.reports import answer_tables, forgetting_tables
 from mnemoscope.reports.run_view import (
     RunView,
@@ -113,7 +114,7 @@ def cost(views: Sequence[RunView]) -> Table:
 def by_category(views: Sequence[RunView]) -> list[Table]:
     """One metric, categories down, systems across, a few at a time; each row's best is bold."""
     shown = headline(views)
-    name = "recall@10" if "recall@10" in shown else shown[0]
+    name = PRIMARY if PRIMARY in shown else shown[0]
     categories = sorted({c for view in views for c in view.metrics["by_category"]})
     rows = {
         category: [view.metrics["by_category"].get(category, {}).get(name) for view in views]

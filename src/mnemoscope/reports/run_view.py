@@ -10,10 +10,8 @@ from typing import Any
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.analysis.gates import judges_of
 from mnemoscope.analysis.measure import few_clusters
-
-HEADLINE = ("recall@5", "recall@10", "hit@10", "all@10", "ndcg@10")
-"""Shown first; the deepest mrr is added."""
-
+from mnemoscope.metrics import headline as headline_of
+from mnemoscope.metrics import installed_metrics, metric_of
 
 _JUDGES = ("judge", "appellate_judge")
 
@@ -121,12 +119,18 @@ def headline(views: Sequence[RunView]) -> list[str]:
     shared = (
         [name for name in measured[0] if all(name in own for own in measured)] if measured else []
     )
-    mrr = [name for name in shared if name.startswith("mrr@")]
-    chosen = [name for name in HEADLINE if name in shared]
-    if not chosen:  # shallow rankings: the deepest that can be shown
-        kinds = {name.partition("@")[0] for name in HEADLINE}
-        chosen = [name for name in shared if name.partition("@")[0] in kinds][-len(kinds) :]
-    return chosen + mrr[-1:]
+    chosen = headline_of(shared)
+    if not _at_k(chosen):  # shallow rankings: the deepest that can be shown
+        kinds = {own.name for own in installed_metrics().values() if own.at == "k" and own.headline}
+        chosen = [name for name in shared if name.partition("@")[0] in kinds][
+            -len(kinds) :
+        ] + chosen
+    return chosen
+
+
+def _at_k(names: Sequence[str]) -> list[str]:
+    """Those that are computed at every k, as recall is, and mrr is not."""
+    return [name for name in names if (own := metric_of(name)) is not None and own.at == "k"]
 
 
 def chances(views: Sequence[RunView], names: Sequence[str]) -> list[float | None]:
@@ -229,7 +233,7 @@ def losses(view: RunView) -> list[str]:
 
 
 def _bounds(view: RunView) -> str:
-    for name in (*HEADLINE, *view.overall):
+    for name in (*_at_k(headline_of(list(view.overall))), *view.overall):
         if bounds := view.overall.get(name, {}).get("bounds"):
             return (
                 f", with them as wrong {name} would be {bounds[0]:.3f} instead of {bounds[1]:.3f}"

@@ -11,15 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from mnemoscope.analysis.measure import few_clusters
+from mnemoscope.metrics import PRIMARY
 from mnemoscope.reports import markdown_table
 from mnemoscope.reports.run_view import RunView, caveats, plain
 
-METRIC = "recall@10"
-_HEAD = ("system", "door", "contract", METRIC, "p50 ms", "p95 ms", "in/s", "lost", "untraced")
+_HEAD = ("system", "door", "contract", PRIMARY, "p50 ms", "p95 ms", "in/s", "lost", "untraced")
 _LEGEND = (
     "contract: the conformance kit's word. ms: time of a recall. in/s: memories taken in a second. "
     "lost: memories rejected or merged. untraced: hits that are no memories which were given. "
-    f"{METRIC} with its 95 % interval: with few scenarios it is wide."
+    f"{PRIMARY} with its 95 % interval: with few scenarios it is wide."
 )
 _SYSTEM_WIDTH = 18
 """Characters: the longest name on the shelf, mcp-memory-service."""
@@ -53,7 +53,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
 def measured(view: RunView, of_the_data: Sequence[str] = ()) -> dict[str, object]:
     """A row's figures from a finished run; what is to be said of the data is said once for all."""
-    figure = view.overall.get(METRIC, {})
+    figure = view.overall.get(PRIMARY, {})
     ingested, hits = view.metrics["ingestion"], view.metrics["hits"]
     seconds = view.timing["index_ms"] / 1000
     latency = view.timing["recall_ms"] or {}
@@ -137,7 +137,7 @@ def _cells(row: Row) -> list[str]:
 def _with_interval(row: Row) -> list[str]:
     """A line of the document, where there is room for the interval beside its figure."""
     cells = _cells(row)
-    cells[_HEAD.index(METRIC)] += _interval(row, " [{:.3f}, {:.3f}]")
+    cells[_HEAD.index(PRIMARY)] += _interval(row, " [{:.3f}, {:.3f}]")
     return cells
 
 

@@ -18,6 +18,7 @@ import msgspec
 
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
 from mnemoscope._store.lenient_json import decoded, encoded
+from mnemoscope.connectors.handshake import ServerError as ServerError
 from mnemoscope.connectors.http.connection_pool import (
     Lines,
     Reply,
@@ -40,14 +41,6 @@ _HEADER = re.compile(r"[\t -~\xa0-\xff]*")
 
 _met: set[str] = set()
 """Addresses where somebody has answered; a forked worker knows what its parent knew."""
-
-
-class ServerError(Exception):
-    """The server itself says that something went wrong."""
-
-    def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 class Wire:

@@ -11,10 +11,9 @@ from tests.connectors.raw_http import RawServer, Said
 from mnemoscope._store.errors import BadReply, DataError
 from mnemoscope.connectors.http import Http
 from mnemoscope.connectors.http.client import ServerError
-from mnemoscope.connectors.id_mapping import Tracing
-from mnemoscope.connectors.mapping import HitsFrom, hits
-from mnemoscope.connectors.mapping_checks import check_names
-from mnemoscope.connectors.mcp.tool_mapping_file import read
+from mnemoscope.connectors.id_mapping import IdMapping
+from mnemoscope.connectors.mapping import HitsFrom, check_names, hits
+from mnemoscope.connectors.mcp.tool_mapping import read
 from mnemoscope.types import Hit, Memory
 
 
@@ -69,7 +68,7 @@ def test_an_unknown_field_or_value_is_told_what_could_stand_there(text: str, rem
 def test_an_id_that_is_not_kept_is_told_with_the_expression_and_the_reply() -> None:
     told = Memory("m1", "a text")
     with pytest.raises(BadReply, match=r"'note\.id' finds no id but None in the reply .*4711"):
-        Tracing().keep([told], {"note": {"number": 4711}}, "note.id")
+        IdMapping().keep([told], {"note": {"number": 4711}}, "note.id")
 
 
 def test_a_server_that_is_not_healthy_is_told_what_was_expected(tmp_path: Path) -> None:

@@ -8,19 +8,20 @@ from typing import Any
 import pytest
 
 from mnemoscope._store.errors import BadReply
-from mnemoscope.connectors.id_mapping import Tracing
+from mnemoscope.connectors.id_mapping import IdMapping
+from mnemoscope.connectors.mcp.tool_mapping import BatchCall
 from mnemoscope.types import Hit, Memory
 
 DAY = datetime(2023, 5, 8, tzinfo=UTC)
 GARDEN = Memory("d/1", "Rex the dog likes the garden", DAY)
 LONGER = Memory("d/2", "They say that Rex the dog likes the garden by the sea", DAY)
 OK = Memory("d/3", "ok", DAY)
+EACH = BatchCall(tool="forget")
 
 
-def told(*memories: Memory) -> Tracing:
-    trace = Tracing(by_text=True)
-    for memory in memories:
-        trace.tell(memory)
+def told(*memories: Memory) -> IdMapping:
+    trace = IdMapping(by_text=True)
+    trace.tell(memories)
     return trace
 
 
@@ -53,19 +54,18 @@ def test_memories_of_the_same_words_are_told_apart_by_their_date_alone() -> None
 
 
 def test_a_servers_id_that_looks_like_a_name_of_ours_is_not_taken_for_it() -> None:
-    trace = Tracing()
+    trace = IdMapping()
     first, second = Memory("1", "a"), Memory("2", "b")
-    for memory in (first, second):
-        trace.tell(memory, memory.id)
+    trace.tell([first, second], tags=True)
     assert trace.keep([first, second], {"ids": [2, 1]}, "ids") == {}
-    assert (trace.kept("1"), trace.kept("2")) == (2, 1)
+    assert [values["kept"] for _, values in trace.batches(EACH, [first, second], {})] == [2, 1]
+    assert trace.kept([first, Memory("3", "c"), second]) == [first, second]
     assert [hit.id for hit in trace.back([Hit("2"), Hit("1"), Hit("2")])] == ["2", "1"]
 
 
 def test_one_id_for_two_memories_says_that_they_were_merged() -> None:
-    trace = Tracing()
-    for memory in (GARDEN, OK):
-        trace.tell(memory)
+    trace = IdMapping()
+    trace.tell([GARDEN, OK])
     assert trace.keep([GARDEN], "x", "@") == {}
     assert trace.keep([OK], "x", "@") == {"d/3": "d/1"}
     assert trace.keep([OK], "x", "@") == {"d/3": "d/1"}
@@ -75,4 +75,4 @@ def test_one_id_for_two_memories_says_that_they_were_merged() -> None:
 @pytest.mark.parametrize("found", [None, "", True, {"id": 1}, ["a", "b"], [["a"]], []])
 def test_what_is_no_id_is_not_kept(found: Any) -> None:
     with pytest.raises(BadReply, match=r"remember\.keep"):
-        Tracing().keep([GARDEN], found, "@")
+        IdMapping().keep([GARDEN], found, "@")

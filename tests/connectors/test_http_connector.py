@@ -1,4 +1,4 @@
-"""The HTTP door: a server that speaks the contract ranks as it would in process, or fails truly."""
+"""The HTTP connector: a server that speaks the contract ranks as it would in process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.connectors.mortal_words import SPEC, revived
+from tests.connectors.mortal_server import SPEC, revived
 from tests.connectors.raw_http import Call, RawServer, Said, Script
 from tests.connectors.served_processes import ours
 from tests.connectors.served_processes import served as started
@@ -28,7 +28,7 @@ from mnemoscope._store.yaml import parse_yaml
 from mnemoscope.cli.serve_http import serve_http
 from mnemoscope.connectors.http import Http, client
 from mnemoscope.connectors.http.client import ServerError
-from mnemoscope.connectors.http.contract import openapi
+from mnemoscope.connectors.http.http_connector import openapi
 from mnemoscope.datasets.locomo import Locomo
 from mnemoscope.runner.conformance import check_system
 from mnemoscope.runner.run import Settings, run
@@ -256,7 +256,7 @@ def test_what_a_server_notes_is_shown_to_readers() -> None:
         plan(Spec.parse(f"http:{raw.url}"))
 
 
-def test_two_doors_to_one_server_have_spaces_of_their_own() -> None:
+def test_two_connectors_to_one_server_have_spaces_of_their_own() -> None:
     with RawServer(scripted(recall=Said({"hits": []}))) as raw:
         one, other = opened(raw), opened(raw)
         one.recall(QUERY, 1)
@@ -274,11 +274,12 @@ def test_ready_waits_as_long_as_the_server_says_accepted() -> None:
 
 
 def test_a_server_that_never_gets_ready_is_a_timeout() -> None:
-    with (
-        RawServer(scripted(ready=Said({}, 202))) as raw,
-        pytest.raises(TimeoutError, match=r"not ready within 2 s"),
-    ):
-        opened(raw, timeout=2.0).ready()
+    with RawServer(scripted(ready=Said({}, 202))) as raw:
+        system = opened(raw)
+        system._wire.timeout = 0.5
+        with pytest.raises(TimeoutError, match=r"not ready within 0.5 s"):
+            system.ready()
+        assert raw.paths().count("POST /v1/ready") > 1
 
 
 # Slow, strange and gone
@@ -295,9 +296,11 @@ def test_a_slow_reply_is_a_timeout_and_the_next_call_gets_its_own_reply() -> Non
         return Said({"hits": ["own"]})
 
     with RawServer(scripted(recall=recall)) as raw:
-        system = opened(raw, timeout=3.0)
-        with pytest.raises(TimeoutError, match=r"no whole reply to POST within 3 s"):
+        system = opened(raw)
+        system._wire.timeout = 0.5
+        with pytest.raises(TimeoutError, match=r"no whole reply to POST within 0.5 s"):
             system.recall(QUERY, 1)
+        system._wire.timeout = 20.0
         late.set()
         assert system.recall(QUERY, 1) == ["own"]
 
@@ -318,9 +321,9 @@ def test_a_reply_that_trickles_is_a_timeout_too() -> None:
                 return
 
     threading.Thread(target=trickle, daemon=True).start()
-    door = Http(f"http://127.0.0.1:{listening.getsockname()[1]}", timeout=0.5)
+    connector = Http(f"http://127.0.0.1:{listening.getsockname()[1]}", timeout=0.5)
     with pytest.raises(TimeoutError):
-        door.identity()
+        connector.identity()
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,9 @@ class Mortal(Bm25):
 
 
 @contextmanager
-def revived(door: str, calls: Path) -> Iterator[tuple[str, list[int]]]:
+def revived(connector: str, calls: Path) -> Iterator[tuple[str, list[int]]]:
     """The address of a server that is started anew when it has died, and how it ended each time."""
-    server = Served(ours(door, SPEC), {"MORTAL_CALLS": str(calls)})
+    server = Served(ours(connector, SPEC), {"MORTAL_CALLS": str(calls)})
     address, port, lives, is_over = server.address, server.port, [server], threading.Event()
     ends: list[int] = []
 
@@ -50,7 +50,7 @@ def revived(door: str, calls: Path) -> Iterator[tuple[str, list[int]]]:
             if is_over.is_set():
                 return
             ends.append(end)
-            lives.append(Served(ours(door, SPEC, port=port), {"MORTAL_CALLS": str(calls)}))
+            lives.append(Served(ours(connector, SPEC, port=port), {"MORTAL_CALLS": str(calls)}))
 
     reviver = threading.Thread(target=revive)
     reviver.start()

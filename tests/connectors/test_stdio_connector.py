@@ -1,4 +1,4 @@
-"""The stdio door: an adapter in any language gives what it would give in process, or an error."""
+"""The stdio connector: an adapter gives what it would give in process, or an error."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ def javascript() -> str:
 
 @pytest.fixture
 def opened() -> Iterator[Callable[..., Stdio]]:
-    """Open the door to raw_adapter.py, with these memories behind it."""
+    """Open the connector to raw_adapter.py, with these memories behind it."""
     systems: list[Stdio] = []
 
-    def open_door(trouble: str, place: str = "", timeout: float = 30.0) -> Stdio:
-        system = Stdio(raw(trouble, place), timeout=timeout)
+    def open_system(trouble: str, place: str = "") -> Stdio:
+        system = Stdio(raw(trouble, place), timeout=30.0)
         systems.append(system)
         system.reset("scope")
         system.remember(MEMORIES)
         return system
 
-    yield open_door
+    yield open_system
     for system in systems:
         system.close()
 
@@ -108,7 +108,7 @@ def test_an_example_ranks_as_the_same_system_in_process(
     assert outside == inside
 
 
-def test_a_built_in_system_ranks_alike_on_both_sides_of_the_door(
+def test_a_built_in_system_ranks_alike_on_both_sides_of_the_connector(
     locomo: Path, tmp_path: Path
 ) -> None:
     served = f"{sys.executable} -m mnemoscope.connectors.serve_stdio"
@@ -149,7 +149,7 @@ def test_a_child_that_hangs_ends_with_the_worker_that_is_killed_for_it(
     place = tmp_path / "pids"
     place.mkdir()
     hanging = f"stdio:{raw('hang', place)}"
-    [asked] = trials(with_trouble(locomo, tmp_path), tmp_path / "out", hanging, recall=5.0)
+    [asked] = trials(with_trouble(locomo, tmp_path), tmp_path / "out", hanging, recall=2.0)
     assert [trial.status for trial in asked].count("timeout") == 1
     assert [trial.status for trial in asked].count("answered") == 14
     assert eventually(lambda: all_gone(place))
@@ -318,7 +318,7 @@ def test_a_death_is_told_with_its_cause_and_nobody_is_replaced_in_silence(
     trouble: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if trouble == "stdout":  # the one that does not leave
-        monkeypatch.setattr(child_process, "_FAREWELL", 0.5)
+        monkeypatch.setattr(child_process, "_FAREWELL", 0.2)
     system = opened(trouble)
     for _ in range(2):
         with pytest.raises(AdapterDied, match=DEATHS[trouble]):
@@ -332,8 +332,9 @@ def test_a_death_is_told_with_its_cause_and_nobody_is_replaced_in_silence(
 def test_a_deadline_ends_the_child_and_all_that_it_started(
     trouble: str, opened: Opened, tmp_path: Path
 ) -> None:
-    system = opened(trouble, str(tmp_path), timeout=2.0)
-    with pytest.raises(AdapterLate, match=r"recall: .* gave no reply within 2 s"):
+    system = opened(trouble, str(tmp_path))
+    system._timeout = 0.5  # the start of a process may take longer
+    with pytest.raises(AdapterLate, match=r"recall: .* gave no reply within 0.5 s"):
         system.recall(TROUBLE, 5)
     assert eventually(lambda: all_gone(tmp_path))
 
@@ -349,6 +350,22 @@ def test_a_system_that_is_closed_or_let_go_leaves_nothing_running(
     del let_go
     gc.collect()
     assert all_gone(tmp_path)
+
+
+@pytest.mark.parametrize(("trouble", "asked"), [("closes", True), ("none", False)])
+def test_a_healthy_adapter_is_asked_to_close_where_its_hello_lists_that(
+    trouble: str, asked: bool, opened: Opened, tmp_path: Path
+) -> None:
+    opened(trouble, str(tmp_path)).close()
+    assert (tmp_path / "closed").exists() == asked
+
+
+def test_an_adapter_that_failed_is_not_asked_to_close(opened: Opened, tmp_path: Path) -> None:
+    system = opened("closes", str(tmp_path))
+    with pytest.raises(BadReply):
+        system.recall(TROUBLE, 5)
+    system.close()
+    assert not (tmp_path / "closed").exists()
 
 
 def test_a_forked_process_neither_uses_nor_ends_the_child_of_its_parent(opened: Opened) -> None:

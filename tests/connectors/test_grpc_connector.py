@@ -1,4 +1,4 @@
-"""The tests of the gRPC doors, in a process of their own.
+"""The tests of the gRPC connectors, in a process of their own.
 
 What gRPC leaves behind in a process ends others that are forked from it, and nearly every other
 test forks: see mnemoscope.connectors.grpc.fork_safe.
@@ -16,7 +16,7 @@ import pytest
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("cases", ["grpc_door_cases.py", "recall_bench_cases.py"])
+@pytest.mark.parametrize("cases", ["grpc_connector_cases.py", "recall_bench_cases.py"])
 def test_every_case_passes(cases: str) -> None:
     words = ["-m", "pytest", "-v", "-rs", "-p", "no:xdist", str(HERE / cases)]
     alone = {name: value for name, value in os.environ.items() if "PYTEST" not in name}

@@ -1,4 +1,4 @@
-"""The gRPC doors: behind a server a system gives what it gives in process, or a clear error."""
+"""The gRPC connectors: a system behind a server gives what it gives in process, or an error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from tests.connectors.grpc_servers import EXAMPLES, TROUBLED, heard, here
-from tests.connectors.mortal_words import revived
+from tests.connectors.mortal_server import revived
 from tests.connectors.served_processes import REPOSITORY, Served, mnemoscope, ours, served
 from tests.optional import missing
 
@@ -23,11 +23,11 @@ from mnemoscope._store.errors import MnemoscopeError, SystemLost, UsageError
 from mnemoscope._store.spec import Spec
 from mnemoscope.cli.app import invoke
 from mnemoscope.connectors.grpc import messages
-from mnemoscope.connectors.grpc.channel import Line, ServerError
-from mnemoscope.connectors.grpc.day_messages import Day, DayIndex, memory_of
+from mnemoscope.connectors.grpc.channel import GrpcConnection
 from mnemoscope.connectors.grpc.memory_client import Grpc
 from mnemoscope.connectors.grpc.protos import mnemoscope_v1_pb2 as v1
-from mnemoscope.connectors.grpc.recall_bench_client import RecallBench
+from mnemoscope.connectors.grpc.recall_bench_client import Day, DayIndex, RecallBench, day_memory
+from mnemoscope.connectors.handshake import ServerError
 from mnemoscope.serving import sessions
 from mnemoscope.serving.sessions import NoSuchSpace, Spaces
 from mnemoscope.systems.loader import Driver, plan
@@ -62,14 +62,14 @@ def example() -> Iterator[Served]:
 def opened(troubled: Served) -> Iterator[Callable[..., Grpc]]:
     systems: list[Grpc] = []
 
-    def open_door(**options: float) -> Grpc:
+    def open_system(**options: float) -> Grpc:
         system = Grpc(troubled.address, **options)
         systems.append(system)
         system.reset("scope")
         system.remember(MEMORIES)
         return system
 
-    yield open_door
+    yield open_system
     for system in systems:
         system.close()
 
@@ -92,15 +92,21 @@ def journals(data: Path, out: Path, *systems: str, **environment: str) -> list[b
     return [(out / Spec.parse(one).slug / "trials.jsonl").read_bytes() for one in systems]
 
 
-def test_a_run_through_the_door_records_what_one_in_process_does(
-    bm25: Served, locomo: Path, tmp_path: Path
+@pytest.fixture(scope="module")
+def in_process(locomo: Path, tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    """What is recorded of bm25 and fts5 in process."""
+    return journals(locomo, tmp_path_factory.mktemp("in"), "bm25", "fts5,variant=product")
+
+
+def test_a_run_through_the_connector_records_what_one_in_process_does(
+    bm25: Served, in_process: list[bytes], locomo: Path, tmp_path: Path
 ) -> None:
     with served(*ours("grpc", "fts5,variant=product")) as fts5:
-        doors = [f"grpc:{server.address}" for server in (bm25, fts5)]
-        recorded = journals(locomo, tmp_path, "bm25", "fts5,variant=product", *doors)
-    assert recorded[0].count(b'"answered"') == 20
-    assert recorded[0] != recorded[1]
-    assert recorded[2:] == recorded[:2]
+        connectors = [f"grpc:{server.address}" for server in (bm25, fts5)]
+        recorded = journals(locomo, tmp_path, *connectors)
+    assert in_process[0].count(b'"answered"') == 20
+    assert in_process[0] != in_process[1]
+    assert recorded == in_process
 
 
 def test_the_example_in_python_ranks_as_the_same_system_in_process(
@@ -113,13 +119,12 @@ def test_the_example_in_python_ranks_as_the_same_system_in_process(
 
 
 def test_a_server_that_dies_and_comes_back_in_a_run_changes_nothing_recorded(
-    locomo: Path, tmp_path: Path
+    in_process: list[bytes], locomo: Path, tmp_path: Path
 ) -> None:
-    [undisturbed] = journals(locomo, tmp_path / "in", "bm25")
     with revived("grpc", tmp_path / "calls") as (address, ends):
         [recorded] = journals(locomo, tmp_path / "out", f"grpc:{address}")
     assert ends == [9]
-    assert recorded == undisturbed
+    assert recorded == in_process[0]
 
 
 def test_another_system_cannot_take_a_servers_place() -> None:
@@ -135,7 +140,7 @@ def test_another_system_cannot_take_a_servers_place() -> None:
 
 
 @pytest.mark.parametrize("server", ["bm25", "example"])
-def test_the_conformance_kit_passes_through_the_door(
+def test_the_conformance_kit_passes_through_the_connector(
     server: str, request: pytest.FixtureRequest
 ) -> None:
     address = request.getfixturevalue(server).address
@@ -283,32 +288,33 @@ def test_what_the_system_raises_is_that_calls_error_without_keys(
 def test_a_call_that_takes_too_long_is_a_timeout_and_the_next_one_is_answered(
     opened: Callable[..., Grpc],
 ) -> None:
-    hasty, patient = opened(timeout=3.0), opened()
-    with pytest.raises(TimeoutError, match=r"Recall: no reply in 3 s"):
+    hasty, patient = opened(), opened()
+    hasty._connection._timeout = 0.5
+    with pytest.raises(TimeoutError, match=r"Recall: no reply in 0.5 s"):
         hasty.recall(Query("sleep"), 5)
     assert len(patient.recall(Query("?"), 5)) == 5
 
 
 def test_a_server_that_dies_is_lost_and_one_that_comes_back_knows_nothing() -> None:
     with served(*ours("grpc", TROUBLED)) as server:
-        door = Driver(lambda: Grpc(server.address, patience=60.0))
-        door.begin("scope")
-        door.remember(MEMORIES)
+        connector = Driver(lambda: Grpc(server.address, patience=60.0))
+        connector.begin("scope")
+        connector.remember(MEMORIES)
         with pytest.raises(SystemLost, match=rf"{server.address}: Recall: UNAVAILABLE"):
-            door.recall(Question("q", "die"), 5)
+            connector.recall(Question("q", "die"), 5)
         with served(*ours("grpc", TROUBLED, port=server.port)) as again:
             assert again.address == server.address
             with pytest.raises(SystemLost, match="Recall: NOT_FOUND"):
-                door.recall(Question("q", "?"), 5)
-            door.begin("scope")
-            door.remember(MEMORIES)
-            assert len(door.recall(Question("q", "?"), 5)) == 5
-        door.close()
+                connector.recall(Question("q", "?"), 5)
+            connector.begin("scope")
+            connector.remember(MEMORIES)
+            assert len(connector.recall(Question("q", "?"), 5)) == 5
+        connector.close()
 
 
 def test_a_server_that_stays_away_stops_the_run_and_says_what_to_do(free_port: int) -> None:
-    for door in (Grpc, RecallBench):
-        system = door(f"127.0.0.1:{free_port}", patience=0.3)
+    for connector in (Grpc, RecallBench):
+        system = connector(f"127.0.0.1:{free_port}", patience=0.3)
         with pytest.raises(
             MnemoscopeError, match=r"is down \(.*0\.3 s\): start it; the same command goes on"
         ):
@@ -339,14 +345,14 @@ def test_another_service_is_named(example: Served) -> None:
     "address", ["", ":50052", "host:port", "host:0", "host:70000", "http://host:1", "a b:1"]
 )
 def test_what_is_no_address_is_explained(address: str) -> None:
-    for door, system in (("grpc", Grpc), ("recall-bench", RecallBench)):
-        with pytest.raises(UsageError, match=rf"write {door}:HOST:PORT"):
+    for connector, system in (("grpc", Grpc), ("recall-bench", RecallBench)):
+        with pytest.raises(UsageError, match=rf"write {connector}:HOST:PORT"):
             system(address)
 
 
 def test_addresses_people_write() -> None:
     def target(address: str) -> str:
-        return Line("grpc", address, timeout=1, patience=1).target
+        return GrpcConnection("grpc", address, timeout=1, patience=1).target
 
     assert target("localhost") == "localhost:50052"
     assert target("grpc://10.0.0.7:1234/") == "10.0.0.7:1234"
@@ -372,12 +378,12 @@ def test_health_is_served_and_waited_for(bm25: Served) -> None:
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     state.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
-    line = Line("grpc", f"127.0.0.1:{port}", timeout=5, patience=60)
+    connection = GrpcConnection("grpc", f"127.0.0.1:{port}", timeout=5, patience=60)
     with pytest.raises(MnemoscopeError, match="is down"):
-        line.wait(at_most=0.4)
+        connection.wait(at_most=0.4)
     state.set("", health_pb2.HealthCheckResponse.SERVING)
-    line.wait()
-    line.close()
+    connection.wait()
+    connection.close()
     server.stop(None)
 
 
@@ -482,10 +488,10 @@ def test_without_any_date_every_memory_is_a_day() -> None:
 
 
 def test_a_day_of_another_harness_becomes_a_memory() -> None:
-    assert memory_of(Day(12, "log", "2026-01-16", "tester", ("x", "y"))) == Memory(
+    assert day_memory(Day(12, "log", "2026-01-16", "tester", ("x", "y"))) == Memory(
         "day-0012",
         "log",
         datetime(2026, 1, 16, tzinfo=UTC),
         metadata={"day": 12, "persona": "tester", "active_arcs": "x,y"},
     )
-    assert memory_of(Day(1, "log", "someday")) == Memory("day-0001", "log", metadata={"day": 1})
+    assert day_memory(Day(1, "log", "someday")) == Memory("day-0001", "log", metadata={"day": 1})

@@ -14,13 +14,11 @@ from tests.optional import missing
 
 from mnemoscope._store.errors import BadReply, MnemoscopeError, UsageError
 from mnemoscope._store.spec import Spec
-from mnemoscope.connectors.child_process import split_command
-from mnemoscope.connectors.child_stderr import Talk
+from mnemoscope.connectors.child_process import ChildStderr, split_command
 from mnemoscope.connectors.http import Http
-from mnemoscope.connectors.mcp.argument_checks import slips
 from mnemoscope.connectors.mcp.mcp_connector import Mcp
 from mnemoscope.connectors.mcp.session import Tool
-from mnemoscope.connectors.mcp.tool_mapping_file import read
+from mnemoscope.connectors.mcp.tool_mapping import read, wrong_arguments
 from mnemoscope.connectors.stdio import OutOfStep, Stdio
 from mnemoscope.runner.conformance import CHECKS, check_system
 from mnemoscope.serving.http_server import HttpServer
@@ -133,9 +131,9 @@ def test_what_replaces_earlier_memories_is_told_to_keep_them() -> None:
 
 
 def last_words(said: str) -> str:
-    talk = Talk(["nobody", said])
+    talk = ChildStderr(["nobody", said])
     for line in said.splitlines(keepends=True):
-        talk.hear(line.encode())
+        talk.add(line.encode())
     return talk.last_words.removeprefix("; its last words: ")
 
 
@@ -173,9 +171,9 @@ def test_last_words_say_what_happened_and_not_where(said: str, kept: str) -> Non
 
 def test_what_an_earlier_start_said_is_not_shown_again(capfd: pytest.CaptureFixture[str]) -> None:
     for number in range(3):
-        talk = Talk(["server", "greets"])
+        talk = ChildStderr(["server", "greets"])
         for line in (b"running on stdio\n", b"retrying\n", b"retrying\n", b"start %d\n" % number):
-            talk.hear(line)
+            talk.add(line)
         assert "running on stdio" in talk.last_words
     shown = capfd.readouterr().err.splitlines()
     assert shown == [
@@ -258,7 +256,7 @@ def found(remember: str, recall: str = '{query: "${query.text}"}', **more: objec
         Tool("store", "", {**STORE, **more}, None, None),
         Tool("search", "", SEARCH, None, None),
     ]
-    return slips(mapping, tools)
+    return wrong_arguments(mapping, tools)
 
 
 FINE = 'arguments: {text: "${memory.text}", metadata: {any: 1}}'
@@ -289,7 +287,7 @@ def test_a_tool_that_takes_other_arguments_too_is_given_them() -> None:
     assert found(more, properties=None, required=None) == []
 
 
-def test_the_door_refuses_what_the_server_would_pass_over(tmp_path: Path) -> None:
+def test_the_connector_refuses_what_the_server_would_pass_over(tmp_path: Path) -> None:
     if find_spec("mcp") is None:
         missing("the extra mcp is not installed")
     path = tmp_path / "slip.yaml"

@@ -1,4 +1,4 @@
-"""The MCP door: real servers that it starts are systems like any other."""
+"""The MCP connector: real servers that it starts are systems like any other."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tests.waiting import all_gone, eventually, is_gone
 
 from mnemoscope._store.errors import DataError, SystemLost, UsageError
 from mnemoscope._store.spec import Spec
-from mnemoscope.connectors.mcp import server_process
+from mnemoscope.connectors import child_process
+from mnemoscope.connectors.id_mapping import tag_of
 from mnemoscope.connectors.mcp.mcp_connector import Mcp
-from mnemoscope.connectors.mcp.tool_mapping import tag_of
-from mnemoscope.connectors.mcp.tool_mapping_file import load, read, shipped
+from mnemoscope.connectors.mcp.tool_mapping import load, read, shipped
 from mnemoscope.datasets.locomo import Locomo
 from mnemoscope.runner.run import Settings, run
 from mnemoscope.runner.scheduler import Limits
@@ -94,19 +94,19 @@ Mapped = Callable[[str], str]
 
 @pytest.fixture
 def opened(mapped: Mapped) -> Iterator[Callable[..., Mcp]]:
-    """Open the door to a server of this kind and tell it the memories."""
-    doors: list[Mcp] = []
+    """Open the connector to a server of this kind and tell it the memories."""
+    connectors: list[Mcp] = []
 
-    def open_door(kind: str, address: str = "", *, timeout: float = 30.0, **options: str) -> Mcp:
-        system = Mcp(address or command(kind), mapping=mapped(kind), timeout=timeout, **options)  # type: ignore[arg-type]
-        doors.append(system)
+    def open_system(kind: str, address: str = "") -> Mcp:
+        system = Mcp(address or command(kind), mapping=mapped(kind), timeout=30.0)
+        connectors.append(system)
         system.reset("scope")
         system.remember(MEMORIES)
         return system
 
-    yield open_door
-    for door in doors:
-        door.close()
+    yield open_system
+    for connector in connectors:
+        connector.close()
 
 
 Opened = Callable[..., Mcp]
@@ -221,15 +221,17 @@ def test_a_server_that_dies_is_lost_and_only_a_reset_starts_another(
 def test_a_call_that_takes_too_long_is_a_timeout_and_the_server_is_ended(
     opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_process, "_FAREWELL", 0.1)
+    monkeypatch.setattr(child_process, "_FAREWELL", 0.1)
     place = tmp_path / "pids"
     place.mkdir()
-    system = opened("plain", command("plain", place), timeout=3.0)
-    with pytest.raises(TimeoutError, match="search gave no reply within 3 s"):
+    system = opened("plain", command("plain", place))
+    system._timeout = 0.5  # the start of a process may take longer
+    with pytest.raises(TimeoutError, match=r"search gave no reply within 0.5 s"):
         system.recall(Query("be slow"), 5)
     assert eventually(lambda: all_gone(place))
     with pytest.raises(SystemLost, match="gone since an earlier call: search gave no reply"):
         system.recall(WHO, 5)
+    system._timeout = 30.0
     system.reset("scope")
     assert system.recall(WHO, 5) == []
 
@@ -245,7 +247,7 @@ def _own_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_door_that_is_closed_or_let_go_leaves_nothing(
+def test_a_connector_that_is_closed_or_let_go_leaves_nothing(
     opened: Opened, mapped: Mapped, tmp_path: Path, _own_tmp: Path
 ) -> None:
     place = tmp_path / "pids"
@@ -280,8 +282,8 @@ def test_a_process_that_is_killed_leaves_nothing(mapped: Mapped, tmp_path: Path)
     folder.mkdir()
     script = (
         "import sys, time; from mnemoscope.connectors.mcp.mcp_connector import Mcp\n"
-        f"door = Mcp({command('plain', place)!r}, mapping={mapped('plain')!r})\n"
-        "door.reset('scope'); print('open', flush=True); time.sleep(600)"
+        f"connector = Mcp({command('plain', place)!r}, mapping={mapped('plain')!r})\n"
+        "connector.reset('scope'); print('open', flush=True); time.sleep(600)"
     )
     ours = subprocess.Popen(
         [sys.executable, "-c", script],
@@ -336,16 +338,16 @@ def test_what_cannot_work_is_refused_with_the_reason(options: str, complaint: st
 def test_a_late_server_costs_its_question_alone_and_the_rest_is_lived_again(
     locomo: Path, tmp_path: Path, mapped: Mapped, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_process, "_FAREWELL", 0.1)
+    monkeypatch.setattr(child_process, "_FAREWELL", 0.1)
     monkeypatch.setenv("SLOW_WITH", "conv-1/q1 conv-1/q2")
-    spec = f"mcp:{command('plain')},mapping={mapped('plain')},timeout=3"
+    spec = f"mcp:{command('plain')},mapping={mapped('plain')},timeout=1"
     done = trials(locomo, tmp_path / "out", spec, workers=1, limits=Limits(restarts=0))
     late = {trial.question: trial.status for trial in done if trial.status != "answered"}
     assert late == {"conv-1/q1": "timeout", "conv-1/q2": "timeout"}
 
 
 def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_process, "_FAREWELL", 0.1)
+    monkeypatch.setattr(child_process, "_FAREWELL", 0.1)
     with pytest.raises(UsageError, match=r"no MCP server said hello within 0.3 s"):
         plan(Spec.parse("mcp:tail -f /dev/null,mapping=server-memory,start=0.3"))
 
