@@ -13,11 +13,11 @@ import pytest
 from mnemoscope._store.errors import DataError, MnemoscopeError, RunConflict, UsageError
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
-from mnemoscope.api import check_systems, plan_system
 from mnemoscope.datasets.base import DataFile, DatasetInfo, Findings
 from mnemoscope.runner import worker
 from mnemoscope.runner.heartbeat import Beat
 from mnemoscope.runner.run import Settings, run
+from mnemoscope.runner.run_setup import check_systems, plan_system
 from mnemoscope.runner.scheduler import Limits, Worker
 from mnemoscope.systems.loader import plan
 from mnemoscope.types import Ingestion, Memory, Question, Scalar, Scenario, Trial
