@@ -14,7 +14,7 @@ from rich.console import Console
 from mnemoscope.analysis.answers import answer_figures
 from mnemoscope.analysis.costs import accounts
 from mnemoscope.analysis.diagnosis import diagnose
-<<<<<<< HEAD
+from mnemoscope.analysis.question_records import QuestionRecord
 from mnemoscope.reports.answer_tables import (
     SystemAnswers,
     exam_line,
@@ -25,10 +25,6 @@ from mnemoscope.reports.answer_tables import (
 )
 from mnemoscope.reports.render_markdown import render as markdown
 from mnemoscope.reports.render_terminal import render as terminal
-=======
-from mnemoscope.analysis.question_records import QuestionRecord
-from mnemoscope.reports.answer_tables import Shown, exam_line, failures, markdown, notes, table
->>>>>>> w-analysis
 from mnemoscope.types import (
     Answer,
     Expectation,
@@ -111,14 +107,9 @@ def printed(
     return file.getvalue()
 
 
-<<<<<<< HEAD
-def page(made: list[Answered], exam: dict[str, Any] | None = None) -> str:
+def page(made: list[QuestionRecord], exam: dict[str, Any] | None = None) -> str:
     figures, diagnosis = answer_figures(made), diagnose(made, {})
     return markdown(report_sections(figures, diagnosis, spent(), category_name, exam))
-=======
-def page(made: list[QuestionRecord], exam: dict[str, Any] | None = None) -> str:
-    return markdown(answer_figures(made), diagnose(made, {}), spent(), category_name, exam)
->>>>>>> w-analysis
 
 
 def test_the_page_has_all_its_sections_in_order() -> None:

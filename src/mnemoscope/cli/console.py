@@ -9,16 +9,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from rich.console import Console
 from rich.markup import escape
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope.api import ProgressUpdate
 from mnemoscope.reports import progress_bar as bars
 from mnemoscope.types import Scalar
+
+if TYPE_CHECKING:
+    from mnemoscope.api import ProgressUpdate
 
 out = Console()
 err = Console(stderr=True)

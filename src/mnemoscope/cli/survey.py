@@ -85,13 +85,13 @@ def survey(
     options
         The dataset's own options, such as --granularity turn.
     """
-    from mnemoscope.api import read_systems
     from mnemoscope.datasets import open_dataset
     from mnemoscope.datasets.subset import part_of
     from mnemoscope.reports import render_markdown, render_terminal
     from mnemoscope.reports import survey_table as table
     from mnemoscope.reports.run_view import dataset_title
     from mnemoscope.runner.run import data_notes
+    from mnemoscope.runner.run_setup import read_systems
 
     whole = open_dataset(benchmark, data, parse_options(options, survey))
     dataset = part_of(whole, scenarios, questions, 42)
