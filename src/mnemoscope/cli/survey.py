@@ -142,7 +142,7 @@ def _surveyed(
     from mnemoscope.runner.scheduler import Limits
     from mnemoscope.systems.loader import plan
 
-    row = Row(system=spec.label or str(spec), door=_door(spec))
+    row = Row(system=spec.label or str(spec), door=_connector(spec))
     try:
         planned = plan(spec)
         if check:
@@ -180,13 +180,13 @@ def _checked(planned: Plan, folder: Path, timeout: float) -> Sequence[Result]:
     return results
 
 
-def _door(spec: Spec) -> str:
+def _connector(spec: Spec) -> str:
     from mnemoscope.integrations.catalog import ITEMS
     from mnemoscope.systems import CONNECTORS
 
-    door = spec.name.partition(":")[0]
-    if door in CONNECTORS.builtin:
-        return door
+    connector = spec.name.partition(":")[0]
+    if connector in CONNECTORS.builtin:
+        return connector
     if spec.name in ITEMS:
         return "mcp" if ITEMS[spec.name].mapping else "stdio"
     return "python"
