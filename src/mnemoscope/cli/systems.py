@@ -14,7 +14,7 @@ from rich.text import Text
 from mnemoscope._store.errors import MissingExtra, MnemoscopeError, UsageError
 from mnemoscope._store.registry import describe_options
 from mnemoscope.cli import survey
-from mnemoscope.cli.console import err, print_json, progress_bar, say
+from mnemoscope.cli.console import err, print_json, say
 from mnemoscope.cli.console import out as stdout
 
 if TYPE_CHECKING:
@@ -117,17 +117,14 @@ def check(spec: str, /, *, timeout: float = 60.0, json: bool = False) -> int:
         Print JSON instead of a table.
     """
     from mnemoscope._store.spec import Spec
-    from mnemoscope.runner.conformance import CHECKS, check_system
+    from mnemoscope.runner.conformance import check_system
     from mnemoscope.systems.loader import plan
 
     if timeout <= 0:
         raise UsageError(f"--timeout {timeout:g}: give the seconds that a call may take, above 0")
-    with progress_bar(f"checking {spec}", len(CHECKS)) as bar:
-        results = check_system(
-            plan(Spec.parse(spec)),
-            timeout=timeout,
-            done=lambda result: bar.advance(bar.task_ids[0]),
-        )
+    planned = plan(Spec.parse(spec))
+    with survey.checking(planned) as done:
+        results = check_system(planned, timeout=timeout, done=done)
     failed = [result.check for result in results if result.verdict == "failed"]
     if json:
         print_json({"system": spec, "conforms": not failed, "checks": results})

@@ -92,7 +92,7 @@ class ChildTransport:
 
         try:
             more = self._child.read()
-            for line in self._child.whole_lines():
+            for line in (*self._child.whole_lines(), *([] if more else [self._child.rest])):
                 try:
                     message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                 except ValueError:
