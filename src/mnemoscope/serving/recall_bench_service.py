@@ -10,7 +10,7 @@ from mnemoscope.connectors.grpc.channel import Method
 from mnemoscope.connectors.grpc.day_messages import Day, memory_of
 from mnemoscope.connectors.grpc.protos import recall_bench_pb2 as rb
 from mnemoscope.connectors.grpc.recall_bench_client import METHODS
-from mnemoscope.serving.sessions import Space
+from mnemoscope.serving.sessions import ServedSession
 from mnemoscope.systems.loader import Driver
 from mnemoscope.types import Question
 
@@ -18,12 +18,12 @@ _SCOPE = "recall-bench"
 """Setup does not say whose life begins."""
 
 
-class BenchService:
+class RecallBenchService:
     """One life at a time. Days are handed to the system together, when they have to be found."""
 
     def __init__(self, build: Callable[[], Any], name: str) -> None:
         self._name = name
-        self._space = Space(Driver(build))
+        self._session = ServedSession(Driver(build))
         self._pending: list[Day] = []
         self._is_set_up = False
 
@@ -39,7 +39,7 @@ class BenchService:
         return {METHODS[name]: answerer for name, answerer in verbs.items()}
 
     def close(self) -> None:
-        self._space.close()
+        self._session.close()
 
     def _setup(self, asked: Any) -> Any:
         def begin(driver: Driver) -> None:
@@ -47,7 +47,7 @@ class BenchService:
             driver.begin(_SCOPE)
             self._is_set_up = True
 
-        self._space.do(begin)
+        self._session.do(begin)
         return rb.SetupResponse()
 
     def _ingest_day(self, asked: Any) -> Any:
@@ -74,7 +74,7 @@ class BenchService:
             self._pending, self._is_set_up = [], False
             driver.close()
 
-        self._space.do(end)
+        self._session.do(end)
         return rb.TeardownResponse()
 
     def _hand_over(self, driver: Driver) -> None:
@@ -88,4 +88,4 @@ class BenchService:
                 raise UsageError("nothing is set up: call Setup first")
             return act(driver)
 
-        return self._space.do(checked)
+        return self._session.do(checked)
