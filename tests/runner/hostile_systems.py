@@ -348,6 +348,15 @@ class RaisesInClose(Plain):
             raise ValueError("cannot let go")
 
 
+class ClosesThePipe(Plain):
+    """Closes the files of its worker in the first trouble, and lives on; $ALIVE says who it is."""
+
+    def trouble(self, found: list[str]) -> None:
+        Path(os.environ["ALIVE"]).write_text(str(os.getpid()))
+        os.closerange(3, 256)
+        time.sleep(600)
+
+
 class HoldsADoorOpen(Plain):
     """Tells $DOORS when it is built and when it is closed."""
 

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 from tests.described import described
+from tests.waiting import is_gone
 
 from mnemoscope._store.errors import DataError, MnemoscopeError, RunConflict, UsageError
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
 from mnemoscope.datasets.base import DataFile, Findings
-from mnemoscope.runner import worker
+from mnemoscope.runner import scheduler, worker
 from mnemoscope.runner.heartbeat import InFlight
 from mnemoscope.runner.pipeline import Pipeline
 from mnemoscope.runner.run import Settings, run
@@ -485,6 +486,22 @@ def test_a_worker_that_dies_after_a_question_is_replaced_and_nothing_is_asked_ag
 
     assert_answered_well(outcome.trials)
     assert len(outcome.trials) == 12
+
+
+def test_a_worker_that_closes_its_pipe_and_lives_on_is_killed_and_replaced(
+    put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALIVE", str(tmp_path / "alive"))
+    monkeypatch.setattr(scheduler, "_FAREWELL", 0.05)
+
+    outcome = put("ClosesThePipe", workers=1)
+
+    failed, others = outcome.split(asks_for_trouble)
+    assert {(trial.status, trial.error) for trial in failed} == {
+        ("error", "the process died of SIGKILL")
+    }
+    assert_answered_well(others)
+    assert is_gone(int((tmp_path / "alive").read_text()))
 
 
 def test_a_worker_that_dies_without_getting_anywhere_stops_the_run(
