@@ -280,12 +280,11 @@ def many_rows(draw: st.DrawFn) -> list[QuestionRecord]:
     ]
 
 
+SCALES = [Scale(""), Scale("f1"), Scale("likelihood", None, None)]
+
+
 @settings(max_examples=60, deadline=None)
-@given(
-    many_rows(),
-    st.integers(),
-    st.sampled_from([Scale(""), Scale("f1"), Scale("likelihood", None, None)]),
-)
+@given(many_rows(), st.integers(), st.sampled_from(SCALES))
 def test_figures_do_not_depend_on_the_order_of_rows(
     rows: list[QuestionRecord], seed: int, scale: Scale
 ) -> None:

@@ -11,6 +11,7 @@ from mnemoscope.metrics.installed import (
 )
 from mnemoscope.metrics.latency import Latency, summarise_latency
 from mnemoscope.metrics.metric import Metric, RandomTopK, TopK
+from mnemoscope.metrics.metric_check import check_metric
 from mnemoscope.metrics.ranking import (
     Find,
     best_score,
@@ -34,6 +35,7 @@ __all__ = [
     "RandomTopK",
     "TopK",
     "best_score",
+    "check_metric",
     "dedupe",
     "headline",
     "installed_metrics",
