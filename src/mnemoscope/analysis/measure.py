@@ -17,7 +17,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemoscope.analysis.estimates import DRAWS, rounded, rounded_all, share_interval
+from mnemoscope.analysis.estimates import (
+    DRAWS,
+    Estimate,
+    rounded,
+    rounded_all,
+    share_interval,
+)
 from mnemoscope.analysis.estimates import SEED as SEED
 from mnemoscope.metrics import (
     BUDGETS,
@@ -70,15 +76,6 @@ class QuestionCounts(TypedDict):
     coverage: float | None
 
 
-class HitCounts(TypedDict):
-    """How many hits came back, and what was odd about them."""
-
-    returned: int
-    merged: int
-    duplicates: int
-    unknown_ids: int
-
-
 class IngestionLoss(TypedDict):
     """How much of the memories, and of the evidence in particular, ever reached the index."""
 
@@ -91,16 +88,8 @@ class IngestionLoss(TypedDict):
     evidence_unreachable: int
 
 
-class TokenRecall(TypedDict):
-    """Recall within one budget of context tokens."""
-
-    mean: float
-    n: int
-    ci95: list[float]
-
-
 ContextCost = TypedDict(
-    "ContextCost", {"tokens@10": float, "recall_by_tokens": dict[str, TokenRecall]}, total=False
+    "ContextCost", {"tokens@10": float, "recall_by_tokens": dict[str, Estimate]}, total=False
 )
 """What recall costs in context tokens; empty where nothing was measured."""
 
@@ -111,7 +100,8 @@ class Metrics(TypedDict):
     questions: QuestionCounts
     statuses: dict[str, int]
     errors: dict[str, int]
-    hits: HitCounts
+    hits: dict[str, int]
+    """How many hits came back, and how many of them were odd."""
     ingestion: IngestionLoss
     depth: int
     recorded_depth: int

@@ -13,7 +13,7 @@ class AveragePrecision(Metric):
 
     name = "map"
     at = "all"
-    reference = "Buckley and Voorhees, SIGIR 2000; map of trec_eval"
+    reference = "map of trec_eval"
     aliases = ("AP",)
 
     def value(self, top: TopK) -> float:
