@@ -261,7 +261,14 @@ def ingestion_loss(trials: Sequence[Trial], ingestions: Iterable[Ingestion]) -> 
     lines = list(ingestions)
     receipts = {line.scenario: line.receipt for line in lines}
     cited = sum(len(set(trial.evidence)) for trial in trials)
-    kept = sum(_kept(trial, receipts.get(trial.scenario, Receipt())) for trial in trials)
+    kept = 0.0
+    for trial in trials:
+        if trial.status != "not-indexed":
+            receipt = receipts.get(trial.scenario, Receipt())
+            kept += trial.reachable - sum(
+                1.0 if id in receipt.rejected else 1 - receipt.truncated.get(id, 1.0)
+                for id in set(trial.evidence)
+            )
     return {
         "memories": sum(line.memories for line in lines),
         "rejected": sum(len(line.receipt.rejected) for line in lines),
@@ -271,17 +278,6 @@ def ingestion_loss(trials: Sequence[Trial], ingestions: Iterable[Ingestion]) -> 
         "evidence_reached": rounded(kept / cited) if cited else None,
         "evidence_unreachable": cited - sum(trial.reachable for trial in trials),
     }
-
-
-def _kept(trial: Trial, receipt: Receipt) -> float:
-    """How much of a question's evidence the system holds, in memories."""
-    if trial.status == "not-indexed":
-        return 0.0
-    lost = sum(
-        1.0 if id in receipt.rejected else 1 - receipt.truncated.get(id, 1.0)
-        for id in set(trial.evidence)
-    )
-    return trial.reachable - lost
 
 
 def _figure(
