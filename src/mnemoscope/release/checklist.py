@@ -57,7 +57,7 @@ class Checklist(msgspec.Struct, frozen=True):
         return self.complete and not self.preview
 
 
-class _Case:
+class _Reviewed:
     """What the items look at; runs are verified once."""
 
     def __init__(self, release: Release, found: Sequence[Comparison]) -> None:
@@ -78,7 +78,7 @@ def check(release: Release, now: Moment) -> Checklist:
         why[RUNS] = str(error)
         items = [ChecklistItem(name, [said]) for name, said in why.items()]
         return Checklist([*items, _tag(release, now, len(items))], now.is_future)
-    case, items = _Case(release, found), []
+    case, items = _Reviewed(release, found), []
     for name, missing, remark in _ITEMS:
         try:
             items.append(ChecklistItem(name, list(missing(case)), remark(release)))
@@ -88,7 +88,7 @@ def check(release: Release, now: Moment) -> Checklist:
     return Checklist([*items, tag], now.is_future)
 
 
-def _benchmarks(case: _Case) -> Iterator[str]:
+def _benchmarks(case: _Reviewed) -> Iterator[str]:
     variant = case.release.protocol.protocol.variants[case.release.protocol.variant]
     run = {pair.benchmark for pair in case.release.state.pairs}
     for name in variant.benchmarks:
@@ -107,17 +107,17 @@ def _waivers(release: Release) -> str:
     return "; ".join(f"{name} waived: {why}" for name, why in release.state.waived.items())
 
 
-def _runs(case: _Case) -> Iterator[str]:
+def _runs(case: _Reviewed) -> Iterator[str]:
     for path, state in case.facts.unsound.items():
         yield f"{path} is {state}; `mnemoscope verify {path}` says why"
 
 
-def _significance(case: _Case) -> Iterator[str]:
+def _significance(case: _Reviewed) -> Iterator[str]:
     for name in unwritten(case.release, case.found):
         yield f"{name} is missing or is not what the runs give: `mnemoscope release report`"
 
 
-def _report(case: _Case) -> Iterator[str]:
+def _report(case: _Reviewed) -> Iterator[str]:
     if case.release.state.drafted is None or not case.release.report_path.exists():
         yield "report.md is not written: `mnemoscope release report`"
     elif not is_current(case.release, case.found):
@@ -127,12 +127,12 @@ def _report(case: _Case) -> Iterator[str]:
             yield f"words.{field} in release.yaml is empty: `mnemoscope release set --{field} …`"
 
 
-def _notice(case: _Case) -> Iterator[str]:
+def _notice(case: _Reviewed) -> Iterator[str]:
     if why := lacking_notice(case.release):
         yield why
 
 
-def _rederived(case: _Case) -> Iterator[str]:
+def _rederived(case: _Reviewed) -> Iterator[str]:
     done = case.release.state.rederived
     if done is None:
         yield "not done: `mnemoscope release rederive`"
@@ -144,11 +144,11 @@ def _rederived(case: _Case) -> Iterator[str]:
         yield f"{name} signed as statistician, but the statistics were repeated by another"
 
 
-def _signatures(case: _Case) -> Iterator[str]:
+def _signatures(case: _Reviewed) -> Iterator[str]:
     yield from lacking_signatures(case.release)
 
 
-def _decision(case: _Case) -> Iterator[str]:
+def _decision(case: _Reviewed) -> Iterator[str]:
     recorded = case.release.state.decision
     if recorded is None:
         yield "not decided: `mnemoscope release decide`"
@@ -159,7 +159,7 @@ def _decision(case: _Case) -> Iterator[str]:
     yield from now.open
 
 
-def _notes(case: _Case) -> Iterator[str]:
+def _notes(case: _Reviewed) -> Iterator[str]:
     if not case.release.notes_path.exists():
         yield "notes.md is not written: `mnemoscope release notes`"
         return
@@ -170,7 +170,7 @@ def _notes(case: _Case) -> Iterator[str]:
         yield "notes.md is not what the runs and release.yaml give: edited, or out of date"
 
 
-def _claims(case: _Case) -> Iterator[str]:
+def _claims(case: _Reviewed) -> Iterator[str]:
     files = [
         case.release.report_path,
         case.release.notes_path,
@@ -228,7 +228,7 @@ def _outcome(release: Release) -> str:
     return release.state.decision.outcome if release.state.decision else ""
 
 
-_ITEMS: tuple[tuple[str, Callable[[_Case], Iterator[str]], Callable[[Release], str]], ...] = (
+_ITEMS: tuple[tuple[str, Callable[[_Reviewed], Iterator[str]], Callable[[Release], str]], ...] = (
     ("All mandatory benchmarks run on final code", _benchmarks, _waivers),
     (RUNS, _runs, _nothing),
     ("Significance test run: current vs. previous", _significance, _nothing),

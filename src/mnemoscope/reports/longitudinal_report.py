@@ -12,7 +12,7 @@ from mnemoscope.reports.tables import (
     Heading,
     NoteList,
     Paragraph,
-    Table,
+    ReportTable,
     brackets,
     decimal,
     document_table,
@@ -80,7 +80,7 @@ def asked(figures: Figures) -> list[str]:
     ]
 
 
-def last_overalls(views: Sequence[RunView]) -> Table:
+def last_overalls(views: Sequence[RunView]) -> ReportTable:
     """Systems down; the last checkpoint's overall, hallucination and categories across."""
     ends = {view.label: (view.longitudinal or {})["checkpoints"][-1] for view in views}
     categories = list(dict.fromkeys(name for end in ends.values() for name in end["categories"]))
@@ -122,7 +122,7 @@ def _heatmap(figures: Figures) -> list[Block]:
     return [document_table(head_row, body), *([left_out] if hidden else [])]
 
 
-def _intervals(points: Sequence[Figures]) -> Table:
+def _intervals(points: Sequence[Figures]) -> ReportTable:
     head, tail = elide(len(points), _COLUMNS)
     shown = [points[i] for i in (*head, *tail)]
     bounds = ["bounds"] if any(point["failed"] for point in shown) else []
