@@ -25,6 +25,7 @@ from mnemoscope.release.signatures import (
     other_statistician,
 )
 from mnemoscope.release.state import Moment, Release
+from mnemoscope.reports.tables import DIM, Cell, ReportTable, TableColumn
 
 RUNS = "metrics.json files produced with pinned dataset SHA256"
 
@@ -55,6 +56,22 @@ class Checklist(msgspec.Struct, frozen=True):
     @property
     def tag_allowed(self) -> bool:
         return self.complete and not self.preview
+
+    def outcome(self, version: str) -> str:
+        """Whether the tag may be cut, in words."""
+        if not self.complete:
+            missing = sum(not item.ok for item in self.items)
+            return f"tag not allowed: {missing} items are missing"
+        return f"the tag {version} would be allowed" if self.preview else f"tag allowed: {version}"
+
+
+def table(found: Checklist) -> ReportTable:
+    shown = ReportTable([TableColumn(title) for title in ("", "item", "missing")], frame="dense")
+    for item in found.items:
+        mark = Cell("[x]", "green") if item.ok else Cell("[ ]", "bold red")
+        missing = Cell("\n".join(item.missing)) if item.missing else Cell(item.remark, DIM)
+        shown.rows.append([mark, item.name, missing])
+    return shown
 
 
 class _Reviewed:
