@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 
@@ -144,11 +144,6 @@ def _report(case: _Reviewed) -> Iterator[str]:
             yield f"words.{field} in release.yaml is empty: `mnemoscope release set --{field} …`"
 
 
-def _notice(case: _Reviewed) -> Iterator[str]:
-    if why := lacking_notice(case.release):
-        yield why
-
-
 def _rederived(case: _Reviewed) -> Iterator[str]:
     done = case.release.state.rederived
     if done is None:
@@ -159,10 +154,6 @@ def _rederived(case: _Reviewed) -> Iterator[str]:
         yield from done.disagreements[:3]
     if name := other_statistician(case.release):
         yield f"{name} signed as statistician, but the statistics were repeated by another"
-
-
-def _signatures(case: _Reviewed) -> Iterator[str]:
-    yield from lacking_signatures(case.release)
 
 
 def _decision(case: _Reviewed) -> Iterator[str]:
@@ -223,15 +214,11 @@ def _is_tagged(release: Release) -> bool:
     return False
 
 
-def _nothing(release: Release) -> str:
-    return ""
-
-
-def _circulation(release: Release) -> str:
+def _circulated(release: Release) -> str:
     return f"circulated {release.state.circulated}" if release.state.circulated else ""
 
 
-def _rederivation(release: Release) -> str:
+def _repeated(release: Release) -> str:
     done = release.state.rederived
     return f"{done.checked} statistics by {done.by}, seed {done.seed}" if done else ""
 
@@ -241,19 +228,28 @@ def _quorum(release: Release) -> str:
     return f"quorum exception by the PI: {reason}" if reason else ""
 
 
-def _outcome(release: Release) -> str:
-    return release.state.decision.outcome if release.state.decision else ""
-
-
-_ITEMS: tuple[tuple[str, Callable[[_Reviewed], Iterator[str]], Callable[[Release], str]], ...] = (
+# Each item: its name, what is missing, and what else is to be said of it.
+_ITEMS: tuple[tuple[str, Callable[[_Reviewed], Iterable[str]], Callable[[Release], str]], ...] = (
     ("All mandatory benchmarks run on final code", _benchmarks, _waivers),
-    (RUNS, _runs, _nothing),
-    ("Significance test run: current vs. previous", _significance, _nothing),
-    ("Draft report written using the template", _report, _nothing),
-    ("Draft shared with WG ≥48h before tag", _notice, _circulation),
-    ("StatAnalyst independent re-derivation complete", _rederived, _rederivation),
-    ("All 4 WG signatures collected (or documented quorum exception)", _signatures, _quorum),
-    ("Decision matrix applied, ship/hold documented", _decision, _outcome),
-    ("Public release notes follow §6 structure", _notes, _nothing),
-    ("No prohibited claims (§5.2) in any public-facing text", _claims, _nothing),
+    (RUNS, _runs, lambda release: ""),
+    ("Significance test run: current vs. previous", _significance, lambda release: ""),
+    ("Draft report written using the template", _report, lambda release: ""),
+    (
+        "Draft shared with WG ≥48h before tag",
+        lambda case: filter(None, [lacking_notice(case.release)]),
+        _circulated,
+    ),
+    ("StatAnalyst independent re-derivation complete", _rederived, _repeated),
+    (
+        "All 4 WG signatures collected (or documented quorum exception)",
+        lambda case: lacking_signatures(case.release),
+        _quorum,
+    ),
+    (
+        "Decision matrix applied, ship/hold documented",
+        _decision,
+        lambda release: release.state.decision.outcome if release.state.decision else "",
+    ),
+    ("Public release notes follow §6 structure", _notes, lambda release: ""),
+    ("No prohibited claims (§5.2) in any public-facing text", _claims, lambda release: ""),
 )
