@@ -45,7 +45,7 @@ def probe(
     json
         Print JSON instead of a table and YAML.
     """
-    from mnemoscope.connectors.mcp.probe import probe as look
+    from mnemoscope.connectors.mcp.propose_mapping import probe as look
     from mnemoscope.connectors.mcp.tool_schemas import parameters
 
     if out is not None and out.exists():

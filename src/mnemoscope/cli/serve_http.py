@@ -41,7 +41,7 @@ def serve_http(
     contract
         Print the contract (OpenAPI 3.1) and do nothing else.
     """
-    from mnemoscope.connectors.http.contract import openapi
+    from mnemoscope.connectors.http.http_connector import openapi
 
     if contract:
         print(openapi(), end="")

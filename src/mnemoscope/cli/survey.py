@@ -13,12 +13,12 @@ from cyclopts import Parameter
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.fingerprint import fingerprint
 from mnemoscope._store.spec import Spec
-from mnemoscope.cli.console import err, parse_options, print_json, progress_bar, say
+from mnemoscope.cli.console import err, parse_options, print_json, progress_bar, say, watched
 from mnemoscope.cli.console import out as stdout
 
 if TYPE_CHECKING:
     from mnemoscope.datasets.base import Dataset
-    from mnemoscope.reports.survey_table import Row
+    from mnemoscope.reports.survey_table import SurveyRow
     from mnemoscope.runner.conformance import Result
     from mnemoscope.systems.loader import Plan
 
@@ -85,29 +85,32 @@ def survey(
     options
         The dataset's own options, such as --granularity turn.
     """
-    from mnemoscope.cli.run import read_systems
     from mnemoscope.datasets import open_dataset
     from mnemoscope.datasets.subset import part_of
+    from mnemoscope.reports import render_markdown, render_terminal
     from mnemoscope.reports import survey_table as table
+    from mnemoscope.reports.run_view import dataset_title
     from mnemoscope.runner.run import data_notes
+    from mnemoscope.runner.run_setup import read_systems
 
     whole = open_dataset(benchmark, data, parse_options(options, survey))
     dataset = part_of(whole, scenarios, questions, 42)
     of_the_data = data_notes(dataset.files())
     rows = [
         _surveyed(spec, dataset, out, of_the_data, check=check, timeout=timeout)
-        for spec in read_systems(system or [*_BESIDE, *_installed()])
+        for spec, _ in read_systems(system or [*_BESIDE, *_installed()])
     ]
-    title = table.title(dataset.name, dataset.options)
+    title = dataset_title(dataset.name, dataset.options)
+    blocks = table.survey(title, rows, of_the_data)
     out.mkdir(parents=True, exist_ok=True)
-    (out / "survey.md").write_text(table.markdown(title, rows, of_the_data))
+    (out / "survey.md").write_text(render_markdown.render(blocks) + "\n")
     (out / "survey.json").write_bytes(msgspec.json.format(msgspec.json.encode(rows)))
     if json:
         print_json(rows)
     else:
         say(stdout, title)
-        stdout.print(table.terminal(rows))
-        for note in [*of_the_data, *table.beside(rows)]:
+        stdout.print(render_terminal.render(blocks))
+        for note in [*of_the_data, *table.notes(rows)]:
             say(stdout, note, before="[yellow]![/] ")
         say(stdout, f"the table: {out}/survey.md, the runs: {out}/*/report.md")
     return int(any(row.problem for row in rows))
@@ -134,15 +137,15 @@ def _surveyed(
     *,
     check: bool,
     timeout: float,
-) -> Row:
-    from mnemoscope.cli.run import execute
+) -> SurveyRow:
+    from mnemoscope.api import execute
     from mnemoscope.reports.run_view import RunView
-    from mnemoscope.reports.survey_table import Row, measured
+    from mnemoscope.reports.survey_table import SurveyRow, measured
     from mnemoscope.runner.run import Settings
     from mnemoscope.runner.scheduler import Limits
     from mnemoscope.systems.loader import plan
 
-    row = Row(system=spec.label or str(spec), door=_door(spec))
+    row = SurveyRow(system=spec.label or str(spec), door=_door(spec))
     try:
         planned = plan(spec)
         if check:
@@ -150,7 +153,8 @@ def _surveyed(
             row = msgspec.structs.replace(row, conforms=not failed, failed=failed)
         # One process: what is measured is the system, not how it shares the machine.
         settings = Settings(limits=Limits(recall=timeout), workers=1)
-        [run] = execute(dataset, [spec], folder, settings)
+        with watched() as progress:
+            [run] = execute(dataset, [planned], folder, settings, progress=progress)
         return msgspec.structs.replace(row, **measured(RunView.of(run), of_the_data))
     except MnemoscopeError as error:
         say(err, f"{spec}: {error}", before="[bold red]error:[/] ")
@@ -160,9 +164,11 @@ def _surveyed(
 def _checked(planned: Plan, folder: Path, timeout: float) -> Sequence[Result]:
     """The conformance report, made now unless there is one of this very system."""
     from mnemoscope.runner.conformance import CHECKS, Result, check_system
+    from mnemoscope.runner.scheduler import describe
 
     place = folder / "conformance" / f"{planned.spec.slug}.json"
-    known_by = fingerprint(planned.identity)
+    [described] = describe([planned])
+    known_by = fingerprint(described.identity)
     try:
         before = msgspec.json.decode(place.read_bytes(), type=_Checked)
         results = msgspec.convert(before.checks, list[Result])

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mnemoscope._store.errors import UsageError
+from mnemoscope._store.jsonl import read_records
 from mnemoscope._store.registry import Entry, Registry, bind_arguments
 from mnemoscope._store.spec import Spec
 from mnemoscope.datasets._io.locate import locate
@@ -75,4 +76,5 @@ __all__ = [
     "dataset_info",
     "downloadable",
     "open_dataset",
+    "read_records",
 ]

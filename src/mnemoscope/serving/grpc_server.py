@@ -15,8 +15,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope.connectors.grpc import UNLIMITED
-from mnemoscope.connectors.grpc.channel import Method
-from mnemoscope.connectors.grpc.fork_safe import speak_here
+from mnemoscope.connectors.grpc.channel import RpcMethod, begin_grpc
 from mnemoscope.models.http_errors import shortened
 from mnemoscope.serving.sessions import NoSuchSpace
 
@@ -29,7 +28,7 @@ _FAREWELL = 2.0
 class Service(Protocol):
     """Something that answers the methods of a service."""
 
-    def answerers(self) -> Mapping[Method, Callable[[Any], Any]]:
+    def answerers(self) -> Mapping[RpcMethod, Callable[[Any], Any]]:
         """Each method that is offered, and what makes its reply of a message or of several."""
         ...
 
@@ -41,7 +40,7 @@ class Server:
 
     def __init__(self, services: Iterable[Service], host: str, port: int) -> None:
         self._services = list(services)
-        speak_here()
+        begin_grpc()
         # Without the option two servers could share a port, and each get half of the calls.
         options = (*UNLIMITED, ("grpc.so_reuseport", 0))
         self._server = grpc.server(ThreadPoolExecutor(_AT_ONCE), options=options)
@@ -80,7 +79,7 @@ class Server:
             self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
 
 
-def _handler(method: Method, answerer: Callable[[Any], Any]) -> Any:
+def _handler(method: RpcMethod, answerer: Callable[[Any], Any]) -> Any:
     def reply(asked: Any, context: grpc.ServicerContext) -> Any:
         try:
             return answerer(asked)

@@ -12,7 +12,7 @@ import msgspec
 
 from mnemoscope._store.json_server import Handler, JsonServer, Refused, Request
 from mnemoscope.connectors.handshake import Hello
-from mnemoscope.connectors.http.contract import GONE
+from mnemoscope.connectors.http.http_connector import GONE
 from mnemoscope.serving.sessions import NoSuchSpace, Space, Spaces, as_question, served_hello
 from mnemoscope.systems.loader import Plan
 from mnemoscope.types import Memory, Query, Receipt, Selector

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from mnemoscope.connectors.grpc import messages
-from mnemoscope.connectors.grpc.channel import Method
+from mnemoscope.connectors.grpc.channel import RpcMethod
 from mnemoscope.connectors.grpc.protos import mnemoscope_v1_pb2 as v1
 from mnemoscope.connectors.handshake import Hello
 from mnemoscope.serving.sessions import Spaces, as_question, new_name
@@ -22,7 +22,7 @@ class MemoryService:
         self._about = about
         self._spaces = Spaces(build)
 
-    def answerers(self) -> dict[Method, Callable[[Any], Any]]:
+    def answerers(self) -> dict[RpcMethod, Callable[[Any], Any]]:
         verbs: dict[str, dict[str, Callable[[Any], Any]]] = {
             "reset": {"Reset": self._reset},
             "remember": {"Remember": self._remember},

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope.connectors.grpc.channel import Method
-from mnemoscope.connectors.grpc.day_messages import Day, memory_of
+from mnemoscope.connectors.grpc.channel import RpcMethod
 from mnemoscope.connectors.grpc.protos import recall_bench_pb2 as rb
-from mnemoscope.connectors.grpc.recall_bench_client import METHODS
+from mnemoscope.connectors.grpc.recall_bench_client import METHODS, Day, day_memory
 from mnemoscope.serving.sessions import Space
 from mnemoscope.systems.loader import Driver
 from mnemoscope.types import Question
@@ -27,7 +26,7 @@ class BenchService:
         self._pending: list[Day] = []
         self._is_set_up = False
 
-    def answerers(self) -> dict[Method, Callable[[Any], Any]]:
+    def answerers(self) -> dict[RpcMethod, Callable[[Any], Any]]:
         verbs: dict[str, Callable[[Any], Any]] = {
             "Healthcheck": lambda asked: rb.HealthcheckResponse(name=self._name, ready=True),
             "Setup": self._setup,
@@ -79,7 +78,7 @@ class BenchService:
 
     def _hand_over(self, driver: Driver) -> None:
         if self._pending:
-            driver.remember([memory_of(day) for day in self._pending])
+            driver.remember([day_memory(day) for day in self._pending])
             self._pending = []
 
     def _do(self, act: Callable[[Driver], Any]) -> Any:

@@ -1,25 +1,30 @@
-"""One server as a door sees it: where it is, whether it is there, and what its failures mean.
+"""The connection to one gRPC server: where it is, whether it is there, what its failures mean.
 
-It knows calls and status codes, nothing of what is said. A channel is opened at the first call of
-each process: a fork must not share it.
+This module knows calls and status codes, not the messages. A channel is opened at the first call
+of each process: a fork must not share it. Our workers are forked, and gRPC does not survive a fork:
+a process that forks workers asks who is there in a child of its own (`ask_in_fork`).
 """
 
 from __future__ import annotations
 
 import math
 import os
+import pickle
 import re
 import threading
 import time
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar, cast
 
 import grpc
 from grpc_health.v1 import health_pb2
 
 from mnemoscope._store.errors import MnemoscopeError, SystemLost, UsageError
 from mnemoscope.connectors.grpc import DEFAULT_PORT, UNLIMITED
-from mnemoscope.connectors.grpc.fork_safe import speak_here
+from mnemoscope.connectors.handshake import ServerError
 from mnemoscope.models.http_errors import shortened
+
+T = TypeVar("T")
 
 _ADDRESS = re.compile(r"(?:grpc://)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^:/\s\[\]]+)(?::(?P<port>\d+))?/?")
 _LAST_PORT = 65_535
@@ -27,23 +32,19 @@ _PAUSE = 0.1
 """Seconds between two looks at a server that is there and not ready."""
 _OPTIONS = (
     *UNLIMITED,
-    # A door leads straight to its server, and says itself how long it waits for it.
+    # The connector talks to its server directly, and has deadlines of its own.
     ("grpc.enable_http_proxy", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
-    # A reader can think for longer than gRPC keeps an unused connection, and a connection that
-    # went away means a server that went away.
+    # A reader can take longer than gRPC keeps an idle connection, and a connection that breaks
+    # means a server that is gone.
     ("grpc.client_idle_timeout_ms", 2**31 - 1),
     ("grpc.use_local_subchannel_pool", 1),
 )
 
 
-class ServerError(Exception):
-    """The server itself says that something went wrong."""
-
-
-class Method(NamedTuple):
+class RpcMethod(NamedTuple):
     """A call of a service: what goes out, and what comes back."""
 
     service: str
@@ -58,12 +59,12 @@ class NotOffered(ServerError):
     """The server has no such service, or no such method of it."""
 
 
-class Line:
-    """The connection to a server, with deadlines and errors for people."""
+class GrpcConnection:
+    """The connection to a server, with deadlines and readable errors."""
 
     def __init__(
         self,
-        door: str,
+        connector: str,
         address: str,
         *,
         timeout: float,
@@ -73,22 +74,22 @@ class Line:
     ) -> None:
         """`lost` are further codes by which this service says that all it held is gone.
 
-        Only a line that is `watched` counts its drops.
+        Only a connection that is `watched` counts its drops.
         """
         for option, seconds in (("timeout", timeout), ("patience", patience)):
             if not seconds > 0:
                 raise UsageError(f"{option}={seconds:g}: give a number of seconds above 0")
-        self.target = _target(door, address)
+        self.target = _target(connector, address)
         self._timeout = timeout
         self._patience = patience
         self._lost = (*_LOST, *lost)
         self._watched = watched
-        self._channels: dict[int, _Channel] = {}
+        self._channels: dict[int, _ProcessChannel] = {}
         """By process. What a fork inherits stays untouched: ending it could end the parent's."""
         self._opening = threading.Lock()
 
-    def call(self, method: Method, message: Any) -> Any:
-        """What the server says. It is not tried twice: who knows what became of the first try."""
+    def call(self, method: RpcMethod, message: Any) -> Any:
+        """The server's reply. A call is not repeated: the first try may have had its effect."""
         try:
             return self._channel.caller(method)(message, timeout=self._timeout)
         except grpc.RpcError as error:
@@ -97,7 +98,7 @@ class Line:
     def wait(self, at_most: float = math.inf) -> None:
         """Return when the server can be reached and, as far as it tells, serves.
 
-        gRPC's own health check is asked; a server that has none is taken at its word.
+        gRPC's own health check is asked; a server that has none counts as ready.
         """
         seconds = min(self._patience, at_most)
         until = time.monotonic() + seconds
@@ -118,19 +119,21 @@ class Line:
 
     @property
     def drops(self) -> int:
-        """How often the connection broke; gRPC makes a new one, whoever may answer there now."""
+        """How often the connection broke; gRPC makes a new one, maybe to another server."""
         return self._channel.drops
 
     def close(self) -> None:
-        """Let go of this process's connection; another call would open a new one."""
+        """Close this process's connection; another call would open a new one."""
         if (channel := self._channels.pop(os.getpid(), None)) is not None:
             channel.close()
 
     @property
-    def _channel(self) -> _Channel:
+    def _channel(self) -> _ProcessChannel:
         with self._opening:
             if (mine := self._channels.get(os.getpid())) is None:
-                mine = self._channels[os.getpid()] = _Channel(self.target, watched=self._watched)
+                mine = self._channels[os.getpid()] = _ProcessChannel(
+                    self.target, watched=self._watched
+                )
             return mine
 
     def is_down(self, why: str) -> MnemoscopeError:
@@ -139,7 +142,7 @@ class Line:
             "nothing recorded is lost"
         )
 
-    def _meaning(self, error: Any, method: Method) -> Exception:
+    def _meaning(self, error: Any, method: RpcMethod) -> Exception:
         code, details = error.code(), shortened(error.details() or "no details")
         about = f"{self.target}: {method.name}: {code.name} ({details})"
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:
@@ -151,7 +154,7 @@ class Line:
 
 # CANCELLED: we never cancel, so it was the server, on its way out.
 _LOST = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
-_HEALTH = Method(
+_HEALTH = RpcMethod(
     "grpc.health.v1.Health",
     "Check",
     health_pb2.HealthCheckRequest,
@@ -159,20 +162,20 @@ _HEALTH = Method(
 )
 
 
-class _Channel:
+class _ProcessChannel:
     """An open channel, the callers made of it, and how often its connection broke."""
 
     def __init__(self, target: str, *, watched: bool) -> None:
-        speak_here()
+        begin_grpc()
         self.drops = 0
         self._is_ready = False
         self._channel = grpc.insecure_channel(target, options=_OPTIONS)
-        self._callers: dict[Method, Any] = {}
+        self._callers: dict[RpcMethod, Any] = {}
         self._watched = watched
         if watched:
             self._channel.subscribe(self._watch)
 
-    def caller(self, method: Method) -> Any:
+    def caller(self, method: RpcMethod) -> Any:
         if (made := self._callers.get(method)) is None:
             make = self._channel.stream_unary if method.streams else self._channel.unary_unary
             made = self._callers[method] = make(
@@ -184,7 +187,7 @@ class _Channel:
 
     def close(self) -> None:
         if self._watched:
-            # The thread that watches for us complains where it still has somebody to tell.
+            # gRPC's watching thread complains where a subscriber is left.
             self._channel.unsubscribe(self._watch)
         self._channel.close()
 
@@ -194,12 +197,62 @@ class _Channel:
         self._is_ready = is_ready
 
 
-def _target(door: str, address: str) -> str:
+def _target(connector: str, address: str) -> str:
     found = _ADDRESS.fullmatch(address.strip())
     port = int(found["port"] or DEFAULT_PORT) if found else 0
     if not found or not 0 < port <= _LAST_PORT:
         raise UsageError(
-            f"{address!r} is no address of a server: write {door}:HOST:PORT, "
-            f"such as {door}:127.0.0.1:{DEFAULT_PORT}"
+            f"{address!r} is no address of a server: write {connector}:HOST:PORT, "
+            f"such as {connector}:127.0.0.1:{DEFAULT_PORT}"
         )
     return f"{found['host']}:{port}"
+
+
+_process_with_grpc = 0
+"""The process that has begun to use gRPC: it must not fork workers any more."""
+
+
+def begin_grpc() -> None:
+    """To be called before a channel is opened or a server started."""
+    global _process_with_grpc
+    if _process_with_grpc not in (0, os.getpid()):
+        raise MnemoscopeError(
+            "this process was forked from one that speaks gRPC, where calls may hang for ever: "
+            "start the run from a process that has not used a gRPC door or server itself"
+        )
+    _process_with_grpc = os.getpid()
+
+
+def ask_in_fork(ask: Callable[[], T]) -> T:
+    """What `ask` returns or raises; it runs here only where gRPC is used already."""
+    if _process_with_grpc == os.getpid():
+        return ask()
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            reply = _outcome(ask)
+            while reply:
+                reply = reply[os.write(theirs, reply) :]
+        finally:
+            os._exit(0)  # without ending what this process inherited
+    os.close(theirs)
+    with os.fdopen(ours, "rb") as said:
+        reply = said.read()
+    os.waitpid(child, 0)
+    if not reply:
+        raise RuntimeError("the process that was to ask the server died")
+    worked, outcome = pickle.loads(reply)
+    if worked:
+        return cast(T, outcome)
+    raise outcome
+
+
+def _outcome(ask: Callable[[], Any]) -> bytes:
+    try:
+        return pickle.dumps((True, ask()))
+    except Exception as error:
+        try:
+            return pickle.dumps((False, error))
+        except Exception:
+            return pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))

@@ -1,4 +1,4 @@
-"""Our nouns as messages of mnemoscope.v1, and back."""
+"""Our types as messages of mnemoscope.v1, and back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from mnemoscope._store.errors import BadReply
 from mnemoscope._store.jsonl import printable
 from mnemoscope.connectors.grpc import MEMORY
-from mnemoscope.connectors.grpc.channel import Method
+from mnemoscope.connectors.grpc.channel import RpcMethod
 from mnemoscope.connectors.grpc.protos import mnemoscope_v1_pb2 as v1
 from mnemoscope.types import Hit, Memory, Query, Receipt, Scalar
 
@@ -18,7 +18,7 @@ _LARGE = 1 << 20
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 
 METHODS = {
-    name: Method(MEMORY, name, request, response, streams=name == "Remember")
+    name: RpcMethod(MEMORY, name, request, response, streams=name == "Remember")
     for name, request, response in (
         ("Hello", v1.HelloRequest, v1.HelloResponse),
         ("Reset", v1.ResetRequest, v1.ResetResponse),
