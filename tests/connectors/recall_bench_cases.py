@@ -207,7 +207,7 @@ def test_a_server_that_was_exchanged_since_setup_is_noticed() -> None:
         system.ready()
         assert system.answer(Query("What does the lighthouse weigh?")) == LIGHTHOUSE
         # gRPC tells of its connection from a thread of its own, in its own time.
-        assert eventually(lambda: system._connection._channel._is_ready)
+        assert eventually(lambda: system._connection._is_ready)
     assert eventually(lambda: system._connection.drops > 0)
     with here("bm25", server.port):
         with pytest.raises(SystemLost, match="the connection broke since Setup"):
