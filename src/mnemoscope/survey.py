@@ -17,10 +17,10 @@ from mnemoscope._store.spec import Spec
 from mnemoscope.integrations import environments
 from mnemoscope.integrations.catalog import ITEMS
 from mnemoscope.reports.run_view import RunView
-from mnemoscope.reports.survey_table import Row, measured
+from mnemoscope.reports.survey_table import SurveyRow, measured
 from mnemoscope.runner.conformance import CHECKS, Result, check_system
 from mnemoscope.runner.run import Settings
-from mnemoscope.runner.scheduler import Limits
+from mnemoscope.runner.scheduler import Limits, describe
 from mnemoscope.systems import CONNECTORS
 from mnemoscope.systems.loader import Plan, plan
 
@@ -53,14 +53,14 @@ def default_systems() -> list[str]:
 def survey_row(
     spec: Spec,
     folder: Path,
-    run: Callable[[Spec, Settings], RunDirectory],
+    run: Callable[[Plan, Settings], RunDirectory],
     *,
     of_the_data: Sequence[str],
     checking: Checking | None,
     timeout: float,
-) -> Row:
+) -> SurveyRow:
     """Check a system, run it, and return its row; a system that fails is a row with its problem."""
-    row = Row(system=spec.label or str(spec), door=_connector(spec))
+    row = SurveyRow(system=spec.label or str(spec), door=_connector(spec))
     try:
         planned = plan(spec)
         if checking is not None:
@@ -68,7 +68,7 @@ def survey_row(
             failed = [result.check for result in results if result.verdict == "failed"]
             row = msgspec.structs.replace(row, conforms=not failed, failed=failed)
         # One process: what is measured is the system, not how it shares the machine.
-        done = run(spec, Settings(limits=Limits(recall=timeout), workers=1))
+        done = run(planned, Settings(limits=Limits(recall=timeout), workers=1))
         return msgspec.structs.replace(row, **measured(RunView.of(done), of_the_data))
     except MnemoscopeError as error:
         return msgspec.structs.replace(row, problem=str(error))
@@ -79,7 +79,8 @@ def conformance_report(
 ) -> Sequence[Result]:
     """The conformance report, made now unless there is one of this very system."""
     place = folder / "conformance" / f"{planned.spec.slug}.json"
-    known_by = fingerprint(planned.identity)
+    [described] = describe([planned])
+    known_by = fingerprint(described.identity)
     try:
         before = msgspec.json.decode(place.read_bytes(), type=_ConformanceReport)
         results = msgspec.convert(before.checks, list[Result])

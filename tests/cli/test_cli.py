@@ -153,12 +153,20 @@ def test_the_commands_are_those_that_are_documented() -> None:
         ("datasets", "check"),
         ("datasets", "export"),
         ("systems", "list"),
-        ("run", "personas"),
         ("personas", "simulate"),
         ("personas", "list"),
         ("ranges",),
         ("canaries",),
     }
+
+
+def test_run_tells_of_the_options_of_personas_whatever_the_benchmark(mnemo: Command) -> None:
+    for benchmark in ("personas", "locomo"):
+        done = mnemo("run", benchmark, "--help")
+        assert done.code == 0
+        for flag in ("--ranges", "--lifecycle", "--judge-memory-window", "--json-out", "--profile"):
+            assert flag in done.out
+        assert "--arms" not in done.out  # its old name is understood, and not shown
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)

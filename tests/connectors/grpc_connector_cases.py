@@ -17,6 +17,7 @@ import pytest
 from tests.connectors.grpc_servers import EXAMPLES, TROUBLED, Listening, heard, here
 from tests.connectors.mortal_server import revived
 from tests.connectors.served_processes import REPOSITORY, Served, mnemoscope, ours, served
+from tests.described import described
 from tests.optional import missing
 
 from mnemoscope._store.errors import MnemoscopeError, SystemLost, UsageError
@@ -29,7 +30,7 @@ from mnemoscope.connectors.grpc.protos import mnemoscope_v1_pb2 as v1
 from mnemoscope.connectors.grpc.recall_bench_client import Day, DayIndex, RecallBench, day_memory
 from mnemoscope.connectors.handshake import ServerError
 from mnemoscope.serving import sessions
-from mnemoscope.serving.sessions import NoSuchSpace, Spaces
+from mnemoscope.serving.sessions import NoSuchSession, Sessions
 from mnemoscope.systems.loader import Driver, plan
 from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Selector
 
@@ -157,9 +158,10 @@ FORKS = """
 import os, sys
 from mnemoscope.types import Memory
 from mnemoscope._store.spec import Spec
-from mnemoscope.systems.loader import plan
+from mnemoscope.systems.loader import Driver, describe, plan
 
 planned = plan(Spec.parse(sys.argv[1]))
+Driver(planned.build, describe(planned).system).close()
 for spoken_before in (False, True):
     if spoken_before:
         mine = planned.build()
@@ -201,7 +203,7 @@ def test_only_what_hello_lists_is_there(opened: Callable[..., Grpc], bm25: Liste
 
 def test_the_identity_is_what_hello_says_and_the_same_at_every_start(bm25: Listening) -> None:
     with served(*ours("grpc", "bm25")) as other:
-        identities = [plan(Spec.parse(f"grpc:{s.address}")).identity for s in (bm25, other)]
+        identities = [described(f"grpc:{s.address}").identity for s in (bm25, other)]
         assert other.greeting == (
             f"serving bm25 on {other.address} (recall.bench and mnemoscope.v1); Ctrl-C ends it\n"
         )
@@ -413,19 +415,19 @@ def test_a_port_that_is_taken_is_explained(
 
 def test_lives_that_nobody_asks_for_any_more_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "_MOST", 3)
-    held = Spaces(plan(Spec("bm25")).build)
+    held = Sessions(plan(Spec("bm25")).build)
     for name in "abc":
         held.reset(name, "scope")
     held.get("a")
     held.reset("d", "scope")
-    with pytest.raises(NoSuchSpace):
+    with pytest.raises(NoSuchSession):
         held.get("b")
     assert all(name in held for name in "acd")
     held.close()
 
 
 def test_a_copy_outlives_what_it_was_copied_from() -> None:
-    held = Spaces(plan(Spec("bm25")).build)
+    held = Sessions(plan(Spec("bm25")).build)
     held.reset("first", "scope")
     held.get("first").do(lambda driver: driver.remember([Memory("m1", "a dog barks")]))
     copy = held.fork("first")

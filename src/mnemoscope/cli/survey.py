@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from cyclopts import Parameter
 
-from mnemoscope.cli.console import err, parse_options, print_json, progress_bar, say
+from mnemoscope.cli.console import err, parse_options, print_json, progress_bar, say, watched
 from mnemoscope.cli.console import out as stdout
 
 if TYPE_CHECKING:
+    from mnemoscope._store.run_directory import RunDirectory
     from mnemoscope.runner.conformance import Result
+    from mnemoscope.runner.run import Settings
     from mnemoscope.systems.loader import Plan
 
 
@@ -79,22 +81,30 @@ def survey(
     options
         The dataset's own options, such as --granularity turn.
     """
-    from mnemoscope.cli.run import execute, read_systems
+    from mnemoscope.api import execute
     from mnemoscope.datasets import open_dataset
     from mnemoscope.datasets.subset import part_of
+    from mnemoscope.reports import render_markdown, render_terminal
     from mnemoscope.reports import survey_table as table
+    from mnemoscope.reports.run_view import dataset_title
     from mnemoscope.runner.run import data_notes
+    from mnemoscope.runner.run_setup import read_systems
     from mnemoscope.survey import default_systems, survey_row
 
     whole = open_dataset(benchmark, data, parse_options(options, survey))
     dataset = part_of(whole, scenarios, questions, 42)
     of_the_data = data_notes(dataset.files())
+
+    def run(planned: Plan, settings: Settings) -> RunDirectory:
+        with watched() as progress:
+            return execute(dataset, [planned], out, settings, progress=progress)[0]
+
     rows = []
-    for spec in read_systems(system or default_systems()):
+    for spec, _ in read_systems(system or default_systems()):
         row = survey_row(
             spec,
             out,
-            lambda spec, settings: execute(dataset, [spec], out, settings)[0],
+            run,
             of_the_data=of_the_data,
             checking=checking if check else None,
             timeout=timeout,
@@ -102,16 +112,17 @@ def survey(
         if row.problem:
             say(err, f"{spec}: {row.problem}", before="[bold red]error:[/] ")
         rows.append(row)
-    title = table.title(dataset.name, dataset.options)
+    title = dataset_title(dataset.name, dataset.options)
+    blocks = table.survey(title, rows, of_the_data)
     out.mkdir(parents=True, exist_ok=True)
-    (out / "survey.md").write_text(table.markdown(title, rows, of_the_data))
+    (out / "survey.md").write_text(render_markdown.render(blocks) + "\n")
     (out / "survey.json").write_bytes(msgspec.json.format(msgspec.json.encode(rows)))
     if json:
         print_json(rows)
     else:
         say(stdout, title)
-        stdout.print(table.terminal(rows))
-        for note in [*of_the_data, *table.beside(rows)]:
+        stdout.print(render_terminal.render(blocks))
+        for note in [*of_the_data, *table.notes(rows)]:
             say(stdout, note, before="[yellow]![/] ")
         say(stdout, f"the table: {out}/survey.md, the runs: {out}/*/report.md")
     return int(any(row.problem for row in rows))
