@@ -211,7 +211,7 @@ def execute(
     progress: Progress = None,
 ) -> list[RunDirectory]:
     """Run what is planned, and leave a report in each run directory."""
-    from mnemoscope.reports.checkpoint_report import write_life
+    from mnemoscope.reports.run_report import write_report
     from mnemoscope.runner.pipeline import Pipeline
     from mnemoscope.runner.run import Settings
     from mnemoscope.runner.run import run as run_plans
@@ -234,7 +234,7 @@ def execute(
             exams=_exams(pipeline),
         )
     for directory in runs:
-        write_life(directory, png=png)
+        write_report(directory, png=png)
     return runs
 
 
@@ -356,7 +356,7 @@ def _redo(
     max_cost: float | None,
     progress: Progress,
 ) -> Results:
-    from mnemoscope.reports.checkpoint_report import write_life
+    from mnemoscope.reports.run_report import write_report
     from mnemoscope.runner.answer_setup import reopened
     from mnemoscope.runner.rerun import redo
     from mnemoscope.runner.run import paid
@@ -377,7 +377,7 @@ def _redo(
                 exams=_exams(pipeline),
                 progress=advance,
             )
-        write_life(new)
+        write_report(new)
         done.append(new)
     return _summarised(done, out)
 
@@ -527,11 +527,11 @@ def load(run: RunLike) -> Results:
 
 def report(run: RunLike) -> Results:
     """Write the reports and pictures of finished runs anew; no system is asked again."""
-    from mnemoscope.reports.checkpoint_report import write_life
+    from mnemoscope.reports.run_report import write_report
 
     results = load(run)
     for one in results.runs:
-        write_life(one.directory)
+        write_report(one.directory)
     return results
 
 
@@ -542,13 +542,9 @@ def simulate(
 
     `persona` is the id of a shipped persona, or the path of a story of your own.
     """
-    from mnemoscope.personas.simulate.life_files import write_life
-    from mnemoscope.personas.simulate.simulator import simulate as live
-    from mnemoscope.personas.simulate.story import SHIPPED, read_story, shipped_story
+    from mnemoscope.personas.simulate.simulator import simulate_persona
 
-    own = persona not in SHIPPED and Path(persona).exists()
-    story = read_story(Path(persona)) if own else shipped_story(persona)
-    return write_life(live(story, days, seed), Path(out), force=force)
+    return simulate_persona(persona, Path(out), days=days, seed=seed, force=force).folder
 
 
 def _exams(pipeline: Pipeline) -> dict[str, dict[str, Any]]:

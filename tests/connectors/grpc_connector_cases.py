@@ -17,6 +17,7 @@ import pytest
 from tests.connectors.grpc_servers import EXAMPLES, TROUBLED, heard, here
 from tests.connectors.mortal_server import revived
 from tests.connectors.served_processes import REPOSITORY, Served, mnemoscope, ours, served
+from tests.described import described
 from tests.optional import missing
 
 from mnemoscope._store.errors import MnemoscopeError, SystemLost, UsageError
@@ -157,9 +158,10 @@ FORKS = """
 import os, sys
 from mnemoscope.types import Memory
 from mnemoscope._store.spec import Spec
-from mnemoscope.systems.loader import plan
+from mnemoscope.systems.loader import Driver, describe, plan
 
 planned = plan(Spec.parse(sys.argv[1]))
+Driver(planned.build, describe(planned).system).close()
 for spoken_before in (False, True):
     if spoken_before:
         mine = planned.build()
@@ -201,7 +203,7 @@ def test_only_what_hello_lists_is_there(opened: Callable[..., Grpc], bm25: Serve
 
 def test_the_identity_is_what_hello_says_and_the_same_at_every_start(bm25: Served) -> None:
     with served(*ours("grpc", "bm25")) as other:
-        identities = [plan(Spec.parse(f"grpc:{s.address}")).identity for s in (bm25, other)]
+        identities = [described(f"grpc:{s.address}").identity for s in (bm25, other)]
         assert other.greeting == (
             f"serving bm25 on {other.address} (recall.bench and mnemoscope.v1); Ctrl-C ends it\n"
         )

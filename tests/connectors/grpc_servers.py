@@ -15,6 +15,7 @@ from tests.optional import missing
 from mnemoscope._store.errors import MissingExtra
 from mnemoscope._store.spec import Spec
 from mnemoscope.runner.pipeline import plan_reader
+from mnemoscope.serving.sessions import served_hello
 from mnemoscope.serving.with_reader import serve_grpc
 from mnemoscope.systems.loader import plan
 from mnemoscope.types import Memory, Query
@@ -75,11 +76,13 @@ class Troubled:
 def here(spec: str, port: int = 0, *, recall_bench_only: bool = False) -> Iterator[GrpcServer]:
     """A server in this process, for what no process has to die for."""
     system = plan(Spec.parse(spec))
+    hello = served_hello(system)
     server = serve_grpc(
         system,
+        hello,
         host="127.0.0.1",
         port=port,
-        reader=None if system.answers else plan_reader(Spec("extractive"), "personas"),
+        reader=None if "answer" in hello.methods else plan_reader(Spec("extractive"), "personas"),
         depth=50,
         recall_bench_only=recall_bench_only,
     )

@@ -14,14 +14,13 @@ from pathlib import Path
 import pytest
 from tests.connectors.grpc_servers import EXAMPLES, PROTOS, TROUBLED, heard, here
 from tests.connectors.served_processes import REPOSITORY, Served, mnemoscope, ours, served
+from tests.described import described
 from tests.optional import missing
 from tests.waiting import eventually
 
 from mnemoscope._store.errors import MnemoscopeError, SystemLost
 from mnemoscope._store.run_directory import read_journal
-from mnemoscope._store.spec import Spec
 from mnemoscope.connectors.grpc.recall_bench_client import RecallBench
-from mnemoscope.systems.loader import plan
 from mnemoscope.types import Answer, Memory, Query, Scalar
 
 MODULES = REPOSITORY / "tests" / "node" / "node_modules"
@@ -89,7 +88,7 @@ def test_a_benchmark_runs_against_an_adapter_in_javascript(
 
 
 def test_the_adapters_name_and_what_the_wire_lacks_are_on_record(adapter: Served) -> None:
-    planned = plan(Spec.parse(f"recall-bench:grpc://{adapter.address}"))
+    planned = described(f"recall-bench:grpc://{adapter.address}")
     assert planned.identity["name"] == "shared-words-node"
     assert planned.identity["service"] == "recall.bench.MemoryBenchService"
     assert any("no hits" in note for note in planned.identity["notes"])

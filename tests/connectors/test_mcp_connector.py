@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.connectors.mcp_running import BOAT, MEMORIES, PIANO, REX, SERVERS, WHO
+from tests.described import described
 from tests.integrations.needed import need
 from tests.optional import missing
 from tests.waiting import all_gone, eventually, is_gone
@@ -188,7 +189,7 @@ def test_two_workers_give_what_one_gives(locomo: Path, tmp_path: Path, mapped: M
 
 def test_the_identity_is_the_same_at_every_start(mapped: Mapped) -> None:
     spec = Spec.parse(f"mcp:{command('plain')},mapping={mapped('plain')}")
-    first, second = plan(spec).identity, plan(spec).identity
+    first, second = described(spec).identity, described(spec).identity
     assert first == second
     assert first["server"] == {"name": "plain", "version": "0.1"}
     assert first["mapping"]["recall"]["tool"] == "search"
@@ -332,7 +333,7 @@ def test_a_forked_process_neither_uses_nor_ends_the_server_of_its_parent(opened:
 )
 def test_what_cannot_work_is_refused_with_the_reason(options: str, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
-        plan(Spec.parse(f"mcp:cat{options}"))
+        described(f"mcp:cat{options}")
 
 
 def test_a_late_server_costs_its_question_alone_and_the_rest_is_lived_again(
@@ -349,19 +350,19 @@ def test_a_late_server_costs_its_question_alone_and_the_rest_is_lived_again(
 def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child_process, "_FAREWELL", 0.1)
     with pytest.raises(UsageError, match=r"no MCP server said hello within 0.3 s"):
-        plan(Spec.parse("mcp:tail -f /dev/null,mapping=server-memory,start=0.3"))
+        described("mcp:tail -f /dev/null,mapping=server-memory,start=0.3")
 
 
 def test_a_server_without_the_mapped_tools_is_refused_with_those_it_has() -> None:
     with pytest.raises(
         UsageError, match=r"create_entities, .* it has store, search, delete, clear, ask"
     ):
-        plan(Spec.parse(f"mcp:{command('plain')},mapping=server-memory"))
+        described(f"mcp:{command('plain')},mapping=server-memory")
 
 
 def test_a_server_that_is_not_ours_is_not_restarted() -> None:
     with pytest.raises(UsageError, match="is not ours to restart"):
-        plan(Spec.parse("mcp:http://127.0.0.1:9/mcp,mapping=server-memory"))
+        described("mcp:http://127.0.0.1:9/mcp,mapping=server-memory")
 
 
 HOSTILE = {

@@ -203,9 +203,7 @@ def test_a_life_is_written_and_asked_about_whole(undisturbed: Told) -> None:
     assert len(asked) == 10 and asked.total() > 100
 
 
-def test_prompts_and_outputs_are_the_frozen_ones(
-    undisturbed: Told, server: ScriptedServer
-) -> None:
+def test_prompts_and_outputs_are_the_frozen_ones(undisturbed: Told, server: ScriptedServer) -> None:
     names = {server.url: "SERVER"}
     files = (f"{name}\n{_without(names, x.decode())}" for name, x in undisturbed.files.items())
     found = {"passes": undisturbed.hashes, "files": _hash(files)}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mnemoscope.personas.simulate.life_files import life_files
+from mnemoscope.personas.simulate.history_files import history_files
 from mnemoscope.personas.simulate.simulator import simulate
 from mnemoscope.personas.simulate.story import SHIPPED, Story, shipped_story
 
@@ -26,7 +26,7 @@ def file_hashes(story: Story) -> dict[str, str]:
     for days in DAYS:
         for seed in SEEDS:
             total = sha256()
-            for name, content in sorted(life_files(simulate(story, days, seed)).items()):
+            for name, content in sorted(history_files(simulate(story, days, seed)).items()):
                 total.update(f"{name} {len(content)}\n".encode() + content)
             found[f"{days} days, seed {seed}"] = total.hexdigest()
     return found

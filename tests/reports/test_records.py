@@ -19,7 +19,8 @@ from mnemoscope.analysis.recall_bench_format import (
     question_line,
     result,
 )
-from mnemoscope.reports.longitudinal_report import markdown
+from mnemoscope.reports.longitudinal_report import sections
+from mnemoscope.reports.render_markdown import render
 from mnemoscope.types import CORE_CATEGORIES, GROUP_CATEGORIES, Score, Verdict
 
 NOW = "2026-01-02T03:04:05Z"
@@ -161,7 +162,7 @@ def test_the_page_holds_every_cell_and_every_view(live: Callable[..., Any]) -> N
                 categories=(*CORE_CATEGORIES, *GROUP_CATEGORIES))  # fmt: skip
     figures = life.figures
     runs = canaries({"before": life.records, "after": life.records})
-    page = markdown(figures, pictures=[("the heatmap", "heatmap.png")], canaries=runs)
+    page = render(sections(figures, pictures=[("the heatmap", "heatmap.png")], canaries=runs))
     assert "![the heatmap](heatmap.png)" in page
     for name in figures["categories"]:
         line = next(line for line in page.splitlines() if line.startswith(f"| {name} |"))
@@ -178,7 +179,7 @@ def test_the_page_holds_every_cell_and_every_view(live: Callable[..., Any]) -> N
 
 
 def test_a_long_sweep_is_elided_in_the_page(live: Callable[..., Any]) -> None:
-    page = markdown(live(40).figures)
+    page = render(sections(live(40).figures))
     assert "29 of 40 checkpoints are left out here." in page
     head = next(line for line in page.splitlines() if line.startswith("| category |"))
     assert head.count("d |") == 11
@@ -186,7 +187,7 @@ def test_a_long_sweep_is_elided_in_the_page(live: Callable[..., Any]) -> None:
 
 
 def test_one_checkpoint_has_no_trend_and_no_correlation(live: Callable[..., Any]) -> None:
-    page = markdown(live(1).figures)
+    page = render(sections(live(1).figures))
     assert "The rate has no trend" in page
     assert "no correlation" in page
     assert "nan" not in page

@@ -204,7 +204,7 @@ def test_a_death_is_told_with_its_cause_when_it_happens_and_counted_in_the_repor
     report = (outcome.run.path / "report.md").read_text()
     assert "| restarts | 2 |" in report
     assert f"- {told}" in report
-    assert f"! {told}" in notes([RunView.of(outcome.run)])
+    assert told in notes([RunView.of(outcome.run)])
 
 
 def test_several_workers_and_scenarios_do_not_share_their_restarts(

@@ -11,7 +11,7 @@ import pytest
 from mnemoscope.analysis.measure import Depth, evidence_ranks, measure
 from mnemoscope.runner.pipeline import Ask
 from mnemoscope.runner.trial_builder import TrialBuilder
-from mnemoscope.types import Ingestion, Memory, Question, Receipt, Status, Trial
+from mnemoscope.types import Ingestion, Memory, Question, Receipt, Scenario, Status, Trial
 
 
 def trial(
@@ -197,7 +197,7 @@ def test_grades_weigh_the_gain_and_its_ceiling() -> None:
 
 
 def test_evidence_that_a_dataset_cites_twice_counts_once() -> None:
-    pool = TrialBuilder("s", [Memory("a", "text")])
+    pool = TrialBuilder(Scenario("s", (Memory("a", "text"),), ()))
     twice = pool.trial(Ask("", Question("q", "where?", evidence=("a", "a"), grades={"a": 2})))
 
     assert twice.evidence == ("a",)

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.described import described
 
 from mnemoscope._store.errors import DataError, MnemoscopeError, RunConflict, UsageError
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
 from mnemoscope.datasets.base import DataFile, DatasetInfo, Findings
 from mnemoscope.runner import worker
-from mnemoscope.runner.heartbeat import Beat
+from mnemoscope.runner.heartbeat import InFlight
+from mnemoscope.runner.pipeline import Pipeline
 from mnemoscope.runner.run import Settings, run
-from mnemoscope.runner.run_setup import check_systems, plan_system
 from mnemoscope.runner.scheduler import Limits, Worker
 from mnemoscope.systems.loader import plan
 from mnemoscope.types import Ingestion, Memory, Question, Scalar, Scenario, Trial
@@ -442,7 +443,7 @@ def test_an_edited_system_is_another_system(
 
 def test_a_class_without_recall_is_refused_before_anything_runs() -> None:
     with pytest.raises(UsageError, match=r"HasNoRecall has no recall\(query, k\)"):
-        plan(Spec("hostile_systems:HasNoRecall"))
+        described("hostile_systems:HasNoRecall")
 
 
 def test_a_system_that_is_looked_at_before_a_run_is_closed_again(
@@ -450,11 +451,13 @@ def test_a_system_that_is_looked_at_before_a_run_is_closed_again(
 ) -> None:
     monkeypatch.setenv("DOORS", str(tmp_path / "doors"))
 
-    check_systems([plan_system(Spec("hostile_systems:HoldsADoorOpen"))], system_answers=False)
-    with pytest.raises(UsageError, match=r"has no answer\(query\)"):
-        check_systems([plan_system(Spec("hostile_systems:HoldsADoorOpen"))], system_answers=True)
+    plans = [plan(Spec("hostile_systems:HoldsADoorOpen"))]
 
-    assert (tmp_path / "doors").read_text().split() == ["opened", "closed"] * 2
+    with pytest.raises(UsageError, match=r"has no answer\(query\)"):
+        run(Made(), plans, tmp_path / "out", pipeline=Pipeline(system_answers=True))
+
+    assert (tmp_path / "doors").read_text().split() == ["opened", "closed"]
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_question_id_or_scenario_id_that_occurs_twice_is_refused(tmp_path: Path) -> None:
@@ -470,14 +473,14 @@ def test_a_question_id_or_scenario_id_that_occurs_twice_is_refused(tmp_path: Pat
 def test_a_worker_that_dies_after_a_question_is_replaced_and_nothing_is_asked_again(
     put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stop = Beat.stop
+    stop = InFlight.stop
 
-    def stop_and_die(beat: Beat) -> None:
+    def stop_and_die(beat: InFlight) -> None:
         stop(beat)
         if beat.position == 2:
             os._exit(3)
 
-    monkeypatch.setattr(Beat, "stop", stop_and_die)
+    monkeypatch.setattr(InFlight, "stop", stop_and_die)
 
     outcome = put("Plain")
 

@@ -89,3 +89,12 @@ def parse_options(
             flag = near[0].replace("_", "-")
             raise UsageError(f"there is no option --{key}: did you mean --{flag}?")
     return {key.replace("-", "_"): value for key, value in options.items()}
+
+
+def print_problems(spec: str, problems: list[str]) -> int:
+    """What a check found, and the exit code."""
+    for problem in problems:
+        say(err, problem, before="[bold red]problem:[/] ")
+    if not problems:
+        say(out, f"{spec}: no problem found")
+    return int(bool(problems))

@@ -100,12 +100,14 @@ def baselines(*, json: bool = False) -> None:
     json
         Print JSON instead of Markdown.
     """
-    from mnemoscope.reports.nexus_baselines import baseline_markdown, baseline_tables
+    from mnemoscope.reports.nexus_baselines import baseline_tables
+    from mnemoscope.reports.nexus_baselines import baselines as blocks
+    from mnemoscope.reports.render_markdown import render
 
     if json:
         print_json(baseline_tables())
     else:
-        print(baseline_markdown())
+        print(render(blocks()) + "\n")
 
 
 @app.command
@@ -203,7 +205,7 @@ def _category(row: Published) -> set[str]:
 
 
 def _results(rows: list[Published]) -> Table:
-    from mnemoscope.published.formatting import number
+    from mnemoscope.published.published_results import number
 
     table = _table("system", "value", "reported by", "source", "")
     for row in sorted(rows, key=lambda one: (-one.value, one.system)):
@@ -232,7 +234,7 @@ def _content(row: Published) -> dict[str, Any]:
 
 
 def _end(row: Published) -> Text:
-    from mnemoscope.published.formatting import number
+    from mnemoscope.published.published_results import number
 
     return Text(number(row), "bold").append(f"  {row.reported_by}\n{row.source}", "dim")
 

@@ -67,9 +67,8 @@ def new(
     at
         When, if not now; recorded as given.
     """
-    from mnemoscope.release.figures import comparisons
-    from mnemoscope.release.state import new_release
-    from mnemoscope.release.timestamps import moment, parse_time
+    from mnemoscope.release.decide import comparisons
+    from mnemoscope.release.state import moment, new_release, parse_time
 
     waived = dict(_split(one, "--waive") for one in waive or [])
     date = parse_time(tag_date) if tag_date else None
@@ -133,8 +132,7 @@ def set_words(
     """
     import os
 
-    from mnemoscope.release.state import Release
-    from mnemoscope.release.timestamps import parse_time
+    from mnemoscope.release.state import Release, parse_time
 
     opened = Release.load(release)
     given = {
@@ -177,8 +175,7 @@ def report(release: Path, /, *, at: At = None) -> None:
     """
     from mnemoscope.release.benchmark_report import write_report
     from mnemoscope.release.signatures import standings
-    from mnemoscope.release.state import Release
-    from mnemoscope.release.timestamps import moment
+    from mnemoscope.release.state import Release, moment
 
     opened = Release.load(release)
     write_report(opened, moment(at))
@@ -207,8 +204,7 @@ def check(release: Path, /, *, at: At = None, json: bool = False) -> int:
         Print JSON.
     """
     from mnemoscope.release import checklist
-    from mnemoscope.release.state import Release
-    from mnemoscope.release.timestamps import moment
+    from mnemoscope.release.state import Release, moment
 
     opened = Release.load(release)
     now = moment(at)

@@ -31,9 +31,8 @@ def circulate(release: Path, /, *, evidence: str = "", at: At = None) -> None:
         When, if not now. Without --evidence the 48 hours count from when this was recorded.
     """
     from mnemoscope.release import signatures
-    from mnemoscope.release.figures import comparisons
-    from mnemoscope.release.state import Release
-    from mnemoscope.release.timestamps import moment
+    from mnemoscope.release.decide import comparisons
+    from mnemoscope.release.state import Release, moment
 
     opened = Release.load(release)
     done = signatures.circulate(opened, comparisons(opened), moment(at), evidence)
@@ -72,9 +71,8 @@ def sign(
         When, if not now; recorded as given.
     """
     from mnemoscope.release import signatures
-    from mnemoscope.release.figures import comparisons
-    from mnemoscope.release.state import Release
-    from mnemoscope.release.timestamps import moment
+    from mnemoscope.release.decide import comparisons
+    from mnemoscope.release.state import Release, moment
 
     opened = Release.load(release)
     signed = signatures.sign(opened, comparisons(opened), role, name, moment(at), quorum_exception)
@@ -102,9 +100,8 @@ def rederive(release: Path, /, *, name: str, seed: int = 20_260_510, at: At = No
         When, if not now; recorded as given.
     """
     from mnemoscope.release import rederive as again
-    from mnemoscope.release.figures import comparisons
-    from mnemoscope.release.state import Release
-    from mnemoscope.release.timestamps import moment
+    from mnemoscope.release.decide import comparisons
+    from mnemoscope.release.state import Release, moment
 
     opened = Release.load(release)
     done = again.rederive(opened, comparisons(opened), by=name, seed=seed, when=moment(at))
@@ -131,9 +128,8 @@ def decide(release: Path, /, *, at: At = None) -> None:
         When, if not now; recorded as given.
     """
     from mnemoscope.release import decide as matrix
-    from mnemoscope.release.figures import comparisons
-    from mnemoscope.release.state import Release
-    from mnemoscope.release.timestamps import moment
+    from mnemoscope.release.decide import comparisons
+    from mnemoscope.release.state import Release, moment
 
     opened = Release.load(release)
     decision = matrix.decide(opened, comparisons(opened), moment(at))

@@ -27,7 +27,7 @@ def notes(release: Path, /) -> None:
     release
         The release folder.
     """
-    from mnemoscope.release.figures import comparisons
+    from mnemoscope.release.decide import comparisons
     from mnemoscope.release.notes import write_notes
     from mnemoscope.release.state import Release
 
@@ -55,7 +55,8 @@ def lint(file: Path, /, *, release: Path | None = None, json: bool = False) -> i
     json
         Print JSON.
     """
-    from mnemoscope.release.claims import Facts, lint_file
+    from mnemoscope.release.claims import lint_file
+    from mnemoscope.release.release_facts import Facts
     from mnemoscope.release.state import Release
 
     facts = Facts.of(Release.load(release)) if release else None
@@ -101,10 +102,9 @@ def add(
     at
         When, if not now; recorded as given.
     """
-    from mnemoscope.release.figures import comparisons
+    from mnemoscope.release.decide import comparisons
     from mnemoscope.release.history import add_entry
-    from mnemoscope.release.state import Release
-    from mnemoscope.release.timestamps import moment
+    from mnemoscope.release.state import Release, moment
 
     impact = comparisons(Release.load(release)) if release else None
     add_entry(file, change=change, reason=reason, when=moment(at), author=author, impact=impact)

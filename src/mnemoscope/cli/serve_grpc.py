@@ -57,6 +57,7 @@ def serve_grpc(
     from mnemoscope._store.spec import Spec
     from mnemoscope.runner.pipeline import plan_reader
     from mnemoscope.runner.run import DEPTH
+    from mnemoscope.serving.sessions import served_hello
     from mnemoscope.serving.with_reader import serve_grpc
     from mnemoscope.systems.loader import plan
 
@@ -67,11 +68,13 @@ def serve_grpc(
         raise UsageError(f"--depth {depth}: ask for at least one hit")
     with redirect_stdout(sys.stderr):  # what a system says while it is built is no result
         system = plan(Spec.parse(spec))
+        hello = served_hello(system)
         if reader is None:
-            reader = SYSTEM if system.answers else "extractive"
+            reader = SYSTEM if "answer" in hello.methods else "extractive"
         reads = None if reader == SYSTEM else plan_reader(Spec.parse(reader))
         server = serve_grpc(
             system,
+            hello,
             host=host,
             port=port,
             reader=reads,

@@ -18,7 +18,7 @@ from mnemoscope.cli.console import out as stdout
 
 if TYPE_CHECKING:
     from mnemoscope.datasets.base import Dataset
-    from mnemoscope.reports.survey_table import Row
+    from mnemoscope.reports.survey_table import SurveyRow
     from mnemoscope.runner.conformance import Result
     from mnemoscope.systems.loader import Plan
 
@@ -87,7 +87,9 @@ def survey(
     """
     from mnemoscope.datasets import open_dataset
     from mnemoscope.datasets.subset import part_of
+    from mnemoscope.reports import render_markdown, render_terminal
     from mnemoscope.reports import survey_table as table
+    from mnemoscope.reports.run_view import dataset_title
     from mnemoscope.runner.run import data_notes
     from mnemoscope.runner.run_setup import read_systems
 
@@ -98,16 +100,17 @@ def survey(
         _surveyed(spec, dataset, out, of_the_data, check=check, timeout=timeout)
         for spec, _ in read_systems(system or [*_BESIDE, *_installed()])
     ]
-    title = table.title(dataset.name, dataset.options)
+    title = dataset_title(dataset.name, dataset.options)
+    blocks = table.survey(title, rows, of_the_data)
     out.mkdir(parents=True, exist_ok=True)
-    (out / "survey.md").write_text(table.markdown(title, rows, of_the_data))
+    (out / "survey.md").write_text(render_markdown.render(blocks) + "\n")
     (out / "survey.json").write_bytes(msgspec.json.format(msgspec.json.encode(rows)))
     if json:
         print_json(rows)
     else:
         say(stdout, title)
-        stdout.print(table.terminal(rows))
-        for note in [*of_the_data, *table.beside(rows)]:
+        stdout.print(render_terminal.render(blocks))
+        for note in [*of_the_data, *table.notes(rows)]:
             say(stdout, note, before="[yellow]![/] ")
         say(stdout, f"the table: {out}/survey.md, the runs: {out}/*/report.md")
     return int(any(row.problem for row in rows))
@@ -134,15 +137,15 @@ def _surveyed(
     *,
     check: bool,
     timeout: float,
-) -> Row:
+) -> SurveyRow:
     from mnemoscope.api import execute
     from mnemoscope.reports.run_view import RunView
-    from mnemoscope.reports.survey_table import Row, measured
+    from mnemoscope.reports.survey_table import SurveyRow, measured
     from mnemoscope.runner.run import Settings
     from mnemoscope.runner.scheduler import Limits
     from mnemoscope.systems.loader import plan
 
-    row = Row(system=spec.label or str(spec), door=_door(spec))
+    row = SurveyRow(system=spec.label or str(spec), door=_door(spec))
     try:
         planned = plan(spec)
         if check:
@@ -161,9 +164,11 @@ def _surveyed(
 def _checked(planned: Plan, folder: Path, timeout: float) -> Sequence[Result]:
     """The conformance report, made now unless there is one of this very system."""
     from mnemoscope.runner.conformance import CHECKS, Result, check_system
+    from mnemoscope.runner.scheduler import describe
 
     place = folder / "conformance" / f"{planned.spec.slug}.json"
-    known_by = fingerprint(planned.identity)
+    [described] = describe([planned])
+    known_by = fingerprint(described.identity)
     try:
         before = msgspec.json.decode(place.read_bytes(), type=_Checked)
         results = msgspec.convert(before.checks, list[Result])

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mnemoscope._store.errors import DataError, UsageError
 from mnemoscope._store.fingerprint import sha256_file
-from mnemoscope.datasets.base import AnswerNeeds, DataFile, DatasetInfo, FileDataset, Findings
+from mnemoscope.datasets.base import AnswerNeeds, DataFile, DatasetInfo, FileDataset
 from mnemoscope.datasets.checkpoint_plan import (
     Asked,
     evening,
@@ -69,7 +69,7 @@ class Personas(FileDataset):
             scales=("composite",),
             otherwise="a life is scored by the rubric, and {judge} gives one number: choose "
             "rubric,model=… or, for simulated lives, ledger",
-            provides=("ledger",),
+            may_provide=("ledger",),
             baselines=_BASELINES,
         ),
     )
@@ -86,7 +86,7 @@ class Personas(FileDataset):
         seed: int = 42,
         granularity: Granularity = "day",
     ) -> None:
-        super().__init__()
+        super().__init__(data)
         if sample < 0:
             raise UsageError(f"sample={sample}: how many to ask again, or 0 for all")
         self._given = {"personas": personas, "arcs": arcs, "ranges": ranges}
@@ -128,8 +128,7 @@ class Personas(FileDataset):
             found.append(DataFile(folder.memories, digest(tuple(logs))))
         return found
 
-    def scenarios(self) -> Iterator[Scenario]:
-        self.findings, self._counts = Findings(), Counter()
+    def read(self) -> Iterator[Scenario]:
         asked: dict[str, str] = {}
         for folder in self.folders:
             scenario = self._scenario(folder)

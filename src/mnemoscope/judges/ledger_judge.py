@@ -29,7 +29,7 @@ _PAST = re.compile(
 )
 
 
-class Ledger:
+class LedgerJudge:
     """Exact and repeatable; needs questions that have an answer key."""
 
     scale = RUBRIC

@@ -13,25 +13,23 @@ import msgspec
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope.analysis.compare import Comparison
 from mnemoscope.release.benchmark_report import is_current
-from mnemoscope.release.claims import Facts, lint_file
-from mnemoscope.release.decide import decide
-from mnemoscope.release.figures import comparisons, unwritten
+from mnemoscope.release.claims import lint_file
+from mnemoscope.release.decide import comparisons, decide, is_fresh, unwritten
 from mnemoscope.release.notes import SECTIONS
 from mnemoscope.release.notes import render as render_notes
-from mnemoscope.release.rederive import is_fresh
+from mnemoscope.release.release_facts import Facts
 from mnemoscope.release.signatures import (
     exception,
     lacking_notice,
     lacking_signatures,
     other_statistician,
 )
-from mnemoscope.release.state import Release
-from mnemoscope.release.timestamps import Moment
+from mnemoscope.release.state import Moment, Release
 
 RUNS = "metrics.json files produced with pinned dataset SHA256"
 
 
-class Item(msgspec.Struct, frozen=True):
+class ChecklistItem(msgspec.Struct, frozen=True):
     """One line of the checklist."""
 
     name: str
@@ -46,7 +44,7 @@ class Item(msgspec.Struct, frozen=True):
 class Checklist(msgspec.Struct, frozen=True):
     """All of it."""
 
-    items: list[Item]
+    items: list[ChecklistItem]
     preview: bool = False
     """Made as if it were a time yet to come: it allows nothing."""
 
@@ -78,14 +76,14 @@ def check(release: Release, now: Moment) -> Checklist:
     except MnemoscopeError as error:
         why = dict.fromkeys([name for name, *_ in _ITEMS], "cannot be judged: see the runs")
         why[RUNS] = str(error)
-        items = [Item(name, [said]) for name, said in why.items()]
+        items = [ChecklistItem(name, [said]) for name, said in why.items()]
         return Checklist([*items, _tag(release, now, len(items))], now.is_future)
     case, items = _Case(release, found), []
     for name, missing, remark in _ITEMS:
         try:
-            items.append(Item(name, list(missing(case)), remark(release)))
+            items.append(ChecklistItem(name, list(missing(case)), remark(release)))
         except MnemoscopeError as error:
-            items.append(Item(name, [str(error)]))
+            items.append(ChecklistItem(name, [str(error)]))
     tag = _tag(release, now, sum(not item.ok for item in items))
     return Checklist([*items, tag], now.is_future)
 
@@ -186,14 +184,14 @@ def _claims(case: _Case) -> Iterator[str]:
             yield f"{file.name}, line {claim.line}, {claim.rule}: {claim.what}"
 
 
-def _tag(release: Release, now: Moment, missing: int) -> Item:
+def _tag(release: Release, now: Moment, missing: int) -> ChecklistItem:
     found = [f"{missing} of the above"] if missing else []
     date = release.state.tag_date
     if date and now.at < date:
         found.append(f"the tag date {date:%Y-%m-%d %H:%M} UTC is not reached: it is {now}")
     if missing and _is_tagged(release):
         found.append(f"the tag {release.state.version} exists already")
-    return Item("Git tag cut only after all above", found)
+    return ChecklistItem("Git tag cut only after all above", found)
 
 
 def _is_tagged(release: Release) -> bool:

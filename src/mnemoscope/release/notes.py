@@ -10,10 +10,11 @@ from mnemoscope._store.jsonl import write_atomically
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.compare import OVERALL, Comparison, Row
 from mnemoscope.release.benchmark_report import changes
-from mnemoscope.release.claims import Facts, lint
-from mnemoscope.release.figures import standing
+from mnemoscope.release.claims import lint
+from mnemoscope.release.decide import standing
+from mnemoscope.release.release_facts import Facts
+from mnemoscope.release.report_tables import effect, p_equals, points, points_interval
 from mnemoscope.release.state import Release
-from mnemoscope.release.tables import effect, p_equals, points, points_interval
 
 SECTIONS = (
     "Significant Improvements",

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from mnemoscope._store.jsonl import encode_line, write_atomically
+from mnemoscope._store.jsonl import write_records
 from mnemoscope._store.run_directory import JournalLine, Manifest, RunDirectory
 from mnemoscope.analysis.answer_figures import Answered
 from mnemoscope.analysis.answer_figures import assemble as assemble_answers
@@ -73,7 +72,7 @@ def finish(
             for row in as_read(manifest, rows)
         )
         lines = [_question(row, failure) for row, failure in zip(rows, failures, strict=True)]
-        write_lines(run.path / "questions.jsonl", lines)
+        write_records(run.path / "questions.jsonl", lines)
     if forgets:
         run.write_json(FORGETTING, _forgetting(rows, plan, manifest, seed))
         also.append(FORGETTING)
@@ -81,7 +80,7 @@ def finish(
         run.write_json(ANSWERS, answer_sheet(manifest, rows, ingestions, seed))
         also.append(ANSWERS)
     rankings = [_ranking(trial, depth.returned) for trial in trials]
-    write_lines(run.path / "raw_retrievals.jsonl", rankings)
+    write_records(run.path / "raw_retrievals.jsonl", rankings)
     figures = measure(trials, ingestions, depth, seed)
     run.write_json("metrics.json", {"benchmark": manifest.identity["benchmark"], **figures})
     timings = list(run.timings())
@@ -139,12 +138,12 @@ def _finish_life(
     run.write_json("longitudinal.json", figures)
     stamp = now()
     shown = bool(manifest.identity.get("judge_memory_window"))
-    write_lines(
+    write_records(
         run.path / "questions.jsonl",
         [question_line(record, timestamp=stamp, memory_context=shown) for record in records],
     )
     failures = (failure_line(r, timestamp=stamp, memory_context=shown) for r in records)
-    write_lines(run.path / "failures.jsonl", [line for line in failures if line])
+    write_records(run.path / "failures.jsonl", [line for line in failures if line])
     took: dict[str, float] = {}
     for timing in timings:
         took[timing.scenario] = took.get(timing.scenario, 0.0) + (timing.index_ms or 0.0)
@@ -182,10 +181,6 @@ def timing(timings: list[Timing], *, system_answers: bool = False) -> dict[str, 
         "counters": dict(sorted(counters.items())),
         "accounts": accounts(timings, system_answers=system_answers),
     }
-
-
-def write_lines(path: Path, records: list[Any]) -> None:
-    write_atomically(path, b"".join(map(encode_line, records)))
 
 
 def _ranking(trial: Trial, depth: int) -> dict[str, Any]:

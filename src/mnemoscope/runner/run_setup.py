@@ -230,7 +230,6 @@ def prepare(
         raise UsageError(f"--timeout {timeout}: more than 0 seconds")
     limits = Limits(timeout, config.remember_timeout, config.restarts)
     plans = [plan_system(spec, thing) for spec, thing in specs]
-    check_systems(plans, system_answers=pipeline.system_answers)
     beside: list[Plan] = []
     if config.baselines:
         beside = _baselines(name, pipeline, chosen, seed, {plan.spec.slug for plan in plans})
@@ -342,20 +341,6 @@ def plan_system(spec: Spec, thing: SystemLike = None) -> Plan:
 
     with redirect_stdout(sys.stderr):
         return plan(spec) if thing is None else plan(spec, thing)
-
-
-def check_systems(plans: Sequence[Plan], *, system_answers: bool) -> None:
-    """Refuse systems that cannot do what they are to be asked for, before anything is asked."""
-    for plan in plans:
-        if system_answers and not plan.answers:
-            raise UsageError(
-                f"--reader system: {plan.spec} has no answer(query); leave --reader away, and the "
-                "extractive reader answers from what it recalls"
-            )
-        if not system_answers and not plan.recalls:
-            raise UsageError(
-                f"{plan.spec} answers by itself and has no recall(query, k): say --reader system"
-            )
 
 
 def _baselines(

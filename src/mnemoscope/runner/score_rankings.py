@@ -42,7 +42,7 @@ def score(
     asked = [
         _Asked(scenario.id, pool, question)
         for scenario in dataset.scenarios()
-        for pool in [TrialBuilder(scenario.id, scenario.memories)]
+        for pool in [TrialBuilder(scenario)]
         for question in scenario.questions
     ]
     if not asked:

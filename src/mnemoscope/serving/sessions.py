@@ -18,7 +18,7 @@ import mnemoscope
 from mnemoscope._store.errors import UsageError
 from mnemoscope.connectors.handshake import Hello
 from mnemoscope.systems.builtin.baselines import Oracle
-from mnemoscope.systems.loader import Driver, Plan, can_recall, can_remember
+from mnemoscope.systems.loader import Driver, Plan, can_recall, can_remember, describe
 from mnemoscope.types import Query, Question
 
 T = TypeVar("T")
@@ -127,7 +127,7 @@ def served_hello(plan: Plan) -> Hello:
 
     A system that cannot begin a life says so here, before anybody asks.
     """
-    system = plan.build()
+    plan, system = describe(plan)
     if type(system) is Oracle:
         raise UsageError("the oracle is told the evidence, which no client can send: serve another")
     has = {
@@ -139,7 +139,7 @@ def served_hello(plan: Plan) -> Hello:
         "fork": hasattr(system, "fork"),
         "stats": hasattr(system, "stats") or hasattr(system, "index_size_bytes"),
     }
-    driver = Driver(lambda: system)
+    driver = Driver(plan.build, system)
     driver.begin("hello")
     driver.close()
     return Hello(

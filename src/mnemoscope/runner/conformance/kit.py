@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
+from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope.runner.conformance import (
     clock_checks,
     forget_and_fork_checks,
@@ -25,11 +23,11 @@ from mnemoscope.runner.conformance import (
     isolation_checks,
     question_checks,
 )
-from mnemoscope.runner.conformance.subject import Flaw, Raised, Subject, Unclear
+from mnemoscope.runner.conformance.subject import BUILDING, Flaw, Raised, Subject, Unclear
 from mnemoscope.runner.heartbeat import fork
 from mnemoscope.runner.scheduler import cause_of_death
-from mnemoscope.runner.worker import die_with_parent
-from mnemoscope.systems.loader import Plan
+from mnemoscope.runner.worker import be_a_child_of
+from mnemoscope.systems.loader import Plan, describe
 
 Verdict = Literal["passed", "failed", "advice", "not applicable"]
 """Only what failed keeps a system from conforming; advice is about what makes figures worse."""
@@ -50,6 +48,13 @@ class Result(Struct, frozen=True):
     seen: str
     fix: str = ""
     """What its author should do; empty unless there is something to do."""
+
+
+class _Refused(NamedTuple):
+    """Why a system cannot be checked at all."""
+
+    text: str
+    is_usage: bool
 
 
 class Check(NamedTuple):
@@ -128,7 +133,8 @@ def check_system(
             new = [_result(name, "not applicable", said) for name in left]
         else:
             soiled = any(result.fix in isolation_checks.LEAKS for result in results)
-            new, hung = _one_process(plan, left, timeout, patience, done, soiled=soiled)
+            is_first = not results
+            new, hung = _one_process(plan, left, timeout, patience, done, soiled, is_first)
             hangs += hung
         results += new
     return results
@@ -140,12 +146,13 @@ def _one_process(
     timeout: float,
     patience: float,
     done: Callable[[Result], None],
-    *,
     soiled: bool,
+    is_first: bool,
 ) -> tuple[list[Result], bool]:
     """The results until the process was lost, the last one of that; and whether it hung."""
     pipe, theirs = fork.Pipe(duplex=False)
-    process = fork.Process(target=_serve, args=(theirs, plan, names, patience, soiled, os.getpid()))
+    arguments = (theirs, plan, names, patience, soiled, is_first, os.getpid())
+    process = fork.Process(target=_serve, args=arguments)
     process.start()
     theirs.close()
     results: list[Result] = []
@@ -164,6 +171,9 @@ def _one_process(
                 process.join(5)
                 trouble = f"{cause_of_death(process.exitcode)} in {call}"
                 continue
+            if isinstance(message, _Refused):
+                process.join(5)
+                raise (UsageError if message.is_usage else MnemoscopeError)(message.text)
             if isinstance(message, Result):
                 results.append(message)
                 done(message)
@@ -192,19 +202,28 @@ def _serve(
     names: Sequence[str],
     patience: float,
     soiled: bool,
+    is_first: bool,
     parent: int,
 ) -> None:
-    """The process of its own: one check after another, every call announced."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.dup2(2, 1)  # what a system prints must not end up in our table
-    sys.stdout = sys.stderr
-    threading.Thread(target=die_with_parent, args=(parent,), daemon=True).start()
+    """The process of its own: one check after another, every call announced.
+
+    The first process of a system refuses one that cannot be built or lacks a method.
+    """
+    be_a_child_of(parent)
     subject: Subject | None = None
+    system: Any = None
+    if is_first and not plan.is_described:
+        pipe.send(BUILDING)
+        try:
+            system = describe(plan).system
+        except MnemoscopeError as error:
+            pipe.send(_Refused(str(error), isinstance(error, UsageError)))
+            return
     met: dict[str, str] = {}
     for name in names:
         broken = False
         try:
-            subject = subject or Subject(plan, pipe.send, patience)
+            subject = subject or Subject(plan, pipe.send, patience, system)
             subject.is_soiled |= soiled
             result = _tried(name, subject, plan)
         except Raised as flaw:

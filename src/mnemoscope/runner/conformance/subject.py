@@ -14,14 +14,17 @@ from typing import Any
 
 from mnemoscope._store.errors import BadReply
 from mnemoscope.integrations.catalog import ITEMS
+from mnemoscope.runner.checkpoints import joined
 from mnemoscope.runner.conformance.sample_facts import DUSK
-from mnemoscope.runner.failures import describe
+from mnemoscope.runner.failures import error_line
 from mnemoscope.systems import CONNECTORS
 from mnemoscope.systems.loader import Driver, Plan, can_recall, can_remember
 from mnemoscope.types import Hit, Memory, Question, Receipt, Selector
 
 ROOM = 50
 """The k of a question that must not fail for want of room: far more than the kit tells."""
+
+BUILDING = "building it, or reset('kit')"
 
 
 class Flaw(Exception):
@@ -43,7 +46,9 @@ class Unclear(Exception):
 class Subject:
     """One system, and life after life that it is led through."""
 
-    def __init__(self, plan: Plan, tell: Callable[[str], None], patience: float) -> None:
+    def __init__(
+        self, plan: Plan, tell: Callable[[str], None], patience: float, system: Any = None
+    ) -> None:
         self.patience = patience
         """Seconds after which a memory that does not turn up counts as lost."""
         self.is_soiled = False
@@ -54,9 +59,9 @@ class Subject:
         self.tell = tell
         self.ever_given: set[str] = set()
         self._plan = plan
-        self._built: Any = None
-        self._driver = Driver(self._build)
-        with self.trying("building it, or reset('kit')"):
+        self._built = system
+        self._driver = Driver(self._build, system)
+        with self.trying(BUILDING):
             self._driver.begin("kit")
         self._first = self._built
         self.verbs = _verbs(self._first)
@@ -111,7 +116,7 @@ class Subject:
             raise Raised(f"{call}: {error}", "Return what docs/systems.md says of it.") from error
         except (Exception, SystemExit) as error:
             raise Raised(
-                f"{call} raised {describe(error)}",
+                f"{call} raised {error_line(error)}",
                 "Mend the error; in a run it ends the question, or the whole scenario.",
             ) from error
 
@@ -130,10 +135,7 @@ class Life:
         self._subject.ever_given |= self.given.keys()
         with self._subject.trying(f"remember({len(memories)} memories) or ready()"):
             new = self._driver.remember(memories)
-        old = self.receipt
-        self.receipt = Receipt(
-            old.rejected | new.rejected, old.merged | new.merged, old.truncated | new.truncated
-        )
+        self.receipt = joined(self.receipt, new)
         return new
 
     def forget(self, memories: Sequence[Memory]) -> None:

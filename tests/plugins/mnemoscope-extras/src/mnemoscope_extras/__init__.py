@@ -1,0 +1,1 @@
+"""A dataset, a judge and a system that other packages can take as examples."""
