@@ -346,8 +346,8 @@ class RunResult:
         verdict: Verdict | None,
         k: int,
     ) -> QuestionRow:
-        from mnemoscope.analysis.answer_figures import value_of
         from mnemoscope.analysis.measure import evidence_ranks
+        from mnemoscope.analysis.question_records import value_of
 
         line = trial or answer
         assert line is not None

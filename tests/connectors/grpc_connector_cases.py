@@ -30,7 +30,7 @@ from mnemoscope.connectors.grpc.protos import mnemoscope_v1_pb2 as v1
 from mnemoscope.connectors.grpc.recall_bench_client import Day, DayIndex, RecallBench, day_memory
 from mnemoscope.connectors.handshake import ServerError
 from mnemoscope.serving import sessions
-from mnemoscope.serving.sessions import NoSuchSpace, Spaces
+from mnemoscope.serving.sessions import NoSuchSession, Sessions
 from mnemoscope.systems.loader import Driver, plan
 from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Selector
 
@@ -415,19 +415,19 @@ def test_a_port_that_is_taken_is_explained(
 
 def test_lives_that_nobody_asks_for_any_more_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "_MOST", 3)
-    held = Spaces(plan(Spec("bm25")).build)
+    held = Sessions(plan(Spec("bm25")).build)
     for name in "abc":
         held.reset(name, "scope")
     held.get("a")
     held.reset("d", "scope")
-    with pytest.raises(NoSuchSpace):
+    with pytest.raises(NoSuchSession):
         held.get("b")
     assert all(name in held for name in "acd")
     held.close()
 
 
 def test_a_copy_outlives_what_it_was_copied_from() -> None:
-    held = Spaces(plan(Spec("bm25")).build)
+    held = Sessions(plan(Spec("bm25")).build)
     held.reset("first", "scope")
     held.get("first").do(lambda driver: driver.remember([Memory("m1", "a dog barks")]))
     copy = held.fork("first")

@@ -21,7 +21,7 @@ from mnemoscope.systems.loader import plan
 from mnemoscope.types import Memory, Query
 
 if TYPE_CHECKING:
-    from mnemoscope.serving.grpc_server import Server as GrpcServer
+    from mnemoscope.serving.grpc_server import GrpcServer
 
 try:  # before gRPC itself: it is told that processes are forked here
     import mnemoscope.connectors.grpc  # noqa: F401

@@ -5,11 +5,11 @@ from __future__ import annotations
 from statistics import fmean
 
 import pytest
+from mnemoscope.personas.simulate.life_files import write_life
 
 from mnemoscope.datasets.personas import Personas
 from mnemoscope.judges import Case
 from mnemoscope.judges.ledger_judge import LedgerJudge
-from mnemoscope.personas.simulate.life_files import write_life
 from mnemoscope.personas.simulate.simulator import simulate
 from mnemoscope.personas.simulate.story import shipped_story
 from mnemoscope.types import Question, Scenario

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from mnemoscope.personas.simulate.life_files import write_life
 from tests.conftest import StartLeg
 from tests.optional import missing
 from tests.scripted_server import Request, ScriptedServer, failing
@@ -26,7 +27,6 @@ from mnemoscope._store.errors import MissingData, UsageError
 from mnemoscope.cli.write_from_ledger import from_ledger
 from mnemoscope.cli.writing import Writing
 from mnemoscope.datasets.personas import Personas
-from mnemoscope.personas.simulate.life_files import write_life
 from mnemoscope.personas.simulate.simulator import simulate
 from mnemoscope.personas.simulate.story import shipped_story
 from mnemoscope.personas.write.from_ledger import Retelling

@@ -11,9 +11,10 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from mnemoscope.analysis.answer_figures import Answered, answer_figures
+from mnemoscope.analysis.answers import answer_figures
 from mnemoscope.analysis.costs import accounts
 from mnemoscope.analysis.diagnosis import diagnose
+from mnemoscope.analysis.question_records import QuestionRecord
 from mnemoscope.reports.answer_tables import (
     SystemAnswers,
     exam_line,
@@ -56,14 +57,14 @@ def asked(
     *,
     category: str = "1",
     status: Status = "answered",
-) -> Answered:
+) -> QuestionRecord:
     expects: Expectation = "abstain" if category == "5" else "answer"
     evidence = () if category == "5" else ("m1",)
     question = Question(
         f"q{number:02}", "What?", category=category, expects=expects, evidence=evidence
     )
     about = ("s", question.id)
-    return Answered(
+    return QuestionRecord(
         question,
         Trial(*about, "answered", evidence=evidence, reachable=len(evidence), ranking=("m1",)),
         Answer(*about, status, "three small words"),
@@ -72,10 +73,11 @@ def asked(
             score=mark if isinstance(mark, Score) else None,
             grade=mark if isinstance(mark, Grade) else None,
         ),
+        "s",
     )
 
 
-def rows(right: int = 5, *, missing: bool = False) -> list[Answered]:
+def rows(right: int = 5, *, missing: bool = False) -> list[QuestionRecord]:
     made = [asked(n, Grade(float(n < right)), category="14"[n % 2]) for n in range(8)]
     made += [asked(n, Grade(1.0), category="5", status="abstained") for n in range(8, 11)]
     if missing:
@@ -92,7 +94,7 @@ def spent(*, estimated: bool = False) -> dict[str, Any]:
         paid=1.25,
         estimated=estimated,
     )
-    return accounts([Timing("s", "q00", answer_ms=1.0, usage=usage)])
+    return dict(accounts([Timing("s", "q00", answer_ms=1.0, usage=usage)]))
 
 
 def printed(
@@ -105,7 +107,7 @@ def printed(
     return file.getvalue()
 
 
-def page(made: list[Answered], exam: dict[str, Any] | None = None) -> str:
+def page(made: list[QuestionRecord], exam: dict[str, Any] | None = None) -> str:
     figures, diagnosis = answer_figures(made), diagnose(made, {})
     return markdown(report_sections(figures, diagnosis, spent(), category_name, exam))
 

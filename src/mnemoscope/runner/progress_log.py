@@ -18,10 +18,9 @@ import msgspec
 
 from mnemoscope._store.jsonl import Journal
 from mnemoscope._store.run_directory import JournalLine, Manifest, RunDirectory
-from mnemoscope.analysis.longitudinal import Record
+from mnemoscope.analysis.question_records import QuestionRecord, assemble
 from mnemoscope.analysis.recall_bench_format import (
     Header,
-    assemble,
     progress_checkpoint,
     progress_header,
     progress_summary,
@@ -93,7 +92,7 @@ class ProgressLog:
             self.checkpoint_done(unit, checkpoint.label)
         del self._tails[scenario.id]
 
-    def close(self, records: Iterable[Record] | None = None) -> None:
+    def close(self, records: Iterable[QuestionRecord] | None = None) -> None:
         """End with a summary, where the run came to its end."""
         if self._journal is None:
             self._make_copy()
@@ -121,17 +120,17 @@ class _Tail:
     def __init__(self, unit: WorkUnit) -> None:
         spool = spool_of(unit.folder, unit.order)
         self._questions = {question.id: question for question in unit.scenario.questions}
-        self.lines = _Reading(spool.trials, msgspec.json.Decoder(JournalLine))
-        self._timings = _Reading(spool.timings, msgspec.json.Decoder(Timing))
+        self.lines = _GrowingFile(spool.trials, msgspec.json.Decoder(JournalLine))
+        self._timings = _GrowingFile(spool.timings, msgspec.json.Decoder(Timing))
 
-    def at(self, checkpoint: str) -> tuple[list[Record], float]:
+    def at(self, checkpoint: str) -> tuple[list[QuestionRecord], float]:
         """The checkpoint's records and what taking in its days took, in milliseconds."""
         lines, timings = self.lines.take(checkpoint), self._timings.take(checkpoint)
         took = sum(timing.index_ms or 0.0 for timing in timings)
         return assemble(lines, self._questions, timings), round(took, 3)
 
 
-class _Reading:
+class _GrowingFile:
     """A file that grows, read on from where it was left."""
 
     def __init__(self, path: Path, decoder: msgspec.json.Decoder[Any]) -> None:

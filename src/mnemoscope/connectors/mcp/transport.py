@@ -9,8 +9,8 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -87,22 +87,30 @@ class ChildTransport:
 
     def _received(self, to_session: Any) -> str:
         """Pass the messages on; why no more will come, where that is so."""
+        import anyio
         from mcp.shared.message import SessionMessage
         from mcp_types import jsonrpc_message_adapter
 
+        more = self._child.read()
         try:
-            more = self._child.read()
-            for line in self._child.whole_lines():
+            for line in self._lines(more):
                 try:
                     message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                 except ValueError:
                     if line.strip():
                         self._child.stderr.log(line)
                 else:
-                    to_session.send_nowait(SessionMessage(message))
+                    with suppress(anyio.BrokenResourceError):  # the session is being closed
+                        to_session.send_nowait(SessionMessage(message))
         except LineTooLong:
             return f"wrote a message of more than {LONGEST_LINE >> 20} MiB"
         return "" if more else "closed its stdout"
+
+    def _lines(self, more: bool) -> Iterator[bytes]:
+        """The lines that were read; at the end of stdout also one without its end."""
+        yield from self._child.whole_lines()
+        if not more:
+            yield self._child.rest
 
     def _unwatch(self, loop: asyncio.AbstractEventLoop) -> None:
         loop.remove_reader(self._child.stdout)

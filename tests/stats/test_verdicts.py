@@ -1,16 +1,16 @@
-"""Holm against statsmodels, by hand, and by the promise it makes."""
+"""Holm and equivalence against statsmodels; each verdict when, and only when, it is entitled."""
 
 from __future__ import annotations
 
-from math import erfc
+from math import erfc, nan, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mnemoscope.stats import holm
+from mnemoscope.stats import Interval, equivalent, holm, verdict
 
 p_values = st.lists(st.floats(0, 1), min_size=1, max_size=60)
 
@@ -81,3 +81,56 @@ def test_a_family_without_effects_gives_a_false_claim_at_most_one_time_in_twenty
     families = null_families(correlation)
     assert np.mean([np.any(holm(family) < 0.05) for family in families]) <= 0.05
     assert np.mean((families < 0.05).any(axis=1)) > 0.25
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(-1, 1), min_size=2, max_size=60), st.floats(0.01, 1))
+def test_two_one_sided_tests_of_statsmodels_and_the_ninety_percent_interval_decide_alike(
+    deltas: list[float], band: float
+) -> None:
+    from scipy.stats import t
+    from statsmodels.stats.weightstats import DescrStatsW
+
+    mean, se = float(np.mean(deltas)), float(np.std(deltas, ddof=1)) / sqrt(len(deltas))
+    assume(se > 1e-9)
+    half = t.ppf(0.95, len(deltas) - 1) * se
+    interval = Interval(mean - half, mean + half)
+    assume(min(abs(abs(end) - band) for end in interval) > 1e-9)
+    p, _, _ = DescrStatsW(deltas).ttost_mean(-band, band)
+    assert equivalent(interval, band) == (p < 0.05)
+
+
+@pytest.mark.parametrize("band", [0, -0.1, nan])
+def test_a_band_must_have_a_width(band: float) -> None:
+    with pytest.raises(ValueError, match="above 0"):
+        equivalent(Interval(-0.1, 0.1), band)
+
+
+UP, DOWN, AROUND = Interval(0.01, 0.05), Interval(-0.05, -0.01), Interval(-0.01, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("interval", "p", "narrow", "band", "expected"),
+    [
+        (UP, 0.01, UP, None, "better"),
+        (DOWN, 0.01, DOWN, None, "worse"),
+        (UP, 0.05, UP, None, "cannot tell"),
+        (AROUND, 0.30, AROUND, None, "cannot tell"),
+        (AROUND, 0.30, AROUND, 0.02, "equivalent"),
+        (AROUND, 0.30, AROUND, 0.01, "cannot tell"),
+        (AROUND, 0.30, None, 0.02, "cannot tell"),
+        (UP, 0.01, UP, 0.10, "better"),
+        (AROUND, 0.01, AROUND, None, "cannot tell"),
+        (UP, nan, UP, None, "cannot tell"),
+        (Interval(nan, nan), 0.01, Interval(nan, nan), 0.02, "cannot tell"),
+    ],
+)
+def test_only_what_is_entitled_is_said(
+    interval: Interval, p: float, narrow: Interval | None, band: float | None, expected: str
+) -> None:
+    assert verdict(interval, p, narrow, band) == expected
+
+
+def test_a_stricter_alpha_withholds_the_claim() -> None:
+    assert verdict(UP, 0.02, alpha=0.05) == "better"
+    assert verdict(UP, 0.02, alpha=0.01) == "cannot tell"
