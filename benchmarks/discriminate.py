@@ -20,12 +20,10 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from mnemoscope._store.spec import Spec
-from mnemoscope.cli.run import execute
-from mnemoscope.cli.run_personas import pipeline_of
+from mnemoscope import api
 from mnemoscope.datasets.personas import Personas
 from mnemoscope.judges import Case
-from mnemoscope.judges.ledger_judge import Ledger
+from mnemoscope.judges.ledger_judge import LedgerJudge
 from mnemoscope.personas.simulate.life_files import write_life
 from mnemoscope.personas.simulate.simulator import simulate
 from mnemoscope.personas.simulate.story import SHIPPED, shipped_story
@@ -57,7 +55,7 @@ def judge_bounds(dataset: Personas) -> tuple[float, float]:
 
 
 def scores(scenario: Scenario, answers: list[str]) -> list[int]:
-    judge = Ledger()
+    judge = LedgerJudge()
     judge.begin(scenario)
     seen = len(scenario.memories)
     return [
@@ -80,9 +78,19 @@ def measured(
     dataset: Personas, folder: Path, systems: Sequence[str] = (*SYSTEMS, *BASELINES)
 ) -> dict[str, list[dict[str, Any]]]:
     """System to the figures of its checkpoints."""
-    specs = [Spec(name) for name in systems]
-    runs = execute(dataset, specs, folder, pipeline=pipeline_of(dataset), png=False)
-    return {run.label: run.read_json("longitudinal.json")["checkpoints"] for run in runs}
+    results = api.run(
+        dataset,
+        systems=list(systems),
+        out=folder,
+        timeout=120.0,
+        baselines=False,
+        heatmap_png=False,
+        skip_preflight=True,
+    )
+    return {
+        run.label: run.directory.read_json("longitudinal.json")["checkpoints"]
+        for run in results.runs
+    }
 
 
 def checks(

@@ -19,7 +19,7 @@ from typing import Any
 
 import grpc
 
-SHIPPED = Path(__file__).parents[2] / "src/mnemoscope/systems/grpc/protos"
+SHIPPED = Path(__file__).parents[2] / "src/mnemoscope/connectors/grpc/protos"
 sys.path.append(str(SHIPPED))
 v1, services = grpc.protos_and_services("mnemoscope_v1.proto")
 
@@ -82,5 +82,5 @@ if __name__ == "__main__":
     services.add_MemoryServicer_to_server(SharedWords(), server)
     port = server.add_insecure_port(f"127.0.0.1:{sys.argv[1] if len(sys.argv) > 1 else 50052}")
     server.start()
-    print(f"serving on 127.0.0.1:{port}", flush=True)  # noqa: T201
+    print(f"serving on 127.0.0.1:{port}", flush=True)
     server.wait_for_termination()

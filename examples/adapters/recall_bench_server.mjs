@@ -16,7 +16,7 @@ const require = createRequire(import.meta.url);
 const grpc = require("@grpc/grpc-js");
 const protoLoader = require("@grpc/proto-loader");
 
-const shipped = "../../src/mnemoscope/systems/grpc/protos/recall_bench.proto";
+const shipped = "../../src/mnemoscope/connectors/grpc/protos/recall_bench.proto";
 const proto = process.argv[2] ?? fileURLToPath(new URL(shipped, import.meta.url));
 const port = process.argv[3] ?? "50052";
 const { recall } = grpc.loadPackageDefinition(protoLoader.loadSync(proto, { keepCase: true }));

@@ -1,6 +1,82 @@
-"""Mnemoscope measures how well AI agents' memory systems remember."""
+"""Mnemoscope measures how well AI agents' memory systems remember.
 
-from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Scenario, System
+`run`, `compare` and the other functions are imported when they are first used, so that
+`import mnemoscope` stays light.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from mnemoscope._store.errors import MnemoscopeError
+from mnemoscope.types import (
+    Grade,
+    Hit,
+    Memory,
+    Query,
+    Question,
+    Receipt,
+    Scale,
+    Scenario,
+    Score,
+    System,
+)
+
+if TYPE_CHECKING:
+    from mnemoscope.api import (
+        RunConfig,
+        answer,
+        compare,
+        dry_run,
+        estimate,
+        gate,
+        judge,
+        load,
+        report,
+        run,
+        score,
+        simulate,
+        verify,
+    )
 
 __version__ = "0.1.0"
-__all__ = ["Hit", "Memory", "Query", "Question", "Receipt", "Scenario", "System", "__version__"]
+_FROM_API = (
+    *("RunConfig", "answer", "compare", "dry_run", "estimate", "gate", "judge", "load", "report"),
+    *("run", "score", "simulate", "verify"),
+)
+__all__ = [
+    "Grade",
+    "Hit",
+    "Memory",
+    "MnemoscopeError",
+    "Query",
+    "Question",
+    "Receipt",
+    "RunConfig",
+    "Scale",
+    "Scenario",
+    "Score",
+    "System",
+    "__version__",
+    "answer",
+    "compare",
+    "dry_run",
+    "estimate",
+    "gate",
+    "judge",
+    "load",
+    "report",
+    "run",
+    "score",
+    "simulate",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _FROM_API:
+        raise AttributeError(f"module 'mnemoscope' has no attribute {name!r}")
+    return getattr(import_module("mnemoscope.api"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

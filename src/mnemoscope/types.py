@@ -229,6 +229,31 @@ _PASSING = 4
 _HALF = 0.5
 
 
+class Scale(Struct, frozen=True):
+    """What a judge's numbers mean. Only numbers of the same scale are compared."""
+
+    name: str
+    """What the mean of such numbers is called in reports and files."""
+    low: float | None = 0.0
+    """The worst value; none where there is no limit, and then no right and wrong either."""
+    high: float | None = 1.0
+    passing: float = _HALF
+    """From this value on an answer counts as right."""
+
+    @property
+    def bounded(self) -> bool:
+        return self.low is not None and self.high is not None
+
+    def holds(self, value: float) -> bool:
+        low = value if self.low is None else self.low
+        return low <= value <= (value if self.high is None else self.high)
+
+    @property
+    def range(self) -> str:
+        low, high = ("no limit" if end is None else f"{end:g}" for end in (self.low, self.high))
+        return f"{low} to {high}"
+
+
 class Score(Struct, frozen=True, omit_defaults=True):
     """Recall Bench's rubric: correctness 0–3, completeness 0–2, and 1 for no hallucination."""
 
@@ -256,10 +281,12 @@ class Grade(Struct, frozen=True, omit_defaults=True):
     reasoning: str = ""
     votes: dict[str, float] = {}
     """What each judge of a panel said."""
+    passing: float = _HALF
+    """From this value on it is right: as the judge's scale says."""
 
     @property
     def fails(self) -> bool:
-        return self.value < _HALF
+        return self.value < self.passing
 
 
 class Verdict(

@@ -19,8 +19,8 @@ from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.aggregates import CAVEAT, read_aggregates, seed_comparison
 from mnemoscope.analysis.compare import Comparison, NotComparable, compare
 from mnemoscope.cli.app import invoke
-from mnemoscope.datasets import open_dataset
-from mnemoscope.runner.score_rankings import COMPAT_OPTIONS, score
+from mnemoscope.datasets import dataset_info, open_dataset
+from mnemoscope.runner.score_rankings import score
 
 Make = Callable[..., RunDirectory]
 Shared = Callable[[str], Path]
@@ -48,7 +48,9 @@ def theirs(shared_data: Shared, tmp_path_factory: pytest.TempPathFactory) -> lis
     data = shared_data("locomo")
     for version in VERSIONS:
         file = shared_data(f"pgmnemo/locomo/{version}/raw_retrievals.jsonl")
-        dataset = open_dataset("locomo", data, COMPAT_OPTIONS["locomo"])
+        dataset = open_dataset(
+            "locomo", data, dataset_info("locomo").published_rules["pgmnemo"].options
+        )
         score(dataset, file, folder / version, format="pgmnemo", compat="pgmnemo")
     return [folder / version for version in VERSIONS]
 

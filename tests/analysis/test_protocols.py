@@ -14,7 +14,7 @@ from mnemoscope._store.errors import UsageError
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.measure import Depth
 from mnemoscope.cli.app import invoke
-from mnemoscope.datasets._io.pins import sources
+from mnemoscope.datasets import dataset_info
 from mnemoscope.protocols import deviations, load_protocol, protocol_names
 
 RELEASED = {
@@ -52,7 +52,7 @@ def test_protocols_pin_the_files_that_fetch_downloads() -> None:
     rules = load_protocol("mnemoscope-retrieval-1")
 
     for dataset in ("locomo", "longmemeval"):
-        downloaded = {file.sha256 for file in sources()[dataset].files.values()}
+        downloaded = {file.sha256 for file in dataset_info(dataset).files.values()}
         assert set(rules.benchmark(dataset).sha256) <= downloaded
 
 

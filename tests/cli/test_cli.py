@@ -21,10 +21,12 @@ from typing import Any, NamedTuple
 
 import pytest
 from cyclopts import App
+from msgspec import structs
 
 import mnemoscope
 from mnemoscope.cli.app import app, invoke
-from mnemoscope.datasets._io import pins
+from mnemoscope.datasets.base import PinnedFile
+from mnemoscope.datasets.strata import Strata
 from mnemoscope.systems import SYSTEMS
 
 Shared = Callable[[str], Path]
@@ -151,12 +153,20 @@ def test_the_commands_are_those_that_are_documented() -> None:
         ("datasets", "check"),
         ("datasets", "export"),
         ("systems", "list"),
-        ("run", "personas"),
         ("personas", "simulate"),
         ("personas", "list"),
         ("ranges",),
         ("canaries",),
     }
+
+
+def test_run_tells_of_the_options_of_personas_whatever_the_benchmark(mnemo: Command) -> None:
+    for benchmark in ("personas", "locomo"):
+        done = mnemo("run", benchmark, "--help")
+        assert done.code == 0
+        for flag in ("--ranges", "--lifecycle", "--judge-memory-window", "--json-out", "--profile"):
+            assert flag in done.out
+        assert "--arms" not in done.out  # its old name is understood, and not shown
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
@@ -840,14 +850,12 @@ def test_fetch_brings_the_files_to_where_the_datasets_are_looked_for(
     root = f"http://127.0.0.1:{server.server_port}"
     names = ("corpus.jsonl", "queries.jsonl", "qrels.jsonl")
     files = {
-        name: pins.PinnedFile(
-            f"{root}/{name}", hashlib.sha256((data / name).read_bytes()).hexdigest()
-        )
+        name: PinnedFile(f"{root}/{name}", hashlib.sha256((data / name).read_bytes()).hexdigest())
         for name in names
     }
-    files["huge.jsonl"] = pins.PinnedFile(f"{root}/huge.jsonl", optional=True)
-    source = pins.Source("MIT", "somebody, 2026", files)
-    monkeypatch.setattr(pins, "sources", lambda: {"strata": source})
+    files["huge.jsonl"] = PinnedFile(f"{root}/huge.jsonl", optional=True)
+    info = structs.replace(Strata.info, licence="MIT", citation="somebody, 2026", files=files)
+    monkeypatch.setattr(Strata, "info", info)
     try:
         done = mnemo("datasets", "fetch", "strata")
         assert done.code == 0, done.err

@@ -1,4 +1,4 @@
-"""Running servers of mcp_servers.py, and what the tests of the MCP door tell them."""
+"""Running servers of mcp_servers.py, and what the tests of the MCP connector tell them."""
 
 from __future__ import annotations
 

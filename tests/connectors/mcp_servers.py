@@ -1,4 +1,4 @@
-"""Real MCP memory servers of different shapes, for the tests of the door and of the probe.
+"""Real MCP memory servers of different shapes, for the tests of the connector and of the probe.
 
 `python mcp_servers.py KIND [PLACE]` over stdio, `python mcp_servers.py KIND --port N` over
 streamable HTTP. A server leaves a file named after its process in PLACE. `plain` is one without

@@ -19,6 +19,7 @@ from typing import Any
 
 TROUBLE = sys.argv[1]
 METHODS = ["reset", "remember", "recall", "answer", "stats", "fork"]
+METHODS += ["close"] if TROUBLE == "closes" else []
 FOREVER = 3600
 MEBIBYTE = 1 << 20
 ids: list[str] = []
@@ -46,7 +47,7 @@ def trouble(number: int) -> None:
             sleeper = subprocess.Popen(["sleep", str(FOREVER)])
             leave_word(sleeper.pid)
             time.sleep(FOREVER)
-        case "wrong-id":
+        case "wrong-id" | "closes":
             say(number + 1, result=ids)
         case "no-id":
             say(None, result=ids)
@@ -94,9 +95,9 @@ def trouble(number: int) -> None:
             time.sleep(FOREVER)
 
 
-def leave_word(pid: int) -> None:
+def leave_word(word: object) -> None:
     if len(sys.argv) > 2:
-        (Path(sys.argv[2]) / str(pid)).touch()
+        (Path(sys.argv[2]) / str(word)).touch()
 
 
 def hello() -> Any:
@@ -130,6 +131,8 @@ def main() -> None:
         else:
             if method == "reset":
                 ids.clear()
+            elif method == "close":
+                leave_word("closed")
             say(number, result=None)
 
 

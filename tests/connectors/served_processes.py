@@ -1,4 +1,4 @@
-"""Servers in processes of their own, for the tests of the doors that lead to servers."""
+"""Servers in processes of their own, for the tests of the connectors that lead to servers."""
 
 from __future__ import annotations
 
@@ -67,6 +67,6 @@ def mnemoscope(*words: object, **environment: str) -> subprocess.CompletedProces
     )
 
 
-def ours(door: str, spec: str, *options: object, port: int = 0) -> tuple[object, ...]:
+def ours(connector: str, spec: str, *options: object, port: int = 0) -> tuple[object, ...]:
     """The command that serves a system of ours."""
-    return sys.executable, "-m", "mnemoscope", "serve", door, spec, "--port", port, *options
+    return sys.executable, "-m", "mnemoscope", "serve", connector, spec, "--port", port, *options

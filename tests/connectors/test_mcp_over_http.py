@@ -1,4 +1,4 @@
-"""The MCP door to servers that somebody else runs, over streamable HTTP."""
+"""The MCP connector to servers that somebody else runs, over streamable HTTP."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.connectors.mcp_running import BOAT, MEMORIES, PIANO, REX, WHO, Served, served
+from tests.described import described
 from tests.optional import missing
 
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
@@ -85,19 +86,19 @@ Mapped = Callable[[str], Path]
 
 @pytest.fixture
 def opened(mapped: Mapped) -> Iterator[Opened]:
-    """Open the door and tell the server the memories."""
-    doors: list[Mcp] = []
+    """Open the connector and tell the server the memories."""
+    connectors: list[Mcp] = []
 
-    def open_door(mapping: str, server: Served, **options: str) -> Mcp:
+    def open_system(mapping: str, server: Served, **options: str) -> Mcp:
         system = Mcp(server.url, str(mapped(mapping)), **options)  # type: ignore[arg-type]
-        doors.append(system)
+        connectors.append(system)
         system.reset("scope")
         system.remember(MEMORIES)
         return system
 
-    yield open_door
-    for door in doors:
-        door.close()
+    yield open_system
+    for connector in connectors:
+        connector.close()
 
 
 def ids(system: Mcp, query: Query = WHO, k: int = 5) -> list[str]:
@@ -278,7 +279,7 @@ def test_a_server_that_went_is_lost_until_it_is_back(mapped: Mapped, opened: Ope
 # Keys
 
 
-def test_a_key_opens_the_door_and_is_repeated_nowhere(
+def test_a_key_opens_the_connector_and_is_repeated_nowhere(
     mapped: Mapped, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORD_TO_OPEN", "sesame-sesame")
@@ -286,12 +287,12 @@ def test_a_key_opens_the_door_and_is_repeated_nowhere(
         assert ids(opened(PLAIN, server, key="WORD_TO_OPEN")) == [REX.id, "m2", "m3"]
         spec = f"mcp:{server.url},mapping={mapped(PLAIN)}"
         with pytest.raises(UsageError, match=r"refuses to talk.*name the environment variable"):
-            plan(Spec.parse(spec))
-        opening = plan(Spec.parse(f"{spec},key=WORD_TO_OPEN"))
+            described(spec)
+        opening = described(f"{spec},key=WORD_TO_OPEN")
         assert "sesame" not in str(opening.identity)
         monkeypatch.delenv("WORD_TO_OPEN")
         with pytest.raises(UsageError, match="key=WORD_TO_OPEN: that environment variable is not"):
-            plan(Spec.parse(f"{spec},key=WORD_TO_OPEN"))
+            described(f"{spec},key=WORD_TO_OPEN")
 
 
 def test_what_the_environment_holds_goes_to_the_server_and_into_no_error(

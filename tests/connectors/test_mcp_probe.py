@@ -12,12 +12,16 @@ import pytest
 from tests.optional import missing
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
-from mnemoscope.cli.probe import probe as command
+from mnemoscope.cli.systems import probe as command
 from mnemoscope.connectors.mcp.mcp_connector import Mcp
-from mnemoscope.connectors.mcp.probe import Probed, probe
-from mnemoscope.connectors.mcp.propose_mapping import Proposal, propose
+from mnemoscope.connectors.mcp.propose_mapping import (
+    MappingProposal,
+    ProbeResult,
+    probe,
+    propose,
+)
 from mnemoscope.connectors.mcp.session import Tool
-from mnemoscope.connectors.mcp.tool_mapping_file import read
+from mnemoscope.connectors.mcp.tool_mapping import read
 from mnemoscope.types import Memory, Query, Selector
 
 if find_spec("mcp") is None:
@@ -31,7 +35,7 @@ def address(kind: str) -> str:
     return f"{sys.executable} {SERVERS} {kind}"
 
 
-def recalled(seen: Probed, kind: str, place: Path) -> list[list[str]]:
+def recalled(seen: ProbeResult, kind: str, place: Path) -> list[list[str]]:
     """What the proposed mapping finds, before and after forgetting where it can forget."""
     place.write_text(seen.yaml)
     system = Mcp(address(kind), mapping=str(place))
@@ -128,7 +132,7 @@ MEMORY_SERVICE = [
 ]
 
 
-def accepted(proposal: Proposal) -> dict[str, Any]:
+def accepted(proposal: MappingProposal) -> dict[str, Any]:
     read(proposal.yaml("a test"), Path("proposal.yaml"))
     return proposal.mapping
 

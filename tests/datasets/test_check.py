@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mnemoscope.datasets import open_dataset
-from mnemoscope.datasets.base import DataFile, Findings
+from mnemoscope.datasets.base import DataFile, DatasetInfo, Findings
 from mnemoscope.datasets.dataset_check import check
 from mnemoscope.types import Memory, Question, Scalar, Scenario
 
@@ -20,6 +20,7 @@ class Made:
     """A dataset made of given scenarios."""
 
     name = "made"
+    info = DatasetInfo(name="made")
     pool_known = True
     expected_scenarios: int | None = None
 

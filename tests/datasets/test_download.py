@@ -14,7 +14,7 @@ import pytest
 
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope.datasets._io.download import DownloadError, download
-from mnemoscope.datasets._io.pins import PinnedFile
+from mnemoscope.datasets.base import PinnedFile
 
 CONTENT = random.Random(7).randbytes(900_001)
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

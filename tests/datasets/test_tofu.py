@@ -15,7 +15,6 @@ import pytest
 
 from mnemoscope._store.errors import DataError, MissingData, UsageError
 from mnemoscope.datasets import open_dataset
-from mnemoscope.datasets._io.pins import source
 from mnemoscope.datasets.dataset_check import check
 from mnemoscope.datasets.tofu import Tofu
 from mnemoscope.types import Scenario
@@ -78,7 +77,7 @@ def test_the_real_files_hold_what_was_counted(folder: Path, split: Forget) -> No
     pinned = {file.path.name: file.matches_pin for file in checked.files}
     assert pinned.pop("full.json") is True
     assert set(pinned.values()) <= {True}
-    assert source("tofu").licence == "MIT"
+    assert Tofu.info.licence == "MIT"
 
 
 def test_all_pairs_are_asked_before_and_again_after_the_last_ones_are_to_be_forgotten(

@@ -15,9 +15,9 @@ import pytest
 
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
-from mnemoscope.datasets import open_dataset
+from mnemoscope.datasets import dataset_info, open_dataset
 from mnemoscope.runner.run import run
-from mnemoscope.runner.score_rankings import COMPAT_OPTIONS, rule_changes, score
+from mnemoscope.runner.score_rankings import rule_changes, score
 from mnemoscope.systems.loader import plan
 
 Shared = Callable[[str], Path]
@@ -141,7 +141,7 @@ PUBLISHED = {
 def scored(
     data: Path, dataset: str, rankings: Path, out: Path, *, compat: bool
 ) -> tuple[RunDirectory, dict[str, Any]]:
-    options = COMPAT_OPTIONS[dataset] if compat else {}
+    options = dataset_info(dataset).published_rules["pgmnemo"].options if compat else {}
     found = score(
         open_dataset(dataset, data, options),
         rankings,

@@ -100,7 +100,7 @@ def test_evidence_beyond_the_cut_has_no_reciprocal_rank() -> None:
 
 def test_repetitions_vanish_and_the_ranks_close_up() -> None:
     assert dedupe(["x", "x", "a", "x", "b"]) == ["x", "a", "b"]
-    assert relevant_positions(["x", "x", "a", "a", "b"], {"a", "b"}) == [2, 3]
+    assert relevant_positions(["x", "x", "a", "a", "b"], {"a", "b"}) == (2, 3)
 
 
 def test_repeated_evidence_ids_count_once() -> None:

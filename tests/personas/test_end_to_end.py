@@ -7,13 +7,15 @@ and must end as the same life.
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import redirect_stdout
 from functools import partial
+from hashlib import sha256
 from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
@@ -46,6 +48,8 @@ PASSES: dict[str, Sequence[str]] = {
 """By the names under which the account knows them."""
 FAILURE = re.compile("skipped: |no usable ")
 """How a pass tells that something came to nothing."""
+FROZEN = Path(__file__).with_name("frozen_prompts.json")
+"""Hashes of prompts and outputs; MNEMOSCOPE_FREEZE=1 computes them anew."""
 KILLS = 10
 DEARER = 4
 """What a token of output usually costs in tokens of input."""
@@ -68,6 +72,8 @@ class Told(NamedTuple):
     estimates: dict[str, str]
     asked_by_them: int
     """Requests of dry runs and estimates."""
+    hashes: dict[str, dict[str, str]]
+    """Of each pass: its prompts, what it said, and what its dry run and its estimate said."""
 
 
 class Writer:
@@ -124,7 +130,7 @@ def undisturbed(
 ) -> Told:
     """Every pass once; before it, what it would ask and what that would take."""
     writer = Writer(start_leg, server, tmp_path_factory.mktemp("undisturbed"))
-    dry_runs, estimates, requests = {}, {}, {}
+    dry_runs, estimates, requests, hashes = {}, {}, {}, {}
     asked_by_them = 0
     for name in PASSES:
         before = server.requests
@@ -132,8 +138,15 @@ def undisturbed(
         estimates[name] = _said(writer.command(name, "--estimate"))
         asked_by_them += server.requests - before
         before = server.requests
-        writer.run(name)
+        said = writer.run(name)
         requests[name] = server.requests - before
+        names = {str(writer.folder): "FOLDER", server.url: "SERVER"}
+        hashes[name] = {
+            "prompts": _hash(f"{one.system}\0{one.text}" for one in server.seen[before:]),
+            "said": _hash(_without(names, re.sub(r"\(\d+ unique\)", "", said)).splitlines()),
+            "dry run": _hash([_without(names, dry_runs[name])]),
+            "estimate": _hash([_without(names, estimates[name])]),
+        }
     return Told(
         writer.folder,
         writer.files(),
@@ -142,7 +155,20 @@ def undisturbed(
         dry_runs,
         estimates,
         asked_by_them,
+        hashes,
     )
+
+
+def _without(names: dict[str, str], text: str) -> str:
+    """The text without what differs between two test runs."""
+    for name, stands_for in names.items():
+        text = text.replace(name, stands_for)
+    return text
+
+
+def _hash(texts: Iterable[str]) -> str:
+    """One hash for texts in any order: replies come as they like."""
+    return sha256("\0".join(sorted(texts)).encode()).hexdigest()
 
 
 def _said(command: Sequence[str]) -> str:
@@ -175,6 +201,15 @@ def test_a_life_is_written_and_asked_about_whole(undisturbed: Told) -> None:
     asked = Counter(one.category for one in read_questions(home.beside("qa") / "questions.yaml"))
     assert asked["information-boundary"] == 4
     assert len(asked) == 10 and asked.total() > 100
+
+
+def test_prompts_and_outputs_are_the_frozen_ones(undisturbed: Told, server: ScriptedServer) -> None:
+    names = {server.url: "SERVER"}
+    files = (f"{name}\n{_without(names, x.decode())}" for name, x in undisturbed.files.items())
+    found = {"passes": undisturbed.hashes, "files": _hash(files)}
+    if os.environ.get("MNEMOSCOPE_FREEZE"):
+        FROZEN.write_text(json.dumps(found, indent=2) + "\n")
+    assert found == json.loads(FROZEN.read_text())
 
 
 def test_a_good_author_gives_the_audit_nothing_but_what_was_planted(undisturbed: Told) -> None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from mnemoscope.personas.simulate.life_files import write_life
 from tests.conftest import StartLeg
 from tests.optional import missing
 from tests.scripted_server import Request, ScriptedServer, failing
@@ -25,7 +27,6 @@ from mnemoscope._store.errors import MissingData, UsageError
 from mnemoscope.cli.write_from_ledger import from_ledger
 from mnemoscope.cli.writing import Writing
 from mnemoscope.datasets.personas import Personas
-from mnemoscope.personas.simulate.life_files import write_life
 from mnemoscope.personas.simulate.simulator import simulate
 from mnemoscope.personas.simulate.story import shipped_story
 from mnemoscope.personas.write.from_ledger import Retelling
@@ -38,6 +39,7 @@ if importlib.util.find_spec("openai") is None:
     missing("openai is not installed")
 
 DAYS = 24
+FROZEN_PROMPTS = "00db119baacd8e3f1837192ef93b4b68f5431674d7b7cf663c029d762d795282"
 _STOP = re.compile(r"(?<=[.!?]) (?=[A-Z])")
 
 
@@ -81,10 +83,12 @@ def logs(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_retold_life_has_the_same_papers_and_other_words(
-    source: Path, writing: Writing, tmp_path: Path
+    source: Path, writing: Writing, server: ScriptedServer, tmp_path: Path
 ) -> None:
     out = tmp_path / "retold" / "assistant"
     assert from_ledger(writing, out) == 0
+    prompts = sorted(f"{one.system}\0{one.text}" for one in server.seen)
+    assert sha256("\0".join(prompts).encode()).hexdigest() == FROZEN_PROMPTS
     for name in ("persona.yaml", f"arcs-{DAYS}d.yaml"):
         assert (out / name).read_bytes() == (source / name).read_bytes()
     for name in ("questions.yaml", "ledger.jsonl"):

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mnemoscope.personas.simulate.life_files import life_files, shelves, write_life
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.yaml import dump_yaml, load_yaml, parse_yaml
 from mnemoscope.cli.personas import app
-from mnemoscope.personas.simulate.life_files import life_files, shelves, write_life
 from mnemoscope.personas.simulate.simulator import simulate
 from mnemoscope.personas.simulate.story import SHIPPED, shipped_story
 from mnemoscope.text.fact_ledger import Ledger

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mnemoscope.personas.simulate.life_files import write_life
 
 from mnemoscope._store.errors import MissingData, UsageError
 from mnemoscope._store.yaml import dump_yaml, load_yaml
@@ -15,7 +16,6 @@ from mnemoscope.cli.audit_persona import audit
 from mnemoscope.personas.audit.audited_log import AuditedLife
 from mnemoscope.personas.audit.findings import DAY_CODES, QUESTION_CODES, Finding, tally
 from mnemoscope.personas.audit.static_audit import static_audit
-from mnemoscope.personas.simulate.life_files import write_life
 from mnemoscope.personas.simulate.simulator import simulate
 from mnemoscope.personas.simulate.story import SHIPPED, shipped_story
 from mnemoscope.personas.write.persona_files import open_persona_files

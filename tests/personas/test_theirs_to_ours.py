@@ -1,4 +1,4 @@
-"""docs/authoring.md: the table from Recall Bench's commands to ours is whole, and each row works.
+"""The table of docs/writing-personas.md, from Recall Bench's commands to ours, is whole and works.
 
 Every row is parsed as the command line would; those that need nobody else's server are run, in the
 order of the table, with the scripted author in the place of `claude`.
@@ -19,7 +19,7 @@ from tests.scripted_server import ScriptedServer
 from mnemoscope.cli.app import app, invoke
 from mnemoscope.personas.audit.findings import CODES
 
-PAGE = (Path(__file__).parents[2] / "docs" / "authoring.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "writing-personas.md").read_text()
 THEIRS = {
     "create-persona": "prompt model persona",
     "generate": "persona model start end arcs timeout temperature max-tokens",

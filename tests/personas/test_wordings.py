@@ -6,10 +6,7 @@ from datetime import date
 from random import Random
 
 import pytest
-
-from mnemoscope.personas.simulate.calendar import LifeCalendar, make_calendar
 from mnemoscope.personas.simulate.cast import colleagues, speakers
-from mnemoscope.personas.simulate.rng import Deck, Rng
 from mnemoscope.personas.simulate.sentence_templates import (
     Fresh,
     capital,
@@ -18,8 +15,11 @@ from mnemoscope.personas.simulate.sentence_templates import (
     tells_that_open,
     uncapital,
 )
-from mnemoscope.personas.simulate.story import StoryFact, Values, shipped_story
 from mnemoscope.personas.simulate.values import aliases
+
+from mnemoscope.personas.simulate.calendar import LifeCalendar, make_calendar
+from mnemoscope.personas.simulate.rng import Deck, Rng
+from mnemoscope.personas.simulate.story import StoryFact, Values, shipped_story
 
 
 def fact(**values: object) -> StoryFact:

@@ -6,11 +6,11 @@ from collections import defaultdict
 from statistics import fmean
 
 import pytest
+from mnemoscope.personas.simulate.life_files import write_life
 
 from mnemoscope.datasets.personas import Personas
 from mnemoscope.judges import Case
-from mnemoscope.judges.ledger_judge import Ledger
-from mnemoscope.personas.simulate.life_files import write_life
+from mnemoscope.judges.ledger_judge import LedgerJudge
 from mnemoscope.personas.simulate.simulator import simulate
 from mnemoscope.personas.simulate.story import shipped_story
 from mnemoscope.readers import Passage
@@ -34,7 +34,7 @@ def evidence(life: Scenario, question: Question) -> list[Passage]:
 
 
 def test_with_the_evidence_before_it_most_answers_are_right(life: Scenario) -> None:
-    reader, judge = Extractive(), Ledger()
+    reader, judge = Extractive(), LedgerJudge()
     judge.begin(life)
     scores: dict[str, list[int]] = defaultdict(list)
     for question in life.questions:

@@ -26,7 +26,7 @@ class Entry:
     """A built-in: where it lives and what it is for, in one line."""
 
     target: str
-    summary: str
+    summary: str = ""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.answer_pairs import AnswerPairs, pair_answers
 from mnemoscope.analysis.gates import changed_files
 from mnemoscope.analysis.measure import Depth, few_clusters
+from mnemoscope.metrics import headline, metric_of
 from mnemoscope.stats import (
     Interval,
     Verdict,
@@ -41,8 +42,6 @@ from mnemoscope.types import FAILED, Trial
 
 SEED = 42
 OVERALL = "overall"
-_HITS = ("hit@", "all@")
-_PROPORTIONS = (*_HITS, "accuracy")
 
 
 class NotComparable(MnemoscopeError):
@@ -132,7 +131,7 @@ def compare(
     answers = pair_answers(base, cand)
     graded = answers if isinstance(answers, AnswerPairs) else None
     known = [*depth.names, *([graded.metric] if graded else [])]
-    names = list(metrics) or [n for n in _headline(depth) if n in known] + known[len(depth.names) :]
+    names = list(metrics) or headline(depth.names) + known[len(depth.names) :]
     unknown = [name for name in names if name not in known]
     unknown += [name for name in filter(None, [discordant]) if name not in depth.names]
     if unknown:
@@ -331,7 +330,7 @@ def _row(
     deltas = cand - base
     n = len(deltas)
     size = effective_n(deltas, clusters)
-    if name.startswith(_PROPORTIONS):
+    if name == "accuracy" or _is_proportion(name):
         gained, lost = int((deltas > 0).sum()), int((deltas < 0).sum())
         test, p_raw = "exact McNemar", mcnemar_exact(gained, lost)
         effect = cohens_h(float(base.mean()), float(cand.mean()))
@@ -368,13 +367,13 @@ def _decided(draft: _Draft, p_corrected: float, band: float | None) -> Row:
     return msgspec.structs.replace(draft.row, p_corrected=p_corrected, verdict=said)
 
 
-def _headline(depth: Depth) -> list[str]:
-    wanted = ["recall@5", "recall@10", "hit@10", "all@10", "ndcg@10"]
-    return wanted + [name for name in depth.names if name.startswith("mrr@")][-1:]
+def _is_proportion(name: str) -> bool:
+    metric = metric_of(name)
+    return metric is not None and metric.interval == "proportion"
 
 
 def _discordant(base: RunDirectory, pairs: _Pairs, depth: Depth, metric: str) -> list[Discordant]:
-    if not metric.startswith(_HITS):
+    if not _is_proportion(metric):
         raise UsageError(f"{metric} is no hit metric: gained and lost need hit@k or all@k")
     column = depth.names.index(metric)
     texts = {line["id"]: line["question"] for line in base.questions()}

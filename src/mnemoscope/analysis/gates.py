@@ -17,10 +17,11 @@ from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.fingerprint import differences, fingerprint, sha256_file
 from mnemoscope._store.jsonl import read_records
 from mnemoscope._store.run_directory import RECORDED, Manifest, RunDirectory
-from mnemoscope.analysis.answer_figures import assemble
-from mnemoscope.analysis.answer_sheet import ANSWERS, answer_sheet
+from mnemoscope.analysis.answers import ANSWERS, answer_sheet
 from mnemoscope.analysis.baseline_checks import FAULTS
 from mnemoscope.analysis.measure import SEED, Depth, ingestion_loss, measure
+from mnemoscope.analysis.question_records import assemble
+from mnemoscope.metrics import is_builtin
 from mnemoscope.protocols import Benchmark, Chosen, Protocol, deviations
 from mnemoscope.types import FAILED, Ingestion, Question, Trial
 
@@ -262,7 +263,9 @@ def _coverage(case: Case) -> _Finding:
 
 
 def _figures(case: Case) -> _Finding:
-    if changed := differences(case.run.read_json("metrics.json"), case.figures):
+    recorded = case.run.read_json("metrics.json")
+    foreign = _drop_foreign_metrics(recorded, case.figures)
+    if changed := differences(recorded, case.figures):
         by = value_at(case.manifest, "identity.versions.mnemoscope")
         other = f" (made by version {by})" if by != mnemoscope.__version__ else ""
         return False, f"metrics.json is not what the journal gives: {changed[0]}{other}"
@@ -278,7 +281,24 @@ def _figures(case: Case) -> _Finding:
         return False, "questions.jsonl is not what the journal gives"
     if changed := _answers_apart(case):
         return False, f"{ANSWERS} is not what the journal gives: {changed[0]}"
-    return True, f"recomputed from {len(case.trials):,} trials, all equal"
+    left_out = f"; not recomputed, their metric is not installed: {', '.join(foreign)}"
+    equal = f"recomputed from {len(case.trials):,} trials, all equal"
+    return True, equal + (left_out if foreign else "")
+
+
+def _drop_foreign_metrics(recorded: dict[str, Any], computed: dict[str, Any]) -> list[str]:
+    """Leave out what only one side can know: metrics of plug-ins that the other side lacks.
+
+    Returns the recorded ones that cannot be recomputed here.
+    """
+    sides = [recorded["overall"], computed["overall"]]
+    apart = {n for n in sides[0].keys() ^ sides[1].keys() if not is_builtin(n)}
+    lacking = [name for name in sides[0] if name in apart]
+    for content in (recorded, computed):
+        for figures in (content["overall"], *content["by_category"].values()):
+            for name in apart:
+                figures.pop(name, None)
+    return lacking
 
 
 def _answers_apart(case: Case) -> list[str]:

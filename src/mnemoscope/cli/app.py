@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 import mnemoscope
 from mnemoscope._store.errors import MnemoscopeError, UsageError
-from mnemoscope.cli.console import err, say
+from mnemoscope.cli.console import LogLines, err, say
 
 FAILURE, USAGE, NOT_COMPARABLE, INTERRUPTED = 1, 2, 3, 130
 _ERROR = "[bold red]error:[/] "
@@ -31,28 +32,31 @@ app = App(
     default_parameter=Parameter(negative=()),
     suppress_keyboard_interrupt=False,
 )
+logging.getLogger("mnemoscope").addHandler(LogLines())
 # By name: a command is imported when it is asked for, and starts in half the time.
 for _place in (
-    "run:app",
+    "run:run",
     "score:score",
     "report:report",
     "compare:compare",
-    "compare:gate",
+    "gate:gate",
     "verify:verify",
-    "again:judge",
-    "again:answer",
+    "judge:judge",
+    "answer:answer",
     "demo:demo",
-    "run_personas:ranges",
+    "ranges:ranges",
     "canaries:canaries",
     "personas:app",
     "datasets:app",
     "systems:app",
     "serve:app",
     "judges:app",
+    "metrics:app",
     "models:app",
     "published:app",
     "protocols:app",
     "release:app",
+    "new:new",
 ):
     _module, _, _function = _place.partition(":")
     _name = _module if _function == "app" else _function

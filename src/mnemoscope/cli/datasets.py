@@ -31,27 +31,26 @@ def list_datasets(*, json: bool = False) -> None:
         Print JSON instead of a table.
     """
     from mnemoscope._store.errors import MissingData
-    from mnemoscope.datasets import DATASETS
+    from mnemoscope.datasets import DATASETS, DatasetInfo, dataset_info
     from mnemoscope.datasets._io.locate import locate
-    from mnemoscope.datasets._io.pins import sources
 
     rows = []
     for name in DATASETS.names():
+        info, options = DatasetInfo(name=name), {}
         try:
-            place = str(locate(name, None))
+            info, options = dataset_info(name), describe_options(DATASETS.get(name), "data")
+            summary = info.summary or DATASETS.summary(name)
+        except UsageError as error:
+            summary = str(error)
+        try:
+            place = str(locate(info, None))
         except MissingData:
             place = (
                 f"mnemoscope datasets fetch {name}"
-                if name in sources()
+                if info.downloadable
                 else "your own, with --data"
             )
-        licence = sources()[name].licence if name in sources() else ""
-        summary, options = DATASETS.summary(name), {}
-        try:
-            options = describe_options(DATASETS.get(name), "data")
-        except UsageError as error:
-            summary = str(error)
-        rows.append((name, summary, options, licence, place))
+        rows.append((name, summary, options, info.licence, place))
     if json:
         fields = ("name", "summary", "options", "licence", "place")
         print_json([dict(zip(fields, row, strict=True)) for row in rows])
@@ -83,17 +82,17 @@ def fetch(name: str, /, *, files: list[str] | None = None, to: Path | None = Non
     to
         The folder to put them in; by default the user's cache.
     """
+    from mnemoscope.datasets import downloadable
     from mnemoscope.datasets._io.download import download
     from mnemoscope.datasets._io.locate import cache_folder
-    from mnemoscope.datasets._io.pins import source
 
-    found = source(name)
+    found = downloadable(name)
     unknown = sorted(set(files or ()) - set(found.files))
     if unknown:
         raise UsageError(f"{name} has no file {unknown[0]!r}; it has {', '.join(found.files)}")
     wanted = files or [file for file, pinned in found.files.items() if not pinned.optional]
     folder = to or cache_folder(name)
-    say(err, f"{name}: {found.cite}; licence {found.licence}")
+    say(err, f"{name}: {found.citation}; licence {found.licence}")
     for file in wanted:
         with progress_bar(file, found.files[file].bytes) as bar:
 

@@ -7,16 +7,15 @@ import sys
 from pathlib import Path
 from shutil import which
 
-from mnemoscope._store.spec import Spec
-from mnemoscope.cli.console import err, say
+from mnemoscope import api
+from mnemoscope.cli.console import err, say, watched
 from mnemoscope.cli.console import out as stdout
-from mnemoscope.cli.run import execute
-from mnemoscope.cli.run_personas import BASELINES, pipeline_of
 
 PERSONA = "executive-assistant"
 DAYS = 180
 RANGES = "45d,90d,135d,180d"
 SYSTEMS = ("recency", "bm25", "hybrid")
+BASELINES = ("none", "random", "oracle")
 
 
 def demo(*, out: Path = Path("demo-run")) -> None:
@@ -31,28 +30,29 @@ def demo(*, out: Path = Path("demo-run")) -> None:
     out
         Where the life and the run directories go.
     """
-    from mnemoscope.datasets.personas import Personas
-    from mnemoscope.personas.simulate.life_files import write_life
-    from mnemoscope.personas.simulate.simulator import simulate
-    from mnemoscope.personas.simulate.story import shipped_story
-    from mnemoscope.reports.checkpoint_report import shown
+    from mnemoscope.reports import run_tables
     from mnemoscope.reports.run_view import RunView
 
     life = out / "life"
     say(err, f"simulating {DAYS} days of {PERSONA} …")
-    write_life(simulate(shipped_story(PERSONA), DAYS, 42), life, force=True)
-    dataset = Personas(life, ranges=RANGES, groups=True)
+    api.simulate(PERSONA, out=life, days=DAYS, force=True)
     say(err, f"asking {', '.join(SYSTEMS)} and the arms {', '.join(BASELINES)} …")
-    runs = execute(
-        dataset,
-        list(map(Spec, SYSTEMS)),
-        out,
-        arms=list(map(Spec, BASELINES)),
-        pipeline=pipeline_of(dataset),
-    )
+    with watched() as progress:
+        results = api.run(
+            "personas",
+            systems=SYSTEMS,
+            data=life,
+            out=out,
+            timeout=120.0,
+            skip_preflight=True,
+            progress=progress,
+            ranges=RANGES,
+            groups=True,
+        )
     # Where no environment is active, as after `make demo`, it has to be called by its place.
     command = "mnemoscope" if which("mnemoscope") else os.path.relpath(sys.argv[0])
-    stdout.print(shown(list(map(RunView.of, runs)), width=stdout.width, only=["hybrid"]))
+    views = [RunView.of(one.directory) for one in results.runs]
+    stdout.print(run_tables.shown(views, width=stdout.width, only=["hybrid"]))
     say(
         stdout,
         f"the report:   {out}/hybrid/report.md\n"

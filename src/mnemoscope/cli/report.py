@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mnemoscope._store.errors import MissingData
-from mnemoscope.cli.console import err, out, print_json, say
+from mnemoscope import api
+from mnemoscope.cli.console import out, print_json
 
 
 def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None:
@@ -32,26 +32,15 @@ def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None
     json
         Print the figures as JSON instead of tables.
     """
-    from mnemoscope._store.run_directory import find_runs
     from mnemoscope.reports import run_tables
-    from mnemoscope.reports.checkpoint_report import shown, write_life
     from mnemoscope.reports.run_view import RunView, as_content
 
-    views = []
-    for directory in find_runs(run):
-        if (state := directory.manifest().state) != "complete":
-            say(err, f"{directory.path} is {state} and left out; the command that began it goes on")
-            continue
-        write_life(directory)
-        views.append(RunView.of(directory))
-    if not views:
-        raise MissingData(f"no finished run at {run}")
-    views.sort(key=lambda view: view.is_arm)
+    views = [RunView.of(one.directory) for one in api.report(run).runs]
     if json:
         print_json(as_content(views))
         return
     for benchmark in dict.fromkeys(view.benchmark for view in views):
         own = [view for view in views if view.benchmark == benchmark]
-        out.print(shown(own, width=out.width))
+        out.print(run_tables.shown(own, width=out.width))
     if svg is not None:
         svg.write_text(run_tables.picture(views, f"mnemoscope report {run.name}"))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from rich import box
 from rich.table import Table
 
-from mnemoscope._store.errors import MissingData
+from mnemoscope import api
 from mnemoscope.cli.console import out as stdout
 from mnemoscope.cli.console import parse_options, print_json, say
-from mnemoscope.reports.run_view import RunView
+from mnemoscope.results import ScoredRun
 
 
 def score(
@@ -61,77 +60,43 @@ def score(
         The dataset's own options, such as --granularity turn.
     """
     from mnemoscope.reports import run_tables
-    from mnemoscope.runner.score_rankings import rule_changes
+    from mnemoscope.reports.run_view import RunView
 
-    if not file.is_file():
-        raise MissingData(f"no such file: {file}")
-    chosen = parse_options(options, score)
-
-    def scored(rules: Literal["pgmnemo"] | None, folder: Path) -> RunView:
-        return _scored(file, dataset, data, folder, format, rules, chosen)
-
-    view = scored(compat, out)
-    changes: dict[str, Any] = {}
-    if format == "pgmnemo":
-        with tempfile.TemporaryDirectory() as scratch:
-            other = scored(None if compat else "pgmnemo", Path(scratch) / "other")
-        theirs, sound = (view, other) if compat else (other, view)
-        changes = rule_changes(theirs.metrics, sound.metrics)
+    found = api.score(
+        file,
+        dataset=dataset,
+        out=out,
+        format=format,
+        compat=compat,
+        data=data,
+        **parse_options(options, score),
+    )
     if json:
-        print_json({**view.metrics, "rule_changes": changes})
+        metrics = found.directory.read_json("metrics.json")
+        print_json({**metrics, "rule_changes": found.rule_changes})
         return
-    stdout.print(run_tables.summary([view]))
-    if changes:
-        stdout.print(_changes_table(changes, dataset))
+    stdout.print(run_tables.summary([RunView.of(found.directory)]))
+    if found.rule_changes:
+        stdout.print(_changes_table(found))
     say(stdout, f"report: {out}/report.md")
 
 
-def _scored(
-    file: Path,
-    dataset: str,
-    data: Path | None,
-    folder: Path,
-    format: Literal["jsonl", "trec", "pgmnemo"],
-    compat: Literal["pgmnemo"] | None,
-    options: dict[str, Any],
-) -> RunView:
-    from mnemoscope.datasets import open_dataset
-    from mnemoscope.reports.run_report import write_report
-    from mnemoscope.runner.score_rankings import COMPAT_OPTIONS
-    from mnemoscope.runner.score_rankings import score as score_file
-
-    rules = COMPAT_OPTIONS.get(dataset, {}) if compat else {}
-    opened = open_dataset(dataset, data, {**options, **rules})
-    run = score_file(opened, file, folder, format=format, compat=compat)
-    write_report(run)
-    return RunView.of(run)
-
-
-_SOUND = {
-    "locomo": "sound: a label counts only in the question's own conversation, a repeated one "
-    "once,\nmalformed evidence is repaired. The file does not say which conversation a label "
-    "is from,\nso the sound figures are upper bounds.",
-    "longmemeval": "sound: abstention questions, whose sessions hold no answer, are not scored.",
-}
-"""What sound rules do otherwise than pgmnemo's."""
-
-
-def _changes_table(changes: dict[str, Any], dataset: str) -> Table:
+def _changes_table(found: ScoredRun) -> Table:
     table = Table(
         "metric",
         title="What the rules change: pgmnemo's own against sound ones",
-        caption=_SOUND.get(dataset),
+        caption=found.sound_rules or None,
         title_justify="left",
         caption_justify="left",
         box=box.SIMPLE_HEAD,
     )
     for column in ("pgmnemo's rules", "sound rules", "difference"):
         table.add_column(column, justify="right")
-    for name, change in changes.items():
+    for name, change in found.rule_changes.items():
         table.add_row(
             name,
-            f"{change['compat']:.4f}",
-            f"{change['sound']:.4f}",
-            f"{change['difference']:+.4f}",
+            f"{change.compat:.4f}",
+            f"{change.sound:.4f}",
+            f"{change.difference:+.4f}",
         )
     return table

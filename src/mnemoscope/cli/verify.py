@@ -9,6 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from mnemoscope import api
 from mnemoscope.cli.console import out, print_json
 
 if TYPE_CHECKING:
@@ -48,14 +49,7 @@ def verify(
     json
         Print JSON instead of a table.
     """
-    from mnemoscope._store.run_directory import RunDirectory
-    from mnemoscope.analysis import verify as analysis
-    from mnemoscope.protocols import load_protocol
-
-    directory = RunDirectory(run)
-    if block is not None:
-        analysis.block(directory, block)
-    found = analysis.verify(directory, load_protocol(protocol) if protocol else None)
+    found = api.verify(run, protocol=protocol, block=block)
     if json:
         print_json(found)
     else:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from cyclopts import Parameter
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope.cli.answering import check_models, priced
 from mnemoscope.cli.console import err, out, say
 from mnemoscope.types import Usage
 
@@ -135,6 +134,7 @@ def run_pass(writing: Writing, name: str, work: Work, *, fresh: bool = False) ->
 def at_desk(writing: Writing, name: str, *, fresh: bool = False) -> Iterator[LlmWriter]:
     """A desk that pays out of the folder's account, and a kind word where somebody interrupts."""
     from mnemoscope.personas.write.llm_writer import LlmWriter, account_of, ceiling, sweep
+    from mnemoscope.runner.answer_setup import check_models
 
     check_models([writing.model], writing.max_cost)
     model = timed_model(writing.model, writing.timeout, cache=not fresh)
@@ -253,6 +253,8 @@ def tell_estimate(spec: str, rehearsed: Rehearsed) -> int:
         "is in the cache is taken into account",
     )
     if model.model.price is None:
+        from mnemoscope.runner.answer_setup import priced
+
         costs = f"what {spec} costs is not known and counts as 0; say it: "
         say(out, f"{costs}'{priced(spec)}'", before="[yellow]note:[/] ")
     return 0

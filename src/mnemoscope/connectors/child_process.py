@@ -1,12 +1,13 @@
-"""A child process and the lines exchanged with it: deadlines, and a certain end.
+"""A child process and the lines exchanged with it: deadlines, stderr, and a certain end.
 
-It knows bytes and lines, nothing of what they say. The child leads a process group of its own,
-and all of that group ends with it, also where our own process is killed.
+This module knows bytes and lines, not what they mean. The child leads a process group of its own.
+The whole group ends with it, also where our own process is killed.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import selectors
 import shlex
 import shutil
@@ -14,6 +15,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,15 +23,29 @@ from typing import IO
 
 from mnemoscope._store.errors import SystemLost, UsageError
 from mnemoscope._store.fingerprint import sha256_file
-from mnemoscope.connectors.child_stderr import Talk, name_of, shown
 
 _FAREWELL = 3.0
-"""Seconds that a process gets to leave by itself."""
-_LONGEST = 64 << 20
-"""Bytes of a line; nobody recalls that much, and somebody may never end it."""
+"""Seconds that a process gets to exit by itself."""
+LONGEST_LINE = 64 << 20
+"""Bytes of a line: a limit, because a broken child may never end its line."""
 _READ = 1 << 20
-# The shell waits for the end of its stdin, which comes when our process is gone, however it went.
+# The shell waits for the end of its stdin, which comes when our process is gone for any reason.
 _GUARD = 'read _; kill -s KILL -- "-$0"; test -z "$1" || rm -rf -- "$1"'
+
+_LAST_WORDS = 5
+"""Lines of stderr that an error repeats."""
+_SHOWN = 300
+"""Characters of a text that an error repeats."""
+_MOST_KNOWN = 1000
+"""Lines that are remembered for each command."""
+_TRACE = re.compile(
+    rb'\s+at |\s+File "|Traceback \(most recent call last\)|node:internal/|Node\.js v\d'
+    rb"|[\s^~]+$|[\s{}\[\],]+$"
+)
+"""Lines of a traceback (Python, Node, Java) that do not say what happened."""
+
+_known: dict[tuple[str, ...], set[bytes]] = {}
+"""The lines that each command has written; a forked worker inherits those of its parent."""
 
 
 class AdapterDied(SystemLost):
@@ -37,15 +53,65 @@ class AdapterDied(SystemLost):
 
 
 class AdapterLate(SystemLost, TimeoutError):
-    """No reply came in time, and nobody waits for it any longer: the process is ended."""
+    """No reply came in time; the process is ended."""
 
 
 class LineTooLong(Exception):
     """A line that does not end."""
 
 
+class ChildStderr:
+    """What one start of a command writes to stderr: passed on to ours, and kept for its death.
+
+    Lines of an earlier start are not passed on again: a server that is started for every scope
+    prints the same greeting each time.
+    """
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._name = name_of(words)
+        self._said = _known.setdefault(tuple(words), set())
+        self._said_before = frozenset(self._said)
+        self._last: deque[str] = deque(maxlen=_LAST_WORDS)
+        self._in_trace = False
+
+    def add(self, line: bytes) -> None:
+        if line.strip():
+            if not self._is_of_trace(line):
+                self._last.append(shown(line))
+            self.log(line)
+
+    def log(self, line: bytes) -> None:
+        """Pass a line on, in one write."""
+        if line in self._said_before:
+            return
+        if len(self._said) < _MOST_KNOWN:
+            self._said.add(line)
+        said = f"[{self._name}] {shown(line, 2000)}\n".encode("utf-8", "backslashreplace")
+        with suppress(OSError):
+            os.write(2, said)
+
+    @property
+    def last_words(self) -> str:
+        """The last lines without stack frames, as the end of an error message."""
+        said = " | ".join(self._last)
+        return f"; its last words: {said[-_SHOWN:]}" if said else ""
+
+    def _is_of_trace(self, line: bytes) -> bool:
+        """Whether a line only says where something happened.
+
+        Lines of source, or the fields of Node's errors, follow a frame. `[cause]` is such a field,
+        and often the only one that says what happened.
+        """
+        is_indented = line[:1].isspace()
+        if _TRACE.match(line):
+            self._in_trace = is_indented or line.startswith(b"Traceback")
+            return True
+        self._in_trace = self._in_trace and is_indented
+        return self._in_trace and b"[cause]" not in line
+
+
 class Child:
-    """A running process; lines go in and come out."""
+    """A running process that reads lines and writes lines."""
 
     def __init__(
         self,
@@ -53,7 +119,7 @@ class Child:
         environment: Mapping[str, str] | None = None,
         scratch: str = "",
     ) -> None:
-        """`scratch` is a folder of its own, which is removed with it."""
+        """`scratch` is the child's own folder; it is removed when the child ends."""
         self.name = name_of(words)
         self._scratch = scratch
         self.owner = os.getpid()
@@ -69,118 +135,119 @@ class Child:
             )
         except OSError as error:
             raise UsageError(f"{words[0]} cannot be started: {error.strerror}") from None
-        self._guard = guard(self._process.pid, scratch)
-        self._stdin, self._stdout, stderr = _pipes(self._process)
-        os.set_blocking(self._stdin.fileno(), False)
+        self._guard = _guard(self._process.pid, scratch)
+        assert self._process.stdin and self._process.stdout and self._process.stderr
+        self.stdin, self.stdout = self._process.stdin, self._process.stdout
+        os.set_blocking(self.stdin.fileno(), False)
         self._outbox = bytearray()
         self._inbox = bytearray()
         self._scanned = 0
-        self._talk = Talk(words)
-        # A thread, so that a child that talks between two calls does not wait for the second.
-        self._listener = threading.Thread(target=_listen, args=(stderr, self._talk), daemon=True)
+        self.stderr = ChildStderr(words)
+        # A thread, so that a child that writes between two calls does not block.
+        self._listener = threading.Thread(
+            target=_listen, args=(self._process.stderr, self.stderr), daemon=True
+        )
         self._listener.start()
 
     def lines(self, message: bytes, seconds: float) -> Iterator[bytes]:
-        """Send the message, and yield what comes back line by line until the time is up.
+        """Send the message, and yield the lines that come back until the time is up.
 
-        Both ways at once: a child that writes before it has read everything must not wait for us
-        while we wait for it.
+        Both directions at once: a child may write before it has read everything.
         """
         until = time.monotonic() + seconds
-        self._outbox += message
+        self.queue(message)
         with selectors.DefaultSelector() as watch:
-            watch.register(self._stdout, selectors.EVENT_READ)
-            watch.register(self._stdin, selectors.EVENT_WRITE)
+            watch.register(self.stdout, selectors.EVENT_READ)
+            watch.register(self.stdin, selectors.EVENT_WRITE)
             while True:
-                yield from self._whole_lines()
+                yield from self.whole_lines()
                 left = until - time.monotonic()
                 if left <= 0:
                     raise AdapterLate(f"{self.name} gave no reply within {seconds:g} s")
                 for key, _ in watch.select(left):
-                    if key.fileobj is self._stdin:
-                        if self._write():
-                            watch.unregister(self._stdin)
-                    elif not self._read():
+                    if key.fileobj is self.stdin:
+                        if self.write():
+                            watch.unregister(self.stdin)
+                    elif not self.read():
                         raise AdapterDied(self._cause_of_death())
 
-    def _whole_lines(self) -> Iterator[bytes]:
+    def queue(self, message: bytes) -> None:
+        self._outbox += message
+
+    def write(self) -> bool:
+        """Write as much of the queue as fits now; whether nothing is left."""
+        try:
+            del self._outbox[: os.write(self.stdin.fileno(), self._outbox[:_READ])]
+        except BlockingIOError:
+            pass
+        except BrokenPipeError:  # it reads no more, but may still have written something
+            self._outbox.clear()
+        return not self._outbox
+
+    def read(self) -> bool:
+        """Read what is there; False at the end."""
+        said = os.read(self.stdout.fileno(), _READ)
+        self._inbox += said
+        return bool(said)
+
+    def whole_lines(self) -> Iterator[bytes]:
+        """The lines that were read completely."""
         while (end := self._inbox.find(b"\n", self._scanned)) >= 0:
             line = bytes(self._inbox[:end])
             del self._inbox[: end + 1]
             self._scanned = 0
             yield line
         self._scanned = len(self._inbox)
-        if self._scanned > _LONGEST:
-            raise LineTooLong(f"{self.name} wrote a line of more than {_LONGEST >> 20} MiB")
+        if self._scanned > LONGEST_LINE:
+            raise LineTooLong(f"{self.name} wrote a line of more than {LONGEST_LINE >> 20} MiB")
 
-    def _write(self) -> bool:
-        """Write what can be written; whether nothing is left to write."""
-        try:
-            del self._outbox[: os.write(self._stdin.fileno(), self._outbox[:_READ])]
-        except BlockingIOError:
-            pass
-        except BrokenPipeError:  # it reads no more, and may still have something to say
-            self._outbox.clear()
-        return not self._outbox
-
-    def _read(self) -> bool:
-        """Read what is there; False at the end."""
-        said = os.read(self._stdout.fileno(), _READ)
-        self._inbox += said
-        return bool(said)
+    @property
+    def rest(self) -> bytes:
+        """What was read of a line that has no end yet."""
+        return bytes(self._inbox)
 
     def _cause_of_death(self) -> str:
+        ended = self.ending() or "closed its stdout, which is where replies are written"
+        if self._inbox:
+            ended += f" in the middle of the line {shown(self.rest)!r}"
+        return f"{self.name} {ended}{self.stderr.last_words}"
+
+    def ending(self) -> str:
+        """End the process, whose stdout has ended; how it exited if it did so by itself."""
         left = _leaves(self._process.pid, _FAREWELL)
-        half = bytes(self._inbox)
         self.end()
         code = self._process.returncode
         if not left:
-            ended = "closed its stdout, which is where replies are written"
-        elif code < 0:
-            ended = f"died of {signal_name(-code)}"
-        else:
-            ended = f"ended with exit code {code}"
-        if half:
-            ended += f" in the middle of the line {shown(half)!r}"
-        return f"{self.name} {ended}{self.last_words}"
-
-    @property
-    def last_words(self) -> str:
-        return self._talk.last_words
-
-    def log(self, line: bytes) -> None:
-        """Pass on what it wrote to stdout and is no reply."""
-        self._talk.log(line)
+            return ""
+        return f"died of {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
 
     def leave(self) -> None:
-        """Let it go by itself: the end of its stdin is the sign."""
+        """Let it exit by itself: the end of its stdin is the sign."""
         if os.getpid() == self.owner and self._process.returncode is None:
-            self._stdin.close()
+            self.stdin.close()
             _leaves(self._process.pid, _FAREWELL)
         self.end()
 
     def end(self) -> None:
-        """End all of its process group. A process that was forked from ours has no say in it."""
+        """End its whole process group. In a process that was forked from ours: do nothing."""
         if os.getpid() != self.owner or self._process.returncode is not None:
             return
         with suppress(ProcessLookupError, PermissionError):
-            # Before it is waited for: as long as it is not, nobody else can get its number.
+            # Before wait(): until then no other process can get its number.
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        for pipe in (self._stdin, self._stdout):
+        for pipe in (self.stdin, self.stdout):
             pipe.close()
         self._listener.join(_FAREWELL)
         if self._guard is not None:
             self._guard.kill()
-            self._guard.wait()
-            if self._guard.stdin is not None:
-                self._guard.stdin.close()
+            self._guard.communicate()
         if self._scratch:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
 
 def split_command(command: str, example: str) -> list[str]:
-    """The words of a command as a shell would split them, the first a program that is there."""
+    """The words of a command as a shell would split them; the first is a program that exists."""
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -208,52 +275,56 @@ def _why_not(program: str) -> str:
 
 
 def file_hashes(words: Sequence[str]) -> dict[str, str]:
-    """The files that a command names, so that an edited adapter is another system."""
+    """The hashes of the files that a command names, so that an edited adapter is another system."""
     named = dict.fromkeys(part for word in words for part in (word, word.partition("=")[2]))
     return {name: sha256_file(Path(name)) for name in named if name and Path(name).is_file()}
 
 
-def _listen(stderr: IO[bytes], talk: Talk) -> None:
+def name_of(words: Sequence[str]) -> str:
+    """What to call a command in a sentence: paths by their last part."""
+    short = (word if word.endswith("/") else word.rpartition("/")[2] for word in words)
+    return shown(" ".join(short).encode("utf-8", "backslashreplace"), 80)
+
+
+def shown(line: bytes, most: int = _SHOWN) -> str:
+    """A line as an error repeats it."""
+    text = line.decode("utf-8", "backslashreplace").strip()
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def signal_name(number: int) -> str:
+    """Its name; some signals that can end a process have none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _listen(stderr: IO[bytes], kept: ChildStderr) -> None:
     with stderr:
         while line := stderr.readline(_READ):
-            talk.hear(line)
+            kept.add(line)
 
 
-def guard(group: int, scratch: str = "") -> subprocess.Popen[bytes] | None:
-    """Ends a process group and removes its folder when our process is gone, however it went."""
-    nowhere = subprocess.DEVNULL
+def _guard(group: int, scratch: str) -> subprocess.Popen[bytes] | None:
+    """A shell that ends the process group and removes its folder when our process is gone."""
     try:
         return subprocess.Popen(
             ["/bin/sh", "-c", _GUARD, str(group), scratch],
             stdin=subprocess.PIPE,
-            stdout=nowhere,
-            stderr=nowhere,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
     except OSError:
         return None
 
 
-def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    return process.stdin, process.stdout, process.stderr
-
-
 def _leaves(pid: int, seconds: float) -> bool:
-    """Whether the process ends within that time; it is not waited for, so its number stays its."""
+    """Whether the process exits within that time; it is not reaped, so it keeps its number."""
     until = time.monotonic() + seconds
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
         if time.monotonic() > until:
             return False
         time.sleep(0.005)
     return True
-
-
-def signal_name(number: int) -> str:
-    """Its name; not all that can end a process have one."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -1,31 +1,52 @@
 """Mapping files: how an existing server is driven without code, by templates and expressions.
 
-A template is any JSON shape in which `${expression}` stands for a value; expressions are JMESPath,
-the same language that says where a reply keeps its hits. The HTTP and the MCP door share it.
+A template is any JSON value in which `${expression}` stands for a value. Expressions are JMESPath,
+which also says where a reply keeps its hits. The HTTP and the MCP connector share this module. A
+file is checked when it is read, so that a run does not fail half way.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import jmespath
 import msgspec
+from msgspec import inspect
 
-from mnemoscope._store.errors import BadReply, DataError
+from mnemoscope._store.errors import BadReply, DataError, UsageError
+from mnemoscope._store.suggest import did_you_mean
+from mnemoscope._store.yaml import load_yaml
 from mnemoscope.types import Hit, Memory, Query
 
+T = TypeVar("T")
+
+_MOST_VALUES = 10_000
+"""In a file; YAML's aliases can make millions of a few lines."""
+_LARGEST = 1 << 20
 _PLACE = re.compile(r"\$\{([^}]*)\}")
+_FIELDS = {
+    "memory": frozenset((*Memory.__struct_fields__, "date", "dated_text", "tag")),
+    "query": frozenset((*Query.__struct_fields__, "date")),
+}
+"""What an expression can say of them; a misspelt field would be sent as null."""
+_ONLY_FIRST = frozenset(
+    "subexpression index_expression projection filter_projection value_projection "
+    "flatten pipe".split()
+)
+"""Kinds of JMESPath nodes of which only the first child looks at the values themselves."""
 
 
 class HitsFrom(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a reply keeps its hits, best first.
 
-    With `pattern` the value found at `id` (or a whole text reply) is searched for it, and its first
-    group is the id: many servers give back only text, in which our id stands as a tag.
+    With `pattern` the value at `id` (or a whole text reply) is searched for it, and its first
+    group is the id: many servers return only text, in which our id stands as a tag.
     """
 
     each: str = "@"
@@ -34,16 +55,17 @@ class HitsFrom(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     text: str = ""
     pattern: str = ""
     by_text: bool = False
-    """No id comes back: `text` is compared with the memories that were given, and marked so."""
+    """No id comes back: `text` is compared with the memories that were given."""
+
+
+# Templates and expressions
 
 
 def fill(template: Any, values: Mapping[str, Any]) -> Any:
-    """The template with its places filled. An entry that comes to nothing (null) is left out."""
+    """The template with its places filled; entries of a mapping that come to null are left out."""
     if isinstance(template, str):
         whole = _PLACE.fullmatch(template)
-        if whole:
-            return find(values, whole[1])
-        return fill_text(template, values, _spelt)
+        return find(values, whole[1]) if whole else fill_text(template, values, _spelt)
     if isinstance(template, Mapping):
         filled = {fill(key, values): fill(part, values) for key, part in template.items()}
         return {key: part for key, part in filled.items() if part is not None}
@@ -53,45 +75,65 @@ def fill(template: Any, values: Mapping[str, Any]) -> Any:
 
 
 def fill_text(template: str, values: Mapping[str, Any], spell: Callable[[Any], str]) -> str:
-    """The template as text, each value spelt as the place it goes to demands, as in a path."""
+    """The template as text; `spell` writes a value as the place demands, such as a URL's path."""
     return _PLACE.sub(lambda place: spell(find(values, place[1])), template)
+
+
+def _spelt(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def find(data: Any, expression: str) -> Any:
     return _compiled(expression).search(data)
 
 
+@lru_cache(512)
+def _compiled(expression: str) -> Any:
+    return jmespath.compile(expression)
+
+
 def expressions(template: Any) -> Iterator[str]:
-    """All that is to be filled in, wherever it stands."""
+    """All expressions of a template."""
     for text in _texts(template):
         for place in _PLACE.finditer(text):
             yield place[1]
 
 
-def check(template: Any, file: str) -> None:
-    """Complain about an expression that cannot be read, before anything is asked."""
-    for expression in expressions(template):
-        if "${" in expression:
-            raise DataError(f"${{ without its }} before {expression!r:.80}", file=file)
-        check_expression(expression, file)
-    for text in _texts(template):
-        if "${" in _PLACE.sub("", text):
-            raise DataError(f"${{ without its }} in {text!r:.80}", file=file)
+def _texts(template: Any) -> Iterator[str]:
+    if isinstance(template, str):
+        yield template
+    elif isinstance(template, Mapping):
+        for pair in template.items():
+            yield from _texts(pair)
+    elif isinstance(template, Sequence):
+        for part in template:
+            yield from _texts(part)
 
 
-def check_expression(expression: str, file: str) -> None:
-    problem: Exception | None = None
-    try:
-        _compiled(expression).search({})
-    except (jmespath.exceptions.UnknownFunctionError, jmespath.exceptions.ArityError) as error:
-        problem = error
-    except jmespath.exceptions.JMESPathTypeError:
-        pass  # there is nothing yet that it could be applied to
-    except (jmespath.exceptions.JMESPathError, RecursionError) as error:
-        problem = error
-    if problem is not None:
-        reason = " ".join(str(problem).split())
-        raise DataError(f"the expression {expression!r:.200} cannot be read: {reason}", file=file)
+def names_of(expression: str) -> set[str]:
+    """The values that an expression looks at, such as `memory` in `memory.text`."""
+
+    def walk(node: Any) -> Iterator[str]:
+        if node["type"] == "field":
+            yield node["value"]
+        elif node["type"] != "expref":
+            parts = node["children"]
+            for part in parts[:1] if node["type"] in _ONLY_FIRST else parts:
+                yield from walk(part)
+
+    return set(walk(_compiled(expression).parsed))
+
+
+def names_in(template: Any) -> set[str]:
+    """The values that a template looks at."""
+    return {name for expression in expressions(template) for name in names_of(expression)}
+
+
+def sends_tags(template: Any) -> bool:
+    """Whether our ids are sent as tags."""
+    return any("memory.tag" in expression for expression in expressions(template))
 
 
 def of_memory(memory: Memory) -> dict[str, Any]:
@@ -107,8 +149,15 @@ def of_query(query: Query) -> dict[str, Any]:
     return {**msgspec.to_builtins(query), "date": _day(query.now)}
 
 
+def _day(moment: datetime | None) -> str | None:
+    return moment.date().isoformat() if moment else None
+
+
+# Replies
+
+
 def hits(reply: Any, where: HitsFrom) -> list[Hit]:
-    """The hits of a reply, in its order; ids that come twice count once, at their better rank."""
+    """The hits of a reply, in its order; an id that comes twice counts once, at its best rank."""
     entries = find(reply, where.each)
     if isinstance(entries, str) and where.pattern:
         ids = [match[1] for match in re.finditer(where.pattern, entries)]
@@ -139,35 +188,178 @@ def _hit(entry: Any, where: HitsFrom) -> Hit:
     if not isinstance(value, str | int) or isinstance(value, bool):
         missing = f"text at {where.text!r}" if where.by_text else f"id at {where.id!r}"
         raise BadReply(f"no {missing} in the hit {entry!r:.200}")
-    score = find(entry, where.score) if where.score else None
-    number = (
-        float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None
-    )
+    score: Any = find(entry, where.score) if where.score else None
+    is_number = isinstance(score, int | float) and not isinstance(score, bool)
+    number = float(score) if is_number else None
     return Hit(str(value), number, text if isinstance(text, str) else "")
 
 
-@lru_cache(512)
-def _compiled(expression: str) -> Any:
-    return jmespath.compile(expression)
+# Files
 
 
-def _day(moment: datetime | None) -> str | None:
-    return moment.date().isoformat() if moment else None
+def shipped_in(folder: Path) -> list[str]:
+    return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
-def _spelt(value: Any) -> str:
-    if value is None:
+def load_mapping(given: str, kind: type[T], folder: Path) -> tuple[T, Path]:
+    """A mapping by its name in the folder of shipped ones, or by its path; not checked yet."""
+    shipped = shipped_in(folder)
+    path = folder / f"{given}.yaml" if given in shipped else Path(given)
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise UsageError(f"mapping={given} has more than {_LARGEST >> 10} KiB: is it one?")
+        content = load_yaml(path)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(
+            f"mapping={given} cannot be read ({reason}); give a file, or one of those that are "
+            f"shipped: {', '.join(shipped)}"
+        ) from None
+    except (RecursionError, ValueError) as error:
+        raise DataError(f"cannot be read: {error}", file=path) from None
+    if _has_too_many_values(content):
+        raise DataError(f"more than {_MOST_VALUES} values: is it a mapping?", file=path)
+    return converted(content, kind, path), path
+
+
+def _has_too_many_values(content: Any) -> bool:
+    """Whether a document has too many values; it may contain itself."""
+    left = [content]
+    for _ in range(_MOST_VALUES):
+        if not left:
+            return False
+        one = left.pop()
+        if isinstance(one, dict):
+            left += [*one.keys(), *one.values()][:_MOST_VALUES]
+        elif isinstance(one, list):
+            left += one[:_MOST_VALUES]
+    return True
+
+
+def converted(content: Any, kind: type[T], path: Path) -> T:
+    """The content as this kind of mapping; an error says what is known in the place."""
+    try:
+        return msgspec.convert(content, kind)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{error}{_remedy(str(error), kind)}", file=path) from None
+
+
+def _remedy(problem: str, kind: type) -> str:
+    """What was probably meant, and what is known in that place."""
+    at = re.search(r" - at `\$(.*)`$", problem)
+    here = [*_types_at(inspect.type_info(kind), at[1] if at else "")]
+    if slip := re.search(r"unknown field `(.*?)`", problem):
+        known = [f.name for one in here if isinstance(one, inspect.StructType) for f in one.fields]
+    elif slip := re.search(r"Invalid enum value '(.*?)'", problem):
+        known = [str(v) for one in here if isinstance(one, inspect.LiteralType) for v in one.values]
+    else:
         return ""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return f": {did_you_mean(slip[1], known)}known here are {', '.join(known)}"
 
 
-def _texts(template: Any) -> Iterator[str]:
-    if isinstance(template, str):
-        yield template
-    elif isinstance(template, Mapping):
-        for key, part in template.items():
-            yield from _texts(key)
-            yield from _texts(part)
-    elif isinstance(template, Sequence):
-        for part in template:
-            yield from _texts(part)
+def _types_at(kind: inspect.Type, rest: str) -> Iterator[inspect.Type]:
+    """All types that can stand at a place such as `.recall.hits` or `.reset[0]`."""
+    if isinstance(kind, inspect.UnionType):
+        for one in kind.types:
+            yield from _types_at(one, rest)
+    elif not rest:
+        yield kind
+    elif isinstance(kind, inspect.StructType) and (step := re.match(r"\.(\w+)", rest)):
+        for field in kind.fields:
+            if field.name == step[1]:
+                yield from _types_at(field.type, rest[step.end() :])
+    elif isinstance(kind, inspect.ListType) and (step := re.match(r"\[\d+\]", rest)):
+        yield from _types_at(kind.item_type, rest[step.end() :])
+
+
+def secrets_of(template: Any, file: str) -> dict[str, str]:
+    """What a template takes from the environment (`env.NAME`), by the variables' names."""
+    names = [name for expression in expressions(template) for name in _env_names(expression)]
+    secrets = {name: os.environ.get(name, "").strip() for name in dict.fromkeys(names)}
+    for name, value in secrets.items():
+        if not value:
+            raise UsageError(f"{file} takes {name} from the environment, where it is not set")
+    return secrets
+
+
+def _env_names(expression: str) -> Iterator[str]:
+    def walk(node: Any) -> Iterator[str]:
+        parts = [part for part in node.get("children", []) if isinstance(part, dict)]
+        match [(part["type"], part.get("value")) for part in parts]:
+            case [("field", "env"), ("field", name)]:
+                yield str(name)
+        for part in parts:
+            yield from walk(part)
+
+    return walk(_compiled(expression).parsed)
+
+
+def note_of_time(template: Any) -> list[str]:
+    """What readers must know of how a server is told when a memory happened."""
+    told = list(expressions(template))
+    if any(expression.strip() == "memory" for expression in told):
+        return []
+    words = re.findall(r"\bmemory\.(at|date|dated_text)\b", " ".join(told))
+    if not words:
+        return ["the server is not told when a memory happened"]
+    if set(words) == {"dated_text"}:
+        return ["dates are written into the texts: the server takes no event time"]
+    return []
+
+
+# Checks
+
+
+def check_names(template: Any, field: str, known: set[str], path: Path) -> None:
+    """Refuse expressions that cannot be read or that use values which are unknown there."""
+    for expression in expressions(template):
+        if "${" in expression:
+            raise DataError(f"${{ without its }} before {expression!r:.80}", file=path)
+        check_expression(expression, path)
+    for text in _texts(template):
+        if "${" in _PLACE.sub("", text):
+            raise DataError(f"${{ without its }} in {text!r:.80}", file=path)
+    for expression in expressions(template):
+        if strange := names_of(expression) - known:
+            raise DataError(
+                f"{field}: ${{{expression}}} speaks of {', '.join(sorted(strange))}; "
+                f"known here are {', '.join(sorted(known))}",
+                file=path,
+            )
+        for name, fields in _FIELDS.items():
+            used = set(re.findall(rf"(?<![\w.]){name}\.(\w+)", expression))
+            if name in known and (strange := used - fields):
+                raise DataError(
+                    f"{field}: ${{{expression}}} speaks of {name}.{', '.join(sorted(strange))}; a "
+                    f"{name} has {', '.join(sorted(fields))}",
+                    file=path,
+                )
+
+
+def check_expression(expression: str, path: Path) -> None:
+    try:
+        _compiled(expression).search({})
+    except jmespath.exceptions.JMESPathTypeError:
+        pass  # there is no value yet that it could be applied to
+    except (jmespath.exceptions.JMESPathError, RecursionError) as error:
+        reason = " ".join(str(error).split())
+        raise DataError(
+            f"the expression {expression!r:.200} cannot be read: {reason}", file=path
+        ) from None
+
+
+def check_hits(where: HitsFrom, path: Path) -> None:
+    for expression in filter(None, (where.each, where.id, where.score, where.text)):
+        check_expression(expression, path)
+    if where.by_text and not where.text:
+        raise DataError("recall.hits.by_text needs recall.hits.text: where it stands", file=path)
+    check_pattern(where.pattern, "recall.hits.pattern", path, groups=1)
+
+
+def check_pattern(pattern: str, field: str, path: Path, *, groups: int = 0) -> None:
+    try:
+        has = re.compile(pattern).groups
+    except re.error as error:
+        raise DataError(f"{field}: no regular expression: {error}", file=path) from None
+    if pattern and has < groups:
+        raise DataError(f"{field} needs a group (…) around the id", file=path)

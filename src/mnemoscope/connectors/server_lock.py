@@ -1,6 +1,6 @@
-"""A claim on a server that has one space for all: nobody else of this machine may use it now.
+"""A lock on a server that has one space for all: only one process of this machine may use it.
 
-Two that take turns would hear each other's memories, and no call could tell.
+Two processes that take turns would read each other's memories, and no call would notice.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from mnemoscope._store.errors import MnemoscopeError
 
 
-class Claim:
-    """Held by one process, until it lets go or ends."""
+class ServerLock:
+    """Held by one process until it releases the lock or ends."""
 
     def __init__(self, target: str) -> None:
         self._target = target

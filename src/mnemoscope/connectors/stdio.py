@@ -1,7 +1,7 @@
-"""The stdio door: any executable becomes a system, with JSON lines on its stdin and stdout.
+"""The stdio connector: any executable becomes a system, with JSON lines on its stdin and stdout.
 
-`stdio:python adapter.py --flag`. The child is started in the process that asks it, says hello,
-and has the verbs that it said it has; docs/doors.md is the protocol, for those who write one.
+`stdio:python adapter.py --flag`. The child is started in the process that asks it. It says hello,
+and has the verbs that its hello lists; docs/connectors.md describes the protocol.
 """
 
 from __future__ import annotations
@@ -23,15 +23,14 @@ from mnemoscope.connectors.child_process import (
     Child,
     LineTooLong,
     file_hashes,
+    name_of,
+    shown,
     split_command,
 )
-from mnemoscope.connectors.child_stderr import name_of, shown
-from mnemoscope.connectors.handshake import see_methods
+from mnemoscope.connectors.handshake import VERBS, Hello, check_methods, described
 from mnemoscope.types import Memory, Query, Selector
 
 PROTOCOL = 1
-VERBS = frozenset({"reset", "remember", "ready", "recall", "answer", "forget", "stats"})
-"""What a child can be asked for besides hello and close. A process cannot be forked from here."""
 _CHATTER = 1000
 """Lines on stdout that are passed over in one call."""
 _GOODBYE = 5.0
@@ -43,17 +42,7 @@ class AdapterError(Exception):
 
 
 class OutOfStep(SystemLost, BadReply):
-    """No reply to the call. What the child says next cannot be trusted, so it is ended."""
-
-
-class Hello(msgspec.Struct, frozen=True, kw_only=True):
-    """How an adapter introduces itself."""
-
-    name: str
-    version: str = ""
-    methods: list[str]
-    identity: dict[str, Any] = {}
-    """Whatever decides its results: models, settings, versions of what it stands on."""
+    """Not the reply to the call. What the child says next cannot be trusted, so it is ended."""
 
 
 class Stdio:
@@ -73,8 +62,7 @@ class Stdio:
         for option, seconds in (("timeout", timeout), ("start", start)):
             if not seconds > 0:
                 raise UsageError(f"{option}={seconds:g}: give a number of seconds above 0")
-        self._timeout = timeout
-        self._start = start
+        self._timeout, self._start = timeout, start
         self._child: Child | None = None
         self._hello: Hello | None = None
         self._gone = ""
@@ -83,7 +71,7 @@ class Stdio:
         self._turn = threading.RLock()
 
     def __getattr__(self, name: str) -> Any:
-        """Only what the child said it can do is there to be asked for."""
+        """Only the verbs that the child's hello lists are there."""
         if name in VERBS and name in self._introduction().methods:
             return getattr(self, f"_{name}")
         raise AttributeError(f"{type(self).__name__} has no {name}")
@@ -114,7 +102,7 @@ class Stdio:
     def _remember(self, memories: Sequence[Memory]) -> dict[str, Any] | None:
         receipt = self._call("remember", {"memories": memories})
         if receipt is not None and not isinstance(receipt, dict):
-            raise BadReply(f"remember returned {_kind(receipt)}; expected a receipt or null")
+            raise BadReply(f"remember returned {described(receipt)}; expected a receipt or null")
         return receipt
 
     def _ready(self) -> None:
@@ -132,7 +120,7 @@ class Stdio:
     def _stats(self) -> dict[str, Any]:
         counted = self._call("stats", {})
         if not isinstance(counted, dict):
-            raise BadReply(f"stats returned {_kind(counted)}; expected an object of numbers")
+            raise BadReply(f"stats returned {described(counted)}; expected an object of numbers")
         return counted
 
     @property
@@ -147,7 +135,7 @@ class Stdio:
             return self._hello
 
     def _started(self) -> Child:
-        """The child, started if there was none. One that is gone is not replaced in silence."""
+        """The child, started if there was none; one that is gone is replaced only by a reset."""
         if self._gone:
             raise AdapterDied(f"gone since an earlier call: {self._gone}")
         if self._is_foreign:
@@ -155,11 +143,11 @@ class Stdio:
         if self._child is not None:
             return self._child
         child = self._spawn()
-        # Whoever lets go of the system without closing it leaves nothing running.
+        # A system that is dropped without being closed leaves nothing running.
         weakref.finalize(self, child.end)
         try:
             hello = _read_hello(self._ask(child, "hello", {"protocol": PROTOCOL}, self._start))
-            see_methods(hello.methods, VERBS, name_of(self._words))
+            check_methods(hello.methods, VERBS, name_of(self._words))
             if self._hello is not None and self._hello != hello:
                 raise BadReply("it does not say the same hello as before: is it the same system?")
         except BaseException:
@@ -179,7 +167,7 @@ class Stdio:
             except AdapterError:
                 raise
             except BaseException as error:
-                # Whatever it says from now on may be the reply to this call.
+                # What it says from now on may be the reply to this call.
                 child.end()
                 self._gone = str(error)
                 raise
@@ -190,7 +178,7 @@ class Stdio:
         skipped, last = 0, b""
         try:
             for line in child.lines(encoded(order) + b"\n", seconds):
-                reply = _read_reply(line, child.log)
+                reply = _read_reply(line, child.stderr.log)
                 if reply is not None:
                     return _result(reply, self._number, method)
                 if line.strip():
@@ -202,7 +190,7 @@ class Stdio:
                     )
         except AdapterLate as error:
             hint = f"; {skipped} lines were no replies, the last: {shown(last)}" if skipped else ""
-            raise AdapterLate(f"{method}: {error}{hint}{child.last_words}") from None
+            raise AdapterLate(f"{method}: {error}{hint}{child.stderr.last_words}") from None
         except AdapterDied as error:
             raise AdapterDied(f"{method}: {error}") from None
         except LineTooLong as error:
@@ -211,15 +199,15 @@ class Stdio:
 
 
 def _read_reply(line: bytes, log: Callable[[bytes], None]) -> dict[str, Any] | None:
-    """The reply on a line of stdout; anything else goes to the log, and is nothing."""
+    """The reply on a line of stdout; anything else goes to the log."""
     reply = _decoded(line)
     start = line.find(b'{"jsonrpc"')
-    if reply is None and start > 0:  # somebody printed without ending the line
+    if reply is None and start > 0:  # something was printed without an end of line
         log(line[:start])
         line = line[start:]
         reply = _decoded(line)
     if isinstance(reply, dict) and "method" not in reply:
-        # Without an id it is none, but was meant as one: better said than waited for.
+        # One without an id was meant as a reply: the caller says so instead of waiting.
         if reply.keys() & {"jsonrpc", "result"} or {"id", "error"} <= reply.keys():
             return reply
     elif reply is None and start >= 0:
@@ -230,7 +218,7 @@ def _read_reply(line: bytes, log: Callable[[bytes], None]) -> dict[str, Any] | N
 
 
 def _decoded(line: bytes) -> Any:
-    """The value; nothing where it is no JSON."""
+    """The value; None where the line is not JSON."""
     with suppress(ValueError):
         return decoded(line)
     return None
@@ -261,7 +249,3 @@ def _read_hello(said: Any) -> Hello:
             f"hello cannot be read: {error}; expected "
             '{"name": "…", "version": "…", "methods": ["remember", "recall"], "identity": {}}'
         ) from None
-
-
-def _kind(value: object) -> str:
-    return f"{type(value).__name__} {value!r:.80}"

@@ -1,34 +1,36 @@
-"""Datasets: one module each, all giving scenarios; pins and downloads beside them."""
+"""Datasets: one module each, all giving scenarios; streams and downloads in `_io`.
+
+A dataset is one module and one line here, or an entry point in the group `mnemoscope.datasets`.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
 
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.jsonl import read_records
 from mnemoscope._store.registry import Entry, Registry, bind_arguments
 from mnemoscope._store.spec import Spec
 from mnemoscope.datasets._io.locate import locate
-from mnemoscope.datasets.base import Dataset
+from mnemoscope.datasets.base import (
+    AnswerNeeds,
+    Dataset,
+    DatasetInfo,
+    FileDataset,
+    Findings,
+    PinnedFile,
+)
 from mnemoscope.types import Scalar
 
 DATASETS = Registry(
     "dataset",
     {
-        "locomo": Entry(
-            "mnemoscope.datasets.locomo:Locomo", "10 long conversations, 1,986 questions"
-        ),
-        "longmemeval": Entry(
-            "mnemoscope.datasets.longmemeval:LongMemEval", "500 questions, a haystack each"
-        ),
-        "strata": Entry(
-            "mnemoscope.datasets.strata:Strata", "your memories: exact, paraphrase, multi-hop"
-        ),
-        "beir": Entry("mnemoscope.datasets.beir:Beir", "your corpus, queries and qrels"),
-        "personas": Entry(
-            "mnemoscope.datasets.personas:Personas", "lives in daily logs, questioned as they grow"
-        ),
-        "tofu": Entry(
-            "mnemoscope.datasets.tofu:Tofu", "200 invented authors, of whom some are forgotten"
-        ),
-        "trec": Entry("mnemoscope.datasets.trec:Trec", "TREC qrels, to score run files"),
+        "locomo": Entry("mnemoscope.datasets.locomo:Locomo"),
+        "longmemeval": Entry("mnemoscope.datasets.longmemeval:LongMemEval"),
+        "strata": Entry("mnemoscope.datasets.strata:Strata"),
+        "beir": Entry("mnemoscope.datasets.beir:Beir"),
+        "personas": Entry("mnemoscope.datasets.personas:Personas"),
+        "tofu": Entry("mnemoscope.datasets.tofu:Tofu"),
+        "trec": Entry("mnemoscope.datasets.trec:Trec"),
     },
     group="mnemoscope.datasets",
 )
@@ -38,8 +40,41 @@ def open_dataset(name: str, data: Path | None, options: Mapping[str, Scalar] = {
     """The dataset with its options checked and its files found."""
     factory = DATASETS.get(name)
     arguments = bind_arguments(factory, Spec(name, dict(options)), "data")
-    dataset: Dataset = factory(locate(name, data), **arguments)
+    dataset: Dataset = factory(locate(dataset_info(name), data), **arguments)
     return dataset
 
 
-__all__ = ["DATASETS", "Dataset", "open_dataset"]
+def dataset_info(name: str) -> DatasetInfo:
+    """The record of the dataset with this name.
+
+    A dataset that is not installed any more, or that declares nothing, has an empty record.
+    """
+    known = name in DATASETS.builtin or ":" in name or name in DATASETS.names()
+    found = getattr(DATASETS.get(name), "info", None) if known else None
+    return found if isinstance(found, DatasetInfo) else DatasetInfo(name=name)
+
+
+def downloadable(name: str) -> DatasetInfo:
+    """The record of a dataset that `fetch` can download."""
+    if name in DATASETS.names() and dataset_info(name).downloadable:
+        return dataset_info(name)
+    others = [other for other in DATASETS.builtin if dataset_info(other).downloadable]
+    raise UsageError(
+        f"{name!r} cannot be downloaded: give your own data with --data "
+        f"(downloadable are {', '.join(others)})"
+    )
+
+
+__all__ = [
+    "DATASETS",
+    "AnswerNeeds",
+    "Dataset",
+    "DatasetInfo",
+    "FileDataset",
+    "Findings",
+    "PinnedFile",
+    "dataset_info",
+    "downloadable",
+    "open_dataset",
+    "read_records",
+]

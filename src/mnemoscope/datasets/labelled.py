@@ -10,14 +10,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, NamedTuple, NoReturn, TypeVar
+from typing import NamedTuple, NoReturn, TypeVar
 
 import msgspec
 
 from mnemoscope._store.errors import DataError, MissingData
-from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.jsonl import decode_lines
-from mnemoscope.datasets.base import DataFile, Findings
+from mnemoscope.datasets.base import Findings
 from mnemoscope.types import Question, Scenario
 
 T = TypeVar("T")
@@ -27,22 +26,6 @@ OFFENDERS_NAMED = 10
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Bounded, because Python refuses to convert thousands of digits with an error of its own.
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
-
-
-class Labelled:
-    """A dataset of one scenario with somebody's own labels: what strata, beir and trec share."""
-
-    category_names: ClassVar[Mapping[str, str]] = {}
-    original_ids: ClassVar[Mapping[tuple[str, str], str]] = {}
-    pool_known = True
-    expected_scenarios: int | None = 1
-
-    def __init__(self) -> None:
-        self.findings = Findings()
-        self._counts: dict[str, int] = {}
-
-    def counts(self) -> Mapping[str, int]:
-        return self._counts
 
 
 class Judgment(NamedTuple):
@@ -155,9 +138,11 @@ def collect_judgments(
     return judgments
 
 
-def judged_question(id: str, text: str, grades: Mapping[str, int], findings: Findings) -> Question:
+def judged_question(
+    id: str, text: str, judged: Mapping[str, Judgment], findings: Findings
+) -> Question:
     """The question whose evidence are the documents with a positive grade."""
-    relevant = {document: grade for document, grade in grades.items() if grade > 0}
+    relevant = {document: one.grade for document, one in judged.items() if one.grade > 0}
     if not relevant:
         findings.add("question without relevant memory", id)
     graded = any(grade != 1 for grade in relevant.values())
@@ -173,16 +158,14 @@ def note_empty_texts(scenario: Scenario, findings: Findings) -> None:
             findings.add("empty question text", question.id)
 
 
-def count(scenario: Scenario) -> dict[str, int]:
+def count(scenario: Scenario) -> Counter[str]:
     """Memories, questions and evidence, and the questions of each category."""
     categories = Counter(question.category for question in scenario.questions if question.category)
-    return {
-        "memories": len(scenario.memories),
-        "questions": len(scenario.questions),
-        "evidence": sum(len(question.evidence) for question in scenario.questions),
-        **dict(sorted(categories.items())),
-    }
-
-
-def hashed(*paths: Path) -> list[DataFile]:
-    return [DataFile(path=path, sha256=sha256_file(path)) for path in paths]
+    return Counter(
+        {
+            "memories": len(scenario.memories),
+            "questions": len(scenario.questions),
+            "evidence": sum(len(question.evidence) for question in scenario.questions),
+            **dict(sorted(categories.items())),
+        }
+    )

@@ -11,22 +11,28 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from mnemoscope._store.errors import DataError
-from mnemoscope.datasets._io.json_stream import array_elements, sha256_unpacked
-from mnemoscope.datasets._io.locate import find_file
-from mnemoscope.datasets._io.pins import pin
-from mnemoscope.datasets.base import DataFile, Findings
-from mnemoscope.types import Memory, Question, Scalar, Scenario
+from mnemoscope.datasets._io.json_stream import array_elements, converted
+from mnemoscope.datasets.base import (
+    AnswerNeeds,
+    DatasetInfo,
+    FileDataset,
+    PinnedFile,
+    PublishedRules,
+    find_file,
+)
+from mnemoscope.types import Memory, Question, Scenario
 
 OFFICIAL_NAMES = {
     "oracle": "longmemeval_oracle.json",
     "s": "longmemeval_s_cleaned.json",
     "m": "longmemeval_m_cleaned.json",
 }
+_HUB = "https://huggingface.co/datasets/xiaowu0162/longmemeval-cleaned"
 TYPES = (
     "single-session-user",
     "single-session-assistant",
@@ -64,12 +70,49 @@ class _Piece(NamedTuple):
     has_answer: bool
 
 
-class LongMemEval:
+class LongMemEval(FileDataset):
     """LongMemEval's questions, each as a scenario."""
 
-    name = "longmemeval"
-    category_names: ClassVar[Mapping[str, str]] = {}
-    pool_known = True
+    info = DatasetInfo(
+        name="longmemeval",
+        summary="500 questions, a haystack each",
+        source=_HUB,
+        licence="MIT",
+        citation="Wu et al., ICLR 2025, arXiv:2410.10813 (cleaned release)",
+        files={
+            "longmemeval_oracle.json": PinnedFile(
+                f"{_HUB}/resolve/main/longmemeval_oracle.json",
+                "821a2034d219ab45846873dd14c14f12cfe7776e73527a483f9dac095d38620c",
+                15388478,
+            ),
+            "longmemeval_s_cleaned.json": PinnedFile(
+                f"{_HUB}/resolve/main/longmemeval_s_cleaned.json",
+                "d6f21ea9d60a0d56f34a05b609c79c88a451d2ae03597821ea3d5a9678c3a442",
+                277383467,
+            ),
+            "longmemeval_m_cleaned.json": PinnedFile(
+                f"{_HUB}/resolve/main/longmemeval_m_cleaned.json", optional=True
+            ),
+        },
+        granularities=("session", "round", "turn"),
+        cluster="question",
+        known_defects=(
+            "session and question ids that name the label; replaced by neutral ids",
+            "haystacks with sessions after the question's date",
+        ),
+        answers=AnswerNeeds(
+            prompt="answer-longmemeval",
+            model_judge="longmemeval",
+            provides=("longmemeval question types",),
+        ),
+        published_rules={
+            "pgmnemo": PublishedRules(
+                options={"abstention": "score"},
+                rules="abstention questions are measured, on the sessions that distract from them",
+                sound="sound: abstention questions, whose sessions hold no answer, are not scored.",
+            )
+        },
+    )
     expected_scenarios: int | None = 500
 
     def __init__(
@@ -81,34 +124,18 @@ class LongMemEval:
         dates: bool = False,
         abstention: Literal["skip", "score"] = "skip",
     ) -> None:
-        self.path = find_file(data, OFFICIAL_NAMES[variant], f"longmemeval_{variant}*.json")
+        super().__init__(find_file(data, OFFICIAL_NAMES[variant], f"longmemeval_{variant}*.json"))
         self.variant = variant
         self.granularity = granularity
         self.dates = dates
         self.abstention = abstention
-        self.findings = Findings()
         self.original_ids: dict[tuple[str, str], str] = {}
         """(scenario, the file's session id) to memory, so that others' rankings can be scored."""
-        self._counts: Counter[str] = Counter()
 
-    @property
-    def options(self) -> dict[str, Scalar]:
-        return {
-            "variant": self.variant,
-            "granularity": self.granularity,
-            "dates": self.dates,
-            "abstention": self.abstention,
-        }
+    def paths(self) -> Mapping[str, Path]:
+        return {OFFICIAL_NAMES[self.variant]: self.path}
 
-    def files(self) -> list[DataFile]:
-        pinned = pin("longmemeval", OFFICIAL_NAMES[self.variant])
-        return [DataFile(self.path, sha256_unpacked(self.path), pinned)]
-
-    def counts(self) -> Mapping[str, int]:
-        return dict(self._counts)
-
-    def scenarios(self) -> Iterator[Scenario]:
-        self.findings, self._counts = Findings(), Counter()
+    def read(self) -> Iterator[Scenario]:
         official = _official_ids()
         positions = {id: position for position, id in enumerate(official)}
         seen: set[str] = set()
@@ -130,20 +157,12 @@ class LongMemEval:
                 self.findings.add(f"question missing: {len(seen)} of {len(official)} are here", id)
 
     def _item(self, value: Any, line: int) -> _Item:
-        try:
-            item = msgspec.convert(value, _Item)
-        except msgspec.ValidationError as error:
-            problem = f"in the question that starts here: {error}"
-            raise DataError(problem, file=self.path, line=line) from None
+        item = converted(value, _Item, self.path, line, "in the question that starts here: ")
         if item.question_type not in TYPES:
             problem = f"{item.question_id}: unknown question_type {item.question_type!r}"
             raise DataError(problem, file=self.path, line=line)
-        lengths = {
-            len(item.haystack_dates),
-            len(item.haystack_session_ids),
-            len(item.haystack_sessions),
-        }
-        if len(lengths) > 1:
+        sessions = len(item.haystack_sessions)
+        if not len(item.haystack_dates) == len(item.haystack_session_ids) == sessions:
             problem = f"{item.question_id}: haystack dates, ids and sessions differ in number"
             raise DataError(problem, file=self.path, line=line)
         return item

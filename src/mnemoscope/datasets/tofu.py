@@ -7,24 +7,19 @@ memories come tell the sets apart, authors are numbered in the order of a hash o
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import lzma
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from mnemoscope._store.errors import DataError, MissingData
 from mnemoscope._store.jsonl import decode_lines
-from mnemoscope.datasets._io.json_stream import open_unpacked, sha256_unpacked
-from mnemoscope.datasets._io.locate import find_file
-from mnemoscope.datasets._io.pins import pin
-from mnemoscope.datasets.base import DataFile, Findings
-from mnemoscope.types import Checkpoint, Memory, Question, Scalar, Scenario
+from mnemoscope.datasets._io.json_stream import unpacked
+from mnemoscope.datasets.base import AnswerNeeds, DatasetInfo, FileDataset, PinnedFile, find_file
+from mnemoscope.types import Checkpoint, Memory, Question, Scenario
 
 AUTHORS = 200
 PAIRS_EACH = 20
@@ -32,6 +27,13 @@ FORGOTTEN_AUTHORS = {"10": 20, "05": 10, "01": 2}
 """How many authors each forget set holds; its name is their share in percent."""
 FORGET, RETAIN = "forget", "retain"
 BEFORE, AFTER = "before", "after"
+# The publisher's repository moves; this is a copy of the same bytes that does not.
+_COPY = (
+    "https://raw.githubusercontent.com/licong-lin/negative-preference-optimization/"
+    "7e0849d5160d0de2c14288b73dd0afbe2b257500/TOFU/TOFU_data"
+)
+_WITHOUT_MEMORY = ("none", "random")
+"""The baselines: after forgetting there is no evidence for an oracle to return."""
 
 
 class _Pair(msgspec.Struct, frozen=True):
@@ -45,13 +47,48 @@ class _Author(NamedTuple):
     forgotten: bool
 
 
-class Tofu:
+class Tofu(FileDataset):
     """All authors as one scenario that is questioned before and after forgetting."""
 
-    name = "tofu"
-    category_names: ClassVar[Mapping[str, str]] = {}
-    original_ids: ClassVar[Mapping[tuple[str, str], str]] = {}
-    pool_known = True
+    info = DatasetInfo(
+        name="tofu",
+        summary="200 invented authors, of whom some are forgotten",
+        source="https://github.com/locuslab/tofu",
+        licence="MIT",
+        citation="Maini et al., COLM 2024, arXiv:2401.06121",
+        files={
+            "full.json": PinnedFile(
+                f"{_COPY}/full.json",
+                "667baef2f26f781f1328701d8ea54bf25123ff22fb2d98574c96cd991cb54086",
+                1077844,
+            ),
+            "forget01.json": PinnedFile(
+                f"{_COPY}/forget01.json",
+                "d0047332bd27a489c552659831f4ffff080e2b9b6e063c7c951ac4de9d494a63",
+                11655,
+            ),
+            "forget10.json": PinnedFile(
+                f"{_COPY}/forget10.json",
+                "0044c8c2e70a38be93f62ec6cb1c1cc2a1f55a8df2fb549a4da2da8dde9d92f6",
+                114856,
+            ),
+            "forget05.json": PinnedFile(f"{_COPY}/forget05.json", optional=True),
+        },
+        granularities=("pair", "author"),
+        cluster="author",
+        has_checkpoints=True,
+        main_metric="mean_rouge_l",
+        baselines=_WITHOUT_MEMORY,
+        answers=AnswerNeeds(
+            prompt="answer-tofu",
+            reader="extractive",
+            judge="rouge-l",
+            judges=("rouge-l",),
+            otherwise="forgetting is measured by rouge-l alone; leave the judges away",
+            baselines=_WITHOUT_MEMORY,
+            baselines_if_system_answers=_WITHOUT_MEMORY,
+        ),
+    )
     expected_scenarios: int | None = 1
 
     def __init__(
@@ -62,31 +99,19 @@ class Tofu:
         granularity: Literal["pair", "author"] = "pair",
         text: Literal["qa", "answer"] = "qa",
     ) -> None:
-        self.path = find_file(data, "full.json")
+        super().__init__(find_file(data, "full.json"))
         self.forget = forget
         self.granularity = granularity
         self.text = text
-        self.findings = Findings()
-        self._counts: dict[str, int] = {}
 
-    @property
-    def options(self) -> dict[str, Scalar]:
-        return {"forget": self.forget, "granularity": self.granularity, "text": self.text}
+    def paths(self) -> Mapping[str, Path]:
+        listed = self._forget_file()
+        return {
+            "full.json": self.path,
+            **({f"forget{self.forget}.json": listed} if listed else {}),
+        }
 
-    def files(self) -> list[DataFile]:
-        paths = {self.path: "full.json"}
-        if (listed := self._forget_file()) is not None:
-            paths[listed] = f"forget{self.forget}.json"
-        return [
-            DataFile(path, sha256_unpacked(path), pin("tofu", official))
-            for path, official in paths.items()
-        ]
-
-    def counts(self) -> Mapping[str, int]:
-        return self._counts
-
-    def scenarios(self) -> Iterator[Scenario]:
-        self.findings = Findings()
+    def read(self) -> Iterator[Scenario]:
         authors = self._authors()
         memories = {author.name: self._memories(author) for author in authors}
         questions = tuple(
@@ -100,13 +125,15 @@ class Tofu:
         )
         asked = tuple(question.id for question in questions)
         self._note_repeats(questions)
-        self._counts = {
-            "authors": len(authors),
-            "memories": len(everything),
-            "memories to be forgotten": len(gone),
-            "questions": len(questions),
-            **Counter(sorted(question.category for question in questions)),
-        }
+        self._counts = Counter(
+            {
+                "authors": len(authors),
+                "memories": len(everything),
+                "memories to be forgotten": len(gone),
+                "questions": len(questions),
+                **Counter(sorted(question.category for question in questions)),
+            }
+        )
         yield Scenario(
             self.name,
             everything,
@@ -127,8 +154,8 @@ class Tofu:
         self._check_forget_set(pairs)
         blocks = [pairs[start : start + PAIRS_EACH] for start in range(0, len(pairs), PAIRS_EACH)]
         kept = AUTHORS - FORGOTTEN_AUTHORS[self.forget]
-        told = {place: _digest(block) for place, block in enumerate(blocks)}
-        order = sorted(told, key=lambda place: (told[place], place))
+        told = [hashlib.sha256(msgspec.json.encode(block)).digest() for block in blocks]
+        order = sorted(range(len(told)), key=lambda place: (told[place], place))
         return [
             _Author(f"tofu/author-{number:03}", blocks[place], place >= kept)
             for number, place in enumerate(order)
@@ -136,7 +163,9 @@ class Tofu:
 
     def _pairs(self, path: Path) -> Iterator[_Pair]:
         """One pair a line, each with something asked and something answered."""
-        for number, pair in decode_lines(_lines(path), msgspec.json.Decoder(_Pair), path):
+        for number, pair in decode_lines(
+            unpacked(path, lines=True), msgspec.json.Decoder(_Pair), path
+        ):
             if not pair.question.strip() or not pair.answer.strip():
                 raise DataError("an empty question or answer", file=path, line=number)
             yield pair
@@ -197,15 +226,3 @@ class Tofu:
                 self.findings.add("question text asked twice", question.id)
             asked.add(question.text)
             paired.add(pair)
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    try:
-        with open_unpacked(path) as lines:
-            yield from lines
-    except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise DataError(f"cannot unpack: {error}", file=path) from None
-
-
-def _digest(pairs: list[_Pair]) -> bytes:
-    return hashlib.sha256(msgspec.json.encode(pairs)).digest()

@@ -8,10 +8,8 @@ from typing import NamedTuple
 
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.jsonl import printable
-from mnemoscope.judges import Case, Judge, Unjudged
-from mnemoscope.types import Grade, Memory, Question, Scenario, Score
-
-_MARKS = {"correctness": 3, "completeness": 2, "hallucination": 1}
+from mnemoscope.judges import MARKS, Case, Judge, Unjudged, scale_of
+from mnemoscope.types import Grade, Memory, Question, Scale, Scenario, Score
 
 
 class Hearing(NamedTuple):
@@ -26,20 +24,25 @@ class Hearing(NamedTuple):
 
 def hear(primary: Judge, appellate: Judge | None, case: Case) -> Hearing:
     """Judge a case, and let the second judge decide where the first one fails the answer."""
-    return appeal(checked(primary.judge(case)), appellate, case)
+    return appeal(ask(primary, case), appellate, case)
 
 
-def checked(score: object) -> Score | Grade:
+def ask(judge: Judge, case: Case) -> Score | Grade:
+    """What the judge says of the case, checked against the scale that it declares."""
+    return checked(judge.judge(case), scale_of(judge))
+
+
+def checked(score: object, scale: Scale | None = None) -> Score | Grade:
     """What the judge gave, as it can be written; a judge that gives anything else has not judged.
 
-    A score is in whole marks of the rubric, a grade is a number.
+    A score is in whole marks of the rubric, a grade is a number on the judge's scale.
     """
     if isinstance(score, Grade):
-        return _checked_grade(score)
+        return _checked_grade(score, scale)
     if not isinstance(score, Score):
         raise Unjudged(f"the judge returned {type(score).__name__}, no Score and no Grade")
     marks: list[int] = []
-    for name, most in _MARKS.items():
+    for name, most in MARKS.items():
         mark = getattr(score, name)
         if isinstance(mark, bool) or not isinstance(mark, int | float) or not isfinite(mark):
             raise Unjudged(f"the judge gave {mark!r} for {name}, which is no number")
@@ -51,11 +54,14 @@ def checked(score: object) -> Score | Grade:
     return Score(correctness, completeness, hallucination, reasoning, dict(score.votes))
 
 
-def _checked_grade(grade: Grade) -> Grade:
+def _checked_grade(grade: Grade, scale: Scale | None) -> Grade:
     value = grade.value
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise Unjudged(f"the judge gave {value!r} as its grade, which is no number")
-    return Grade(float(value), printable(str(grade.reasoning)), dict(grade.votes))
+    if scale is not None and not scale.holds(value):
+        raise Unjudged(f"the judge gave {value}, which is outside its scale, {scale.range}")
+    passing = scale.passing if scale else grade.passing
+    return Grade(float(value), printable(str(grade.reasoning)), dict(grade.votes), passing)
 
 
 def appeal(score: Score | Grade, appellate: Judge | None, case: Case) -> Hearing:
@@ -66,7 +72,7 @@ def appeal(score: Score | Grade, appellate: Judge | None, case: Case) -> Hearing
     if appellate is None or not score.fails:
         return Hearing(score)
     try:
-        second = checked(appellate.judge(case))
+        second = ask(appellate, case)
         if type(second) is not type(score):
             raise Unjudged("the second judge does not measure what the first one does")
         return Hearing(second, score)

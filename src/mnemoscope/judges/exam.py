@@ -24,10 +24,11 @@ from mnemoscope._store.fingerprint import fingerprint
 from mnemoscope._store.jsonl import printable, write_json
 from mnemoscope._store.yaml import load_yaml
 from mnemoscope.judges import Case, Judge, Unjudged
+from mnemoscope.judges.appeal import ask
 from mnemoscope.models.budget import Budget, open_budget
 from mnemoscope.models.cache import default_cache_dir
 from mnemoscope.models.chat import metered, total
-from mnemoscope.types import Expectation, Grade, Question, Scenario, Score, Usage
+from mnemoscope.types import Expectation, Question, Scenario, Usage
 
 Kind = Literal[
     "right-paraphrase",
@@ -227,9 +228,7 @@ def _place(identity: Mapping[str, Any], probes: str) -> Path:
 def _mark(judge: Judge, probe: Probe) -> Mistake | None:
     """None where the judge is right about the probe."""
     try:
-        said = judge.judge(probe.case)
-        if not isinstance(said, Score | Grade):
-            raise Unjudged(f"the judge returned {type(said).__name__}, no Score and no Grade")
+        said = ask(judge, probe.case)
     except MnemoscopeError:
         raise
     except Unjudged as error:

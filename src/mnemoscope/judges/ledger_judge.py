@@ -7,13 +7,13 @@ the rules in a table. It judges what is said, never how well.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, NamedTuple
 
-from mnemoscope.judges import Case, Unjudged
+from mnemoscope.judges import RUBRIC, Case, Unjudged
+from mnemoscope.text.abstention import asserts, besides_nothing, refuses
 from mnemoscope.text.facts import AtomIndex
 from mnemoscope.text.matching import Sentence, any_says, normal_wording, sentences, spans
-from mnemoscope.text.silence import asserts, besides_nothing, refuses
 from mnemoscope.types import AnswerKey, Scenario, Score
 
 _DENIED = re.compile(r"(?:\b(?:not|never|no longer|without)|n't) (?:\w+ ){0,2}$")
@@ -29,8 +29,13 @@ _PAST = re.compile(
 )
 
 
-class Ledger:
+class LedgerJudge:
     """Exact and repeatable; needs questions that have an answer key."""
+
+    scale = RUBRIC
+    needs: ClassVar[Mapping[str, str]] = {
+        "ledger": "the ledger judge needs a simulated life; {dataset} has no ledger"
+    }
 
     def begin(self, scenario: Scenario) -> None:
         self._scenario = scenario

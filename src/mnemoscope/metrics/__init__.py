@@ -1,27 +1,52 @@
-"""Rankings, token budgets and clocks turned into numbers, one question at a time."""
+"""Metrics as objects, and the scores of a ranking, of a random one and of the best one."""
 
-from mnemoscope.metrics.chance import is_vacuous, score_by_chance
+from mnemoscope.metrics.installed import (
+    METRICS,
+    PRIMARY,
+    headline,
+    installed_metrics,
+    is_builtin,
+    metric_columns,
+    metric_names,
+    metric_of,
+)
 from mnemoscope.metrics.latency import Latency, summarise_latency
+from mnemoscope.metrics.metric import Metric, RandomTopK, TopK
+from mnemoscope.metrics.metric_check import check_metric
 from mnemoscope.metrics.ranking import (
     Find,
+    best_score,
     dedupe,
+    is_vacuous,
     merged_positions,
-    metric_names,
     relevant_positions,
     score,
+    score_by_chance,
     score_merged,
 )
 from mnemoscope.metrics.token_budget import BUDGETS, budget_names, recall_within
 
 __all__ = [
     "BUDGETS",
+    "METRICS",
+    "PRIMARY",
     "Find",
     "Latency",
+    "Metric",
+    "RandomTopK",
+    "TopK",
+    "best_score",
     "budget_names",
+    "check_metric",
     "dedupe",
+    "headline",
+    "installed_metrics",
+    "is_builtin",
     "is_vacuous",
     "merged_positions",
+    "metric_columns",
     "metric_names",
+    "metric_of",
     "recall_within",
     "relevant_positions",
     "score",

@@ -1,37 +1,26 @@
-"""What a ranked list of memories is worth, question by question: pure functions over ids.
+"""Scores of a ranked list of memories, question by question: pure functions over ids.
 
-Scores never enter: rank is authoritative. Every measure lies in [0, 1] and is 0 for an empty
-ranking. No numpy, since at this size plain Python is faster than any library (libraries.md, B1).
-
-| name          | value                                                | elsewhere                |
-|---------------|------------------------------------------------------|--------------------------|
-| `hit@k`       | 1 if any evidence is in the top k                    | success@k, recall_any@k  |
-| `recall@k`    | fraction of the evidence in the top k                | recall_k of trec_eval    |
-| `all@k`       | 1 if all evidence is in the top k                    | recall_all@k             |
-| `precision@k` | relevant positions in the top k, divided by k always | P_k                      |
-| `ndcg@k`      | linear gain, discount log2(rank + 1), ideal over the | ndcg_cut_k               |
-|               | whole evidence                                       |                          |
-| `mrr@c`       | 1 / rank of the first evidence if within c, else 0   | recip_rank               |
-| `map`         | mean over all evidence of the precision at the       | map                      |
-|               | position that brings it, over the whole ranking      |                          |
-
-Evidence that the pool does not hold still counts in every denominator.
+Scores of a system never enter: rank is authoritative. Evidence that the pool does not contain
+counts in every denominator. No numpy, since at this size plain Python is faster than any library
+(libraries.md, B1).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import accumulate, compress, count
-from math import log2
-from typing import NamedTuple, TypeVar
+from itertools import compress, count, groupby
+from math import log2, nan
+from typing import Literal, NamedTuple, TypeVar
+
+from mnemoscope.metrics.installed import metric_columns, metric_names
+from mnemoscope.metrics.metric import RandomTopK, TopK
+from mnemoscope.metrics.ndcg import graded_ideal_gains, ideal_gains
 
 T = TypeVar("T", bound=Hashable)
 
-KINDS = ("hit", "recall", "all", "precision", "ndcg")
-"""The measures that exist at every k."""
-NOTHING = (0.0,) * len(KINDS)
+VACUOUS_CHANCE = 0.5
 
 
 class Find(NamedTuple):
@@ -41,44 +30,19 @@ class Find(NamedTuple):
     evidence: frozenset[str]
 
 
-@lru_cache
-def metric_names(ks: tuple[int, ...], cuts: tuple[int, ...]) -> tuple[str, ...]:
-    """The names of all measures, in the order in which every function here returns them."""
-    for name, depths in (("ks", ks), ("cuts", cuts)):
-        if any(depth < 1 for depth in depths) or len(set(depths)) < len(depths):
-            raise ValueError(f"{name} must be distinct positive numbers, got {depths}")
-    at_k = [f"{kind}@{k}" for k in ks for kind in KINDS]
-    return (*at_k, *(f"mrr@{cut}" for cut in cuts), "map")
-
-
-@lru_cache
-def ideal_gains(depth: int) -> tuple[float, ...]:
-    """The gain of the best ranking of n equally relevant memories, for n from 0 to depth."""
-    return graded_ideal_gains([1] * depth, depth)
-
-
-def graded_ideal_gains(grades: Iterable[int], depth: int) -> tuple[float, ...]:
-    """The gain of the n best graded memories in the best order, for n from 0 up to depth."""
-    best = sorted(grades, reverse=True)
-    if best and best[-1] <= 0:
-        raise ValueError("a grade of evidence must be positive; drop the id from the evidence")
-    discounted = (grade / log2(rank + 1) for rank, grade in enumerate(best[:depth], 1))
-    return tuple(accumulate(discounted, initial=0.0))
-
-
 def dedupe(ranking: Iterable[T]) -> list[T]:
     """The ranking without repetitions: the first occurrence stays and the ranks close up."""
     return list(dict.fromkeys(ranking))
 
 
-def relevant_positions(ranking: Sequence[str], evidence: Collection[str]) -> list[int]:
+def relevant_positions(ranking: Sequence[str], evidence: Collection[str]) -> tuple[int, ...]:
     """The ranks, from 1, that evidence has in the ranking once repetitions are removed."""
     wanted = frozenset(evidence)
     # Half of the cost of a ranking is here: leave misses early, and copy only what repeats.
     if wanted.isdisjoint(ranking):
-        return []
+        return ()
     unique = ranking if len(set(ranking)) == len(ranking) else dict.fromkeys(ranking)
-    return list(compress(count(1), map(wanted.__contains__, unique)))
+    return tuple(compress(count(1), map(wanted.__contains__, unique)))
 
 
 def merged_positions(hits: Iterable[Collection[str]], evidence: Collection[str]) -> list[Find]:
@@ -104,18 +68,19 @@ def score(
     cuts: tuple[int, ...],
     grades: Mapping[str, int] | None = None,
 ) -> dict[str, float]:
-    """All measures of one ranking in which every hit is one memory.
+    """All metrics of one ranking in which every hit is one memory.
 
     Without a grade an evidence id counts 1; grades of other ids are ignored.
     """
     wanted = _wanted(evidence)
     positions = relevant_positions(ranking, wanted)
-    once = [1] * len(positions)
-    if not grades:
-        return _tally(positions, once, once, ideal_gains(max(ks, default=0)), len(wanted), ks, cuts)
-    gains = [grades.get(id_, 1) for id_ in dedupe(ranking) if id_ in wanted]
-    ideal = graded_ideal_gains((grades.get(id_, 1) for id_ in wanted), max(ks, default=0))
-    return _tally(positions, once, gains, ideal, len(wanted), ks, cuts)
+    gains = once = (1,) * len(positions)
+    ideals = ideal_gains(len(wanted))
+    if grades:
+        gains = tuple(grades.get(id_, 1) for id_ in dedupe(ranking) if id_ in wanted)
+        ideals = graded_ideal_gains(grades.get(id_, 1) for id_ in wanted)
+    values = _values(positions, once, gains, ideals, ks, cuts)
+    return dict(zip(metric_names(ks, cuts), values, strict=True))
 
 
 def score_merged(
@@ -126,7 +91,7 @@ def score_merged(
     cuts: tuple[int, ...],
     grades: Mapping[str, int] | None = None,
 ) -> dict[str, float]:
-    """All measures of one ranking whose hits may stem from several memories each.
+    """All metrics of one ranking whose hits may stem from several memories each.
 
     A position is relevant when it brings new evidence; recall and `all` count every id that it
     brings, and its gain is the sum of their grades.
@@ -134,15 +99,73 @@ def score_merged(
     wanted = _wanted(evidence)
     finds = merged_positions(hits, wanted)
     grade = {id_: grades.get(id_, 1) if grades else 1 for id_ in wanted}
-    return _tally(
-        [find.rank for find in finds],
-        [len(find.evidence) for find in finds],
-        [sum(grade[id_] for id_ in find.evidence) for find in finds],
-        graded_ideal_gains(grade.values(), max(ks, default=0)),
-        len(wanted),
+    values = _values(
+        tuple(find.rank for find in finds),
+        tuple(len(find.evidence) for find in finds),
+        tuple(sum(grade[id_] for id_ in find.evidence) for find in finds),
+        graded_ideal_gains(grade.values()),
         ks,
         cuts,
     )
+    return dict(zip(metric_names(ks, cuts), values, strict=True))
+
+
+def best_score(
+    grades: Sequence[int], reachable: int, *, ks: tuple[int, ...], cuts: tuple[int, ...]
+) -> dict[str, float]:
+    """The ceiling of all metrics, from the grades of the evidence, best first.
+
+    The best ranking has the `reachable` ones of them at its top, in that order.
+    """
+    places, once = tuple(range(1, reachable + 1)), (1,) * reachable
+    ideals = graded_ideal_gains(grades)
+    values = _values(places, once, tuple(grades[:reachable]), ideals, ks, cuts, "ceiling")
+    return dict(zip(metric_names(ks, cuts), values, strict=True))
+
+
+def score_by_chance(
+    pool: int,
+    reachable: int,
+    total: int,
+    *,
+    ks: tuple[int, ...],
+    cuts: tuple[int, ...],
+    depth: int,
+    grades: Collection[int] = (),
+) -> dict[str, float]:
+    """The exact expectation of all metrics when `depth` of `pool` memories come in random order.
+
+    `reachable` of the `total` evidence ids are in the pool. `grades` are those of all the
+    evidence; which of it is reachable is not asked, so each drawn one gains their mean. A metric
+    whose expectation is not known gets NaN. The cost is linear in the deepest k, whatever the pool.
+    """
+    if not 0 <= reachable <= min(pool, total) or total < 1 or depth < 0:
+        raise ValueError(
+            f"impossible pool: {reachable} of {total} evidence ids among {pool} memories, "
+            f"returned to depth {depth}"
+        )
+    if grades and len(grades) != total:
+        raise ValueError(f"{len(grades)} grades for {total} evidence ids")
+    if not reachable:
+        return dict.fromkeys(metric_names(ks, cuts), 0.0)
+    returned = min(depth, pool)
+    ideals = graded_ideal_gains(grades) if grades else ideal_gains(total)
+    mean_grade = sum(grades) / total if grades else 1.0
+    missed = [1.0]
+    for drawn in range(min(returned, max((*ks, *cuts), default=0))):
+        missed.append(missed[-1] * max(0.0, 1 - reachable / (pool - drawn)))
+    expected: dict[str, float] = {}
+    for column in metric_columns(ks, cuts):
+        k = depth if column.metric.at == "all" else column.k
+        about = (pool, reachable, total, mean_grade, ideals[min(total, k)], missed)
+        chance = column.metric.chance(RandomTopK(k, min(k, returned), *about))
+        expected[column.name] = nan if chance is None else chance
+    return expected
+
+
+def is_vacuous(k: int, pool: int, chance: float) -> bool:
+    """Whether a metric at k says nothing here: all is returned, or luck alone does well."""
+    return k >= pool or chance > VACUOUS_CHANCE
 
 
 def _wanted(evidence: Collection[str]) -> frozenset[str]:
@@ -151,41 +174,45 @@ def _wanted(evidence: Collection[str]) -> frozenset[str]:
     return frozenset(evidence)
 
 
-def _tally(
-    positions: Sequence[int],
-    fresh: Sequence[int],
-    gains: Sequence[int],
-    ideal: Sequence[float],
-    total: int,
+@lru_cache(maxsize=65536)
+def _values(
+    positions: tuple[int, ...],
+    fresh: tuple[int, ...],
+    gains: tuple[int, ...],
+    ideals: tuple[float, ...],
     ks: tuple[int, ...],
     cuts: tuple[int, ...],
-) -> dict[str, float]:
-    """The measures, from the relevant positions, what each brings anew, and its gain."""
-    names = metric_names(ks, cuts)
-    if not positions:
-        return dict.fromkeys(names, 0.0)
-    gained, covered, precisions = [0.0], [0], 0.0
+    what: Literal["value", "ceiling"] = "value",
+) -> list[float]:
+    """The values of all columns, from the ranks that bring evidence not seen before.
+
+    `fresh` is how many ids each rank brings, `gains` their grades, `ideals` the gain of the best
+    ranking of n evidence ids. Cached because few questions differ in where their evidence stands.
+    """
+    found, gained, precisions = [0], [0.0], [0.0]
     for nth, (rank, new, gain) in enumerate(zip(positions, fresh, gains, strict=True), 1):
+        found.append(found[-1] + new)
         gained.append(gained[-1] + gain / log2(rank + 1))
-        covered.append(covered[-1] + new)
-        precisions += new * nth / rank
+        precisions.append(precisions[-1] + new * nth / rank)
+    total = len(ideals) - 1
     values: list[float] = []
-    for k in ks:
-        n = bisect_right(positions, k)
-        if not n:
-            values += NOTHING
-            continue
-        found = covered[n]
-        # The ideal gives each evidence a position of its own. A merged hit brings several at one
-        # rank and can beat that ideal, which would read as better than perfect: clip it at 1.
-        share = gained[n] / ideal[min(total, k)]
-        values += (
-            1.0,
-            found / total,
-            1.0 if found == total else 0.0,
-            n / k,
-            share if share < 1 else 1.0,
-        )
-    values += [1 / positions[0] if positions[0] <= cut else 0.0 for cut in cuts]
-    values.append(precisions / total)
-    return dict(zip(names, values, strict=True))
+    for k, whole, functions in _functions(ks, cuts, what):
+        if n := len(positions) if whole else bisect_right(positions, k):
+            ideal = ideals[min(total, k)]
+            top = TopK(k, n, found[n], total, positions[0], gained[n], ideal, precisions[n])
+            values += [function(top) for function in functions]
+        else:
+            values += [0.0] * len(functions)
+    return values
+
+
+@lru_cache
+def _functions(
+    ks: tuple[int, ...], cuts: tuple[int, ...], what: Literal["value", "ceiling"]
+) -> list[tuple[int, bool, list[Callable[[TopK], float]]]]:
+    """The functions that are called with the same top k, in the order of the columns."""
+    by_depth = groupby(metric_columns(ks, cuts), key=lambda column: (column.k, column.metric.at))
+    return [
+        (k, at == "all", [getattr(column.metric, what) for column in columns])
+        for (k, at), columns in by_depth
+    ]

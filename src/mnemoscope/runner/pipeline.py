@@ -15,7 +15,8 @@ from mnemoscope._store.errors import UsageError
 from mnemoscope._store.registry import Registry, bind_arguments
 from mnemoscope._store.run_directory import JournalLine
 from mnemoscope._store.spec import Spec
-from mnemoscope.judges import JUDGES
+from mnemoscope.datasets import dataset_info
+from mnemoscope.judges import JUDGES, scale_of
 from mnemoscope.judges.judge_panel import JudgePanel
 from mnemoscope.models.model_loader import names_a_model, without_price
 from mnemoscope.readers import READERS
@@ -185,14 +186,15 @@ def plan_reader(spec: Spec, benchmark: str = "") -> Plan:
     if names_a_model(spec.name):
         spec = Spec("llm", {"model": spec.name, **spec.args})
     if spec.name in ("llm", "full-context") and "prompt" not in spec.args:
-        spec = Spec(spec.name, {**spec.args, "prompt": _PROMPTS.get(benchmark, "answer")})
+        spec = Spec(spec.name, {**spec.args, "prompt": dataset_info(benchmark).answers.prompt})
     return _plan(READERS, spec, "read")
 
 
 def plan_judge(spec: Spec, benchmark: str = "") -> Plan:
     """How to build a judge; a model alone means the judge that the benchmark asks for."""
     if names_a_model(spec.name):
-        spec = Spec(_JUDGES.get(benchmark, "binary"), {"model": spec.name, **spec.args})
+        asked_for = dataset_info(benchmark).answers.model_judge
+        spec = Spec(asked_for, {"model": spec.name, **spec.args})
     return _plan(JUDGES, spec, "judge")
 
 
@@ -209,15 +211,6 @@ def plan_panel(specs: Sequence[Spec], benchmark: str = "") -> Plan:
         lambda: JudgePanel([(name, plan.build()) for name, plan in zip(names, plans, strict=True)]),
         {"panel": {name: plan.identity for name, plan in zip(names, plans, strict=True)}},
     )
-
-
-_PROMPTS = {
-    "locomo": "answer-locomo",
-    "longmemeval": "answer-longmemeval",
-    "tofu": "answer-tofu",
-}
-_JUDGES = {"longmemeval": "longmemeval", "personas": "rubric"}
-"""Which judge a benchmark's protocol asks for, where only the model is named."""
 
 
 def _plan(registry: Registry, spec: Spec, verb: str) -> Plan:
@@ -243,6 +236,8 @@ def _plan(registry: Registry, spec: Spec, verb: str) -> Plan:
     about = dict(part.identity()) if hasattr(part, "identity") else {}
     known = {key: _decisive(key, value) for key, value in arguments.items()}
     identity = {"name": spec.name, "arguments": known, **source_of(target), **about}
+    if spec.name not in registry.builtin and (scale := scale_of(part)) is not None:
+        identity["scale"] = msgspec.to_builtins(scale)  # runs are read where the judge is not
     shown = Spec(spec.name, {key: _decisive(key, value) for key, value in spec.args.items()})
     return Plan(shown, lambda: target(**arguments), identity)
 

@@ -17,25 +17,15 @@ from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.jsonl import Journal
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.measure import SEED, Depth
-from mnemoscope.datasets.base import DataFile, Dataset
+from mnemoscope.datasets.base import DataFile, Dataset, DatasetInfo
 from mnemoscope.runner.finish import finish
 from mnemoscope.runner.pipeline import Ask
-from mnemoscope.runner.ranking_files import Format, Rankings, read_rankings
+from mnemoscope.runner.ranking_files import Format, RankingFile, read_rankings
 from mnemoscope.runner.run import benchmark_identity, data_notes, installed
 from mnemoscope.runner.trial_builder import TrialBuilder
-from mnemoscope.types import Hit, Question, Scalar, Trial
+from mnemoscope.types import Hit, Question, Trial
 
 Compat = Literal["pgmnemo"]
-COMPAT_OPTIONS: dict[str, dict[str, Scalar]] = {
-    "locomo": {"scope": "dataset", "evidence": "naive"},
-    "longmemeval": {"abstention": "score"},
-}
-"""The dataset options that pgmnemo's published figures were made with."""
-COMPAT_RULES = {
-    "locomo": ": labels match in any conversation, repeated labels hold their rank, malformed "
-    "evidence is cut at the first colon",
-    "longmemeval": ": abstention questions are measured, on the sessions that distract from them",
-}
 
 
 def score(
@@ -52,7 +42,7 @@ def score(
     asked = [
         _Asked(scenario.id, pool, question)
         for scenario in dataset.scenarios()
-        for pool in [TrialBuilder(scenario.id, scenario.memories)]
+        for pool in [TrialBuilder(scenario)]
         for question in scenario.questions
     ]
     if not asked:
@@ -68,7 +58,7 @@ def score(
         manifest = run.open(
             _identity(dataset, data, file, format, compat, rankings.depth),
             category_names=dict(dataset.category_names),
-            notes=[*data_notes(data), *_notes(dataset.name, rankings, compat, unused)],
+            notes=[*data_notes(data), *_notes(dataset.info, rankings, compat, unused)],
             findings=dict(dataset.findings.counts),
         )
         # Bare labels repeat across conversations, so the pool that chance needs is unknown.
@@ -94,7 +84,7 @@ class _Asked(NamedTuple):
     pool: TrialBuilder
     question: Question
 
-    def trial(self, rankings: Rankings, names: Mapping[tuple[str, str], str]) -> Trial:
+    def trial(self, rankings: RankingFile, names: Mapping[tuple[str, str], str]) -> Trial:
         id = self.question.id
         hits = rankings.hits.get(id)
         error = rankings.failures.get(id, "")
@@ -107,7 +97,9 @@ class _Asked(NamedTuple):
         return msgspec.structs.replace(trial, first_rank=rankings.first_ranks.get(id))
 
 
-def _check(rankings: Rankings, questions: Mapping[str, Question], file: Path, dataset: str) -> int:
+def _check(
+    rankings: RankingFile, questions: Mapping[str, Question], file: Path, dataset: str
+) -> int:
     """How many rankings belong to no question; none may be left over entirely."""
     if not rankings.depth:
         raise UsageError(f"{file} holds no ranking")
@@ -146,7 +138,9 @@ def _renamed(hit: Hit, scenario: str, names: Mapping[tuple[str, str], str]) -> H
     return msgspec.structs.replace(hit, id=names.get((scenario, hit.id), hit.id))
 
 
-def _notes(dataset: str, rankings: Rankings, compat: Compat | None, unused: int) -> Iterator[str]:
+def _notes(
+    dataset: DatasetInfo, rankings: RankingFile, compat: Compat | None, unused: int
+) -> Iterator[str]:
     if unused:
         yield f"{unused} rankings are for questions that the dataset does not have"
     if rankings.first_ranks:
@@ -155,7 +149,8 @@ def _notes(dataset: str, rankings: Rankings, compat: Compat | None, unused: int)
             f"all other figures from its lists of {rankings.depth}"
         )
     if compat:
-        rules = COMPAT_RULES.get(dataset, "")
+        theirs = dataset.published_rules.get(compat)
+        rules = f": {theirs.rules}" if theirs else ""
         yield f"scored by pgmnemo's own rules, for comparability{rules}"
 
 

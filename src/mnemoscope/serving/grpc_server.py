@@ -15,10 +15,9 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope.connectors.grpc import UNLIMITED
-from mnemoscope.connectors.grpc.channel import Method
-from mnemoscope.connectors.grpc.fork_safe import speak_here
+from mnemoscope.connectors.grpc.channel import RpcMethod, begin_grpc
 from mnemoscope.models.http_errors import shortened
-from mnemoscope.serving.sessions import NoSuchSpace
+from mnemoscope.serving.sessions import NoSuchSession
 
 _AT_ONCE = 64
 """Calls that can be waiting for their systems at the same time."""
@@ -26,22 +25,22 @@ _FAREWELL = 2.0
 """Seconds that calls get to end when the server does."""
 
 
-class Service(Protocol):
+class GrpcService(Protocol):
     """Something that answers the methods of a service."""
 
-    def answerers(self) -> Mapping[Method, Callable[[Any], Any]]:
+    def answerers(self) -> Mapping[RpcMethod, Callable[[Any], Any]]:
         """Each method that is offered, and what makes its reply of a message or of several."""
         ...
 
     def close(self) -> None: ...
 
 
-class Server:
+class GrpcServer:
     """Serves from the moment it is made until it is closed."""
 
-    def __init__(self, services: Iterable[Service], host: str, port: int) -> None:
+    def __init__(self, services: Iterable[GrpcService], host: str, port: int) -> None:
         self._services = list(services)
-        speak_here()
+        begin_grpc()
         # Without the option two servers could share a port, and each get half of the calls.
         options = (*UNLIMITED, ("grpc.so_reuseport", 0))
         self._server = grpc.server(ThreadPoolExecutor(_AT_ONCE), options=options)
@@ -69,7 +68,7 @@ class Server:
         for service in self._services:
             service.close()
 
-    def _add(self, service: Service) -> None:
+    def _add(self, service: GrpcService) -> None:
         by_service: dict[str, dict[str, Any]] = {}
         for method, answerer in service.answerers().items():
             by_service.setdefault(method.service, {})[method.name] = _handler(method, answerer)
@@ -80,7 +79,7 @@ class Server:
             self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
 
 
-def _handler(method: Method, answerer: Callable[[Any], Any]) -> Any:
+def _handler(method: RpcMethod, answerer: Callable[[Any], Any]) -> Any:
     def reply(asked: Any, context: grpc.ServicerContext) -> Any:
         try:
             return answerer(asked)
@@ -101,7 +100,7 @@ def _handler(method: Method, answerer: Callable[[Any], Any]) -> Any:
 
 
 def _refuse(error: BaseException, context: grpc.ServicerContext) -> NoReturn:
-    if isinstance(error, NoSuchSpace):
+    if isinstance(error, NoSuchSession):
         context.abort(grpc.StatusCode.NOT_FOUND, str(error))
     if isinstance(error, MnemoscopeError):
         context.abort(grpc.StatusCode.FAILED_PRECONDITION, shortened(error))

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope.connectors.grpc.channel import Method
-from mnemoscope.connectors.grpc.day_messages import Day, memory_of
+from mnemoscope.connectors.grpc.channel import RpcMethod
 from mnemoscope.connectors.grpc.protos import recall_bench_pb2 as rb
-from mnemoscope.connectors.grpc.recall_bench_client import METHODS
-from mnemoscope.serving.sessions import Space
+from mnemoscope.connectors.grpc.recall_bench_client import METHODS, Day, day_memory
+from mnemoscope.serving.sessions import ServedSession
 from mnemoscope.systems.loader import Driver
 from mnemoscope.types import Question
 
@@ -18,16 +17,16 @@ _SCOPE = "recall-bench"
 """Setup does not say whose life begins."""
 
 
-class BenchService:
+class RecallBenchService:
     """One life at a time. Days are handed to the system together, when they have to be found."""
 
     def __init__(self, build: Callable[[], Any], name: str) -> None:
         self._name = name
-        self._space = Space(Driver(build))
+        self._session = ServedSession(Driver(build))
         self._pending: list[Day] = []
         self._is_set_up = False
 
-    def answerers(self) -> dict[Method, Callable[[Any], Any]]:
+    def answerers(self) -> dict[RpcMethod, Callable[[Any], Any]]:
         verbs: dict[str, Callable[[Any], Any]] = {
             "Healthcheck": lambda asked: rb.HealthcheckResponse(name=self._name, ready=True),
             "Setup": self._setup,
@@ -39,7 +38,7 @@ class BenchService:
         return {METHODS[name]: answerer for name, answerer in verbs.items()}
 
     def close(self) -> None:
-        self._space.close()
+        self._session.close()
 
     def _setup(self, asked: Any) -> Any:
         def begin(driver: Driver) -> None:
@@ -47,7 +46,7 @@ class BenchService:
             driver.begin(_SCOPE)
             self._is_set_up = True
 
-        self._space.do(begin)
+        self._session.do(begin)
         return rb.SetupResponse()
 
     def _ingest_day(self, asked: Any) -> Any:
@@ -74,12 +73,12 @@ class BenchService:
             self._pending, self._is_set_up = [], False
             driver.close()
 
-        self._space.do(end)
+        self._session.do(end)
         return rb.TeardownResponse()
 
     def _hand_over(self, driver: Driver) -> None:
         if self._pending:
-            driver.remember([memory_of(day) for day in self._pending])
+            driver.remember([day_memory(day) for day in self._pending])
             self._pending = []
 
     def _do(self, act: Callable[[Driver], Any]) -> Any:
@@ -88,4 +87,4 @@ class BenchService:
                 raise UsageError("nothing is set up: call Setup first")
             return act(driver)
 
-        return self._space.do(checked)
+        return self._session.do(checked)

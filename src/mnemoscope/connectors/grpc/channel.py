@@ -1,25 +1,30 @@
-"""One server as a door sees it: where it is, whether it is there, and what its failures mean.
+"""The connection to one gRPC server: where it is, whether it is there, what its failures mean.
 
-It knows calls and status codes, nothing of what is said. A channel is opened at the first call of
-each process: a fork must not share it.
+This module knows calls and status codes, not the messages. A channel is opened at the first call
+of each process: a fork must not share it. Our workers are forked, and gRPC does not survive a fork:
+a process that forks workers asks who is there in a child of its own (`ask_in_fork`).
 """
 
 from __future__ import annotations
 
 import math
 import os
+import pickle
 import re
 import threading
 import time
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar, cast
 
 import grpc
 from grpc_health.v1 import health_pb2
 
 from mnemoscope._store.errors import MnemoscopeError, SystemLost, UsageError
 from mnemoscope.connectors.grpc import DEFAULT_PORT, UNLIMITED
-from mnemoscope.connectors.grpc.fork_safe import speak_here
+from mnemoscope.connectors.handshake import ServerError
 from mnemoscope.models.http_errors import shortened
+
+T = TypeVar("T")
 
 _ADDRESS = re.compile(r"(?:grpc://)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^:/\s\[\]]+)(?::(?P<port>\d+))?/?")
 _LAST_PORT = 65_535
@@ -27,23 +32,19 @@ _PAUSE = 0.1
 """Seconds between two looks at a server that is there and not ready."""
 _OPTIONS = (
     *UNLIMITED,
-    # A door leads straight to its server, and says itself how long it waits for it.
+    # The connector talks to its server directly, and has deadlines of its own.
     ("grpc.enable_http_proxy", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
-    # A reader can think for longer than gRPC keeps an unused connection, and a connection that
-    # went away means a server that went away.
+    # A reader can take longer than gRPC keeps an idle connection, and a connection that breaks
+    # means a server that is gone.
     ("grpc.client_idle_timeout_ms", 2**31 - 1),
     ("grpc.use_local_subchannel_pool", 1),
 )
 
 
-class ServerError(Exception):
-    """The server itself says that something went wrong."""
-
-
-class Method(NamedTuple):
+class RpcMethod(NamedTuple):
     """A call of a service: what goes out, and what comes back."""
 
     service: str
@@ -58,12 +59,12 @@ class NotOffered(ServerError):
     """The server has no such service, or no such method of it."""
 
 
-class Line:
-    """The connection to a server, with deadlines and errors for people."""
+class GrpcConnection:
+    """The connection to a server, with deadlines and readable errors."""
 
     def __init__(
         self,
-        door: str,
+        connector: str,
         address: str,
         *,
         timeout: float,
@@ -73,37 +74,40 @@ class Line:
     ) -> None:
         """`lost` are further codes by which this service says that all it held is gone.
 
-        Only a line that is `watched` counts its drops.
+        Only a connection that is `watched` counts its drops.
         """
         for option, seconds in (("timeout", timeout), ("patience", patience)):
             if not seconds > 0:
                 raise UsageError(f"{option}={seconds:g}: give a number of seconds above 0")
-        self.target = _target(door, address)
+        self.target = _target(connector, address)
         self._timeout = timeout
         self._patience = patience
         self._lost = (*_LOST, *lost)
         self._watched = watched
-        self._channels: dict[int, _Channel] = {}
-        """By process. What a fork inherits stays untouched: ending it could end the parent's."""
+        self.drops = 0
+        """How often the connection broke; gRPC makes a new one, maybe to another server."""
+        self._is_ready = False
+        self._channel: grpc.Channel | None = None
+        self._callers: dict[RpcMethod, Any] = {}
         self._opening = threading.Lock()
 
-    def call(self, method: Method, message: Any) -> Any:
-        """What the server says. It is not tried twice: who knows what became of the first try."""
+    def call(self, method: RpcMethod, message: Any) -> Any:
+        """The server's reply. A call is not repeated: the first try may have had its effect."""
         try:
-            return self._channel.caller(method)(message, timeout=self._timeout)
+            return self._caller(method)(message, timeout=self._timeout)
         except grpc.RpcError as error:
             raise self._meaning(error, method) from None
 
     def wait(self, at_most: float = math.inf) -> None:
         """Return when the server can be reached and, as far as it tells, serves.
 
-        gRPC's own health check is asked; a server that has none is taken at its word.
+        gRPC's own health check is asked; a server that has none counts as ready.
         """
         seconds = min(self._patience, at_most)
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             try:
-                check = self._channel.caller(_HEALTH)
+                check = self._caller(_HEALTH)
                 said = check(health_pb2.HealthCheckRequest(), timeout=left, wait_for_ready=True)
             except grpc.RpcError as error:
                 if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
@@ -116,22 +120,39 @@ class Line:
             time.sleep(min(_PAUSE, left))
         raise self.is_down(f"it was not there to serve within {seconds:g} s")
 
-    @property
-    def drops(self) -> int:
-        """How often the connection broke; gRPC makes a new one, whoever may answer there now."""
-        return self._channel.drops
-
     def close(self) -> None:
-        """Let go of this process's connection; another call would open a new one."""
-        if (channel := self._channels.pop(os.getpid(), None)) is not None:
-            channel.close()
+        """Close this process's connection; another call would open a new one."""
+        if self._channel is None or not is_grpc_process():
+            return  # what a fork inherits stays untouched: ending it could end the parent's
+        channel, self._channel = self._channel, None
+        self._callers.clear()
+        if self._watched:
+            # gRPC's watching thread complains where a subscriber is left.
+            channel.unsubscribe(self._watch)
+        channel.close()
 
-    @property
-    def _channel(self) -> _Channel:
+    def _caller(self, method: RpcMethod) -> Any:
+        """What makes the call; the first one opens the channel."""
+        begin_grpc()
         with self._opening:
-            if (mine := self._channels.get(os.getpid())) is None:
-                mine = self._channels[os.getpid()] = _Channel(self.target, watched=self._watched)
-            return mine
+            if self._channel is None:
+                self._channel = grpc.insecure_channel(self.target, options=_OPTIONS)
+                self.drops, self._is_ready = 0, False
+                if self._watched:
+                    self._channel.subscribe(self._watch)
+            if (made := self._callers.get(method)) is None:
+                make = self._channel.stream_unary if method.streams else self._channel.unary_unary
+                made = self._callers[method] = make(
+                    f"/{method.service}/{method.name}",
+                    request_serializer=method.request.SerializeToString,
+                    response_deserializer=method.response.FromString,
+                )
+            return made
+
+    def _watch(self, state: grpc.ChannelConnectivity) -> None:
+        is_ready = state is grpc.ChannelConnectivity.READY
+        self.drops += self._is_ready and not is_ready
+        self._is_ready = is_ready
 
     def is_down(self, why: str) -> MnemoscopeError:
         return MnemoscopeError(
@@ -139,7 +160,7 @@ class Line:
             "nothing recorded is lost"
         )
 
-    def _meaning(self, error: Any, method: Method) -> Exception:
+    def _meaning(self, error: Any, method: RpcMethod) -> Exception:
         code, details = error.code(), shortened(error.details() or "no details")
         about = f"{self.target}: {method.name}: {code.name} ({details})"
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:
@@ -151,7 +172,7 @@ class Line:
 
 # CANCELLED: we never cancel, so it was the server, on its way out.
 _LOST = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
-_HEALTH = Method(
+_HEALTH = RpcMethod(
     "grpc.health.v1.Health",
     "Check",
     health_pb2.HealthCheckRequest,
@@ -159,47 +180,66 @@ _HEALTH = Method(
 )
 
 
-class _Channel:
-    """An open channel, the callers made of it, and how often its connection broke."""
-
-    def __init__(self, target: str, *, watched: bool) -> None:
-        speak_here()
-        self.drops = 0
-        self._is_ready = False
-        self._channel = grpc.insecure_channel(target, options=_OPTIONS)
-        self._callers: dict[Method, Any] = {}
-        self._watched = watched
-        if watched:
-            self._channel.subscribe(self._watch)
-
-    def caller(self, method: Method) -> Any:
-        if (made := self._callers.get(method)) is None:
-            make = self._channel.stream_unary if method.streams else self._channel.unary_unary
-            made = self._callers[method] = make(
-                f"/{method.service}/{method.name}",
-                request_serializer=method.request.SerializeToString,
-                response_deserializer=method.response.FromString,
-            )
-        return made
-
-    def close(self) -> None:
-        if self._watched:
-            # The thread that watches for us complains where it still has somebody to tell.
-            self._channel.unsubscribe(self._watch)
-        self._channel.close()
-
-    def _watch(self, state: grpc.ChannelConnectivity) -> None:
-        is_ready = state is grpc.ChannelConnectivity.READY
-        self.drops += self._is_ready and not is_ready
-        self._is_ready = is_ready
-
-
-def _target(door: str, address: str) -> str:
+def _target(connector: str, address: str) -> str:
     found = _ADDRESS.fullmatch(address.strip())
     port = int(found["port"] or DEFAULT_PORT) if found else 0
     if not found or not 0 < port <= _LAST_PORT:
         raise UsageError(
-            f"{address!r} is no address of a server: write {door}:HOST:PORT, "
-            f"such as {door}:127.0.0.1:{DEFAULT_PORT}"
+            f"{address!r} is no address of a server: write {connector}:HOST:PORT, "
+            f"such as {connector}:127.0.0.1:{DEFAULT_PORT}"
         )
     return f"{found['host']}:{port}"
+
+
+_process_with_grpc = 0
+"""The process that has begun to use gRPC: it must not fork workers any more."""
+
+
+def begin_grpc() -> None:
+    """To be called before a channel is opened or a server started."""
+    global _process_with_grpc
+    if _process_with_grpc not in (0, os.getpid()):
+        raise MnemoscopeError(
+            "this process was forked from one that speaks gRPC, where calls may hang for ever: "
+            "start the run from a process that has not used a gRPC door or server itself"
+        )
+    _process_with_grpc = os.getpid()
+
+
+def is_grpc_process() -> bool:
+    return _process_with_grpc == os.getpid()
+
+
+def ask_in_fork(ask: Callable[[], T]) -> T:
+    """What `ask` returns or raises; it runs here only where gRPC is used already."""
+    if is_grpc_process():
+        return ask()
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            reply = _outcome(ask)
+            while reply:
+                reply = reply[os.write(theirs, reply) :]
+        finally:
+            os._exit(0)  # without ending what this process inherited
+    os.close(theirs)
+    with os.fdopen(ours, "rb") as said:
+        reply = said.read()
+    os.waitpid(child, 0)
+    if not reply:
+        raise RuntimeError("the process that was to ask the server died")
+    worked, outcome = pickle.loads(reply)
+    if worked:
+        return cast(T, outcome)
+    raise outcome
+
+
+def _outcome(ask: Callable[[], Any]) -> bytes:
+    try:
+        return pickle.dumps((True, ask()))
+    except Exception as error:
+        try:
+            return pickle.dumps((False, error))
+        except Exception:
+            return pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))

@@ -1,7 +1,7 @@
-"""The gRPC door: `grpc:HOST:PORT`, a server that offers mnemoscope.v1.Memory.
+"""The gRPC connector: `grpc:HOST:PORT`, a server that offers mnemoscope.v1.Memory.
 
-It has the verbs that its Hello lists. Whatever it remembers lives in a space that the server named
-for us, so several workers can use one server at once.
+It has the verbs that its Hello lists. What it remembers is in a space that the server named for us,
+so several workers can use one server at once.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ import msgspec
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
 from mnemoscope._store.jsonl import printable
 from mnemoscope.connectors.grpc import MEMORY, messages
-from mnemoscope.connectors.grpc.channel import Line, NotOffered
-from mnemoscope.connectors.grpc.fork_safe import apart
+from mnemoscope.connectors.grpc.channel import GrpcConnection, NotOffered, ask_in_fork
 from mnemoscope.connectors.grpc.messages import METHODS
 from mnemoscope.connectors.grpc.protos import mnemoscope_v1_pb2 as v1
-from mnemoscope.connectors.handshake import Hello, read_hello, see_methods, see_the_same
+from mnemoscope.connectors.handshake import VERBS, Hello, check_methods, check_same, read_hello
 from mnemoscope.types import Hit, Memory, Query, Receipt, Selector
 
-VERBS = frozenset({"reset", "remember", "ready", "recall", "answer", "forget", "fork", "stats"})
+_VERBS = VERBS | {"fork"}
 _GREETING = 5.0
 """Seconds that a server may take to be there when it is first looked for: nothing runs yet."""
 
@@ -35,13 +34,15 @@ class Grpc:
     """A server as a system.
 
     `timeout` is how many seconds a call may take, `patience` how many a server that cannot be
-    reached is waited for when a life begins.
+    reached is waited for at a reset.
     """
 
     def __init__(self, address: str, timeout: float = 120.0, patience: float = 30.0) -> None:
         # Another server than the one that named our space knows nothing of it.
         gone = (grpc.StatusCode.NOT_FOUND,)
-        self._line = Line("grpc", address, timeout=timeout, patience=patience, lost=gone)
+        self._connection = GrpcConnection(
+            "grpc", address, timeout=timeout, patience=patience, lost=gone
+        )
         self._hello: Hello | None = None
         self._greeting = threading.RLock()
         self._space = ""
@@ -50,8 +51,8 @@ class Grpc:
         self._is_copy = False
 
     def __getattr__(self, name: str) -> Any:
-        """Only what the server said it can do is there to be asked for."""
-        if name in VERBS and name in self._introduction().methods:
+        """Only the verbs that the server's hello lists are there."""
+        if name in _VERBS and name in self._introduction().methods:
             return getattr(self, f"_{name}")
         raise AttributeError(f"{type(self).__name__} has no {name}")
 
@@ -67,7 +68,7 @@ class Grpc:
             elif space and "close" in self._introduction().methods:
                 self._ask("Close", v1.CloseRequest(space=space))
         if not self._is_copy:
-            self._line.close()
+            self._connection.close()
 
     def _reset(self, scope: str) -> None:
         reusable, self._space, self._owner = self._own_space, "", os.getpid()
@@ -80,13 +81,13 @@ class Grpc:
             self._space = self._begun(scope, "")
 
     def _begun(self, scope: str, space: str) -> str:
-        self._line.wait()
-        see_the_same(self._introduction(), self._greeted(), self._who)
+        self._connection.wait()
+        check_same(self._introduction(), self._greeted(), self._who)
         return _named(self._ask("Reset", v1.ResetRequest(scope=printable(scope), space=space)))
 
     @property
     def _who(self) -> str:
-        return f"the server at {self._line.target}"
+        return f"the server at {self._connection.target}"
 
     @property
     def _own_space(self) -> str:
@@ -122,20 +123,20 @@ class Grpc:
         return dict(self._ask("Stats", v1.StatsRequest(space=self._space)).counters)
 
     def _ask(self, name: str, message: Any) -> Any:
-        return self._line.call(METHODS[name], message)
+        return self._connection.call(METHODS[name], message)
 
     def _introduction(self) -> Hello:
         with self._greeting:
             if self._hello is None:
-                self._hello = apart(self._first_hello)
+                self._hello = ask_in_fork(self._first_hello)
             return self._hello
 
     def _first_hello(self) -> Hello:
-        self._line.wait(_GREETING)
+        self._connection.wait(_GREETING)
         try:
             return self._greeted()
         except SystemLost as error:
-            raise self._line.is_down(str(error)) from None
+            raise self._connection.is_down(str(error)) from None
 
     def _greeted(self) -> Hello:
         try:
@@ -143,7 +144,7 @@ class Grpc:
         except NotOffered:
             raise UsageError(
                 f"{self._who} does not offer {MEMORY}; if it is an adapter for Recall Bench, write "
-                f"recall-bench:{self._line.target}"
+                f"recall-bench:{self._connection.target}"
             ) from None
         try:
             about = msgspec.json.decode(said.identity_json or "{}")
@@ -153,7 +154,7 @@ class Grpc:
             ) from None
         fields = {"name": said.name, "version": said.version, "methods": list(said.methods)}
         hello = read_hello({**fields, "identity": about}, self._who)
-        see_methods(hello.methods, VERBS, self._who)
+        check_methods(hello.methods, _VERBS, self._who)
         return hello
 
 

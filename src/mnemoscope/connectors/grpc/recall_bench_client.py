@@ -1,30 +1,40 @@
-"""Recall Bench's door: `recall-bench:HOST:PORT`, a server that offers its MemoryBenchService.
+"""Recall Bench's connector: `recall-bench:HOST:PORT`, a server with its MemoryBenchService.
 
-An adapter that was written for Recall Bench, in whatever language, works as it is. It answers by
-itself and recalls nothing that could be looked at, so it is for `--reader system`.
+An adapter that was written for Recall Bench, in any language, works as it is. It answers by itself
+and returns no hits, so it is for `--reader system`. Its protocol knows only the days of a simulated
+history: memories are sent as days, and read back from them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from datetime import UTC, date, datetime
+from typing import Any, NamedTuple
 
 from mnemoscope._store.errors import SystemLost, UsageError
 from mnemoscope._store.jsonl import printable
 from mnemoscope.connectors.grpc import RECALL_BENCH
-from mnemoscope.connectors.grpc.channel import Line, Method, NotOffered, ServerError
-from mnemoscope.connectors.grpc.day_messages import DayIndex
-from mnemoscope.connectors.grpc.fork_safe import apart
+from mnemoscope.connectors.grpc.channel import (
+    GrpcConnection,
+    NotOffered,
+    RpcMethod,
+    ask_in_fork,
+)
 from mnemoscope.connectors.grpc.protos import recall_bench_pb2 as rb
-from mnemoscope.connectors.server_lock import Claim
-from mnemoscope.types import Memory, Query
+from mnemoscope.connectors.handshake import ServerError
+from mnemoscope.connectors.server_lock import ServerLock
+from mnemoscope.types import Memory, Query, Scalar
 
 METHODS = {
-    name: Method(RECALL_BENCH, name, getattr(rb, f"{name}Request"), getattr(rb, f"{name}Response"))
+    name: RpcMethod(
+        RECALL_BENCH, name, getattr(rb, f"{name}Request"), getattr(rb, f"{name}Response")
+    )
     for name in ("Setup", "IngestDay", "FinalizeIngestion", "Query", "Teardown", "Healthcheck")
 }
 _GREETING = 5.0
+_ARCS = "active_arcs"
+_SEPARATOR = "\n\n"
 _NOTES = [
     "Recall Bench's wire carries no hits: answers can be judged, recall cannot.",
     "The system is not told when, nor in which session, a question is asked.",
@@ -32,40 +42,42 @@ _NOTES = [
 
 
 class RecallBench:
-    """A server of Recall Bench's as a system: one life at a time, days in, answers out.
+    """A server of Recall Bench's as a system: one history at a time, days in, answers out.
 
     `timeout` is how many seconds a call may take, `patience` how many a server that cannot be
-    reached is waited for when a life begins.
+    reached is waited for at a reset.
     """
 
     def __init__(self, address: str, timeout: float = 120.0, patience: float = 30.0) -> None:
-        self._line = Line("recall-bench", address, timeout=timeout, patience=patience, watched=True)
+        self._connection = GrpcConnection(
+            "recall-bench", address, timeout=timeout, patience=patience, watched=True
+        )
         self._name: str | None = None
         self._scope = ""
-        self._calendar = DayIndex()
+        self._days = DayIndex()
         self._drops: int | None = None
-        """How often the connection had broken when the life began; none before it did."""
-        self._claim = Claim(self._line.target)
+        """How often the connection had broken at the reset; None before it."""
+        self._lock = ServerLock(self._connection.target)
 
     def identity(self) -> dict[str, Any]:
         if self._name is None:
-            self._name = apart(self._greet)
+            self._name = ask_in_fork(self._greet)
         return {"service": RECALL_BENCH, "name": self._name, "notes": _NOTES}
 
     def reset(self, scope: str) -> None:
-        self._claim.take()
+        self._lock.take()
         self._drops = None
         try:
-            self._line.wait()
+            self._connection.wait()
             self._ask("Setup", rb.SetupRequest())
         except BaseException:
-            self._claim.release()
+            self._lock.release()
             raise
-        self._drops = self._line.drops
-        self._scope, self._calendar = scope, DayIndex()
+        self._drops = self._connection.drops
+        self._scope, self._days = scope, DayIndex()
 
     def remember(self, memories: Sequence[Memory]) -> None:
-        for day in self._calendar.days(self._scope, memories):
+        for day in self._days.days(self._scope, memories):
             about = rb.DayMetadata(
                 day_number=day.number,
                 date=day.date,
@@ -87,40 +99,115 @@ class RecallBench:
         return answer
 
     def close(self) -> None:
-        if self._drops is not None and self._claim.is_mine:
+        if self._drops is not None and self._lock.is_mine:
             with suppress(Exception):
                 self._ask("Teardown", rb.TeardownRequest())
         self._drops = None
-        self._claim.release()
-        self._line.close()
+        self._lock.release()
+        self._connection.close()
 
     def _greet(self) -> str:
-        """Its name, as Recall Bench takes it; what the check says otherwise is no matter."""
-        self._line.wait(_GREETING)
+        """Its name; the rest of the health check is ignored, as Recall Bench does."""
+        self._connection.wait(_GREETING)
         try:
             name: str = self._ask("Healthcheck", rb.HealthcheckRequest()).name
             return name
         except SystemLost as error:
-            raise self._line.is_down(str(error)) from None
+            raise self._connection.is_down(str(error)) from None
         except (NotOffered, ServerError, TimeoutError):
             return ""
 
-    def _see_the_same(self) -> None:
-        if self._drops is not None and self._line.drops != self._drops:
+    def _check_same_server(self) -> None:
+        if self._drops is not None and self._connection.drops != self._drops:
             raise SystemLost(
-                f"{self._line.target}: the connection broke since Setup: whoever answers there now "
-                "may remember nothing"
+                f"{self._connection.target}: the connection broke since Setup: whoever answers "
+                "there now may remember nothing"
             )
 
     def _ask(self, name: str, message: Any) -> Any:
-        self._see_the_same()
+        self._check_same_server()
         try:
-            reply = self._line.call(METHODS[name], message)
-            self._see_the_same()  # that a connection broke is told late
+            reply = self._connection.call(METHODS[name], message)
+            self._check_same_server()  # gRPC tells late that a connection broke
             return reply
         except NotOffered as error:
             if name == "Healthcheck":
                 raise
             raise UsageError(
-                f"{error}; if it offers mnemoscope.v1, write grpc:{self._line.target}"
+                f"{error}; if it offers mnemoscope.v1, write grpc:{self._connection.target}"
             ) from None
+
+
+class Day(NamedTuple):
+    """A day's log with what is known about the day."""
+
+    number: int
+    content: str
+    date: str = ""
+    persona: str = ""
+    arcs: tuple[str, ...] = ()
+
+
+class DayIndex:
+    """Which day of the history a memory belongs to.
+
+    Its own `day` where the dataset counts days; else its date, counted from the first one; without
+    any date, a day for each memory.
+    """
+
+    def __init__(self) -> None:
+        self._first: date | None = None
+        self._last = 0
+
+    def days(self, scope: str, memories: Sequence[Memory]) -> list[Day]:
+        """The memories of each day joined, in their order."""
+        by_day: dict[int, list[Memory]] = {}
+        for memory in memories:
+            by_day.setdefault(self._number(memory), []).append(memory)
+        return [_joined(number, scope, held) for number, held in by_day.items()]
+
+    def _number(self, memory: Memory) -> int:
+        counted = memory.metadata.get("day")
+        if isinstance(counted, int) and not isinstance(counted, bool):
+            self._last = counted
+        elif memory.at is not None:
+            self._first = self._first or memory.at.date()
+            self._last = (memory.at.date() - self._first).days + 1
+        elif self._first is None:
+            self._last += 1
+        return self._last
+
+
+def _joined(number: int, scope: str, memories: Sequence[Memory]) -> Day:
+    first = memories[0]
+    arcs = str(first.metadata.get(_ARCS, ""))
+    return Day(
+        number,
+        _SEPARATOR.join(memory.text for memory in memories),
+        first.at.date().isoformat() if first.at else "",
+        scope,
+        tuple(filter(None, arcs.split(","))),
+    )
+
+
+def day_memory(day: Day) -> Memory:
+    """A day that another harness tells, as one memory."""
+    about: dict[str, Scalar] = {
+        "day": day.number,
+        "persona": day.persona,
+        _ARCS: ",".join(day.arcs),
+    }
+    return Memory(
+        f"day-{day.number:04}",
+        day.content,
+        _morning(day.date),
+        metadata={key: value for key, value in about.items() if value != ""},
+    )
+
+
+def _morning(text: str) -> datetime | None:
+    """The first moment of the date, in UTC; None where it cannot be read."""
+    try:
+        return datetime.combine(date.fromisoformat(text[:10]), datetime.min.time(), UTC)
+    except ValueError:
+        return None

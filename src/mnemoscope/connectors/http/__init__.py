@@ -1,7 +1,7 @@
-"""The HTTP door: a server that speaks our contract, or any REST API that a mapping file describes.
+"""The HTTP connector: a server that speaks our contract, or a REST API with a mapping file.
 
 `http:http://localhost:8000` and `http:http://localhost:2026,mapping=nexus`; docs/http.md is for
-those who stand on the other side.
+authors of servers.
 """
 
 from mnemoscope.connectors.http.http_connector import Http

@@ -15,6 +15,7 @@ import msgspec
 
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
 from mnemoscope._store.lenient_json import decoded, encoded
+from mnemoscope.connectors.handshake import ServerError as ServerError
 from mnemoscope.models.http_client import HttpClient, HttpFailure, HttpReply
 from mnemoscope.models.http_errors import retry_after, shortened
 
@@ -31,14 +32,6 @@ _REASONS = ("error", "detail", "message", "reason", "title")
 
 _met: set[str] = set()
 """Addresses where a server has answered; a forked worker knows what its parent knew."""
-
-
-class ServerError(Exception):
-    """The server itself says that something went wrong."""
-
-    def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 class Wire:

@@ -1,16 +1,17 @@
-"""The MCP door itself: our verbs as calls of a server's tools, as a mapping says.
+"""The MCP connector: our verbs as calls of a server's tools, as a mapping says.
 
-One call at a time. A server that we started and that is gone, or was too slow, is never replaced
-in silence: the next reset starts a fresh one.
+One call at a time. A server that we started and that is gone, or was too slow, is replaced only by
+the next reset.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Literal
 from uuid import uuid4
@@ -18,21 +19,35 @@ from uuid import uuid4
 import msgspec
 
 from mnemoscope._store.errors import BadReply, SystemLost, UsageError
+from mnemoscope._store.lenient_json import decoded
 from mnemoscope.connectors.child_process import AdapterLate
-from mnemoscope.connectors.id_mapping import Tracing
-from mnemoscope.connectors.mapping import fill, find, hits, of_memory, of_query
-from mnemoscope.connectors.mapping_checks import secrets_of
-from mnemoscope.connectors.mcp.argument_checks import slips
-from mnemoscope.connectors.mcp.keyword_queries import keywords, voted
-from mnemoscope.connectors.mcp.session import Reply, Session, ToolError
-from mnemoscope.connectors.mcp.tool_mapping import Call, ManyCall, notes_of, tag_of
-from mnemoscope.connectors.mcp.tool_mapping_file import load, shipped
-from mnemoscope.connectors.mcp.tool_replies import read, sendable
-from mnemoscope.connectors.mcp.transport import place
-from mnemoscope.connectors.server_lock import Claim
+from mnemoscope.connectors.id_mapping import IdMapping
+from mnemoscope.connectors.mapping import (
+    fill,
+    find,
+    hits,
+    names_in,
+    of_query,
+    secrets_of,
+    sends_tags,
+)
+from mnemoscope.connectors.mcp.session import McpSession, ToolError, ToolReply
+from mnemoscope.connectors.mcp.tool_mapping import (
+    ReplyFormat,
+    ToolCall,
+    load,
+    shipped,
+    wrong_arguments,
+)
+from mnemoscope.connectors.mcp.transport import locate
+from mnemoscope.connectors.server_lock import ServerLock
 from mnemoscope.models.http_errors import shortened
+from mnemoscope.text.tokenize import words
 from mnemoscope.types import Hit, Memory, Query, Receipt, Selector
 
+_SHORTEST_KEYWORD = 2
+_MOST_KEYWORDS = 64
+"""Each keyword is a call: a long question must not become an endless number of calls."""
 _BY_FORGETTING = [
     "a reset forgets what was told since the last one; what the server held before, also of a run "
     "that was killed, stays"
@@ -72,38 +87,39 @@ class Mcp:
         self._given = embeddings
         templates = [self._mapping.env, *(call.template for call in self._mapping.calls)]
         self._secrets = secrets_of(templates, mapping)
-        self._place = place(
+        self._server = locate(
             address,
             env=self._mapping.env,
-            embeddings=self._embeddings if self._mapping.needs_embeddings else dict,
+            embeddings=self._embeddings if "embeddings" in names_in(self._mapping.env) else dict,
             secrets=self._secrets,
             key=key,
             timeout=timeout,
         )
-        self._reset_by = self._mapping.reset or ("restart" if self._place.restarts else None)
-        if self._reset_by is None or (self._reset_by == "restart" and not self._place.restarts):
+        self._reset_by = self._mapping.reset or ("restart" if self._server.restarts else None)
+        if self._reset_by is None or (self._reset_by == "restart" and not self._server.restarts):
             raise UsageError(
                 f"{address} is not ours to restart: map reset to a tool that empties it, to "
                 "`forget`, or to `scope` where every call carries ${scope}"
             )
-        shares = not self._place.restarts and self._reset_by != "scope"
-        self._claim = Claim(address) if shares else None
-        """On a server that has one space for all who come."""
+        shares = not self._server.restarts and self._reset_by != "scope"
+        self._lock = ServerLock(address) if shares else None
+        """For a server that has one space for all clients."""
         self._strategy = self._mapping.recall.strategy if self._mapping.recall else "whole"
         if strategy != "mapped":
             self._strategy = strategy
         self._timeout, self._start, self._patience = timeout, start, patience
-        self._session: Session | None = None
+        self._session: McpSession | None = None
         self._gone = ""
         """Why there is no session any more, where there was one."""
         self._fresh = False
         """Whether the server was started by us and has been told nothing yet."""
         self._scope = ""
-        self._trace = self._traced()
+        self._by_text = self._mapping.recall is not None and self._mapping.recall.hits.by_text
+        self._ids = IdMapping(by_text=self._by_text)
         self._turn = threading.RLock()
 
     def __getattr__(self, name: str) -> Any:
-        """Only what is mapped is there to be asked for."""
+        """Only the verbs that are mapped are there."""
         if name in ("recall", "forget", "answer") and getattr(self._mapping, name) is not None:
             return getattr(self, f"_{name}")
         raise AttributeError(f"{type(self).__name__} has no {name}")
@@ -112,22 +128,22 @@ class Mcp:
         with self._turn:
             server = self._opened().server
         return {
-            **self._place.identity,
+            **self._server.identity,
             "server": server,
             "mapping": msgspec.to_builtins(self._mapping),
             "strategy": self._strategy,
             **({"embedder": self._given.partition("@")[0]} if self._given else {}),
             "notes": [
-                *notes_of(self._mapping, self._strategy),
+                *self._mapping.all_notes(self._strategy),
                 *(_BY_FORGETTING if self._reset_by == "forget" else []),
-                *(_ONE_SPACE if self._claim is not None else []),
+                *(_ONE_SPACE if self._lock is not None else []),
             ],
         }
 
     def reset(self, scope: str) -> None:
         with self._turn:
-            if self._claim is not None:
-                self._claim.take()
+            if self._lock is not None:
+                self._lock.take()
             self._scope = scope
             if self._is_foreign or self._gone or (self._reset_by == "restart" and not self._fresh):
                 self._drop()
@@ -140,40 +156,38 @@ class Mcp:
                 self._forget_all()
             for call in self._mapping.resets:
                 self._call(call, {})
-            self._trace = self._traced()
+            self._ids = IdMapping(by_text=self._by_text)
 
     def remember(self, memories: Sequence[Memory]) -> Receipt:
         how = self._mapping.remember
         rejected: dict[str, str] = {}
         merged: dict[str, str] = {}
         with self._turn:
-            for batch, values in self._batches(how, memories):
-                for memory in batch:
-                    tags = [tag_of(memory.id)] if how.sends_tags else []
-                    self._trace.tell(memory, *tags)
+            for batch, values in self._ids.batches(how, memories, self._common):
+                self._ids.tell(batch, tags=sends_tags(how.template))
                 try:
                     reply = self._call(how, values)
                 except ToolError as error:
                     if len(batch) > 1:
                         raise
-                    # One that is refused costs itself, not all that come after it.
+                    # A refused memory does not cost those that come after it.
                     rejected[batch[0].id] = str(error)
                     continue
                 said = re.search(how.rejected, reply.text) if how.rejected else None
                 if said is not None:
                     rejected |= {memory.id: shortened(reply.text) for memory in batch}
                 elif how.keep:
-                    merged |= self._trace.keep(batch, read(reply, "auto"), how.keep)
+                    merged |= self._ids.keep(batch, _read(reply, "auto"), how.keep)
         return Receipt(rejected=rejected, merged=merged)
 
     def close(self) -> None:
         with self._turn:
             if self._reset_by == "forget" and not self._is_foreign and not self._gone:
-                with suppress(Exception):  # whoever comes next should not hear of it
+                with suppress(Exception):  # the next client should not find our memories
                     self._forget_all()
             self._drop()
-            if self._claim is not None:
-                self._claim.release()
+            if self._lock is not None:
+                self._lock.release()
 
     def _embeddings(self) -> dict[str, str]:
         """Where the server gets its embeddings."""
@@ -190,102 +204,76 @@ class Mcp:
             return []
         with self._turn:
             if self._strategy == "whole":
-                return self._trace.back(self._search(query, k))[:k]
-            asked = keywords(query.text) or [query.text]
-            found = [
-                self._trace.back(self._search(msgspec.structs.replace(query, text=word), k))
-                for word in asked
-            ]
-            return voted(found)[:k]
+                return self._search(query, k)[:k]
+            asked = _keywords(query.text) or [query.text]
+            found = [self._search(msgspec.structs.replace(query, text=word), k) for word in asked]
+            return _voted(found)[:k]
 
     def _search(self, query: Query, k: int) -> list[Hit]:
         how = self._mapping.recall
         assert how is not None
         reply = self._call(how, {"query": of_query(query), "k": k})
-        return hits(read(reply, how.reply), how.hits)
+        return self._ids.back(hits(_read(reply, how.reply), how.hits))
 
     def _answer(self, query: Query) -> str:
         how = self._mapping.answer
         assert how is not None
         with self._turn:
             reply = self._call(how, {"query": of_query(query)})
-        said = find(read(reply, how.reply), how.text)
+        said = find(_read(reply, how.reply), how.text)
         if not isinstance(said, str):
             raise BadReply(f"{how.tool}: no text at {how.text!r}: {reply.text[:200]}")
         return said
 
     def _forget(self, selector: Selector) -> None:
-        how = self._mapping.forget
-        assert how is not None
         with self._turn:
-            for _, values in self._batches(how, self._forgettable(selector.memories)):
-                self._call(how, values)
+            for values in self._forgetting(selector.memories):
+                self._call(*values)
 
     def _forget_all(self) -> None:
-        """Forget what this door has told; what was there before it came stays."""
+        """Forget what this connector has told; what was there before stays."""
+        for values in self._forgetting(self._ids.told):
+            with suppress(ToolError):  # the server may not know it
+                self._call(*values)
+        self._ids = IdMapping(by_text=self._by_text)
+
+    def _forgetting(self, memories: Sequence[Memory]) -> list[tuple[ToolCall, dict[str, Any]]]:
+        """The calls that forget these memories."""
         how = self._mapping.forget
         assert how is not None
-        for _, values in self._batches(how, self._forgettable(self._trace.told)):
-            with suppress(ToolError):  # what the server does not know, it need not forget
-                self._call(how, values)
-        self._trace = self._traced()
+        known = self._ids.kept(memories) if how.uses("kept") else memories
+        return [(how, values) for _, values in self._ids.batches(how, known, self._common)]
 
-    def _forgettable(self, memories: Sequence[Memory]) -> list[Memory]:
-        """Those that the server took in: a call without its id might mean all that there is."""
-        how = self._mapping.forget
-        by_its_id = how is not None and how.speaks_of("kept")
-        return [one for one in memories if not by_its_id or self._trace.kept(one.id) is not None]
-
-    def _traced(self) -> Tracing:
-        recall = self._mapping.recall
-        return Tracing(by_text=recall is not None and recall.hits.by_text)
-
-    def _batches(
-        self, how: ManyCall, memories: Sequence[Memory]
-    ) -> Iterator[tuple[Sequence[Memory], dict[str, Any]]]:
-        """The memories of each call, and what its arguments can speak of."""
-        if how.each is None:
-            for memory in memories:
-                yield [memory], self._of(memory)
-            return
-        for first in range(0, len(memories), how.batch):
-            batch = memories[first : first + how.batch]
-            items = [fill(how.each, {**self._common(), **self._of(memory)}) for memory in batch]
-            yield batch, {"items": items}
-
-    def _of(self, memory: Memory) -> dict[str, Any]:
-        said = {**of_memory(memory), "tag": tag_of(memory.id)}
-        return {"memory": said, "kept": self._trace.kept(memory.id)}
-
+    @property
     def _common(self) -> dict[str, Any]:
         return {"scope": self._scope, "env": self._secrets}
 
-    def _call(self, call: Call, values: dict[str, Any]) -> Reply:
+    def _call(self, call: ToolCall, values: dict[str, Any]) -> ToolReply:
         session = self._opened()
         self._fresh = False
-        arguments = fill(call.arguments, {**self._common(), **values})
+        arguments = fill(call.arguments, {**self._common, **values})
         try:
-            return session.call(call.tool, sendable(arguments), self._timeout)
+            return session.call(call.tool, _sendable(arguments), self._timeout)
         except SystemLost as error:
             self._gone = str(error)
             raise
         except TimeoutError as error:
-            if not self._place.restarts:
+            if not self._server.restarts:
                 raise
-            # Busy with what nobody waits for any more, it would make the next ones late.
+            # It is still busy with this call, and would be late for the next ones.
             self._gone = str(error)
             session.close()
             raise AdapterLate(str(error)) from None
 
-    def _opened(self) -> Session:
+    def _opened(self) -> McpSession:
         if self._gone:
             raise SystemLost(f"gone since an earlier call: {self._gone}")
         if self._is_foreign:
             raise SystemLost("it belongs to another process; only a reset opens a new one here")
         return self._session or self._open(0.0)
 
-    def _open(self, patience: float) -> Session:
-        session = self._place.open_patiently(self._start, patience)
+    def _open(self, patience: float) -> McpSession:
+        session = self._server.open(self._start, patience)
         has = [tool.name for tool in session.tools]
         lacking = [call.tool for call in self._mapping.calls if call.tool not in has]
         if lacking:
@@ -294,11 +282,11 @@ class Mcp:
                 f"the mapping {self._mapping.name!r} calls {', '.join(lacking)}, and the server "
                 f"has no such tool; it has {', '.join(has) or 'none'}"
             )
-        if wrong := slips(self._mapping, session.tools):
+        if wrong := wrong_arguments(self._mapping, session.tools):
             session.close()
             raise UsageError(f"the mapping {self._mapping.name!r} {'; it '.join(wrong)}")
         self._session, self._fresh = session, True
-        # Whoever lets go of the system without closing it leaves nothing running.
+        # A system that is dropped without being closed leaves nothing running.
         self._end = weakref.finalize(self, session.close)
         return session
 
@@ -310,3 +298,48 @@ class Mcp:
     @property
     def _is_foreign(self) -> bool:
         return self._session is not None and self._session.owner != os.getpid()
+
+
+def _keywords(text: str) -> list[str]:
+    """The words worth asking for, in their order, each once.
+
+    For servers that search for the whole query: a question is never a substring of its answer.
+    """
+    long = [word for word in dict.fromkeys(words(text)) if len(word) >= _SHORTEST_KEYWORD]
+    return long[:_MOST_KEYWORDS]
+
+
+def _voted(found: Sequence[Sequence[Hit]]) -> list[Hit]:
+    """All hits, those first that most words found; equals in the order they were found."""
+    votes: dict[str, int] = {}
+    first: dict[str, Hit] = {}
+    for hit in (hit for some in found for hit in some):
+        votes[hit.id] = votes.get(hit.id, 0) + 1
+        first.setdefault(hit.id, hit)
+    ordered = sorted(first.values(), key=lambda hit: -votes[hit.id])
+    return [Hit(hit.id, float(votes[hit.id]), hit.text, hit.sources) for hit in ordered]
+
+
+def _read(reply: ToolReply, how: ReplyFormat) -> Any:
+    """The reply as the mapping wants it read; `auto`: structured, else JSON, else the text."""
+    if how == "structured" and reply.structured is None:
+        raise BadReply(f"the reply has no structured content: {reply.text[:200]}")
+    if how == "structured" or (how == "auto" and reply.structured is not None):
+        return reply.structured
+    if how == "text":
+        return reply.text
+    try:
+        return decoded(reply.text.encode())
+    except ValueError:
+        if how == "json":
+            raise BadReply(f"the reply is no JSON: {reply.text[:200]}") from None
+        return reply.text
+
+
+def _sendable(arguments: Any) -> Any:
+    """The same without unpaired surrogates, which cannot be sent."""
+    try:
+        msgspec.json.encode(arguments)
+        return arguments
+    except UnicodeEncodeError:
+        return json.loads(json.dumps(arguments, ensure_ascii=False).encode("utf-8", "replace"))

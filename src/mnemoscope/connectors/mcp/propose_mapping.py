@@ -1,27 +1,31 @@
-"""A first mapping for a server that nobody has mapped yet, from what it says of its tools.
+"""A first mapping for an unknown server, from what it says of its tools; no tool is called.
 
-No tool is called. What a reply looks like is not known then, so our id travels as a mark, `mid:…`,
-and is looked for in the text of the reply, which every shape of reply has.
+The shape of a reply is therefore unknown: our id is sent as a mark, `mid:…`, and searched for in
+the text of the reply.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from mnemoscope._store.errors import MnemoscopeError, SystemLost
 from mnemoscope._store.yaml import dump_yaml
 from mnemoscope.connectors.mcp import tool_schemas
-from mnemoscope.connectors.mcp.session import Tool
-from mnemoscope.connectors.mcp.tool_schemas import Parameter, fitness, named, parameters
+from mnemoscope.connectors.mcp.session import Tool, ToolError
+from mnemoscope.connectors.mcp.tool_mapping import read
+from mnemoscope.connectors.mcp.tool_schemas import ToolParameter, fitness, named, parameters
+from mnemoscope.connectors.mcp.transport import locate
 
 MARK = "mid:${memory.tag}"
 PATTERN = r"mid:([a-z0-9_.:/%-]+)"
 _TEXT = "${memory.dated_text}"
 
 
-class Proposal(NamedTuple):
-    """A draft, and what whoever uses it should look at."""
+class MappingProposal(NamedTuple):
+    """A draft, and what its user should look at."""
 
     mapping: dict[str, Any]
     uncertain: list[str]
@@ -43,13 +47,39 @@ class Proposal(NamedTuple):
         return comments + dump_yaml(self.mapping)
 
 
-def propose(name: str, tools: Sequence[Tool], *, restarts: bool) -> Proposal:
+class ProbeResult(NamedTuple):
+    """What a server says of itself, and the mapping that we propose."""
+
+    server: dict[str, str]
+    tools: list[Tool]
+    proposal: MappingProposal
+    yaml: str
+
+
+def probe(address: str, *, start: float = 60.0, key: str = "") -> ProbeResult:
+    """Connect, list the tools, propose a mapping, and leave. No tool is called."""
+    server = locate(address, key=key)
+    try:
+        session = server.open(start)
+    except (SystemLost, ToolError, TimeoutError, OSError) as error:
+        raise MnemoscopeError(f"{address} cannot be probed: {error}") from None
+    session.close()
+    name = session.server.get("name", "")
+    about = f"{name or 'a server without a name'} {session.server.get('version', '')}".strip()
+    proposal = propose(name, session.tools, restarts=server.restarts)
+    yaml = proposal.yaml(about)
+    if proposal.usable:
+        read(yaml, Path("the proposal"))  # the connector must take what is proposed
+    return ProbeResult(session.server, session.tools, proposal, yaml)
+
+
+def propose(name: str, tools: Sequence[Tool], *, restarts: bool) -> MappingProposal:
     """A mapping of these tools; `restarts` where the server is one that we start."""
-    draft = _Draft(tools, restarts)
-    return Proposal(draft.mapping(name or "server"), draft.uncertain, draft.missing)
+    draft = _MappingDraft(tools, restarts)
+    return MappingProposal(draft.mapping(name or "server"), draft.uncertain, draft.missing)
 
 
-class _Draft:
+class _MappingDraft:
     def __init__(self, tools: Sequence[Tool], restarts: bool) -> None:
         self._tools = tools
         self._restarts = restarts
@@ -113,7 +143,7 @@ class _Draft:
         return {"tool": tool.name, "arguments": arguments, "each": each}
 
     def _filled(
-        self, tool: Tool, given: Sequence[Parameter], inside: str = ""
+        self, tool: Tool, given: Sequence[ToolParameter], inside: str = ""
     ) -> dict[str, Any] | None:
         """Arguments for one memory: its text, a mark to know it by, its date."""
         place = f"{tool.name}.{inside}" if inside else tool.name
@@ -135,7 +165,7 @@ class _Draft:
         filled[text.name] = [said] if text.kinds == {"array"} else said
         return {**filled, **self._rest(tool, given, {*filled})}
 
-    def _mark(self, given: Sequence[Parameter], text: str) -> dict[str, Any]:
+    def _mark(self, given: Sequence[ToolParameter], text: str) -> dict[str, Any]:
         """The parameter that carries our id, if one can."""
         if (tags := named(given, tool_schemas.TAGS, "array", "string")) is not None:
             self._carrier = "tags"
@@ -160,7 +190,7 @@ class _Draft:
         )
         return f"{said} ({MARK})"
 
-    def _rest(self, tool: Tool, given: Sequence[Parameter], done: set[str]) -> dict[str, Any]:
+    def _rest(self, tool: Tool, given: Sequence[ToolParameter], done: set[str]) -> dict[str, Any]:
         """What must be filled besides, and the scope."""
         rest: dict[str, Any] = {}
         for one in given:
@@ -208,15 +238,10 @@ class _Draft:
         if tool is None:
             return None
         given = parameters(tool.parameters)
-        wanted = {
-            "tags": (tool_schemas.TAGS, MARK),
-            "name": (
-                [*tool_schemas.NAME, "names", "entity_names", "entity_name", "id", "ids"],
-                MARK,
-            ),
-        }.get(self._carrier)
-        target = named(given, wanted[0], "string", "array") if wanted else None
-        if wanted is None or target is None:
+        name = [*tool_schemas.NAME, "names", "entity_names", "entity_name", "id", "ids"]
+        carriers = {"tags": tool_schemas.TAGS, "name": name}.get(self._carrier, ())
+        target = named(given, carriers, "string", "array")
+        if target is None:
             its_id = named(given, tool_schemas.ITS_ID) is not None
             need = "the server's own id" if its_id else ", ".join(p.name for p in given) or "?"
             self.missing.append(
@@ -224,14 +249,10 @@ class _Draft:
                 'storing tool has it, and map forget with "${kept}"'
             )
             return None
-        if target.kinds == {"array"}:
-            filled = {target.name: "${items}", **self._rest(tool, given, {target.name})}
-            return {"tool": tool.name, "arguments": filled, "each": wanted[1]}
-        filled = {target.name: _listed(target, wanted[1])}
-        return {
-            "tool": tool.name,
-            "arguments": {**filled, **self._rest(tool, given, {target.name})},
-        }
+        many = target.kinds == {"array"}
+        value = "${items}" if many else _listed(target, MARK)
+        arguments = {target.name: value, **self._rest(tool, given, {target.name})}
+        return {"tool": tool.name, "arguments": arguments, **({"each": MARK} if many else {})}
 
     def _reset(self) -> Any:
         if self._scope:
@@ -262,7 +283,7 @@ def _suits(tool: Tool, verb: str) -> float:
     return 2.0 if fits else -2.0
 
 
-def _holds_text(parameter: Parameter) -> bool:
+def _holds_text(parameter: ToolParameter) -> bool:
     """Whether a list is one of texts, or of things that have a text."""
     if "array" not in parameter.kinds:
         return False
@@ -282,11 +303,11 @@ def _shared_scope(store: Tool | None, search: Tool | None) -> str:
     )
 
 
-def _listed(parameter: Parameter, value: str) -> Any:
+def _listed(parameter: ToolParameter, value: str) -> Any:
     return [value] if "array" in parameter.kinds else value
 
 
-def _something(parameter: Parameter) -> Any:
+def _something(parameter: ToolParameter) -> Any:
     """A value that a required parameter probably takes."""
     schema = parameter.schema
     for choice in (schema.get("default"), *(schema.get("enum") or ())[:1]):

@@ -1,7 +1,9 @@
-"""A conversation with an MCP server, for callers that know no event loop.
+"""A session with an MCP server, for callers without an event loop.
 
-The SDK wants a session opened and closed in one task: that task lives in a thread with a loop of
-its own, and calls are handed to it. A session belongs to the process that opened it.
+The SDK's `ClientSession` speaks the protocol. It has to be opened and closed in one task: that task
+runs in a thread with an event loop of its own, and calls are handed to it. (Not anyio's blocking
+portal: one that a fork inherits waits for ever when it is dropped.) A session belongs to the
+process that opened it.
 """
 
 from __future__ import annotations
@@ -10,16 +12,16 @@ import asyncio
 import os
 import re
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from mnemoscope._store.errors import MissingExtra, MnemoscopeError, SystemLost
 from mnemoscope.models.http_errors import shortened, without_keys
 
 _GOODBYE = 10.0
-"""Seconds that closing may take; the process group's end is certain all the same."""
+"""Seconds that closing may take; a child process ends in any case."""
 _PAGES = 100
 _NO_SESSION = re.compile(
     r"session.{0,20}(not found|terminated|expired|unknown|invalid)"
@@ -27,14 +29,21 @@ _NO_SESSION = re.compile(
     re.I,
 )
 
-Transport = Callable[[], AbstractAsyncContextManager[tuple[Any, Any]]]
+
+class Transport(Protocol):
+    """What carries the messages of a session."""
+
+    gone: str
+    """How the server ended; empty as long as it can be talked to."""
+
+    def streams(self) -> AbstractAsyncContextManager[tuple[Any, Any]]: ...
 
 
 class ToolError(Exception):
     """The server itself says that a call went wrong."""
 
 
-class Reply(NamedTuple):
+class ToolReply(NamedTuple):
     """What a tool returned: structured content where it has some, and its texts."""
 
     structured: Any
@@ -52,23 +61,16 @@ class Tool(NamedTuple):
     destructive: bool | None
 
 
-class Session:
-    """An open session; `gone` says why there is nobody to talk to any more."""
+class McpSession:
+    """An open session."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        start: float,
-        gone: Callable[[], str] = str,
-        secrets: Collection[str] = (),
-    ) -> None:
+    def __init__(self, transport: Transport, start: float, secrets: Collection[str]) -> None:
         """Open it; raises what kept it from being opened within `start` seconds."""
-        require_mcp()
         self.owner = os.getpid()
         self.server: dict[str, str] = {}
         """The server's name and version, as it says them."""
         self.tools: list[Tool] = []
-        self._gone = gone
+        self._transport = transport
         self._secrets = sorted(secrets, key=len, reverse=True)
         """What no error may repeat."""
         self._start = start
@@ -77,15 +79,14 @@ class Session:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._session: Any = None
         self._over = asyncio.Event()
-        self._thread = threading.Thread(target=self._live, args=(transport,), daemon=True)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         self._opened.result()
 
-    def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> Reply:
+    def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> ToolReply:
         """What the tool returns.
 
-        Raises ToolError where the server refuses, SystemLost where there is no server any more,
-        and TimeoutError.
+        Raises ToolError where the server refuses, SystemLost where it is gone, and TimeoutError.
         """
         if self._lost:
             raise SystemLost(self._lost)
@@ -105,7 +106,7 @@ class Session:
             raise
 
     def close(self) -> None:
-        """End the session, and a server that we started. A fork has no say in it."""
+        """End the session, and a server that we started. In a forked process: do nothing."""
         if os.getpid() != self.owner:
             return
         if self._loop is not None and self._thread.is_alive():
@@ -115,26 +116,27 @@ class Session:
                 return
             self._thread.join(_GOODBYE)
 
-    def _live(self, transport: Transport) -> None:
+    def _run(self) -> None:
         try:
-            asyncio.run(self._main(transport))
+            asyncio.run(self._main())
         except BaseException as error:
-            first = _first(error)
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
             if not self._opened.done():
-                self._opened.set_exception(self._opening_failed(first))
-            self._lost = self._lost or self._cause(first)
+                self._opened.set_exception(self._opening_failed(error))
+            self._lost = self._lost or self._cause(error)
 
-    async def _main(self, transport: Transport) -> None:
+    async def _main(self) -> None:
         from mcp.client.session import ClientSession
 
         self._loop = asyncio.get_running_loop()
         async with (
-            transport() as (incoming, outgoing),
+            self._transport.streams() as (incoming, outgoing),
             ClientSession(incoming, outgoing) as session,
         ):
             async with asyncio.timeout(self._start):
                 await _greet(session)
-                self.tools = await _tools(session)
+                self.tools = await _list_tools(session)
             about = session.server_info
             if about is not None:
                 self.server = {"name": about.name, "version": about.version}
@@ -142,30 +144,27 @@ class Session:
             self._opened.set_result(None)
             await self._over.wait()
 
-    async def _call(self, tool: str, arguments: dict[str, Any], seconds: float) -> Reply:
+    async def _call(self, tool: str, arguments: dict[str, Any], seconds: float) -> ToolReply:
         from mcp.shared.exceptions import MCPError
 
         try:
             async with asyncio.timeout(seconds):
                 result = await self._session.call_tool(tool, arguments)
-        except MCPError as error:
-            if self._gone() or _is_lost(error):
-                raise SystemLost(f"{tool}: {self._cause(error)}") from None
-            raise ToolError(self._clean(f"{tool}: {error}")) from None
         except TimeoutError:
             raise
         except Exception as error:
-            if self._gone() or _is_lost(error):
+            if self._transport.gone or _is_lost(error):
                 raise SystemLost(f"{tool}: {self._cause(error)}") from None
-            raise ToolError(self._clean(f"{tool}: {type(error).__name__}: {error}")) from None
+            kind = "" if isinstance(error, MCPError) else f"{type(error).__name__}: "
+            raise ToolError(self._clean(f"{tool}: {kind}{error}")) from None
         text = "\n".join(part.text for part in result.content if part.type == "text")
         if result.is_error:
             raise ToolError(self._clean(f"{tool}: {text or 'an error without a word'}"))
-        return Reply(result.structured_content, text)
+        return ToolReply(result.structured_content, text)
 
     def _cause(self, error: BaseException) -> str:
         said = str(error) or type(error).__name__
-        return self._clean(self._gone() or f"the connection was lost ({said})")
+        return self._clean(self._transport.gone or f"the connection was lost ({said})")
 
     def _clean(self, text: str) -> str:
         for secret in self._secrets:
@@ -177,7 +176,7 @@ class Session:
 
         if isinstance(error, TimeoutError):
             return TimeoutError(f"no MCP server said hello within {self._start:g} s")
-        if self._gone() or _is_lost(error):
+        if self._transport.gone or _is_lost(error):
             return SystemLost(self._cause(error))
         if isinstance(error, MCPError):
             return ToolError(
@@ -198,7 +197,10 @@ def require_mcp() -> None:
 
 
 async def _greet(session: Any) -> None:
-    """The handshake that servers of all years know; the newest may know only their own."""
+    """Initialize, which all servers know; a very new one may know only discover.
+
+    The SDK's `Client` asks the other way round, and an old server can die of the unknown method.
+    """
     from mcp.shared.exceptions import MCPError
 
     try:
@@ -209,46 +211,32 @@ async def _greet(session: Any) -> None:
         await session.discover()
 
 
-async def _tools(session: Any) -> list[Tool]:
+async def _list_tools(session: Any) -> list[Tool]:
     from mcp_types import PaginatedRequestParams
 
     tools: list[Tool] = []
     cursor: str | None = None
     for _ in range(_PAGES):
         page = await session.list_tools(params=PaginatedRequestParams(cursor=cursor))
-        tools += map(_tool, page.tools)
+        for tool in page.tools:
+            hints = tool.annotations
+            read_only = hints.read_only_hint if hints else None
+            destructive = hints.destructive_hint if hints else None
+            schema = tool.input_schema or {}
+            tools.append(Tool(tool.name, tool.description or "", schema, read_only, destructive))
         cursor = page.next_cursor
         if cursor is None:
             break
     return tools
 
 
-def _tool(listed: Any) -> Tool:
-    hints = listed.annotations
-    return Tool(
-        listed.name,
-        listed.description or "",
-        listed.input_schema or {},
-        hints.read_only_hint if hints else None,
-        hints.destructive_hint if hints else None,
-    )
-
-
 def _is_lost(error: BaseException) -> bool:
-    """Whether nobody is there any more: the connection, or a server that knows our session."""
+    """Whether the connection is lost, or the server does not know our session any more."""
+    import httpx2
     from mcp.shared.exceptions import MCPError
     from mcp_types import CONNECTION_CLOSED
 
     if isinstance(error, MCPError):
-        # A server that was started anew does not know us; there are words for it, and no code.
+        # A server that was restarted does not know us; there is no code for it, only words.
         return error.code == CONNECTION_CLOSED or bool(_NO_SESSION.search(str(error)))
-    import httpx2
-
     return isinstance(error, httpx2.TransportError | ConnectionError)
-
-
-def _first(error: BaseException) -> BaseException:
-    """The first thing that went wrong in a group of tasks."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

@@ -37,7 +37,7 @@ _NOUNS = frozenset(
 _ALL = frozenset({"all", "everything"})
 
 
-class Parameter(NamedTuple):
+class ToolParameter(NamedTuple):
     """One argument of a tool."""
 
     name: str
@@ -50,23 +50,25 @@ class Parameter(NamedTuple):
         return _kinds(self.schema)
 
     @property
-    def fields(self) -> list[Parameter]:
+    def fields(self) -> list[ToolParameter]:
         """What is inside, for an object or a list of objects."""
         return parameters(items_of(self.schema) if "array" in self.kinds else self.schema)
 
 
-def parameters(schema: dict[str, Any]) -> list[Parameter]:
+def parameters(schema: dict[str, Any]) -> list[ToolParameter]:
     """The parameters of an object's schema, with references put in their place."""
     known = _dict(schema.get("$defs")) or _dict(schema.get("definitions"))
     required = schema.get("required") or []
     return [
-        Parameter(name, _dict(_resolved(part, known, 8)), name in required)
+        ToolParameter(name, _dict(_resolved(part, known, 8)), name in required)
         for name, part in _dict(schema.get("properties")).items()
         if "${" not in name  # it would be filled in
     ]
 
 
-def named(given: Iterable[Parameter], names: Iterable[str], *kinds: str) -> Parameter | None:
+def named(
+    given: Iterable[ToolParameter], names: Iterable[str], *kinds: str
+) -> ToolParameter | None:
     """The parameter with the likeliest of these names that takes one of these types."""
     by_name = {_spelt(one.name): one for one in given}
     for name in names:

@@ -1,30 +1,123 @@
-"""Where a server is, and how a session with it is opened: a command to start, or a URL to go to."""
+"""Where an MCP server is, and how a session with it is opened: a command to start, or a URL."""
 
 from __future__ import annotations
 
+import asyncio
+import math
 import os
 import re
+import shutil
+import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
 from mnemoscope._store.errors import MnemoscopeError, SystemLost, UsageError
-from mnemoscope.connectors.child_process import file_hashes, split_command
+from mnemoscope.connectors.child_process import (
+    LONGEST_LINE,
+    Child,
+    LineTooLong,
+    file_hashes,
+    split_command,
+)
 from mnemoscope.connectors.mapping import fill
-from mnemoscope.connectors.mcp.server_process import ServerProcess
-from mnemoscope.connectors.mcp.session import Session, require_mcp
+from mnemoscope.connectors.mcp.session import McpSession, require_mcp
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
-_NOBODY_THERE = frozenset({502, 503, 504})
+_SERVER_IS_GONE = frozenset({502, 503, 504})
 """What a proxy says whose server is gone."""
 _SECRET = re.compile(r"(key|token|secret|password)=", re.I)
 _EXAMPLES = "mcp:npx server-memory or mcp:http://127.0.0.1:8000/mcp"
 
 
-class Command:
-    """A server that we start, as often as we like, each time in a scratch folder of its own."""
+class ChildTransport:
+    """The stdin and stdout of a child process as a transport of the SDK.
+
+    The SDK's own `stdio_client` does not tell how a server exited, and leaves what the server
+    started, or the server itself where our process is killed. A `Child` has none of these faults.
+    """
+
+    def __init__(self, child: Child) -> None:
+        self._child = child
+        self.gone = ""
+
+    @asynccontextmanager
+    async def streams(self) -> AsyncIterator[tuple[Any, Any]]:
+        import anyio
+
+        loop = asyncio.get_running_loop()
+        to_session, incoming = anyio.create_memory_object_stream[Any](math.inf)
+        outgoing, from_session = anyio.create_memory_object_stream[Any](0)
+
+        def receive() -> None:
+            if problem := self._received(to_session):
+                self._unwatch(loop)
+                ended = self._child.ending() or problem
+                self.gone = f"{self._child.name} {ended}{self._child.stderr.last_words}"
+                to_session.close()
+
+        async def send() -> None:
+            async for message in from_session:
+                said = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                self._child.queue(said.encode("utf-8", "backslashreplace") + b"\n")
+                if not self.gone:
+                    loop.add_writer(self._child.stdin, write)
+
+        def write() -> None:
+            if self._child.write():
+                loop.remove_writer(self._child.stdin)
+
+        try:
+            loop.add_reader(self._child.stdout, receive)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(send)
+                try:
+                    yield incoming, outgoing
+                finally:
+                    tasks.cancel_scope.cancel()
+        finally:
+            if not self.gone:
+                self._unwatch(loop)
+            self._child.leave()
+            for stream in (to_session, incoming, outgoing, from_session):
+                stream.close()
+
+    def _received(self, to_session: Any) -> str:
+        """Pass the messages on; why no more will come, where that is so."""
+        import anyio
+        from mcp.shared.message import SessionMessage
+        from mcp_types import jsonrpc_message_adapter
+
+        more = self._child.read()
+        try:
+            for line in self._lines(more):
+                try:
+                    message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                except ValueError:
+                    if line.strip():
+                        self._child.stderr.log(line)
+                else:
+                    with suppress(anyio.BrokenResourceError):  # the session is being closed
+                        to_session.send_nowait(SessionMessage(message))
+        except LineTooLong:
+            return f"wrote a message of more than {LONGEST_LINE >> 20} MiB"
+        return "" if more else "closed its stdout"
+
+    def _lines(self, more: bool) -> Iterator[bytes]:
+        """The lines that were read; at the end of stdout also one without its end."""
+        yield from self._child.whole_lines()
+        if not more:
+            yield self._child.rest
+
+    def _unwatch(self, loop: asyncio.AbstractEventLoop) -> None:
+        loop.remove_reader(self._child.stdout)
+        loop.remove_writer(self._child.stdin)
+
+
+class CommandServer:
+    """A server that we start, as often as needed, each time in a scratch folder of its own."""
 
     restarts = True
 
@@ -44,12 +137,15 @@ class Command:
     def identity(self) -> dict[str, Any]:
         return {"command": self._words, "files_sha256": file_hashes(self._words)}
 
-    def open(self, start: float) -> Session:
-        process = ServerProcess(self._words, self._environment)
-        return Session(process.streams, start, lambda: process.gone, self._secrets.values())
-
-    def open_patiently(self, start: float, patience: float) -> Session:
-        return self.open(start)
+    def open(self, start: float, patience: float | None = None) -> McpSession:
+        scratch = tempfile.mkdtemp(prefix="mnemoscope-mcp-")
+        try:
+            environment = {**os.environ, **self._environment(scratch)}
+            transport = ChildTransport(Child(self._words, environment, scratch))
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
+        return McpSession(transport, start, self._secrets.values())
 
     def _environment(self, scratch: str) -> dict[str, str]:
         values = {"scratch": scratch, "embeddings": self._embeddings(), "env": self._secrets}
@@ -57,10 +153,11 @@ class Command:
         return {name: str(value) for name, value in filled.items() if value is not None}
 
 
-class Url:
-    """A server that somebody else runs, over streamable HTTP."""
+class UrlServer:
+    """A server that already runs, over streamable HTTP."""
 
     restarts = False
+    gone = ""  # only the connection tells
 
     def __init__(self, url: str, key: str, timeout: float, secrets: Mapping[str, str]) -> None:
         self._url = _checked(url)
@@ -72,11 +169,10 @@ class Url:
     def identity(self) -> dict[str, Any]:
         return {"url": self._url}
 
-    def open(self, start: float) -> Session:
-        return Session(self._streams, start, secrets=self._secrets)
-
-    def open_patiently(self, start: float, patience: float) -> Session:
-        """Wait for a server that is being started again, but not for ever."""
+    def open(self, start: float, patience: float | None = None) -> McpSession:
+        """Open a session; `patience` is how many seconds a server that is down is waited for."""
+        if patience is None:
+            return McpSession(self, start, self._secrets)
         until, wait = time.monotonic() + patience, _FIRST_WAIT
         while True:
             try:
@@ -91,24 +187,21 @@ class Url:
             wait = min(2 * wait, _LONGEST_WAIT)
 
     @asynccontextmanager
-    async def _streams(self) -> AsyncIterator[tuple[Any, Any]]:
+    async def streams(self) -> AsyncIterator[tuple[Any, Any]]:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
-        # The door counts the seconds itself; the client's own limit must not come first.
-        patience = httpx2.Timeout(self._timeout + 5)
-
         async def heed(response: Any) -> None:
-            if response.status_code in _NOBODY_THERE:
+            if response.status_code in _SERVER_IS_GONE:
                 raise httpx2.NetworkError(f"status {response.status_code}")
 
-        client_of_ours = httpx2.AsyncClient(
-            headers={"Authorization": f"Bearer {self._token}"} if self._token else {},
-            timeout=patience,
-            event_hooks={"response": [heed]},
-        )
         async with (
-            client_of_ours as client,
+            httpx2.AsyncClient(
+                headers={"Authorization": f"Bearer {self._token}"} if self._token else {},
+                # The session has deadlines of its own; the client's must not come first.
+                timeout=httpx2.Timeout(self._timeout + 5),
+                event_hooks={"response": [heed]},
+            ) as client,
             streamable_http_client(self._url, http_client=client) as streams,
         ):
             yield streams
@@ -142,7 +235,7 @@ def _token(variable: str) -> str:
     return value
 
 
-def place(
+def locate(
     address: str,
     *,
     env: Mapping[str, str] | None = None,
@@ -150,9 +243,9 @@ def place(
     secrets: Mapping[str, str] | None = None,
     key: str = "",
     timeout: float = 120.0,
-) -> Command | Url:
-    """What an address means; complains about one that cannot work."""
+) -> CommandServer | UrlServer:
+    """The server that an address means; refuses an address that cannot work."""
     require_mcp()
     if address.startswith(("http://", "https://")):
-        return Url(address, key, timeout, secrets or {})
-    return Command(split_command(address, _EXAMPLES), env or {}, embeddings, secrets or {})
+        return UrlServer(address, key, timeout, secrets or {})
+    return CommandServer(split_command(address, _EXAMPLES), env or {}, embeddings, secrets or {})

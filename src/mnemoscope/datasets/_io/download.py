@@ -17,7 +17,7 @@ from typing import Any
 
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.fingerprint import sha256_file
-from mnemoscope.datasets._io.pins import PinnedFile
+from mnemoscope.datasets.base import PinnedFile
 
 _BLOCK = 1 << 18
 _TRIES = 5

@@ -8,7 +8,7 @@ from pathlib import Path
 import platformdirs
 
 from mnemoscope._store.errors import MissingData
-from mnemoscope.datasets._io.pins import sources
+from mnemoscope.datasets.base import DatasetInfo
 
 
 def cache_folder(dataset: str) -> Path:
@@ -16,33 +16,21 @@ def cache_folder(dataset: str) -> Path:
     return Path(platformdirs.user_cache_dir("mnemoscope")) / "data" / dataset
 
 
-def locate(dataset: str, data: Path | None) -> Path:
+def locate(dataset: DatasetInfo, data: Path | None) -> Path:
     """The dataset's file or folder; an error that says how to get it when there is none."""
     if data is not None:
         if not data.exists():
             raise MissingData(f"--data {data}: no such file or folder")
         return data
-    places = [cache_folder(dataset)]
+    places = [cache_folder(dataset.name)]
     if root := os.environ.get("MNEMOSCOPE_DATA"):
-        places.insert(0, Path(root) / dataset)
+        places.insert(0, Path(root) / dataset.name)
     for place in places:
         if place.exists():
             return place
-    get_it = f"run `mnemoscope datasets fetch {dataset}`, or " if dataset in sources() else ""
-    if dataset == "personas":
-        get_it = "run `mnemoscope personas simulate all --out lives`, or "
+    fetch = f"mnemoscope datasets fetch {dataset.name}" if dataset.downloadable else ""
+    get_it = dataset.how_to_get or fetch
     raise MissingData(
-        f"no {dataset} data (looked in {', '.join(map(str, places))}): "
-        f"{get_it}give its file or folder with --data"
+        f"no {dataset.name} data (looked in {', '.join(map(str, places))}): "
+        f"{get_it and f'run `{get_it}`, or '}give its file or folder with --data"
     )
-
-
-def find_file(data: Path, *names: str) -> Path:
-    """`data` itself if it is a file, else the first of `names` (globs, also .xz or .gz) in it."""
-    if data.is_file():
-        return data
-    for name in names:
-        for suffix in ("", ".xz", ".gz"):
-            if found := sorted(data.glob(name + suffix)):
-                return found[0]
-    raise MissingData(f"{data} has no {' or '.join(names)} (plain, .xz or .gz)")

@@ -1,4 +1,4 @@
-"""The calendar of a life: real dates, weekends, and breaks of ten days and more."""
+"""The calendar of a simulated history: real dates, weekends, and breaks of ten days and more."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mnemoscope._store.errors import UsageError
 from mnemoscope.personas.simulate.story import Story
 
 _SEASON = 180
-"""So many days hold one break or two."""
+"""Each season of so many days has one break or two."""
 
 
 class Break(NamedTuple):
@@ -19,7 +19,7 @@ class Break(NamedTuple):
     reason: str
 
 
-class LifeCalendar:
+class WorkCalendar:
     """Days are counted from 1, which is the epoch."""
 
     def __init__(self, epoch: date, days: int, breaks: tuple[Break, ...] = ()) -> None:
@@ -29,20 +29,13 @@ class LifeCalendar:
         self._away = {day for away in breaks for day in range(away.first, away.last + 1)}
 
     def date(self, day: int) -> date:
-        return self.epoch + timedelta(days=day - 1)
-
-    def worded(self, day: int) -> str:
-        """As it stands in the log: Tuesday, 3 March 2026."""
-        return f"{self.date(day):%A}, {plain_date(self.date(day))}"
-
-    def weekend(self, day: int) -> bool:
-        return self.date(day).weekday() >= 5
+        return date_of_day(self.epoch, day)
 
     def away(self, day: int) -> bool:
         return day in self._away
 
     def works(self, day: int) -> bool:
-        return not self.weekend(day) and not self.away(day)
+        return not is_weekend(self.date(day)) and not self.away(day)
 
     def working_days(self, first: int, last: int) -> list[int]:
         return [day for day in range(first, min(last, self.days) + 1) if self.works(day)]
@@ -51,11 +44,25 @@ class LifeCalendar:
         return next((away for away in self.breaks if away.first == day), None)
 
 
+def date_of_day(epoch: date, day: int) -> date:
+    return epoch + timedelta(days=day - 1)
+
+
+def is_weekend(day: date) -> bool:
+    return day.weekday() >= 5
+
+
 def plain_date(day: date) -> str:
+    """3 March 2026"""
     return f"{day.day} {day:%B} {day.year}"
 
 
-def make_calendar(story: Story, days: int, random: Random) -> LifeCalendar:
+def long_date(day: date) -> str:
+    """Tuesday, 3 March 2026"""
+    return f"{day:%A}, {plain_date(day)}"
+
+
+def make_calendar(story: Story, days: int, random: Random) -> WorkCalendar:
     try:
         epoch = date.fromisoformat(story.epoch)
     except ValueError:
@@ -70,4 +77,4 @@ def make_calendar(story: Story, days: int, random: Random) -> LifeCalendar:
             reason = random.choice(story.breaks)
             if last < days:
                 breaks.append(Break(start, last, reason))
-    return LifeCalendar(epoch, days, tuple(breaks))
+    return WorkCalendar(epoch, days, tuple(breaks))

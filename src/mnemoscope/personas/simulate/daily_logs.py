@@ -1,32 +1,34 @@
-"""Days: the log of each day as Markdown, made of what becomes known and of what surrounds it."""
+"""The log of each day as Markdown: what becomes known, and the background around it.
+
+Background sentences share their words with the facts and say no value: they are the near misses.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from random import Random
 from typing import Literal
 
-from mnemoscope.personas.simulate.background import Voice, later_days
-from mnemoscope.personas.simulate.calendar import LifeCalendar
-from mnemoscope.personas.simulate.cast import speakers
+from mnemoscope.personas.simulate.arc_plan import PlannedArc
+from mnemoscope.personas.simulate.calendar import WorkCalendar, long_date
 from mnemoscope.personas.simulate.phrases import (
-    ABOUTS,
-    DAYS_OFF,
-    GROUP_TITLES,
-    ON,
-    QUIET_TITLES,
-    ROUTINE,
-    RUMOURS,
-    TITLES,
+    PHRASES,
+    RepetitionFilter,
+    capital,
+    count_words,
+    fill,
+    sentence,
+    tells_that_open,
 )
-from mnemoscope.personas.simulate.plots import Plot
-from mnemoscope.personas.simulate.rng import Deck, Rng
-from mnemoscope.personas.simulate.sentence_templates import Fresh, capital, fill, sentence, words
-from mnemoscope.personas.simulate.story import Story
-from mnemoscope.personas.simulate.timeline import Said, TimelineRecord
+from mnemoscope.personas.simulate.rng import Rng, ShuffledCycle
+from mnemoscope.personas.simulate.story import Story, StoryFact
+from mnemoscope.personas.simulate.timeline import LogSentence, TimelineRecord
+from mnemoscope.text.fact_ledger import LedgerFact
 
 Density = Literal["quiet", "normal", "busy", "dense"]
-_SIZE: Mapping[Density, tuple[int, int]] = {
+_WORDS: Mapping[Density, tuple[int, int]] = {
     "quiet": (60, 90),
     "normal": (265, 350),
     "busy": (405, 500),
@@ -45,183 +47,299 @@ _LOOKS_BACK = 6
 """At most so many arcs that are over come up on a day."""
 _RESTS = 0.45
 """How often nothing is said of an arc on a day on which nothing of it becomes known."""
+_PHRASING_RESTS = 5
+"""For so many days a phrasing is not used again of the same arc."""
+_COMES_BACK = 7
+"""An arc that is over and lasts comes up once in so many working days: the longer the history, the
+deeper lies what is to be remembered."""
+_REMEMBERED = 1500
+"""Days after which an arc does not come up any more."""
+_DECISION_NOUNS = ("outcome", "first proposal", "main objection", "reason given")
+_MENTIONS = 0.3
+"""How often a sentence on a running arc is a near miss."""
+_OMITTED_FIRST = 0.4
+"""How often a near miss is about what is never told."""
+
+
+class ArcBackground:
+    """Sentences on one arc that say no value; none comes again soon."""
+
+    def __init__(
+        self,
+        arc: PlannedArc,
+        facts: Sequence[LedgerFact],
+        omitted: StoryFact | None,
+        speakers: Mapping[str, Sequence[str]],
+        rng: Rng,
+        fresh: RepetitionFilter,
+    ) -> None:
+        self.arc = arc
+        self._random = random = rng.stream("voice", arc.id)
+        self._fresh = fresh
+        self._omitted = omitted
+        self._speakers = {id: ShuffledCycle(names, random) for id, names in speakers.items()}
+        self._own = ShuffledCycle(arc.template.goes_on, random)
+        self._common = ShuffledCycle(PHRASES.goes_on, random)
+        self._afterwards = ShuffledCycle(PHRASES.afterwards, random)
+        self._looking_back = ShuffledCycle(PHRASES.looking_back, random)
+        self._described_back = ShuffledCycle(PHRASES.described_back, random)
+        self._loops = ShuffledCycle(PHRASES.open_points, random)
+        kinds = arc.template.facts
+        self._nouns = ShuffledCycle([kind.noun for kind in kinds] or _DECISION_NOUNS, random)
+        self._known: dict[str, int] = {}
+        self._told: set[tuple[str, int]] = set()
+        for fact in facts:
+            kind = fact.attribute.partition(".")[2]
+            self._known[kind] = min(self._known.get(kind, fact.day), fact.day)
+            self._told.add((kind, fact.day))
+        self._mentions = {kind.id: ShuffledCycle(kind.mentions, random) for kind in kinds}
+        self._harmless = {
+            kind.id: ShuffledCycle(
+                [text for text in kind.mentions if not tells_that_open(text)], random
+            )
+            for kind in kinds
+        }
+
+    def on(self, day: int, session: str, count: int) -> list[str]:
+        """So many sentences for a day of the arc, fewer where there is nothing fresh to say."""
+        found = []
+        for _ in range(count):
+            text = self._mention(day, session) if self._random.random() < _MENTIONS else None
+            if text is None:
+                own = self._random.random() < 0.75
+                text = self._fresh_one(self._own if own else self._common, day, session)
+            if text:
+                found.append(text)
+        return found
+
+    def open_point(self, day: int, session: str) -> str | None:
+        """Something that is left open at the end of a day."""
+        return self._mention(day, session) or self._fresh_one(self._loops, day, session)
+
+    def afterwards(self, day: int, session: str) -> list[str]:
+        """What is said once the arc is over: near misses by name and by description."""
+        kinds = [self._looking_back, self._afterwards, self._described_back]
+        self._random.shuffle(kinds)
+        count = self._random.randint(2, 3)
+        found = [self._fresh_one(kind, day, session) for kind in kinds[:count]]
+        return [text for text in found if text]
+
+    def _mention(self, day: int, session: str) -> str | None:
+        """A near miss about a fact that is not said on this day."""
+        if self._omitted and self._random.random() < _OMITTED_FIRST:
+            kind = self._omitted.id
+        elif kinds := [kind for kind in self._mentions if (kind, day) not in self._told]:
+            kind = self._random.choice(kinds)
+        else:
+            return None
+        known = self._known.get(kind, day + 1) <= day
+        return self._fresh_one((self._harmless if known else self._mentions)[kind], day, session)
+
+    def _fresh_one(self, cycle: ShuffledCycle[str], day: int, session: str) -> str | None:
+        return self._fresh.draw(
+            cycle,
+            day,
+            lambda phrasing: self._fill(phrasing, session),
+            subject=self.arc.id,
+            rest=_PHRASING_RESTS,
+        )
+
+    def _fill(self, phrasing: str, session: str) -> str:
+        speaker = self._speakers[session].draw() if "{speaker}" in phrasing else ""
+        noun = self._nouns.draw() if "{noun}" in phrasing else ""
+        subject = self.arc.subject
+        return sentence(
+            phrasing, name=subject.name, about=subject.about, speaker=speaker, noun=noun
+        )
+
+
+def _later_days(arc: PlannedArc, workdays: Sequence[int], random: Random) -> Collection[int]:
+    """When an arc that is over comes up again."""
+    if not arc.lasting:
+        return ()
+    first, last = arc.end + 4, arc.end + _REMEMBERED
+    days = workdays[bisect_left(workdays, first) : bisect_right(workdays, last)]
+    return random.sample(days, round(len(days) / _COMES_BACK))
 
 
 class DailyLogs:
-    """Writes the days of a life, one after the other."""
+    """Writes the days of a simulated history, one after the other."""
 
     def __init__(
         self,
         story: Story,
-        calendar: LifeCalendar,
-        plots: Sequence[Plot],
+        calendar: WorkCalendar,
+        arcs: Sequence[PlannedArc],
         record: TimelineRecord,
-        chance: Rng,
+        rng: Rng,
     ) -> None:
-        self._story, self._almanac, self._plots, self._record = story, calendar, plots, record
-        self._random = chance.stream("days")
-        self._fresh = Fresh()
-        self._rooms = {session.id: session for session in story.persona.sessions}
-        self._people = {room.id: speakers(story, room) for room in story.persona.sessions}
-        self._decks = {room: Deck(names, self._random) for room, names in self._people.items()}
-        self._routine = Deck(story.routine, self._random)
-        self._common = Deck(ROUTINE, self._random)
-        self._quiet = Deck((*story.quiet, *DAYS_OFF), self._random)
-        self._abouts = Deck(ABOUTS, self._random)
-        self._titles = Deck(TITLES, self._random)
-        self._rumour = Deck(RUMOURS, self._random)
-        self._retold = self._rumours(chance)
-        self._voices = self._make_voices(chance)
-        self._said: dict[int, list[Said]] = defaultdict(list)
-        for said in record.said:
+        self._calendar, self._arcs, self._record = calendar, arcs, record
+        self._random = random = rng.stream("days")
+        self._fresh = RepetitionFilter()
+        self._sessions = [session.id for session in story.persona.sessions]
+        self._people = {one.id: story.speakers(one) for one in story.persona.sessions}
+        self._names = {id: ShuffledCycle(names, random) for id, names in self._people.items()}
+        self._routine = ShuffledCycle(story.routine, random)
+        self._common = ShuffledCycle(PHRASES.routine, random)
+        self._quiet = ShuffledCycle((*story.quiet, *PHRASES.days_off), random)
+        self._abouts = ShuffledCycle(PHRASES.abouts, random)
+        self._titles = ShuffledCycle(PHRASES.titles, random)
+        self._rumours = ShuffledCycle(PHRASES.rumours, random)
+        self._retold = self._plan_rumours(rng)
+        self._background = self._make_background(rng)
+        self._said: dict[int, list[LogSentence]] = defaultdict(list)
+        for said in record.sentences:
             self._said[said.day].append(said)
-        self._later: dict[int, list[Plot]] = defaultdict(list)
+        self._later: dict[int, list[PlannedArc]] = defaultdict(list)
         workdays = calendar.working_days(1, calendar.days)
-        for plot in plots:
-            for day in later_days(plot, workdays, chance.stream("later", plot.id)):
-                self._later[day].append(plot)
+        for arc in arcs:
+            for day in _later_days(arc, workdays, rng.stream("later", arc.id)):
+                self._later[day].append(arc)
 
     def write(self) -> Iterator[str]:
         """The text of every day, from the first."""
-        running: list[Plot] = []
-        waiting = list(reversed(self._plots))
-        for day in range(1, self._almanac.days + 1):
+        running: list[PlannedArc] = []
+        waiting = list(reversed(self._arcs))
+        for day in range(1, self._calendar.days + 1):
             while waiting and waiting[-1].start == day:
                 running.append(waiting.pop())
-            running = [plot for plot in running if plot.end >= day]
+            running = [arc for arc in running if arc.end >= day]
             yield self._day(day, running)
 
-    def density(self, day: int, running: Sequence[Plot]) -> Density:
-        if not self._almanac.works(day) or not running:
+    def _density(self, day: int, running: Sequence[PlannedArc]) -> Density:
+        if not self._calendar.works(day) or not running:
             return "quiet"
         news = len(self._said[day])
-        turning = sum(day in (plot.start, plot.end) for plot in running)
+        turning = sum(day in (arc.start, arc.end) for arc in running)
         if news >= 4 or (news >= 3 and len(running) >= 3):
             return "dense"
         if news >= 2 or (news and turning) or len(running) == 4:
             return "busy"
         return "normal"
 
-    def _day(self, day: int, running: Sequence[Plot]) -> str:
-        density = self.density(day, running)
-        pages: dict[str, list[str]] = {room: [] for room in self._rooms}
-        for plot in running:
-            self._visit(plot, day, density, pages)
-        aside = self._asides(day)
+    def _day(self, day: int, running: Sequence[PlannedArc]) -> str:
+        density = self._density(day, running)
+        pages: dict[str, list[str]] = {session: [] for session in self._sessions}
+        for arc in running:
+            self._tell_arc(arc, day, density, pages)
+        asides = self._asides(day)
         if density == "quiet":
-            self._rest(day, pages, aside)
+            self._quiet_day(day, pages, asides)
         else:
-            self._look_back(day, pages)
-            self._fill_up(day, density, pages, aside)
+            for arc in self._later[day][:_LOOKS_BACK]:
+                session = self._random.choice(("principal", arc.session.id))
+                if texts := self._background[arc.id].afterwards(day, session):
+                    pages[session].append(_section(capital(arc.name), [" ".join(texts)]))
+            self._fill_up(day, density, pages, asides)
             self._close(day, running, pages)
-        return self._lay_out(day, pages)
+        parts = ["---\ntype: daily\n---"]
+        for session in sorted(self._sessions, key=lambda session: session != "principal"):
+            if pages[session]:
+                date = long_date(self._calendar.date(day))
+                parts += [f"# session: {session}", date, *pages[session]]
+        return "\n\n".join(parts) + "\n"
 
-    def _visit(self, plot: Plot, day: int, density: Density, pages: dict[str, list[str]]) -> None:
+    def _tell_arc(
+        self, arc: PlannedArc, day: int, density: Density, pages: dict[str, list[str]]
+    ) -> None:
         """What a day says of one arc, in its own session and, at times, in another."""
-        random, works = self._random, self._almanac.works(day)
-        if not works and (plot.type != "incident" or self._almanac.away(day)):
+        random, works = self._random, self._calendar.works(day)
+        if not works and (arc.type != "incident" or self._calendar.away(day)):
             return
-        said = [one for one in self._said[day] if one.plot == plot.id]
-        turning = day in (plot.start, plot.end) and works
+        said = [one for one in self._said[day] if one.arc == arc.id]
+        turning = day in (arc.start, arc.end) and works
         if not said and not turning and random.random() < _RESTS:
             return
-        room = plot.session.id
+        session, background = arc.session.id, self._background[arc.id]
         prose = [one.text for one in said if not one.quoted]
         quotes = [f'> {one.quoted}: "{one.text}"' for one in said if one.quoted]
-        described = (plot.id, day) in self._record.abouts
+        described = (arc.id, day) in self._record.abouts
         if described and prose and ": " not in prose[0] and random.random() < 0.5:
-            prose[0] = random.choice(ON).format(about=plot.subject.about) + prose[0]
+            prose[0] = random.choice(PHRASES.heads).format(about=arc.subject.about) + prose[0]
             described = False
-        prose += self._voices[plot.id].on(day, room, random.randint(*_SENTENCES[density]))
+        prose += background.on(day, session, random.randint(*_SENTENCES[density]))
         random.shuffle(prose)
         if described:
-            prose.insert(random.randint(0, len(prose)), self._about(plot, day))
-        if day == plot.start:
-            slots = {"name": plot.name, "about": plot.subject.about}
-            prose.insert(0, sentence(random.choice(plot.arc.opens), **slots))
-        if day == plot.end and works:
-            prose.append(sentence(random.choice(plot.arc.closes), name=plot.name))
+            prose.insert(random.randint(0, len(prose)), self._about(arc, day))
+        if day == arc.start:
+            slots = {"name": arc.name, "about": arc.subject.about}
+            prose.insert(0, sentence(random.choice(arc.template.opens), **slots))
+        if day == arc.end and works:
+            prose.append(sentence(random.choice(arc.template.closes), name=arc.name))
         if prose or quotes:
-            body = [
-                _listed(prose) if len(prose) > 2 and random.random() < 0.25 else " ".join(prose)
-            ]
-            pages[room].append(_section(capital(plot.name), [*filter(None, body), *quotes]))
-        if works and plot.echoes and random.random() < 0.15:
-            other = random.choice(plot.echoes)
-            if texts := self._voices[plot.id].on(day, other, random.randint(1, 2)):
-                pages[other].append(_section(capital(plot.name), [" ".join(texts)]))
+            listed = len(prose) > 2 and random.random() < 0.25
+            body = _listed(prose) if listed else " ".join(prose)
+            pages[session].append(_section(capital(arc.name), [body, *quotes]))
+        if works and arc.echoes and random.random() < 0.15:
+            other = random.choice(arc.echoes)
+            if texts := background.on(day, other, random.randint(1, 2)):
+                pages[other].append(_section(capital(arc.name), [" ".join(texts)]))
 
-    def _about(self, plot: Plot, day: int) -> str:
-        def wording(card: str) -> str:
-            return sentence(card, about=plot.subject.about)
+    def _about(self, arc: PlannedArc, day: int) -> str:
+        def wording(phrasing: str) -> str:
+            return sentence(phrasing, about=arc.subject.about)
 
-        said = self._fresh.deal(self._abouts, day, wording, rest=0)
-        return said or wording(self._abouts.deal())
+        said = self._fresh.draw(self._abouts, day, wording, rest=0)
+        return said or wording(self._abouts.draw())
 
     def _asides(self, day: int) -> list[str]:
         """What belongs to no arc: covers of confidential matters, and old trouble retold."""
-        found = [one.text for one in self._said[day] if not one.plot]
-        people = self._decks["principal"]
+        found = [one.text for one in self._said[day] if not one.arc]
+        people = self._names["principal"]
         for thread in self._retold[day]:
 
-            def wording(card: str, thread: str = thread) -> str:
-                return fill(card.replace("{thread}", thread), people, self._random)
+            def wording(phrasing: str, thread: str = thread) -> str:
+                return fill(phrasing.replace("{thread}", thread), people, self._random)
 
-            if text := self._fresh.deal(self._rumour, day, wording, rest=0):
+            if text := self._fresh.draw(self._rumours, day, wording, rest=0):
                 found.append(text)
         return found
 
-    def _rumours(self, chance: Rng) -> dict[int, list[str]]:
-        """When the common causes of trouble come up again, and again without their victims."""
+    def _plan_rumours(self, rng: Rng) -> dict[int, list[str]]:
+        """When the common causes of trouble come up again, without the arcs that they hit."""
         last: dict[str, int] = {}
         for fact in self._record.facts:
             if fact.attribute == "thread.cause":
                 last[fact.value] = fact.day
         found: dict[int, list[str]] = defaultdict(list)
         for thread, day in last.items():
-            random = chance.stream("rumours", thread)
-            days = self._almanac.working_days(day + 5, self._almanac.days)
+            random = rng.stream("rumours", thread)
+            days = self._calendar.working_days(day + 5, self._calendar.days)
             for when in random.sample(days, round(len(days) / _RETOLD)):
                 found[when].append(thread)
         return found
 
-    def _look_back(self, day: int, pages: dict[str, list[str]]) -> None:
-        """Arcs that are over and come up once more."""
-        for plot in self._later[day][:_LOOKS_BACK]:
-            room = self._random.choice(("principal", plot.session.id))
-            if texts := self._voices[plot.id].afterwards(day, room):
-                pages[room].append(_section(capital(plot.name), [" ".join(texts)]))
-
-    def _rest(self, day: int, pages: dict[str, list[str]], aside: list[str]) -> None:
-        texts = list(aside)
-        if away := self._almanac.starting(day):
+    def _quiet_day(self, day: int, pages: dict[str, list[str]], asides: list[str]) -> None:
+        texts = list(asides)
+        if away := self._calendar.starting(day):
             texts.insert(0, f"From today: {away.reason}.")
-        target = self._random.randint(*_SIZE["quiet"])
-        while words(texts) < target - 15:
+        target = self._random.randint(*_WORDS["quiet"])
+        while count_words(texts) < target - 15:
             text = self._filler(self._quiet, day, "principal")
             if text is None:
                 break
             texts.append(text)
-        title = self._random.choice(QUIET_TITLES)
+        title = self._random.choice(PHRASES.quiet_titles)
         half = self._random.randint(2, max(2, len(texts)))
         blocks = [" ".join(texts[:half]), " ".join(texts[half:])]
-        pages["principal"].append(_section(title, [*filter(None, blocks)]))
+        pages["principal"].append(_section(title, blocks))
 
     def _fill_up(
-        self, day: int, density: Density, pages: dict[str, list[str]], aside: list[str]
+        self, day: int, density: Density, pages: dict[str, list[str]], asides: list[str]
     ) -> None:
         """Routine until the day has its size, most of it in the agent's own notes."""
         random = self._random
-        for room, sections in pages.items():
-            if sections and room != "principal":
+        for session, sections in pages.items():
+            if sections and session != "principal":
                 count = random.randint(1, 3)
-                round = [self._trifle(day, room) for _ in range(count)]
-                if found := [text for text in round if text]:
-                    sections.append(_section(random.choice(GROUP_TITLES), [" ".join(found)]))
-        size = sum(words(sections) for sections in pages.values())
-        target = random.randint(*_SIZE[density]) - 30
-        texts = list(aside)
-        while size + words(texts) < target or len(texts) < 2:
+                trifles = [self._trifle(day, session) for _ in range(count)]
+                if found := [text for text in trifles if text]:
+                    title = random.choice(PHRASES.group_titles)
+                    sections.append(_section(title, [" ".join(found)]))
+        size = sum(count_words(sections) for sections in pages.values())
+        target = random.randint(*_WORDS[density]) - 30
+        texts = list(asides)
+        while size + count_words(texts) < target or len(texts) < 2:
             text = self._trifle(day, "principal")
             if text is None:
                 break
@@ -233,60 +351,56 @@ class DailyLogs:
             chunk, texts = texts[:count], texts[count:]
             listed = random.randint(0, count)
             body = [" ".join(chunk[listed:]), _listed(chunk[:listed])]
-            titles.append(self._titles.deal(titles))
-            pages["principal"].append(_section(titles[-1], [*filter(None, body)]))
+            titles.append(self._titles.draw(titles))
+            pages["principal"].append(_section(titles[-1], body))
 
-    def _close(self, day: int, running: Sequence[Plot], pages: dict[str, list[str]]) -> None:
+    def _close(self, day: int, running: Sequence[PlannedArc], pages: dict[str, list[str]]) -> None:
         """The last line of a session: what is left open."""
-        for room, sections in pages.items():
-            here = [plot for plot in running if plot.session.id == room]
+        for session, sections in pages.items():
+            here = [arc for arc in running if arc.session.id == session]
             if not sections or not here or self._random.random() < 0.35:
                 continue
             chosen = self._random.sample(here, min(len(here), 2))
-            loops = [self._voices[plot.id].loop(day, room) for plot in chosen]
-            if found := [loop for loop in loops if loop]:
+            points = [self._background[arc.id].open_point(day, session) for arc in chosen]
+            if found := [point for point in points if point]:
                 label = self._random.choice(("Outstanding", "Open loops"))
                 sections.append(f"{label}: {' '.join(found)}")
 
-    def _trifle(self, day: int, room: str) -> str | None:
+    def _trifle(self, day: int, session: str) -> str | None:
         """A piece of routine, of the story's own as long as it has fresh ones."""
         return (
-            self._filler(self._routine, day, room, rest=2)
-            or self._filler(self._common, day, room)
-            or self._filler(self._routine, day, room)
+            self._filler(self._routine, day, session, rest=2)
+            or self._filler(self._common, day, session)
+            or self._filler(self._routine, day, session)
         )
 
-    def _filler(self, deck: Deck[str], day: int, room: str, rest: int = 0) -> str | None:
-        people = self._decks[room]
-        return self._fresh.deal(deck, day, lambda card: fill(card, people, self._random), rest=rest)
+    def _filler(
+        self, cycle: ShuffledCycle[str], day: int, session: str, rest: int = 0
+    ) -> str | None:
+        people = self._names[session]
+        return self._fresh.draw(
+            cycle, day, lambda phrasing: fill(phrasing, people, self._random), rest=rest
+        )
 
-    def _lay_out(self, day: int, pages: Mapping[str, Sequence[str]]) -> str:
-        parts = ["---\ntype: daily\n---"]
-        order = sorted(self._rooms, key=lambda room: room != "principal")
-        for room in order:
-            if pages[room]:
-                parts += [f"# session: {room}", self._almanac.worded(day), *pages[room]]
-        return "\n\n".join(parts) + "\n"
-
-    def _make_voices(self, chance: Rng) -> dict[str, Voice]:
+    def _make_background(self, rng: Rng) -> dict[str, ArcBackground]:
         facts = defaultdict(list)
         for fact in self._record.facts:
             facts[fact.arc].append(fact)
         return {
-            plot.id: Voice(
-                plot,
-                [fact for fact in facts[plot.id] if fact.attribute.startswith(f"{plot.type}.")],
-                self._record.omitted.get(plot.id),
+            arc.id: ArcBackground(
+                arc,
+                [fact for fact in facts[arc.id] if fact.attribute.startswith(f"{arc.type}.")],
+                self._record.omitted.get(arc.id),
                 self._people,
-                chance,
+                rng,
                 self._fresh,
             )
-            for plot in self._plots
+            for arc in self._arcs
         }
 
 
 def _section(title: str, blocks: Sequence[str]) -> str:
-    return "\n\n".join((f"### {title}", *blocks))
+    return "\n\n".join((f"### {title}", *filter(None, blocks)))
 
 
 def _listed(texts: Sequence[str]) -> str:

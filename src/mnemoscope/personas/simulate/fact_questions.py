@@ -1,198 +1,224 @@
-"""Questions about single facts and their history: what, when, what now, what over time."""
+"""Questions about single facts and their history, and questions that have no answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import combinations
+from collections.abc import Iterator, Sequence
+from itertools import combinations, zip_longest
 from random import Random
-from typing import Any
+from typing import TypeVar
 
-from mnemoscope.personas.simulate.known_facts import Chain, Draft, KnownFacts, state_end
-from mnemoscope.personas.simulate.sentence_templates import sentence, uncapital
+import msgspec
+
+from mnemoscope.personas.authored_question import AuthoredQuestion, difficulty_of
+from mnemoscope.personas.simulate.known_facts import Chain, KnownFacts, question_about
+from mnemoscope.personas.simulate.phrases import PHRASES, fill, sentence, uncapital
+from mnemoscope.personas.simulate.rng import ShuffledCycle
+from mnemoscope.personas.simulate.story import ARC_TYPES
 from mnemoscope.text.fact_ledger import LedgerFact
+
+T = TypeVar("T")
 
 _EARLY = 0.4
 
-_LATEST = (
-    "After all the changes, {what} is the {noun} for {subject} now?",
-    "By the latest word, {what} is the {noun} for {subject}?",
-    "Leaving earlier versions aside, {what} is the {noun} for {subject}?",
-    "The {noun} for {subject} did not stay as it was at first: {what} is it now?",
-    "{what} counts as the {noun} for {subject} after the last revision?",
-)
-_LATEST_ASK = (
-    "Going by the latest word: {ask}",
-    "Things were revised, so as of now: {ask}",
-    "With all corrections taken into account: {ask}",
-    "Not as first noted but as it stands in the end: {ask}",
-)
-_SET = (
-    "On what date was the {noun} for {subject} put on record?",
-    "On which date did we learn the {noun} for {subject}?",
-    "What was the date of the note that gave the {noun} for {subject}?",
-)
-_CHANGED = (
-    "On what date did the {noun} for {subject} change for the last time?",
-    "What is the date of the latest revision of the {noun} for {subject}?",
-)
-_FIRST = (
-    "Which was put on record first, {one} or {other}, and on what dates?",
-    "What did we learn earlier, {one} or {other}? Give both dates.",
-    "Put {one} and {other} in the order in which they were noted, with their dates.",
-)
-_HISTORY = (
-    "Through which values did the {noun} for {subject} go, from first to last?",
-    "List everything that was noted over time as the {noun} for {subject}.",
-    "How did the {noun} for {subject} develop: what was it first, what then, what in the end?",
-)
-_TOGETHER = (
-    "Summarise three things about {subject}: the {a}, the {b} and the {c}.",
-    "For {subject}, what were the {a}, the {b} and the {c}?",
-    "I need the {a}, the {b} and the {c} for {subject} in one place.",
-)
 
-
-def factual(known: KnownFacts, random: Random, spared: set[str]) -> Iterator[Draft]:
+def factual(known: KnownFacts, random: Random, spared: set[str]) -> Iterator[AuthoredQuestion]:
     """What a thing is; where it changes later, only as long as it holds."""
     for place, chain in enumerate(_shuffled(known.chains, random)):
         fact = chain[0]
-        if fact.id in spared or known.plot(fact).isolated or (len(chain) > 1 and place % 4):
+        if fact.id in spared or known.arc(fact).isolated or (len(chain) > 1 and place % 4):
             continue
         if asked := known.ask(chain, fact, random):
-            yield _simple("factual-recall", known, fact, *asked)
+            yield _value_of(known, fact, "factual-recall", *asked)
 
 
-def recency(known: KnownFacts, random: Random, spared: set[str]) -> Iterator[Draft]:
-    """What was said long ago, of arcs that nobody has spoken of since."""
-    names = {plot.name for plot in known.plots.values()}
+def recency(known: KnownFacts, random: Random, spared: set[str]) -> Iterator[AuthoredQuestion]:
+    """What was said long ago, of arcs that did not come up since."""
+    names = {arc.name for arc in known.arcs.values()}
     for chain in sorted(_shuffled(known.chains, random), key=len):
-        fact, plot = chain[-1], known.plot(chain[-1])
-        if plot.end > _EARLY * known.calendar.days or plot.lasting or plot.isolated:
+        fact, arc = chain[-1], known.arc(chain[-1])
+        if arc.end > _EARLY * known.calendar.days or arc.lasting or arc.isolated:
             continue
-        if f"{plot.name} 2" in names:
+        if f"{arc.name} 2" in names:
             continue
         if asked := known.ask(chain, fact, random):
             spared.add(chain[0].id)
-            yield _simple("recency-bias-resistance", known, fact, *asked)
+            yield _value_of(known, fact, "recency-bias-resistance", *asked)
 
 
-def contradiction(known: KnownFacts, random: Random) -> Iterator[Draft]:
+def contradiction(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
     """What holds after a revision, with the outdated value as temptation."""
     for chain in _shuffled(known.chains, random):
-        if known.plot(chain[0]).isolated:
+        if known.arc(chain[0]).isolated:
             continue
         for fact in chain[1:]:
             if fact is not chain[-1] and random.random() < 0.7:
                 continue
             asked = known.ask(chain, fact, random) if random.random() < 0.5 else None
             if asked:
-                text = random.choice(_LATEST_ASK).format(ask=uncapital(asked[0]))
-                yield _simple("contradiction-resolution", known, fact, text, asked[1], "now ")
+                text, described = asked
+                text = random.choice(PHRASES.asks_latest_again).format(ask=uncapital(text))
             else:
                 subject, described = known.subject(fact, random)
-                text = sentence(
-                    random.choice(_LATEST),
-                    what=known.what(fact),
-                    noun=known.kind(fact).noun,
-                    subject=subject,
-                )
-                yield _simple("contradiction-resolution", known, fact, text, described, "now ")
+                kind = known.kind(fact)
+                what = "who" if kind.values.person else "what"
+                phrasing = random.choice(PHRASES.asks_latest)
+                text = sentence(phrasing, what=what, noun=kind.noun, subject=subject)
+            yield _value_of(known, fact, "contradiction-resolution", text, described, "now ")
 
 
-def temporal(known: KnownFacts, random: Random) -> Iterator[Draft]:
+def temporal(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
     """On what date, or which of two first."""
-    chains = [c for c in _shuffled(known.chains, random) if not known.plot(c[0]).isolated]
-    singles = [chain[0] for chain in chains if len(chain) == 1]
-    pairs = _apart(singles)
+    chains = [c for c in _shuffled(known.chains, random) if not known.arc(c[0]).isolated]
+    pairs = _apart([chain[0] for chain in chains if len(chain) == 1])
     for place, chain in enumerate(chains):
         if place % 5 < 2 and (pair := next(pairs, None)):
             yield _which_first(known, random, *pair)
         fact = chain[-1]
         subject, described = known.subject(fact, random)
-        phrasing = random.choice(_CHANGED if len(chain) > 1 else _SET)
+        phrasing = random.choice(
+            PHRASES.asks_day_changed if len(chain) > 1 else PHRASES.asks_day_set
+        )
         verb = "was last changed" if len(chain) > 1 else "was put on record"
-        yield Draft(
+        yield question_about(
+            [fact],
             "temporal-reasoning",
             sentence(phrasing, noun=known.kind(fact).noun, subject=subject),
             f"{_upper(known.the(fact))} {verb} on {known.date(fact)}.",
-            (fact.day,),
-            fact.arc,
-            (f"{fact.id}.date",),
+            aspect="date",
             described=described,
         )
 
 
-def synthesis(known: KnownFacts, random: Random) -> Iterator[Draft]:
+def synthesis(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
     """What only several days together tell."""
-    histories = [chain for chain in known.chains if len(chain) > 2]
     by_arc: dict[str, list[LedgerFact]] = {}
     for chain in _shuffled(known.chains, random):
-        if len(chain) == 1 and not known.plot(chain[0]).isolated:
+        if len(chain) == 1 and not known.arc(chain[0]).isolated:
             by_arc.setdefault(chain[0].arc, []).append(chain[0])
     drafts = [
-        _history(known, random, chain) for chain in histories if not known.plot(chain[0]).isolated
+        _history(known, random, chain)
+        for chain in known.chains
+        if len(chain) > 2 and not known.arc(chain[0]).isolated
     ]
-    for facts in by_arc.values():
-        for three in _threes(facts):
-            drafts.append(_together(known, random, three))
+    drafts += [
+        _together(known, random, three) for facts in by_arc.values() for three in _threes(facts)
+    ]
     yield from _shuffled(drafts, random)
 
 
-def _simple(
-    category: str, known: KnownFacts, fact: LedgerFact, text: str, described: bool, when: str = ""
-) -> Draft:
-    return Draft(
+def negatives(known: KnownFacts, random: Random, count: int) -> Iterator[AuthoredQuestion]:
+    """What has no answer: the three sorts in turn, spread over the history."""
+    sorts = (_omitted(known, random), _withheld(known, random), _never(known, random))
+    mixed = [draft for row in zip_longest(*sorts) for draft in row if draft is not None]
+    for place, draft in enumerate(mixed):
+        if not draft.relevant_days:
+            share = (place % max(count, 1) + 1) / (max(count, 1) + 1)
+            day = max(1, round(share * known.calendar.days))
+            answer = random.choice(PHRASES.no_answers)
+            draft = msgspec.structs.replace(draft, answer=answer, relevant_days=(day,))
+        yield draft
+
+
+def _omitted(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
+    """A kind of fact that was talked about and never told, of a subject that is well known."""
+    arcs = [arc for arc in known.open_arcs if arc.id in known.record.omitted]
+    for arc in _shuffled(arcs, random):
+        ask = random.choice(known.record.omitted[arc.id].asks)
+        text = sentence(ask, name=arc.name, about=arc.subject.about)
+        yield _unanswered(text, random, (arc.end,), arc.id, described="{about}" in ask)
+
+
+def _withheld(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
+    """Subjects of a well known kind that never came up."""
+    drafts = []
+    for type in ARC_TYPES:
+        asks = [ask for kind in known.story.arcs[type].facts for ask in kind.asks]
+        for subject in known.withheld[type]:
+            chosen = (
+                random.sample(asks, min(3, len(asks))) if asks else PHRASES.asks_withheld_decision
+            )
+            for ask in chosen:
+                text = sentence(ask, name=subject.name, about=subject.about)
+                drafts.append(_unanswered(text, random, described="{about}" in ask))
+    yield from _shuffled(drafts, random)
+
+
+def _never(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
+    people = ShuffledCycle(known.story.colleagues(), random)
+    for question in _shuffled(known.story.never, random):
+        yield _unanswered(fill(question, people, random), random)
+
+
+def _unanswered(
+    text: str, random: Random, days: tuple[int, ...] = (), arc: str = "", *, described: bool = False
+) -> AuthoredQuestion:
+    """Without days: `negatives` decides from when it is asked."""
+    return AuthoredQuestion(
+        question=text,
+        answer=random.choice(PHRASES.no_answers),
+        category="negative-recall",
+        difficulty=difficulty_of(days, described),
+        relevant_days=days,
+        requires_synthesis=False,
+        no_evidence=True,
+        key=(),
+        arc=arc,
+    )
+
+
+def _value_of(
+    known: KnownFacts, fact: LedgerFact, category: str, text: str, described: bool, when: str = ""
+) -> AuthoredQuestion:
+    return question_about(
+        [fact],
         category,
         text,
         f"{_upper(known.the(fact))} is {when}{fact.value}.",
-        (fact.day,),
-        fact.arc,
-        (f"{fact.id}.value",),
         described=described,
-        irrelevant_after=state_end(fact),
+        irrelevant_after=None if fact.superseded_on is None else fact.superseded_on - 1,
     )
 
 
-def _which_first(known: KnownFacts, random: Random, one: LedgerFact, other: LedgerFact) -> Draft:
+def _which_first(
+    known: KnownFacts, random: Random, one: LedgerFact, other: LedgerFact
+) -> AuthoredQuestion:
     first, second = sorted((one, other), key=lambda fact: fact.day)
-    return Draft(
+    return question_about(
+        [first, second],
         "temporal-reasoning",
-        sentence(random.choice(_FIRST), one=known.the(one), other=known.the(other)),
+        sentence(
+            random.choice(PHRASES.asks_which_first), one=known.the(one), other=known.the(other)
+        ),
         f"{_upper(known.the(first))} came first, on {known.date(first)}; "
         f"{known.the(second)} followed on {known.date(second)}.",
-        (first.day, second.day),
-        first.arc,
-        (f"{first.id}.date", f"{second.id}.date"),
+        aspect="date",
     )
 
 
-def _history(known: KnownFacts, random: Random, chain: Chain) -> Draft:
-    noun = known.kind(chain[0]).noun
+def _history(known: KnownFacts, random: Random, chain: Chain) -> AuthoredQuestion:
     subject, described = known.subject(chain[-1], random)
     values = [fact.value for fact in chain]
-    return Draft(
+    return question_about(
+        chain,
         "synthesis",
-        sentence(random.choice(_HISTORY), noun=noun, subject=subject),
+        sentence(
+            random.choice(PHRASES.asks_history), noun=known.kind(chain[0]).noun, subject=subject
+        ),
         f"{_upper(known.the(chain[0]))} was first {values[0]}, "
         f"then {', then '.join(values[1:-1])}, and in the end {values[-1]}.",
-        tuple(fact.day for fact in chain),
-        chain[0].arc,
-        tuple(f"{fact.id}.value" for fact in chain),
         described=described,
     )
 
 
-def _together(known: KnownFacts, random: Random, facts: Chain) -> Draft:
+def _together(known: KnownFacts, random: Random, facts: Chain) -> AuthoredQuestion:
     subject, described = known.subject(facts[0], random)
-    nouns = [known.kind(fact).noun for fact in facts]
-    parts = [f"the {noun} is {fact.value}" for noun, fact in zip(nouns, facts, strict=True)]
-    return Draft(
+    a, b, c = (known.kind(fact).noun for fact in facts)
+    parts = [f"the {known.kind(fact).noun} is {fact.value}" for fact in facts]
+    return question_about(
+        facts,
         "synthesis",
-        sentence(random.choice(_TOGETHER), subject=subject, a=nouns[0], b=nouns[1], c=nouns[2]),
+        sentence(random.choice(PHRASES.asks_together), subject=subject, a=a, b=b, c=c),
         f"For {facts[0].entity}, {parts[0]}, {parts[1]}, and {parts[2]}.",
-        tuple(sorted(fact.day for fact in facts)),
-        facts[0].arc,
-        tuple(f"{fact.id}.value" for fact in facts),
         described=described,
     )
 
@@ -216,7 +242,7 @@ def _apart(facts: list[LedgerFact]) -> Iterator[tuple[LedgerFact, LedgerFact]]:
             yield one, other
 
 
-def _shuffled(items: list[Any], random: Random) -> list[Any]:
+def _shuffled(items: Sequence[T], random: Random) -> list[T]:
     shuffled = list(items)
     random.shuffle(shuffled)
     return shuffled

@@ -1,58 +1,70 @@
-"""What is known of a life when questions are made: its facts by arc, chain and kind."""
+"""What questions are made of: the facts of a simulated history by arc, kind and revision."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 
-from mnemoscope.personas.simulate.calendar import LifeCalendar, plain_date
-from mnemoscope.personas.simulate.plots import Plot, Subjects
+from mnemoscope.personas.authored_question import AuthoredQuestion, difficulty_of
+from mnemoscope.personas.simulate.arc_plan import PlannedArc, SubjectPool
+from mnemoscope.personas.simulate.calendar import WorkCalendar, plain_date
+from mnemoscope.personas.simulate.phrases import sentence
 from mnemoscope.personas.simulate.rng import Rng
-from mnemoscope.personas.simulate.sentence_templates import sentence
 from mnemoscope.personas.simulate.story import ARC_TYPES, Story, StoryFact
 from mnemoscope.personas.simulate.timeline import TimelineRecord
-from mnemoscope.text.fact_ledger import LedgerFact
+from mnemoscope.text.fact_ledger import Aspect, LedgerFact
 
 Chain = tuple[LedgerFact, ...]
 """One fact of one subject over time: its first value and every revision."""
 
 
-@dataclass(frozen=True)
-class Draft:
-    """A question that has no number yet."""
+def question_about(
+    facts: Sequence[LedgerFact],
+    category: str,
+    question: str,
+    answer: str,
+    *,
+    aspect: Aspect = "value",
+    key: tuple[str, ...] | None = None,
+    described: bool = False,
+    irrelevant_after: int | None = None,
+) -> AuthoredQuestion:
+    """A question without number whose evidence is the days of these facts.
 
-    category: str
-    question: str
-    answer: str
-    days: tuple[int, ...]
-    arc: str = ""
-    key: tuple[str, ...] = ()
-    secret: tuple[str, ...] = ()
-    described: bool = False
-    """Whether it calls its subject by a description and not by its name."""
-    irrelevant_after: int | None = None
-    no_evidence: bool = False
-    query_session: str = ""
-    forbidden_sessions: tuple[str, ...] = ()
-    expected_disclosure: str = ""
+    Its key is this aspect of each fact, unless another key is given. `described`: it calls its
+    subject by a description and not by its name.
+    """
+    days = tuple(sorted({fact.day for fact in facts}))
+    return AuthoredQuestion(
+        question=question,
+        answer=answer,
+        category=category,
+        difficulty=difficulty_of(days, described),
+        relevant_days=days,
+        requires_synthesis=len(days) > 1,
+        irrelevant_after=irrelevant_after,
+        key=tuple(f"{fact.id}.{aspect}" for fact in facts) if key is None else key,
+        arc=facts[0].arc,
+    )
 
 
 class KnownFacts:
+    """A simulated history as the makers of questions see it."""
+
     def __init__(
         self,
         story: Story,
-        calendar: LifeCalendar,
-        subjects: Subjects,
-        plots: Sequence[Plot],
+        calendar: WorkCalendar,
+        subjects: SubjectPool,
+        arcs: Sequence[PlannedArc],
         record: TimelineRecord,
-        chance: Rng,
+        rng: Rng,
     ) -> None:
-        self.story, self.calendar, self.record, self.chance = story, calendar, record, chance
+        self.story, self.calendar, self.record, self.rng = story, calendar, record, rng
         self.withheld = subjects.withheld
-        self.plots: Mapping[str, Plot] = {plot.id: plot for plot in plots}
-        self.open_plots = [plot for plot in plots if not plot.isolated]
+        self.arcs: Mapping[str, PlannedArc] = {arc.id: arc for arc in arcs}
+        self.open_arcs = [arc for arc in arcs if not arc.isolated]
         self.kinds: Mapping[str, StoryFact] = {
             f"{type}.{kind.id}": kind for type in ARC_TYPES for kind in story.arcs[type].facts
         }
@@ -74,14 +86,11 @@ class KnownFacts:
                 chains.append(tuple(chain))
         return chains
 
-    def plot(self, fact: LedgerFact) -> Plot:
-        return self.plots[fact.arc]
+    def arc(self, fact: LedgerFact) -> PlannedArc:
+        return self.arcs[fact.arc]
 
     def kind(self, fact: LedgerFact) -> StoryFact:
         return self.kinds[fact.attribute]
-
-    def what(self, fact: LedgerFact) -> str:
-        return "who" if self.kind(fact).values.person else "what"
 
     def the(self, fact: LedgerFact) -> str:
         """The spending limit for Heron, in mid-sentence."""
@@ -94,12 +103,12 @@ class KnownFacts:
     def date(self, fact: LedgerFact) -> str:
         return plain_date(self.calendar.date(fact.day))
 
-    def subject(self, fact: LedgerFact, random: Random, *others: LedgerFact) -> tuple[str, bool]:
-        """How a question calls the subject: by its description, where the days say it, or name."""
-        plot = self.plot(fact)
-        if self.described(fact, *others) and random.random() < 0.75:
-            return plot.subject.about, True
-        return plot.name, False
+    def subject(self, fact: LedgerFact, random: Random) -> tuple[str, bool]:
+        """How a question calls the subject: by its description, where the day says it, or name."""
+        arc = self.arc(fact)
+        if self.described(fact) and random.random() < 0.75:
+            return arc.subject.about, True
+        return arc.name, False
 
     def ask(self, chain: Chain, fact: LedgerFact, random: Random) -> tuple[str, bool] | None:
         """One of the story's own ways to ask, not used for this fact before."""
@@ -113,11 +122,5 @@ class KnownFacts:
             return None
         ask = random.choice(sorted(asks, key=lambda ask: "{about}" not in ask)[:2])
         self._asked.add((chain[0].id, ask))
-        plot = self.plot(fact)
-        text = sentence(ask, name=plot.name, about=plot.subject.about)
-        return text, "{about}" in ask
-
-
-def state_end(fact: LedgerFact) -> int | None:
-    """The last day on which it is still true."""
-    return None if fact.superseded_on is None else fact.superseded_on - 1
+        subject = self.arc(fact).subject
+        return sentence(ask, name=subject.name, about=subject.about), "{about}" in ask

@@ -1,200 +1,139 @@
-"""Phrases that fit any story: small talk of a log, around what the story itself says."""
+"""Sentences: filling the slots of a phrasing, and the phrasings that fit any story."""
 
 from __future__ import annotations
 
-ABOUTS = (
-    "For anyone reading later, this concerns {about}.",
-    "Background, as before: {about}.",
-    "In plain words: {about}.",
-    "All of this has to do with {about}.",
-    "Filed under {about}.",
-    "The matter at hand is {about}.",
-    "To recall what stands behind it: {about}.",
-    "Whoever opens this page should think of {about}.",
-    "Context for the file: {about}.",
-    "The wider subject, once more, is {about}.",
-    "This belongs with {about}.",
-    "Cross-filed with the papers on {about}.",
-)
-"""Said on days on which a fact becomes known, so that the day alone tells what it is about."""
+import re
+from collections.abc import Callable, Iterable
+from importlib.resources import files
+from pathlib import Path
+from random import Random
 
-ON = (
-    "On {about}: ",
-    "Concerning {about}: ",
-    "As for {about}: ",
-    "News of {about}: ",
-)
-"""Heads the sentence of a fact, where the description does not stand in one of its own."""
+import msgspec
 
-GOES_ON = (
-    "{name} took up a good part of the morning.",
-    "Kept a list of questions on {name} for {speaker}.",
-    "Nothing on {name} that would need a decision today.",
-    "{speaker} asked for a summary of {name} and got half a page.",
-    "Tidied the notes on {name}.",
-    "Short exchange with {speaker} on {name}, no surprises.",
-    "{name} came up twice in passing.",
-    "Went over {name} with {speaker} before lunch.",
-    "A quiet day for {name}.",
-    "{speaker} dropped in to talk about {name}.",
-    "Put {name} on the list for the next round.",
-    "Reread what we have on {name} so far.",
-    "{speaker} sent remarks on {name}, which I filed.",
-    "The last hour of the day went to {name}.",
-    "Two small follow-ups on {name}, both closed by evening.",
-    "{speaker} is content with the pace of {name}.",
-    "{name} can rest until the next meeting.",
-    "Shared the latest notes on {name} with {speaker}.",
+from mnemoscope._store.yaml import parse_yaml
+from mnemoscope.personas.simulate.rng import ShuffledCycle
+
+_SLOT = re.compile(r"\{(person|weekday|n)\}")
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday")
+_PENDING = re.compile(
+    r"\b(still|yet|no|not|nobody|none|nothing|never|open|until|waiting|waits|awaiting|wait|pending"
+    r"|undecided|unclear|unknown|unsettled|without|missing|blank|unanswered|cannot|tbd|before|once"
+    r"|\w+n't|have to|has to|to be)\b",
+    re.IGNORECASE,
+)
+_QUESTION_WORDS = frozenset(
+    "What Which Who Whom Whose When Where How Why By At In On Under From For With To Of After "
+    "Until Through Against Above Below Into Over Is Was Does Did Do Are Were Can Has Have "
+    "Since Within Up Around Before During Toward Towards About Between Among".split()
 )
 
-AFTERWARDS = (
-    "{name} was named as an example of how such things go.",
-    "{speaker} asked for the old notes on {name}.",
-    "Somebody compared today's trouble with {name}.",
-    "Found a stray remark on {name} while looking for something else.",
-    "{speaker} told a newcomer the story of {name}.",
-    "A late question about {name} came in and was passed on to {speaker}.",
-    "{speaker} still smiles when {name} is mentioned.",
-    "The folder on {name} was moved to another shelf.",
-    "What we learnt from {name} found its way into a talk by {speaker}.",
-    "{name} came up again, long after everybody had stopped counting.",
-)
-"""What may still be said of an arc that is over."""
 
-LOOKING_BACK = (
-    "{speaker} wanted to know how the {noun} for {name} had come about; I sent the old papers.",
-    "Somebody asked after the {noun} for {name} and got no answer from memory.",
-    "The {noun} for {name} was quoted from memory, wrongly I think, and nobody checked.",
-    "{speaker} used the {noun} for {name} as a yardstick without saying what it was.",
-    "An old mail thread on the {noun} for {name} surfaced; I put it back.",
-    "For a talk {speaker} needs the {noun} for {name}, to be looked up.",
-    "The discussion of the {noun} for {name} from back then was retold with some colour.",
-    "A footnote on the {noun} for {name} in the annual summary needs a source.",
-)
-"""Near misses long afterwards: what a thing was called, not what it was."""
+def sentence(phrasing: str, **slots: str) -> str:
+    """The phrasing with its slots filled, beginning with a capital."""
+    return capital(phrasing.format(**slots))
 
-DESCRIBED_BACK = (
-    "A newcomer asked about {about}, and {speaker} told the short version.",
-    "{speaker} mentioned {about} in passing.",
-    "Searching the archive for {about} took longer than it should.",
-    "The experience with {about} was cited once more.",
-    "Somebody confused this with {about}, which was another matter.",
-    "{speaker} keeps a sheet on {about} and shared it again.",
-)
 
-RUMOURS = (
-    "People still talk of {thread}.",
-    "{person} asked whether {thread} could happen again.",
-    "A reminder went round: {thread} must not surprise us a second time.",
-    "{person} wrote a checklist with {thread} at the top.",
-    "Somebody blamed {thread} for a delay that had other reasons.",
-    "The story of {thread} was told at lunch by {person}.",
-    "Insurance wants a line on {thread}; {person} will see to it by {weekday}.",
-    "{person} thought of {thread} first, but it was nothing of the kind.",
-)
-"""Near misses for what two arcs have in common: the cause, without what it held up."""
+def capital(text: str) -> str:
+    """With a capital first letter, but leaving words such as eBPF alone."""
+    word = text.split(" ", 1)[0]
+    return text[0].upper() + text[1:] if word.islower() or len(word) == 1 else text
 
-LOOPS = (
-    "A few loose ends on {name}.",
-    "Next steps on {name} to be agreed with {speaker}.",
-    "An answer to {speaker} on {name}.",
-    "A second reading of the notes on {name}.",
-    "A date for the next talk on {name}.",
-    "One more look at {name}.",
-)
 
-ROUTINE = (
-    "Caught up with {person} for {n} minutes in the corridor.",
-    "{person} asked me to keep {weekday} afternoon free, and I did.",
-    "Wrote {n} short replies before the first meeting.",
-    "{person} was late by {n} minutes and said so in advance.",
-    "Filed {n} documents that had been lying about.",
-    "Reminded {person} of a promise made last {weekday}.",
-    "Shortened a note for {person} from two pages to one.",
-    "{person} passed on greetings from somebody I could not place.",
-    "Cleared {n} items from the list and added as many.",
-    "A meeting planned for {weekday} was cancelled without regret.",
-    "{person} wanted the minutes of last {weekday} once more.",
-    "Found the missing attachment for {person} in an old thread.",
-    "Spent {n} minutes on hold and got through in the end.",
-    "{person} proposed to meet on {weekday} and then thought better of it.",
-    "Compared calendars with {person}; {weekday} is the best day for most.",
-    "Corrected {n} slips of the pen in yesterday's entry.",
-    "{person} dropped a remark that I wrote down and struck out again.",
-    "Took {n} calls for others and passed them on.",
-    "Prepared a folder for {weekday} and left it on the shelf.",
-    "{person} thanked {person} in front of everybody, deservedly.",
-    "Put {n} questions aside for the talk with {person}.",
-    "The room was too warm until {person} opened a window.",
-    "Asked {person} to read a draft by {weekday}.",
-    "Nothing came of the {weekday} plan, as {person} had expected.",
-    "{n} forms to sign, all of them the ordinary kind.",
-    "Swapped a slot with {person} to have the morning free.",
-)
+def uncapital(phrasing: str) -> str:
+    """Ready for the middle of a sentence; a slot or a name at its beginning stays as it is."""
+    word = re.split(r"[ ,:]", phrasing, maxsplit=1)[0]
+    if word in _QUESTION_WORDS:
+        return phrasing[0].lower() + phrasing[1:]
+    return phrasing
 
-DAYS_OFF = (
-    "Nothing on the calendar, and nothing was added.",
-    "{n} messages came in, all of them automatic, all of them filed.",
-    "No calls, no callers.",
-    "Everything that can wait until {weekday} will wait.",
-    "The log stays short today.",
-    "One reminder went off and was put back to {weekday}.",
-    "Skimmed the headlines of the trade press, kept {n} of them.",
-    "A note from {person} arrived, with no hurry in it.",
-    "Spent {n} minutes on sorting old notes.",
-    "{person} sent holiday pictures to everybody.",
-    "The phone stayed in its drawer.",
-    "Out-of-office replies from {n} people.",
-    "Weather fine, desk empty.",
-    "Nothing happened that would need remembering.",
-    "Checked in once around noon, found {n} newsletters.",
-    "{person} asked for something and withdrew the question an hour later.",
-    "Archived {n} threads that had gone silent.",
-    "A delivery came and was left with the neighbours.",
-    "No entries from anybody else.",
-    "Made a short list for {weekday}, {n} items long.",
-    "A system notice announced maintenance for {weekday}.",
-    "Silence, and welcome.",
-    "{person} is away as well until {weekday}.",
-    "Read a little, wrote nothing.",
-    "The usual digest went out to {n} readers.",
-    "Declined an invitation for {weekday} on grounds of rest.",
-    "{n} unread messages at noon, none of them for today.",
-    "Heard from {person}, who only wanted to say hello.",
-    "Moved {n} reminders to {weekday} without looking at them twice.",
-    "Nobody asked for anything.",
-    "{person} forwarded an article for {weekday}.",
-    "Emptied the spam folder, {n} pages of it.",
-    "The week ahead has {n} fixed points, and that is enough to know.",
-    "An automatic survey wanted {n} minutes and did not get them.",
-    "{person} wrote a postcard, as people used to.",
-    "No notes were taken today apart from these.",
-    "Put off a question from {person} until {weekday}.",
-    "A calendar clash on {weekday} was noticed and left alone for now.",
-    "Sorted {n} photographs of whiteboards into one folder.",
-    "Long breakfast, short entry.",
-    "{person} called by mistake and apologised.",
-    "Left the desk as it was.",
-    "Unsubscribed from {n} mailing lists.",
-    "Backed up the notes of the week, {n} files.",
-)
 
-TITLES = (
-    "Odds and ends",
-    "Small things",
-    "Around the desk",
-    "Housekeeping",
-    "In passing",
-    "Everything else",
-    "Other notes",
-    "Daily round",
-    "Bits and pieces",
+def tells_that_open(mention: str) -> bool:
+    """Whether a near miss says that something is unknown, which is false once it is known."""
+    return bool(_PENDING.search(mention))
+
+
+def fill(phrasing: str, people: ShuffledCycle[str], random: Random) -> str:
+    """A piece of filler: each person in it is another one."""
+
+    def slot(match: re.Match[str]) -> str:
+        if match[1] == "person":
+            return people.draw()
+        return random.choice(_WEEKDAYS) if match[1] == "weekday" else str(random.randint(2, 9))
+
+    return capital(_SLOT.sub(slot, phrasing))
+
+
+class RepetitionFilter:
+    """Lets no sentence come twice in a month, and no phrasing day after day."""
+
+    def __init__(self, days: int = 30) -> None:
+        self._days = days
+        self._sentences: dict[str, int] = {}
+        self._phrasings: dict[tuple[str, str], int] = {}
+
+    def draw(
+        self,
+        phrasings: ShuffledCycle[str],
+        day: int,
+        wording: Callable[[str], str],
+        *,
+        subject: str = "",
+        rest: int = 1,
+    ) -> str | None:
+        """The next phrasing that is fresh, worded; None where all of them are stale.
+
+        A phrasing rests for some days after its use for the same subject.
+        """
+        for _ in range(2 * len(phrasings)):
+            phrasing = phrasings.draw()
+            if day - self._phrasings.get((subject, phrasing), -rest - 1) <= rest:
+                continue
+            text = wording(phrasing)
+            if day - self._sentences.get(text, -self._days - 1) > self._days:
+                self._sentences[text] = self._phrasings[subject, phrasing] = day
+                return text
+        return None
+
+
+def count_words(texts: Iterable[str]) -> int:
+    return sum(len(text.split()) for text in texts)
+
+
+class CommonPhrases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """phrases.yaml, where comments say what each list is for."""
+
+    abouts: tuple[str, ...]
+    heads: tuple[str, ...]
+    goes_on: tuple[str, ...]
+    afterwards: tuple[str, ...]
+    looking_back: tuple[str, ...]
+    described_back: tuple[str, ...]
+    rumours: tuple[str, ...]
+    open_points: tuple[str, ...]
+    routine: tuple[str, ...]
+    days_off: tuple[str, ...]
+    titles: tuple[str, ...]
+    group_titles: tuple[str, ...]
+    quiet_titles: tuple[str, ...]
+    asks_latest: tuple[str, ...]
+    asks_latest_again: tuple[str, ...]
+    asks_day_set: tuple[str, ...]
+    asks_day_changed: tuple[str, ...]
+    asks_which_first: tuple[str, ...]
+    asks_history: tuple[str, ...]
+    asks_together: tuple[str, ...]
+    no_answers: tuple[str, ...]
+    asks_withheld_decision: tuple[str, ...]
+    asks_outcome: tuple[str, ...]
+    asks_doubt: tuple[str, ...]
+    asks_course: tuple[str, ...]
+    asks_against: tuple[str, ...]
+    asks_who: tuple[str, ...]
+    refusals: tuple[str, ...]
+    asks_covered: tuple[str, ...]
+
+
+_FILE = files("mnemoscope.personas.simulate") / "phrases.yaml"
+PHRASES = msgspec.convert(
+    parse_yaml(_FILE.read_text(encoding="utf-8"), Path("phrases.yaml")), CommonPhrases
 )
-GROUP_TITLES = (
-    "Around the table",
-    "Short updates",
-    "Any other business",
-    "Before we closed",
-    "Round of news",
-)
-QUIET_TITLES = ("Quiet day", "Off duty", "Little to report", "A day off", "Slow day")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from random import Random
-from typing import Any
 
+import msgspec
+
+from mnemoscope.personas.authored_question import AuthoredQuestion
 from mnemoscope.personas.simulate import arc_questions, fact_questions
-from mnemoscope.personas.simulate.known_facts import Draft, KnownFacts
-from mnemoscope.personas.simulate.negative_questions import negatives
+from mnemoscope.personas.simulate.known_facts import KnownFacts
 
 _PER_ARC = 6.5
 """Core questions for each arc."""
@@ -27,73 +29,40 @@ _SHARES: Mapping[str, float] = {
 }
 
 
-def make_questions(known: KnownFacts) -> list[dict[str, Any]]:
-    """All questions of a life as they stand in questions.yaml."""
-    total = _PER_ARC * len(known.plots)
+def make_questions(known: KnownFacts) -> tuple[AuthoredQuestion, ...]:
+    """All questions of a simulated history."""
+    total = _PER_ARC * len(known.arcs)
+    spared: set[str] = set()
+    unanswered = round(total * _SHARES["negative-recall"])
+    # The order in which categories may choose their facts, rare ones first.
+    makers: Mapping[str, Callable[[KnownFacts, Random], Iterable[AuthoredQuestion]]] = {
+        "recency-bias-resistance": partial(fact_questions.recency, spared=spared),
+        "contradiction-resolution": fact_questions.contradiction,
+        "information-boundary": arc_questions.boundaries,
+        "factual-recall": partial(fact_questions.factual, spared=spared),
+        "temporal-reasoning": fact_questions.temporal,
+        "decision-tracking": arc_questions.decisions,
+        "cross-reference": arc_questions.crossings,
+        "synthesis": fact_questions.synthesis,
+        "negative-recall": partial(fact_questions.negatives, count=unanswered),
+        "group-session-attribution": arc_questions.attributions,
+    }
     seen: set[str] = set()
-    drafts: list[Draft] = []
-    for category, candidates in _candidates(known, total):
-        drafts += islice(_unlike(candidates, seen), round(total * _SHARES[category]))
-    drafts.sort(key=lambda draft: (max(draft.days), draft.category, draft.question))
+    drafts: list[AuthoredQuestion] = []
+    for category, make in makers.items():
+        made = make(known, known.rng.stream("questions", category))
+        drafts += islice(_unlike(made, seen), round(total * _SHARES[category]))
+    drafts.sort(key=lambda draft: (max(draft.relevant_days), draft.category, draft.question))
     width = max(3, len(str(len(drafts))))
     prefix = known.story.persona.id
-    return [_entry(f"{prefix}-q{n:0{width}}", draft) for n, draft in enumerate(drafts, 1)]
+    return tuple(
+        msgspec.structs.replace(draft, id=f"{prefix}-q{number:0{width}}")
+        for number, draft in enumerate(drafts, 1)
+    )
 
 
-def _candidates(known: KnownFacts, total: float) -> Iterator[tuple[str, Iterable[Draft]]]:
-    """Categories in the order in which they may choose their facts, rare ones first."""
-    spared: set[str] = set()
-    in_vain = round(total * _SHARES["negative-recall"])
-    makers: Mapping[str, Callable[[Random], Iterable[Draft]]] = {
-        "recency-bias-resistance": lambda r: fact_questions.recency(known, r, spared),
-        "contradiction-resolution": lambda r: fact_questions.contradiction(known, r),
-        "information-boundary": lambda r: arc_questions.boundaries(known, r),
-        "factual-recall": lambda r: fact_questions.factual(known, r, spared),
-        "temporal-reasoning": lambda r: fact_questions.temporal(known, r),
-        "decision-tracking": lambda r: arc_questions.decisions(known, r),
-        "cross-reference": lambda r: arc_questions.crossings(known, r),
-        "synthesis": lambda r: fact_questions.synthesis(known, r),
-        "negative-recall": lambda r: negatives(known, r, in_vain),
-        "group-session-attribution": lambda r: arc_questions.attributions(known, r),
-    }
-    for category, make in makers.items():
-        yield category, make(known.chance.stream("questions", category))
-
-
-def _unlike(drafts: Iterable[Draft], seen: set[str]) -> Iterator[Draft]:
+def _unlike(drafts: Iterable[AuthoredQuestion], seen: set[str]) -> Iterator[AuthoredQuestion]:
     for draft in drafts:
         if draft.question not in seen:
             seen.add(draft.question)
             yield draft
-
-
-def _entry(id: str, draft: Draft) -> dict[str, Any]:
-    days = sorted(set(draft.days))
-    difficulty = "easy"
-    if len(days) > 2:
-        difficulty = "hard"
-    elif len(days) == 2 or draft.described:
-        difficulty = "medium"
-    entry: dict[str, Any] = {
-        "id": id,
-        "question": draft.question,
-        "answer": draft.answer,
-        "category": draft.category,
-        "difficulty": difficulty,
-        "relevant_days": days,
-        "requires_synthesis": len(days) > 1,
-    }
-    optional = {
-        "irrelevant_after": draft.irrelevant_after,
-        "no_evidence": draft.no_evidence,
-        "query_session": draft.query_session,
-        "forbidden_sessions": list(draft.forbidden_sessions),
-        "expected_disclosure": draft.expected_disclosure,
-    }
-    entry |= {key: value for key, value in optional.items() if value}
-    entry["key"] = list(draft.key)
-    if draft.secret:
-        entry["secret"] = list(draft.secret)
-    if draft.arc:
-        entry["arc"] = draft.arc
-    return entry

@@ -1,7 +1,7 @@
-"""Chance that can be repeated: a stream of its own for every purpose, and decks of cards.
+"""Repeatable randomness: one stream for each purpose, and endless draws from a shuffled list.
 
-Every stream is seeded from the names of what it decides, so that a new use of chance in one place
-changes nothing in another. Nothing here or elsewhere in the simulator uses global randomness.
+Each stream is seeded from the name of what it decides: a new use of randomness in one place changes
+nothing in another. The simulator never uses the global generator.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Rng:
-    """Where all streams of one life come from."""
+    """The source of all streams of one simulated history."""
 
     def __init__(self, seed: int, persona: str) -> None:
         self._root = f"{seed}\x1f{persona}"
@@ -25,26 +25,23 @@ class Rng:
         return Random(int.from_bytes(digest[:16], "big"))
 
 
-class Deck(Generic[T]):
-    """Cards in random order; each is dealt once before any is dealt again."""
+class ShuffledCycle(Generic[T]):
+    """Items in random order; each is drawn once before any is drawn again."""
 
-    def __init__(self, cards: Iterable[T], random: Random) -> None:
-        self._all = list(cards)
+    def __init__(self, items: Iterable[T], random: Random) -> None:
+        self._all = list(items)
         self._random = random
         self._left: list[T] = []
 
     def __len__(self) -> int:
         return len(self._all)
 
-    def deal(self, avoid: Collection[T] = ()) -> T:
-        """The next card that is not to be avoided; where all are, any card."""
+    def draw(self, avoid: Collection[T] = ()) -> T:
+        """The next item that is not to be avoided; any item, where all are to be avoided."""
         for _ in range(2):
             for place in range(len(self._left) - 1, -1, -1):
                 if self._left[place] not in avoid:
                     return self._left.pop(place)
-            self._shuffle()
+            self._left = list(self._all)
+            self._random.shuffle(self._left)
         return self._left.pop()
-
-    def _shuffle(self) -> None:
-        self._left = list(self._all)
-        self._random.shuffle(self._left)

@@ -2,56 +2,95 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import date
-from typing import Any
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
 
 from mnemoscope._store.errors import UsageError
+from mnemoscope.personas.simulate.arc_plan import SubjectPool, plan_arcs
 from mnemoscope.personas.simulate.calendar import make_calendar
 from mnemoscope.personas.simulate.daily_logs import DailyLogs
+from mnemoscope.personas.simulate.history_files import SimulatedHistory, write_history
 from mnemoscope.personas.simulate.known_facts import KnownFacts
-from mnemoscope.personas.simulate.plots import Plot, Subjects, plan_plots
 from mnemoscope.personas.simulate.question_mix import make_questions
 from mnemoscope.personas.simulate.rng import Rng
-from mnemoscope.personas.simulate.story import Story
+from mnemoscope.personas.simulate.story import Story, read_story, shipped_story
 from mnemoscope.personas.simulate.timeline import Timeline
-from mnemoscope.text.fact_ledger import LedgerFact
 
 MOST_DAYS = 100_000
 
 
-@dataclass(frozen=True)
-class SimulatedLife:
-    """What a persona lived through; equal for equal story, length and seed."""
+class WrittenHistory(NamedTuple):
+    """A simulated history on disk."""
 
-    story: Story
+    folder: Path
     days: int
-    seed: int
-    epoch: date
-    plots: tuple[Plot, ...]
-    facts: tuple[LedgerFact, ...]
-    daily_logs: tuple[str, ...]
-    """The log of each day, from the first."""
-    questions: tuple[dict[str, Any], ...]
+    questions: int
+    facts: int
 
 
-def simulate(story: Story, days: int, seed: int) -> SimulatedLife:
+def simulate(story: Story, days: int, seed: int) -> SimulatedHistory:
+    """The whole history in memory; equal for equal story, days and seed."""
     if not 1 <= days <= MOST_DAYS:
         raise UsageError(f"{days} days: give a number between 1 and {MOST_DAYS:,}")
-    chance = Rng(seed, story.persona.id)
-    calendar = make_calendar(story, days, chance.stream("almanac"))
-    subjects = Subjects(story, chance)
-    plots = plan_plots(story, calendar, subjects, chance)
-    record = Timeline(story, calendar, chance).tell(plots)
-    daily_logs = tuple(DailyLogs(story, calendar, plots, record, chance).write())
-    known = KnownFacts(story, calendar, subjects, plots, record, chance)
-    return SimulatedLife(
+    rng = Rng(seed, story.persona.id)
+    calendar = make_calendar(story, days, rng.stream("almanac"))
+    subjects = SubjectPool(story, rng)
+    arcs = plan_arcs(story, calendar, subjects, rng)
+    record = Timeline(story, calendar, rng).tell(arcs)
+    return SimulatedHistory(
         story,
         days,
         seed,
         calendar.epoch,
-        tuple(plots),
+        tuple(arcs),
         tuple(record.facts),
-        daily_logs,
-        tuple(make_questions(known)),
+        tuple(DailyLogs(story, calendar, arcs, record, rng).write()),
+        make_questions(KnownFacts(story, calendar, subjects, arcs, record, rng)),
     )
+
+
+def simulate_persona(
+    story: Story | str | Path, out: Path, *, days: int = 1000, seed: int = 42, force: bool = False
+) -> WrittenHistory:
+    """Simulate a story, a shipped one by its id or one in a file, and write its folder into `out`.
+
+    What is there already must be the same, unless `force` says to overwrite it.
+    """
+    if isinstance(story, Path):
+        story = read_story(story)
+    elif isinstance(story, str):
+        story = shipped_story(story)
+    history = simulate(story, days, seed)
+    folder = write_history(history, out, force=force)
+    return WrittenHistory(folder, days, len(history.questions), len(history.facts))
+
+
+def simulate_personas(
+    stories: Sequence[Story],
+    out: Path,
+    *,
+    days: int = 1000,
+    seed: int = 42,
+    jobs: int = 1,
+    force: bool = False,
+) -> Iterator[WrittenHistory]:
+    """The same for several stories, so many at once; yields each as soon as it is written."""
+    if jobs < 1:
+        raise UsageError(f"--jobs {jobs}: at least one is needed")
+    if len({story.persona.id for story in stories}) < len(stories):
+        raise UsageError("two of the stories have the same persona id")
+    write = partial(simulate_persona, out=out, days=days, seed=seed, force=force)
+    if jobs == 1 or len(stories) == 1:
+        return map(write, stories)
+    return _in_processes(write, stories, jobs)
+
+
+def _in_processes(
+    write: partial[WrittenHistory], stories: Sequence[Story], jobs: int
+) -> Iterator[WrittenHistory]:
+    with ProcessPoolExecutor(min(jobs, len(stories))) as pool:
+        for done in as_completed([pool.submit(write, story) for story in stories]):
+            yield done.result()

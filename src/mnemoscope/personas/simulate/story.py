@@ -1,17 +1,18 @@
-"""Stories: the authored YAML that a persona's life is simulated from, checked on reading.
+"""Stories: the YAML file that a persona's history is simulated from, checked on reading.
 
-A story holds a cast, sessions, kinds of arcs with their subjects and facts, and ways to say things.
-It holds no dates and no values: those are drawn.
+A story has a cast, sessions, kinds of arcs with their subjects and facts, and phrasings. It has no
+dates and no values: the simulator draws those.
 """
 
 from __future__ import annotations
 
 import string
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from collections.abc import Set as AbstractSet
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -30,7 +31,7 @@ SHIPPED = (
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A part of a story; a field nobody knows is a typing error."""
+    """A part of a story; an unknown field is a typing error."""
 
 
 class Person(_Strict, frozen=True):
@@ -89,7 +90,7 @@ class Values(_Strict, frozen=True):
     """Low, high, step; worded by `form`, in which {n} stands for it."""
     form: str = "{n}"
     person: bool = False
-    """Somebody of the cast."""
+    """A person of the cast."""
     date: tuple[int, int] | None = None
     """A date so many days ahead, at least and at most."""
 
@@ -181,36 +182,50 @@ class Story(_Strict, frozen=True):
     breaks: tuple[str, ...]
     """Why there are quiet weeks, such as a holiday."""
 
+    def colleagues(self) -> list[str]:
+        """People who may be named anywhere: all but those of isolated sessions alone."""
+        humans = [person.name for person in self.persona.cast if person.kind == "human"]
+        hidden: set[str] = set()
+        seen: set[str] = set()
+        for session in self.persona.sessions:
+            (hidden if session.isolated else seen).update(session.participants)
+        found = [name for name in humans if name in seen or name not in hidden]
+        return found if len(found) >= 6 else humans
 
-ARC_TYPES: tuple[ArcType, ...] = (
-    "project",
-    "incident",
-    "decision",
-    "learning",
-    "relationship",
-    "correction",
-)
+    def speakers(self, session: StorySession) -> list[str]:
+        """Who speaks in a session; one to one, the agent reports what any colleague says."""
+        if session.kind == "1to1":
+            return self.colleagues()
+        humans = {person.name for person in self.persona.cast if person.kind == "human"}
+        here = [name for name in session.participants if name in humans]
+        return here if len(here) >= 2 else self.colleagues()
+
+
+ARC_TYPES: tuple[ArcType, ...] = get_args(ArcType)
 _MINIMUM: Mapping[str, int] = {"routine": 60, "quiet": 15, "breaks": 4, "claims": 20, "never": 25}
-_SUBJECTS: Mapping[ArcType, int] = {
-    "project": 20,
-    "incident": 18,
-    "decision": 16,
-    "learning": 12,
-    "relationship": 12,
-    "correction": 14,
+_SUBJECTS_AND_FACTS: Mapping[ArcType, tuple[int, int]] = {
+    "project": (20, 7),
+    "incident": (18, 6),
+    "decision": (16, 0),
+    "learning": (12, 4),
+    "relationship": (12, 5),
+    "correction": (14, 4),
 }
-_FACTS: Mapping[ArcType, int] = {
-    "project": 7,
-    "incident": 6,
-    "decision": 0,
-    "learning": 4,
-    "relationship": 5,
-    "correction": 4,
-}
+"""How many subjects and facts each kind of arc has at least."""
+
+
+def find_stories(persona: str) -> list[Story]:
+    """The shipped story with this id, the story in the file of this name, or `all` shipped ones."""
+    if persona == "all":
+        return [shipped_story(id) for id in SHIPPED]
+    path = Path(persona)
+    if persona not in SHIPPED and (path.suffix in (".yaml", ".yml") or path.exists()):
+        return [read_story(path)]
+    return [shipped_story(persona)]
 
 
 def read_story(path: Path) -> Story:
-    """A story of one's own."""
+    """A user's own story."""
     try:
         return parse_story(path.read_text(encoding="utf-8"), path)
     except FileNotFoundError:
@@ -270,11 +285,12 @@ def _problems(story: Story) -> Iterator[str]:
 
 def _arc_problems(kind: ArcType, arc: StoryArc, sessions: set[str]) -> Iterator[str]:
     where = f"arcs.{kind}"
+    least_subjects, least_facts = _SUBJECTS_AND_FACTS[kind]
     if not 0 < arc.days[0] <= arc.days[1]:
         yield f"{where}.days: {arc.days} is no range of days"
     for session in set(arc.sessions) - sessions:
         yield f"{where}.sessions: there is no session {session!r}"
-    yield from _enough(f"{where}.subjects", arc.subjects, _SUBJECTS[kind])
+    yield from _enough(f"{where}.subjects", arc.subjects, least_subjects)
     yield from _phrasings(f"{where}.opens", arc.opens, 3, {"name", "about"})
     yield from _phrasings(f"{where}.closes", arc.closes, 3, {"name"})
     yield from _phrasings(f"{where}.goes_on", arc.goes_on, 6, {"name"}, {"speaker"})
@@ -288,7 +304,7 @@ def _arc_problems(kind: ArcType, arc: StoryArc, sessions: set[str]) -> Iterator[
                 yield f"{where}: {subject.name} needs 3 options, 2 objections and 2 reasons"
             if not subject.also:
                 yield f"{where}: {subject.name} needs `also`, a description in other words"
-    yield from _enough(f"{where}.facts", arc.facts, _FACTS[kind])
+    yield from _enough(f"{where}.facts", arc.facts, least_facts)
     for fact in arc.facts:
         yield from _fact_problems(f"{where}.{fact.id}", fact)
     for what in ("id", "noun"):
@@ -337,7 +353,7 @@ def _phrasings(
             yield f"{where}: {text!r} should hold {wanted}"
 
 
-def _enough(where: str, given: Any, least: int) -> Iterator[str]:
+def _enough(where: str, given: Sized, least: int) -> Iterator[str]:
     if len(given) < least:
         yield f"{where}: {len(given)} where at least {least} are needed"
 
@@ -347,5 +363,4 @@ def _slots(text: str) -> set[str]:
 
 
 def _repeated(values: Iterable[str]) -> list[str]:
-    seen: set[str] = set()
-    return sorted({value for value in values if value in seen or seen.add(value)})  # type: ignore[func-returns-value]
+    return sorted(value for value, times in Counter(values).items() if times > 1)

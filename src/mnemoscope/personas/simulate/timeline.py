@@ -1,42 +1,52 @@
-"""Telling: when each fact of an arc becomes known, in whose words, and how it is revised.
+"""The timeline: when each fact of an arc becomes known, its value, its wording and its revisions.
 
 The outcome is the ledger and the sentences that say it: each fact on one day, in one session.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from random import Random
 
-from mnemoscope.personas.simulate.calendar import LifeCalendar
-from mnemoscope.personas.simulate.cast import speakers
-from mnemoscope.personas.simulate.plots import Plot
-from mnemoscope.personas.simulate.rng import Deck, Rng
-from mnemoscope.personas.simulate.sentence_templates import capital, sentence
+from mnemoscope.personas.simulate.arc_plan import PlannedArc
+from mnemoscope.personas.simulate.calendar import WorkCalendar, is_weekend, plain_date
+from mnemoscope.personas.simulate.phrases import capital, sentence
+from mnemoscope.personas.simulate.rng import Rng, ShuffledCycle
 from mnemoscope.personas.simulate.story import Story, StoryFact
-from mnemoscope.personas.simulate.values import ValuePool, aliases
-from mnemoscope.text.fact_ledger import LedgerFact
+from mnemoscope.text.fact_ledger import LedgerFact, date_wordings
 
 _AGAIN = 0.4
 """How likely a fact that was revised is revised once more."""
 _OMIT = 0.6
-"""How likely an arc never tells one kind of fact, so that asking for it is in vain."""
+"""How likely an arc never tells one kind of fact, so that a question asks for it in vain."""
 _QUOTED = 0.25
 _LABELLED = 0.4
 """How often a sentence is headed by the name of the thing, so that it can be found by that too."""
 _ABOUT = 0.6
 """How often the day of a fact also says what its subject is about."""
+_UNITS = {
+    "ms": "milliseconds",
+    "min": "minutes",
+    "h": "hours",
+    "km": "kilometres",
+    "kg": "kilograms",
+    "mg": "milligrams",
+    "MB": "megabytes",
+    "GB": "gigabytes",
+}
 
 
 @dataclass(frozen=True)
-class Said:
+class LogSentence:
     """A sentence of the log that carries facts."""
 
     day: int
     session: str
-    plot: str
+    arc: str
     text: str
     quoted: str = ""
     """Who says it literally; empty for prose."""
@@ -44,10 +54,10 @@ class Said:
 
 @dataclass
 class TimelineRecord:
-    """What became known in the course of a life."""
+    """What became known in the course of a simulated history."""
 
     facts: list[LedgerFact] = field(default_factory=list)
-    said: list[Said] = field(default_factory=list)
+    sentences: list[LogSentence] = field(default_factory=list)
     omitted: dict[str, StoryFact] = field(default_factory=dict)
     """Arc to the kind of fact that it never tells."""
     abouts: set[tuple[str, int]] = field(default_factory=set)
@@ -55,226 +65,280 @@ class TimelineRecord:
 
 
 @dataclass
-class _Step:
+class _PlannedFact:
     """A fact before it has its number and successor."""
 
     day: int
-    plot: Plot
+    arc: PlannedArc
     attribute: str
     value: str
-    said: Said
+    said: LogSentence
     speaker: str = ""
     aliases: tuple[str, ...] = ()
     session: str = ""
-    next: _Step | None = None
+    next: _PlannedFact | None = None
+
+
+class ValuePool:
+    """Draws values, so that no two subjects share one as long as there are others."""
+
+    def __init__(self, story: Story, calendar: WorkCalendar, rng: Rng) -> None:
+        self._people = story.colleagues()
+        self._calendar = calendar
+        self._rng = rng
+        self._pools: dict[str, ShuffledCycle[str]] = {}
+        self._dates: dict[str, set[str]] = {}
+
+    def draw(self, attribute: str, fact: StoryFact, day: int, avoid: Collection[str]) -> str:
+        """A value that becomes known on this day and is not one of those to avoid."""
+        if fact.values.date:
+            return self._date(attribute, fact.values.date, day, avoid)
+        if attribute not in self._pools:
+            random = self._rng.stream("values", attribute)
+            self._pools[attribute] = ShuffledCycle(self._choices(fact), random)
+        return self._pools[attribute].draw(avoid)
+
+    def _choices(self, fact: StoryFact) -> Sequence[str]:
+        if fact.values.number:
+            low, high, step = fact.values.number
+            return [fact.values.form.replace("{n}", str(n)) for n in range(low, high + 1, step)]
+        return self._people if fact.values.person else fact.values.pick
+
+    def _date(
+        self, attribute: str, ahead: tuple[int, int], day: int, avoid: Collection[str]
+    ) -> str:
+        random = self._rng.stream("dates", f"{attribute} {day} {sorted(avoid)}")
+        taken = self._dates.setdefault(attribute, set())
+        value = ""
+        for _ in range(60):
+            when = self._calendar.date(day + random.randint(*ahead))
+            if is_weekend(when):
+                when += timedelta(days=7 - when.weekday())
+            value = plain_date(when)
+            if value not in taken and value not in avoid:
+                break
+        taken.add(value)
+        return value
+
+
+def aliases(value: str, fact: StoryFact, calendar: WorkCalendar, day: int) -> tuple[str, ...]:
+    """Other wordings that say the same."""
+    if fact.values.person:
+        return ()
+    if not fact.values.date:
+        return tuple(dict.fromkeys(word for word in _rewordings(value) if word != value))
+    for ahead in range(2000):
+        wordings = date_wordings(calendar.date(day + ahead))
+        if value in wordings:
+            return tuple(word for word in wordings if word != value)
+    return ()
+
+
+def _rewordings(value: str) -> Iterator[str]:
+    if found := re.search(r"([$€£])(\d+)k\b", value):
+        full = f"{found[1]}{int(found[2]) * 1000:,}"
+        yield value.replace(found[0], full)
+    if found := re.search(r"([$€£])(\d+)m\b", value, re.IGNORECASE):
+        yield value.replace(found[0], f"{found[1]}{found[2]} million")
+    if found := re.search(r"\b(\d{1,2}):(\d\d) ?([AaPp])\.?[Mm]\.?", value):
+        hour = int(found[1]) % 12 + (12 if found[3] in "Pp" else 0)
+        yield value.replace(found[0], f"{hour:02}:{found[2]}")
+        yield value.replace(found[0], f"{found[1]}:{found[2]} {found[3].lower()}m")
+    if found := re.search(r"(?<![-\w.,])(?<!extension )\d{4,}(?![-\w.,])", value):
+        yield value.replace(found[0], f"{int(found[0]):,}")
+    if found := re.search(r"\d%", value):
+        yield value.replace("%", " percent")
+    for short, long in _UNITS.items():
+        if re.search(rf"\d {short}\b", value):
+            yield re.sub(rf"(\d) {short}\b", rf"\1 {long}", value)
 
 
 class Timeline:
-    """Goes through the arcs of a life and lets their facts become known."""
+    """Goes through the arcs of a history and decides when and how their facts become known."""
 
-    def __init__(self, story: Story, calendar: LifeCalendar, chance: Rng) -> None:
+    def __init__(self, story: Story, calendar: WorkCalendar, rng: Rng) -> None:
         self.story = story
         self.calendar = calendar
-        self._chance = chance
-        self._within_budget = ValuePool(story, calendar, chance)
-        self._claims = Deck(story.claims, chance.stream("claims"))
-        self._covers: dict[str, Deck[str]] = {}
+        self._rng = rng
+        self._values = ValuePool(story, calendar, rng)
+        self._claims = ShuffledCycle(story.claims, rng.stream("claims"))
+        self._covers: dict[str, ShuffledCycle[str]] = {}
         self._load: Counter[tuple[str, int]] = Counter()
-        self._steps: list[_Step] = []
+        self._planned: list[_PlannedFact] = []
         self._omitted: dict[str, StoryFact] = {}
 
-    def tell(self, plots: Sequence[Plot]) -> TimelineRecord:
-        for plot in plots:
-            if plot.type == "decision":
-                self._decide(plot)
+    def tell(self, arcs: Sequence[PlannedArc]) -> TimelineRecord:
+        for arc in arcs:
+            if arc.type == "decision":
+                self._decide(arc)
             else:
-                self._facts(plot)
-            if plot.isolated:
-                self._cover(plot)
-            elif plot.session.kind == "group":
-                self._argue(plot)
-        self._tie([plot for plot in plots if not plot.isolated])
+                self._facts(arc)
+            if arc.isolated:
+                self._cover(arc)
+            elif arc.session.kind == "group":
+                self._argue(arc)
+        self._share_causes([arc for arc in arcs if not arc.isolated])
         return self._record()
 
-    def _facts(self, plot: Plot) -> None:
-        random = self._chance.stream("facts", plot.id)
-        days = list(plot.workdays[1:])
-        kinds = list(plot.arc.facts)
+    def _facts(self, arc: PlannedArc) -> None:
+        random = self._rng.stream("facts", arc.id)
+        kinds = list(arc.template.facts)
         random.shuffle(kinds)
         if len(kinds) > 4 and random.random() < _OMIT:
-            self._omitted[plot.id] = kinds.pop()
-        for kind in kinds[: 2 * len(days)]:
+            self._omitted[arc.id] = kinds.pop()
+        for kind in kinds[: 2 * len(arc.workdays[1:])]:
             times = 1
             if random.random() < kind.changes:
                 times = 3 if random.random() < _AGAIN else 2
-            self._chain(plot, kind, self._spread(plot, days, times, random), random)
+            self._chain(arc, kind, self._spread(arc, times, random), random)
 
-    def _chain(self, plot: Plot, kind: StoryFact, days: Sequence[int], random: Random) -> None:
-        attribute = f"{plot.type}.{kind.id}"
+    def _chain(self, arc: PlannedArc, kind: StoryFact, days: Sequence[int], random: Random) -> None:
+        """One fact and its revisions, one on each of the days."""
+        attribute = f"{arc.type}.{kind.id}"
         values: list[str] = []
-        before: _Step | None = None
-        phrasings = Deck(kind.revises, random)
+        before: _PlannedFact | None = None
+        phrasings = ShuffledCycle(kind.revises, random)
         for day in days:
-            value = self._within_budget.draw(attribute, kind, day, values)
-            phrasing = phrasings.deal() if before else random.choice(kind.says)
-            speaker = random.choice(
-                [who for who in speakers(self.story, plot.session) if who != value]
-            )
-            text = sentence(
-                phrasing,
-                name=plot.name,
-                value=value,
-                speaker=speaker,
-                old=values[-1] if values else "",
-            )
+            value = self._values.draw(attribute, kind, day, values)
+            phrasing = phrasings.draw() if before else random.choice(kind.says)
+            others = [name for name in self.story.speakers(arc.session) if name != value]
+            speaker, old = random.choice(others), values[-1] if values else ""
+            text = sentence(phrasing, name=arc.name, value=value, speaker=speaker, old=old)
             quoted = "" if "{speaker}" in phrasing or random.random() > _QUOTED else speaker
             labelled = random.random() < _LABELLED and kind.noun.lower() not in text.lower()
             if labelled and not quoted:
                 text = f"{capital(kind.noun)}{', revised' if before else ''}: {text}"
-            step = _Step(
-                day,
-                plot,
-                attribute,
-                value,
-                Said(day, plot.session.id, plot.id, text, quoted),
-                speaker if quoted or "{speaker}" in phrasing else "",
-                aliases(value, kind, self.calendar, day),
-            )
+            if not quoted and "{speaker}" not in phrasing:
+                speaker = ""
+            planned = self._add(day, arc, attribute, value, text, speaker, quoted=bool(quoted))
+            planned.aliases = aliases(value, kind, self.calendar, day)
             if before:
-                before.next = step
-            self._steps.append(step)
+                before.next = planned
             values.append(value)
-            before = step
+            before = planned
 
-    def _decide(self, plot: Plot) -> None:
-        random = self._chance.stream("decision", plot.id)
-        subject, arc = plot.subject, plot.arc
-        first, second, third = self._spread(plot, list(plot.workdays[1:]), 3, random)
-        proposer, opponent = random.sample(speakers(self.story, plot.session), 2)
+    def _decide(self, arc: PlannedArc) -> None:
+        random = self._rng.stream("decision", arc.id)
+        subject, template = arc.subject, arc.template
+        first, second, third = self._spread(arc, 3, random)
+        proposer, opponent = random.sample(self.story.speakers(arc.session), 2)
         option = random.choice(subject.options)
         objection, reason = random.choice(subject.objections), random.choice(subject.reasons)
         others = [other for other in subject.options if other != option]
         choice = option if random.random() < 0.25 else random.choice(others)
-        slots = {"name": plot.name, "option": option, "objection": objection}
-        text = sentence(random.choice(arc.proposes), speaker=proposer, **slots)
-        self._add(first, plot, "decision.proposal", option, text, proposer)
-        text = sentence(random.choice(arc.objects), speaker=opponent, **slots)
-        self._add(second, plot, "decision.objection", objection, text, opponent)
-        text = sentence(random.choice(arc.resolves), name=plot.name, option=choice, reason=reason)
-        self._add(third, plot, "decision.choice", choice, text)
-        self._add(third, plot, "decision.reason", reason, text)
+        slots = {"name": arc.name, "option": option, "objection": objection}
+        text = sentence(random.choice(template.proposes), speaker=proposer, **slots)
+        self._add(first, arc, "decision.proposal", option, text, proposer)
+        text = sentence(random.choice(template.objects), speaker=opponent, **slots)
+        self._add(second, arc, "decision.objection", objection, text, opponent)
+        resolves = random.choice(template.resolves)
+        text = sentence(resolves, name=arc.name, option=choice, reason=reason)
+        self._add(third, arc, "decision.choice", choice, text)
+        self._add(third, arc, "decision.reason", reason, text)
 
-    def _argue(self, plot: Plot) -> None:
+    def _argue(self, arc: PlannedArc) -> None:
         """Two people hold two views of the same thing, so that who said what matters."""
-        random = self._chance.stream("views", plot.id)
-        people = random.sample(speakers(self.story, plot.session), 2)
-        for speaker, day in zip(
-            people, self._spread(plot, list(plot.workdays[1:]), 2, random), strict=False
-        ):
-            claim = self._claims.deal().format(name=plot.name)
-            self._add(day, plot, "group.claim", claim, capital(claim) + ".", speaker, quoted=True)
+        random = self._rng.stream("views", arc.id)
+        people = random.sample(self.story.speakers(arc.session), 2)
+        for speaker, day in zip(people, self._spread(arc, 2, random), strict=False):
+            claim = self._claims.draw().format(name=arc.name)
+            self._add(day, arc, "group.claim", claim, capital(claim) + ".", speaker, quoted=True)
 
-    def _cover(self, plot: Plot) -> None:
+    def _cover(self, arc: PlannedArc) -> None:
         """What may be told of a confidential matter: a title in the calendar."""
-        random = self._chance.stream("cover", plot.id)
-        room = plot.session
-        covers = self._covers.setdefault(
-            room.id, Deck(room.cover, self._chance.stream("covers", room.id))
-        )
-        title = covers.deal()
-        (day,) = self._spread(plot, list(plot.workdays[1:]), 1, random)
-        inside = f'To anybody outside this room, {plot.name} is called "{title}" and nothing more.'
-        self._steps.append(
-            _Step(
-                day,
-                plot,
-                "session.cover",
-                title,
-                Said(day, room.id, plot.id, inside),
-                session="principal",
-            )
-        )
+        random = self._rng.stream("cover", arc.id)
+        session = arc.session
+        if session.id not in self._covers:
+            covers = ShuffledCycle(session.cover, self._rng.stream("covers", session.id))
+            self._covers[session.id] = covers
+        title = self._covers[session.id].draw()
+        (day,) = self._spread(arc, 1, random)
+        inside = f'To anybody outside this room, {arc.name} is called "{title}" and nothing more.'
+        self._add(day, arc, "session.cover", title, inside).session = "principal"
 
-    def _tie(self, plots: Sequence[Plot]) -> None:
-        """Pairs of arcs share a cause of trouble and know nothing of each other."""
-        random = self._chance.stream("threads")
+    def _share_causes(self, arcs: Sequence[PlannedArc]) -> None:
+        """Pairs of arcs share a cause of trouble and do not mention each other."""
+        random = self._rng.stream("threads")
         threads = self.story.threads
         causes = [f"{head} {tail}" for head in threads.heads for tail in threads.tails]
         random.shuffle(causes)
-        pairs = list(_pairs(plots, random))[: len(causes)]
+        pairs = list(_pairs(arcs, random))[: len(causes)]
         for cause, pair in zip(causes, pairs, strict=False):
-            for plot, says in zip(pair, random.sample(threads.says, 2), strict=True):
-                (day,) = self._spread(plot, list(plot.workdays[1:]), 1, random)
-                text = sentence(says, name=plot.name, thread=cause)
-                self._add(day, plot, "thread.cause", cause, text)
+            for arc, says in zip(pair, random.sample(threads.says, 2), strict=True):
+                (day,) = self._spread(arc, 1, random)
+                text = sentence(says, name=arc.name, thread=cause)
+                self._add(day, arc, "thread.cause", cause, text)
 
     def _add(
         self,
         day: int,
-        plot: Plot,
+        arc: PlannedArc,
         attribute: str,
         value: str,
         text: str,
         speaker: str = "",
         *,
         quoted: bool = False,
-    ) -> None:
-        said = Said(day, plot.session.id, plot.id, text, speaker if quoted else "")
-        self._steps.append(_Step(day, plot, attribute, value, said, speaker))
+    ) -> _PlannedFact:
+        said = LogSentence(day, arc.session.id, arc.id, text, speaker if quoted else "")
+        planned = _PlannedFact(day, arc, attribute, value, said, speaker)
+        self._planned.append(planned)
+        return planned
 
-    def _spread(self, plot: Plot, days: Sequence[int], times: int, random: Random) -> list[int]:
-        """So many days, in order and apart, where little of this arc becomes known so far."""
+    def _spread(self, arc: PlannedArc, times: int, random: Random) -> list[int]:
+        """So many days, in order and apart, on which little of this arc becomes known so far."""
+        days = arc.workdays[1:]
         times = min(times, len(days))
         found = []
         for part in range(times):
             segment = days[part * len(days) // times : (part + 1) * len(days) // times]
-            least = min(self._load[plot.id, day] for day in segment)
-            day = random.choice([day for day in segment if self._load[plot.id, day] == least])
-            self._load[plot.id, day] += 1
+            least = min(self._load[arc.id, day] for day in segment)
+            day = random.choice([day for day in segment if self._load[arc.id, day] == least])
+            self._load[arc.id, day] += 1
             found.append(day)
         return found
 
     def _record(self) -> TimelineRecord:
         """Number the facts in order of days and tie each to its successor."""
-        self._steps.sort(key=lambda step: (step.day, step.plot.start, step.plot.id, step.attribute))
-        width = max(4, len(str(len(self._steps))))
-        ids = {id(step): f"f{number:0{width}}" for number, step in enumerate(self._steps, 1)}
+        self._planned.sort(key=lambda fact: (fact.day, fact.arc.start, fact.arc.id, fact.attribute))
+        width = max(4, len(str(len(self._planned))))
+        ids = {id(fact): f"f{number:0{width}}" for number, fact in enumerate(self._planned, 1)}
         record = TimelineRecord(omitted=self._omitted)
-        random = self._chance.stream("abouts")
-        for step in self._steps:
-            following = step.next
+        random = self._rng.stream("abouts")
+        for fact in self._planned:
+            following = fact.next
             record.facts.append(
                 LedgerFact(
-                    ids[id(step)],
-                    step.plot.name,
-                    step.attribute,
-                    step.value,
-                    step.day,
-                    step.aliases,
+                    ids[id(fact)],
+                    fact.arc.name,
+                    fact.attribute,
+                    fact.value,
+                    fact.day,
+                    fact.aliases,
                     ids[id(following)] if following else "",
                     following.day if following else None,
-                    step.speaker,
-                    step.session or step.plot.session.id,
-                    step.plot.id,
+                    fact.speaker,
+                    fact.session or fact.arc.session.id,
+                    fact.arc.id,
                 )
             )
-            if step.attribute != "decision.reason":
-                record.said.append(step.said)
-            if random.random() < _ABOUT or step.plot.type == "decision":
-                record.abouts.add((step.plot.id, step.day))
-            if step.attribute == "session.cover":
-                text = f'Blocked time in the calendar under the title "{step.value}".'
-                record.said.append(Said(step.day, "principal", "", text))
+            if fact.attribute != "decision.reason":
+                record.sentences.append(fact.said)
+            if random.random() < _ABOUT or fact.arc.type == "decision":
+                record.abouts.add((fact.arc.id, fact.day))
+            if fact.attribute == "session.cover":
+                text = f'Blocked time in the calendar under the title "{fact.value}".'
+                record.sentences.append(LogSentence(fact.day, "principal", "", text))
         return record
 
 
-def _pairs(plots: Sequence[Plot], random: Random) -> Iterable[tuple[Plot, Plot]]:
+def _pairs(arcs: Sequence[PlannedArc], random: Random) -> Iterable[tuple[PlannedArc, PlannedArc]]:
     """Each arc with one that begins somewhat later; none is in more than two pairs."""
     times: Counter[str] = Counter()
-    for place, plot in enumerate(plots):
-        near = [other for other in plots[place + 1 : place + 5] if times[other.id] < 1]
-        if near and times[plot.id] < 2 and random.random() < 0.8:
+    for place, arc in enumerate(arcs):
+        near = [other for other in arcs[place + 1 : place + 5] if times[other.id] < 1]
+        if near and times[arc.id] < 2 and random.random() < 0.8:
             other = random.choice(near)
-            times[plot.id] += 1
+            times[arc.id] += 1
             times[other.id] += 1
-            yield plot, other
+            yield arc, other

@@ -1,0 +1,643 @@
+"""What a run is made of: options in, results out. The command line and notebooks call this.
+
+    import mnemoscope as ms
+
+    results = ms.run("locomo", systems=["bm25", "hybrid", MyMemory], out="runs/a")
+    results.to_frame()
+    ms.compare(results["bm25"], results["hybrid"])
+
+Arguments have the names and meanings of the command line's options. Nothing is printed but a
+progress bar on a terminal; what a user should know is logged to the logger `mnemoscope`. An
+interrupted call loses nothing that was recorded: the same call goes on from there.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from msgspec import structs
+
+from mnemoscope._store.errors import DataError, MissingData, UsageError
+from mnemoscope._store.run_directory import RunDirectory, find_runs
+from mnemoscope._store.spec import Spec
+from mnemoscope.results import (
+    ComparisonResult,
+    GateResult,
+    PhaseEstimate,
+    Results,
+    RuleChange,
+    RunEstimate,
+    RunResult,
+    ScoredRun,
+)
+from mnemoscope.runner.run_setup import Lifecycle, Systems, prepare
+from mnemoscope.runner.run_setup import RunConfig as RunConfig
+from mnemoscope.runner.run_setup import require_checkpoints as require_checkpoints
+from mnemoscope.types import Scalar
+
+if TYPE_CHECKING:
+    from mnemoscope.analysis.verify import Verification
+    from mnemoscope.datasets.base import Dataset
+    from mnemoscope.protocols import Chosen
+    from mnemoscope.runner.pipeline import Pipeline
+    from mnemoscope.runner.rerun import Phase
+    from mnemoscope.runner.run import Settings
+    from mnemoscope.systems.loader import Plan
+
+Where = str | Path
+RunLike = str | Path | RunResult
+_BESIDE = ("heatmap.png", "progress.jsonl", "questions.jsonl", "failures.jsonl")
+"""What goes with a copy of result.json."""
+_log = logging.getLogger(__name__)
+
+
+class ProgressUpdate(NamedTuple):
+    """How far a run is."""
+
+    benchmark: str
+    done: float
+    """Systems × scenarios, those in work counted by their share."""
+    total: float | None
+
+
+Progress = Callable[[ProgressUpdate], None] | bool | None
+"""Called now and then; None draws a bar if stderr is a terminal, False does not."""
+
+
+def run(
+    benchmark: str | Dataset,
+    *,
+    systems: Systems = (),
+    data: Where | None = None,
+    out: Where | None = None,
+    profile: Where | None = None,
+    reader: str | None = None,
+    judge: str | Sequence[str] | None = None,
+    appellate_judge: str | None = None,
+    judge_memory_window: int | None = None,
+    scenarios: int | None = None,
+    questions: int | None = None,
+    lifecycle: Lifecycle | None = None,
+    parallelism: int | None = None,
+    max_cost: float | None = None,
+    baselines: bool = True,
+    protocol: str | None = None,
+    deviation: str | None = None,
+    depth: int | None = None,
+    seed: int | None = None,
+    timeout: float | None = None,
+    remember_timeout: float = 3600.0,
+    restarts: int = 2,
+    workers: int | None = None,
+    compat: Literal["recall-bench"] | None = None,
+    skip_preflight: bool = False,
+    accept_leaks: bool = False,
+    resume: Where | None = None,
+    json_out: Where | None = None,
+    question_log: Where | None = None,
+    progress_jsonl: Where | None = None,
+    heatmap_png: bool = True,
+    dry_run: bool = False,
+    progress: Progress = None,
+    **options: Scalar,
+) -> Results:
+    """Run memory systems on a benchmark, with baselines beside them.
+
+    `benchmark` is a dataset's name, or a dataset of your own. `systems` are specs, classes, objects
+    or functions, also by label: `{"mine": MyMemory}`. `options` are the dataset's own, such as
+    granularity="turn". All other arguments are described in `RunConfig`.
+    """
+    given = {**locals(), "judge": _several(judge) or None}
+    for name in ("data", "out", "profile", "resume", "json_out", "question_log", "progress_jsonl"):
+        given[name] = _path(given[name])
+    config = RunConfig(**{field.name: given[field.name] for field in fields(RunConfig)})
+    return run_config(benchmark, systems, config, options, progress)
+
+
+def run_config(
+    benchmark: str | Dataset,
+    systems: Systems,
+    config: RunConfig,
+    options: Mapping[str, Scalar] = {},
+    progress: Progress = None,
+) -> Results:
+    """`run`, with its arguments in one object."""
+    from mnemoscope.runner.answer_setup import check_models
+
+    setup = prepare(benchmark, systems, config, options)
+    check_models(setup.models, config.max_cost)
+    runs = execute(
+        setup.dataset,
+        setup.plans,
+        setup.out,
+        setup.settings,
+        baselines=setup.baselines,
+        protocol=setup.protocol,
+        deviations=setup.deviations,
+        pipeline=setup.pipeline,
+        progress_copy=config.progress_jsonl,
+        max_cost=config.max_cost,
+        png=config.heatmap_png,
+        progress=progress,
+    )
+    _copy(runs[0], config.json_out, config.question_log)
+    return _summarised(runs, setup.out)
+
+
+def estimate(
+    benchmark: str | Dataset,
+    systems: Systems,
+    config: RunConfig,
+    options: Mapping[str, Scalar] = {},
+    progress: Progress = None,
+) -> RunEstimate:
+    """What a run would ask of models: systems recall for real, models are only counted."""
+    from mnemoscope.models.model_loader import load_model
+    from mnemoscope.runner.answer_setup import priced
+    from mnemoscope.runner.run import run as run_plans
+
+    setup = prepare(benchmark, systems, config, options, only_count=True)
+    if setup.pipeline.system_answers:
+        raise UsageError("what a system asks of its own models cannot be estimated beforehand")
+    if not any("estimate" in str(part) for part in setup.pipeline.identity().values()):
+        raise UsageError(
+            "--estimate counts what models would be asked, and here is none: name one, as in "
+            "--reader openai:gpt-4o-mini"
+        )
+    plans = [*setup.plans, *setup.baselines]
+    phases: list[PhaseEstimate] = []
+    with (
+        TemporaryDirectory(prefix="mnemoscope-estimate-") as folder,
+        _reporting(progress, setup.dataset, len(plans)) as advance,
+    ):
+        place = Path(folder)
+        for directory in run_plans(
+            setup.dataset, plans, place, setup.settings, advance, pipeline=setup.pipeline
+        ):
+            accounts = directory.read_json("timing.json")["accounts"]["phases"]
+            phases += [
+                PhaseEstimate(
+                    directory.label,
+                    phase,
+                    *(use[key] for key in ("requests", "input_tokens", "output_tokens", "cost")),
+                )
+                for phase, use in accounts.items()
+                if use["requests"]
+            ]
+    return RunEstimate(phases, {m: priced(m) for m in setup.models if load_model(m).price is None})
+
+
+def execute(
+    dataset: Dataset,
+    plans: Sequence[Plan],
+    out: Path,
+    settings: Settings | None = None,
+    *,
+    baselines: Sequence[Plan] = (),
+    protocol: Chosen | None = None,
+    deviations: Sequence[str] = (),
+    pipeline: Pipeline | None = None,
+    progress_copy: Path | None = None,
+    max_cost: float | None = None,
+    png: bool = True,
+    progress: Progress = None,
+) -> list[RunDirectory]:
+    """Run what is planned, and leave a report in each run directory."""
+    from mnemoscope.reports.run_report import write_report
+    from mnemoscope.runner.pipeline import Pipeline
+    from mnemoscope.runner.run import Settings
+    from mnemoscope.runner.run import run as run_plans
+
+    pipeline = pipeline or Pipeline()
+    everything = [*plans, *baselines]
+    with _reporting(progress, dataset, len(everything)) as advance:
+        runs = run_plans(
+            dataset,
+            everything,
+            out,
+            settings or Settings(),
+            advance,
+            arms=len(baselines),
+            protocol=protocol,
+            deviations=deviations,
+            pipeline=pipeline,
+            progress_copy=progress_copy,
+            max_cost=max_cost,
+            exams=_exams(pipeline),
+        )
+    for directory in runs:
+        write_report(directory, png=png)
+    return runs
+
+
+@contextmanager
+def dry_run(
+    benchmark: str,
+    systems: Systems,
+    config: RunConfig,
+    options: Mapping[str, Scalar] = {},
+    progress: Progress = None,
+) -> Iterator[Results]:
+    """Run the first checkpoint of the first persona; when the block ends, nothing is kept."""
+    from mnemoscope.datasets import open_dataset
+    from mnemoscope.runner.answer_setup import check_models
+    from mnemoscope.runner.growing_history import first_checkpoint
+
+    require_checkpoints(benchmark, "--dry-run")
+    setup = prepare(benchmark, systems, config, options)
+    assert setup.history is not None
+    check_models(setup.models, config.max_cost)
+    cut = open_dataset(benchmark, setup.data, first_checkpoint(setup.history))
+    with TemporaryDirectory(prefix="mnemoscope-dry-") as folder:
+        runs = execute(
+            cut,
+            setup.plans,
+            Path(folder),
+            setup.settings,
+            pipeline=setup.pipeline,
+            max_cost=config.max_cost,
+            png=False,
+            progress=progress,
+        )
+        yield _summarised(runs, Path(folder))
+
+
+def judge(
+    run: RunLike,
+    *,
+    judge: str | Sequence[str],
+    appellate_judge: str | None = None,
+    judge_memory_window: int | None = None,
+    out: Where | None = None,
+    data: Where | None = None,
+    parallelism: int = 1,
+    workers: int = 0,
+    max_cost: float | None = None,
+    progress: Progress = None,
+) -> Results:
+    """Judge the saved answers of a run, or of all runs in a folder, again."""
+    from mnemoscope.runner import answer_setup as answers
+    from mnemoscope.runner.pipeline import plan_judge, plan_panel
+    from mnemoscope.runner.rerun import recorded_pipeline
+
+    judges, runs = _several(judge), find_runs(_run_path(run))
+    for old in runs:
+        answers.check_judges(_benchmark(old), judges, appellate_judge)
+    answers.check_models(answers.models_of(*judges, appellate_judge), max_cost)
+
+    def pipeline_of(old: RunDirectory) -> Pipeline:
+        recorded = recorded_pipeline(old.manifest())
+        by = _benchmark(old)
+        return structs.replace(
+            recorded,
+            judge=plan_panel([Spec.parse(one) for one in judges], by),
+            appellate=plan_judge(Spec.parse(appellate_judge), by) if appellate_judge else None,
+            window=recorded.window if judge_memory_window is None else judge_memory_window,
+            parallelism=parallelism,
+        )
+
+    place = _path(out) or _beside(runs[0], judges)
+    work = [(old, pipeline_of(old)) for old in runs]
+    return _redo(work, "judge", place, _path(data), workers, max_cost, progress)
+
+
+def answer(
+    run: RunLike,
+    *,
+    reader: str,
+    judge: str | Sequence[str] | None = None,
+    appellate_judge: str | None = None,
+    out: Where | None = None,
+    data: Where | None = None,
+    parallelism: int = 1,
+    workers: int = 0,
+    max_cost: float | None = None,
+    progress: Progress = None,
+) -> Results:
+    """Let another reader answer from what a run recalled, without asking the system anything."""
+    from mnemoscope.runner import answer_setup as answers
+
+    judges = _several(judge)
+    if reader.split(",")[0] in (answers.SYSTEM, answers.NONE):
+        raise UsageError("saved hits are read without asking the system: name a reader")
+    work = []
+    for old in find_runs(_run_path(run)):
+        identity = old.manifest().identity
+        pipeline = answers.pipeline_for(
+            _benchmark(old),
+            reader=reader,
+            judges=judges,
+            appellate=appellate_judge,
+            lifecycle=identity.get("lifecycle", "auto"),
+            window=identity.get("judge_memory_window", 0),
+            compat=identity.get("compat", ""),
+            parallelism=parallelism,
+        )
+        work.append((old, pipeline))
+    answers.check_models(answers.models_of(reader, *judges, appellate_judge), max_cost)
+    place = _path(out) or _beside(work[0][0], [reader])
+    return _redo(work, "answer", place, _path(data), workers, max_cost, progress)
+
+
+def _redo(
+    work: Sequence[tuple[RunDirectory, Pipeline]],
+    phase: Phase,
+    out: Path,
+    data: Path | None,
+    workers: int,
+    max_cost: float | None,
+    progress: Progress,
+) -> Results:
+    from mnemoscope.reports.run_report import write_report
+    from mnemoscope.runner.answer_setup import reopened
+    from mnemoscope.runner.rerun import redo
+    from mnemoscope.runner.run import paid
+
+    done: list[RunDirectory] = []
+    for old, pipeline in work:
+        dataset = reopened(old.manifest(), data)
+        left = None if max_cost is None else max_cost - sum(paid(new.path) for new in done)
+        with _reporting(progress, dataset, 1) as advance:
+            new = redo(
+                old,
+                dataset,
+                out,
+                pipeline,
+                phase,
+                workers=workers,
+                max_cost=left,
+                exams=_exams(pipeline),
+                progress=advance,
+            )
+        write_report(new)
+        done.append(new)
+    return _summarised(done, out)
+
+
+def score(
+    file: Where,
+    *,
+    dataset: str,
+    out: Where | None = None,
+    format: Literal["jsonl", "trec", "pgmnemo"] = "jsonl",
+    compat: Literal["pgmnemo"] | None = None,
+    data: Where | None = None,
+    **options: Scalar,
+) -> ScoredRun:
+    """Score a file of rankings against a dataset's evidence; no system is asked.
+
+    The run directory is `out`, or the file's name below `runs`.
+    """
+    from mnemoscope.datasets import dataset_info, open_dataset
+    from mnemoscope.reports.run_report import write_report
+    from mnemoscope.runner.score_rankings import rule_changes
+    from mnemoscope.runner.score_rankings import score as score_file
+
+    rankings = Path(file)
+    if not rankings.is_file():
+        raise MissingData(f"no such file: {rankings}")
+
+    published = dataset_info(dataset).published_rules.get("pgmnemo")
+
+    def scored(rules: Literal["pgmnemo"] | None, folder: Path) -> RunDirectory:
+        fixed = published.options if rules and published else {}
+        opened = open_dataset(dataset, _path(data), {**options, **fixed})
+        directory = score_file(opened, rankings, folder, format=format, compat=rules)
+        write_report(directory)
+        return directory
+
+    result = ScoredRun(scored(compat, _path(out) or Path("runs") / rankings.stem).path)
+    if format == "pgmnemo":
+        with TemporaryDirectory() as scratch:
+            other = scored(None if compat else "pgmnemo", Path(scratch) / "other")
+            pair = [one.read_json("metrics.json") for one in (result.directory, other)]
+        theirs, sound = pair if compat else reversed(pair)
+        result.rule_changes = {
+            name: RuleChange(**change) for name, change in rule_changes(theirs, sound).items()
+        }
+        result.sound_rules = published.sound if published else ""
+    return result
+
+
+def compare(
+    base: RunLike,
+    cand: RunLike,
+    *,
+    metrics: Sequence[str] = (),
+    band: float | None = None,
+    tests: Literal["paired", "seed"] | None = None,
+    discordant: str = "",
+    by_category: bool = True,
+) -> ComparisonResult:
+    """Compare two results of one benchmark, with a verdict for each metric.
+
+    A result is a run, or a metrics.json where only aggregates exist.
+    """
+    paths = [_existing(base), _existing(cand)]
+    if band is not None and not band > 0:
+        raise UsageError(f"--band {band}: a difference that does not matter is above zero")
+    aggregates = [path for path in paths if not _has_trials(path)]
+    if aggregates and (tests == "paired" or metrics or band is not None or discordant):
+        raise UsageError(
+            f"{aggregates[0]} is no run directory with trials, so nothing can be paired; "
+            "only --tests seed is possible, which has its own metrics and no band"
+        )
+    if tests == "seed" and (metrics or band is not None or discordant):
+        raise UsageError("--tests seed has its own metrics, no band and no list of questions")
+    if aggregates and tests is None:
+        _log.warning("%s has no trials: only the unpaired seed tests are possible", aggregates[0])
+    if aggregates or tests == "seed":
+        return _compare_means(*paths)
+    from mnemoscope.analysis.compare import compare as compare_runs
+
+    before, after = map(RunDirectory, paths)
+    with _readable():
+        found = compare_runs(
+            before,
+            after,
+            metrics=list(metrics),
+            band=band,
+            by_category=by_category,
+            discordant=discordant,
+        )
+    names = before.manifest().category_names
+    return ComparisonResult(found.base, found.cand, paired=found, category_names=names)
+
+
+def _compare_means(base: Path, cand: Path) -> ComparisonResult:
+    from mnemoscope.analysis.aggregates import read_aggregates, seed_comparison
+    from mnemoscope.analysis.regression_gate import refuse_unlike
+
+    with _readable():
+        refuse_unlike(base, cand)
+        before, after = read_aggregates(base), read_aggregates(cand)
+        return ComparisonResult(before.label, after.label, seed=seed_comparison(before, after))
+
+
+def gate(run: RunLike, *, baseline: RunLike, max_drop: Mapping[str, float]) -> GateResult:
+    """Whether a run's figures stayed within `max_drop` (by metric) of a baseline's.
+
+    It tests no significance, as `compare` does. Failed questions count as wrong.
+    """
+    from mnemoscope.analysis.regression_gate import gate as judge_drops
+
+    place, before = _existing(run), _existing(baseline)
+    with _readable():
+        rows = judge_drops(RunDirectory(place), before, max_drop)
+    return GateResult(all(row.passed for row in rows), rows)
+
+
+def verify(run: RunLike, *, protocol: str | None = None, block: str | None = None) -> Verification:
+    """Recompute a run's figures from its journal and check every gate of its protocol.
+
+    `block` is a reason why the run must not be cited any more; it is recorded first.
+    """
+    from mnemoscope.analysis import verify as analysis
+    from mnemoscope.protocols import load_protocol
+
+    directory = RunDirectory(_run_path(run))
+    if block is not None:
+        analysis.block(directory, block)
+    return analysis.verify(directory, load_protocol(protocol) if protocol else None)
+
+
+def load(run: RunLike) -> Results:
+    """The finished run at a path, or all finished runs in a folder, the baselines last."""
+    path = _run_path(run)
+    found = []
+    for directory in find_runs(path):
+        if (state := directory.manifest().state) == "complete":
+            found.append(RunResult(directory.path))
+        else:
+            _log.warning(
+                "%s is %s and left out; the command that began it goes on", directory.path, state
+            )
+    if not found:
+        raise MissingData(f"no finished run at {path}")
+    return Results(sorted(found, key=lambda one: one.is_baseline))
+
+
+def report(run: RunLike) -> Results:
+    """Write the reports and pictures of finished runs anew; no system is asked again."""
+    from mnemoscope.reports.run_report import write_report
+
+    results = load(run)
+    for one in results.runs:
+        write_report(one.directory)
+    return results
+
+
+def simulate(
+    persona: str, *, out: Where, days: int = 1000, seed: int = 42, force: bool = False
+) -> Path:
+    """Simulate a persona's days, questions and ledger; returns the persona's folder.
+
+    `persona` is the id of a shipped persona, or the path of a story of your own.
+    """
+    from mnemoscope.personas.simulate.simulator import simulate_persona
+
+    return simulate_persona(persona, Path(out), days=days, seed=seed, force=force).folder
+
+
+def _exams(pipeline: Pipeline) -> dict[str, dict[str, Any]]:
+    """How the judges did in their exams; what is to be said of the others is logged."""
+    from mnemoscope.runner.answer_setup import exams_of
+
+    exams = exams_of(pipeline)
+    for note in exams.notes:
+        _log.warning("note: %s", note)
+    return exams.results
+
+
+def _summarised(runs: Sequence[RunDirectory], folder: Path) -> Results:
+    """The results, with summary.md and summary.json of them all in the folder beside them."""
+    from mnemoscope.reports.run_report import write_summary
+    from mnemoscope.reports.run_view import RunView
+
+    write_summary(folder, [RunView.of(directory) for directory in runs])
+    return Results([RunResult(directory.path) for directory in runs])
+
+
+def _copy(run: RunDirectory, json_out: Path | None, question_log: Path | None) -> None:
+    """What was asked for in other places than the run directory."""
+    wanted: list[tuple[str, Path]] = []
+    if json_out:
+        wanted.append(("result.json", json_out))
+        wanted += [(name, json_out.parent / name) for name in _BESIDE]
+    if question_log:
+        wanted.append(("questions.jsonl", question_log))
+    for name, place in wanted:
+        if (run.path / name).exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(run.path / name, place)
+
+
+@contextmanager
+def _reporting(
+    progress: Progress, dataset: Dataset, systems: int
+) -> Iterator[Callable[[float], None]]:
+    """What the runner tells how far it is."""
+    scenarios = dataset.expected_scenarios
+    total = scenarios * systems if scenarios else None
+    if callable(progress):
+        yield lambda done: progress(ProgressUpdate(dataset.name, done, total))
+    elif progress is False or not sys.stderr.isatty():
+        yield lambda done: None
+    else:
+        from mnemoscope.reports.progress_bar import progress_bar
+
+        with progress_bar(dataset.name, total) as bar:
+            yield lambda done: bar.update(bar.task_ids[0], completed=done, refresh=True)
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """What cannot be read cannot be compared."""
+    from mnemoscope.analysis.compare import NotComparable
+
+    try:
+        yield
+    except (MissingData, DataError, UnicodeDecodeError, OSError) as error:
+        raise NotComparable(str(error)) from error
+    except (LookupError, TypeError, ValueError) as error:
+        raise NotComparable(f"no result that can be read: {error!r}") from error
+
+
+def _beside(run: RunDirectory, parts: Sequence[str]) -> Path:
+    folder = run.path.resolve().parent
+    return folder.parent / "-".join([folder.name, *(Spec.parse(part).slug for part in parts)])
+
+
+def _benchmark(run: RunDirectory) -> str:
+    return str(run.manifest().identity["benchmark"]["name"])
+
+
+def _has_trials(path: Path) -> bool:
+    return (path / "manifest.json").is_file() and (path / "trials.jsonl").is_file()
+
+
+def _run_path(run: RunLike) -> Path:
+    return run.path if isinstance(run, RunResult) else Path(run)
+
+
+def _existing(run: RunLike) -> Path:
+    path = _run_path(run)
+    if not path.exists():
+        raise UsageError(f"no such file or folder: {path}")
+    return path
+
+
+def _path(where: Where | None) -> Path | None:
+    return None if where is None else Path(where)
+
+
+def _several(given: str | Sequence[str] | None) -> list[str]:
+    return [given] if isinstance(given, str) else list(given or ())

@@ -1,0 +1,33 @@
+"""What `run`, `answer` and `judge` print when they are done."""
+
+from __future__ import annotations
+
+from mnemoscope.cli.console import out, print_json, say
+from mnemoscope.results import Results
+
+
+def show(results: Results, *, as_json: bool, only_heatmaps: bool = False) -> int:
+    """Print the tables; the exit code is 1 where a system failed on every question."""
+    from mnemoscope.reports import run_tables
+    from mnemoscope.reports.run_view import RunView, as_content
+
+    folder, runs = results.path, results.runs
+    views = [RunView.of(run.directory) for run in runs]
+    if as_json and results.over_checkpoints:
+        name = "result.json" if runs[0].manifest.checkpoints else "metrics.json"
+        found = {run.label: run.directory.read_json(name) for run in runs}
+        print_json(found[runs[0].label] if len(runs) == 1 else found)
+    elif as_json:
+        print_json(as_content(views))
+    elif results.over_checkpoints:
+        out.print(run_tables.shown(views, width=out.width))
+        if not only_heatmaps:
+            pictures = (runs[0].path / "heatmap.png").exists()
+            also = f", pictures: {folder}/*/heatmap.png" if pictures else ""
+            say(out, f"summary: {folder}/summary.md, reports: {folder}/*/report.md{also}")
+    else:
+        out.print(run_tables.summary(views))
+        if spent := sum(view.paid for view in views):
+            say(out, f"paid in all: ${spent:.4f}, what came from the cache not counted")
+        say(out, f"reports: {folder}/*/report.md, summary: {folder}/summary.md")
+    return int(results.failed_everywhere)

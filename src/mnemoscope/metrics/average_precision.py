@@ -1,0 +1,38 @@
+"""map."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from mnemoscope.metrics.metric import Metric, RandomTopK, TopK
+
+
+class AveragePrecision(Metric):
+    """Mean over all evidence of the precision at the rank that brings it, over the whole ranking.
+
+    Evidence that is not found counts 0.
+    """
+
+    name = "map"
+    at = "all"
+    reference = "Buckley and Voorhees, SIGIR 2000; map of trec_eval"
+    aliases = ("AP",)
+
+    def value(self, top: TopK) -> float:
+        return top.precisions / top.total
+
+    def chance(self, top: RandomTopK) -> float:
+        """Sum over ranks r of P(r is relevant) x E[relevant up to r | r is relevant] / r / total.
+
+        The other r - 1 ranks hold (r - 1) x (reachable - 1) / (pool - 1) evidence on average, so
+        the sum over r needs only the harmonic number of the places drawn.
+        """
+        harmonic = _harmonic(top.drawn)
+        others = (top.reachable - 1) / (top.pool - 1) if top.pool > 1 else 0.0
+        share = top.reachable / top.pool / top.total
+        return share * (harmonic + (top.drawn - harmonic) * others)
+
+
+@lru_cache(maxsize=1024)
+def _harmonic(n: int) -> float:
+    return sum(1 / rank for rank in range(1, n + 1))

@@ -1,0 +1,22 @@
+"""hit@k."""
+
+from __future__ import annotations
+
+from mnemoscope.metrics.metric import Metric, RandomTopK, TopK
+
+
+class HitRate(Metric):
+    """1 if any evidence is in the top k, else 0."""
+
+    name = "hit"
+    interval = "proportion"
+    headline = (10,)
+    rank = 2
+    reference = "success@k of TREC; Voorhees, The TREC-8 Question Answering Track, 1999"
+    aliases = ("success@k", "recall_any@k", "hit_rate@k")
+
+    def value(self, top: TopK) -> float:
+        return 1.0
+
+    def chance(self, top: RandomTopK) -> float:
+        return 1 - top.missed[top.drawn]

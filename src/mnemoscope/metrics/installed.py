@@ -1,0 +1,108 @@
+"""The table of metrics, those of plug-ins included, and the columns that they make.
+
+A metric is a file with one class and a line in this table, or in another package's entry points
+of the group `mnemoscope.metrics`. Reports, comparisons and gates ask here and know no names.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.registry import Entry, Registry
+from mnemoscope.metrics.metric import Metric
+
+METRICS = Registry(
+    "metric",
+    {
+        "hit": Entry("mnemoscope.metrics.hit:HitRate", "any evidence in the top k"),
+        "recall": Entry("mnemoscope.metrics.recall:Recall", "fraction of the evidence found"),
+        "all": Entry("mnemoscope.metrics.all_evidence:AllEvidence", "all evidence in the top k"),
+        "precision": Entry("mnemoscope.metrics.precision:Precision", "fraction that is relevant"),
+        "ndcg": Entry("mnemoscope.metrics.ndcg:NDCG", "discounted gain against the ideal"),
+        "mrr": Entry("mnemoscope.metrics.reciprocal_rank:ReciprocalRank", "1 / rank of the first"),
+        "map": Entry("mnemoscope.metrics.average_precision:AveragePrecision", "mean precision"),
+    },
+    group="mnemoscope.metrics",
+)
+PRIMARY = "recall@10"
+"""What one figure of a run is, where only one is shown."""
+
+
+class MetricAt(NamedTuple):
+    """A metric at one cut-off: a column of figures."""
+
+    metric: Metric
+    k: int
+
+    @property
+    def name(self) -> str:
+        return self.metric.name if self.metric.at == "all" else f"{self.metric.name}@{self.k}"
+
+
+@lru_cache
+def installed_metrics() -> dict[str, Metric]:
+    """All metrics by name, built-ins first; a plug-in that cannot be imported is left out."""
+    found: dict[str, Metric] = {}
+    for name in METRICS.names():
+        try:
+            loaded = METRICS.get(name)
+            metric = loaded() if isinstance(loaded, type) else loaded
+            if not isinstance(metric, Metric) or metric.name != name:
+                raise UsageError(f"the metric {name!r} must be a mnemoscope Metric of that name")
+            found[name] = metric
+        except UsageError as error:
+            if name in METRICS.builtin:
+                raise
+            warnings.warn(f"a metric is left out: {error}", stacklevel=2)
+    return found
+
+
+def is_builtin(name: str) -> bool:
+    """Whether `name` or `name@k` is a column of ours, not of a plug-in."""
+    return name.partition("@")[0] in METRICS.builtin
+
+
+def metric_of(name: str) -> Metric | None:
+    """The metric of a column; None where it is not installed."""
+    return installed_metrics().get(name.partition("@")[0])
+
+
+@lru_cache
+def metric_columns(ks: tuple[int, ...], cuts: tuple[int, ...]) -> tuple[MetricAt, ...]:
+    """The columns in the order of metrics.json: by k, then by cut, then whole rankings.
+
+    Those of plug-ins follow the built-ins.
+    """
+    for name, depths in (("ks", ks), ("cuts", cuts)):
+        if any(depth < 1 for depth in depths) or len(set(depths)) < len(depths):
+            raise ValueError(f"{name} must be distinct positive numbers, got {depths}")
+    deepest = max((*ks, *cuts), default=0)
+    return tuple(
+        MetricAt(metric, k)
+        for own in (True, False)
+        for at, depths in (("k", ks), ("depth", cuts), ("all", (deepest,)))
+        for k in depths
+        for metric in installed_metrics().values()
+        if metric.at == at and (metric.name in METRICS.builtin) is own
+    )
+
+
+@lru_cache
+def metric_names(ks: tuple[int, ...], cuts: tuple[int, ...]) -> tuple[str, ...]:
+    """The names of the columns."""
+    return tuple(column.name for column in metric_columns(ks, cuts))
+
+
+def headline(names: Sequence[str]) -> list[str]:
+    """The columns among `names` that summary tables show, in their order."""
+    shown: list[str] = []
+    for metric in sorted(installed_metrics().values(), key=lambda metric: metric.rank):
+        if metric.headline == "deepest":
+            shown += [name for name in names if name.startswith(f"{metric.name}@")][-1:]
+        else:
+            shown += [name for k in metric.headline if (name := f"{metric.name}@{k}") in names]
+    return shown

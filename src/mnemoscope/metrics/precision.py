@@ -1,0 +1,19 @@
+"""precision@k."""
+
+from __future__ import annotations
+
+from mnemoscope.metrics.metric import Metric, RandomTopK, TopK
+
+
+class Precision(Metric):
+    """Relevant places in the top k, divided by k even where fewer were returned."""
+
+    name = "precision"
+    reference = "P_k of trec_eval"
+    aliases = ("P_k", "P@k")
+
+    def value(self, top: TopK) -> float:
+        return top.relevant / top.k
+
+    def chance(self, top: RandomTopK) -> float:
+        return top.drawn * (top.reachable / top.pool) / top.k

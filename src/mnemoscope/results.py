@@ -1,0 +1,498 @@
+"""Typed results of runs: figures, questions and verdicts as rows, frames and HTML tables.
+
+Everything is read from run directories, and only when it is asked for. A frame is a
+pandas.DataFrame where pandas is installed, and a `Frame` where it is not.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from mnemoscope._store.jsonl import read_records
+from mnemoscope._store.run_directory import Manifest, RunDirectory
+from mnemoscope.types import FAILED, Question
+
+if TYPE_CHECKING:
+    import pandas
+
+    from mnemoscope.analysis.aggregates import SeedRow
+    from mnemoscope.analysis.answers import AnswerSheet
+    from mnemoscope.analysis.compare import Comparison
+    from mnemoscope.analysis.longitudinal import LongitudinalFigures
+    from mnemoscope.analysis.measure import Metrics
+    from mnemoscope.analysis.question_records import QuestionRecord
+    from mnemoscope.analysis.regression_gate import GateRow
+
+    DataFrame: TypeAlias = "Frame | pandas.DataFrame"
+
+Cell: TypeAlias = "str | int | float | bool | tuple[str, ...] | tuple[int, ...] | None"
+OVERALL = "overall"
+_SHOWN = 200
+"""How many rows of a frame HTML shows."""
+
+
+class Frame:
+    """A table for places without pandas."""
+
+    def __init__(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+        self.columns = list(columns)
+        self.rows = [tuple(row) for row in rows]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[tuple[Cell, ...]]:
+        return iter(self.rows)
+
+    def __getitem__(self, column: str) -> list[Cell]:
+        """One column."""
+        place = self.columns.index(column)
+        return [row[place] for row in self.rows]
+
+    def to_csv(self, path: str | Path | None = None) -> str | None:
+        """The table as CSV: written to a file, or returned where no path is given."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(["" if cell is None else cell for cell in row] for row in self.rows)
+        if path is None:
+            return text.getvalue()
+        Path(path).write_text(text.getvalue(), encoding="utf-8")
+        return None
+
+    def __repr__(self) -> str:
+        return f"Frame of {len(self)} rows: {', '.join(self.columns)}"
+
+    def _repr_html_(self) -> str:
+        shown = [[_plain(cell) for cell in row] for row in self.rows[:_SHOWN]]
+        more = len(self.rows) - len(shown)
+        return html_table(self.columns, shown) + (f"<p>and {more:,} more rows</p>" if more else "")
+
+
+def html_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """An HTML table in which every text is escaped."""
+
+    def row(tag: str, cells: Sequence[str]) -> str:
+        return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+    body = "".join(row("td", cells) for cells in rows)
+    return f"<table><thead>{row('th', columns)}</thead><tbody>{body}</tbody></table>"
+
+
+def frame_of(kind: type[NamedTuple], rows: Sequence[NamedTuple]) -> DataFrame:
+    """The rows as a pandas.DataFrame, or as a Frame where pandas is not installed."""
+    columns: tuple[str, ...] = kind._fields
+    try:
+        import pandas
+    except ImportError:
+        return Frame(columns, rows)
+    return pandas.DataFrame(list(rows), columns=list(columns))
+
+
+def _plain(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, tuple):
+        return ", ".join(map(str, cell))
+    return f"{cell:.4f}" if isinstance(cell, float) else str(cell)
+
+
+class FigureRow(NamedTuple):
+    """A metric of a system in a category."""
+
+    system: str
+    metric: str
+    category: str
+    """`overall`, or a category of questions."""
+    checkpoint: str
+    """Empty where the benchmark has no checkpoints."""
+    n: int
+    mean: float | None
+    low: float | None
+    """Ends of the 95 % interval."""
+    high: float | None
+    chance: float | None
+    ceiling: float | None
+    baseline: bool
+
+
+class QuestionRow(NamedTuple):
+    """A question as one system met it."""
+
+    system: str
+    question: str
+    scenario: str
+    checkpoint: str
+    category: str
+    text: str
+    reference: str
+    evidence: tuple[str, ...]
+    hits: tuple[str, ...]
+    """What was recalled, best first."""
+    ranks: tuple[int, ...]
+    """Where the evidence stands among the hits; empty where none of it was recalled."""
+    status: str
+    answer: str | None
+    verdict: float | None
+    """The judge's mark, from 0 to 1 where its scale has an end."""
+    failure: str
+    """Why the question counts as failed; empty where it does not."""
+
+
+class RunResult:
+    """One system on one benchmark: a finished run directory."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.directory = RunDirectory(self.path)
+
+    @property
+    def label(self) -> str:
+        return self.directory.label
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        return self.directory.manifest()
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """The figures of recall, as metrics.json has them."""
+        found: Metrics = self.directory.read_json("metrics.json")
+        return found
+
+    @cached_property
+    def answers(self) -> AnswerSheet | None:
+        """What the answers are worth, as answers.json has it; None where only recall was asked."""
+        found: AnswerSheet | None = self._optional("answers.json")
+        return found
+
+    @cached_property
+    def longitudinal(self) -> LongitudinalFigures | None:
+        """The figures of each checkpoint; None where there are no checkpoints."""
+        found: LongitudinalFigures | None = self._optional("longitudinal.json")
+        return found
+
+    def _optional(self, name: str) -> Any:
+        return self.directory.read_json(name) if (self.path / name).exists() else None
+
+    @property
+    def is_baseline(self) -> bool:
+        return self.manifest.arm
+
+    @property
+    def report(self) -> str:
+        """report.md: the whole account of the run in Markdown."""
+        return (self.path / "report.md").read_text(encoding="utf-8")
+
+    @property
+    def failed_everywhere(self) -> bool:
+        """Whether not one question came to a result, so that there is nothing to report."""
+        if self.longitudinal is not None:
+            asked = [point for point in self.longitudinal["checkpoints"] if point["asked"]]
+            return all(point["statuses"].keys() <= FAILED for point in asked)
+        if self.answers is not None:
+            counts = self.answers["figures"]["counts"]
+            return not (counts["judged"] if self.answers["judge"] else counts["answered"])
+        return self.metrics["questions"]["measured"] == 0
+
+    def figures(self) -> list[FigureRow]:
+        """One row a metric and category, of recall and, where there are answers, of answers."""
+        last = self.manifest.checkpoints[-1] if self.manifest.checkpoints else ""
+        scopes = {OVERALL: self.metrics["overall"], **self.metrics["by_category"]}
+        rows = [
+            self._row(name, category, last, figure)
+            for category, figures in scopes.items()
+            for name, figure in figures.items()
+        ]
+        if self.longitudinal is not None:
+            for point in self.longitudinal["checkpoints"]:
+                label, judged = point["label"], {OVERALL: point["overall"], **point["categories"]}
+                rows += [
+                    *(self._row("composite", name, label, own) for name, own in judged.items()),
+                    self._row("recall_quality", OVERALL, label, point["recall_quality"]),
+                    self._row("hallucination", OVERALL, label, point["hallucination"]),
+                ]
+        elif self.answers is not None:
+            found = self.answers["figures"]
+            graded = {name: own["answerable"] for name, own in found["by_category"].items()}
+            rows += [
+                self._row(found["metric"], category, last, figure)
+                for category, figure in {OVERALL: found["answerable"], **graded}.items()
+            ]
+        return rows
+
+    def _row(
+        self, metric: str, category: str, checkpoint: str, figure: Mapping[str, Any]
+    ) -> FigureRow:
+        low, high = figure["ci95"] or (None, None)
+        return FigureRow(
+            *(self.label, metric, category, checkpoint, figure["n"]),
+            *(figure["rate"] if "rate" in figure else figure["mean"], low, high),
+            *(figure.get("chance"), figure.get("ceiling"), self.is_baseline),
+        )
+
+    def to_frame(self) -> DataFrame:
+        """The figures as a frame."""
+        return frame_of(FigureRow, self.figures())
+
+    def question_rows(self, *, k: int = 10) -> list[QuestionRow]:
+        """One row a question and checkpoint.
+
+        A question failed if the system could not be asked it, if its answer was judged wrong, or,
+        where answers are not judged, if no evidence is among the first `k` hits.
+        """
+        from mnemoscope.analysis.question_records import assemble
+
+        questions: dict[str, Question] = {}
+        for line in read_records(self.path / "questions.jsonl", dict):
+            about = line.get("qa", line)  # Recall Bench's log has it one level down
+            reference = about.get("reference", about.get("referenceAnswer", ""))
+            questions[about["id"]] = Question(
+                about["id"], about["question"], reference=reference, category=about["category"]
+            )
+        records = assemble(self.directory.journal(), questions)
+        return [self._question_row(record, k) for record in records]
+
+    def _question_row(self, record: QuestionRecord, k: int) -> QuestionRow:
+        from mnemoscope.analysis.measure import evidence_ranks
+
+        trial, status = record.trial, record.status or (record.trial and record.trial.status) or ""
+        ranks = tuple(evidence_ranks(trial)) if trial and trial.status not in FAILED else ()
+        failure = ""
+        if status in FAILED:
+            failure = f"{status}: {next(iter(record.errors), '')}"
+        elif record.final is not None:
+            failure = "wrong answer" if record.final.fails else ""
+        elif trial and trial.evidence and not any(rank <= k for rank in ranks):
+            failure = f"no evidence among the first {k} hits"
+        question = record.question
+        return QuestionRow(
+            system=self.label,
+            question=question.id,
+            scenario=record.scenario,
+            checkpoint=record.checkpoint,
+            category=question.category,
+            text=question.text,
+            reference=question.reference,
+            evidence=trial.evidence if trial else (),
+            hits=trial.ranking if trial else (),
+            ranks=ranks,
+            status=status,
+            answer=record.answer.text if record.answer else None,
+            verdict=record.value,
+            failure=failure,
+        )
+
+    def questions(self) -> DataFrame:
+        """One row a question: hits, ranks, status, answer, verdict."""
+        return frame_of(QuestionRow, self.question_rows())
+
+    def failed(self, *, k: int = 10) -> DataFrame:
+        """The questions that failed, each with the reason; see `question_rows`."""
+        return frame_of(QuestionRow, [row for row in self.question_rows(k=k) if row.failure])
+
+    def __repr__(self) -> str:
+        return f"RunResult {self.label} at {self.path}"
+
+    def _repr_html_(self) -> str:
+        return Results([self])._repr_html_()
+
+
+class RuleChange(msgspec.Struct, frozen=True):
+    """A metric by another project's rules and by sound ones."""
+
+    compat: float
+    sound: float
+    difference: float
+
+
+class ScoredRun(RunResult):
+    """The result of scoring a file of rankings."""
+
+    rule_changes: Mapping[str, RuleChange] = {}
+    """What another project's rules change, metric by metric."""
+    sound_rules: str = ""
+    """What sound rules do otherwise than that project's."""
+
+
+class Results(Mapping[str, RunResult]):
+    """The runs of one call, by their systems' labels, the baselines last."""
+
+    def __init__(self, runs: Sequence[RunResult]) -> None:
+        self.runs = list(runs)
+        self._by_label = {run.label: run for run in self.runs}
+
+    def __getitem__(self, label: str) -> RunResult:
+        try:
+            return self._by_label[label]
+        except KeyError:
+            raise KeyError(f"no system {label!r}; there are {', '.join(self._by_label)}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_label)
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    @property
+    def path(self) -> Path:
+        """The folder of the run directories."""
+        return self.runs[0].path.parent
+
+    @property
+    def over_checkpoints(self) -> bool:
+        """Whether the benchmark is a history that is questioned at several of its days."""
+        return "ranges" in self.runs[0].manifest.identity["benchmark"]["options"]
+
+    @property
+    def failed_everywhere(self) -> bool:
+        """Whether a system came to no result on any question."""
+        return any(run.failed_everywhere for run in self.runs)
+
+    def figures(self) -> list[FigureRow]:
+        return [row for run in self.runs for row in run.figures()]
+
+    def to_frame(self) -> DataFrame:
+        """One row a system, metric and category, with interval, chance and n."""
+        return frame_of(FigureRow, self.figures())
+
+    def questions(self) -> DataFrame:
+        """One row a system and question: hits, ranks, status, answer, verdict."""
+        return frame_of(QuestionRow, [row for run in self.runs for row in run.question_rows()])
+
+    def __repr__(self) -> str:
+        return f"Results of {', '.join(self)} at {self.path}"
+
+    def _repr_html_(self) -> str:
+        from mnemoscope.reports.run_view import RunView, headline
+        from mnemoscope.reports.tables import MISSING, with_interval
+
+        names = headline([RunView.of(run.directory) for run in self.runs])
+        rows = []
+        for run in self.runs:
+            figures = map(run.metrics["overall"].get, names)
+            shown = (with_interval(f["mean"], f["ci95"], 3) if f else MISSING for f in figures)
+            rows.append([run.label + (" (baseline)" if run.is_baseline else ""), *shown])
+        return html_table(["system", *names], rows)
+
+
+class ComparedRow(NamedTuple):
+    """One metric of two runs."""
+
+    scope: str
+    metric: str
+    n: int | None
+    base: float
+    cand: float
+    delta: float
+    low: float | None
+    """Ends of the 95 % interval of the difference; unpaired tests have none."""
+    high: float | None
+    p: float
+    """Corrected for the number of tests."""
+    verdict: str
+
+
+class ComparisonResult:
+    """Two results compared, with a verdict for each metric."""
+
+    def __init__(
+        self,
+        base: str,
+        cand: str,
+        *,
+        paired: Comparison | None = None,
+        seed: Sequence[SeedRow] = (),
+        category_names: Mapping[str, str] = {},
+    ) -> None:
+        self.base = base
+        self.cand = cand
+        self.paired = paired
+        """By question, from both journals; None where only means are known."""
+        self.seed = list(seed)
+        """The unpaired procedure, where only means are known or where it was asked for."""
+        self.category_names = category_names
+
+    def rows(self) -> list[ComparedRow]:
+        if self.paired is not None:
+            return [
+                ComparedRow(
+                    *(row.scope, row.metric, row.n, row.base, row.cand, row.delta),
+                    *(*row.ci95, row.p_corrected, row.verdict),
+                )
+                for row in self.paired.rows
+            ]
+        return [
+            ComparedRow(
+                *(OVERALL, row.metric, None, row.base, row.cand, row.delta, None, None),
+                row.p_corrected,
+                ("worse" if row.delta < 0 else "better") if row.significant else "cannot tell",
+            )
+            for row in self.seed
+        ]
+
+    @property
+    def verdict(self) -> Literal["better", "worse", "mixed", "equivalent", "cannot tell"]:
+        """How the candidate does over all questions, all compared metrics taken together."""
+        found = {row.verdict for row in self.rows() if row.scope == OVERALL}
+        if {"better", "worse"} <= found:
+            return "mixed"
+        if "better" in found or "worse" in found:
+            return "worse" if "worse" in found else "better"
+        return "equivalent" if found == {"equivalent"} else "cannot tell"
+
+    @property
+    def regressed(self) -> bool:
+        """Whether any metric, in any category, is significantly worse."""
+        return any(row.verdict == "worse" for row in self.rows())
+
+    def to_frame(self) -> DataFrame:
+        return frame_of(ComparedRow, self.rows())
+
+    def __repr__(self) -> str:
+        return f"{self.cand} against {self.base}: {self.verdict}"
+
+    def _repr_html_(self) -> str:
+        rows = [[_plain(cell) for cell in row] for row in self.rows()]
+        return f"<p>{html.escape(repr(self))}</p>{html_table(ComparedRow._fields, rows)}"
+
+
+class GateResult(msgspec.Struct, frozen=True):
+    """Whether a run's figures stayed close enough to a baseline's."""
+
+    passed: bool
+    rows: list[GateRow]
+
+
+class PhaseEstimate(NamedTuple):
+    """What one phase of one system's run would ask of models."""
+
+    system: str
+    phase: str
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    cost: float
+
+
+class RunEstimate(msgspec.Struct, frozen=True):
+    """What a run would ask of models, phase by phase, and what that costs in US dollars."""
+
+    phases: list[PhaseEstimate]
+    unpriced: dict[str, str]
+    """Models of unknown price, which count as 0, to how they are written with one."""
+
+    @property
+    def cost(self) -> float:
+        return sum(phase.cost for phase in self.phases)
+
+    def to_frame(self) -> DataFrame:
+        return frame_of(PhaseEstimate, self.phases)

@@ -1,0 +1,208 @@
+"""Who answers and who judges in a run, which baselines run beside it, and what models may cost.
+
+Everything is checked against what the dataset and the judges declare, before anything is asked.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from math import inf
+from pathlib import Path
+from shlex import quote
+from typing import Any, NamedTuple
+
+import msgspec
+
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.run_directory import Manifest
+from mnemoscope._store.spec import Spec
+from mnemoscope.datasets import dataset_info, open_dataset
+from mnemoscope.datasets.base import Dataset
+from mnemoscope.datasets.subset import part_of
+from mnemoscope.judges import RUBRIC, judge_class, needs_of, scale_of
+from mnemoscope.judges.exam import recorded
+from mnemoscope.models.http_errors import without_keys
+from mnemoscope.models.model_loader import load_model, missing_keys, names_a_model
+from mnemoscope.runner.pipeline import (
+    Compat,
+    Lifecycle,
+    Pipeline,
+    plan_judge,
+    plan_panel,
+    plan_reader,
+)
+
+NONE = "none"
+"""The reader or judge that stands for none at all."""
+SYSTEM = "system"
+"""The reader that stands for the system itself."""
+
+
+class Exams(NamedTuple):
+    """The exams that a run's judges have taken, and what to say of those that took none."""
+
+    results: dict[str, dict[str, Any]]
+    notes: list[str]
+
+
+def pipeline_for(
+    benchmark: str,
+    *,
+    reader: str | None = None,
+    judges: Sequence[str] = (),
+    appellate: str | None = None,
+    window: int = 0,
+    lifecycle: Lifecycle = "auto",
+    compat: Compat = "",
+    parallelism: int = 1,
+    only_count: bool = False,
+) -> Pipeline:
+    """Reader and judges as named, or as the dataset's record says; recall alone without a reader.
+
+    With `only_count` models are not asked, but what they would be asked is counted.
+    """
+    if parallelism < 1:
+        raise UsageError(f"--parallelism {parallelism}: at least one question at a time")
+    if window < 0:
+        raise UsageError(f"--judge-memory-window {window}: 0 days or more")
+    reader = reader or dataset_info(benchmark).answers.reader
+    if reader != NONE and not judges:
+        judges = [_default_judge(benchmark)]
+    judges = [] if list(judges) == [NONE] else list(judges)
+    if NONE in judges:
+        raise UsageError("--judge none stands alone")
+    check_judges(benchmark, judges, appellate)
+    if reader == NONE and judges:
+        raise UsageError(f"--judge {judges[0]} has nothing to judge without a --reader")
+    if appellate and not judges:
+        raise UsageError("--appellate-judge is heard after a --judge")
+
+    def read(part: str) -> Spec:
+        return _counting(Spec.parse(part)) if only_count else Spec.parse(part)
+
+    by_reader = reader not in (NONE, SYSTEM)
+    with redirect_stdout(sys.stderr):  # what a part prints while it is built is not a result
+        return Pipeline(
+            lifecycle=lifecycle,
+            reader=plan_reader(read(reader), benchmark) if by_reader else None,
+            system_answers=reader == SYSTEM,
+            judge=plan_panel([read(one) for one in judges], benchmark) if judges else None,
+            appellate=plan_judge(read(appellate), benchmark) if appellate else None,
+            window=window,
+            compat=compat,
+            parallelism=parallelism,
+        )
+
+
+def check_judges(benchmark: str, judges: Sequence[str], appellate: str | None) -> None:
+    """Refuse judges that cannot judge this dataset, or that do not measure the same."""
+    dataset = dataset_info(benchmark).answers
+    names = [one.split(",")[0] for one in judges]
+    heard = (appellate or "").split(",")[0]
+    everyone = [*names, *filter(None, [heard])]
+    if dataset.judges and everyone and tuple(everyone) != dataset.judges:
+        raise UsageError(dataset.otherwise)
+    classes = {name: judge_class(name) for name in everyone}
+    scales = {name: scale.name for name in everyone if (scale := scale_of(classes[name]))}
+    for name in everyone:
+        if dataset.scales and scales.get(name, dataset.scales[0]) not in dataset.scales:
+            raise UsageError(dataset.otherwise.format(judge=name))
+        for need, refusal in needs_of(classes[name]).items():
+            if need not in (*dataset.provides, *dataset.may_provide):
+                raise UsageError(refusal.format(dataset=benchmark))
+    kinds = {scales[name] == RUBRIC.name for name in names if name in scales}
+    if len(kinds) > 1:
+        raise UsageError(f"{' and '.join(names)} do not measure the same and make no panel")
+    if heard and len(set(scales.values())) > 1:
+        raise UsageError(
+            f"{names[0]} and {heard} do not measure the same: an appeal needs a judge of the same "
+            "scale as the first"
+        )
+
+
+def baselines_for(benchmark: str, pipeline: Pipeline) -> Sequence[str]:
+    """Which baselines run beside the systems: each costs as much as a system does."""
+    dataset = dataset_info(benchmark)
+    if pipeline.system_answers:  # most baselines cannot
+        return dataset.answers.baselines_if_system_answers
+    return dataset.answers.baselines if pipeline.reader is not None else dataset.baselines
+
+
+def _default_judge(benchmark: str) -> str:
+    """The dataset's judge; the user must name one that needs what only some of the data has."""
+    dataset = dataset_info(benchmark).answers
+    if not dataset.judge or not needs_of(judge_class(dataset.judge)).keys() <= {*dataset.provides}:
+        raise UsageError(
+            f"who judges the answers on {benchmark}? Say --judge NAME: `mnemoscope judges list` "
+            "shows them, --judge none leaves them unjudged"
+        )
+    return dataset.judge
+
+
+def _counting(spec: Spec) -> Spec:
+    """The same reader or judge, with a model that only counts what it would be asked."""
+    if names_a_model(spec.name):
+        return Spec(f"estimate:{spec.name}", spec.args)
+    if "model" in spec.args:
+        return Spec(spec.name, {**spec.args, "model": f"estimate:{spec.args['model']}"})
+    return spec
+
+
+def models_of(*parts: str | None) -> list[str]:
+    """The models that these readers and judges ask, as they were written."""
+    found = []
+    for part in filter(None, parts):
+        if without_keys(part) != part:
+            raise UsageError("a key stands in the spec, which is recorded; use the environment")
+        spec = Spec.parse(part)
+        if names_a_model(spec.name):
+            found.append(spec.name)
+        elif "model" in spec.args:
+            found.append(str(spec.args["model"]))
+    return list(dict.fromkeys(found))
+
+
+def priced(model: str) -> str:
+    """How to write the model with its price."""
+    return f"{model}{'&' if '?' in model else '?'}price_in=…&price_out=…"
+
+
+def check_models(models: Sequence[str], max_cost: float | None) -> None:
+    """Refuse before anything is written what the first request would be refused for."""
+    if max_cost is not None and not 0 < max_cost < inf:
+        raise UsageError(f"--max-cost {max_cost}: it is more than 0 dollars")
+    for model in models:
+        if missing := missing_keys(model):
+            raise UsageError(f"{model} needs {' and '.join(missing)} in the environment")
+        if max_cost is not None and load_model(model).price is None:
+            raise UsageError(
+                f"what {model} costs is not known, so --max-cost cannot hold; give its price in "
+                f"dollars for a million tokens, 0 if it costs nothing: '{priced(model)}'"
+            )
+
+
+def reopened(manifest: Manifest, data: Path | None) -> Dataset:
+    """The dataset that a run was made from, with its options."""
+    about: Mapping[str, Any] = manifest.identity["benchmark"]
+    options = dict(about["options"])
+    parts = [options.pop(name, None) for name in ("scenarios", "questions", "questions_seed")]
+    whole = open_dataset(str(about["name"]), data, options)
+    return part_of(whole, parts[0], parts[1], parts[2] or 0)
+
+
+def exams_of(pipeline: Pipeline) -> Exams:
+    """How the judges did in their exams; a note for each that asks a model and took none."""
+    found = Exams({}, [])
+    for spec, identity in pipeline.judges().items():
+        # In its exam a judge sees no memories; one that does is another judge.
+        if (exam := None if pipeline.window else recorded(identity)) is not None:
+            found.results[spec] = msgspec.to_builtins(exam)
+            found.results[spec].pop("mistakes")
+        elif "model" in identity.get("arguments", {}):
+            advice = f"mnemoscope judges exam {quote(spec)}"
+            found.notes.append(
+                f"this judge took no exam, so its verdicts cannot be VERIFIED: {advice}"
+            )
+    return found

@@ -1,0 +1,78 @@
+"""From hits back to memories: by names that were sent, by the server's own ids, by text."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from mnemoscope._store.errors import BadReply
+from mnemoscope.connectors.id_mapping import IdMapping
+from mnemoscope.connectors.mcp.tool_mapping import BatchCall
+from mnemoscope.types import Hit, Memory
+
+DAY = datetime(2023, 5, 8, tzinfo=UTC)
+GARDEN = Memory("d/1", "Rex the dog likes the garden", DAY)
+LONGER = Memory("d/2", "They say that Rex the dog likes the garden by the sea", DAY)
+OK = Memory("d/3", "ok", DAY)
+EACH = BatchCall(tool="forget")
+
+
+def told(*memories: Memory) -> IdMapping:
+    trace = IdMapping(by_text=True)
+    trace.tell(memories)
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("said", "ids"),
+    [
+        ("Rex the  dog\nlikes the garden", ["d/1"]),
+        ("[2023-05-08] Rex the dog likes the garden", ["d/1"]),
+        ("Ann: Rex the dog likes the garden", ["d/1"]),
+        ("Ann: They say that Rex the dog likes the garden by the sea", ["d/2"]),
+        ("the garden by the sea", ["d/2"]),
+        ("ok", ["d/3"]),
+        ("[2023-05-08] ok", ["d/3"]),
+        ("a book that nobody told of", ["untraced: a book that nobody told of"]),
+        ("the garden", ["untraced: the garden"]),
+        ("", ["untraced: "]),
+    ],
+)
+def test_a_text_is_traced_where_it_can_be_no_chance(said: str, ids: list[str]) -> None:
+    assert [hit.id for hit in told(GARDEN, LONGER, OK).back([Hit(said)])] == ids
+
+
+def test_memories_of_the_same_words_are_told_apart_by_their_date_alone() -> None:
+    twin, later = Memory("twin", GARDEN.text, DAY), Memory("later", GARDEN.text)
+    trace = told(GARDEN, twin, later)
+    [plain] = trace.back([Hit(GARDEN.text)])
+    assert plain.sources == ("d/1", "twin", "later")
+    [dated] = trace.back([Hit(f"[2023-05-08] {GARDEN.text}")])
+    assert dated.sources == ("d/1", "twin")
+
+
+def test_a_servers_id_that_looks_like_a_name_of_ours_is_not_taken_for_it() -> None:
+    trace = IdMapping()
+    first, second = Memory("1", "a"), Memory("2", "b")
+    trace.tell([first, second], tags=True)
+    assert trace.keep([first, second], {"ids": [2, 1]}, "ids") == {}
+    assert [values["kept"] for _, values in trace.batches(EACH, [first, second], {})] == [2, 1]
+    assert trace.kept([first, Memory("3", "c"), second]) == [first, second]
+    assert [hit.id for hit in trace.back([Hit("2"), Hit("1"), Hit("2")])] == ["2", "1"]
+
+
+def test_one_id_for_two_memories_says_that_they_were_merged() -> None:
+    trace = IdMapping()
+    trace.tell([GARDEN, OK])
+    assert trace.keep([GARDEN], "x", "@") == {}
+    assert trace.keep([OK], "x", "@") == {"d/3": "d/1"}
+    assert trace.keep([OK], "x", "@") == {"d/3": "d/1"}
+    assert trace.back([Hit("x", 0.5)]) == [Hit("d/1", 0.5, sources=("d/1", "d/3"))]
+
+
+@pytest.mark.parametrize("found", [None, "", True, {"id": 1}, ["a", "b"], [["a"]], []])
+def test_what_is_no_id_is_not_kept(found: Any) -> None:
+    with pytest.raises(BadReply, match=r"remember\.keep"):
+        IdMapping().keep([GARDEN], found, "@")
