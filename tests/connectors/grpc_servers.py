@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from tests.connectors.served_processes import REPOSITORY
@@ -21,7 +21,7 @@ from mnemoscope.systems.loader import plan
 from mnemoscope.types import Memory, Query
 
 if TYPE_CHECKING:
-    from mnemoscope.serving.grpc_server import Server as GrpcServer
+    from mnemoscope.serving.grpc_server import GrpcServer
 
 try:  # before gRPC itself: it is told that processes are forked here
     import mnemoscope.connectors.grpc  # noqa: F401
@@ -31,6 +31,13 @@ except MissingExtra as error:
 EXAMPLES = REPOSITORY / "examples" / "adapters"
 PROTOS = REPOSITORY / "src" / "mnemoscope" / "connectors" / "grpc" / "protos"
 TROUBLED = "tests.connectors.grpc_servers:Troubled"
+
+
+class Listening(Protocol):
+    """A server, in this process or in one of its own."""
+
+    address: str
+    port: int
 
 
 class Troubled:

@@ -26,7 +26,7 @@ from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, Usag
 from mnemoscope._store.json_server import JsonServer
 from mnemoscope._store.spec import Spec
 from mnemoscope._store.yaml import parse_yaml
-from mnemoscope.cli.serve_http import serve_http
+from mnemoscope.cli.serve import serve_http
 from mnemoscope.connectors.http import Http, client
 from mnemoscope.connectors.http.client import ServerError
 from mnemoscope.connectors.http.http_connector import openapi

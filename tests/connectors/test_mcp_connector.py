@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -351,6 +352,26 @@ def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch: pytest.Monkey
     monkeypatch.setattr(child_process, "_FAREWELL", 0.1)
     with pytest.raises(UsageError, match=r"no MCP server said hello within 0.3 s"):
         described("mcp:tail -f /dev/null,mapping=server-memory,start=0.3")
+
+
+ENDS = {
+    "import os; os.close(1); time.sleep(60)": r"closed its stdout$",
+    "print('x' * (65 << 20), end='', flush=True); time.sleep(60)": r"wrote a message of more",
+    "print('the last', end=''); sys.exit('no model')": r"exit code 1; its last words: no model$",
+}
+
+
+@pytest.mark.parametrize("script", ENDS)
+def test_a_server_that_ends_before_it_said_hello_is_lost_with_the_reason(
+    script: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(child_process, "_FAREWELL", 0.2 if "sleep" in script else 3.0)
+    words = shlex.join([sys.executable, "-c", f"import sys, time; {script}"])
+    system = Mcp(words, mapping="server-memory")
+    with pytest.raises(SystemLost, match=ENDS[script]):
+        system.reset("scope")
+    system.close()
+    assert ("] the last\n" in capfd.readouterr().err) == ("the last" in script)
 
 
 def test_a_server_without_the_mapped_tools_is_refused_with_those_it_has() -> None:

@@ -43,7 +43,7 @@ def stop_if_ours(error: BaseException) -> None:
         cause = cause.__cause__ or cause.__context__
 
 
-class Lost(Exception):
+class NeedsRestart(Exception):
     """The system is gone; what is not settled is to be asked of one that ingests it all again."""
 
     def __init__(self, error: SystemLost, paid: str = "") -> None:
@@ -70,7 +70,7 @@ class Restarts:
             return True
         return alone and self._used >= self._free
 
-    def restart(self, lost: Lost) -> None:
+    def restart(self, lost: NeedsRestart) -> None:
         """Take one of the free restarts, unless it is paid for; and say so."""
         if lost.paid:
             self.tell(lost.error, f"{lost.paid}; lives it again")

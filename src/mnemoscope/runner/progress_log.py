@@ -120,8 +120,8 @@ class _Tail:
     def __init__(self, unit: WorkUnit) -> None:
         spool = spool_of(unit.folder, unit.order)
         self._questions = {question.id: question for question in unit.scenario.questions}
-        self.lines = _Reading(spool.trials, msgspec.json.Decoder(JournalLine))
-        self._timings = _Reading(spool.timings, msgspec.json.Decoder(Timing))
+        self.lines = _GrowingFile(spool.trials, msgspec.json.Decoder(JournalLine))
+        self._timings = _GrowingFile(spool.timings, msgspec.json.Decoder(Timing))
 
     def at(self, checkpoint: str) -> tuple[list[QuestionRecord], float]:
         """The checkpoint's records and what taking in its days took, in milliseconds."""
@@ -130,7 +130,7 @@ class _Tail:
         return assemble(lines, self._questions, timings), round(took, 3)
 
 
-class _Reading:
+class _GrowingFile:
     """A file that grows, read on from where it was left."""
 
     def __init__(self, path: Path, decoder: msgspec.json.Decoder[Any]) -> None:

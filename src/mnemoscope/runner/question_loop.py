@@ -22,7 +22,7 @@ from mnemoscope._store.run_directory import JournalLine, read_journal
 from mnemoscope.models.chat import metered, total
 from mnemoscope.runner.answer_and_judge import AnswerAndJudge
 from mnemoscope.runner.checkpoints import AtCheckpoint, CannotForget, CheckpointDriver
-from mnemoscope.runner.failures import Lost, Restarts, error_line, stop_if_ours, timed_out
+from mnemoscope.runner.failures import NeedsRestart, Restarts, error_line, stop_if_ours, timed_out
 from mnemoscope.runner.heartbeat import (
     ANSWERING,
     JUDGING,
@@ -75,7 +75,7 @@ class QuestionLoop:
         self._alone = True
         """Whether one question is in flight at a time."""
         self._broken = False
-        self._lost: Lost | None = None
+        self._lost: NeedsRestart | None = None
         self._recorded = {
             (type(line), line.checkpoint, line.question): line
             for line in read_journal(lines.path)
@@ -125,7 +125,7 @@ class QuestionLoop:
             stop_if_ours(error)
             if isinstance(error, SystemLost):
                 if not self._restarts.must_be_paid(error):
-                    raise Lost(error) from error
+                    raise NeedsRestart(error) from error
                 self._restarts.tell(error, "and nothing more is asked: the memories are not in")
             record_unasked(unit, self._pipeline, self._lines, error_line(error))
             return None
@@ -158,7 +158,7 @@ class QuestionLoop:
             try:
                 driver.recall(_WARM_UP, self._pipeline.depth)
             except SystemLost as error:
-                raise Lost(error, "on a question that does not count") from error
+                raise NeedsRestart(error, "on a question that does not count") from error
             except (Exception, SystemExit):
                 pass  # the first question will tell
             finally:
@@ -191,7 +191,7 @@ class QuestionLoop:
                     self._heartbeat.shared.settled += self._pipeline.settles(line)
                 if self._is_stopping:
                     break
-        except Lost:
+        except NeedsRestart:
             return
         except BaseException:
             self._broken = True
@@ -273,9 +273,9 @@ class QuestionLoop:
             return self._pipeline.no_answer(self._unit.scenario.id, ask, status, error_line(error))
 
     def _charge(self, error: SystemLost, ask: Ask, status: Status) -> None:
-        """Let the question pay for the lost system, or raise `Lost`: then it is asked again."""
+        """Let the question pay for the lost system, or raise, so that it is asked again."""
         costs = self._restarts.must_be_paid(error, alone=self._alone)
-        lost = Lost(error, f"{ask.question.id} is recorded as {status}" if costs else "")
+        lost = NeedsRestart(error, f"{ask.question.id} is recorded as {status}" if costs else "")
         with self._writing:
             # A thread that only finds the system gone comes after the one that lost it, or before.
             if costs or self._lost is None:

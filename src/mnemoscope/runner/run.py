@@ -130,7 +130,7 @@ def run(
             opened.callback(journal.close)
             copy = progress_copy if directory is runs[0] else None
             log = ProgressLog(directory, manifest, copy)
-            records.append(_Record(directory, manifest, journal, log))
+            records.append(_OpenRun(directory, manifest, journal, log))
         if budget is not None:
             with budget.reserve(0.0) as before:
                 before.cost = sum(paid(run.path) for run in runs)
@@ -192,7 +192,7 @@ def _check_abilities(plans: Sequence[Plan], *, system_answers: bool) -> None:
             )
 
 
-class _Record(NamedTuple):
+class _OpenRun(NamedTuple):
     """Where one system's run is written."""
 
     directory: RunDirectory
@@ -208,7 +208,7 @@ class _Execution:
         self,
         dataset: Dataset,
         scheduler: Scheduler,
-        records: Sequence[_Record],
+        records: Sequence[_OpenRun],
         settings: Settings,
         progress: Progress,
     ) -> None:

@@ -47,6 +47,8 @@ from mnemoscope.types import Status, Verdict
 
 _TICK = 0.1
 """Seconds between two looks at the heartbeats."""
+_FAREWELL = 5.0
+"""Seconds that a process gets to close its systems, or to end after it closed its pipe."""
 _GRACE = 20.0
 """Seconds that questions in flight get to come to their end when a run stops."""
 
@@ -81,7 +83,7 @@ class Worker:
         try:
             message = self.pipe.recv_bytes()
         except (EOFError, ConnectionResetError):
-            self.process.join(5)
+            self.wait(_FAREWELL)
             cause = cause_of_death(self.process.exitcode)
             raise UsageError(f"cannot build {plan.spec}: {cause}") from None
         if message.startswith(DESCRIBED):
@@ -111,6 +113,15 @@ class Worker:
                 return slot, limit
         return None
 
+    def wait(self, seconds: float) -> None:
+        """Wait for its end, but no longer.
+
+        `join(timeout)` would take a process that has closed its files for one that has ended.
+        """
+        until = time.monotonic() + seconds
+        while self.process.exitcode is None and time.monotonic() < until:
+            time.sleep(0.005)
+
     def kill(self) -> None:
         self.process.kill()
         self.process.join()
@@ -120,7 +131,7 @@ class Worker:
         """Let it close its systems and end: it has nothing left to do."""
         with suppress(OSError):
             self.pipe.send_bytes(b"")
-        self.process.join(5)
+        self.wait(_FAREWELL)
         self.kill()
 
 
@@ -224,7 +235,7 @@ class Scheduler:
         try:
             message = worker.pipe.recv_bytes()
         except (EOFError, ConnectionResetError):
-            worker.process.join(5)
+            worker.wait(_FAREWELL)
             worker.kill()  # it may be alive and have closed the pipe
             yield from self._on_death(worker, cause_of_death(worker.process.exitcode))
             return

@@ -23,7 +23,7 @@ from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope._store.jsonl import Journal
 from mnemoscope.models.budget import current_budget
 from mnemoscope.runner.answer_and_judge import AnswerAndJudge
-from mnemoscope.runner.failures import Lost, Restarts, error_line
+from mnemoscope.runner.failures import NeedsRestart, Restarts, error_line
 from mnemoscope.runner.heartbeat import Heartbeat
 from mnemoscope.runner.pipeline import Pipeline, stages
 from mnemoscope.runner.question_loop import Halted, QuestionLoop
@@ -151,7 +151,7 @@ def work(
                     if stage.checkpoint.label:
                         on_checkpoint(stage.checkpoint.label)
                 return
-            except Lost as lost:
+            except NeedsRestart as lost:
                 loop.system.leave()
                 driver.lost()
                 if heartbeat.shared.is_halted:

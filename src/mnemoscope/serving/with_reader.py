@@ -18,7 +18,7 @@ from mnemoscope.systems.loader import Driver, Plan
 from mnemoscope.types import FAILED, Memory, Query, Question, Receipt, Scenario
 
 if TYPE_CHECKING:
-    from mnemoscope.serving.grpc_server import Server
+    from mnemoscope.serving.grpc_server import GrpcServer
 
 
 class Answering:
@@ -66,20 +66,20 @@ def serve_grpc(
     reader: Plan | None = None,
     depth: int,
     recall_bench_only: bool = False,
-) -> Server:
+) -> GrpcServer:
     """A running server: the system behind mnemoscope.v1, and as one that answers for Recall Bench.
 
     `hello` is what `served_hello` says of the system. With a reader that one answers; without, the
     system must answer by itself.
     """
-    from mnemoscope.serving.grpc_server import Server, Service
+    from mnemoscope.serving.grpc_server import GrpcServer, GrpcService
     from mnemoscope.serving.memory_service import MemoryService
-    from mnemoscope.serving.recall_bench_service import BenchService
+    from mnemoscope.serving.recall_bench_service import RecallBenchService
 
     if reader is None and "answer" not in hello.methods:
         raise UsageError(f"{hello.name} does not answer by itself: give it a reader")
     build = system.build if reader is None else lambda: Answering(system, reader, depth)
-    services: list[Service] = [BenchService(build, hello.name)]
+    services: list[GrpcService] = [RecallBenchService(build, hello.name)]
     if not recall_bench_only:
         services.append(MemoryService(system.build, hello))
-    return Server(services, host, port)
+    return GrpcServer(services, host, port)

@@ -1,8 +1,8 @@
-"""The Python door: any object, class or function becomes a system the engine can drive.
+"""From a spec to a system that the runner can drive: any class, object, function or connector.
 
-What it can do is what it has. Missing verbs are made up for: without `reset` it is built anew for
-each scenario; a bare function `(query, k) -> ids` has nothing to remember. Only that: a class, an
-object or an adapter that cannot remember is refused, as it would score nothing in silence.
+Without `reset` a system is built anew for each scenario; a bare function `(query, k) -> ids` has
+nothing to remember. A class, an object or an adapter that cannot remember is refused, as it would
+score nothing in silence.
 """
 
 from __future__ import annotations
@@ -153,6 +153,7 @@ class Driver:
     def __init__(self, build: Callable[[], Any], system: Any = None) -> None:
         """`system` is one that was built already and has begun no scenario yet."""
         self._build = build
+        self._ask: Callable[[Question, int], Any]
         self._system: Any = None
         self._is_unused = system is not None
         self._reported: dict[str, int] = {}
@@ -179,8 +180,16 @@ class Driver:
         return twin
 
     def _use(self, system: Any) -> None:
+        """Drive this system from now on, and see how it is asked, with how much of a question."""
         self._system = system
-        self._ask = _asker(system)
+        if type(system) is Oracle:  # a subclass is somebody else's system
+            self._ask = system.recall
+        elif hasattr(system, "recall"):
+            self._ask = lambda question, k: system.recall(_query(question), k)
+        elif hasattr(system, "retrieve"):
+            self._ask = lambda question, k: system.retrieve(question.text, k)
+        else:
+            self._ask = lambda question, k: system(_query(question), k)
 
     def remember(self, memories: Sequence[Memory]) -> Receipt:
         """Hand over the memories and wait until they are searchable."""
@@ -211,8 +220,12 @@ class Driver:
 
     def counted(self) -> Counted:
         """What the system reports of itself: index size, and its counters since last asked."""
+        report: dict[str, int] = {}
         try:
-            report = self._stats()
+            if hasattr(self._system, "stats"):
+                report = {str(key): int(n) for key, n in _done(self._system.stats()).items()}
+            elif hasattr(self._system, "index_size_bytes"):
+                report = {"index_bytes": int(_done(self._system.index_size_bytes()))}
         except SystemLost:
             raise
         except (Exception, SystemExit):  # a report must not be able to spoil a run
@@ -226,13 +239,6 @@ class Driver:
         """What the system has counted is lost with it."""
         self._reported = {}
 
-    def _stats(self) -> dict[str, int]:
-        if hasattr(self._system, "stats"):
-            return {str(key): int(value) for key, value in _done(self._system.stats()).items()}
-        if hasattr(self._system, "index_size_bytes"):
-            return {"index_bytes": int(_done(self._system.index_size_bytes()))}
-        return {}
-
     def close(self) -> None:
         """Let the system go. How it takes that must not touch the scenario that comes next."""
         with suppress(Exception, SystemExit):
@@ -240,17 +246,6 @@ class Driver:
                 _done(self._system.close())
         self._system = None
         self._reported = {}
-
-
-def _asker(system: Any) -> Callable[[Question, int], Any]:
-    """How to ask this system: by which method, and with how much of the question."""
-    if type(system) is Oracle:  # a subclass is somebody else's system
-        return system.recall
-    if hasattr(system, "recall"):
-        return lambda question, k: system.recall(_query(question), k)
-    if hasattr(system, "retrieve"):
-        return lambda question, k: system.retrieve(question.text, k)
-    return lambda question, k: system(_query(question), k)
 
 
 def _query(question: Question) -> Query:
@@ -263,13 +258,11 @@ def read_hits(reply: object) -> list[Hit]:
     if isinstance(reply, str | bytes | dict) or not isinstance(reply, Iterable):
         raise BadReply(f"recall returned {_short(reply)}; expected a list of hits or ids")
     entries = list(reply)
-    if set(map(type, entries)) <= {Hit} and set(map(_kinds, entries)) <= _PLAIN_KINDS:
-        return entries
+    if set(map(type, entries)) <= {Hit}:
+        kinds = {(type(h.id), type(h.score), type(h.text), bool(h.sources)) for h in entries}
+        if kinds <= _PLAIN_KINDS:
+            return entries
     return [_read_hit(entry) for entry in entries]
-
-
-def _kinds(hit: Hit) -> tuple[type, type, type, bool]:
-    return type(hit.id), type(hit.score), type(hit.text), bool(hit.sources)
 
 
 _PLAIN_KINDS = {(str, float, str, False), (str, type(None), str, False)}

@@ -43,24 +43,24 @@ class Unclear(Exception):
     """A check that cannot tell anything about this system, and why."""
 
 
-class Subject:
+class SystemProbe:
     """One system, and life after life that it is led through."""
 
     def __init__(
-        self, plan: Plan, tell: Callable[[str], None], patience: float, system: Any = None
+        self, plan: Plan, tell: Callable[[str], None], patience: float, built: Any = None
     ) -> None:
         self.patience = patience
         """Seconds after which a memory that does not turn up counts as lost."""
-        self.is_soiled = False
+        self.is_leaking = False
         """Whether a scope of it is known to hold what was told elsewhere or before."""
         name = plan.spec.name
-        self.is_elsewhere = name in ITEMS or name.partition(":")[0] in CONNECTORS.builtin
+        self.is_remote = name in ITEMS or name.partition(":")[0] in CONNECTORS.builtin
         """Whether it lives behind a door, in a process that is not this one."""
         self.tell = tell
         self.ever_given: set[str] = set()
         self._plan = plan
-        self._built = system
-        self._driver = Driver(self._build, system)
+        self._built = built
+        self._driver = Driver(self._build, built)
         with self.trying(BUILDING):
             self._driver.begin("kit")
         self._first = self._built
@@ -83,21 +83,21 @@ class Subject:
         driver.close()
         return False
 
-    def life(self, scope: str, *batches: Sequence[Memory]) -> Life:
+    def scope(self, scope: str, *batches: Sequence[Memory]) -> Scope:
         """The one system, as in a run: reset to this scope, and told these."""
         return self._begun(self._driver, scope, batches)
 
-    def other_life(self, scope: str, *batches: Sequence[Memory]) -> Life:
+    def separate_scope(self, scope: str, *batches: Sequence[Memory]) -> Scope:
         """The same in a system built for this alone; to be closed."""
         return self._begun(Driver(self._build), scope, batches)
 
-    def _begun(self, driver: Driver, scope: str, batches: Iterable[Sequence[Memory]]) -> Life:
+    def _begun(self, driver: Driver, scope: str, batches: Iterable[Sequence[Memory]]) -> Scope:
         with self.trying(f"reset({scope!r})" if "reset" in self.verbs else "building it"):
             driver.begin(scope)
-        life = Life(self, driver)
+        opened = Scope(self, driver)
         for batch in batches:
-            life.remember(batch)
-        return life
+            opened.remember(batch)
+        return opened
 
     def start_over(self) -> None:
         """Build the system anew: the last check may have left it in pieces."""
@@ -121,13 +121,13 @@ class Subject:
             ) from error
 
 
-class Life:
+class Scope:
     """The system in one scope, with what it was told there."""
 
-    def __init__(self, subject: Subject, driver: Driver) -> None:
+    def __init__(self, system: SystemProbe, driver: Driver) -> None:
         self.given: dict[str, Memory] = {}
         self.receipt = Receipt()
-        self._subject = subject
+        self._subject = system
         self._driver = driver
 
     def remember(self, memories: Sequence[Memory]) -> Receipt:
@@ -142,9 +142,9 @@ class Life:
         with self._subject.trying(f"forget({len(memories)} memories) or ready()"):
             self._driver.forget(Selector(tuple(memories)))
 
-    def fork(self) -> Life:
+    def fork(self) -> Scope:
         with self._subject.trying("fork()"):
-            copy = Life(self._subject, self._driver.fork())
+            copy = Scope(self._subject, self._driver.fork())
         copy.given, copy.receipt = dict(self.given), self.receipt
         return copy
 
