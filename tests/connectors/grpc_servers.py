@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from tests.connectors.served_processes import REPOSITORY
@@ -31,6 +31,13 @@ except MissingExtra as error:
 EXAMPLES = REPOSITORY / "examples" / "adapters"
 PROTOS = REPOSITORY / "src" / "mnemoscope" / "connectors" / "grpc" / "protos"
 TROUBLED = "tests.connectors.grpc_servers:Troubled"
+
+
+class Listening(Protocol):
+    """A server, in this process or in one of its own."""
+
+    address: str
+    port: int
 
 
 class Troubled:

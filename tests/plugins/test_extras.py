@@ -1,4 +1,4 @@
-"""A package of its own adds a dataset, a judge and a system by entry points alone.
+"""A package of its own adds a dataset, a judge, a system and a metric by entry points alone.
 
 It is installed into a folder of its own, without network, and found because the folder is on the
 path. Nothing in `src` knows its names.
@@ -76,6 +76,7 @@ def test_each_part_is_as_short_as_promised() -> None:
     lines = {path.stem: len(path.read_text().splitlines()) for path in MODULES.glob("*.py")}
     assert lines["beam"] <= 90
     assert lines["nuggets"] <= 40
+    assert lines["f1_at_k"] <= 30
     assert lines["word_count"] <= 30
 
 
@@ -96,6 +97,7 @@ def test_the_lists_show_them(mnemo: Run) -> None:
     judges = {one["name"]: one for one in json.loads(mnemo("judges", "list", "--json").stdout)}
     assert judges["nuggets"]["options"] == {"share": "0.5"}
     assert "word-count" in mnemo("systems", "list").stdout
+    assert "f1@k" in mnemo("metrics", "list").stdout
 
 
 def test_without_plugins_they_are_not_there(mnemo: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,8 +127,11 @@ def test_a_file_that_is_not_the_pinned_one_fails_its_check(
     assert "is not the pinned" in told.stderr
 
 
-def test_its_system_passes_the_conformance_checks(mnemo: Run) -> None:
-    assert "word-count" in mnemo("systems", "check", "word-count").stdout
+@pytest.mark.parametrize(
+    ("kind", "name"), [("systems", "word-count"), ("metrics", "f1"), ("judges", "nuggets")]
+)
+def test_each_passes_the_check_of_its_kind(mnemo: Run, kind: str, name: str) -> None:
+    mnemo(kind, "check", name)
 
 
 def test_a_run_is_recorded_on_the_judges_own_scale(runs: Path) -> None:
@@ -143,7 +148,20 @@ def test_a_run_is_recorded_on_the_judges_own_scale(runs: Path) -> None:
     assert 1 < figures["all"]["mean"] <= 10
     low, high = figures["all"]["ci95"]
     assert 0 <= low < figures["all"]["mean"] < high <= 10
-    assert content(runs / "word-count" / "metrics.json")["questions"]["measured"] == 36
+
+
+def test_the_metric_stands_beside_ours(mnemo: Run, runs: Path) -> None:
+    metrics = content(runs / "word-count" / "metrics.json")
+    assert metrics["questions"]["measured"] == 36
+    f1, precision, recall = (
+        metrics["overall"][f"{name}@10"]["mean"] for name in ("f1", "precision", "recall")
+    )
+    assert precision < f1 < recall
+    assert 0 < metrics["overall"]["f1@10"]["chance"] < f1
+    assert metrics["overall"]["f1@10"]["ci95"][0] < f1 < metrics["overall"]["f1@10"]["ci95"][1]
+    for report in (runs / "word-count" / "report.md", runs / "summary.md"):
+        assert "f1@10" in report.read_text(encoding="utf-8")
+    assert "f1@10" in mnemo("report", runs).stdout
 
 
 def test_five_points_of_ten_are_a_right_answer(runs: Path) -> None:
@@ -167,7 +185,8 @@ def test_compare_and_gate_know_the_scale(mnemo: Run, runs: Path) -> None:
     told = mnemo("compare", runs / "word-count", runs / "oracle", "--json").stdout
     compared = json.loads(told)
     assert "nuggets" in json.dumps(compared)
-    drop = ("--max-drop", "recall@10=0.05")
+    assert "f1@10" in json.dumps(compared)
+    drop = ("--max-drop", "f1@10=0.05")
     mnemo("gate", runs / "oracle", "--baseline", runs / "word-count", *drop)
     mnemo("gate", runs / "word-count", "--baseline", runs / "oracle", *drop, code=1)
 
@@ -226,3 +245,23 @@ def test_judges_are_refused_where_they_cannot_judge(
     data = shared_data(arguments[1])
     given = ("-s", "word-count", "--reader", "extractive", "--data", data, "--out", tmp_path)
     assert told in " ".join(mnemo(*arguments, *given, code=2).stderr.split())
+
+
+def test_the_python_api_takes_them_by_name(extras: Path, beam: Path, tmp_path: Path) -> None:
+    script = f"""
+import mnemoscope as ms
+results = ms.run("beam", systems=["word-count"], data={str(beam)!r}, out={str(tmp_path)!r},
+                 scenarios=1, questions=8, reader="extractive", judge="nuggets")
+rows = results.to_frame().to_dict("records") if hasattr(results.to_frame(), "to_dict") else (
+    results.to_frame().rows)
+print(sorted({{row["metric"] for row in rows}}))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": f"{extras}{os.pathsep}{SOURCE}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "'f1@10'" in done.stdout and "'nuggets'" in done.stdout

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from mnemoscope.analysis.hallucination import canaries
 from mnemoscope.analysis.recall_bench_format import (
     Header,
     failure_line,
@@ -161,8 +160,7 @@ def test_the_page_holds_every_cell_and_every_view(live: Callable[..., Any]) -> N
     life = live(4, personas=("ada", "bob"), unasked=frozenset({(0, 3)}), failed=frozenset({(1, 2)}),
                 categories=(*CORE_CATEGORIES, *GROUP_CATEGORIES))  # fmt: skip
     figures = life.figures
-    runs = canaries({"before": life.records, "after": life.records})
-    page = render(sections(figures, pictures=[("the heatmap", "heatmap.png")], canaries=runs))
+    page = render(sections(figures, pictures=[("the heatmap", "heatmap.png")]))
     assert "![the heatmap](heatmap.png)" in page
     for name in figures["categories"]:
         line = next(line for line in page.splitlines() if line.startswith(f"| {name} |"))
@@ -171,7 +169,7 @@ def test_the_page_holds_every_cell_and_every_view(live: Callable[..., Any]) -> N
         assert line == f"| {name} | " + " | ".join(shown) + " |"
     for title in (
         "How sure the figures are", "At the last checkpoint, 28d", "By persona", "Hallucination",
-        "Canary questions across runs", "What boundary questions disclosed", "How to read it",
+        "What boundary questions disclosed", "How to read it",
     ):  # fmt: skip
         assert f"### {title}" in page
     assert "4 (4 timeout)" in page

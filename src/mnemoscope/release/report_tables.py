@@ -9,7 +9,7 @@ from mnemoscope.analysis.aggregates import CAVEAT, SeedRow, read_aggregates, see
 from mnemoscope.analysis.compare import OVERALL, Comparison, Row
 from mnemoscope.release.decide import ALPHA, standing
 from mnemoscope.reports.run_view import Figures
-from mnemoscope.reports.tables import Table, document_table, with_interval
+from mnemoscope.reports.tables import ReportTable, document_table, with_interval
 
 _COLUMNS = (
     "metric",
@@ -55,7 +55,7 @@ def effect(row: Row) -> str:
     return f"{row.effect_name}={row.effect:+.3f}"
 
 
-def overall_table(comparison: Comparison, base: Figures, cand: Figures) -> Table:
+def overall_table(comparison: Comparison, base: Figures, cand: Figures) -> ReportTable:
     """Every metric of the protocol, before and after."""
     rows = [
         _cells(row, base["overall"], cand["overall"])
@@ -67,7 +67,7 @@ def overall_table(comparison: Comparison, base: Figures, cand: Figures) -> Table
 
 def category_table(
     comparison: Comparison, base: Figures, cand: Figures, names: dict[str, str]
-) -> Table | None:
+) -> ReportTable | None:
     """Every metric in each category; None where the data have no categories."""
     before, after = base["by_category"], cand["by_category"]
     rows = [
@@ -82,7 +82,7 @@ def category_table(
     return document_table(("category", "n", *_COLUMNS), rows) if rows else None
 
 
-def impact_table(comparison: Comparison) -> Table:
+def impact_table(comparison: Comparison) -> ReportTable:
     """What a change of method did to each metric."""
     rows = [
         [

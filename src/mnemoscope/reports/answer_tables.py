@@ -17,11 +17,11 @@ from mnemoscope.reports.tables import (
     SYSTEM,
     Block,
     Cell,
-    Column,
     Heading,
     NoteList,
     Paragraph,
-    Table,
+    ReportTable,
+    TableColumn,
     brackets,
     decimal,
     document_table,
@@ -329,7 +329,7 @@ def _headlines(systems: Sequence[SystemAnswers]) -> list[Block]:
     columns += [numeric("halluci-\nnation")] if rubric else []
     columns.append(numeric("answer\nwords"))
     columns += [numeric("cost\ntokens")] if paid else []
-    frame = Table(columns)
+    frame = ReportTable(columns)
     for one in systems:
         cells = [_cell(one.figures[part]) for part in _PARTS]
         if rubric:
@@ -346,7 +346,7 @@ def _rates(systems: Sequence[SystemAnswers]) -> list[Block]:
     told = [one.figures["abstention"] for one in systems]
     if not any(own["correct_abstain"]["n"] or own["false_abstain"]["count"] for own in told):
         return []
-    frame = Table([SYSTEM, *(numeric(name) for name, _ in _RATES.values())])
+    frame = ReportTable([SYSTEM, *(numeric(name) for name, _ in _RATES.values())])
     for one, own in zip(systems, told, strict=True):
         cells = (_cell(own[key]) for key in _RATES)
         frame.rows.append([system_cell(one.label, one.is_baseline), *cells])
@@ -374,10 +374,10 @@ def _categories(
     together = ceil(len(systems) / needed)
     for start in range(0, len(systems), together):
         abreast = slice(start, start + together)
-        frame = Table([Column("category", fold=True, max_width=_CATEGORY_WIDTH)])
+        frame = ReportTable([TableColumn("category", fold=True, max_width=_CATEGORY_WIDTH)])
         for one in systems[abreast]:
             style = system_cell(one.label, one.is_baseline).style
-            column = Column(one.label, style, right=True, fold=True, max_width=_COLUMN_WIDTH)
+            column = TableColumn(one.label, style, right=True, fold=True, max_width=_COLUMN_WIDTH)
             frame.columns.append(column)
         for key, own in rows.items():
             pairs = list(zip(own, systems, strict=True))

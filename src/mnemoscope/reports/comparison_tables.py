@@ -12,11 +12,11 @@ from mnemoscope.reports.tables import (
     MISSING,
     Block,
     Cell,
-    Column,
     Heading,
     NoteList,
     Paragraph,
-    Table,
+    ReportTable,
+    TableColumn,
     numeric,
     with_interval,
 )
@@ -25,7 +25,7 @@ _STYLES = {"better": "bold green", "worse": "bold red", "equivalent": "blue", "g
 _STYLES |= {"cannot tell": "yellow", "lost": "red"}
 _TESTS = {"exact McNemar": "McNemar"}
 """Short names that keep a table within a hundred columns."""
-_METRIC, _VERDICT = Column("metric", wrap=False), Column("verdict", wrap=False)
+_METRIC, _VERDICT = TableColumn("metric", wrap=False), TableColumn("verdict", wrap=False)
 _P_VALUES = (numeric("p_raw"), numeric("p_corr.", markdown="p_corrected"))
 
 
@@ -46,13 +46,13 @@ def comparison(found: Comparison, names: Mapping[str, str]) -> list[Block]:
             numeric("base"),
             numeric("cand"),
             numeric("Δ", markdown="delta [95 % interval]"),
-            Column("test", only="markdown"),
+            TableColumn("test", only="markdown"),
             *_P_VALUES,
             numeric("effect"),
             numeric("detectable", markdown="smallest detectable"),
             _VERDICT,
         ]
-        table = Table(columns, [_cells(row) for row in rows], title)
+        table = ReportTable(columns, [_cells(row) for row in rows], title)
         blocks += [Heading(title, only="markdown"), table]
     blocks += [Paragraph(line, DIM, only="terminal") for line in legend]
     blocks.append(NoteList(found.notes, only="terminal"))
@@ -61,9 +61,9 @@ def comparison(found: Comparison, names: Mapping[str, str]) -> list[Block]:
         lost_first = sorted(found.discordant, key=lambda one: one.change == "gained")
         gained = sum(one.change == "gained" for one in found.discordant)
         title = f"Gained {gained}, lost {len(found.discordant) - gained}"
-        columns = [Column(name, wrap=False) for name in ("change", "question", "category")]
-        changed = Table(
-            [*columns, Column("text")],
+        columns = [TableColumn(name, wrap=False) for name in ("change", "question", "category")]
+        changed = ReportTable(
+            [*columns, TableColumn("text")],
             [
                 [
                     Cell(one.change, _STYLES[one.change]),
@@ -94,7 +94,7 @@ def seed_comparison(base: str, cand: str, rows: Sequence[SeedRow]) -> list[Block
     ]
     legend = "Wilson 95 % interval below each figure; p_corrected: Holm; h: Cohen's"
     title = "Unpaired two-proportion z-tests"
-    table = Table(columns, [_seed_cells(row) for row in rows], title)
+    table = ReportTable(columns, [_seed_cells(row) for row in rows], title)
     return [
         Heading(what, 1, only="terminal"),
         Heading(f"{what}, unpaired two-proportion z-tests", 1, only="markdown"),

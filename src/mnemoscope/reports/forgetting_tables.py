@@ -14,7 +14,7 @@ from mnemoscope.reports.tables import (
     Heading,
     NoteList,
     Paragraph,
-    Table,
+    ReportTable,
     brackets,
     document_table,
     numeric,
@@ -53,7 +53,7 @@ def systems_tables(systems: Sequence[tuple[str, Figures, bool]]) -> list[Block]:
     """For the terminal: all systems, before and after for both sets, then what leaks."""
     sets = (f"{kind}\n{when}" for kind in _SETS for when in _WHEN)
     columns = [SYSTEM, *map(numeric, (*sets, "leaked", "forgets"))]
-    frame = Table(columns, title="Forgetting", frame="dense")
+    frame = ReportTable(columns, title="Forgetting", frame="dense")
     notes = []
     for label, figures, is_baseline in systems:
         name, score = system_cell(label, is_baseline), figures["score"]

@@ -12,7 +12,7 @@ from mnemoscope.reports.tables import (
     Heading,
     NoteList,
     Paragraph,
-    Table,
+    ReportTable,
     brackets,
     decimal,
     document_table,
@@ -45,13 +45,8 @@ _READINGS = {
 }
 
 
-def sections(
-    figures: Figures,
-    *,
-    pictures: Sequence[tuple[str, str]] = (),
-    canaries: Figures | None = None,
-) -> list[Block]:
-    """The sections; pictures are captions and file names, canaries are of several runs."""
+def sections(figures: Figures, *, pictures: Sequence[tuple[str, str]] = ()) -> list[Block]:
+    """The sections; pictures are captions and file names."""
     points = figures["checkpoints"]
     return [
         Heading("Over the checkpoints"),
@@ -62,7 +57,6 @@ def sections(
         *_last(points[-1:]),
         *_personas(figures["personas"]),
         *_hallucination(figures["hallucination"]),
-        *(_across_runs(canaries) if canaries else []),
         *_disclosure(figures["disclosure"]),
         Heading("How to read it", 3),
         NoteList(_HOW_TO_READ),
@@ -80,7 +74,7 @@ def asked(figures: Figures) -> list[str]:
     ]
 
 
-def last_overalls(views: Sequence[RunView]) -> Table:
+def last_overalls(views: Sequence[RunView]) -> ReportTable:
     """Systems down; the last checkpoint's overall, hallucination and categories across."""
     ends = {view.label: (view.longitudinal or {})["checkpoints"][-1] for view in views}
     categories = list(dict.fromkeys(name for end in ends.values() for name in end["categories"]))
@@ -122,7 +116,7 @@ def _heatmap(figures: Figures) -> list[Block]:
     return [document_table(head_row, body), *([left_out] if hidden else [])]
 
 
-def _intervals(points: Sequence[Figures]) -> Table:
+def _intervals(points: Sequence[Figures]) -> ReportTable:
     head, tail = elide(len(points), _COLUMNS)
     shown = [points[i] for i in (*head, *tail)]
     bounds = ["bounds"] if any(point["failed"] for point in shown) else []
@@ -202,35 +196,6 @@ def _hallucination(views: Figures) -> list[Block]:
         columns = ["question", "persona", "category", "times"]
         blocks += [Paragraph(said), document_table(columns, rows)]
     return blocks
-
-
-def _across_runs(canaries: Figures) -> list[Block]:
-    """Canary questions of several runs, the oldest first."""
-    counts, alone = canaries["counts"], canaries["not_compared"]
-    names = {
-        "always": "invents in every run",
-        "newly": "invents in the last run, never before",
-        "no_longer": "invented in every earlier run, no longer in the last",
-        "unsteady": "sometimes",
-        "never": "never",
-    }
-    rows = [
-        [
-            said,
-            f"{counts[kind]:,}",
-            ", ".join(q["question"] for q in canaries.get(kind, [])[:_LISTED])
-            + (", …" if counts[kind] > _LISTED and kind in canaries else ""),
-        ]
-        for kind, said in names.items()
-    ]
-    said = f"Runs, the oldest first: {', '.join(canaries['runs'])}."
-    if alone:
-        said += f" {alone:,} questions were not judged in the last and an earlier one."
-    return [
-        Heading("Canary questions across runs", 3),
-        Paragraph(said),
-        document_table(["what the question does", "questions", "which"], rows),
-    ]
 
 
 def _disclosure(told: Figures) -> list[Block]:

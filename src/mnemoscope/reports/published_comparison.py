@@ -31,6 +31,10 @@ _METRICS = {"accuracy": "accuracy_llm_judge", "f1": "token_f1"}
 """What the registry calls a run's measure."""
 _SPLITS = {"s": "S cleaned", "m": "M cleaned", "oracle": "oracle"}
 """LongMemEval's variants as the registry has them; the loader reads the cleaned files."""
+_FIELDS = (
+    "system metric value unit n answer_model judge_model reported_by source retracted cited".split()
+)
+"""What published.json has of each number."""
 _RULE = "rule"
 _SHOWN = 15
 """Numbers that may not be compared in a run's report."""
@@ -347,16 +351,4 @@ def _named(row: Published) -> str:
 
 
 def _plain(row: Published) -> dict[str, Any]:
-    return {
-        "system": row.system,
-        "metric": row.metric,
-        "value": row.value,
-        "unit": row.unit,
-        "n": row.n,
-        "answer_model": row.answer_model,
-        "judge_model": row.judge_model,
-        "reported_by": row.reported_by,
-        "source": row.source,
-        "retracted": row.retracted,
-        "cited": row.cited,
-    }
+    return {name: getattr(row, name) for name in _FIELDS}

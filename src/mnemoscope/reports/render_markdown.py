@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mnemoscope.reports.tables import Block, Cell, ColourScale, Grid, Heading, NoteList, Table
+from mnemoscope.reports.tables import Block, Cell, ColourScale, Grid, Heading, NoteList, ReportTable
 
 
 def render(blocks: Iterable[Block]) -> str:
     """The blocks with an empty line between them, and none at the end."""
     parts = []
     for block in blocks:
-        if isinstance(block, Table):
+        if isinstance(block, ReportTable):
             parts.append(table(block))
         elif isinstance(block, Grid | ColourScale) or block.only == "terminal":
             continue
@@ -24,7 +24,7 @@ def render(blocks: Iterable[Block]) -> str:
     return "\n\n".join(parts)
 
 
-def table(shown: Table) -> str:
+def table(shown: ReportTable) -> str:
     """A row a line; what stands in a cell can neither end it nor break the line."""
     kept = [place for place, column in enumerate(shown.columns) if column.only != "terminal"]
     columns = [shown.columns[place] for place in kept]

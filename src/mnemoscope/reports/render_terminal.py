@@ -22,7 +22,7 @@ from mnemoscope.reports.tables import (
     Grid,
     Heading,
     NoteList,
-    Table,
+    ReportTable,
     ink,
     ramp,
 )
@@ -41,7 +41,7 @@ def render(blocks: Iterable[Block]) -> Group:
     """The blocks one below the other."""
     parts: list[RichTable | Text] = []
     for block in blocks:
-        if isinstance(block, Table):
+        if isinstance(block, ReportTable):
             parts.append(table(block))
         elif isinstance(block, Grid):
             parts += _grid(block)
@@ -57,7 +57,7 @@ def render(blocks: Iterable[Block]) -> Group:
     return Group(*parts)
 
 
-def table(shown: Table) -> RichTable:
+def table(shown: ReportTable) -> RichTable:
     frame = _FRAMES[shown.frame]
     title = shown.title or None
     drawn = RichTable(title=title, box=box.SIMPLE_HEAD, title_justify="left", **frame)

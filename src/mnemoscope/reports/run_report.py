@@ -16,6 +16,7 @@ from mnemoscope.reports import (
 from mnemoscope.reports.render_markdown import render
 from mnemoscope.reports.run_tables import overview, personas_named
 from mnemoscope.reports.run_view import (
+    Figures,
     RunView,
     as_content,
     caveats,
@@ -28,7 +29,6 @@ from mnemoscope.reports.tables import (
     Heading,
     NoteList,
     Paragraph,
-    Table,
     brackets,
     bullets,
     decimal,
@@ -99,9 +99,23 @@ def report(view: RunView, published: Sequence[Block] = ()) -> list[Block]:
     if points and view.judged:
         there = [(said, file) for file, said in _PICTURES.items() if (view.path / file).exists()]
         sections += longitudinal_report.sections(points, pictures=there)
-    sections += _answers(view)
+    accounts = view.timing.get("accounts")
+    if accounts and not accounts["total"]["requests"] + accounts["total"]["cached"]:
+        accounts = None
+    if view.answers or accounts:
+        sections += _answers(view, accounts)
     if view.forgetting:
         sections += forgetting_tables.report_sections(view.forgetting)
+    size = view.timing["index_bytes"]
+    times = [
+        *(
+            [f"recall {key} (ms)" if key != "n" else "recalls timed", value]
+            for key, value in (view.timing["recall_ms"] or {}).items()
+        ),
+        ["indexing, all scenarios (ms)", view.timing["index_ms"]],
+        ["index bytes, all scenarios", MISSING if size is None else size],
+        *([key.replace("_", " "), value] for key, value in view.timing["counters"].items()),
+    ]
     return [
         *sections,
         *published,
@@ -111,23 +125,17 @@ def report(view: RunView, published: Sequence[Block] = ()) -> list[Block]:
         Heading("Statuses"),
         document_table(["status", "trials"], metrics["statuses"].items()),
         Heading("Timing"),
-        _timing(view),
+        document_table(["what", "value"], times),
     ]
 
 
-def _answers(view: RunView) -> list[Block]:
+def _answers(view: RunView, accounts: Figures | None) -> list[Block]:
     """How good the answers are; of a run over checkpoints, only why they failed."""
-    accounts = view.timing.get("accounts")
-    if accounts and not accounts["total"]["requests"] + accounts["total"]["cached"]:
-        accounts = None
-    names = view.category_name
-    if view.answers is None:
-        return answer_tables.failure_sections(None, accounts, names)
-    diagnosis = view.answers["diagnosis"]
-    if view.longitudinal:
+    names, answers = view.category_name, view.answers or {}
+    diagnosis = answers.get("diagnosis")
+    if view.longitudinal or not answers:
         return answer_tables.failure_sections(diagnosis, accounts, names)
-    figures = view.answers["figures"]
-    return answer_tables.report_sections(figures, diagnosis, accounts, names, view.exams)
+    return answer_tables.report_sections(answers["figures"], diagnosis, accounts, names, view.exams)
 
 
 def _retrieval(view: RunView) -> list[Block]:
@@ -177,31 +185,19 @@ def _retrieval(view: RunView) -> list[Block]:
     return sections
 
 
-def _timing(view: RunView) -> Table:
-    size = view.timing["index_bytes"]
-    rows = [
-        *(
-            [f"recall {key} (ms)" if key != "n" else "recalls timed", value]
-            for key, value in (view.timing["recall_ms"] or {}).items()
-        ),
-        ["indexing, all scenarios (ms)", view.timing["index_ms"]],
-        ["index bytes, all scenarios", MISSING if size is None else size],
-        *([key.replace("_", " "), value] for key, value in view.timing["counters"].items()),
-    ]
-    return document_table(["what", "value"], rows)
-
-
 def summary(views: Sequence[RunView]) -> list[Block]:
     """summary.md: several systems on one benchmark."""
     told = [f"{view.label}: {line}" for view in views for line in caveats(view)]
-    told += no_better_than_no_memory(views)
+    answered = [view for view in views if view.answers and not view.longitudinal]
+    if answered:
+        told += no_better_than_no_memory(views)
     said = f"{views[0].metrics['questions']['scorable']:,} questions with evidence. "
     by = dict.fromkeys("; ".join(view.asked_by) + "." for view in views if view.asked_by)
     sections: list[Block] = [
         Heading(views[0].benchmark, 1),
         *map(Paragraph, (said + "Mean [95 % interval].", *by)),
         overview(views),
-        *_answered([view for view in views if view.answers and not view.longitudinal]),
+        *(_answered(answered) if answered else []),
     ]
     for view in views:
         if view.forgetting:

@@ -27,11 +27,11 @@ from mnemoscope.reports.tables import (
     SYSTEM,
     Block,
     Cell,
-    Column,
     Heading,
     NoteList,
     Paragraph,
-    Table,
+    ReportTable,
+    TableColumn,
     decimal,
     numeric,
     system_cell,
@@ -47,11 +47,26 @@ _SYSTEMS_ABREAST = 5
 _LEGEND = "mean, 95 % interval below; chance: what a random order would get"
 
 
-def summary(views: Sequence[RunView]) -> RenderableType:
+def summary(views: Sequence[RunView], *, with_cost: bool = True) -> RenderableType:
     """All runs in one table, by category and by cost below, and the caveats."""
     from mnemoscope.reports.render_terminal import render
 
-    return render(_summary(views))
+    questions = views[0].metrics["questions"]
+    asked = f"{questions['scorable']:,} questions with evidence, {questions['asked']:,} asked"
+    by = dict.fromkeys(line for view in views for line in view.asked_by)
+    parts: list[Block] = [Heading(views[0].benchmark), *map(Paragraph, (asked, *by))]
+    if headline(views):
+        table = overview(views)
+        if any(cell == MISSING for cell in table.rows[-1]):  # of chance, all is shown or nothing
+            table.rows.pop()
+        parts += [table, Paragraph(_LEGEND, DIM)]
+        if len({c for view in views for c in view.metrics["by_category"]}) > 1:
+            parts += _by_category(views)
+    if any(view.answers or view.forgetting for view in views):
+        parts += _answered(views)
+    if with_cost:
+        parts.append(_cost(views))
+    return render([*parts, Paragraph(""), NoteList(notes(views))])
 
 
 def shown(views: Sequence[RunView], *, width: int = 80, only: Sequence[str] = ()) -> RenderableType:
@@ -59,6 +74,8 @@ def shown(views: Sequence[RunView], *, width: int = 80, only: Sequence[str] = ()
 
     Runs without judged answers are shown by what was recalled.
     """
+    from rich.console import Group
+
     from mnemoscope.reports.render_terminal import render
 
     judged = any(view.judged for view in views)
@@ -70,7 +87,7 @@ def shown(views: Sequence[RunView], *, width: int = 80, only: Sequence[str] = ()
     if not judged:  # what was recalled comes with its own caveats
         lived = [view for view in views if view.longitudinal and not view.is_baseline]
         by_days = [_recall(view, width) for view in lived]
-        return render([*_summary(views), *by_days, NoteList(told, mark="")])
+        return Group(summary(views), render([*by_days, NoteList(told, mark="")]))
     told += dict.fromkeys(
         line for view in views if view.longitudinal for line in same_days(view.longitudinal)
     )
@@ -90,36 +107,16 @@ def picture(views: Sequence[RunView], title: str) -> str:
     """The figures as an SVG file that refers to nothing outside itself; no machine's timings."""
     from rich.console import Console
 
-    from mnemoscope.reports.render_terminal import render
-
     console = Console(record=True, width=84, file=StringIO(), force_terminal=True)
-    console.print(render(_summary(views, with_cost=False)))
+    console.print(summary(views, with_cost=False))
     drawn = console.export_svg(title=title)
     return re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)
 
 
-def _summary(views: Sequence[RunView], *, with_cost: bool = True) -> list[Block]:
-    questions = views[0].metrics["questions"]
-    asked = f"{questions['scorable']:,} questions with evidence, {questions['asked']:,} asked"
-    by = dict.fromkeys(line for view in views for line in view.asked_by)
-    parts: list[Block] = [Heading(views[0].benchmark), *map(Paragraph, (asked, *by))]
-    if headline(views):
-        table = overview(views)
-        if any(cell == MISSING for cell in table.rows[-1]):  # of chance, all is shown or nothing
-            table.rows.pop()
-        parts += [table, Paragraph(_LEGEND, DIM)]
-        if len({c for view in views for c in view.metrics["by_category"]}) > 1:
-            parts += _by_category(views)
-    parts += _answered(views)
-    if with_cost:
-        parts.append(_cost(views))
-    return [*parts, Paragraph(""), NoteList(notes(views))]
-
-
-def overview(views: Sequence[RunView]) -> Table:
+def overview(views: Sequence[RunView]) -> ReportTable:
     """Systems down, metrics across; the last row is chance, by the run with most questions."""
     names = headline(views)
-    table = Table([SYSTEM, *(numeric(name, min_width=9) for name in names)])
+    table = ReportTable([SYSTEM, *(numeric(name, min_width=9) for name in names)])
     for view in views:
         cells = []
         for name in names:
@@ -165,10 +162,10 @@ def _answered(views: Sequence[RunView]) -> list[Block]:
     return parts
 
 
-def _cost(views: Sequence[RunView]) -> Table:
+def _cost(views: Sequence[RunView]) -> ReportTable:
     """What a recall costs: context tokens, milliseconds, bytes."""
     columns = ("tokens@10", "p50 ms", "p95 ms", "p99 ms", "index ms", "index kB")
-    table = Table([SYSTEM, *map(numeric, columns)], title="cost")
+    table = ReportTable([SYSTEM, *map(numeric, columns)], title="cost")
     for view in views:
         tokens = view.metrics["context"].get("tokens@10")
         latency = view.timing["recall_ms"] or {}
@@ -185,7 +182,7 @@ def _cost(views: Sequence[RunView]) -> Table:
     return table
 
 
-def _by_category(views: Sequence[RunView]) -> list[Table]:
+def _by_category(views: Sequence[RunView]) -> list[ReportTable]:
     """One metric, categories down, systems across, a few at a time; each row's best is bold."""
     names = headline(views)
     name = PRIMARY if PRIMARY in names else names[0]
@@ -194,12 +191,12 @@ def _by_category(views: Sequence[RunView]) -> list[Table]:
     for start in range(0, len(views), _SYSTEMS_ABREAST):
         abreast = slice(start, start + _SYSTEMS_ABREAST)
         labels = [system_cell(view.label, view.is_baseline) for view in views[abreast]]
-        columns = [Column("category", wrap=False), Column("n", right=True)]
+        columns = [TableColumn("category", wrap=False), TableColumn("n", right=True)]
         columns += [
-            Column(one.text, one.style, right=True, fold=True, max_width=LABEL_WIDTH)
+            TableColumn(one.text, one.style, right=True, fold=True, max_width=LABEL_WIDTH)
             for one in labels
         ]
-        table = Table(columns, title=f"{name} by category")
+        table = ReportTable(columns, title=f"{name} by category")
         for category in categories:
             figures = [v.metrics["by_category"].get(category, {}).get(name) for v in views]
             pairs = list(zip(figures, views, strict=True))
@@ -238,7 +235,7 @@ def notes(views: Sequence[RunView]) -> list[str]:
     return lines
 
 
-def _recall(view: RunView, width: int) -> Table:
+def _recall(view: RunView, width: int) -> ReportTable:
     """Whether evidence was among ten hits, by category and days; for runs without a judge."""
     figures = view.longitudinal or {}
     points = figures["checkpoints"]
@@ -246,8 +243,8 @@ def _recall(view: RunView, width: int) -> Table:
     kept = [points[place] for place in (*head, *tail)]
     rows = {name: [p["categories"][name]["hit@10"] for p in kept] for name in figures["categories"]}
     rows["all"] = [point["retrieval"]["hit@10"]["mean"] for point in kept]
-    return Table(
-        [Column("hit@10"), *(Column(point["label"]) for point in kept)],
+    return ReportTable(
+        [TableColumn("hit@10"), *(TableColumn(point["label"]) for point in kept)],
         [[name, *(decimal(share, 2) for share in shares)] for name, shares in rows.items()],
         title=f"{view.label} over the checkpoints",
         frame="plain",

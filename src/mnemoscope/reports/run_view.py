@@ -121,16 +121,12 @@ def headline(views: Sequence[RunView]) -> list[str]:
         [name for name in measured[0] if all(name in own for own in measured)] if measured else []
     )
     chosen = headline_of(shared)
-    if not _at_k(chosen):  # shallow rankings: the deepest that can be shown
-        kinds = {own.name for own in installed_metrics().values() if own.at == "k" and own.headline}
-        deepest = [name for name in shared if name.partition("@")[0] in kinds][-len(kinds) :]
-        chosen = deepest + chosen
+    # Those that are computed at every k, as recall is, and mrr is not.
+    kinds = {own.name for own in installed_metrics().values() if own.at == "k" and own.headline}
+    at_k = [name for name in shared if name.partition("@")[0] in kinds]
+    if not set(at_k) & set(chosen):  # shallow rankings: the deepest that can be shown
+        chosen = at_k[-len(kinds) :] + chosen
     return chosen
-
-
-def _at_k(names: Sequence[str]) -> list[str]:
-    """Those that are computed at every k, as recall is, and mrr is not."""
-    return [name for name in names if (own := metric_of(name)) is not None and own.at == "k"]
 
 
 def no_better_than_no_memory(views: Sequence[RunView]) -> list[str]:
@@ -215,7 +211,10 @@ def restarts(view: RunView) -> list[str]:
 
 
 def _bounds(overall: Figures) -> str:
-    for name in (*_at_k(headline_of(list(overall))), *overall):
+    first = [
+        name for name in headline_of(list(overall)) if getattr(metric_of(name), "at", "") == "k"
+    ]
+    for name in (*first, *overall):
         if bounds := overall.get(name, {}).get("bounds"):
             return (
                 f", with them as wrong {name} would be {bounds[0]:.3f} instead of {bounds[1]:.3f}"

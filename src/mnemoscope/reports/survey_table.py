@@ -13,11 +13,11 @@ from mnemoscope.reports.tables import (
     MUTED,
     Block,
     Cell,
-    Column,
     Heading,
     NoteList,
     Paragraph,
-    Table,
+    ReportTable,
+    TableColumn,
     numeric,
 )
 
@@ -88,15 +88,15 @@ def survey(title: str, rows: Sequence[SurveyRow], of_the_data: Sequence[str] = (
     longest = max((len(line) for name in names for line in name.splitlines()), default=0)
     width = min(longest, _SYSTEM_WIDTH)
     columns = [
-        Column("system", fold=True, min_width=width, max_width=_SYSTEM_WIDTH),
-        Column("door", only="markdown"),
-        Column("contract", max_width=_CHECK_WIDTH),
+        TableColumn("system", fold=True, min_width=width, max_width=_SYSTEM_WIDTH),
+        TableColumn("door", only="markdown"),
+        TableColumn("contract", max_width=_CHECK_WIDTH),
         *map(numeric, (PRIMARY, "p50 ms", "p95 ms", "in/s", "lost", "untraced")),
     ]
     told = [*of_the_data, *notes(rows)]
     return [
         Heading(title, 1, only="markdown"),
-        Table(columns, [_cells(row) for row in rows], frame="narrow"),
+        ReportTable(columns, [_cells(row) for row in rows], frame="narrow"),
         Paragraph(_LEGEND, MUTED),
         *([NoteList(told, only="markdown")] if told else []),
     ]

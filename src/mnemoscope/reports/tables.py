@@ -38,7 +38,7 @@ class Cell(NamedTuple):
     """Of the best possible, for a background from red to green."""
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column: its title, how it is aligned, and how wide it may be."""
 
     title: str
@@ -58,10 +58,10 @@ Cells = Sequence[Cell | str]
 
 
 @dataclass
-class Table:
+class ReportTable:
     """Rows below columns."""
 
-    columns: list[Column]
+    columns: list[TableColumn]
     rows: list[Cells] = field(default_factory=list)
     title: str = ""
     """Shown in the terminal; a document has headings."""
@@ -115,24 +115,26 @@ class ColourScale(NamedTuple):
     after: Sequence[Cell]
 
 
-Block = Heading | Paragraph | NoteList | Table | Grid | ColourScale
+Block = Heading | Paragraph | NoteList | ReportTable | Grid | ColourScale
 
 
-def numeric(title: str, **options: int | str) -> Column:
+def numeric(title: str, **options: int | str) -> TableColumn:
     """A column of figures, set to the right and never broken."""
-    return Column(title, right=True, wrap=False, **options)  # type: ignore[arg-type]
+    return TableColumn(title, right=True, wrap=False, **options)  # type: ignore[arg-type]
 
 
-SYSTEM = Column("system", fold=True, max_width=LABEL_WIDTH)
+SYSTEM = TableColumn("system", fold=True, max_width=LABEL_WIDTH)
 
 
 def system_cell(label: str, is_baseline: bool) -> Cell:
     return Cell(label, DIM if is_baseline else "bold cyan")
 
 
-def document_table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
+def document_table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> ReportTable:
     """A table of plain text, as most tables of a document are."""
-    return Table([Column(title) for title in head], [[str(cell) for cell in row] for row in rows])
+    return ReportTable(
+        [TableColumn(title) for title in head], [[str(cell) for cell in row] for row in rows]
+    )
 
 
 def bullets(title: str, lines: Sequence[str], level: int = 2) -> list[Block]:

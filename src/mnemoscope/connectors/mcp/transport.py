@@ -42,7 +42,6 @@ class ChildTransport:
     def __init__(self, child: Child) -> None:
         self._child = child
         self.gone = ""
-        """How the server ended; empty as long as it can be talked to."""
 
     @asynccontextmanager
     async def streams(self) -> AsyncIterator[tuple[Any, Any]]:
@@ -138,7 +137,7 @@ class CommandServer:
     def identity(self) -> dict[str, Any]:
         return {"command": self._words, "files_sha256": file_hashes(self._words)}
 
-    def open(self, start: float, patience: float = 0.0) -> McpSession:
+    def open(self, start: float, patience: float | None = None) -> McpSession:
         scratch = tempfile.mkdtemp(prefix="mnemoscope-mcp-")
         try:
             environment = {**os.environ, **self._environment(scratch)}
@@ -146,7 +145,7 @@ class CommandServer:
         except BaseException:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
-        return McpSession(transport.streams, start, lambda: transport.gone, self._secrets.values())
+        return McpSession(transport, start, self._secrets.values())
 
     def _environment(self, scratch: str) -> dict[str, str]:
         values = {"scratch": scratch, "embeddings": self._embeddings(), "env": self._secrets}
@@ -158,6 +157,7 @@ class UrlServer:
     """A server that already runs, over streamable HTTP."""
 
     restarts = False
+    gone = ""  # only the connection tells
 
     def __init__(self, url: str, key: str, timeout: float, secrets: Mapping[str, str]) -> None:
         self._url = _checked(url)
@@ -172,7 +172,7 @@ class UrlServer:
     def open(self, start: float, patience: float | None = None) -> McpSession:
         """Open a session; `patience` is how many seconds a server that is down is waited for."""
         if patience is None:
-            return McpSession(self._streams, start, secrets=self._secrets)
+            return McpSession(self, start, self._secrets)
         until, wait = time.monotonic() + patience, _FIRST_WAIT
         while True:
             try:
@@ -187,7 +187,7 @@ class UrlServer:
             wait = min(2 * wait, _LONGEST_WAIT)
 
     @asynccontextmanager
-    async def _streams(self) -> AsyncIterator[tuple[Any, Any]]:
+    async def streams(self) -> AsyncIterator[tuple[Any, Any]]:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 

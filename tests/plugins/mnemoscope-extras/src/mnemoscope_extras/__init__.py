@@ -1,1 +1,1 @@
-"""A dataset, a judge and a system that other packages can take as examples."""
+"""A dataset, a judge, a system and a metric: an example of a package that adds all four."""
