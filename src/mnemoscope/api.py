@@ -148,7 +148,8 @@ def run_config(
         png=config.heatmap_png,
         progress=progress,
     )
-    _copy(runs[0], config.json_out, config.question_log)
+    if config.json_out or config.question_log:
+        _copy(runs[0], config.json_out, config.question_log)
     return _summarised(runs, setup.out)
 
 
