@@ -34,7 +34,7 @@ _PROBE = (
 State = Literal["installed", "outdated", "not installed", "untested"]
 
 
-class Receipt(msgspec.Struct, frozen=True):
+class InstallReceipt(msgspec.Struct, frozen=True):
     """What an environment was made from."""
 
     lock_sha256: str
@@ -104,7 +104,7 @@ def install(name: str, say: Callable[[str], None]) -> Path:
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)
         raise
-    receipt = Receipt(lock_sha256(name), made_with)
+    receipt = InstallReceipt(lock_sha256(name), made_with)
     (place / _RECEIPT).write_bytes(msgspec.json.encode(receipt))
     return place
 
@@ -178,8 +178,8 @@ def _run(words: Sequence[str], name: str) -> None:
         )
 
 
-def _receipt(name: str) -> Receipt | None:
+def _receipt(name: str) -> InstallReceipt | None:
     try:
-        return msgspec.json.decode((folder(name) / _RECEIPT).read_bytes(), type=Receipt)
+        return msgspec.json.decode((folder(name) / _RECEIPT).read_bytes(), type=InstallReceipt)
     except (OSError, msgspec.DecodeError):
         return None

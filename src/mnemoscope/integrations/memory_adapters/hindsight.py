@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any, Literal
 
 from .common import MemoryAdapter, bytes_in
-from .embedded_postgres import EmbeddedPostgres
+from .postgres_server import EmbeddedPostgres
 
 _RECALLED_TOKENS = 1_000_000
 """Hindsight cuts by tokens, not by number: this cuts nothing."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .common import MemoryAdapter, bytes_in, scratch
-from .embedded_postgres import EmbeddedPostgres, free_port
+from .postgres_server import EmbeddedPostgres, free_port
 
 _PATIENCE = 240.0
 """Seconds that the server may take to start."""
