@@ -139,8 +139,16 @@ class _Window:
                 # The next block may continue a number: `1`, or `1.` of which only 1 was read.
                 number = isinstance(value, int | float) and rest[:1] in ".eE"
                 if self.ended or (rest and not (number and len(rest) < _NEAR_END)):
-                    if "\\ud" in (raw := self.buffer[self.at : end]) or "\\uD" in raw:
-                        self._refuse_half_characters(value, line)
+                    raw = self.buffer[self.at : end]
+                    try:
+                        if "\\ud" in raw or "\\uD" in raw:
+                            json.dumps(value, ensure_ascii=False).encode()
+                    except UnicodeEncodeError as error:
+                        # Half of an escaped pair cannot be written, hashed or sent anywhere.
+                        half = f"\\u{ord(error.object[error.start]):04x}"
+                        self.fail(
+                            f"{half} is half a character, in the element that starts here", line
+                        )
                     self.line += raw.count("\n")
                     self.at = end
                     return Element(line, value)
@@ -149,14 +157,6 @@ class _Window:
             self.fill()
             while not self.ended and len(self.buffer) < wanted:
                 self.fill()
-
-    def _refuse_half_characters(self, value: Any, line: int) -> None:
-        """Half of an escaped surrogate pair cannot be written, hashed or sent anywhere."""
-        try:
-            json.dumps(value, ensure_ascii=False).encode()
-        except UnicodeEncodeError as error:
-            half = f"\\u{ord(error.object[error.start]):04x}"
-            self.fail(f"{half} is half a character, in the element that starts here", line)
 
     def fail(self, problem: str, line: int) -> NoReturn:
         raise DataError(f"malformed JSON: {problem}", file=self.path, line=line)
