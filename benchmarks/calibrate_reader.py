@@ -21,13 +21,13 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
+from mnemoscope.personas.simulate.life_files import write_life
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from mnemoscope.datasets.personas import Personas
 from mnemoscope.judges import Case
 from mnemoscope.judges.ledger_judge import LedgerJudge
-from mnemoscope.personas.simulate.life_files import write_life
 from mnemoscope.personas.simulate.simulator import simulate
 from mnemoscope.personas.simulate.story import SHIPPED, shipped_story
 from mnemoscope.readers import Passage

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from mnemoscope.personas.simulate.life_files import write_life
 from rich.console import Console
 from rich.table import Table
 
@@ -24,7 +25,6 @@ from mnemoscope import api
 from mnemoscope.datasets.personas import Personas
 from mnemoscope.judges import Case
 from mnemoscope.judges.ledger_judge import LedgerJudge
-from mnemoscope.personas.simulate.life_files import write_life
 from mnemoscope.personas.simulate.simulator import simulate
 from mnemoscope.personas.simulate.story import SHIPPED, shipped_story
 from mnemoscope.types import Scenario

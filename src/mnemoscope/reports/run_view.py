@@ -9,8 +9,8 @@ from typing import Any
 
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.analysis.answers import AnswerSheet
+from mnemoscope.analysis.checked_run import judges_of
 from mnemoscope.analysis.forgetting import Forgetting
-from mnemoscope.analysis.gates import judges_of
 from mnemoscope.analysis.hallucination import HallucinationViews
 from mnemoscope.analysis.longitudinal import LongitudinalFigures
 from mnemoscope.analysis.measure import Metrics, few_clusters
