@@ -878,13 +878,9 @@ def simulate(
 
     `persona` is the id of a shipped persona, or the path of a story of your own.
     """
-    from mnemoscope.personas.simulate.life_files import write_life
-    from mnemoscope.personas.simulate.simulator import simulate as live
-    from mnemoscope.personas.simulate.story import SHIPPED, read_story, shipped_story
+    from mnemoscope.personas.simulate.simulator import simulate_persona
 
-    own = persona not in SHIPPED and Path(persona).exists()
-    story = read_story(Path(persona)) if own else shipped_story(persona)
-    return write_life(live(story, days, seed), Path(out), force=force)
+    return simulate_persona(persona, Path(out), days=days, seed=seed, force=force).folder
 
 
 def _exams(pipeline: Pipeline) -> dict[str, dict[str, Any]]:
