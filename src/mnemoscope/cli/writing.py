@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path  # noqa: F401 - cyclopts reads inherited type hints here
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
