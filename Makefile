@@ -21,6 +21,7 @@ lint: $(VENV)/.installed-dev  ## style, types, import rules
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python tools/import_rules.py
+	$(BIN)/python tools/docs.py --check
 
 bench: $(VENV)/.installed-dev  ## speed, side by side with peers, in one run
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false \

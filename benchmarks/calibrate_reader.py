@@ -26,7 +26,7 @@ from scipy.optimize import minimize
 
 from mnemoscope.datasets.personas import Personas
 from mnemoscope.judges import Case
-from mnemoscope.judges.ledger_judge import Ledger
+from mnemoscope.judges.ledger_judge import LedgerJudge
 from mnemoscope.personas.simulate.history_files import write_history
 from mnemoscope.personas.simulate.simulator import simulate
 from mnemoscope.personas.simulate.story import SHIPPED, shipped_story
@@ -161,7 +161,7 @@ def scores(data: Sequence[Life], arguments: Mapping[str, Any]) -> dict[tuple[str
     reader = Extractive(**arguments)
     found: dict[tuple[str, str], list[int]] = defaultdict(list)
     for scenario, asked in data:
-        judge = Ledger()
+        judge = LedgerJudge()
         judge.begin(scenario)
         for put in asked:
             reply = reader.read(Query(put.question.text, put.question.now), put.passages)

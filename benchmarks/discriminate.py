@@ -23,7 +23,7 @@ from rich.table import Table
 from mnemoscope import api
 from mnemoscope.datasets.personas import Personas
 from mnemoscope.judges import Case
-from mnemoscope.judges.ledger_judge import Ledger
+from mnemoscope.judges.ledger_judge import LedgerJudge
 from mnemoscope.personas.simulate.history_files import write_history
 from mnemoscope.personas.simulate.simulator import simulate
 from mnemoscope.personas.simulate.story import SHIPPED, shipped_story
@@ -55,7 +55,7 @@ def judge_bounds(dataset: Personas) -> tuple[float, float]:
 
 
 def scores(scenario: Scenario, answers: list[str]) -> list[int]:
-    judge = Ledger()
+    judge = LedgerJudge()
     judge.begin(scenario)
     seen = len(scenario.memories)
     return [

@@ -134,7 +134,7 @@ def embedding() -> None:
     import wordllama
     from wordllama import WordLlama
 
-    from mnemoscope.models.wordllama import WordLlamaEmbedder
+    from mnemoscope.models.embedders import WordLlamaEmbedder
 
     draw = random.Random(0)
     words = [line.strip() for line in VOCABULARY.split()]

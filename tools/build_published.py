@@ -11,13 +11,16 @@ import csv
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from itertools import permutations
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from mnemoscope._store.jsonl import encode_line, write_atomically
-from mnemoscope.published.keying import NAMES, SIZES, only_assignment
+from mnemoscope.published.arithmetic_audit import NAMES, SIZES, recomputed, tolerance
 from mnemoscope.published.published_results import (
     Category,
     Keying,
@@ -57,6 +60,46 @@ NAMED_BENCHMARKS = {
 # Which part of a benchmark, where the file says so inside a name.
 PART = re.compile(r"^MemBench (\w+)|\b(24 Qs x 45 runs)\b|GraphRAG-Bench \((Novel)\)")
 MODEL = re.compile(r"\((?:[^)]*?\b)?(GPT-[\d.]+\w?(?:-mini)?|Qwen3-8B)\b", re.IGNORECASE)
+
+# Which column of a LoCoMo table is which category is found by arithmetic, never by its name: five
+# incompatible namings are in use. The overall is the mean of the categories weighted by their
+# sizes; where only one assignment of columns to sizes gives it, the columns are known.
+APART = Decimal("0.05")
+"""Points by which every other assignment has to miss.
+
+More than FIT, because sources' own overalls miss their own categories by several hundredths (the
+mean of several runs beside categories of a majority vote): an assignment that is 0.03 off is not
+refuted.
+"""
+
+
+class Assignment(NamedTuple):
+    """One reading of a table's columns."""
+
+    misses: Decimal
+    """Points between the printed overall and the one recomputed."""
+    categories: dict[str, int]
+
+
+def assignments(columns: Mapping[str, str], overall: str) -> list[Assignment]:
+    """Every assignment of four columns to the four categories, the closest first."""
+    readings = []
+    for order in permutations(SIZES):
+        values = dict(zip(order, columns.values(), strict=True))
+        misses = abs(recomputed(values) - Decimal(overall))
+        readings.append(Assignment(misses, dict(zip(columns, order, strict=True))))
+    return sorted(readings, key=lambda reading: reading.misses)
+
+
+def only_assignment(columns: Mapping[str, str], overall: str) -> dict[str, int] | None:
+    """Column to category, where one assignment alone reproduces the overall; else nothing."""
+    if len(columns) != len(SIZES):
+        return None
+    allowed = tolerance([overall, *columns.values()])
+    best, second = assignments(columns, overall)[:2]
+    if best.misses <= allowed and second.misses > max(allowed, APART):
+        return best.categories
+    return None
 
 
 def survey(lines: list[Line]) -> list[Published]:

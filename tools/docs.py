@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -93,9 +93,159 @@ def cli_reference() -> str:
     return "\n".join(["# Command line", "", NOTICE, rest.strip(), ""])
 
 
+def api_reference() -> str:
+    """Every public function and result type, from signatures and docstrings."""
+    import inspect
+
+    import mnemoscope
+    from mnemoscope import results
+
+    lines = ["# Python API", "", NOTICE]
+    shown = [(name, getattr(mnemoscope, name)) for name in mnemoscope.__all__]
+    shown += [(name, getattr(results, name)) for name in ("Results", "RunResult", "Frame")]
+    shown += [("ComparisonResult", results.ComparisonResult), ("GateResult", results.GateResult)]
+    for name, thing in shown:
+        if not callable(thing):
+            continue
+        lines += [f"## {name}", ""]
+        if not inspect.isclass(thing):
+            told, stars = "", True
+            for one in inspect.signature(thing).parameters.values():
+                if one.kind is one.KEYWORD_ONLY and stars:
+                    told, stars = told + "    *,\n", False
+                default = "" if one.default is one.empty else f" = {one.default!r}"
+                before = "**" if one.kind is one.VAR_KEYWORD else ""
+                told += f"    {before}{one.name}: {one.annotation}{default},\n"
+            lines += ["```python", f"{name}(\n{told})", "```", ""]
+        lines += [inspect.cleandoc(thing.__doc__ or ""), ""]
+        if inspect.isclass(thing):
+            for member, what in vars(thing).items():
+                about = getattr(what, "__doc__", None) or getattr(what, "func", None)
+                is_public = not member.startswith("_") and about is not None
+                if is_public and (callable(what) or isinstance(what, property)):
+                    lines.append(f"- `{member}`: {_in_one_line(what.__doc__)}")
+            lines.append("")
+    return "\n".join(lines)
+
+
+def metrics_reference() -> str:
+    """Every built-in metric: definition, interval, where it was defined, what others call it."""
+    from mnemoscope.metrics import METRICS, installed_metrics
+
+    lines = [
+        "# Metrics",
+        "",
+        NOTICE,
+        "| metric | definition | interval | defined by | also called |",
+    ]
+    lines.append("|---|---|---|---|---|")
+    for name, metric in installed_metrics().items():
+        if name in METRICS.builtin:
+            column = name if metric.at == "all" else f"{name}@k"
+            cells = (metric.interval, metric.reference, ", ".join(metric.aliases))
+            lines.append(f"| `{column}` | {_in_one_line(type(metric).__doc__)} | {_row(cells)} |")
+    lines += ["", "Your own: `mnemoscope new metric NAME`, then `mnemoscope metrics check`.", ""]
+    return "\n".join(lines)
+
+
+def datasets_reference() -> str:
+    """Every built-in dataset: its record and its options."""
+    from mnemoscope.datasets import DATASETS
+
+    lines = ["# Datasets", "", NOTICE]
+    for name in DATASETS.builtin:
+        factory = DATASETS.get(name)
+        info, needs = factory.info, factory.info.answers
+        facts = {
+            "source": info.source,
+            "licence": info.licence,
+            "citation": info.citation,
+            "how to get it": info.how_to_get and f"`{info.how_to_get}`",
+            "one memory is": ", ".join(info.granularities),
+            "categories": ", ".join(f"{key}: {told}" for key, told in info.category_names.items()),
+            "questions depend on each other within a": info.cluster,
+            "main metric": f"`{info.main_metric}`",
+            "known defects": "; ".join(info.known_defects),
+            "baselines for recall": _row(info.baselines, ", "),
+            "baselines with a reader": _row(needs.baselines, ", "),
+            "default reader": needs.reader,
+            "default judge": needs.judge or "none: name one",
+            "prompt for answers": needs.prompt,
+        }
+        lines += [f"## {name}", "", f"{info.summary[:1].upper()}{info.summary[1:]}.", ""]
+        lines += ["| | |", "|---|---|"]
+        lines += [f"| {key} | {value} |" for key, value in facts.items() if value]
+        lines += _options(factory, "data")
+        lines.append("")
+        for file, pinned in info.files.items():
+            lines.append(f"- `{file}`: sha256 `{pinned.sha256 or 'not known'}`")
+        lines += [""] if info.files else []
+    lines += ["Your own: `mnemoscope new dataset NAME`, then `mnemoscope datasets check`.", ""]
+    return "\n".join(lines)
+
+
+def systems_reference() -> str:
+    """Every built-in system, connector and integration, with its options."""
+    from mnemoscope.integrations.catalog import ITEMS
+    from mnemoscope.systems import BUILT_IN, CONNECTORS, SYSTEMS
+
+    lines = ["# Systems", "", NOTICE, "## Built in", ""]
+    for name in BUILT_IN:
+        lines += [f"### {name}", "", f"{SYSTEMS.summary(name)}", *_options(SYSTEMS.get(name)), ""]
+    lines += ["## Connectors", ""]
+    for name in CONNECTORS.builtin:
+        summary = CONNECTORS.summary(name)
+        lines += [f"### {name}", "", f"{summary}", *_options(CONNECTORS.get(name), "address"), ""]
+    lines += ["## Integrations", "", "| name | what it is | packages |", "|---|---|---|"]
+    for name, item in ITEMS.items():
+        packages = ", ".join(f"`{package}`" for package in item.packages)
+        lines.append(f"| `{name}` | {SYSTEMS.summary(name)} | {packages} |")
+    lines += ["", "Your own: `mnemoscope new system NAME`, then `mnemoscope systems check`.", ""]
+    return "\n".join(lines)
+
+
+def judges_reference() -> str:
+    """Every built-in judge: what it does, its scale and its options."""
+    from mnemoscope.judges import JUDGES, scale_of
+
+    lines = ["# Judges", "", NOTICE]
+    for name in JUDGES.builtin:
+        scale = scale_of(JUDGES.get(name))
+        told = f"Scale: {scale.name}, {scale.range}." if scale else "It declares no scale."
+        summary = JUDGES.summary(name)
+        lines += [f"## {name}", "", f"{summary}. {told}", *_options(JUDGES.get(name)), ""]
+    lines += ["Your own: `mnemoscope new judge NAME`, then `mnemoscope judges check`.", ""]
+    return "\n".join(lines)
+
+
+def _options(factory: Callable[..., object], *given: str) -> list[str]:
+    """A table of a factory's options; nothing where it has none."""
+    from mnemoscope._store.registry import describe_options
+
+    found = describe_options(factory, *given)
+    rows = []
+    for name, values in found.items():
+        shown = ", ".join(f"`{value or 'empty'}`" for value in values.split("|"))
+        rows.append(f"| `{name}` | {shown} |")
+    return ["", "| option | default, then other values |", "|---|---|", *rows] if rows else []
+
+
+def _row(cells: Iterable[str], between: str = " | ") -> str:
+    return between.join(cells)
+
+
+def _in_one_line(text: str | None) -> str:
+    return " ".join((text or "").split())
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "architecture.md": architecture,
     "reference/cli.md": cli_reference,
+    "reference/api.md": api_reference,
+    "reference/metrics.md": metrics_reference,
+    "reference/datasets.md": datasets_reference,
+    "reference/systems.md": systems_reference,
+    "reference/judges.md": judges_reference,
 }
 
 

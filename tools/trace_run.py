@@ -104,7 +104,7 @@ def trace() -> dict[str, list[str]]:
     calls: list[Call] = []
     corpus = ROOT / "examples" / "strata"
     with tempfile.TemporaryDirectory() as out, patch.dict(os.environ, MNEMOSCOPE_CACHE=out):
-        command = "run strata --system hybrid --no-arms --workers 1 --data"
+        command = "run strata --system hybrid --no-baselines --workers 1 --data"
         quiet = contextlib.redirect_stdout(io.StringIO())
         with quiet, contextlib.redirect_stderr(io.StringIO()), recorded(calls):
             if invoke([*command.split(), str(corpus), "--out", out]) != 0:

@@ -82,5 +82,5 @@ if __name__ == "__main__":
     services.add_MemoryServicer_to_server(SharedWords(), server)
     port = server.add_insecure_port(f"127.0.0.1:{sys.argv[1] if len(sys.argv) > 1 else 50052}")
     server.start()
-    print(f"serving on 127.0.0.1:{port}", flush=True)  # noqa: T201
+    print(f"serving on 127.0.0.1:{port}", flush=True)
     server.wait_for_termination()

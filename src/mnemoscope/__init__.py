@@ -7,7 +7,19 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Scenario, System
+from mnemoscope._store.errors import MnemoscopeError
+from mnemoscope.types import (
+    Grade,
+    Hit,
+    Memory,
+    Query,
+    Question,
+    Receipt,
+    Scale,
+    Scenario,
+    Score,
+    System,
+)
 
 if TYPE_CHECKING:
     from mnemoscope.api import (
@@ -32,13 +44,17 @@ _FROM_API = (
     *("run", "score", "simulate", "verify"),
 )
 __all__ = [
+    "Grade",
     "Hit",
     "Memory",
+    "MnemoscopeError",
     "Query",
     "Question",
     "Receipt",
     "RunConfig",
+    "Scale",
     "Scenario",
+    "Score",
     "System",
     "__version__",
     "answer",

@@ -12,25 +12,27 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from mnemoscope._store.errors import DataError, MissingData
 from mnemoscope._store.jsonl import read_records
 from mnemoscope._store.run_directory import Manifest, RunDirectory
-from mnemoscope.types import FAILED, Answer, Trial, Verdict
+from mnemoscope.types import FAILED, Question
 
 if TYPE_CHECKING:
     import pandas
 
     from mnemoscope.analysis.aggregates import SeedRow
+    from mnemoscope.analysis.answers import AnswerSheet
     from mnemoscope.analysis.compare import Comparison
+    from mnemoscope.analysis.longitudinal import LongitudinalFigures
+    from mnemoscope.analysis.measure import Metrics
+    from mnemoscope.analysis.question_records import QuestionRecord
     from mnemoscope.analysis.regression_gate import GateRow
 
     DataFrame: TypeAlias = "Frame | pandas.DataFrame"
 
-T = TypeVar("T")
 Cell: TypeAlias = "str | int | float | bool | tuple[str, ...] | tuple[int, ...] | None"
 OVERALL = "overall"
 _SHOWN = 200
@@ -103,45 +105,6 @@ def _plain(cell: Cell) -> str:
     return f"{cell:.4f}" if isinstance(cell, float) else str(cell)
 
 
-class MetricFigure(msgspec.Struct, frozen=True):
-    """One metric over some questions, as metrics.json has it."""
-
-    mean: float
-    n: int
-    ci95: tuple[float, float]
-    chance: float | None = None
-    """What a random order of the memories scores; None where the pool is not known."""
-    lift: float | None = None
-    ceiling: float | None = None
-    """The best that any ranking could score."""
-    vacuous: bool = False
-    """Whether the metric cannot tell systems apart on these questions."""
-    bounds: tuple[float, float] | None = None
-    """With every failed question as wrong, and without; None where no question failed."""
-
-
-class QuestionCounts(msgspec.Struct, frozen=True):
-    """How many questions the figures are over."""
-
-    asked: int
-    scorable: int
-    measured: int
-    clusters: int = 0
-    without_evidence: int = 0
-    coverage: float | None = None
-
-
-class RunMetrics(msgspec.Struct, frozen=True):
-    """The figures of a run's recall."""
-
-    overall: dict[str, MetricFigure]
-    by_category: dict[str, dict[str, MetricFigure]]
-    questions: QuestionCounts
-    statuses: dict[str, int]
-    errors: dict[str, int]
-    depth: int
-
-
 class FigureRow(NamedTuple):
     """A metric of a system in a category."""
 
@@ -184,41 +147,6 @@ class QuestionRow(NamedTuple):
     """Why the question counts as failed; empty where it does not."""
 
 
-class _Interval(msgspec.Struct):
-    mean: float | None = None
-    rate: float | None = None
-    n: int = 0
-    ci95: tuple[float, float] | None = None
-
-
-class _Graded(msgspec.Struct):
-    answerable: _Interval
-
-
-class _AnswerFigures(msgspec.Struct):
-    metric: str
-    answerable: _Interval
-    by_category: dict[str, _Graded] = {}
-
-
-class _Answers(msgspec.Struct):
-    figures: _AnswerFigures
-
-
-class _Point(msgspec.Struct):
-    label: str
-    overall: _Interval
-    recall_quality: _Interval
-    hallucination: _Interval
-    categories: dict[str, _Interval]
-    asked: int = 0
-    statuses: dict[str, int] = {}
-
-
-class _Longitudinal(msgspec.Struct):
-    checkpoints: list[_Point]
-
-
 class RunResult:
     """One system on one benchmark: a finished run directory."""
 
@@ -235,11 +163,25 @@ class RunResult:
         return self.directory.manifest()
 
     @cached_property
-    def metrics(self) -> RunMetrics:
-        found = self._read("metrics.json", RunMetrics)
-        if found is None:
-            raise MissingData(f"{self.path} has no metrics.json; is the run complete?")
+    def metrics(self) -> Metrics:
+        """The figures of recall, as metrics.json has them."""
+        found: Metrics = self.directory.read_json("metrics.json")
         return found
+
+    @cached_property
+    def answers(self) -> AnswerSheet | None:
+        """What the answers are worth, as answers.json has it; None where only recall was asked."""
+        found: AnswerSheet | None = self._optional("answers.json")
+        return found
+
+    @cached_property
+    def longitudinal(self) -> LongitudinalFigures | None:
+        """The figures of each checkpoint; None where there are no checkpoints."""
+        found: LongitudinalFigures | None = self._optional("longitudinal.json")
+        return found
+
+    def _optional(self, name: str) -> Any:
+        return self.directory.read_json(name) if (self.path / name).exists() else None
 
     @property
     def is_baseline(self) -> bool:
@@ -253,57 +195,49 @@ class RunResult:
     @property
     def failed_everywhere(self) -> bool:
         """Whether not one question came to a result, so that there is nothing to report."""
-        if (over_time := self._read("longitudinal.json", _Longitudinal)) is not None:
-            asked = [point for point in over_time.checkpoints if point.asked]
-            return all(point.statuses.keys() <= FAILED for point in asked)
-        if (answers := self.directory.path / "answers.json").exists():
-            content = self.directory.read_json(answers.name)
-            counts = content["figures"]["counts"]
-            return not (counts["judged"] if content["judge"] else counts["answered"])
-        return self.metrics.questions.measured == 0
+        if self.longitudinal is not None:
+            asked = [point for point in self.longitudinal["checkpoints"] if point["asked"]]
+            return all(point["statuses"].keys() <= FAILED for point in asked)
+        if self.answers is not None:
+            counts = self.answers["figures"]["counts"]
+            return not (counts["judged"] if self.answers["judge"] else counts["answered"])
+        return self.metrics["questions"]["measured"] == 0
 
     def figures(self) -> list[FigureRow]:
         """One row a metric and category, of recall and, where there are answers, of answers."""
         last = self.manifest.checkpoints[-1] if self.manifest.checkpoints else ""
+        scopes = {OVERALL: self.metrics["overall"], **self.metrics["by_category"]}
         rows = [
             self._row(name, category, last, figure)
-            for category, figures in {
-                OVERALL: self.metrics.overall,
-                **self.metrics.by_category,
-            }.items()
+            for category, figures in scopes.items()
             for name, figure in figures.items()
         ]
-        if (over_time := self._read("longitudinal.json", _Longitudinal)) is not None:
-            for point in over_time.checkpoints:
+        if self.longitudinal is not None:
+            for point in self.longitudinal["checkpoints"]:
+                label, judged = point["label"], {OVERALL: point["overall"], **point["categories"]}
                 rows += [
-                    self._row("composite", OVERALL, point.label, point.overall),
-                    self._row("recall_quality", OVERALL, point.label, point.recall_quality),
-                    self._row("hallucination", OVERALL, point.label, point.hallucination),
-                    *(
-                        self._row("composite", name, point.label, figure)
-                        for name, figure in point.categories.items()
-                    ),
+                    *(self._row("composite", name, label, own) for name, own in judged.items()),
+                    self._row("recall_quality", OVERALL, label, point["recall_quality"]),
+                    self._row("hallucination", OVERALL, label, point["hallucination"]),
                 ]
-        elif (answers := self._read("answers.json", _Answers)) is not None:
-            found = answers.figures
-            graded = {name: one.answerable for name, one in found.by_category.items()}
+        elif self.answers is not None:
+            found = self.answers["figures"]
+            graded = {name: own["answerable"] for name, own in found["by_category"].items()}
             rows += [
-                self._row(found.metric, category, last, figure)
-                for category, figure in {OVERALL: found.answerable, **graded}.items()
+                self._row(found["metric"], category, last, figure)
+                for category, figure in {OVERALL: found["answerable"], **graded}.items()
             ]
         return rows
 
     def _row(
-        self, metric: str, category: str, checkpoint: str, figure: MetricFigure | _Interval
+        self, metric: str, category: str, checkpoint: str, figure: Mapping[str, Any]
     ) -> FigureRow:
-        low, high = figure.ci95 or (None, None)
-        mean, chance, ceiling = figure.mean, None, None
-        if isinstance(figure, MetricFigure):
-            chance, ceiling = figure.chance, figure.ceiling
-        elif mean is None:
-            mean = figure.rate
-        about = (self.label, metric, category, checkpoint, figure.n)
-        return FigureRow(*about, mean, low, high, chance, ceiling, self.is_baseline)
+        low, high = figure["ci95"] or (None, None)
+        return FigureRow(
+            *(self.label, metric, category, checkpoint, figure["n"]),
+            *(figure["rate"] if "rate" in figure else figure["mean"], low, high),
+            *(figure.get("chance"), figure.get("ceiling"), self.is_baseline),
+        )
 
     def to_frame(self) -> DataFrame:
         """The figures as a frame."""
@@ -315,64 +249,45 @@ class RunResult:
         A question failed if the system could not be asked it, if its answer was judged wrong, or,
         where answers are not judged, if no evidence is among the first `k` hits.
         """
-        answers: dict[tuple[str, str], Answer] = {}
-        verdicts: dict[tuple[str, str], Verdict] = {}
-        trials: dict[tuple[str, str], Trial] = {}
-        for line in self.directory.journal():
-            if isinstance(line, Trial):
-                trials[line.checkpoint, line.question] = line
-            elif isinstance(line, Answer):
-                answers[line.checkpoint, line.question] = line
-            elif isinstance(line, Verdict):
-                verdicts[line.checkpoint, line.question] = line
-        about = {
-            asked["id"]: asked
-            for line in read_records(self.path / "questions.jsonl", dict)
-            for asked in [line.get("qa", line)]
-        }
-        keys = dict.fromkeys([*trials, *answers])
-        return [
-            self._question(
-                about.get(key[1], {}), trials.get(key), answers.get(key), verdicts.get(key), k
-            )
-            for key in keys
-        ]
+        from mnemoscope.analysis.question_records import assemble
 
-    def _question(
-        self,
-        about: Mapping[str, str],
-        trial: Trial | None,
-        answer: Answer | None,
-        verdict: Verdict | None,
-        k: int,
-    ) -> QuestionRow:
-        from mnemoscope.analysis.answer_figures import value_of
+        questions: dict[str, Question] = {}
+        for line in read_records(self.path / "questions.jsonl", dict):
+            about = line.get("qa", line)  # Recall Bench's log has it one level down
+            reference = about.get("reference", about.get("referenceAnswer", ""))
+            questions[about["id"]] = Question(
+                about["id"], about["question"], reference=reference, category=about["category"]
+            )
+        records = assemble(self.directory.journal(), questions)
+        return [self._question_row(record, k) for record in records]
+
+    def _question_row(self, record: QuestionRecord, k: int) -> QuestionRow:
         from mnemoscope.analysis.measure import evidence_ranks
 
-        line = trial or answer
-        assert line is not None
+        trial, status = record.trial, record.status or (record.trial and record.trial.status) or ""
         ranks = tuple(evidence_ranks(trial)) if trial and trial.status not in FAILED else ()
         failure = ""
-        if error := next((one for one in (trial, answer) if one and one.status in FAILED), None):
-            failure = f"{error.status}: {error.error}"
-        elif verdict and verdict.final:
-            failure = "wrong answer" if verdict.final.fails else ""
+        if status in FAILED:
+            failure = f"{status}: {next(iter(record.errors), '')}"
+        elif record.final is not None:
+            failure = "wrong answer" if record.final.fails else ""
         elif trial and trial.evidence and not any(rank <= k for rank in ranks):
             failure = f"no evidence among the first {k} hits"
+        question = record.question
         return QuestionRow(
             system=self.label,
-            question=line.question,
-            scenario=line.scenario,
-            checkpoint=line.checkpoint,
-            category=trial.category if trial else about.get("category", ""),
-            text=about.get("question", ""),
-            reference=about.get("reference", about.get("referenceAnswer", "")),
+            question=question.id,
+            scenario=record.scenario,
+            checkpoint=record.checkpoint,
+            category=question.category,
+            text=question.text,
+            reference=question.reference,
             evidence=trial.evidence if trial else (),
             hits=trial.ranking if trial else (),
             ranks=ranks,
-            status=(answer or line).status,
-            answer=answer.text if answer else None,
-            verdict=value_of(verdict.final) if verdict and verdict.final else None,
+            status=status,
+            answer=record.answer.text if record.answer else None,
+            verdict=record.value,
             failure=failure,
         )
 
@@ -383,15 +298,6 @@ class RunResult:
     def failed(self, *, k: int = 10) -> DataFrame:
         """The questions that failed, each with the reason; see `question_rows`."""
         return frame_of(QuestionRow, [row for row in self.question_rows(k=k) if row.failure])
-
-    def _read(self, name: str, kind: type[T]) -> T | None:
-        """A file of the run, if it has it."""
-        try:
-            return msgspec.json.decode((self.path / name).read_bytes(), type=kind)
-        except FileNotFoundError:
-            return None
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise DataError(str(error), file=self.path / name) from None
 
     def __repr__(self) -> str:
         return f"RunResult {self.label} at {self.path}"
@@ -467,21 +373,14 @@ class Results(Mapping[str, RunResult]):
 
     def _repr_html_(self) -> str:
         from mnemoscope.reports.run_view import RunView, headline
+        from mnemoscope.reports.tables import MISSING, with_interval
 
         names = headline([RunView.of(run.directory) for run in self.runs])
         rows = []
         for run in self.runs:
-            found = run.metrics.overall
-            cells = (found.get(name) for name in names)
-            rows.append(
-                [
-                    run.label + (" (baseline)" if run.is_baseline else ""),
-                    *(
-                        f"{one.mean:.3f} [{one.ci95[0]:.3f}, {one.ci95[1]:.3f}]" if one else "--"
-                        for one in cells
-                    ),
-                ]
-            )
+            figures = map(run.metrics["overall"].get, names)
+            shown = (with_interval(f["mean"], f["ci95"], 3) if f else MISSING for f in figures)
+            rows.append([run.label + (" (baseline)" if run.is_baseline else ""), *shown])
         return html_table(["system", *names], rows)
 
 

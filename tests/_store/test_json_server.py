@@ -12,31 +12,31 @@ from urllib.parse import urlsplit
 import pytest
 
 from mnemoscope._store.errors import MnemoscopeError
-from mnemoscope._store.json_server import JsonServer, Refused, Reply, Request
+from mnemoscope._store.json_server import JsonReply, JsonRequest, JsonServer, Refused
 
 
-def _echo(request: Request) -> Any:
+def _echo(request: JsonRequest) -> Any:
     return {"body": request.body, "said": request.headers.get("x-said", "")}
 
 
-def _half(request: Request) -> Any:
+def _half(request: JsonRequest) -> Any:
     return {"half": "\ud83d", "taken": request.body}
 
 
-def _unspeakable(request: Request) -> Any:
+def _unspeakable(request: JsonRequest) -> Any:
     return object()
 
 
-def _refuse(request: Request) -> Any:
+def _refuse(request: JsonRequest) -> Any:
     raise Refused(409, "not today")
 
 
-def _break(request: Request) -> Any:
+def _break(request: JsonRequest) -> Any:
     raise ValueError("a bug")
 
 
-def _wait(request: Request) -> Any:
-    return Reply({"state": "indexing"}, 202, {"Retry-After": "1"})
+def _wait(request: JsonRequest) -> Any:
+    return JsonReply({"state": "indexing"}, 202, {"Retry-After": "1"})
 
 
 @pytest.fixture

@@ -77,6 +77,34 @@ def test_each_line_is_there_for_others_before_append_returns(tmp_path: Path) -> 
         assert path.read_bytes().count(b"\n") == 3
 
 
+@pytest.mark.parametrize("most", [1, 3, 7, 64])
+def test_what_the_system_takes_piece_by_piece_is_written_once_and_whole(
+    most: int, tmp_path: Path
+) -> None:
+    """A pipe, a signal or a nearly full disk lets one call of write take less than was given."""
+    path = tmp_path / "journal.jsonl"
+    write = os.write
+    with Journal(path) as journal, patch.object(os, "write", lambda f, b: write(f, b[:most])):
+        journal.append({"n": 1})
+        journal.append({"name": "a longer one"})
+        journal.append_bytes(b"")
+
+    assert path.read_bytes() == b'{"n":1}\n{"name":"a longer one"}\n'
+
+
+def test_a_closed_journal_is_on_the_disk_and_closing_it_again_does_nothing(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    journal.append({"n": 1})
+    inode = (tmp_path / "journal.jsonl").stat().st_ino
+    synced: list[int] = []
+    with patch.object(os, "fsync", lambda file: synced.append(os.fstat(file).st_ino)):
+        assert not synced
+        journal.close()
+        journal.close()
+
+    assert synced == [inode]
+
+
 def test_a_failed_append_leaves_nothing_half_written_and_names_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

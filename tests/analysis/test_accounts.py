@@ -53,6 +53,7 @@ def test_totals_are_told_for_a_question_as_well() -> None:
     told = accounts(run())
     assert told["questions"] == 2
     assert told["total"]["cost"] == pytest.approx(0.015)
+    assert told["per_question"] is not None
     assert told["per_question"]["cost"] == pytest.approx(0.0075)
     assert told["per_question"]["requests"] == 2.0
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemoscope.analysis.answer_figures import Answered
 from mnemoscope.analysis.diagnosis import (
     BOUNDARY,
     CLASSES,
@@ -26,6 +25,7 @@ from mnemoscope.analysis.diagnosis import (
     in_hand,
     receipts_of,
 )
+from mnemoscope.analysis.question_records import QuestionRecord
 from mnemoscope.types import (
     Answer,
     Expectation,
@@ -55,7 +55,7 @@ def failure(
     expects: Expectation = "answer",
     status: Status = "answered",
     category: str = "",
-) -> Answered:
+) -> QuestionRecord:
     question = Question(
         id, "What?", reference=reference, evidence=evidence, expects=expects, category=category
     )
@@ -74,7 +74,9 @@ def failure(
         grade=grade if isinstance(grade, Grade) else None,
         primary_grade=primary,
     )
-    return Answered(question, trial, Answer(*about, status, text, shown=shown), verdict)
+    return QuestionRecord(
+        question, trial, Answer(*about, status, text, shown=shown), verdict, about[0]
+    )
 
 
 def test_what_passed_or_was_not_judged_is_no_failure() -> None:
@@ -194,7 +196,7 @@ IDS = st.lists(st.sampled_from(["m1", "m2", "m3", "m4"]), max_size=4, unique=Tru
 
 
 @st.composite
-def many(draw: st.DrawFn) -> list[Answered]:
+def many(draw: st.DrawFn) -> list[QuestionRecord]:
     expected: list[Expectation] = ["answer", "answer", "abstain", "refuse"]
     return [
         failure(
@@ -213,7 +215,7 @@ def many(draw: st.DrawFn) -> list[Answered]:
 @settings(max_examples=80, deadline=None)
 @given(many(), st.dictionaries(st.sampled_from(["m1", "m2"]), st.just("no")), st.integers())
 def test_class_counts_sum_to_the_failures_in_whatever_order(
-    rows: list[Answered], rejected: dict[str, str], seed: int
+    rows: list[QuestionRecord], rejected: dict[str, str], seed: int
 ) -> None:
     receipts = {"s": Receipt(rejected=rejected)}
     told = diagnose(rows, receipts)

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from mnemoscope.analysis.forgetting import NO_FORGET, Row, forgetting, status_of, value_of
-from mnemoscope.types import Answer, Grade, Score, Status, Trial, Verdict
+from mnemoscope.analysis.forgetting import NO_FORGET, forgetting, rouge_of, status_of
+from mnemoscope.analysis.question_records import QuestionRecord
+from mnemoscope.types import Answer, Grade, Question, Score, Status, Trial, Verdict
 
 AUTHORS = 10
 EACH = 4
@@ -23,28 +24,33 @@ def row(
     *,
     trial: Trial | None = None,
     status: Status = "answered",
-) -> Row:
+) -> QuestionRecord:
     """A question of an author; every second author is to be forgotten."""
     about = ("tofu", f"a{author}/q{number}")
     kind = "forget" if author % 2 else "retain"
     evidence = (f"a{author}/p{number}",)
     asked = trial or Trial(*about, "answered", kind, evidence=evidence, checkpoint=point)
     grade = None if value is None else Grade(value)
-    return Row(
+    question = Question(
         about[1],
-        point,
-        kind,
-        f"a{author}",
-        f"the {number} brothers of author {author} sell lemons",
+        "What do they sell?",
+        category=kind,
+        cluster=f"a{author}",
+        reference=f"the {number} brothers of author {author} sell lemons",
+    )
+    return QuestionRecord(
+        question,
         asked,
         Answer(*about, status, "something", checkpoint=point),
         Verdict(*about, grade=grade, checkpoint=point),
+        about[0],
+        point,
     )
 
 
 def rows(
     values: Callable[[int, int, str], float | None], **trials: Callable[[int, int], Trial]
-) -> list[Row]:
+) -> list[QuestionRecord]:
     return [
         row(
             author,
@@ -149,10 +155,11 @@ def test_changes_are_paired_and_need_both_values() -> None:
 def test_what_failed_is_no_zero_and_bounds_say_what_it_could_have_been() -> None:
     some = rows(lambda author, number, point: 0.6)
     failed = [
-        row(1, 0, "after", 0.6, status="error") if (r.question, r.checkpoint) == ("a1/q0", "after")
+        row(1, 0, "after", 0.6, status="error")
+        if (r.question.id, r.checkpoint) == ("a1/q0", "after")
         else r
         for r in some
-    ]  # fmt: skip
+    ]
     found = forgetting(failed)
     told = score(found)["after"]["forget"]
     assert (told["asked"], told["n"]) == (20, 19)
@@ -242,10 +249,7 @@ def test_leaks_are_counted_over_the_questions_that_were_fairly_put() -> None:
 
 
 def test_a_system_that_answers_by_itself_has_an_unknown_leak() -> None:
-    silent = [
-        Row(r.question, r.checkpoint, r.category, r.cluster, r.reference, None, r.answer, r.verdict)
-        for r in rows(good)
-    ]
+    silent = [r._replace(trial=None) for r in rows(good)]
     told = score(forgetting(silent))
     assert told["leak"]["share"] is None
     assert told["forget_falls"] is True
@@ -260,7 +264,7 @@ def test_a_system_that_cannot_forget_says_so_and_gets_no_score() -> None:
 
 def test_without_questions_on_both_sides_there_is_no_score() -> None:
     before = [r for r in rows(good) if r.checkpoint == "before"]
-    for some in ([], before, [r for r in rows(good) if r.category == "retain"]):
+    for some in ([], before, [r for r in rows(good) if r.question.category == "retain"]):
         found = forgetting(some)
         assert found["score"] is None
         assert "was asked" in found["why"]
@@ -272,9 +276,7 @@ def test_where_nothing_could_be_asked_after_the_reason_is_told() -> None:
         return Trial(*about, "not-indexed", error="it would not forget", checkpoint="after")
 
     asked = [
-        Row(r.question, r.checkpoint, r.category, r.cluster, r.reference, r.trial)
-        if r.checkpoint == "after"
-        else r
+        r._replace(answer=None, verdict=None) if r.checkpoint == "after" else r
         for r in rows(good, after=lost)
     ]
     found = forgetting(asked)
@@ -286,17 +288,8 @@ def test_where_nothing_could_be_asked_after_the_reason_is_told() -> None:
 
 def test_rubric_scores_are_not_taken_for_rouge() -> None:
     [first, *rest] = rows(good)
-    scored = Row(
-        first.question,
-        first.checkpoint,
-        first.category,
-        first.cluster,
-        first.reference,
-        first.trial,
-        first.answer,
-        Verdict("tofu", first.question, Score(3, 2, 1)),
-    )
-    assert value_of(scored) is None
+    scored = first._replace(verdict=Verdict("tofu", first.question.id, Score(3, 2, 1)))
+    assert rouge_of(scored) is None
     found = forgetting([scored, *rest])
     assert found["score"] is None
     assert "rubric" in found["why"]
@@ -304,11 +297,11 @@ def test_rubric_scores_are_not_taken_for_rouge() -> None:
 
 def test_an_abstention_counts_with_the_value_it_got() -> None:
     silent = row(1, 0, "after", 0.0, status="abstained")
-    assert (status_of(silent), value_of(silent)) == ("abstained", 0.0)
+    assert (status_of(silent), rouge_of(silent)) == ("abstained", 0.0)
 
 
 def test_one_question_alone_leaves_the_interval_open() -> None:
-    few = [r for r in rows(good) if r.question in ("a0/q0", "a1/q0")]
+    few = [r for r in rows(good) if r.question.id in ("a0/q0", "a1/q0")]
     told = score(forgetting(few))
     assert told["after"]["forget"]["mean_rouge_l"]["ci95"] == [0, 1]
     assert told["change"]["forget"]["mean_rouge_l"]["ci95"] == [-1, 1]

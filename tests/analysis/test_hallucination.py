@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnemoscope.analysis.hallucination import (
-    _correlation,
+    RateAtCheckpoint,
     against_recall,
     canaries,
     read,
     trend,
     views,
 )
-from mnemoscope.analysis.longitudinal import Plan, Record, longitudinal
+from mnemoscope.analysis.longitudinal import Plan, longitudinal
+from mnemoscope.analysis.question_records import QuestionRecord
 from mnemoscope.types import CORE_CATEGORIES, Checkpoint, Question, Score, Verdict
 
 DAYS = (100, 200, 300, 400, 500)
@@ -31,22 +31,27 @@ def asked(
     days: int = 100,
     category: str = CORE_CATEGORIES[0],
     quality: int = 3,
-) -> Record:
+) -> QuestionRecord:
     question = Question(f"q{number:03}", "What?", category=category)
     score = Score(quality, 0, 0 if invents else 1)
-    return Record("a", f"{days}d", question, verdict=Verdict("a", question.id, score))
+    verdict = Verdict("a", question.id, score)
+    return QuestionRecord(question, verdict=verdict, scenario="a", checkpoint=f"{days}d")
+
+
+def rate_at(days: int, rate: float | None) -> RateAtCheckpoint:
+    return {"label": f"{days}d", "ingested_days": days, "rate": rate, "n": 10, "ci95": None}
 
 
 def planned(*days: int) -> Plan:
     return {"a": [Checkpoint(f"{d}d", d, 0, (), ingested_days=d) for d in days]}
 
 
-def seen(records: list[Record], *days: int) -> dict[str, Any]:
+def seen(records: list[QuestionRecord], *days: int) -> dict[str, Any]:
     plan = planned(*days)
-    return views(records, plan, longitudinal(records, plan))
+    return dict(views(records, plan, longitudinal(records, plan)))
 
 
-def rising() -> list[Record]:
+def rising() -> list[QuestionRecord]:
     """Of ten questions one more invents at each checkpoint, and recall falls."""
     return [
         asked(number, number <= step, days, quality=3 - min(3, step))
@@ -64,15 +69,15 @@ def test_a_steady_rise_is_found_with_its_start_and_slope() -> None:
 
 
 def test_two_checkpoints_give_a_line_without_an_interval_and_one_gives_none() -> None:
-    row = [{"ingested_days": 1, "rate": 0.1}, {"ingested_days": 2, "rate": 0.2}]
+    row = [rate_at(1, 0.1), rate_at(2, 0.2)]
     assert trend(row)["slope_per_day"] == pytest.approx(0.1)
     assert trend(row)["slope_per_day_ci95"] is None
     assert trend(row[:1])["slope_per_day"] is None
 
 
 def test_checkpoints_without_judged_answers_do_not_bend_the_line() -> None:
-    row: list[dict[str, Any]] = [{"ingested_days": d, "rate": d / 100} for d in (10, 20, 30)]
-    gap = [*row, {"ingested_days": 40, "rate": None}]
+    row = [rate_at(days, days / 100) for days in (10, 20, 30)]
+    gap = [*row, rate_at(40, None)]
     assert trend(gap) == trend(row)
 
 
@@ -120,19 +125,6 @@ def test_an_interval_that_holds_zero_says_nothing(low: float, high: float) -> No
     assert read([low, high]) == expected
 
 
-def test_fishers_interval_of_a_correlation() -> None:
-    # r = 0.5 of 28 points: tanh(atanh 0.5 ± 1.96 / 5) = [0.1558, 0.7351], computed by hand.
-    x = np.linspace(-1, 1, 28)
-    noise = np.where(np.arange(28) % 4 < 2, 1.0, -1.0)
-    noise -= x * (noise @ x) / (x @ x) + noise.mean()
-    noise -= noise.mean()
-    noise -= x * (noise @ x) / (x @ x)
-    y = 0.5 * x / np.sqrt(x @ x) + np.sqrt(0.75) * noise / np.sqrt(noise @ noise)
-    r, interval = _correlation(x.tolist(), y.tolist())
-    assert r == pytest.approx(0.5, abs=1e-6)
-    assert interval == pytest.approx([0.1558, 0.7351], abs=1e-3)
-
-
 def test_a_runs_own_canaries_invent_at_every_checkpoint_they_are_asked_at() -> None:
     records = [
         asked(1, True, 100),
@@ -151,12 +143,9 @@ def test_canaries_across_runs() -> None:
     new = [asked(1, True), asked(2, True), asked(3, False), asked(4, False), asked(6, False)]
     found = canaries({"old": old, "middle": middle, "new": new})
 
-    def named(kind: str) -> list[str]:
-        return [question["question"] for question in found[kind]]
-
-    assert named("always") == ["q001"]
-    assert named("newly") == ["q002"]
-    assert named("no_longer") == ["q003", "q006"]
+    assert [one["question"] for one in found["always"]] == ["q001"]
+    assert [one["question"] for one in found["newly"]] == ["q002"]
+    assert [one["question"] for one in found["no_longer"]] == ["q003", "q006"]
     assert found["counts"]["never"] == 1
     assert found["not_compared"] == 1, "q005 was not judged in the last run"
     assert found["always"][0]["runs"] == {"old": [1, 1], "middle": [1, 1], "new": [1, 1]}

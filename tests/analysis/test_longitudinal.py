@@ -8,14 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemoscope.analysis.longitudinal import (
-    Plan,
-    Record,
-    columns,
-    longitudinal,
-    score_of,
-    status_of,
-)
+from mnemoscope.analysis import longitudinal as module
+from mnemoscope.analysis.longitudinal import Plan, columns, status_of
+from mnemoscope.analysis.question_records import QuestionRecord
 from mnemoscope.types import (
     CORE_CATEGORIES,
     GROUP_CATEGORIES,
@@ -30,6 +25,14 @@ from mnemoscope.types import (
 )
 
 LABELS = ("30d", "90d")
+
+
+def longitudinal(*arguments: Any, **options: Any) -> dict[str, Any]:
+    """As plain data, as longitudinal.json holds it."""
+    found: Any = module.longitudinal(*arguments, **options)
+    return dict(found)
+
+
 Marks = tuple[int, int, int] | None
 
 
@@ -42,7 +45,7 @@ def asked(
     *,
     cluster: str = "",
     expects: Expectation = "answer",
-) -> Record:
+) -> QuestionRecord:
     question = Question(
         f"q{number}",
         "What?",
@@ -55,7 +58,7 @@ def asked(
     trial = Trial(persona, question.id, "answered", evidence=("m0",), ranking=("m1", "m0"))
     answer = Answer(persona, question.id, "answered", "That.")
     verdict = Verdict(persona, question.id, Score(*marks) if marks else None)
-    return Record(persona, label, question, trial, answer, verdict)
+    return QuestionRecord(question, trial, answer, verdict, persona, label)
 
 
 def plan_for(*personas: str, labels: tuple[str, ...] = LABELS) -> Plan:
@@ -80,7 +83,7 @@ LIVES = st.lists(
 )
 
 
-def live(rows: list[tuple[str, str, str, Marks]]) -> list[Record]:
+def live(rows: list[tuple[str, str, str, Marks]]) -> list[QuestionRecord]:
     return [
         asked(persona, label, number, marks, category, cluster=f"c{number % 5}")
         for number, (persona, label, category, marks) in enumerate(rows)
@@ -168,13 +171,13 @@ def test_a_failed_question_is_left_out_and_bounds_say_what_it_could_have_cost() 
 @pytest.mark.parametrize("status", ["error", "timeout", "not-indexed"])
 def test_no_score_counts_where_the_answer_failed(status: Status) -> None:
     record = asked("a", "30d", 1, (0, 0, 0))._replace(answer=Answer("a", "q1", status))
-    assert score_of(record) is None
+    assert record.score is None
     assert status_of(record) == status
 
 
 def test_an_answer_that_stands_in_for_a_timeout_is_judged_as_text() -> None:
     record = asked("a", "30d", 1, (0, 0, 1))._replace(trial=Trial("a", "q1", "timeout"))
-    assert score_of(record) == Score(0, 0, 1)
+    assert record.score == Score(0, 0, 1)
 
 
 def test_an_answer_without_a_score_is_unjudged() -> None:

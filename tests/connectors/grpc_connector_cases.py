@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.connectors.grpc_servers import EXAMPLES, TROUBLED, heard, here
+from tests.connectors.grpc_servers import EXAMPLES, TROUBLED, Listening, heard, here
 from tests.connectors.mortal_server import revived
 from tests.connectors.served_processes import REPOSITORY, Served, mnemoscope, ours, served
+from tests.described import described
 from tests.optional import missing
 
 from mnemoscope._store.errors import MnemoscopeError, SystemLost, UsageError
@@ -29,7 +30,7 @@ from mnemoscope.connectors.grpc.protos import mnemoscope_v1_pb2 as v1
 from mnemoscope.connectors.grpc.recall_bench_client import Day, DayIndex, RecallBench, day_memory
 from mnemoscope.connectors.handshake import ServerError
 from mnemoscope.serving import sessions
-from mnemoscope.serving.sessions import NoSuchSpace, Spaces
+from mnemoscope.serving.sessions import NoSuchSession, Sessions
 from mnemoscope.systems.loader import Driver, plan
 from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Selector
 
@@ -38,8 +39,8 @@ KEY = "sk-secret-of-a-test"
 
 
 @pytest.fixture(scope="module")
-def bm25() -> Iterator[Served]:
-    with served(*ours("grpc", "bm25")) as server:
+def bm25() -> Iterator[Listening]:
+    with here("bm25") as server:
         yield server
 
 
@@ -99,7 +100,7 @@ def in_process(locomo: Path, tmp_path_factory: pytest.TempPathFactory) -> list[b
 
 
 def test_a_run_through_the_connector_records_what_one_in_process_does(
-    bm25: Served, in_process: list[bytes], locomo: Path, tmp_path: Path
+    bm25: Listening, in_process: list[bytes], locomo: Path, tmp_path: Path
 ) -> None:
     with served(*ours("grpc", "fts5,variant=product")) as fts5:
         connectors = [f"grpc:{server.address}" for server in (bm25, fts5)]
@@ -157,9 +158,10 @@ FORKS = """
 import os, sys
 from mnemoscope.types import Memory
 from mnemoscope._store.spec import Spec
-from mnemoscope.systems.loader import plan
+from mnemoscope.systems.loader import Driver, describe, plan
 
 planned = plan(Spec.parse(sys.argv[1]))
+Driver(planned.build, describe(planned).system).close()
 for spoken_before in (False, True):
     if spoken_before:
         mine = planned.build()
@@ -175,7 +177,7 @@ for spoken_before in (False, True):
 """
 
 
-def test_who_only_looked_who_is_there_may_fork_and_who_spoke_is_told(bm25: Served) -> None:
+def test_who_only_looked_who_is_there_may_fork_and_who_spoke_is_told(bm25: Listening) -> None:
     done = subprocess.run(
         [sys.executable, "-c", FORKS, f"grpc:{bm25.address}"],
         capture_output=True,
@@ -191,7 +193,7 @@ def test_who_only_looked_who_is_there_may_fork_and_who_spoke_is_told(bm25: Serve
 # What it has
 
 
-def test_only_what_hello_lists_is_there(opened: Callable[..., Grpc], bm25: Served) -> None:
+def test_only_what_hello_lists_is_there(opened: Callable[..., Grpc], bm25: Listening) -> None:
     system, ranked = opened(), Grpc(bm25.address)
     verbs = {"reset", "remember", "ready", "recall", "answer", "forget", "fork", "stats", "dance"}
     assert {v for v in verbs if hasattr(system, v)} == verbs - {"ready", "forget", "dance"}
@@ -199,9 +201,9 @@ def test_only_what_hello_lists_is_there(opened: Callable[..., Grpc], bm25: Serve
     ranked.close()
 
 
-def test_the_identity_is_what_hello_says_and_the_same_at_every_start(bm25: Served) -> None:
+def test_the_identity_is_what_hello_says_and_the_same_at_every_start(bm25: Listening) -> None:
     with served(*ours("grpc", "bm25")) as other:
-        identities = [plan(Spec.parse(f"grpc:{s.address}")).identity for s in (bm25, other)]
+        identities = [described(f"grpc:{s.address}").identity for s in (bm25, other)]
         assert other.greeting == (
             f"serving bm25 on {other.address} (recall.bench and mnemoscope.v1); Ctrl-C ends it\n"
         )
@@ -248,7 +250,7 @@ def test_more_than_grpc_usually_takes_goes_both_ways(opened: Callable[..., Grpc]
     assert len(system.answer(Query("?"))) > 15_000_000
 
 
-def test_a_copy_goes_its_own_way(bm25: Served) -> None:
+def test_a_copy_goes_its_own_way(bm25: Listening) -> None:
     driver = Driver(lambda: Grpc(bm25.address))
     driver.begin("scope")
     driver.remember([Memory("m1", "a dog barks"), Memory("m2", "a cat purrs")])
@@ -364,7 +366,7 @@ def test_addresses_people_write() -> None:
 # The server
 
 
-def test_health_is_served_and_waited_for(bm25: Served) -> None:
+def test_health_is_served_and_waited_for(bm25: Listening) -> None:
     import grpc
     from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
@@ -405,7 +407,7 @@ def test_what_cannot_be_served_is_explained(
 
 
 def test_a_port_that_is_taken_is_explained(
-    bm25: Served, capsys: pytest.CaptureFixture[str]
+    bm25: Listening, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert invoke(["serve", "grpc", "bm25", "--port", str(bm25.port)]) == 1
     assert f"cannot listen on {bm25.address}" in capsys.readouterr().err
@@ -413,19 +415,19 @@ def test_a_port_that_is_taken_is_explained(
 
 def test_lives_that_nobody_asks_for_any_more_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "_MOST", 3)
-    held = Spaces(plan(Spec("bm25")).build)
+    held = Sessions(plan(Spec("bm25")).build)
     for name in "abc":
         held.reset(name, "scope")
     held.get("a")
     held.reset("d", "scope")
-    with pytest.raises(NoSuchSpace):
+    with pytest.raises(NoSuchSession):
         held.get("b")
     assert all(name in held for name in "acd")
     held.close()
 
 
 def test_a_copy_outlives_what_it_was_copied_from() -> None:
-    held = Spaces(plan(Spec("bm25")).build)
+    held = Sessions(plan(Spec("bm25")).build)
     held.reset("first", "scope")
     held.get("first").do(lambda driver: driver.remember([Memory("m1", "a dog barks")]))
     copy = held.fork("first")

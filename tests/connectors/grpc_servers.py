@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from tests.connectors.served_processes import REPOSITORY
@@ -15,12 +15,13 @@ from tests.optional import missing
 from mnemoscope._store.errors import MissingExtra
 from mnemoscope._store.spec import Spec
 from mnemoscope.runner.pipeline import plan_reader
+from mnemoscope.serving.sessions import served_hello
 from mnemoscope.serving.with_reader import serve_grpc
 from mnemoscope.systems.loader import plan
 from mnemoscope.types import Memory, Query
 
 if TYPE_CHECKING:
-    from mnemoscope.serving.grpc_server import Server as GrpcServer
+    from mnemoscope.serving.grpc_server import GrpcServer
 
 try:  # before gRPC itself: it is told that processes are forked here
     import mnemoscope.connectors.grpc  # noqa: F401
@@ -30,6 +31,13 @@ except MissingExtra as error:
 EXAMPLES = REPOSITORY / "examples" / "adapters"
 PROTOS = REPOSITORY / "src" / "mnemoscope" / "connectors" / "grpc" / "protos"
 TROUBLED = "tests.connectors.grpc_servers:Troubled"
+
+
+class Listening(Protocol):
+    """A server, in this process or in one of its own."""
+
+    address: str
+    port: int
 
 
 class Troubled:
@@ -75,11 +83,13 @@ class Troubled:
 def here(spec: str, port: int = 0, *, recall_bench_only: bool = False) -> Iterator[GrpcServer]:
     """A server in this process, for what no process has to die for."""
     system = plan(Spec.parse(spec))
+    hello = served_hello(system)
     server = serve_grpc(
         system,
+        hello,
         host="127.0.0.1",
         port=port,
-        reader=None if system.answers else plan_reader(Spec("extractive"), "personas"),
+        reader=None if "answer" in hello.methods else plan_reader(Spec("extractive"), "personas"),
         depth=50,
         recall_bench_only=recall_bench_only,
     )

@@ -12,16 +12,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.connectors.grpc_servers import EXAMPLES, PROTOS, TROUBLED, heard, here
-from tests.connectors.served_processes import REPOSITORY, Served, mnemoscope, ours, served
+from tests.connectors.grpc_servers import EXAMPLES, PROTOS, TROUBLED, Listening, heard, here
+from tests.connectors.served_processes import REPOSITORY, Served, mnemoscope, served
+from tests.described import described
 from tests.optional import missing
 from tests.waiting import eventually
 
 from mnemoscope._store.errors import MnemoscopeError, SystemLost
 from mnemoscope._store.run_directory import read_journal
-from mnemoscope._store.spec import Spec
 from mnemoscope.connectors.grpc.recall_bench_client import RecallBench
-from mnemoscope.systems.loader import plan
 from mnemoscope.types import Answer, Memory, Query, Scalar
 
 MODULES = REPOSITORY / "tests" / "node" / "node_modules"
@@ -49,8 +48,8 @@ def adapter(node: str) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
-def bm25() -> Iterator[Served]:
-    with served(*ours("grpc", "bm25")) as server:
+def bm25() -> Iterator[Listening]:
+    with here("bm25") as server:
         yield server
 
 
@@ -89,7 +88,7 @@ def test_a_benchmark_runs_against_an_adapter_in_javascript(
 
 
 def test_the_adapters_name_and_what_the_wire_lacks_are_on_record(adapter: Served) -> None:
-    planned = plan(Spec.parse(f"recall-bench:grpc://{adapter.address}"))
+    planned = described(f"recall-bench:grpc://{adapter.address}")
     assert planned.identity["name"] == "shared-words-node"
     assert planned.identity["service"] == "recall.bench.MemoryBenchService"
     assert any("no hits" in note for note in planned.identity["notes"])
@@ -119,7 +118,7 @@ def test_setup_forgets_and_one_life_at_a_time_is_led(adapter: Served) -> None:
 # Our server
 
 
-def test_a_client_in_javascript_drives_our_server(bm25: Served, node: str) -> None:
+def test_a_client_in_javascript_drives_our_server(bm25: Listening, node: str) -> None:
     client = REPOSITORY / "tests" / "node" / "client.mjs"
     done = subprocess.run(
         [node, client, PROTO, bm25.address], capture_output=True, text=True, check=False
@@ -174,7 +173,7 @@ def ask(generated: Path, address: str, question: str) -> str:
     return done.stdout.strip()
 
 
-def test_a_generated_client_in_python_drives_our_server(bm25: Served, generated: Path) -> None:
+def test_a_generated_client_in_python_drives_our_server(bm25: Listening, generated: Path) -> None:
     assert (
         ask(generated, bm25.address, "What does the lighthouse weigh?")
         == f"[2026-01-07] {LIGHTHOUSE}"
@@ -190,7 +189,7 @@ def test_a_system_that_answers_is_asked_itself_and_given_the_day_whole(generated
 
 
 def test_our_client_and_our_server_answer_as_a_run_in_process_does(
-    bm25: Served, life: Path, tmp_path: Path
+    bm25: Listening, life: Path, tmp_path: Path
 ) -> None:
     assert benchmark(life, tmp_path / "in", "bm25", "extractive") == 0
     assert benchmark(life, tmp_path / "out", f"recall-bench:{bm25.address}", "system") == 0
@@ -207,7 +206,7 @@ def test_a_server_that_was_exchanged_since_setup_is_noticed() -> None:
         system.ready()
         assert system.answer(Query("What does the lighthouse weigh?")) == LIGHTHOUSE
         # gRPC tells of its connection from a thread of its own, in its own time.
-        assert eventually(lambda: system._connection._channel._is_ready)
+        assert eventually(lambda: system._connection._is_ready)
     assert eventually(lambda: system._connection.drops > 0)
     with here("bm25", server.port):
         with pytest.raises(SystemLost, match="the connection broke since Setup"):

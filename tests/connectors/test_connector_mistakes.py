@@ -10,6 +10,7 @@ import pytest
 from tests.connectors.mcp_running import SERVERS
 from tests.connectors.raw_http import RawServer, Said
 from tests.connectors.slipping_systems import Misspelt, bare_function
+from tests.described import described
 from tests.optional import missing
 
 from mnemoscope._store.errors import BadReply, MnemoscopeError, UsageError
@@ -56,12 +57,12 @@ def adapter(tmp_path: Path, *methods: str, reply: str = "reply") -> str:
 @pytest.mark.parametrize("name", ["Misspelt", "one_of_them"])
 def test_a_class_or_object_that_cannot_remember_is_refused_with_the_near_miss(name: str) -> None:
     with pytest.raises(UsageError, match=r"no remember\(memories\).* its method 'rememeber'\?"):
-        plan(Spec.parse(f"slipping_systems:{name}"))
+        described(f"slipping_systems:{name}")
 
 
 def test_a_misspelt_recall_is_named_too() -> None:
     with pytest.raises(UsageError, match=r"no recall\(query, k\) method; .* its method 'recal'\?"):
-        plan(Spec.parse("slipping_systems:RecallMisspelt"))
+        described("slipping_systems:RecallMisspelt")
 
 
 def test_a_bare_function_need_not_remember_in_process_or_served() -> None:
@@ -82,12 +83,12 @@ def test_a_bare_function_need_not_remember_in_process_or_served() -> None:
 def test_a_method_in_hello_that_nobody_knows_is_refused_at_stdio(tmp_path: Path) -> None:
     slip = adapter(tmp_path, "reset", "remeber", "recall")
     with pytest.raises(MnemoscopeError, match=r"'remeber', .* did you mean 'remember'\?"):
-        plan(Spec.parse(f"stdio:{slip}"))
+        described(f"stdio:{slip}")
 
 
 def test_an_adapter_that_lists_no_remember_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"has no remember\(memories\)"):
-        plan(Spec.parse(f"stdio:{adapter(tmp_path, 'reset', 'recall', 'fork')}"))
+        described(f"stdio:{adapter(tmp_path, 'reset', 'recall', 'fork')}")
 
 
 def test_a_method_in_hello_that_nobody_knows_is_refused_over_http() -> None:
@@ -218,7 +219,7 @@ def test_what_cannot_be_served_is_one_line_and_an_exit_code(
     monkeypatch.setenv("PYTHONPATH", str(HERE))
     served = f"stdio:{sys.executable} -m mnemoscope.connectors.serve_stdio {words}"
     with pytest.raises(UsageError, match="ended with exit code 1; its last words: ") as raised:
-        plan(Spec.parse(served))
+        described(served)
     assert problem in str(raised.value)
     assert len(capfd.readouterr().err.splitlines()) == 1
 

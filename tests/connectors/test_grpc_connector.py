@@ -1,7 +1,7 @@
 """The tests of the gRPC connectors, in a process of their own.
 
 What gRPC leaves behind in a process ends others that are forked from it, and nearly every other
-test forks: see mnemoscope.connectors.grpc.fork_safe.
+test forks: see mnemoscope.connectors.grpc.channel.
 """
 
 from __future__ import annotations

@@ -20,12 +20,13 @@ from tests.connectors.mortal_server import SPEC, revived
 from tests.connectors.raw_http import Call, RawServer, Said, Script
 from tests.connectors.served_processes import ours
 from tests.connectors.served_processes import served as started
+from tests.described import described
 
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
 from mnemoscope._store.json_server import JsonServer
 from mnemoscope._store.spec import Spec
 from mnemoscope._store.yaml import parse_yaml
-from mnemoscope.cli.serve_http import serve_http
+from mnemoscope.cli.serve import serve_http
 from mnemoscope.connectors.http import Http, client
 from mnemoscope.connectors.http.client import ServerError
 from mnemoscope.connectors.http.http_connector import openapi
@@ -225,7 +226,7 @@ def test_the_command_serves_until_it_is_ended_and_its_systems_with_it(tmp_path: 
     assert closings.read_text() == closed + "x"
 
 
-def test_one_connection_serves_all_calls_of_a_thread() -> None:
+def test_one_connection_serves_all_calls_that_follow_one_another() -> None:
     with RawServer(scripted(recall=Said({"hits": ["m1"]}))) as raw:
         system = opened(raw)
         for _ in range(20):
@@ -233,6 +234,23 @@ def test_one_connection_serves_all_calls_of_a_thread() -> None:
         assert raw.connections == 1
         other = threading.Thread(target=system.recall, args=(QUERY, 1))
         other.start()
+        other.join()
+        assert raw.connections == 1
+        system.close()
+
+
+def test_calls_at_the_same_time_have_a_connection_each() -> None:
+    both = threading.Barrier(2)
+
+    def recall(call: Call) -> Said:
+        both.wait(20)
+        return Said({"hits": ["m1"]})
+
+    with RawServer(scripted(recall=recall)) as raw:
+        system = opened(raw)
+        other = threading.Thread(target=system.recall, args=(QUERY, 1))
+        other.start()
+        assert system.recall(QUERY, 1) == ["m1"]
         other.join()
         assert raw.connections == 2
         system.close()
@@ -248,12 +266,12 @@ def test_only_what_hello_lists_is_there() -> None:
 def test_what_a_server_notes_is_shown_to_readers() -> None:
     hello = {**HELLO, "identity": {"notes": ["it has no clock"]}}
     with RawServer(lambda call: Said(hello)) as raw:
-        assert plan(Spec.parse(f"http:{raw.url}")).notes == ["it has no clock"]
+        assert described(f"http:{raw.url}").notes == ["it has no clock"]
     with (
         RawServer(lambda call: Said({**HELLO, "identity": {"notes": 7}})) as raw,
         pytest.raises(MnemoscopeError, match="hello cannot be read"),
     ):
-        plan(Spec.parse(f"http:{raw.url}"))
+        described(f"http:{raw.url}")
 
 
 def test_two_connectors_to_one_server_have_spaces_of_their_own() -> None:
@@ -420,7 +438,7 @@ def test_nobody_waits_for_a_server_that_was_never_there(monkeypatch: pytest.Monk
         held.bind(("127.0.0.1", 0))
         port = held.getsockname()[1]
         with pytest.raises(MnemoscopeError, match=f"no server answers at http://127.0.0.1:{port}"):
-            plan(Spec.parse(f"http:http://127.0.0.1:{port},patience=600"))
+            described(f"http:http://127.0.0.1:{port},patience=600")
 
 
 def test_a_server_of_another_kind_is_told_from_a_missing_one() -> None:
@@ -428,7 +446,7 @@ def test_a_server_of_another_kind_is_told_from_a_missing_one() -> None:
         RawServer(lambda call: Said({"detail": "Not Found"}, 404)) as raw,
         pytest.raises(MnemoscopeError, match="does not speak Mnemoscope's contract"),
     ):
-        plan(Spec.parse(f"http:{raw.url}"))
+        described(f"http:{raw.url}")
 
 
 def test_a_connection_that_was_let_go_is_made_again_and_nothing_is_sent_twice() -> None:
@@ -501,10 +519,10 @@ def test_a_wrong_key_says_which_variable_to_set(
     monkeypatch.setenv("CAVE", "open-barley")
     url = served("bm25", key="open-sesame")
     with pytest.raises(MnemoscopeError, match="set CAVE to what this server takes") as caught:
-        plan(Spec.parse(f"http:{url},key=CAVE"))
+        described(f"http:{url},key=CAVE")
     assert "open-barley" not in str(caught.value)
     with pytest.raises(MnemoscopeError, match="export MEMORY_KEY=…, say key=MEMORY_KEY"):
-        plan(Spec.parse(f"http:{url}"))
+        described(f"http:{url}")
 
 
 def test_a_key_that_a_server_repeats_is_blotted_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -562,7 +580,7 @@ def test_an_address_that_is_none_is_refused(address: str, says: str) -> None:
 @pytest.mark.parametrize("option", ["timeout=0", "timeout=-1", "patience=-1"])
 def test_times_have_to_make_sense(option: str) -> None:
     with pytest.raises(UsageError, match="seconds"):
-        plan(Spec.parse(f"http:http://localhost:1,{option}"))
+        described(f"http:http://localhost:1,{option}")
 
 
 def test_the_oracle_cannot_be_served() -> None:

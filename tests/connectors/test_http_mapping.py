@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.connectors.raw_http import Call, RawServer, Said
+from tests.described import described
 
 from mnemoscope._store.errors import BadReply, DataError, MnemoscopeError, SystemLost, UsageError
 from mnemoscope._store.spec import Spec
@@ -197,14 +198,14 @@ def test_the_identity_holds_the_file_and_no_secret(notes: NotesServer, tmp_path:
     _, raw = notes
     file = write(tmp_path, NOTES)
     spec = Spec.parse(f"http:{raw.url},mapping={file}")
-    before = plan(spec).identity
+    before = described(spec).identity
     assert before["mapping"] == "notes"
     assert before["provenance"] == "the server's ids"
     assert before["notes"] == []
-    assert plan(spec).identity == before
+    assert described(spec).identity == before
     assert "sesame" not in repr(before)
     file.write_text(NOTES + "notes: [edited]\n")
-    after = plan(spec).identity
+    after = described(spec).identity
     assert after["mapping_sha256"] != before["mapping_sha256"]
     assert after["notes"] == ["edited"]
 
@@ -340,7 +341,7 @@ def test_a_wrong_key_names_the_variable_and_not_what_is_in_it(
     _, raw = notes
     monkeypatch.setenv("NOTES_PASS", "open-barley")
     with pytest.raises(MnemoscopeError, match="set NOTES_PASS to what") as caught:
-        plan(Spec.parse(f"http:{raw.url},mapping={write(tmp_path, NOTES)}"))
+        described(f"http:{raw.url},mapping={write(tmp_path, NOTES)}")
     assert "who is …?" in str(caught.value)
     assert "barley" not in str(caught.value)
 
@@ -359,7 +360,7 @@ def test_a_key_that_no_header_can_carry_is_not_repeated(
     _, raw = notes
     monkeypatch.setenv("NOTES_PASS", "open\nbarley")
     with pytest.raises(UsageError, match="'X-Api-Key' holds signs") as caught:
-        plan(Spec.parse(f"http:{raw.url},mapping={write(tmp_path, NOTES)}"))
+        described(f"http:{raw.url},mapping={write(tmp_path, NOTES)}")
     assert "barley" not in str(caught.value)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 from tests.connectors.mcp_running import BOAT, MEMORIES, PIANO, REX, SERVERS, WHO
+from tests.described import described
 from tests.integrations.needed import need
 from tests.optional import missing
 from tests.waiting import all_gone, eventually, is_gone
@@ -188,7 +190,7 @@ def test_two_workers_give_what_one_gives(locomo: Path, tmp_path: Path, mapped: M
 
 def test_the_identity_is_the_same_at_every_start(mapped: Mapped) -> None:
     spec = Spec.parse(f"mcp:{command('plain')},mapping={mapped('plain')}")
-    first, second = plan(spec).identity, plan(spec).identity
+    first, second = described(spec).identity, described(spec).identity
     assert first == second
     assert first["server"] == {"name": "plain", "version": "0.1"}
     assert first["mapping"]["recall"]["tool"] == "search"
@@ -332,7 +334,7 @@ def test_a_forked_process_neither_uses_nor_ends_the_server_of_its_parent(opened:
 )
 def test_what_cannot_work_is_refused_with_the_reason(options: str, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
-        plan(Spec.parse(f"mcp:cat{options}"))
+        described(f"mcp:cat{options}")
 
 
 def test_a_late_server_costs_its_question_alone_and_the_rest_is_lived_again(
@@ -349,19 +351,39 @@ def test_a_late_server_costs_its_question_alone_and_the_rest_is_lived_again(
 def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child_process, "_FAREWELL", 0.1)
     with pytest.raises(UsageError, match=r"no MCP server said hello within 0.3 s"):
-        plan(Spec.parse("mcp:tail -f /dev/null,mapping=server-memory,start=0.3"))
+        described("mcp:tail -f /dev/null,mapping=server-memory,start=0.3")
+
+
+ENDS = {
+    "import os; os.close(1); time.sleep(60)": r"closed its stdout$",
+    "print('x' * (65 << 20), end='', flush=True); time.sleep(60)": r"wrote a message of more",
+    "print('the last', end=''); sys.exit('no model')": r"exit code 1; its last words: no model$",
+}
+
+
+@pytest.mark.parametrize("script", ENDS)
+def test_a_server_that_ends_before_it_said_hello_is_lost_with_the_reason(
+    script: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(child_process, "_FAREWELL", 0.2 if "sleep" in script else 3.0)
+    words = shlex.join([sys.executable, "-c", f"import sys, time; {script}"])
+    system = Mcp(words, mapping="server-memory")
+    with pytest.raises(SystemLost, match=ENDS[script]):
+        system.reset("scope")
+    system.close()
+    assert ("] the last\n" in capfd.readouterr().err) == ("the last" in script)
 
 
 def test_a_server_without_the_mapped_tools_is_refused_with_those_it_has() -> None:
     with pytest.raises(
         UsageError, match=r"create_entities, .* it has store, search, delete, clear, ask"
     ):
-        plan(Spec.parse(f"mcp:{command('plain')},mapping=server-memory"))
+        described(f"mcp:{command('plain')},mapping=server-memory")
 
 
 def test_a_server_that_is_not_ours_is_not_restarted() -> None:
     with pytest.raises(UsageError, match="is not ours to restart"):
-        plan(Spec.parse("mcp:http://127.0.0.1:9/mcp,mapping=server-memory"))
+        described("mcp:http://127.0.0.1:9/mcp,mapping=server-memory")
 
 
 HOSTILE = {

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.connectors.mcp_running import BOAT, MEMORIES, PIANO, REX, WHO, Served, served
+from tests.described import described
 from tests.optional import missing
 
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
@@ -286,12 +287,12 @@ def test_a_key_opens_the_connector_and_is_repeated_nowhere(
         assert ids(opened(PLAIN, server, key="WORD_TO_OPEN")) == [REX.id, "m2", "m3"]
         spec = f"mcp:{server.url},mapping={mapped(PLAIN)}"
         with pytest.raises(UsageError, match=r"refuses to talk.*name the environment variable"):
-            plan(Spec.parse(spec))
-        opening = plan(Spec.parse(f"{spec},key=WORD_TO_OPEN"))
+            described(spec)
+        opening = described(f"{spec},key=WORD_TO_OPEN")
         assert "sesame" not in str(opening.identity)
         monkeypatch.delenv("WORD_TO_OPEN")
         with pytest.raises(UsageError, match="key=WORD_TO_OPEN: that environment variable is not"):
-            plan(Spec.parse(f"{spec},key=WORD_TO_OPEN"))
+            described(f"{spec},key=WORD_TO_OPEN")
 
 
 def test_what_the_environment_holds_goes_to_the_server_and_into_no_error(

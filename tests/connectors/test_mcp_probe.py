@@ -12,7 +12,7 @@ import pytest
 from tests.optional import missing
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
-from mnemoscope.cli.probe import probe as command
+from mnemoscope.cli.systems import probe as command
 from mnemoscope.connectors.mcp.mcp_connector import Mcp
 from mnemoscope.connectors.mcp.propose_mapping import (
     MappingProposal,

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.described import described
 from tests.optional import missing
 from tests.waiting import all_gone, eventually
 
@@ -183,7 +184,7 @@ def test_the_identity_covers_the_command_its_files_and_what_hello_says(tmp_path:
     script.write_text((HERE / "raw_adapter.py").read_text())
     settings.write_text("a = 1")
     spec = Spec.parse(f"stdio:{sys.executable} {script} none {tmp_path} --settings={settings}")
-    before = plan(spec).identity
+    before = described(spec).identity
     assert before["command"][1:] == [
         str(script),
         "none",
@@ -193,7 +194,7 @@ def test_the_identity_covers_the_command_its_files_and_what_hello_says(tmp_path:
     assert set(before["files_sha256"]) == {sys.executable, str(script), str(settings)}
     assert before["hello"]["identity"] == {"trouble": "none"}
     settings.write_text("a = 2")
-    changed = plan(spec).identity["files_sha256"]
+    changed = described(spec).identity["files_sha256"]
     assert {name for name in changed if changed[name] != before["files_sha256"][name]} == {
         str(settings)
     }
@@ -404,7 +405,7 @@ def test_a_forked_process_neither_uses_nor_ends_the_child_of_its_parent(opened: 
 )
 def test_what_cannot_work_is_refused_with_the_reason(spec: str, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
-        plan(Spec.parse(spec))
+        described(spec)
 
 
 def test_a_long_command_still_makes_a_folder_name() -> None:
@@ -453,7 +454,7 @@ def test_an_object_is_served_without_mnemoscope_and_may_print_what_it_likes(
 @pytest.mark.usefixtures("_beside")
 def test_an_async_object_is_served() -> None:
     spec = served("served_objects:Waits")
-    hello = plan(Spec.parse(spec)).identity["hello"]
+    hello = described(spec).identity["hello"]
     assert hello["methods"] == ["reset", "remember", "recall", "forget", "close"]
     assert hello["identity"]["model"] == "none"
     assert re.fullmatch("[0-9a-f]{64}", hello["identity"]["source_sha256"])

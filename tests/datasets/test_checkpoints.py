@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mnemoscope._store.errors import UsageError
 from mnemoscope.datasets.checkpoint_plan import (
     FULL,
-    Asked,
+    PlannedQuestion,
     Range,
     arithmetic,
     is_eligible,
@@ -200,11 +200,11 @@ def test_a_sample_is_as_large_as_asked_and_no_category_gets_more_than_its_quota_
 # Plans.
 
 QUESTIONS = (
-    Asked("early", "factual-recall", (1,)),
-    Asked("expires", "factual-recall", (2,), 5),
-    Asked("group", "information-boundary", (2,)),
-    Asked("later", "synthesis", (2, 9)),
-    Asked("beyond", "synthesis", (99,)),
+    PlannedQuestion("early", "factual-recall", (1,)),
+    PlannedQuestion("expires", "factual-recall", (2,), 5),
+    PlannedQuestion("group", "information-boundary", (2,)),
+    PlannedQuestion("later", "synthesis", (2, 9)),
+    PlannedQuestion("beyond", "synthesis", (99,)),
 )
 
 
@@ -252,7 +252,7 @@ asked_questions = st.lists(
         st.none() | st.integers(1, 80),
     ),
     max_size=40,
-).map(lambda rows: [Asked(f"q{number}", *row) for number, row in enumerate(rows)])
+).map(lambda rows: [PlannedQuestion(f"q{number}", *row) for number, row in enumerate(rows)])
 
 
 @given(
@@ -263,7 +263,7 @@ asked_questions = st.lists(
     st.booleans(),
 )
 def test_any_plan_asks_all_that_is_new_and_never_more_old_ones_than_the_sample(
-    questions: list[Asked], cutoffs: list[int], sample: int, seed: int, groups: bool
+    questions: list[PlannedQuestion], cutoffs: list[int], sample: int, seed: int, groups: bool
 ) -> None:
     by_id = {question.id: question for question in questions}
     ranges = [Range(f"{days}d", days) for days in cutoffs]

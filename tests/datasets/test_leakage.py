@@ -91,6 +91,11 @@ def test_ids_that_tell_nothing_are_clean(ids: tuple[str, ...], evidence: tuple[s
     assert found(*(Memory(id, "x") for id in ids), evidence=evidence) == []
 
 
+def test_numbers_as_evidence_beside_worded_ids_have_no_word_that_could_tell() -> None:
+    ids = [*(f"note_{number}" for number in range(4)), *map(str, range(6))]
+    assert found(*(Memory(id, "x") for id in ids), evidence=tuple(ids[4:])) == []
+
+
 def test_what_people_say_is_no_leak() -> None:
     text = "My answer is: the evidence was gold, relevant -> and it has an answer."
     assert found(Memory("m1", text, speaker="Ann", metadata={"importance": 1, "tags": "x"})) == []

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mnemoscope._store.errors import DataError, MissingData, UsageError
 from mnemoscope.datasets import open_dataset
 from mnemoscope.datasets.base import Dataset
-from mnemoscope.datasets.near_duplicates import Twins
+from mnemoscope.datasets.near_duplicates import NearDuplicates
 from mnemoscope.datasets.strata import Strata
 from mnemoscope.types import Memory, Scenario
 
@@ -301,13 +301,13 @@ def test_expanded_twins_join_the_evidence_and_are_found(tmp_path: Path) -> None:
 def test_a_jaccard_overlap_of_nine_tenths_makes_twins_and_less_does_not() -> None:
     nine, ten = "a b c d e f g h i", "a b c d e f g h i j"
     memories = [Memory(id=text, text=text) for text in (nine, ten, "a b c d e f g h x")]
-    assert Twins(memories).of(nine) == [ten]
+    assert NearDuplicates(memories).of(nine) == [ten]
 
 
 def test_blank_texts_have_no_twins_and_emoji_have_their_own() -> None:
     texts = ["", " ", "🙂", "🙂 ", "🙃"]
     memories = [Memory(id=str(index), text=text) for index, text in enumerate(texts)]
-    assert list(Twins(memories).repeats()) == [("3", "2")]
+    assert list(NearDuplicates(memories).repeats()) == [("3", "2")]
 
 
 @given(
@@ -321,7 +321,7 @@ def test_twins_are_those_that_comparing_every_pair_would_find(texts: list[set[st
     memories = [
         Memory(id=str(index), text=" ".join(sorted(text))) for index, text in enumerate(texts)
     ]
-    twins = Twins(memories)
+    twins = NearDuplicates(memories)
     sets = [set(memory.text.split()) for memory in memories]
     expected = {
         a.id: [

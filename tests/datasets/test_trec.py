@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mnemoscope._store.errors import DataError, MissingData, UsageError
 from mnemoscope.datasets.base import Dataset
-from mnemoscope.datasets.trec import Trec, read_qrels, read_run
+from mnemoscope.datasets.trec import Trec, read_run
 
 
 def written(path: Path, content: str | bytes) -> Path:
@@ -33,9 +33,18 @@ def order(path: Path) -> list[str]:
     return [document for document, _ in read_run(path).topics["t1"]]
 
 
+def relevant(path: Path) -> dict[str, tuple[str, ...]]:
+    """The relevant documents of each topic."""
+    [scenario] = Trec(path).scenarios()
+    return {question.id: question.evidence for question in scenario.questions}
+
+
 def test_judgments_are_read_by_topic_and_document(tmp_path: Path) -> None:
-    path = qrels(tmp_path, "301 0 A 1\n301\tx\tB\t0\n  302 0 A -2  \n")
-    assert read_qrels(path) == {"301": {"A": 1, "B": 0}, "302": {"A": -2}}
+    path = qrels(tmp_path, "301 0 A 1\n301\tx\tB\t0\n301 0 C 2\n  302 0 A -2  \n")
+    assert relevant(path) == {"301": ("A", "C"), "302": ()}
+    [scenario] = Trec(path).scenarios()
+    assert [memory.id for memory in scenario.memories] == ["A", "B", "C"]
+    assert scenario.questions[0].grades == {"A": 1, "C": 2}
 
 
 def test_a_ranking_follows_the_scores_and_not_the_rank_column(tmp_path: Path) -> None:
@@ -95,19 +104,19 @@ def test_a_malformed_judgment_is_named(
     tmp_path: Path, content: str | bytes, line: int, problem: str
 ) -> None:
     with pytest.raises(DataError, match=rf"qrels\.txt, line {line}: .*{re.escape(problem)}"):
-        read_qrels(qrels(tmp_path, content))
+        relevant(qrels(tmp_path, content))
 
 
 @pytest.mark.parametrize("content", ["", "\n \n"])
 def test_empty_files_are_refused(tmp_path: Path, content: str) -> None:
     with pytest.raises(DataError, match="holds no judgments"):
-        read_qrels(qrels(tmp_path, content))
+        relevant(qrels(tmp_path, content))
     with pytest.raises(DataError, match="holds no rankings"):
         read_run(written(tmp_path / "run.txt", content))
 
 
 def test_missing_files_are_named(tmp_path: Path) -> None:
-    for read in (read_qrels, read_run, Trec):
+    for read in (relevant, read_run, Trec):
         with pytest.raises(MissingData, match=r"absent\.txt"):
             read(tmp_path / "absent.txt")
 
@@ -162,13 +171,13 @@ def test_the_order_of_hits_gives_the_numbers_that_trec_eval_gives(
         fields[0]: fields[2]
         for fields in map(str.split, (data / "out.test").read_text().splitlines())
     }
-    judged, rankings = read_qrels(data / "qrels.test"), read_run(data / "results.test")
+    judged, rankings = relevant(data / "qrels.test"), read_run(data / "results.test")
     precisions, reciprocals, found = [], [], 0
     for topic, ranking in rankings.topics.items():
-        relevant = {document for document, grade in judged[topic].items() if grade > 0}
-        ranks = [rank for rank, (document, _) in enumerate(ranking, 1) if document in relevant]
+        right = judged[topic]
+        ranks = [rank for rank, (document, _) in enumerate(ranking, 1) if document in right]
         found += len(ranks)
-        precisions.append(sum(n / rank for n, rank in enumerate(ranks, 1)) / len(relevant))
+        precisions.append(sum(n / rank for n, rank in enumerate(ranks, 1)) / len(right))
         reciprocals.append(1 / ranks[0] if ranks else 0.0)
 
     assert not rankings.findings.counts
@@ -208,4 +217,4 @@ def test_what_is_written_is_read_back(tmp_path: Path, topics: dict[str, dict[str
     path = written(tmp_path / "run.txt", "".join(f"{t} Q0 {d} 0 {s!r} r\n" for t, d, s in rows))
     assert {topic: dict(hits) for topic, hits in read_run(path).topics.items()} == topics
     path = qrels(tmp_path, "".join(f"{t} 0 {d} 1\n" for t, d, _ in rows))
-    assert read_qrels(path) == {topic: dict.fromkeys(scores, 1) for topic, scores in topics.items()}
+    assert relevant(path) == {topic: tuple(scores) for topic, scores in topics.items()}

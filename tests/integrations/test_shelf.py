@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from rich.console import Console
+from tests.described import described
 from tests.integrations.needed import IN_CI, need
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
 from mnemoscope.cli.app import invoke
+from mnemoscope.connectors.child_process import Child
 from mnemoscope.integrations.integration import Integration
-from mnemoscope.reports import survey_table
+from mnemoscope.reports import render_markdown, render_terminal, survey_table
+from mnemoscope.reports.run_view import dataset_title
 from mnemoscope.runner.conformance import check_system
 from mnemoscope.systems.loader import plan
 from mnemoscope.types import Query
@@ -38,6 +43,28 @@ def test_the_clock_of_a_worker_cannot_be_moved_and_nothing_else_is_said() -> Non
     need("sqlite-vec")
     [result] = check_system(plan(Spec.parse("sqlite-vec")), names=["machine clock"])
     assert result.verdict == "not applicable"
+
+
+def test_mem0_starts_one_process_for_a_run_with_one_worker(
+    tmp_path: Path, write_locomo: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("mem0")
+    data = write_locomo(tmp_path / "locomo.json", conversations=2, sessions=3, questions=3)
+    starts = tmp_path / "starts.txt"
+    start = Child.__init__
+
+    def counted(child: Child, *words: Any, **options: Any) -> None:
+        with starts.open("a") as log:
+            log.write(f"{os.getpid()}\n")
+        start(child, *words, **options)
+
+    monkeypatch.setattr(Child, "__init__", counted)
+    command = ["run", "locomo", "--data", str(data), "--out", str(tmp_path / "out")]
+
+    assert invoke([*command, "--system", "mem0", "--no-arms", "--workers", "1"]) == 0
+
+    [worker] = starts.read_text().split()
+    assert int(worker) != os.getpid()
 
 
 def test_a_survey_traces_every_hit_and_says_what_failed(
@@ -75,16 +102,20 @@ def test_a_survey_traces_every_hit_and_says_what_failed(
     assert str(Path.home()) not in str(about)
 
 
+def _markdown(rows: list[survey_table.SurveyRow], of_the_data: Sequence[str] = ()) -> str:
+    return render_markdown.render(survey_table.survey("", rows, of_the_data))
+
+
 def test_figures_have_their_interval_and_problems_stand_beside_the_table() -> None:
-    row = survey_table.Row(
+    row = survey_table.SurveyRow(
         system="x", door="stdio", recall=0.5, low=0.4, high=0.6, hits=1000, untraced=1
     )
-    assert "| 0.500 [0.400, 0.600] |" in survey_table.markdown("", [row])
-    assert survey_table.markdown("", [row]).splitlines()[4].endswith("| 1 |")
-    row = survey_table.Row(
+    assert "| 0.500 [0.400, 0.600] |" in _markdown([row])
+    assert _markdown([row]).splitlines()[4].endswith("| 1 |")
+    row = survey_table.SurveyRow(
         system="x", door="stdio", notes=["x: nobody answered"], problem="it died"
     )
-    assert survey_table.markdown("", [row], ["other data"]).splitlines()[-3:] == [
+    assert _markdown([row], ["other data"]).splitlines()[-3:] == [
         "- other data",
         "- x: nobody answered",
         "- x: it died",
@@ -111,9 +142,9 @@ def test_options_are_the_adapters_and_mistakes_are_told_before_anything_starts()
     with pytest.raises(UsageError, match="has no option 'treshold': did you mean 'threshold'"):
         plan(Spec.parse("mem0,treshold=0.1"))
     with pytest.raises(UsageError, match="mem0,infer=on takes memories in with a language model"):
-        plan(Spec.parse("mem0,infer=on"))
+        described("mem0,infer=on")
     with pytest.raises(UsageError, match="unknown embedding model 'nonsense'"):
-        plan(Spec.parse("mem0,model=nonsense"))
+        described("mem0,model=nonsense")
 
 
 def test_a_recall_of_nothing_asks_no_backend(capfd: pytest.CaptureFixture[str]) -> None:
@@ -132,7 +163,7 @@ def test_a_recall_of_nothing_asks_no_backend(capfd: pytest.CaptureFixture[str]) 
 def test_the_table_fits_with_names_whole_intervals_and_its_legend(columns: int) -> None:
     names = ("mcp-memory-service", "pgmnemo,dates=false,version=0.4.0")
     rows = [
-        survey_table.Row(
+        survey_table.SurveyRow(
             system=name,
             door="stdio",
             conforms=name == names[0],
@@ -151,7 +182,7 @@ def test_the_table_fits_with_names_whole_intervals_and_its_legend(columns: int) 
     ]
     shown_on = StringIO()
     console = Console(width=columns, file=shown_on)
-    console.print(survey_table.terminal(rows))
+    console.print(render_terminal.render(survey_table.survey("", rows)))
     shown = shown_on.getvalue()
     assert max(map(len, shown.splitlines())) <= columns
     assert "…" not in shown
@@ -164,6 +195,6 @@ def test_the_table_fits_with_names_whole_intervals_and_its_legend(columns: int) 
 
 
 def test_switches_are_spelt_as_in_a_run() -> None:
-    assert survey_table.title("locomo", {"dates": False, "x": True, "n": 1, "none": ""}) == (
+    assert dataset_title("locomo", {"dates": False, "x": True, "n": 1, "none": ""}) == (
         "locomo (dates=off, x=on, n=1)"
     )

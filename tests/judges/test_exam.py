@@ -13,7 +13,6 @@ import pytest
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope.judges import Case, Unjudged
-from mnemoscope.judges.binary import Binary
 from mnemoscope.judges.exam import (
     ExamResult,
     KindResult,
@@ -25,8 +24,7 @@ from mnemoscope.judges.exam import (
     recorded,
     take,
 )
-from mnemoscope.judges.longmemeval_judge import LongMemEval
-from mnemoscope.judges.rubric import Rubric
+from mnemoscope.judges.model_judges import Binary, LongMemEvalJudge, Rubric
 from mnemoscope.models.budget import BudgetExhausted, current_budget
 from mnemoscope.models.chat import Prompt
 from mnemoscope.types import Grade, Scenario, Score
@@ -154,7 +152,7 @@ def test_who_knows_the_key_passes_without_a_mistake() -> None:
     assert result.false_accept.of + result.false_reject.of == len(PROBES)
 
 
-@pytest.mark.parametrize("judge", [Binary, Rubric, LongMemEval])
+@pytest.mark.parametrize("judge", [Binary, Rubric, LongMemEvalJudge])
 def test_every_model_judge_puts_the_probe_before_its_model(judge: Callable[[str], Any]) -> None:
     result = take(judge(f"{__name__}:Perfect"), PROBES, parallelism=4)
     assert result.passed
@@ -163,14 +161,14 @@ def test_every_model_judge_puts_the_probe_before_its_model(judge: Callable[[str]
     assert result.usage.requests == len(PROBES)
 
 
-@pytest.mark.parametrize("judge", [Binary, Rubric, LongMemEval])
+@pytest.mark.parametrize("judge", [Binary, Rubric, LongMemEvalJudge])
 def test_a_judge_that_always_says_correct_is_caught(judge: Callable[[str], Any]) -> None:
     result = take(judge(f"{__name__}:AlwaysCorrect"), PROBES)
     assert not result.passed
     assert (result.false_accept.rate, result.false_reject.rate) == (1.0, 0.0)
 
 
-@pytest.mark.parametrize("judge", [Binary, Rubric, LongMemEval])
+@pytest.mark.parametrize("judge", [Binary, Rubric, LongMemEvalJudge])
 def test_a_judge_that_always_says_wrong_is_caught(judge: Callable[[str], Any]) -> None:
     result = take(judge(f"{__name__}:AlwaysWrong"), PROBES)
     assert not result.passed

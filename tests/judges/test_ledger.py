@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mnemoscope.judges import JUDGES, Case, Judge, Unjudged
-from mnemoscope.judges.ledger_judge import Ledger
+from mnemoscope.judges.ledger_judge import LedgerJudge
 from mnemoscope.types import AnswerKey, Expectation, Memory, Question, Scenario, Score
 
 DAY = datetime(2026, 3, 2, tzinfo=UTC)
@@ -32,7 +32,7 @@ def score(
     memories: int = 3,
 ) -> Score:
     question = Question("q1", asks, key=key, expects=expects)
-    judge = Ledger()
+    judge = LedgerJudge()
     judge.begin(Scenario("life", MEMORIES, (question,)))
     return judge.judge(Case(question, answer, abstained=abstained, memories=memories))
 
@@ -43,7 +43,7 @@ def points(given: Score) -> tuple[int, int, int]:
 
 def test_it_is_registered_by_name_and_is_a_judge() -> None:
     judge: Judge = JUDGES.get("ledger")()
-    assert isinstance(judge, Ledger)
+    assert isinstance(judge, LedgerJudge)
 
 
 def test_without_a_key_there_is_no_verdict() -> None:
@@ -271,7 +271,7 @@ def test_the_reason_names_what_was_right_missing_wrong_and_invented() -> None:
 def test_another_scenario_has_its_own_memories() -> None:
     question = Question("q", "Who?", key=AnswerKey((("Zora Lindqvist",),)))
     case = Case(question, "Zora Lindqvist and Ana Ruiz", memories=1)
-    judge = Ledger()
+    judge = LedgerJudge()
     judge.begin(Scenario("one", MEMORIES, (question,)))
     first = judge.judge(case)
     judge.begin(Scenario("two", (Memory("m", "Nobody was there."),), (question,)))

@@ -8,7 +8,7 @@ import pytest
 
 from mnemoscope.datasets.personas import Personas
 from mnemoscope.judges import Case
-from mnemoscope.judges.ledger_judge import Ledger
+from mnemoscope.judges.ledger_judge import LedgerJudge
 from mnemoscope.personas.simulate.history_files import write_history
 from mnemoscope.personas.simulate.simulator import simulate
 from mnemoscope.personas.simulate.story import shipped_story
@@ -22,12 +22,12 @@ def life(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
     return next(iter(Personas(folder, ranges="full", groups=True).scenarios()))
 
 
-def composite(judge: Ledger, question: Question, answer: str, memories: int) -> int:
+def composite(judge: LedgerJudge, question: Question, answer: str, memories: int) -> int:
     return judge.judge(Case(question, answer, memories=memories)).composite
 
 
 def test_reference_answers_are_right_and_those_of_other_questions_are_not(life: Scenario) -> None:
-    judge = Ledger()
+    judge = LedgerJudge()
     judge.begin(life)
     seen = len(life.memories)
     questions = life.questions
@@ -44,7 +44,7 @@ def test_reference_answers_are_right_and_those_of_other_questions_are_not(life: 
 
 
 def test_a_day_of_the_log_itself_holds_nothing_invented(life: Scenario) -> None:
-    judge = Ledger()
+    judge = LedgerJudge()
     judge.begin(life)
     question = next(each for each in life.questions if each.expects == "answer")
 
@@ -57,7 +57,7 @@ def test_a_day_of_the_log_itself_holds_nothing_invented(life: Scenario) -> None:
 
 
 def test_what_has_not_been_seen_yet_counts_as_invented(life: Scenario) -> None:
-    judge = Ledger()
+    judge = LedgerJudge()
     judge.begin(life)
     question = next(
         each for each in life.questions if each.expects == "answer" and each.relevant_days[0] > 60

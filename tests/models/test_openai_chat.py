@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import socket
@@ -16,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.optional import missing
 from tests.scripted_server import (
     Fault,
     ScriptedServer,
@@ -34,7 +32,7 @@ from tests.scripted_server import (
 from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope.models.chat import ModelFailure, Prompt, Transient, metered, total
 from mnemoscope.models.http_errors import EmptyReply, TooLong, retry_after
-from mnemoscope.models.model import Model, Turn
+from mnemoscope.models.model import Model, RequestPacer
 from mnemoscope.models.model_loader import load_model
 from mnemoscope.models.prices import FREE
 from mnemoscope.models.providers.openai_chat import (
@@ -42,9 +40,6 @@ from mnemoscope.models.providers.openai_chat import (
     CompatibleProvider,
     OpenAIProvider,
 )
-
-if importlib.util.find_spec("openai") is None:
-    missing("openai is not installed")
 
 KEY = "sk-not-a-real-key"
 HELLO = Prompt("Be brief.", "Hello?", max_tokens=50)
@@ -84,7 +79,7 @@ def patient(server: ScriptedServer, naps: list[float], timeout: float = 20) -> M
             now[0] += seconds
 
     provider = CompatibleProvider("m", base_url=server.url, timeout=timeout)
-    return Model("m", provider, price=FREE, turn=Turn(lambda: now[0], sleep, lambda: 0.5))
+    return Model("m", provider, price=FREE, pacer=RequestPacer(lambda: now[0], sleep, lambda: 0.5))
 
 
 def test_a_prompt_is_sent_as_it_is_and_the_reply_comes_back_with_its_counts(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 import threading
@@ -15,14 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.optional import missing
 
 from mnemoscope._store.errors import MissingExtra, MnemoscopeError, UsageError
 from mnemoscope.models import load_embedder
 from mnemoscope.models.remote_embedders import OpenAIEmbedder, SentenceTransformersEmbedder
-
-if importlib.util.find_spec("openai") is None:
-    missing("openai is not installed")
 
 KEY = "sk-not-a-real-key"
 
@@ -198,19 +193,40 @@ def test_identity_is_model_and_endpoint(server: Server) -> None:
     assert server.requests == []
 
 
-@pytest.mark.parametrize(
-    ("module", "spec", "extra"),
-    [
-        ("sentence_transformers", "sentence-transformers@m", "sentence-transformers"),
-        ("openai", "openai@m@http://host/v1", "openai"),
-    ],
-)
-def test_a_missing_extra_is_named(
-    monkeypatch: pytest.MonkeyPatch, module: str, spec: str, extra: str
-) -> None:
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mnemoscope.models.embedders.find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=rf"pip install 'mnemoscope\[{extra}\]'"):
-        load_embedder(spec)
+    with pytest.raises(MissingExtra, match=r"pip install 'mnemoscope\[sentence-transformers\]'"):
+        load_embedder("sentence-transformers@m")
+
+
+def test_the_openai_embedder_needs_no_sdk(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openai", None)
+    assert load_embedder(f"openai@m@{server.url}").embed(["a"]).any()
+
+
+def test_a_server_in_trouble_is_asked_again(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mnemoscope.models.remote_embedders._RETRIES", 2)
+    waits: list[float] = []
+
+    def recovered(seconds: float) -> None:
+        waits.append(seconds)
+        server.status = 200 if len(waits) == 2 else 503
+
+    monkeypatch.setattr("mnemoscope.models.remote_embedders.time.sleep", recovered)
+    server.status = 500
+    assert OpenAIEmbedder("m", server.url).embed(["a"]).any()
+    assert len(server.requests) == 3
+    assert 0.375 <= waits[0] <= 0.5 and 0.75 <= waits[1] <= 1
+
+
+def test_a_refusal_is_not_asked_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mnemoscope.models.remote_embedders._RETRIES", 2)
+    server.status = 401
+    with pytest.raises(MnemoscopeError, match="status 401"):
+        OpenAIEmbedder("m", server.url).embed(["a"])
+    assert len(server.requests) == 1
 
 
 class StandIn:

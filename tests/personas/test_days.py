@@ -36,7 +36,7 @@ from mnemoscope.personas.write.session_schedule import SessionSchedule
 LEGS = """
 import os, sys
 from pathlib import Path
-import openai, mnemoscope.models.deadline
+import mnemoscope.models.http_client
 from mnemoscope.cli.write_days import generate
 from mnemoscope.cli.writing import Writing
 

@@ -1,4 +1,4 @@
-"""docs/writing-personas.md: the table from Recall Bench's commands to ours is whole, and each row works.
+"""The table of docs/writing-personas.md, from Recall Bench's commands to ours, is whole and works.
 
 Every row is parsed as the command line would; those that need nobody else's server are run, in the
 order of the table, with the scripted author in the place of `claude`.

@@ -6,15 +6,10 @@ from decimal import Decimal
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tools.build_published import assignments, only_assignment
 
 from mnemoscope.published import load
-from mnemoscope.published.keying import (
-    SIZES,
-    assignments,
-    only_assignment,
-    recomputed,
-    tolerance,
-)
+from mnemoscope.published.arithmetic_audit import SIZES, recomputed, tolerance
 
 
 def keys_of(system: str) -> dict[str, int | None]:

@@ -9,7 +9,7 @@ import pytest
 
 from mnemoscope.datasets.personas import Personas
 from mnemoscope.judges import Case
-from mnemoscope.judges.ledger_judge import Ledger
+from mnemoscope.judges.ledger_judge import LedgerJudge
 from mnemoscope.personas.simulate.history_files import write_history
 from mnemoscope.personas.simulate.simulator import simulate
 from mnemoscope.personas.simulate.story import shipped_story
@@ -34,7 +34,7 @@ def evidence(life: Scenario, question: Question) -> list[Passage]:
 
 
 def test_with_the_evidence_before_it_most_answers_are_right(life: Scenario) -> None:
-    reader, judge = Extractive(), Ledger()
+    reader, judge = Extractive(), LedgerJudge()
     judge.begin(life)
     scores: dict[str, list[int]] = defaultdict(list)
     for question in life.questions:

@@ -18,13 +18,11 @@ from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.measure import Depth
 from mnemoscope.protocols import load_protocol
 from mnemoscope.release.benchmark_report import write_report
-from mnemoscope.release.decide import decide
-from mnemoscope.release.figures import comparisons
+from mnemoscope.release.decide import comparisons, decide
 from mnemoscope.release.notes import write_notes
 from mnemoscope.release.rederive import rederive
 from mnemoscope.release.signatures import circulate, sign
-from mnemoscope.release.state import ROLES, Release, Words, new_release
-from mnemoscope.release.timestamps import Moment, moment
+from mnemoscope.release.state import ROLES, Moment, Release, Words, moment, new_release
 from mnemoscope.reports.run_report import write_report as write_run_report
 from mnemoscope.runner.finish import finish
 from mnemoscope.types import Ingestion, Question, Trial

@@ -11,9 +11,8 @@ import pytest
 from mnemoscope.analysis.verify import block
 from mnemoscope.release.benchmark_report import write_report
 from mnemoscope.release.checklist import Checklist, check
-from mnemoscope.release.figures import comparisons
-from mnemoscope.release.state import Release
-from mnemoscope.release.timestamps import Moment, moment
+from mnemoscope.release.decide import comparisons
+from mnemoscope.release.state import Moment, Release, moment
 
 ITEMS = [
     "All mandatory benchmarks run on final code",

@@ -9,7 +9,8 @@ import pytest
 
 from mnemoscope._store.errors import DataError
 from mnemoscope.analysis.verify import block
-from mnemoscope.release.claims import Facts, lint, lint_file
+from mnemoscope.release.claims import lint, lint_file
+from mnemoscope.release.release_facts import Facts
 from mnemoscope.release.state import Release
 
 CITE = "Measured under Mnemoscope retrieval protocol 1.\n\n"

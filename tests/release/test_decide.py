@@ -10,10 +10,15 @@ import pytest
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.compare import NotComparable
-from mnemoscope.release.decide import decide, matrix_row, together
-from mnemoscope.release.figures import as_one_family, comparisons, standing
-from mnemoscope.release.state import Release, Row, new_release
-from mnemoscope.release.timestamps import moment
+from mnemoscope.release.decide import (
+    as_one_family,
+    comparisons,
+    decide,
+    matrix_row,
+    standing,
+    together,
+)
+from mnemoscope.release.state import MatrixRow, Release, moment, new_release
 from mnemoscope.stats import holm
 
 EXPECTED = {
@@ -105,7 +110,9 @@ def test_a_regression_in_one_category_alone_holds(
         (["HOLD or SHIP as no-claim"] * 2, "HOLD or SHIP as no-claim"),
     ],
 )
-def test_several_benchmarks_take_the_most_cautious_row(rows: list[Row], expected: Row) -> None:
+def test_several_benchmarks_take_the_most_cautious_row(
+    rows: list[MatrixRow], expected: MatrixRow
+) -> None:
     assert together(rows) == expected
 
 

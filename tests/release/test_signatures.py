@@ -7,9 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope.release.benchmark_report import write_report
-from mnemoscope.release.figures import comparisons
-from mnemoscope.release.report_hash import digest
+from mnemoscope.release.benchmark_report import digest, write_report
+from mnemoscope.release.decide import comparisons
 from mnemoscope.release.signatures import (
     circulate,
     lacking_notice,
@@ -17,8 +16,7 @@ from mnemoscope.release.signatures import (
     sign,
     standings,
 )
-from mnemoscope.release.state import Release, Role
-from mnemoscope.release.timestamps import Moment, moment
+from mnemoscope.release.state import Moment, Release, Role, moment
 
 
 def at(time: str) -> Moment:

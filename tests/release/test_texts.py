@@ -11,12 +11,12 @@ import pytest
 from mnemoscope._store.errors import DataError, MissingData, UsageError
 from mnemoscope.analysis.verify import block
 from mnemoscope.release.benchmark_report import write_report
-from mnemoscope.release.claims import Facts, lint
-from mnemoscope.release.figures import comparisons
+from mnemoscope.release.claims import lint
+from mnemoscope.release.decide import comparisons
 from mnemoscope.release.history import add_entry, read_history
 from mnemoscope.release.notes import ProhibitedClaim, render, write_notes
-from mnemoscope.release.state import Release
-from mnemoscope.release.timestamps import moment
+from mnemoscope.release.release_facts import Facts
+from mnemoscope.release.state import Release, moment
 
 
 def _headings(text: str) -> list[str]:

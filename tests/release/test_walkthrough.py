@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -30,29 +32,63 @@ def _commands(block: str) -> list[tuple[str, int]]:
     ]
 
 
+DRIVER = """
+import json, os, sys
+import mnemoscope.analysis.verify, mnemoscope.api, mnemoscope.cli.release, mnemoscope.cli.run
+import mnemoscope.cli.verify, mnemoscope.release.checklist, mnemoscope.release.rederive
+import mnemoscope.reports.render_terminal, mnemoscope.reports.run_report
+from mnemoscope.cli import main
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        said = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        os.dup2(said, 1)
+        os.dup2(said, 2)
+        sys.argv = json.loads(line)
+        main()
+    _, status = os.waitpid(child, 0)
+    os.write(1, b"%d\\n" % os.waitstatus_to_exitcode(status))
+"""
+
+
 @pytest.fixture
 def run_command(
     tmp_path: Path, shared_data: Callable[[str], Path]
-) -> Callable[[str], tuple[int, str]]:
+) -> Iterator[Callable[[str], tuple[int, str]]]:
+    """Runs a line of the page; our commands are forked from one process that imported it all."""
     environment = {
         **os.environ,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "MNEMOSCOPE_DATA": str(shared_data("locomo").parent),
         "COLUMNS": "300",
     }
+    said = tmp_path / "said"
+    with subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(said)],
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as driver:
+        assert driver.stdin is not None and driver.stdout is not None
 
-    def run(command: str) -> tuple[int, str]:
-        done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return done.returncode, done.stdout + done.stderr
+        def run(command: str) -> tuple[int, str]:
+            words = shlex.split(command, comments=True)
+            if words[0] != "mnemoscope":
+                done = subprocess.run(
+                    ["bash", "-c", command],
+                    cwd=tmp_path,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
+                return done.returncode, done.stdout + done.stderr
+            print(json.dumps(words), file=driver.stdin, flush=True)
+            assert driver.stdout is not None
+            return int(driver.stdout.readline()), said.read_text(encoding="utf-8")
 
-    return run
+        yield run
+        driver.stdin.close()
 
 
 def test_the_walk_through_reaches_tag_allowed_and_an_edited_run_takes_it_back(

@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 
 from mnemoscope.analysis.hallucination import views
-from mnemoscope.analysis.longitudinal import Plan, Record, longitudinal
+from mnemoscope.analysis.longitudinal import Plan, longitudinal
+from mnemoscope.analysis.question_records import QuestionRecord
 from mnemoscope.types import CORE_CATEGORIES, Answer, Checkpoint, Question, Score, Trial, Verdict
 
 
 @dataclass
 class Life:
-    records: list[Record]
+    records: list[QuestionRecord]
     plan: Plan
 
     @cached_property
     def figures(self) -> dict[str, Any]:
         figures = longitudinal(self.records, self.plan)
-        figures["hallucination"] = views(self.records, self.plan, figures)
-        return figures
+        return {**figures, "hallucination": views(self.records, self.plan, figures)}
 
 
 @pytest.fixture(scope="session")
@@ -69,7 +69,7 @@ def live() -> Callable[..., Life]:
 
 def _record(
     persona: str, label: str, at: int, count: int, kind: int, category: str, twin: int, failed: bool
-) -> Record:
+) -> QuestionRecord:
     question = Question(
         f"q{kind}{twin}",
         "Which one?",
@@ -85,15 +85,16 @@ def _record(
     )
     named = (persona, question.id)
     if failed:
-        return Record(persona, label, question, Trial(*named, "timeout", checkpoint=label))
+        trial = Trial(*named, "timeout", checkpoint=label)
+        return QuestionRecord(question, trial, scenario=persona, checkpoint=label)
     fall = round(3 * at / count)
     score = Score(3 - fall, 2 - twin, int((at + kind + twin) % 5 > 0))
-    return Record(
-        persona,
-        label,
+    return QuestionRecord(
         question,
         Trial(*named, "answered", evidence=("m0",), ranking=("m1", "m0"), checkpoint=label),
         Answer(*named, "answered", "This one.", checkpoint=label),
         Verdict(*named, score, checkpoint=label),
+        persona,
+        label,
         10.0,
     )

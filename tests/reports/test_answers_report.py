@@ -11,10 +11,20 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from mnemoscope.analysis.answer_figures import Answered, answer_figures
+from mnemoscope.analysis.answers import answer_figures
 from mnemoscope.analysis.costs import accounts
 from mnemoscope.analysis.diagnosis import diagnose
-from mnemoscope.reports.answer_tables import Shown, exam_line, failures, markdown, notes, table
+from mnemoscope.analysis.question_records import QuestionRecord
+from mnemoscope.reports.answer_tables import (
+    SystemAnswers,
+    exam_line,
+    failure_sections,
+    notes,
+    report_sections,
+    systems_tables,
+)
+from mnemoscope.reports.render_markdown import render as markdown
+from mnemoscope.reports.render_terminal import render as terminal
 from mnemoscope.types import (
     Answer,
     Expectation,
@@ -47,14 +57,14 @@ def asked(
     *,
     category: str = "1",
     status: Status = "answered",
-) -> Answered:
+) -> QuestionRecord:
     expects: Expectation = "abstain" if category == "5" else "answer"
     evidence = () if category == "5" else ("m1",)
     question = Question(
         f"q{number:02}", "What?", category=category, expects=expects, evidence=evidence
     )
     about = ("s", question.id)
-    return Answered(
+    return QuestionRecord(
         question,
         Trial(*about, "answered", evidence=evidence, reachable=len(evidence), ranking=("m1",)),
         Answer(*about, status, "three small words"),
@@ -63,10 +73,11 @@ def asked(
             score=mark if isinstance(mark, Score) else None,
             grade=mark if isinstance(mark, Grade) else None,
         ),
+        "s",
     )
 
 
-def rows(right: int = 5, *, missing: bool = False) -> list[Answered]:
+def rows(right: int = 5, *, missing: bool = False) -> list[QuestionRecord]:
     made = [asked(n, Grade(float(n < right)), category="14"[n % 2]) for n in range(8)]
     made += [asked(n, Grade(1.0), category="5", status="abstained") for n in range(8, 11)]
     if missing:
@@ -83,19 +94,22 @@ def spent(*, estimated: bool = False) -> dict[str, Any]:
         paid=1.25,
         estimated=estimated,
     )
-    return accounts([Timing("s", "q00", answer_ms=1.0, usage=usage)])
+    return dict(accounts([Timing("s", "q00", answer_ms=1.0, usage=usage)]))
 
 
-def printed(systems: Sequence[Any], exam: dict[str, Any] | None = None, width: int = 80) -> str:
+def printed(
+    systems: Sequence[SystemAnswers], exam: dict[str, Any] | None = None, width: int = 80
+) -> str:
     console = Console(width=width, file=StringIO(), color_system=None)
-    console.print(table(systems, category_name, exam))
+    console.print(terminal(systems_tables(systems, category_name, exam)))
     file = console.file
     assert isinstance(file, StringIO)
     return file.getvalue()
 
 
-def page(made: list[Answered], exam: dict[str, Any] | None = None) -> str:
-    return markdown(answer_figures(made), diagnose(made, {}), spent(), category_name, exam)
+def page(made: list[QuestionRecord], exam: dict[str, Any] | None = None) -> str:
+    figures, diagnosis = answer_figures(made), diagnose(made, {})
+    return markdown(report_sections(figures, diagnosis, spent(), category_name, exam))
 
 
 def test_the_page_has_all_its_sections_in_order() -> None:
@@ -155,14 +169,14 @@ def test_panels_and_appeals_are_told_of_where_there_were_any() -> None:
 
 def test_a_bar_in_a_name_does_not_break_the_markdown_table() -> None:
     made = answer_figures([asked(1, Grade(1.0)), asked(2, Grade(0.0), category="4")])
-    told = markdown(made, None, None, lambda key: f"{key}|{key}")
+    told = markdown(report_sections(made, None, None, lambda key: f"{key}|{key}"))
     assert "| 1\\|1 |" in told
 
 
 @pytest.mark.parametrize("exam", [None, EXAM, {**EXAM, "passed": False}])
 def test_tables_fit_into_eighty_columns_with_many_long_labels(exam: dict[str, Any] | None) -> None:
     systems = [
-        Shown(f"hybrid,embedder=wordllama,k={n}", answer_figures(rows(n)), n > 5, spent())
+        SystemAnswers(f"hybrid,embedder=wordllama,k={n}", answer_figures(rows(n)), n > 5, spent())
         for n in range(7)
     ]
     told = printed(systems, exam)
@@ -171,7 +185,7 @@ def test_tables_fit_into_eighty_columns_with_many_long_labels(exam: dict[str, An
 
 
 def test_no_figure_stands_in_the_terminal_without_interval_and_number() -> None:
-    told = printed([Shown("one", answer_figures(rows()), False)], EXAM)
+    told = printed([SystemAnswers("one", answer_figures(rows()), False)], EXAM)
     before_notes = told[: told.index("below each figure")]
     figures = re.findall(r"(?<![.\d–])\d\.\d+(?!\d*–)", before_notes)
     assert len(figures) > 5
@@ -179,17 +193,25 @@ def test_no_figure_stands_in_the_terminal_without_interval_and_number() -> None:
     assert len(re.findall(r"–|all alike", before_notes)) >= len(figures)
 
 
-def test_plain_triples_are_shown_as_well() -> None:
-    told = printed([("one", answer_figures(rows(2)), False), ("two", answer_figures(rows()), True)])
+def test_all_systems_stand_in_the_tables() -> None:
+    told = printed(
+        [
+            SystemAnswers("one", answer_figures(rows(2))),
+            SystemAnswers("two", answer_figures(rows()), True),
+        ]
+    )
     assert "one" in told
     assert "two" in told
 
 
 def test_the_best_system_of_a_category_is_bold_and_an_arm_never_is() -> None:
-    systems = [("one", answer_figures(rows(2)), False), ("arm", answer_figures(rows(8)), True)]
+    systems = [
+        SystemAnswers("one", answer_figures(rows(2)), False),
+        SystemAnswers("arm", answer_figures(rows(8)), True),
+    ]
     console = Console(width=80, file=StringIO(), force_terminal=True, color_system="standard")
     with console.capture() as captured:
-        console.print(table(systems, category_name))
+        console.print(terminal(systems_tables(systems, category_name)))
     answerable = captured.get().split("questions with an answer")[1].split("all questions")[0]
     assert re.findall(r"\x1b\[1m(\d\.\d+)", answerable) == ["0.250", "0.250"]
     assert len(re.findall(r"(?<!–)1\.000", answerable)) == 2
@@ -197,7 +219,9 @@ def test_the_best_system_of_a_category_is_bold_and_an_arm_never_is() -> None:
 
 def test_systems_measured_otherwise_do_not_share_a_column() -> None:
     f1 = answer_figures([asked(1, Grade(0.3)), asked(2, Grade(0.6))], scale=Scale("f1"))
-    told = printed([("one", answer_figures(rows()), False), ("two", f1, False)])
+    told = printed(
+        [SystemAnswers("one", answer_figures(rows()), False), SystemAnswers("two", f1, False)]
+    )
     first, second = told.split("Answers\n")[1:]
     assert "one" in first
     assert "two" not in first
@@ -206,30 +230,30 @@ def test_systems_measured_otherwise_do_not_share_a_column() -> None:
 
 def test_scores_of_the_rubric_bring_a_column_for_hallucination() -> None:
     made = [asked(1, Score(3, 2, 1)), asked(2, Score(0, 0, 0))]
-    told = printed([("one", answer_figures(made), False)])
+    told = printed([SystemAnswers("one", answer_figures(made), False)])
     assert "composite/6" in told
     assert "halluci-" in told
-    assert "halluci-" not in printed([("one", answer_figures(rows()), False)])
+    assert "halluci-" not in printed([SystemAnswers("one", answer_figures(rows()), False)])
 
 
 def test_cost_is_shown_where_models_were_asked_and_marked_where_estimated() -> None:
     figures = answer_figures(rows())
-    assert "$1.25" in printed([Shown("one", figures, False, spent())])
-    assert "~$1.25" in printed([Shown("one", figures, False, spent(estimated=True))])
-    assert "cost" not in printed([Shown("one", figures, False, accounts([]))])
+    assert "$1.25" in printed([SystemAnswers("one", figures, False, spent())])
+    assert "~$1.25" in printed([SystemAnswers("one", figures, False, spent(estimated=True))])
+    assert "cost" not in printed([SystemAnswers("one", figures, False, accounts([]))])
 
 
 def test_what_has_no_grade_is_told_with_what_it_would_change() -> None:
-    (line,) = notes([Shown("one", answer_figures(rows(missing=True)))])
+    (line,) = notes([SystemAnswers("one", answer_figures(rows(missing=True)))])
     assert line == (
         "one: 2 of 13 questions have no grade (1 timeout, 1 unjudged); "
         "with them as wrong accuracy is 0.615"
     )
-    assert notes([Shown("one", answer_figures(rows()))]) == []
+    assert notes([SystemAnswers("one", answer_figures(rows()))]) == []
 
 
 def test_a_judge_without_or_with_a_failed_exam_is_named_beside_its_scores() -> None:
-    assert "taken no exam" in printed([("one", answer_figures(rows()), False)])
+    assert "taken no exam" in printed([SystemAnswers("one", answer_figures(rows()), False)])
     failed = exam_line({**EXAM, "passed": False})
     assert "failed its exam" in failed
     assert "0.050 [0.0171, 0.1370], 3 of 60" in failed
@@ -243,7 +267,7 @@ def test_each_of_several_judges_is_named_with_its_own_exam() -> None:
     told = page(rows(), exams)
     assert "The judge binary,model=a passed its exam" in told
     assert "The judge binary,model=b has taken no exam" in told
-    told = " ".join(printed([("one", answer_figures(rows()), False)], exams).split())
+    told = " ".join(printed([SystemAnswers("one", answer_figures(rows()), False)], exams).split())
     assert "! The judge binary,model=b has taken no exam" in told
     assert "! The judge binary,model=a" not in told
 
@@ -253,16 +277,16 @@ def test_a_run_that_nobody_judged_says_nothing_of_judges() -> None:
 
 
 def test_failures_and_money_can_be_told_without_the_answers() -> None:
-    told = failures(diagnose(rows(), {}), spent(), category_name)
-    assert [line for line in told if line.startswith("## ")] == [
+    told = markdown(failure_sections(diagnose(rows(), {}), spent(), category_name))
+    assert [line for line in told.splitlines() if line.startswith("## ")] == [
         "## Diagnosis",
         "## Tokens and money",
     ]
-    assert failures(None, None, category_name) == []
+    assert failure_sections(None, None, category_name) == []
 
 
 def test_a_run_in_which_everything_failed_can_be_shown() -> None:
     made = [asked(n, None, status="error") for n in range(3)]
-    told = printed([("one", answer_figures(made), False)])
+    told = printed([SystemAnswers("one", answer_figures(made), False)])
     assert "3 of 3 questions have no grade (3 error)" in told
     assert "0 of 0 judged answers failed." in page(made)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from io import StringIO
 from typing import Any
@@ -11,35 +11,26 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console, RenderableType
+from rich.console import Console
 
-from mnemoscope.reports.heatmap import (
-    FAIR,
-    GOOD,
-    POOR,
-    Shown,
-    comparison,
-    elide,
-    heatmap,
-    ink,
-    percent,
-    ramp,
-)
+from mnemoscope.reports.heatmap import SystemHeatmap, elide, heatmap, systems_heatmap
+from mnemoscope.reports.render_terminal import render
 from mnemoscope.reports.run_view import same_days
+from mnemoscope.reports.tables import FAIR, GOOD, POOR, Block, ink, percent, ramp
 from mnemoscope.types import CORE_CATEGORIES, GROUP_CATEGORIES
 
 
-def plain(drawn: RenderableType, width: int = 80) -> str:
+def plain(drawn: Sequence[Block], width: int = 80) -> str:
     console = Console(width=width, file=StringIO(), no_color=True)
     with console.capture() as captured:
-        console.print(drawn)
+        console.print(render(drawn))
     return captured.get()
 
 
-def coloured(drawn: RenderableType) -> str:
+def coloured(drawn: Sequence[Block]) -> str:
     console = Console(width=80, file=StringIO(), force_terminal=True, color_system="truecolor")
     with console.capture() as captured:
-        console.print(drawn)
+        console.print(render(drawn))
     return captured.get()
 
 
@@ -120,7 +111,7 @@ def test_an_unfinished_run_says_so(live: Callable[..., Any]) -> None:
 def test_several_systems_stand_in_one_comparison(live: Callable[..., Any]) -> None:
     figures = live(4).figures
     names = ["recency", "bm25", "hybrid(lexical=bm25,dense=static)"]
-    text = plain(comparison([Shown(name, figures) for name in names]))
+    text = plain(systems_heatmap([SystemHeatmap(name, figures) for name in names]))
     table = text[text.index("Systems beside each other at 28d") :]
     last = figures["checkpoints"][-1]
     assert row(table, "OVERALL") == [f"{last['overall']['mean']:.2f}"] * 3
@@ -132,7 +123,9 @@ def test_several_systems_stand_in_one_comparison(live: Callable[..., Any]) -> No
 
 def test_more_systems_than_fit_are_broken_into_tables(live: Callable[..., Any]) -> None:
     figures = live(1).figures
-    text = plain(comparison([Shown(f"system{number}", figures) for number in range(9)]))
+    text = plain(
+        systems_heatmap([SystemHeatmap(f"system{number}", figures) for number in range(9)])
+    )
     assert max(len(line) for line in text.splitlines()) <= 80
     assert all(f"system{number}" in text for number in range(9))
 

@@ -13,7 +13,7 @@ from matplotlib.image import imread
 from numpy.typing import NDArray
 
 from mnemoscope.reports.figures import heatmap_png, scatter_png
-from mnemoscope.reports.heatmap import ramp
+from mnemoscope.reports.tables import ramp
 
 MAGIC = b"\x89PNG\r\n\x1a\n"
 Pixels = NDArray[np.int16]

@@ -16,7 +16,8 @@ from tests.scripted_server import Request, ScriptedServer
 from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.run_directory import RunDirectory, find_runs
 from mnemoscope.cli.app import invoke
-from mnemoscope.reports.published_comparison import Page, of_run
+from mnemoscope.reports.published_comparison import PublishedPage, of_run
+from mnemoscope.reports.render_markdown import render
 from mnemoscope.reports.run_report import write_report
 from mnemoscope.reports.run_view import RunView
 
@@ -63,13 +64,13 @@ def with_identity(view: RunView, **parts: Any) -> RunView:
 
 def as_if_whole(view: RunView) -> RunView:
     """With as many questions as the real benchmark has."""
-    answers = deepcopy(view.answers)
+    answers: Any = deepcopy(view.answers)
     assert answers is not None
     answers["figures"]["answerable"]["n"] = 1540
     return replace(view, answers=answers)
 
 
-def page_of(view: RunView) -> Page:
+def page_of(view: RunView) -> PublishedPage:
     page = of_run(view)
     assert page is not None
     return page
@@ -111,12 +112,12 @@ def test_a_whole_run_stands_in_the_cohort_of_its_models(judged: RunView) -> None
 def test_a_run_of_other_questions_is_comparable_with_nobody(judged: RunView) -> None:
     told = overall(judged)
     assert told["comparable"] == []
-    assert "Nobody published a number of this cohort" in page_of(judged).markdown
+    assert "Nobody published a number of this cohort" in render(page_of(judged).blocks)
 
 
 def test_the_section_is_short_and_names_the_command_for_the_rest(judged: RunView) -> None:
     page = page_of(as_if_whole(judged))
-    _, _, rest = page.markdown.partition("Not comparable, because")
+    _, _, rest = render(page.blocks).partition("Not comparable, because")
     rows = [line for line in rest.splitlines() if line.startswith("| ")][1:]
     assert len(rows) == 15
     assert all("metric:" not in row for row in rows)
@@ -135,33 +136,33 @@ def test_a_server_of_ones_own_is_told_of(judged: RunView) -> None:
 
 
 def test_a_judge_without_an_exam_is_told_of_until_it_passes_one(judged: RunView) -> None:
-    assert "has taken no exam" in page_of(judged).markdown
+    assert "has taken no exam" in render(page_of(judged).blocks)
     exams = dict.fromkeys(judged.exams, PASSED)
     manifest = msgspec.structs.replace(judged.manifest, exams=exams)
-    assert "exam" not in page_of(replace(judged, manifest=manifest)).markdown
+    assert "exam" not in render(page_of(replace(judged, manifest=manifest)).blocks)
 
 
 def test_a_sample_says_that_it_is_one(folder: Path) -> None:
     page = page_of(RunView.of(RunDirectory(folder / "sample/bm25")))
     assert page.json["notes"][0].startswith("This run asked a sample of 10 questions")
     assert [figure["comparable"] for figure in page.json["figures"]] == [[]]
-    assert "sample, n=" in page.markdown
+    assert "sample, n=" in render(page.blocks)
 
 
 def test_missing_grades_are_told_of(judged: RunView) -> None:
     answers = deepcopy(judged.answers)
     assert answers is not None
     answers["figures"]["all"]["missing"] = 3
-    assert "3 questions have no grade" in page_of(replace(judged, answers=answers)).markdown
+    assert "3 questions have no grade" in render(page_of(replace(judged, answers=answers)).blocks)
 
 
 def test_f1_is_set_beside_token_f1_only(folder: Path) -> None:
     page = page_of(RunView.of(RunDirectory(folder / "f1/bm25")))
-    assert "token F1 · answers: without a model · judge: rule" in page.markdown
-    assert "exam" not in page.markdown
-    rows = [line for line in page.markdown.splitlines() if "scoring rule: unstated" in line]
+    assert "token F1 · answers: without a model · judge: rule" in render(page.blocks)
+    assert "exam" not in render(page.blocks)
+    rows = [line for line in render(page.blocks).splitlines() if "scoring rule: unstated" in line]
     assert len(rows) == 7
-    assert "judged accuracy" not in page.markdown
+    assert "judged accuracy" not in render(page.blocks)
 
 
 def test_an_arm_is_no_contestant(folder: Path) -> None:
@@ -222,7 +223,9 @@ def test_forgetting_is_set_beside_the_two_figures_of_the_seed(judged: RunView) -
 
     page = page_of(replace(changed, forgetting={"score": score, "why": ""}))
 
-    lines = [line for line in page.markdown.splitlines() if line.startswith("| TOFU baseline")]
+    lines = [
+        line for line in render(page.blocks).splitlines() if line.startswith("| TOFU baseline")
+    ]
     assert [line.split("|")[2].strip() for line in lines] == ["0.12", "0.85"]
     assert all("questions: unstated; answering model: unstated" in line for line in lines)
     assert [figure["comparable"] for figure in page.json["figures"]] == [[], []]

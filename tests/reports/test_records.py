@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from mnemoscope.analysis.hallucination import canaries
 from mnemoscope.analysis.recall_bench_format import (
     Header,
     failure_line,
@@ -19,7 +18,8 @@ from mnemoscope.analysis.recall_bench_format import (
     question_line,
     result,
 )
-from mnemoscope.reports.longitudinal_report import markdown
+from mnemoscope.reports.longitudinal_report import sections
+from mnemoscope.reports.render_markdown import render
 from mnemoscope.types import CORE_CATEGORIES, GROUP_CATEGORIES, Score, Verdict
 
 NOW = "2026-01-02T03:04:05Z"
@@ -160,8 +160,7 @@ def test_the_page_holds_every_cell_and_every_view(live: Callable[..., Any]) -> N
     life = live(4, personas=("ada", "bob"), unasked=frozenset({(0, 3)}), failed=frozenset({(1, 2)}),
                 categories=(*CORE_CATEGORIES, *GROUP_CATEGORIES))  # fmt: skip
     figures = life.figures
-    runs = canaries({"before": life.records, "after": life.records})
-    page = markdown(figures, pictures=[("the heatmap", "heatmap.png")], canaries=runs)
+    page = render(sections(figures, pictures=[("the heatmap", "heatmap.png")]))
     assert "![the heatmap](heatmap.png)" in page
     for name in figures["categories"]:
         line = next(line for line in page.splitlines() if line.startswith(f"| {name} |"))
@@ -170,7 +169,7 @@ def test_the_page_holds_every_cell_and_every_view(live: Callable[..., Any]) -> N
         assert line == f"| {name} | " + " | ".join(shown) + " |"
     for title in (
         "How sure the figures are", "At the last checkpoint, 28d", "By persona", "Hallucination",
-        "Canary questions across runs", "What boundary questions disclosed", "How to read it",
+        "What boundary questions disclosed", "How to read it",
     ):  # fmt: skip
         assert f"### {title}" in page
     assert "4 (4 timeout)" in page
@@ -178,7 +177,7 @@ def test_the_page_holds_every_cell_and_every_view(live: Callable[..., Any]) -> N
 
 
 def test_a_long_sweep_is_elided_in_the_page(live: Callable[..., Any]) -> None:
-    page = markdown(live(40).figures)
+    page = render(sections(live(40).figures))
     assert "29 of 40 checkpoints are left out here." in page
     head = next(line for line in page.splitlines() if line.startswith("| category |"))
     assert head.count("d |") == 11
@@ -186,7 +185,7 @@ def test_a_long_sweep_is_elided_in_the_page(live: Callable[..., Any]) -> None:
 
 
 def test_one_checkpoint_has_no_trend_and_no_correlation(live: Callable[..., Any]) -> None:
-    page = markdown(live(1).figures)
+    page = render(sections(live(1).figures))
     assert "The rate has no trend" in page
     assert "no correlation" in page
     assert "nan" not in page

@@ -107,7 +107,9 @@ class LeavesWithSystemExit(Plain):
 
 class Hangs(Plain):
     def trouble(self, found: list[str]) -> Any:
-        time.sleep(FOREVER)
+        from tests.runner.hanging import hang  # not to be had where a test starts the command
+
+        hang()
 
 
 class Exits(Plain):
@@ -338,7 +340,9 @@ class ExitsInStats(_TroubleInScenario1):
 class HangsInStats(_TroubleInScenario1):
     def stats(self) -> dict[str, int]:
         if self.ids[0] == "6":
-            time.sleep(FOREVER)
+            from tests.runner.hanging import hang
+
+            hang()
         return {}
 
 
@@ -346,6 +350,15 @@ class RaisesInClose(Plain):
     def close(self) -> None:
         if self.ids:
             raise ValueError("cannot let go")
+
+
+class ClosesThePipe(Plain):
+    """Closes the files of its worker in the first trouble, and lives on; $ALIVE says who it is."""
+
+    def trouble(self, found: list[str]) -> None:
+        Path(os.environ["ALIVE"]).write_text(str(os.getpid()))
+        os.closerange(3, 256)
+        time.sleep(600)
 
 
 class HoldsADoorOpen(Plain):

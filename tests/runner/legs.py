@@ -14,10 +14,8 @@ import signal
 import sys
 from typing import Any
 
-import openai  # noqa: F401
-
 import mnemoscope.datasets.locomo
-import mnemoscope.models.deadline
+import mnemoscope.models.http_client
 import mnemoscope.reports.run_report
 import mnemoscope.reports.run_tables
 import mnemoscope.runner.run

@@ -202,7 +202,7 @@ def test_slow_bytes_end_as_a_timeout(locomo: Path, tmp_path: Path, server: Scrip
     server.when(lambda r: "conv-0/q1 " in r.text, slow(0.2))
     arguments = command(locomo, tmp_path / "out", server, "--questions", 60, "--parallelism", 4)
 
-    hurried = [part.replace("tries=4&timeout=20", "tries=1&timeout=8") for part in arguments]
+    hurried = [part.replace("tries=4&timeout=20", "tries=1&timeout=2.5") for part in arguments]
     assert invoke(hurried) == 0
 
     lines = RunDirectory(tmp_path / "out/bm25").journal()

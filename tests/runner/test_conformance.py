@@ -114,9 +114,9 @@ def test_what_is_never_the_same_is_advised_and_blamed_for_nothing_else() -> None
 
 
 def test_a_call_that_hangs_is_a_finding_and_the_rest_goes_on() -> None:
-    results = checked("Hangs", timeout=5.0)
+    results = checked("Hangs", timeout=1.5)
     assert failing(results) == {"forget"}
-    assert results["forget"].seen == "forget(1 memories) or ready() did not come back within 5 s"
+    assert results["forget"].seen == "forget(1 memories) or ready() did not come back within 1.5 s"
 
 
 def test_a_system_that_always_hangs_is_given_up() -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from mnemoscope.runner.failures import describe
+from mnemoscope.runner.failures import error_line
 
 
 def test_no_recorded_error_holds_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-hunter2")
-    assert describe(RuntimeError("refused sk-hunter2")) == "RuntimeError: refused …"
+    assert error_line(RuntimeError("refused sk-hunter2")) == "RuntimeError: refused …"
 
 
 def test_a_key_at_the_cut_is_not_left_in_half(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOMEBODYS_SECRET", "hunter2" * 20)
-    said = describe(RuntimeError("x" * 450 + "hunter2" * 20))
+    said = error_line(RuntimeError("x" * 450 + "hunter2" * 20))
     assert said == "RuntimeError: " + "x" * 450 + "…"
 
 
@@ -22,4 +22,4 @@ def test_the_x_that_stands_for_a_key_leaves_words_as_they_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "x")
-    assert describe(ValueError("next to extra")) == "ValueError: next to extra"
+    assert error_line(ValueError("next to extra")) == "ValueError: next to extra"

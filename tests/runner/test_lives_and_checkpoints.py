@@ -288,7 +288,7 @@ class TestFailures:
         assert statuses["tester-q003"] == "error"
 
     def test_in_parallel_a_slow_judge_is_no_slow_recall(self, life: Path, tmp_path: Path) -> None:
-        quick = Settings(workers=1, limits=Limits(recall=2))
+        quick = Settings(workers=1, limits=Limits(recall=10))
         parts: dict[str, Any] = {"judge": "watched_systems:SlowJudge", "parallelism": 2}
         parts["reader"] = "watched_systems:Slowly"
         directory = go(life, tmp_path, "recency", settings=quick, ranges="2d", **parts)[0]

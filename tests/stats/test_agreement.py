@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isnan, nan
+from math import isnan
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mnemoscope.stats import cohens_kappa, variance_split
+from mnemoscope.stats import cohens_kappa
 
 Floats = NDArray[np.float64]
 labelled = st.lists(
@@ -98,48 +98,3 @@ def test_senseless_requests_are_refused() -> None:
         cohens_kappa([1], [1], seed=1, confidence=95)
     with pytest.raises(ValueError, match="at least one draw"):
         cohens_kappa([1], [1], seed=1, draws=0)
-    with pytest.raises(ValueError, match="runs x judgings"):
-        variance_split([0.5, 0.6])
-
-
-def test_the_split_by_hand() -> None:
-    # Within: 2 and 2 over one degree each. Run means 1 and 5: variance 8, less 2/2.
-    assert variance_split([[0, 2], [4, 6]]) == (7, 2, False, 2, 2)
-
-
-def test_questions_are_averaged_first_and_gaps_left_out() -> None:
-    means = np.array([[0.0, 2.0], [4.0, 6.0]])
-    questions = np.stack([means - 1, means + 1, np.full((2, 2), 9.0)], axis=2)
-    questions[1, 0, 2] = nan
-    assert variance_split(questions) == variance_split(means)
-
-
-def test_both_components_are_found_again() -> None:
-    random = np.random.default_rng(5)
-    runs = random.normal(0, 2, size=(3000, 1))
-    got = variance_split(runs + random.normal(0, 1, size=(3000, 4)))
-    assert got.system == pytest.approx(4, rel=0.1)
-    assert got.judge == pytest.approx(1, rel=0.1)
-    assert not got.clipped
-
-
-def test_the_estimates_are_right_on_average_with_few_runs() -> None:
-    random = np.random.default_rng(6)
-    table = random.normal(0, 2, size=(4000, 3, 1)) + random.normal(0, 1, size=(4000, 3, 3))
-    split = [variance_split(one) for one in table]
-    assert np.mean([s.judge for s in split]) == pytest.approx(1, rel=0.05)
-    assert np.mean([s.system for s in split]) == pytest.approx(4, rel=0.1)
-
-
-def test_a_negative_estimate_stands_at_zero_and_is_flagged() -> None:
-    assert variance_split([[0, 2], [2, 0]]) == (0, 2, True, 2, 2)
-
-
-def test_what_was_not_repeated_has_no_variance() -> None:
-    alone = variance_split([[1.0, 2.0]])
-    assert isnan(alone.system)
-    assert alone.judge == 0.5
-    for unsplit in ([[1.0], [2.0]], [[1.0, nan], [2.0, 3.0]], np.full((2, 2, 3), nan)):
-        got = variance_split(unsplit)
-        assert isnan(got.system)
-        assert isnan(got.judge)

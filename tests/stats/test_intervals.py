@@ -196,6 +196,12 @@ def test_a_table_that_does_not_fit_its_clusters_is_refused(
         bootstrap(values, clusters, seed=1)
 
 
+def test_one_draw_is_enough_for_an_interval_of_no_width() -> None:
+    got = bootstrap([[0.0], [1.0], [1.0]], ["a", "b", "c"], seed=1, draws=1)
+    assert got.low == got.high
+    assert got.mean[0] == pytest.approx(2 / 3)
+
+
 def test_no_draws_are_refused() -> None:
     with pytest.raises(ValueError, match="at least one draw"):
         bootstrap([[1.0]], ["a"], seed=1, draws=0)

@@ -198,6 +198,17 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
         paired_bootstrap([[1.0]], [[1.0, 2.0]], ["a"], seed=1)
 
 
+@pytest.mark.parametrize(("units", "draws"), [(500, 10_000), (500, 8_000), (500, 8_001), (13, 1)])
+def test_signs_are_drawn_as_often_as_asked_across_the_blocks_of_draws(
+    units: int, draws: int
+) -> None:
+    # 500 units make blocks of 8,000 draws. Where nothing differs every draw is as large as what
+    # was observed, so that p is 1 only if exactly so many were drawn.
+    labels = [str(n) for n in range(units)]
+    got = permutation(np.zeros((units, 1)), labels, seed=1, draws=draws)
+    assert got.tolist() == [1.0]
+
+
 def test_the_paired_bootstrap_is_the_bootstrap_of_the_differences() -> None:
     random = np.random.default_rng(1)
     base, cand = random.random((2, 50, 3))

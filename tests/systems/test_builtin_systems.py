@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.described import described
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.spec import Spec
@@ -549,7 +550,7 @@ def test_each_distinct_text_is_computed_once_and_counted(
 )
 def test_wrong_names_and_options_are_explained_before_anything_runs(spec: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        plan(Spec.parse(spec))
+        described(spec)
 
 
 class Unbuildable:
@@ -560,4 +561,4 @@ class Unbuildable:
 def test_a_system_that_cannot_be_built_is_one_error() -> None:
     said = re.escape("cannot build test_builtin_systems:Unbuildable: ConnectionError: no server")
     with pytest.raises(UsageError, match=said):
-        plan(Spec("test_builtin_systems:Unbuildable"))
+        described("test_builtin_systems:Unbuildable")

@@ -91,7 +91,7 @@ def test_nothing_forgotten_is_recalled_and_the_rest_ranks_as_if_it_had_never_bee
     never = rankings(knowing(spec, REST))
     driver = knowing(spec, MEMORIES)
     before = rankings(driver)
-    assert driver.can_forget
+    assert driver.can("forget")
 
     driver.forget(GONE)
 
@@ -245,4 +245,4 @@ def test_the_driver_awaits_forgetting_and_waits_until_the_system_is_ready() -> N
 def test_the_driver_knows_a_system_that_cannot_forget() -> None:
     driver = Driver(Stubborn)
     driver.begin("scope")
-    assert not driver.can_forget
+    assert not driver.can("forget")

@@ -19,7 +19,7 @@ _LARGEST = 256 << 20
 """Bytes of a request."""
 
 
-class Request(NamedTuple):
+class JsonRequest(NamedTuple):
     """What somebody asks."""
 
     body: Any
@@ -28,7 +28,7 @@ class Request(NamedTuple):
     """Names in lower case."""
 
 
-class Reply(NamedTuple):
+class JsonReply(NamedTuple):
     """What a handler says where a plain 200 will not do."""
 
     body: Any
@@ -44,7 +44,7 @@ class Refused(Exception):
         self.status = status
 
 
-Handler = Callable[[Request], Any]
+Handler = Callable[[JsonRequest], Any]
 
 
 class JsonServer:
@@ -53,9 +53,9 @@ class JsonServer:
     def __init__(
         self, routes: Mapping[str, Handler], *, host: str = "127.0.0.1", port: int = 0
     ) -> None:
-        kind = _ServerV6 if ":" in host else _Server
+        kind = _ThreadingServerV6 if ":" in host else _ThreadingServer
         try:
-            self._server = kind((host, port), _Connection)
+            self._server = kind((host, port), _RequestHandler)
         except (OSError, OverflowError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise MnemoscopeError(
@@ -85,7 +85,7 @@ class JsonServer:
         self._server.server_close()
 
 
-class _Server(ThreadingHTTPServer):
+class _ThreadingServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
     routes: dict[str, Handler]
@@ -94,15 +94,15 @@ class _Server(ThreadingHTTPServer):
         """Who hangs up in the middle of a call is no news."""
 
 
-class _ServerV6(_Server):
+class _ThreadingServerV6(_ThreadingServer):
     address_family = socket.AF_INET6
 
 
-class _Connection(BaseHTTPRequestHandler):
+class _RequestHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1
-    server: _Server
+    server: _ThreadingServer
 
     def do_GET(self) -> None:
         self._serve()
@@ -129,7 +129,7 @@ class _Connection(BaseHTTPRequestHandler):
         self.wfile.write(body)
         self.wfile.flush()
 
-    def _reply(self) -> Reply:
+    def _reply(self) -> JsonReply:
         given = self._body()  # read in any case: what is left unread would be the next request
         path = self.path.partition("?")[0].rstrip("/") or "/"
         handler = self.server.routes.get(f"{self.command} {path}")
@@ -141,8 +141,8 @@ class _Connection(BaseHTTPRequestHandler):
         except ValueError:
             raise Refused(400, "the request is no JSON") from None
         headers = {name.lower(): value for name, value in self.headers.items()}
-        answer = handler(Request(body, headers))
-        return answer if isinstance(answer, Reply) else Reply(answer)
+        answer = handler(JsonRequest(body, headers))
+        return answer if isinstance(answer, JsonReply) else JsonReply(answer)
 
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length", "0")
@@ -155,9 +155,9 @@ class _Connection(BaseHTTPRequestHandler):
         return self.rfile.read(int(length))
 
 
-def _failure(error: Exception) -> Reply:
+def _failure(error: Exception) -> JsonReply:
     """In the shape that clients of OpenAI's protocol look for, and everybody can read."""
     status, message = 500, f"{type(error).__name__}: {error}"
     if isinstance(error, Refused):
         status, message = error.status, str(error)
-    return Reply({"error": {"message": message, "type": "mnemoscope"}}, status)
+    return JsonReply({"error": {"message": message, "type": "mnemoscope"}}, status)

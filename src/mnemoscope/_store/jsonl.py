@@ -108,6 +108,11 @@ def decode_lines(
             raise DataError(str(error), file=path, line=number) from None
 
 
+def write_records(path: Path, records: Iterable[Any]) -> None:
+    """One line a record, in one step."""
+    write_atomically(path, b"".join(map(encode_line, records)))
+
+
 def write_json(path: Path, content: Any) -> None:
     """Readable JSON, in one step."""
     write_atomically(path, msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")

@@ -65,7 +65,8 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock: int | None = None
+        self.lock: int | None = None
+        """The file descriptor of its lock while this process may write here."""
 
     @property
     def label(self) -> str:
@@ -209,13 +210,13 @@ class RunDirectory:
                     raise RunConflict(f"another process is writing {self.path}") from None
                 time.sleep(0.05)
             else:
-                self._lock = lock
+                self.lock = lock
                 return
 
     def release(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        if self.lock is not None:
+            os.close(self.lock)
+            self.lock = None
 
 
 _PARTS = ("reader", "judge", "appellate_judge")

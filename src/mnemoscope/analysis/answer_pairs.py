@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from mnemoscope._store.fingerprint import differences
 from mnemoscope._store.run_directory import RunDirectory
-from mnemoscope.analysis.answer_figures import value_of
-from mnemoscope.analysis.answer_sheet import ANSWERS
+from mnemoscope.analysis.answers import ANSWERS
+from mnemoscope.analysis.question_records import value_of
 from mnemoscope.types import FAILED, Answer, Verdict
 
 

@@ -1,7 +1,7 @@
 """Why an answer failed: where on its way from the memory to the verdict the evidence was lost.
 
 The classes are tried in the order of that way, so each failure is laid to the first step that did
-not hold. A class is a suspicion with a reason, no second verdict.
+not hold. A class is a suspicion with a reason, not a second verdict.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TypedDict
 
-from mnemoscope.analysis.answer_figures import Answered, changed, ordered, rate
+from mnemoscope.analysis.estimates import Rate, rate
+from mnemoscope.analysis.question_records import QuestionRecord, by_category, changed, in_order
 from mnemoscope.text.english import STOP_WORDS, stem_words
 from mnemoscope.types import Grade, Ingestion, Receipt, Score
 
@@ -45,68 +46,90 @@ _PASSING = {Score: 4 / 6, Grade: 0.5}
 """From which vote on, a share of the best mark, a judge of a panel lets an answer pass."""
 
 
+class FailureClass(Rate):
+    """How many failures are of one class, with a few to look at."""
+
+    examples: list[str]
+
+
+class Diagnosis(TypedDict):
+    """Why answers failed."""
+
+    judged: int
+    failures: int
+    classes: dict[str, FailureClass]
+    by_category: dict[str, dict[str, int]]
+    in_hand: Rate
+    """Of the failures that have an answer, those with all the evidence before the reader."""
+
+
 def receipts_of(ingestions: Iterable[Ingestion]) -> dict[str, Receipt]:
     """Scenario to what became of its memories; the last line of a scenario tells of them all."""
     return {line.scenario: line.receipt for line in ingestions}
 
 
-def diagnose(rows: Iterable[Answered], receipts: Mapping[str, Receipt]) -> dict[str, Any]:
+def diagnose(records: Iterable[QuestionRecord], receipts: Mapping[str, Receipt]) -> Diagnosis:
     """How many failures of each class, overall and by category, with a few to look at."""
-    rows = ordered(rows)
-    found = [(kind, row) for row in rows if (kind := classify(row, receipts.get(row.scenario)))]
-    counts = Counter(kind for kind, _ in found)
+    records = in_order(records)
+    kinds = [classify(record, receipts.get(record.scenario)) for record in records]
+    found = [(kind, one) for kind, one in zip(kinds, records, strict=True) if kind]
+    failed = [record for _, record in found]
+    of_kind: dict[str, list[str]] = {kind: [] for kind in CLASSES}
+    for kind, record in found:
+        of_kind[kind].append(record.question.id)
     # Where nothing should be answered, having the evidence is no reproach.
-    answerable = [row for _, row in found if row.question.expects == "answer"]
-    categories = sorted({row.question.category for _, row in found} - {""})
+    answerable = [record for record in failed if record.question.expects == "answer"]
+    counts = {
+        category: Counter(kind for kind, one in found if one.question.category == category)
+        for category in by_category(failed)
+    }
     return {
-        "judged": sum(row.final is not None for row in rows),
+        "judged": sum(record.final is not None for record in records),
         "failures": len(found),
         "classes": {
-            kind: {**rate(counts[kind], len(found)), "examples": _examples(kind, found)}
-            for kind in CLASSES
+            kind: {
+                **rate(len(ids), len(found)),
+                "examples": list(dict.fromkeys(ids))[:EXAMPLES],
+            }
+            for kind, ids in of_kind.items()
         },
         "by_category": {
-            category: {
-                kind: own[kind]
-                for own in [Counter(k for k, row in found if row.question.category == category)]
-                for kind in CLASSES
-                if own[kind]
-            }
-            for category in categories
+            category: {kind: own[kind] for kind in CLASSES if own[kind]}
+            for category, own in counts.items()
         },
         "in_hand": rate(
-            sum(in_hand(row, receipts.get(row.scenario)) for row in answerable), len(answerable)
+            sum(in_hand(one, receipts.get(one.scenario)) for one in answerable), len(answerable)
         ),
     }
 
 
-def classify(row: Answered, receipt: Receipt | None = None) -> str | None:
+def classify(record: QuestionRecord, receipt: Receipt | None = None) -> str | None:
     """Where a judged failure went wrong; none where the answer passed or was not judged."""
-    if row.final is None or not row.final.fails:
+    if record.final is None or not record.final.fails:
         return None
-    if row.question.expects == "abstain":
+    if record.question.expects == "abstain":
         # To say nothing was right: a judge that fails it is the one to look at.
-        return CONFABULATED if row.status == "answered" else DOUBTFUL
-    if row.question.expects != "answer":
+        return CONFABULATED if record.status == "answered" else DOUBTFUL
+    if record.question.expects != "answer":
         return BOUNDARY
-    if not _evidence(row):
+    if not _evidence(record):
         return NO_EVIDENCE
-    lost = _lost(row, receipt or Receipt())
-    if lost in (None, UNSEEN) and _doubtful(row):
+    lost = _lost(record, receipt or Receipt())
+    if lost in (None, UNSEEN) and _doubtful(record):
         return DOUBTFUL
     return lost or WRONG
 
 
-def in_hand(row: Answered, receipt: Receipt | None = None) -> bool:
-    """Whether whoever answered had all the evidence before them."""
-    return bool(_evidence(row)) and _lost(row, receipt or Receipt()) is None
+def in_hand(record: QuestionRecord, receipt: Receipt | None = None) -> bool:
+    """Whether the reader had all the evidence before it."""
+    return bool(_evidence(record)) and _lost(record, receipt or Receipt()) is None
 
 
-def _lost(row: Answered, receipt: Receipt) -> str | None:
+def _lost(record: QuestionRecord, receipt: Receipt) -> str | None:
     """The step at which evidence was lost; none where all of it reached the reader."""
-    evidence = _evidence(row)
-    ranks = _ranks(row, evidence)
-    unreachable = row.trial is not None and row.trial.reachable < len(evidence)
+    evidence = _evidence(record)
+    ranks = _ranks(record, evidence)
+    unreachable = record.trial is not None and record.trial.reachable < len(evidence)
     if (
         any(id in receipt.rejected for id in evidence)
         or all(receipt.truncated.get(id, 1.0) < 1 for id in evidence)
@@ -119,25 +142,25 @@ def _lost(row: Answered, receipt: Receipt) -> str | None:
         return NOT_RECALLED
     if len(ranks) < len(evidence):
         return PARTLY_RECALLED
-    shown = row.answer.shown if row.answer is not None else None
+    shown = record.answer.shown if record.answer is not None else None
     if shown is not None and max(ranks.values()) > shown:
         return CUT
     return None
 
 
-def _evidence(row: Answered) -> tuple[str, ...]:
+def _evidence(record: QuestionRecord) -> tuple[str, ...]:
     """As the question has it, or the trial: a question read back from a run has lost it."""
-    known = row.question.evidence or (row.trial.evidence if row.trial else ())
+    known = record.question.evidence or (record.trial.evidence if record.trial else ())
     return tuple(dict.fromkeys(known))
 
 
-def _ranks(row: Answered, evidence: tuple[str, ...]) -> dict[str, int] | None:
-    """Evidence that was recalled, with its rank, repetitions removed; none where nobody saw."""
-    trial = row.trial
+def _ranks(record: QuestionRecord, evidence: tuple[str, ...]) -> dict[str, int] | None:
+    """Evidence that was recalled, with its rank, repetitions removed; None if not known."""
+    trial = record.trial
     if trial is not None:
         hits = [trial.sources.get(id, (id,)) for id in dict.fromkeys(trial.ranking)]
-    elif row.answer is not None and row.answer.sources:
-        hits = [(id,) for id in row.answer.sources]
+    elif record.answer is not None and record.answer.sources:
+        hits = [(id,) for id in record.answer.sources]
     else:
         return None
     ranks: dict[str, int] = {}
@@ -148,25 +171,22 @@ def _ranks(row: Answered, evidence: tuple[str, ...]) -> dict[str, int] | None:
     return ranks
 
 
-def _doubtful(row: Answered) -> bool:
-    final = row.final
+def _doubtful(record: QuestionRecord) -> bool:
+    final = record.final
     assert final is not None
     if any(vote >= _PASSING[type(final)] for vote in final.votes.values()):
         return True
-    if row.primary is not None and changed(row.primary, final):
+    if record.primary is not None and changed(record.primary, final):
         return True
-    return _says_it_all(row)
+    return _says_it_all(record)
 
 
-def _says_it_all(row: Answered) -> bool:
+def _says_it_all(record: QuestionRecord) -> bool:
     """Whether every word of the reference that means something is in the answer."""
-    if row.answer is None or row.answer.status != "answered":
+    if record.answer is None or record.answer.status != "answered":
         return False
-    said, wanted = (_WORD.findall(t.casefold()) for t in (row.answer.text, row.question.reference))
+    said, wanted = (
+        _WORD.findall(t.casefold()) for t in (record.answer.text, record.question.reference)
+    )
     telling = [word for word in wanted if word not in STOP_WORDS] or wanted
     return bool(telling) and set(stem_words(telling)) <= set(stem_words(said))
-
-
-def _examples(kind: str, found: Iterable[tuple[str, Answered]]) -> list[str]:
-    ids = dict.fromkeys(row.question.id for own, row in found if own == kind)
-    return list(ids)[:EXAMPLES]

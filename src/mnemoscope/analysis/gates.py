@@ -17,10 +17,10 @@ from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.fingerprint import differences, fingerprint, sha256_file
 from mnemoscope._store.jsonl import read_records
 from mnemoscope._store.run_directory import RECORDED, Manifest, RunDirectory
-from mnemoscope.analysis.answer_figures import assemble
-from mnemoscope.analysis.answer_sheet import ANSWERS, answer_sheet
+from mnemoscope.analysis.answers import ANSWERS, answer_sheet
 from mnemoscope.analysis.baseline_checks import FAULTS
 from mnemoscope.analysis.measure import SEED, Depth, ingestion_loss, measure
+from mnemoscope.analysis.question_records import assemble
 from mnemoscope.metrics import is_builtin
 from mnemoscope.protocols import Benchmark, Chosen, Protocol, deviations
 from mnemoscope.types import FAILED, Ingestion, Question, Trial

@@ -1,39 +1,128 @@
 """Where and when a system invents: the six views that Recall Bench asks for.
 
-Records in, plain data out. The rate at each checkpoint is the first view; the others are by kind of
-question, its trend, the questions that bring it out, against recall, and by persona.
+The rate at each checkpoint is the first view; the others are by kind of question, its trend, the
+questions that bring it out, against recall, and by persona.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import atanh, isnan, sqrt, tanh
-from typing import Any, Literal
+from math import isnan, nan
+from typing import Literal, TypedDict
 
-import numpy as np
-
+from mnemoscope.analysis.estimates import rounded, rounded_all
 from mnemoscope.analysis.longitudinal import (
+    CheckpointFigures,
+    HallucinationRate,
+    LongitudinalFigures,
     Plan,
-    Record,
-    by_label,
     columns,
     hallucination,
-    score_of,
 )
-from mnemoscope.stats import linear_trend
+from mnemoscope.analysis.question_records import QuestionRecord, by_checkpoint
+from mnemoscope.stats import linear_trend, pearson
 
 Reading = Literal["healthy", "pathological", "cannot tell"]
 Key = tuple[str, str]
 
-_Z95 = 1.959963984540054
-_DIGITS = 10
-_EXACT = 1e-9
-"""So near to 1, points lie on a line, which says nothing of how sure that is."""
+
+class RateAtCheckpoint(HallucinationRate):
+    """The rate at one checkpoint."""
+
+    label: str
+    ingested_days: int
 
 
-def views(records: Sequence[Record], plan: Plan, figures: Mapping[str, Any]) -> dict[str, Any]:
+class HallucinationTrend(TypedDict):
+    """A line of the rate over the days ingested: where it starts and how fast it rises."""
+
+    intercept: float | None
+    intercept_ci95: list[float] | None
+    slope_per_day: float | None
+    slope_per_day_ci95: list[float] | None
+    p: float | None
+    n: int
+
+
+class RateSeries(TypedDict):
+    """The rate of one category or persona."""
+
+    overall: HallucinationRate
+    checkpoints: list[RateAtCheckpoint]
+    trend: HallucinationTrend
+
+
+class QualityAndRate(TypedDict):
+    """Recall quality and hallucination rate at one checkpoint."""
+
+    label: str
+    ingested_days: int
+    recall_quality: float | None
+    recall_quality_ci95: list[float] | None
+    rate: float | None
+    rate_ci95: list[float] | None
+    n: int
+
+
+class AgainstRecall(TypedDict):
+    """How recall quality and hallucination go together."""
+
+    points: list[QualityAndRate]
+    correlation: float | None
+    correlation_ci95: list[float] | None
+    reading: Reading
+
+
+class AskedQuestion(TypedDict):
+    """A question, as readers of the views know it."""
+
+    persona: str
+    question: str
+    category: str
+    text: str
+
+
+class SteadyCanary(AskedQuestion):
+    """A question that brought an invention every time it was judged."""
+
+    invented: int
+    judged: int
+
+
+class Canary(AskedQuestion):
+    """What a question did in each run: how often it invented, and how often it was judged."""
+
+    runs: dict[str, list[int]]
+
+
+class Canaries(TypedDict):
+    """Questions across runs, the oldest run first."""
+
+    runs: list[str]
+    always: list[Canary]
+    newly: list[Canary]
+    no_longer: list[Canary]
+    unsteady: list[Canary]
+    counts: dict[str, int]
+    not_compared: int
+
+
+class HallucinationViews(TypedDict):
+    """All views of one run."""
+
+    by_checkpoint: list[RateAtCheckpoint]
+    by_category: dict[str, RateSeries]
+    trend: HallucinationTrend
+    canaries: list[SteadyCanary]
+    against_recall: AgainstRecall
+    by_persona: dict[str, RateSeries]
+
+
+def views(
+    records: Sequence[QuestionRecord], plan: Plan, figures: LongitudinalFigures
+) -> HallucinationViews:
     """All views of one run; the figures are what `longitudinal` made of the same records."""
-    row = by_checkpoint(figures["checkpoints"])
+    row = rates(figures["checkpoints"])
     return {
         "by_checkpoint": row,
         "by_category": {
@@ -43,13 +132,13 @@ def views(records: Sequence[Record], plan: Plan, figures: Mapping[str, Any]) -> 
         "canaries": steadfast(records),
         "against_recall": against_recall(figures["checkpoints"]),
         "by_persona": {
-            persona: _split([r for r in records if r.persona == persona], by_checkpoint(own))
+            persona: _split([r for r in records if r.scenario == persona], rates(own))
             for persona, own in figures["personas"].items()
         },
     }
 
 
-def by_checkpoint(checkpoints: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def rates(checkpoints: Sequence[CheckpointFigures]) -> list[RateAtCheckpoint]:
     """The row below the heatmap."""
     return [
         {
@@ -61,37 +150,34 @@ def by_checkpoint(checkpoints: Sequence[Mapping[str, Any]]) -> list[dict[str, An
     ]
 
 
-def trend(row: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A line of the rate over the days ingested: where it starts and how fast it rises.
+def trend(row: Sequence[RateAtCheckpoint]) -> HallucinationTrend:
+    """The line with 95 % intervals, in shares and shares a day.
 
-    Both with 95 % intervals, in shares and shares a day. Checkpoints are taken as independent,
-    which they are not wholly: they ask some of the same questions of a growing history.
+    Checkpoints are taken as independent, which they are not wholly: they ask some of the same
+    questions of a growing history.
     """
-    told = _once_a_day(row)
-    days = [float(point["ingested_days"]) for point in told]
-    rates = [np.nan if point["rate"] is None else float(point["rate"]) for point in told]
-    line = linear_trend(days, rates)
+    # Of checkpoints that remember the same days the last: more of them are no more evidence.
+    told = {point["ingested_days"]: point["rate"] for point in row}
+    line = linear_trend(list(told), [nan if rate is None else rate for rate in told.values()])
     # Points that lie on a line by chance would make it look certain.
     sure = not isnan(line.slope_low) and line.slope_low < line.slope_high
     return {
         "intercept": _known(line.intercept),
-        "intercept_ci95": [_known(line.intercept_low), _known(line.intercept_high)]
-        if sure
-        else None,
+        "intercept_ci95": rounded_all((line.intercept_low, line.intercept_high)) if sure else None,
         "slope_per_day": _known(line.slope),
-        "slope_per_day_ci95": [_known(line.slope_low), _known(line.slope_high)] if sure else None,
+        "slope_per_day_ci95": rounded_all((line.slope_low, line.slope_high)) if sure else None,
         "p": line.p if sure else None,
         "n": line.n,
     }
 
 
-def against_recall(checkpoints: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def against_recall(checkpoints: Sequence[CheckpointFigures]) -> AgainstRecall:
     """Each checkpoint's recall quality and hallucination rate, how they go together, what it means.
 
     Recall Bench's reading: in a healthy system hallucination rises as recall falls; where both fall
     together, what is invented may be passing for recalled.
     """
-    points = [
+    points: list[QualityAndRate] = [
         {
             "label": point["label"],
             "ingested_days": point["ingested_days"],
@@ -101,15 +187,15 @@ def against_recall(checkpoints: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             "rate_ci95": point["hallucination"]["ci95"],
             "n": point["judged"],
         }
-        for point in _once_a_day(checkpoints)
+        for point in {point["ingested_days"]: point for point in checkpoints}.values()
         if point["judged"]
     ]
-    r, interval = _correlation(
-        [point["recall_quality"] for point in points], [point["rate"] for point in points]
-    )
+    quality = [point["recall_quality"] or 0.0 for point in points]
+    found = pearson(quality, [point["rate"] or 0.0 for point in points])
+    interval = rounded_all(found.ci95) if found.ci95 else None
     return {
         "points": points,
-        "correlation": r,
+        "correlation": _known(found.r),
         "correlation_ci95": interval,
         "reading": read(interval),
     }
@@ -122,7 +208,7 @@ def read(interval: Sequence[float] | None) -> Reading:
     return "healthy" if interval[1] < 0 else "pathological"
 
 
-def steadfast(records: Sequence[Record]) -> list[dict[str, Any]]:
+def steadfast(records: Sequence[QuestionRecord]) -> list[SteadyCanary]:
     """A run's own canaries: asked at several checkpoints, answered with an invention at each."""
     counts = _counts(records)
     about = _about(records)
@@ -133,7 +219,7 @@ def steadfast(records: Sequence[Record]) -> list[dict[str, Any]]:
     ]
 
 
-def canaries(runs: Mapping[str, Sequence[Record]]) -> dict[str, Any]:
+def canaries(runs: Mapping[str, Sequence[QuestionRecord]]) -> Canaries:
     """What questions do across runs, the oldest first: which always invent, newly, no longer.
 
     A question invents in a run if it does at any checkpoint. Compared is what the last run and at
@@ -142,7 +228,7 @@ def canaries(runs: Mapping[str, Sequence[Record]]) -> dict[str, Any]:
     """
     counts = {label: _counts(records) for label, records in runs.items()}
     about = {key: told for records in runs.values() for key, told in _about(records).items()}
-    found: dict[str, list[dict[str, Any]]] = {
+    found: dict[str, list[Canary]] = {
         kind: [] for kind in ("always", "newly", "no_longer", "unsteady")
     }
     never = alone = 0
@@ -159,7 +245,10 @@ def canaries(runs: Mapping[str, Sequence[Record]]) -> dict[str, Any]:
             never += 1
     return {
         "runs": list(runs),
-        **found,
+        "always": found["always"],
+        "newly": found["newly"],
+        "no_longer": found["no_longer"],
+        "unsteady": found["unsteady"],
         "counts": {**{kind: len(told) for kind, told in found.items()}, "never": never},
         "not_compared": alone,
     }
@@ -173,10 +262,10 @@ def _kind(earlier: Sequence[bool], now: bool) -> str:
     return "newly" if now else ""
 
 
-def _of_category(category: str, records: Sequence[Record], plan: Plan) -> dict[str, Any]:
+def _of_category(category: str, records: Sequence[QuestionRecord], plan: Plan) -> RateSeries:
     own = [record for record in records if record.question.category == category]
-    at = by_label(own)
-    row = [
+    at = by_checkpoint(own)
+    row: list[RateAtCheckpoint] = [
         {
             "label": column.label,
             "ingested_days": column.ingested_days,
@@ -187,50 +276,33 @@ def _of_category(category: str, records: Sequence[Record], plan: Plan) -> dict[s
     return _split(own, row)
 
 
-def _split(records: Sequence[Record], row: list[dict[str, Any]]) -> dict[str, Any]:
+def _split(records: Sequence[QuestionRecord], row: list[RateAtCheckpoint]) -> RateSeries:
     return {"overall": hallucination(records), "checkpoints": row, "trend": trend(row)}
 
 
-def _counts(records: Sequence[Record]) -> dict[Key, tuple[int, int]]:
+def _counts(records: Sequence[QuestionRecord]) -> dict[Key, tuple[int, int]]:
     """Per question how often it was answered with an invention, and how often it was judged."""
     counts: dict[Key, tuple[int, int]] = {}
     for record in records:
-        if score := score_of(record):
-            key = (record.persona, record.question.id)
+        if score := record.score:
+            key = (record.scenario, record.question.id)
             invented, judged = counts.get(key, (0, 0))
             counts[key] = (invented + (score.hallucination == 0), judged + 1)
     return counts
 
 
-def _about(records: Sequence[Record]) -> dict[Key, dict[str, Any]]:
+def _about(records: Sequence[QuestionRecord]) -> dict[Key, AskedQuestion]:
     return {
-        (record.persona, record.question.id): {
-            "persona": record.persona,
+        (record.scenario, record.question.id): {
+            "persona": record.scenario,
             "question": record.question.id,
             "category": record.question.category,
             "text": record.question.text,
         }
         for record in records
-        if score_of(record)
+        if record.score
     }
 
 
-def _once_a_day(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Of checkpoints that remember the same days the last: more of them are no more evidence."""
-    return list({point["ingested_days"]: point for point in points}.values())
-
-
-def _correlation(x: Sequence[float], y: Sequence[float]) -> tuple[float | None, list[float] | None]:
-    """Pearson's r and its interval by Fisher's z = atanh r, of error 1 / sqrt(n - 3)."""
-    if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return None, None
-    r = float(np.corrcoef(x, y)[0, 1])
-    if len(x) < 4 or abs(r) > 1 - _EXACT:
-        return _known(r), None
-    centre = atanh(r)
-    reach = _Z95 / sqrt(len(x) - 3)
-    return _known(r), [round(tanh(centre - reach), _DIGITS), round(tanh(centre + reach), _DIGITS)]
-
-
 def _known(value: float) -> float | None:
-    return None if isnan(value) else round(value, _DIGITS)
+    return None if isnan(value) else rounded(value)

@@ -1,57 +1,102 @@
-"""A life in figures: what a system still knew at each checkpoint, of which kind, and how sure.
+"""A simulated history in figures: what a system still knew at each checkpoint.
 
-Records in, plain data out, as it stands in metrics.json under "longitudinal". Scores are composites
-from 0 to 6, recall quality is the part of them from 0 to 5, rates are shares from 0 to 1. What
-failed or was not judged is no zero: it is left out, and bounds say what it could have changed.
+Records in, the content of longitudinal.json out. Scores are composites from 0 to 6, recall quality
+is the part of them from 0 to 5, rates are shares from 0 to 1. What failed or was not judged is not
+a zero: it is left out, and bounds say what it could have changed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 
-from mnemoscope.analysis.measure import SEED, evidence_ranks
-from mnemoscope.stats import bootstrap, wilson
+from mnemoscope.analysis.estimates import (
+    SEED,
+    Estimate,
+    interval_of_mean,
+    rounded,
+    rounded_all,
+    share_interval,
+)
+from mnemoscope.analysis.measure import evidence_ranks
+from mnemoscope.analysis.question_records import BEST_SCORE, QuestionRecord, by_checkpoint
 from mnemoscope.types import (
     CORE_CATEGORIES,
     FAILED,
     GROUP_CATEGORIES,
-    Answer,
     Checkpoint,
-    Question,
     Score,
     Status,
-    Trial,
-    Verdict,
 )
 
 DIFFICULTIES = ("easy", "medium", "hard")
 DISCLOSURES = ("refuse", "partial", "answer")
-BEST_SCORE = 6
 BEST_QUALITY = 5
 DRAWS = 1_000
 """A sweep has thousands of cells; at this many draws an interval's ends err by 4 % of its half."""
-_DIGITS = 10
-
-
-class Record(NamedTuple):
-    """One question put to one system at one checkpoint, with all that came of it."""
-
-    persona: str
-    checkpoint: str
-    question: Question
-    trial: Trial | None = None
-    answer: Answer | None = None
-    verdict: Verdict | None = None
-    ms: float | None = None
-    """How long recalling and answering took."""
-
 
 Plan = Mapping[str, Sequence[Checkpoint]]
 """Persona to its checkpoints, in order."""
+
+
+class HallucinationRate(TypedDict):
+    """Share of the judged answers that invent something."""
+
+    rate: float | None
+    n: int
+    ci95: list[float] | None
+    bounds: NotRequired[list[float]]
+
+
+Retrieval = TypedDict("Retrieval", {"hit@10": Estimate})
+_MeanHit = TypedDict("_MeanHit", {"hit@10": float | None})
+
+
+class CategoryCell(Estimate, _MeanHit):
+    """One category at one checkpoint."""
+
+    asked: int
+    eligible: int
+
+
+class CheckpointFigures(TypedDict):
+    """What a system knew at one checkpoint."""
+
+    label: str
+    days: int
+    ingested_days: int
+    planned: int
+    asked: int
+    judged: int
+    failed: int
+    statuses: dict[Status, int]
+    overall: Estimate
+    recall_quality: Estimate
+    hallucination: HallucinationRate
+    retrieval: Retrieval
+    categories: dict[str, CategoryCell]
+    difficulties: dict[str, Estimate]
+
+
+class Disclosure(TypedDict):
+    """How questions that may not be answered fully were met."""
+
+    evaluations: int
+    unique_pairs: int
+    score: Estimate
+    hallucination: HallucinationRate
+
+
+class LongitudinalFigures(TypedDict):
+    """Every checkpoint over all personas and for each."""
+
+    categories: list[str]
+    checkpoints: list[CheckpointFigures]
+    personas: dict[str, list[CheckpointFigures]]
+    disclosure: dict[str, Disclosure]
 
 
 class Column(NamedTuple):
@@ -64,7 +109,7 @@ class Column(NamedTuple):
     planned: int
 
 
-def status_of(record: Record) -> Status:
+def status_of(record: QuestionRecord) -> Status:
     """How it ended: the last line of the journal that can say so, and whether it was judged."""
     last = record.answer or record.trial
     if last is not None and last.status in FAILED:
@@ -74,23 +119,18 @@ def status_of(record: Record) -> Status:
     return "answered" if last is None else last.status
 
 
-def _failed(record: Record) -> bool:
+def _failed(record: QuestionRecord) -> bool:
     return status_of(record) in (*FAILED, "unjudged")
 
 
-def score_of(record: Record) -> Score | None:
-    """The final score; none for a question that failed or was not judged."""
-    if record.verdict is None or status_of(record) in FAILED:
-        return None
-    return record.verdict.score
-
-
-def longitudinal(records: Sequence[Record], plan: Plan, *, seed: int = SEED) -> dict[str, Any]:
+def longitudinal(
+    records: Sequence[QuestionRecord], plan: Plan, *, seed: int = SEED
+) -> LongitudinalFigures:
     """Every checkpoint over all personas and for each, and what boundary questions disclosed."""
     _check(records, plan)
     shown = categories(records)
     personas = {
-        persona: _series([r for r in records if r.persona == persona], {persona: own}, shown, seed)
+        persona: _series([r for r in records if r.scenario == persona], {persona: own}, shown, seed)
         for persona, own in plan.items()
     }
     together = next(iter(personas.values())) if len(plan) == 1 else None
@@ -102,7 +142,7 @@ def longitudinal(records: Sequence[Record], plan: Plan, *, seed: int = SEED) -> 
     }
 
 
-def categories(records: Iterable[Record]) -> list[str]:
+def categories(records: Iterable[QuestionRecord]) -> list[str]:
     """The rows of a heatmap: the eight always, others where they were asked."""
     asked = {record.question.category for record in records} - {""}
     named = (*CORE_CATEGORIES, *(category for category in GROUP_CATEGORIES if category in asked))
@@ -125,71 +165,53 @@ def columns(plan: Plan) -> list[Column]:
     return sorted(found.values(), key=lambda column: column.days)
 
 
-def by_label(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """The records of each checkpoint."""
-    at: dict[str, list[Record]] = {}
-    for record in records:
-        at.setdefault(record.checkpoint, []).append(record)
-    return at
-
-
-def disclosure(records: Iterable[Record], *, seed: int = SEED) -> dict[str, Any]:
+def disclosure(records: Iterable[QuestionRecord], *, seed: int = SEED) -> dict[str, Disclosure]:
     """How boundary questions were met, by what was expected; over all checkpoints together."""
     boundary = [r for r in records if r.question.category == GROUP_CATEGORIES[1]]
-    told = {}
+    told: dict[str, Disclosure] = {}
     for expected in DISCLOSURES:
         asked = [record for record in boundary if record.question.expects == expected]
-        judged = [record for record in asked if score_of(record)]
+        judged = [record for record in asked if record.score]
         if asked:
             told[expected] = {
                 "evaluations": len(judged),
-                "unique_pairs": len({(r.persona, r.question.id) for r in judged}),
-                "score": composite(asked, seed),
+                "unique_pairs": len({(r.scenario, r.question.id) for r in judged}),
+                "score": _composite(asked, seed),
                 "hallucination": hallucination(asked),
             }
     return told
 
 
-def composite(records: Sequence[Record], seed: int = SEED) -> dict[str, Any]:
-    """Mean composite 0–6 of the judged, with its interval."""
-    return _mean(records, lambda score: score.composite, BEST_SCORE, seed)
-
-
-def quality(records: Sequence[Record], seed: int = SEED) -> dict[str, Any]:
-    """Mean of correctness and completeness together, 0–5: hallucination is not in it."""
-    return _mean(records, lambda score: score.correctness + score.completeness, BEST_QUALITY, seed)
-
-
-def hallucination(records: Sequence[Record]) -> dict[str, Any]:
+def hallucination(records: Sequence[QuestionRecord]) -> HallucinationRate:
     """Share of the judged whose hallucination mark is 0.
 
-    Wilson's interval, over questions: one that was asked at ten checkpoints is no ten questions.
+    Wilson's interval, over questions: one that was asked at ten checkpoints is not ten questions.
     """
-    judged = [(record, score) for record in records if (score := score_of(record))]
+    judged = [(record, score) for record in records if (score := record.score)]
     n, failed = len(judged), sum(map(_failed, records))
     if not n:
         return {"rate": None, "n": 0, "ci95": None}
     invented = sum(score.hallucination == 0 for _, score in judged)
-    units = len({(record.persona, record.question.id) for record, _ in judged})
-    low, high = wilson(round(invented / n * units), units)
-    figure = {"rate": _rounded(invented / n), "n": n, "ci95": [_rounded(low), _rounded(high)]}
+    units = len({(record.scenario, record.question.id) for record, _ in judged})
+    interval = share_interval(round(invented / n * units), units)
+    found: HallucinationRate = {"rate": rounded(invented / n), "n": n, "ci95": interval}
     if failed:
         total = n + failed
-        figure["bounds"] = [_rounded(invented / total), _rounded((invented + failed) / total)]
-    return figure
+        found["bounds"] = rounded_all((invented / total, (invented + failed) / total))
+    return found
 
 
 def _series(
-    records: Sequence[Record], plan: Plan, shown: Sequence[str], seed: int
-) -> list[dict[str, Any]]:
-    at = by_label(records)
+    records: Sequence[QuestionRecord], plan: Plan, shown: Sequence[str], seed: int
+) -> list[CheckpointFigures]:
+    at = by_checkpoint(records)
     return [_figures(column, at.get(column.label, []), shown, seed) for column in columns(plan)]
 
 
 def _figures(
-    column: Column, records: Sequence[Record], shown: Sequence[str], seed: int
-) -> dict[str, Any]:
-    judged = sum(score_of(record) is not None for record in records)
+    column: Column, records: Sequence[QuestionRecord], shown: Sequence[str], seed: int
+) -> CheckpointFigures:
+    judged = sum(record.score is not None for record in records)
     kinds = {name: [r for r in records if r.question.category == name] for name in shown}
     levels = sorted({r.question.difficulty for r in records} - {""} - set(DIFFICULTIES))
     return {
@@ -201,13 +223,13 @@ def _figures(
         "judged": judged,
         "failed": sum(_failed(record) for record in records),
         "statuses": dict(sorted(Counter(map(status_of, records)).items())),
-        "overall": composite(records, seed),
-        "recall_quality": quality(records, seed),
+        "overall": _composite(records, seed),
+        "recall_quality": _mean(records, _quality, BEST_QUALITY, seed),
         "hallucination": hallucination(records),
         "retrieval": {"hit@10": _hits(records)},
         "categories": {
             name: {
-                **composite(own, seed),
+                **_composite(own, seed),
                 "asked": len(own),
                 "eligible": column.eligible[name],
                 "hit@10": _hits(own)["mean"],
@@ -215,67 +237,71 @@ def _figures(
             for name, own in kinds.items()
         },
         "difficulties": {
-            level: composite([r for r in records if r.question.difficulty == level], seed)
+            level: _composite([r for r in records if r.question.difficulty == level], seed)
             for level in (*DIFFICULTIES, *levels)
         },
     }
 
 
-def _mean(records: Sequence[Record], value: Any, best: int, seed: int) -> dict[str, Any]:
-    judged = [(record, score) for record in records if (score := score_of(record))]
+def _composite(records: Sequence[QuestionRecord], seed: int) -> Estimate:
+    """Mean composite 0–6 of the judged, with its interval."""
+    return _mean(records, lambda score: score.composite, BEST_SCORE, seed)
+
+
+def _quality(score: Score) -> int:
+    """Correctness and completeness together, 0–5: hallucination is not in it."""
+    return score.correctness + score.completeness
+
+
+def _mean(
+    records: Sequence[QuestionRecord], value: Callable[[Score], int], best: int, seed: int
+) -> Estimate:
+    judged = [(record, score) for record in records if (score := record.score)]
     n, failed = len(judged), sum(map(_failed, records))
     if not n:
         return {"mean": None, "n": 0, "ci95": None}
     values = np.array([value(score) for _, score in judged], dtype=np.float64)
+    interval = interval_of_mean(
+        values,
+        _units([record for record, _ in judged]),
+        independent=n,
+        limits=(0.0, best),
+        seed=seed,
+        draws=DRAWS,
+    )
     mean = float(values.mean())
-    units = _units([record for record, _ in judged])
-    sampled = bootstrap(values[:, None], units, seed=seed, draws=DRAWS, limits=(0.0, best))
-    low, high = float(sampled.low[0]), float(sampled.high[0])
-    if low == high:
-        # Values that are all alike cannot say how much others would differ. No values between
-        # 0 and the best spread wider than right and wrong do, and for these Wilson knows.
-        low, high = (best * end for end in wilson(round(mean / best * n), n))
-    figure = {"mean": _rounded(mean), "n": n, "ci95": [_rounded(low), _rounded(high)]}
+    found: Estimate = {"mean": rounded(mean), "n": n, "ci95": interval}
     if failed:
-        figure["bounds"] = [_rounded(float(values.sum()) / (n + failed)), _rounded(mean)]
-    return figure
+        found["bounds"] = rounded_all((float(values.sum()) / (n + failed), mean))
+    return found
 
 
-def _hits(records: Sequence[Record]) -> dict[str, Any]:
+def _hits(records: Sequence[QuestionRecord]) -> Estimate:
     """Whether any evidence was among the first ten recalled, of questions that have evidence."""
     trials = [r.trial for r in records if r.trial is not None and r.trial.evidence]
     ranks = [evidence_ranks(trial) for trial in trials if trial.status not in FAILED]
     if not ranks:
         return {"mean": None, "n": 0, "ci95": None}
-    found = sum(any(rank <= 10 for rank in own) for own in ranks)
-    low, high = wilson(found, len(ranks))
-    return {
-        "mean": _rounded(found / len(ranks)),
-        "n": len(ranks),
-        "ci95": [_rounded(low), _rounded(high)],
-    }
+    n, found = len(ranks), sum(any(rank <= 10 for rank in own) for own in ranks)
+    return {"mean": rounded(found / n), "n": n, "ci95": share_interval(found, n)}
 
 
-def _units(records: Sequence[Record]) -> list[str]:
+def _units(records: Sequence[QuestionRecord]) -> list[str]:
     """What is drawn for the bootstrap: clusters of questions, or questions where there is but one.
 
     A question that was asked at several checkpoints is drawn with all its answers.
     """
-    clusters = [f"{record.persona}/{record.question.cluster}" for record in records]
+    clusters = [f"{record.scenario}/{record.question.cluster}" for record in records]
     if len(set(clusters)) > 1:
         return clusters
     return [record.question.id for record in records]
 
 
-def _check(records: Iterable[Record], plan: Plan) -> None:
+def _check(records: Iterable[QuestionRecord], plan: Plan) -> None:
     known = {(persona, point.label) for persona, own in plan.items() for point in own}
     for record in records:
-        if (record.persona, record.checkpoint) not in known:
+        if (record.scenario, record.checkpoint) not in known:
             raise ValueError(
                 f"question {record.question.id} is recorded at checkpoint {record.checkpoint!r} "
-                f"of {record.persona}, which the plan does not have"
+                f"of {record.scenario}, which the plan does not have"
             )
-
-
-def _rounded(value: float) -> float:
-    return round(value, _DIGITS)

@@ -1,7 +1,7 @@
-"""Measure: trials in, figures with intervals out.
+"""metrics.json: trials in, figures with intervals out.
 
-A figure is the mean over the questions that were fairly put; where some were not, bounds say what
-it would be had every failure been wrong. Means of proportions get Wilson intervals, other means a
+A figure is the mean over the questions that were measured; where some failed, bounds say what it
+would be had every failure been wrong. Means of proportions get Wilson intervals, other means a
 bootstrap that resamples whole clusters of questions.
 """
 
@@ -11,12 +11,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import isfinite
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemoscope.analysis.estimates import DRAWS, rounded, rounded_all, share_interval
+from mnemoscope.analysis.estimates import SEED as SEED
 from mnemoscope.metrics import (
     BUDGETS,
     best_score,
@@ -31,21 +33,91 @@ from mnemoscope.metrics import (
     score_by_chance,
     score_merged,
 )
-from mnemoscope.stats import bootstrap, wilson
+from mnemoscope.stats import bootstrap
 from mnemoscope.types import FAILED, Ingestion, Receipt, Trial
 
 Floats = NDArray[np.float64]
 
 KS = (1, 3, 5, 10, 20, 25, 50)
 MRR_CUTS = (10,)
-SEED = 42
-DRAWS = 2_000
-"""Enough for the ends of a 95 % interval: their Monte Carlo error is 3 % of its half-width."""
 UNIT = (0.0, 1.0)
 """No metric leaves it."""
 _FEW_CLUSTERS = 5
-_DIGITS = 10
-"""Enough that no figure is rounded twice on its way to four digits."""
+
+
+class Figure(TypedDict):
+    """A metric over n questions."""
+
+    mean: float
+    n: int
+    ci95: list[float]
+    chance: float | None
+    """What a random ranking gets; None where that is not known."""
+    lift: float | None
+    ceiling: float
+    vacuous: NotRequired[bool]
+    bounds: NotRequired[list[float]]
+
+
+class QuestionCounts(TypedDict):
+    """How many questions there were, and how many could be measured."""
+
+    asked: int
+    scorable: int
+    measured: int
+    clusters: int
+    without_evidence: int
+    coverage: float | None
+
+
+class HitCounts(TypedDict):
+    """How many hits came back, and what was odd about them."""
+
+    returned: int
+    merged: int
+    duplicates: int
+    unknown_ids: int
+
+
+class IngestionLoss(TypedDict):
+    """How much of the memories, and of the evidence in particular, ever reached the index."""
+
+    memories: int
+    rejected: int
+    merged: int
+    truncated: int
+    scenarios_failed: int
+    evidence_reached: float | None
+    evidence_unreachable: int
+
+
+class TokenRecall(TypedDict):
+    """Recall within one budget of context tokens."""
+
+    mean: float
+    n: int
+    ci95: list[float]
+
+
+ContextCost = TypedDict(
+    "ContextCost", {"tokens@10": float, "recall_by_tokens": dict[str, TokenRecall]}, total=False
+)
+"""What recall costs in context tokens; empty where nothing was measured."""
+
+
+class Metrics(TypedDict):
+    """The content of metrics.json, except the benchmark that it is of."""
+
+    questions: QuestionCounts
+    statuses: dict[str, int]
+    errors: dict[str, int]
+    hits: HitCounts
+    ingestion: IngestionLoss
+    depth: int
+    recorded_depth: int
+    overall: dict[str, Figure]
+    by_category: dict[str, dict[str, Figure]]
+    context: ContextCost
 
 
 class Depth(msgspec.Struct, frozen=True):
@@ -62,7 +134,16 @@ class Depth(msgspec.Struct, frozen=True):
 
     def values(self, trial: Trial) -> list[float]:
         """Every metric of one trial that has evidence, in the order of the names."""
-        values = list(_score(trial, *_cutoffs(self.returned)).values())
+        ks, cuts = _cutoffs(self.returned)
+        ranking: Sequence[str] = trial.ranking
+        if len(ranking) > self.returned:  # a system may return more than it was asked for
+            ranking = dedupe(ranking)[: self.returned]
+        if trial.sources:
+            hits = _sources(trial, dedupe(ranking))
+            found = score_merged(hits, trial.evidence, ks=ks, cuts=cuts, grades=trial.grades)
+        else:
+            found = score(ranking, trial.evidence, ks=ks, cuts=cuts, grades=trial.grades)
+        values = list(found.values())
         if self.recorded:
             values.append(1 / trial.first_rank if trial.first_rank else 0.0)
         return values
@@ -98,7 +179,7 @@ class Table:
     def _matrix(self, rows: Sequence[Sequence[float]]) -> Floats:
         return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.names))
 
-    def figures(self, rows: NDArray[np.bool_], failed: int) -> dict[str, dict[str, Any]]:
+    def figures(self, rows: NDArray[np.bool_], failed: int) -> dict[str, Figure]:
         """Metric name to mean, n, interval and chance, over the chosen rows."""
         if not rows.any():
             return {}
@@ -118,7 +199,7 @@ class Table:
 
 def measure(
     trials: Sequence[Trial], ingestions: Iterable[Ingestion], depth: Depth, seed: int = SEED
-) -> dict[str, Any]:
+) -> Metrics:
     """Everything metrics.json holds."""
     scorable = [trial for trial in trials if trial.evidence]
     failed = Counter(trial.category for trial in scorable if trial.status in FAILED)
@@ -132,10 +213,10 @@ def measure(
             "measured": len(table.trials),
             "clusters": len(set(table.clusters.tolist())),
             "without_evidence": len(trials) - len(scorable),
-            "coverage": _rounded(len(table.trials) / len(scorable)) if scorable else None,
+            "coverage": rounded(len(table.trials) / len(scorable)) if scorable else None,
         },
-        "statuses": dict(sorted(Counter(trial.status for trial in trials).items())),
-        "errors": _common_errors(trials),
+        "statuses": dict(sorted(Counter(str(trial.status) for trial in trials).items())),
+        "errors": dict(Counter(t.error for t in trials if t.error).most_common(3)),
         "hits": {
             "returned": sum(len(trial.ranking) for trial in trials),
             "merged": sum(len(trial.sources) for trial in trials),
@@ -163,48 +244,42 @@ def few_clusters(clusters: int) -> list[str]:
     return []
 
 
-def context(table: Table) -> dict[str, Any]:
+def context(table: Table) -> ContextCost:
     """What recall costs in context tokens: equal budgets instead of equal k."""
     if not table.trials:
         return {}
     rows = [
-        list(recall_within(trial.tokens, _memories(trial), trial.evidence).values())
+        list(recall_within(trial.tokens, _sources(trial, trial.ranking), trial.evidence).values())
         for trial in table.trials
     ]
     clusters = table.clusters.tolist()
     sampled = bootstrap(rows, clusters, seed=table.seed, draws=DRAWS, limits=UNIT)
     tokens = [sum(trial.tokens[:10]) for trial in table.trials]
     return {
-        "tokens@10": _rounded(float(np.mean(tokens))),
+        "tokens@10": rounded(float(np.mean(tokens))),
         "recall_by_tokens": {
-            str(budget): {
-                "mean": _rounded(sampled.mean[column]),
-                "n": len(rows),
-                "ci95": [_rounded(sampled.low[column]), _rounded(sampled.high[column])],
-            }
-            for column, budget in enumerate(BUDGETS)
+            str(budget): {"mean": rounded(mean), "n": len(rows), "ci95": rounded_all((low, high))}
+            for budget, mean, low, high in zip(
+                BUDGETS, sampled.mean, sampled.low, sampled.high, strict=True
+            )
         },
     }
 
 
-def ingestion_loss(trials: Sequence[Trial], ingestions: Iterable[Ingestion]) -> dict[str, Any]:
-    """How much of the memories, and of the evidence in particular, ever reached the index."""
-    receipts: dict[str, Receipt] = {}
-    counts = {"memories": 0, "rejected": 0, "merged": 0, "truncated": 0, "scenarios_failed": 0}
-    for line in ingestions:
-        receipts[line.scenario] = line.receipt
-        counts["memories"] += line.memories
-        counts["rejected"] += len(line.receipt.rejected)
-        counts["merged"] += len(line.receipt.merged)
-        counts["truncated"] += len(line.receipt.truncated)
-        counts["scenarios_failed"] += bool(line.error)
+def ingestion_loss(trials: Sequence[Trial], ingestions: Iterable[Ingestion]) -> IngestionLoss:
+    """How much of what was given was lost on the way into the index."""
+    lines = list(ingestions)
+    receipts = {line.scenario: line.receipt for line in lines}
     cited = sum(len(set(trial.evidence)) for trial in trials)
     kept = sum(_kept(trial, receipts.get(trial.scenario, Receipt())) for trial in trials)
-    unreachable = cited - sum(trial.reachable for trial in trials)
     return {
-        **counts,
-        "evidence_reached": _rounded(kept / cited) if cited else None,
-        "evidence_unreachable": unreachable,
+        "memories": sum(line.memories for line in lines),
+        "rejected": sum(len(line.receipt.rejected) for line in lines),
+        "merged": sum(len(line.receipt.merged) for line in lines),
+        "truncated": sum(len(line.receipt.truncated) for line in lines),
+        "scenarios_failed": sum(bool(line.error) for line in lines),
+        "evidence_reached": rounded(kept / cited) if cited else None,
+        "evidence_unreachable": cited - sum(trial.reachable for trial in trials),
     }
 
 
@@ -227,56 +302,39 @@ def _figure(
     ceiling: float,
     pool: int,
     failed: int,
-) -> dict[str, Any]:
-    n = len(values)
-    mean = float(values.mean())
+) -> Figure:
     metric = metric_of(name)
     assert metric is not None
-    if metric.interval == "proportion":
-        interval = wilson(round(float(values.sum())), n)
+    n, total = len(values), float(values.sum())
+    mean = float(values.mean())
     known = isfinite(chance)
-    figure: dict[str, Any] = {
-        "mean": _rounded(mean),
+    proportion = metric.interval == "proportion"
+    figure: Figure = {
+        "mean": rounded(mean),
         "n": n,
-        "ci95": [_rounded(interval[0]), _rounded(interval[1])],
-        "chance": _rounded(chance) if known else None,
-        "lift": _rounded(mean - chance) if known else None,
-        "ceiling": _rounded(ceiling),
+        "ci95": share_interval(round(total), n) if proportion else rounded_all(interval),
+        "chance": rounded(chance) if known else None,
+        "lift": rounded(mean - chance) if known else None,
+        "ceiling": rounded(ceiling),
     }
     if known and metric.at == "k":
         figure["vacuous"] = is_vacuous(int(name.partition("@")[2]), pool, chance)
     if failed:
-        figure["bounds"] = [_rounded(float(values.sum()) / (n + failed)), _rounded(mean)]
+        figure["bounds"] = rounded_all((total / (n + failed), mean))
     return figure
-
-
-def _common_errors(trials: Sequence[Trial]) -> dict[str, int]:
-    """What failed trials say most often."""
-    return dict(Counter(trial.error for trial in trials if trial.error).most_common(3))
-
-
-def _score(trial: Trial, ks: tuple[int, ...], cuts: tuple[int, ...]) -> dict[str, float]:
-    grades = trial.grades or None
-    ranking: Sequence[str] = trial.ranking
-    if len(ranking) > cuts[-1]:  # a system may return more than it was asked for
-        ranking = dedupe(ranking)[: cuts[-1]]
-    if trial.sources:
-        merged = [trial.sources.get(id, (id,)) for id in dedupe(ranking)]
-        return score_merged(merged, trial.evidence, ks=ks, cuts=cuts, grades=grades)
-    return score(ranking, trial.evidence, ks=ks, cuts=cuts, grades=grades)
 
 
 def evidence_ranks(trial: Trial) -> Sequence[int]:
     """Where the evidence stands in the ranking, repetitions removed."""
     if trial.sources:
-        merged = [trial.sources.get(id, (id,)) for id in dedupe(trial.ranking)]
+        merged = _sources(trial, dedupe(trial.ranking))
         return [find.rank for find in merged_positions(merged, trial.evidence)]
     return relevant_positions(trial.ranking, trial.evidence)
 
 
-def _memories(trial: Trial) -> list[tuple[str, ...]]:
+def _sources(trial: Trial, ranking: Sequence[str]) -> list[tuple[str, ...]]:
     """The memories behind each hit."""
-    return [trial.sources.get(id, (id,)) for id in trial.ranking]
+    return [trial.sources.get(id, (id,)) for id in ranking]
 
 
 @lru_cache
@@ -306,7 +364,3 @@ def _ceilings(
     ks, cuts = _cutoffs(returned)
     best = best_score(grades, reachable, ks=ks, cuts=cuts)
     return (*best.values(), float(reachable > 0)) if recorded else tuple(best.values())
-
-
-def _rounded(value: float) -> float:
-    return round(float(value), _DIGITS)

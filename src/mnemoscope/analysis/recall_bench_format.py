@@ -12,30 +12,11 @@ from typing import Any, NamedTuple
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.jsonl import read_records
-from mnemoscope._store.run_directory import JournalLine, RunDirectory
-from mnemoscope.analysis.longitudinal import (
-    DIFFICULTIES,
-    Plan,
-    Record,
-    by_label,
-    columns,
-    disclosure,
-    score_of,
-    status_of,
-)
+from mnemoscope._store.run_directory import RunDirectory
+from mnemoscope.analysis.longitudinal import DIFFICULTIES, Plan, columns, disclosure, status_of
 from mnemoscope.analysis.measure import evidence_ranks
-from mnemoscope.types import (
-    CORE_CATEGORIES,
-    FAILED,
-    GROUP_CATEGORIES,
-    Checkpoint,
-    Ingestion,
-    Question,
-    Score,
-    Timing,
-)
-
-CATEGORIES = (*CORE_CATEGORIES, *GROUP_CATEGORIES)
+from mnemoscope.analysis.question_records import QuestionRecord, assemble, by_checkpoint
+from mnemoscope.types import CATEGORIES, FAILED, GROUP_CATEGORIES, Checkpoint, Question, Score
 
 
 class Header(NamedTuple):
@@ -64,7 +45,7 @@ def progress_header(header: Header, plan: Plan, *, timestamp: str) -> dict[str, 
 
 
 def progress_checkpoint(
-    records: Sequence[Record],
+    records: Sequence[QuestionRecord],
     plan: Plan,
     persona: str,
     label: str,
@@ -76,7 +57,7 @@ def progress_checkpoint(
     points = plan[persona]
     index = next(i for i, point in enumerate(points) if point.label == label)
     point = points[index]
-    own = [r for r in records if r.persona == persona and r.checkpoint == label]
+    own = [r for r in records if r.scenario == persona and r.checkpoint == label]
     before = _ingested(points[index - 1]) if index else 0
     return {
         "type": "checkpoint",
@@ -86,7 +67,7 @@ def progress_checkpoint(
         "totalCheckpoints": len(points),
         **_figures(own, point),
         "ingestMs": ingest_ms,
-        "queryMs": _query_ms(own),
+        "queryMs": sum(record.ms or 0.0 for record in own),
         "newDaysIngested": _ingested(point) - before,
         "newQuestionCount": point.new,
         "historicalEvaluated": max(len(own) - point.new, 0),
@@ -95,7 +76,7 @@ def progress_checkpoint(
 
 
 def progress_summary(
-    records: Sequence[Record], *, timestamp: str, duration_ms: float
+    records: Sequence[QuestionRecord], *, timestamp: str, duration_ms: float
 ) -> dict[str, Any]:
     """The last line of progress.jsonl."""
     return {
@@ -107,13 +88,13 @@ def progress_summary(
 
 
 def question_line(
-    record: Record, *, timestamp: str, memory_context: bool = False
+    record: QuestionRecord, *, timestamp: str, memory_context: bool = False
 ) -> dict[str, Any]:
     """The line of questions.jsonl for one question at one checkpoint."""
-    final = score_of(record)
+    final = record.score
     return {
         "timestamp": timestamp,
-        "personaId": record.persona,
+        "personaId": record.scenario,
         **_asked(record),
         "score": _score(final),
         "composite": final.composite if final else None,
@@ -126,19 +107,19 @@ def question_line(
 
 
 def failure_line(
-    record: Record, *, timestamp: str, memory_context: bool = False
+    record: QuestionRecord, *, timestamp: str, memory_context: bool = False
 ) -> dict[str, Any] | None:
     """The line of failures.jsonl, or none for a question whose final score is no failure.
 
     A question that could not be put or judged is none of the answer's failures: questions.jsonl
     has it, with its status.
     """
-    final, primary = score_of(record), _primary(record)
+    final, primary = record.score, _primary(record)
     if final is None or not final.fails:
         return None
     return {
         "timestamp": timestamp,
-        "personaId": record.persona,
+        "personaId": record.scenario,
         **_asked(record),
         "primaryScore": _score(primary or final),
         "appellateScore": _score(final) if primary else None,
@@ -149,7 +130,7 @@ def failure_line(
 
 
 def result(
-    records: Sequence[Record],
+    records: Sequence[QuestionRecord],
     plan: Plan,
     header: Header,
     *,
@@ -165,7 +146,7 @@ def result(
         "adapterName": header.adapter_name,
         "ranges": _ranges(plan),
         "personas": [
-            _persona(persona, [r for r in records if r.persona == persona], plan, header, took)
+            _persona(persona, [r for r in records if r.scenario == persona], plan, header, took)
             for persona in plan
         ],
         "heatmap": _heatmap(records, plan),
@@ -175,9 +156,13 @@ def result(
 
 
 def _persona(
-    persona: str, records: Sequence[Record], plan: Plan, header: Header, took: Mapping[str, float]
+    persona: str,
+    records: Sequence[QuestionRecord],
+    plan: Plan,
+    header: Header,
+    took: Mapping[str, float],
 ) -> dict[str, Any]:
-    at = by_label(records)
+    at = by_checkpoint(records)
     totals = _totals(records)
     content = {
         "personaId": persona,
@@ -191,7 +176,7 @@ def _persona(
         ],
         "heatmap": _heatmap(records, {persona: plan[persona]}),
         "totalIngestionMs": took.get(persona, 0.0),
-        "totalQueryMs": _query_ms(records),
+        "totalQueryMs": sum(record.ms or 0.0 for record in records),
         "uniqueQAPairCount": totals["uniqueQAPairCount"],
         "totalEvalsRun": totals["totalEvalsRun"],
     }
@@ -199,7 +184,7 @@ def _persona(
 
 
 def _figures(
-    records: Sequence[Record], point: Checkpoint, *, scores: bool = False
+    records: Sequence[QuestionRecord], point: Checkpoint, *, scores: bool = False
 ) -> dict[str, Any]:
     judged = _composites(records)
     return {
@@ -228,9 +213,9 @@ def _figures(
     }
 
 
-def _heatmap(records: Sequence[Record], plan: Plan) -> list[dict[str, Any]]:
+def _heatmap(records: Sequence[QuestionRecord], plan: Plan) -> list[dict[str, Any]]:
     """Cells over all personas: pooling the scores weights each persona by its count."""
-    at = by_label(records)
+    at = by_checkpoint(records)
     return [
         {
             "range": column.label,
@@ -247,13 +232,13 @@ def _heatmap(records: Sequence[Record], plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
-def _disclosure(records: Sequence[Record]) -> dict[str, Any]:
+def _disclosure(records: Sequence[QuestionRecord]) -> dict[str, Any]:
     told = {
         expected: {
             "evaluations": own["evaluations"],
             "uniquePairs": own["unique_pairs"],
             "meanScore": own["score"]["mean"],
-            "hallucinationRate": 100 * own["hallucination"]["rate"],
+            "hallucinationRate": 100 * (own["hallucination"]["rate"] or 0.0),
         }
         for expected, own in disclosure(records).items()
         if own["evaluations"]
@@ -261,8 +246,8 @@ def _disclosure(records: Sequence[Record]) -> dict[str, Any]:
     return {"disclosureBreakdown": told} if told else {}
 
 
-def _question_result(record: Record) -> dict[str, Any]:
-    final = score_of(record)
+def _question_result(record: QuestionRecord) -> dict[str, Any]:
+    final = record.score
     return {
         **_asked(record),
         "score": _score(final),
@@ -272,7 +257,7 @@ def _question_result(record: Record) -> dict[str, Any]:
     }
 
 
-def _asked(record: Record) -> dict[str, Any]:
+def _asked(record: QuestionRecord) -> dict[str, Any]:
     return {
         "checkpoint": record.checkpoint,
         "status": status_of(record),
@@ -281,12 +266,12 @@ def _asked(record: Record) -> dict[str, Any]:
     }
 
 
-def _primary(record: Record) -> Score | None:
+def _primary(record: QuestionRecord) -> Score | None:
     """What the first judge said, where another had the last word."""
     return record.verdict.primary if record.verdict else None
 
 
-def _appealed(record: Record) -> dict[str, Any]:
+def _appealed(record: QuestionRecord) -> dict[str, Any]:
     primary = _primary(record)
     return {"primaryScore": _score(primary)} if primary else {}
 
@@ -320,17 +305,17 @@ def _score(score: Score | None) -> dict[str, Any] | None:
     return {**marks, "reasoning": score.reasoning} if score.reasoning else marks
 
 
-def _retrieval(record: Record) -> dict[str, Any]:
+def _retrieval(record: QuestionRecord) -> dict[str, Any]:
     if record.trial is None or not record.trial.ranking:
         return {}
     first = min(evidence_ranks(record.trial), default=None)
     return {"retrieval": {"ids": list(record.trial.ranking), "firstEvidenceRank": first}}
 
 
-def _totals(records: Sequence[Record]) -> dict[str, Any]:
+def _totals(records: Sequence[QuestionRecord]) -> dict[str, Any]:
     return {
         "totalEvalsRun": len(_composites(records)),
-        "uniqueQAPairCount": len({(r.persona, r.question.id) for r in records}),
+        "uniqueQAPairCount": len({(r.scenario, r.question.id) for r in records}),
         "appellateInvocations": sum(_primary(r) is not None for r in records),
     }
 
@@ -356,35 +341,25 @@ def _ingested(point: Checkpoint) -> int:
     return point.ingested_days or point.days
 
 
-def _composites(records: Iterable[Record]) -> list[int]:
-    return [score.composite for score in map(score_of, records) if score]
+def _composites(records: Iterable[QuestionRecord]) -> list[int]:
+    return [score.composite for record in records if (score := record.score)]
 
 
 def _mean(values: Sequence[int]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _rate(records: Iterable[Record]) -> float | None:
-    marks = [score.hallucination for score in map(score_of, records) if score]
+def _rate(records: Iterable[QuestionRecord]) -> float | None:
+    marks = [score.hallucination for record in records if (score := record.score)]
     return 100 * marks.count(0) / len(marks) if marks else None
 
 
-def _query_ms(records: Iterable[Record]) -> float:
-    return sum(record.ms or 0.0 for record in records)
-
-
-def common_errors(records: Iterable[Record]) -> dict[str, int]:
+def common_errors(records: Iterable[QuestionRecord]) -> dict[str, int]:
     """What failed trials, answers and verdicts say most often."""
-    said = (
-        line.error
-        for record in records
-        for line in (record.trial, record.answer, record.verdict)
-        if line is not None and line.error
-    )
-    return dict(Counter(said).most_common(3))
+    return dict(Counter(error for one in records for error in one.errors).most_common(3))
 
 
-def read_records_of(run: RunDirectory) -> list[Record]:
+def read_records_of(run: RunDirectory) -> list[QuestionRecord]:
     """The records of a finished run, with what questions.jsonl tells of each question."""
     questions: dict[str, Question] = {}
     if run.manifest().state != "complete":
@@ -400,32 +375,4 @@ def read_records_of(run: RunDirectory) -> list[Record]:
             difficulty=qa["difficulty"],
             relevant_days=tuple(qa["relevantDays"]),
         )
-    return assemble(run.journal(), questions)
-
-
-def assemble(
-    lines: Iterable[JournalLine], questions: Mapping[str, Question], timings: Iterable[Timing] = ()
-) -> list[Record]:
-    """The journal's lines put together, a record for each question at each checkpoint.
-
-    In the order in which they were first recorded; questions without a checkpoint are none.
-    """
-    parts: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for line in lines:
-        if isinstance(line, Ingestion) or not line.checkpoint:
-            continue
-        own = parts.setdefault((line.scenario, line.checkpoint, line.question), {})
-        own[type(line).__name__.lower()] = line
-    took: dict[tuple[str, str, str], float] = {}
-    for timing in timings:
-        if timing.question:
-            key = (timing.scenario, timing.checkpoint, timing.question)
-            took[key] = took.get(key, 0.0) + (timing.recall_ms or 0.0) + (timing.answer_ms or 0.0)
-    return [
-        Record(key[0], key[1], questions[key[2]], **own, ms=_ms(took.get(key)))
-        for key, own in parts.items()
-    ]
-
-
-def _ms(took: float | None) -> float | None:
-    return None if took is None else round(took, 3)
+    return [record for record in assemble(run.journal(), questions) if record.checkpoint]

@@ -51,10 +51,12 @@ for _place in (
     "systems:app",
     "serve:app",
     "judges:app",
+    "metrics:app",
     "models:app",
     "published:app",
     "protocols:app",
     "release:app",
+    "new:new",
 ):
     _module, _, _function = _place.partition(":")
     _name = _module if _function == "app" else _function

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from rich import box
 from rich.table import Table
@@ -13,7 +14,7 @@ from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.cli.console import out, print_json, say
 
 SHOWN = 15
-KINDS = {
+KINDS: dict[Literal["always", "newly", "no_longer"], str] = {
     "always": "invents in every run",
     "newly": "invents in the last run, never before",
     "no_longer": "invented in every earlier run, no longer in the last",

@@ -64,7 +64,7 @@ def compare(
         Print JSON instead of tables.
     """
     from mnemoscope.analysis.aggregates import CAVEAT
-    from mnemoscope.reports import comparison_tables as tables
+    from mnemoscope.reports import comparison_tables, render_markdown, render_terminal
 
     found = api.compare(
         base,
@@ -75,15 +75,14 @@ def compare(
         discordant=discordant,
         by_category=by_category,
     )
-    means = (found.base, found.cand, found.seed)
+    blocks = (
+        comparison_tables.comparison(found.paired, found.category_names)
+        if found.paired
+        else comparison_tables.seed_comparison(found.base, found.cand, found.seed)
+    )
     if markdown is not None:
-        text = (
-            tables.comparison_markdown(found.paired, found.category_names)
-            if found.paired
-            else tables.seed_markdown(*means)
-        )
         try:
-            markdown.write_text(text, encoding="utf-8")
+            markdown.write_text(f"{render_markdown.render(blocks)}\n", encoding="utf-8")
         except OSError as error:
             raise UsageError(f"--markdown {markdown}: {error.strerror}") from error
     if json and found.paired:
@@ -92,11 +91,6 @@ def compare(
         content = {"base": found.base, "cand": found.cand, "rows": found.seed, "notes": [CAVEAT]}
         print_json(content)
     else:
-        shown = (
-            tables.comparison(found.paired, found.category_names)
-            if found.paired
-            else tables.seed_rows(*means)
-        )
         # At full width, also in the log of a build server: figures must not be cut off.
-        Console(width=max(out.width, WIDTH)).print(shown)
+        Console(width=max(out.width, WIDTH)).print(render_terminal.render(blocks))
     return REGRESSION if found.regressed else 0

@@ -9,16 +9,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from rich.console import Console
 from rich.markup import escape
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope.api import ProgressUpdate
 from mnemoscope.reports import progress_bar as bars
 from mnemoscope.types import Scalar
+
+if TYPE_CHECKING:
+    from mnemoscope.api import ProgressUpdate
 
 out = Console()
 err = Console(stderr=True)
@@ -87,3 +89,12 @@ def parse_options(
             flag = near[0].replace("_", "-")
             raise UsageError(f"there is no option --{key}: did you mean --{flag}?")
     return {key.replace("-", "_"): value for key, value in options.items()}
+
+
+def print_problems(spec: str, problems: list[str]) -> int:
+    """What a check found, and the exit code."""
+    for problem in problems:
+        say(err, problem, before="[bold red]problem:[/] ")
+    if not problems:
+        say(out, f"{spec}: no problem found")
+    return int(bool(problems))

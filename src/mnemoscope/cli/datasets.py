@@ -45,7 +45,11 @@ def list_datasets(*, json: bool = False) -> None:
         try:
             place = str(locate(info, None))
         except MissingData:
-            place = f"mnemoscope datasets fetch {name}" if info.files else "your own, with --data"
+            place = (
+                f"mnemoscope datasets fetch {name}"
+                if info.downloadable
+                else "your own, with --data"
+            )
         rows.append((name, summary, options, info.licence, place))
     if json:
         fields = ("name", "summary", "options", "licence", "place")

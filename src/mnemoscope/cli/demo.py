@@ -30,7 +30,7 @@ def demo(*, out: Path = Path("demo-run")) -> None:
     out
         Where the life and the run directories go.
     """
-    from mnemoscope.reports.checkpoint_report import shown
+    from mnemoscope.reports import run_tables
     from mnemoscope.reports.run_view import RunView
 
     life = out / "life"
@@ -52,7 +52,7 @@ def demo(*, out: Path = Path("demo-run")) -> None:
     # Where no environment is active, as after `make demo`, it has to be called by its place.
     command = "mnemoscope" if which("mnemoscope") else os.path.relpath(sys.argv[0])
     views = [RunView.of(one.directory) for one in results.runs]
-    stdout.print(shown(views, width=stdout.width, only=["hybrid"]))
+    stdout.print(run_tables.shown(views, width=stdout.width, only=["hybrid"]))
     say(
         stdout,
         f"the report:   {out}/hybrid/report.md\n"

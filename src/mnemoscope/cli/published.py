@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cyclopts import App
-from rich import box
-from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope.cli.console import out, print_json, say
+from mnemoscope.reports.tables import Cell, Cells, ReportTable, TableColumn
 
 if TYPE_CHECKING:
     from mnemoscope.published import Published
+
+_RESULTS = ("system", "value", "reported by", "source", "")
 
 app = App(
     name="published",
@@ -78,8 +79,8 @@ def list_results(
     for row in rows:
         cohorts[cohort_of(row)].append(row)
     for cohort in sorted(cohorts, key=lambda one: (one.description, one.id)):
-        title = Text(cohort.id, "bold cyan").append(f"  {cohort.description}", "default")
-        out.print(Group(title, _results(cohorts[cohort])))
+        out.print(Text(cohort.id, "bold cyan").append(f"  {cohort.description}", "default"))
+        _print(_RESULTS, map(_result, sorted(cohorts[cohort], key=lambda r: (-r.value, r.system))))
     say(
         out,
         f"{len(rows):,} results in {len(cohorts):,} cohorts. Numbers of different cohorts must not "
@@ -100,12 +101,14 @@ def baselines(*, json: bool = False) -> None:
     json
         Print JSON instead of Markdown.
     """
-    from mnemoscope.reports.nexus_baselines import baseline_markdown, baseline_tables
+    from mnemoscope.reports.nexus_baselines import baseline_tables
+    from mnemoscope.reports.nexus_baselines import baselines as blocks
+    from mnemoscope.reports.render_markdown import render
 
     if json:
         print_json(baseline_tables())
     else:
-        print(baseline_markdown())
+        print(render(blocks()) + "\n")
 
 
 @app.command
@@ -127,17 +130,20 @@ def audit(*, json: bool = False) -> None:
     if json:
         print_json(found)
         return
-    table = _table("system", "printed", "recomputed", "difference", "", "source")
-    for check in sorted(found.checks, key=lambda one: (one.agrees, -abs(one.difference))):
-        table.add_row(
-            Text(check.system, "bold cyan"),
-            f"{check.printed:.2f}",
-            f"{check.recomputed:.2f}",
-            f"{check.difference:+.3f}",
-            Text("agrees", "green") if check.agrees else Text("DISAGREES", "bold red"),
-            Text(check.source),
-        )
-    out.print(table)
+    _print(
+        ("system", "printed", "recomputed", "difference", "", "source"),
+        (
+            [
+                Cell(check.system, "bold cyan"),
+                f"{check.printed:.2f}",
+                f"{check.recomputed:.2f}",
+                f"{check.difference:+.3f}",
+                Cell("agrees", "green") if check.agrees else Cell("DISAGREES", "bold red"),
+                check.source,
+            ]
+            for check in sorted(found.checks, key=lambda one: (one.agrees, -abs(one.difference)))
+        ),
+    )
     right = len(found.checks) - len(found.disagreeing)
     say(out, f"In points. {right} of {len(found.checks)} agree within rounding. Not checkable:")
     for reason, count in found.unchecked.items():
@@ -173,17 +179,20 @@ def spread(*, benchmark: str = "LoCoMo", system: str = "", json: bool = False) -
         return
     if not found:
         raise UsageError("no system has two results that differ there; leave out a filter")
-    table = _table("system", "metric", "lowest", "highest", "results", "cohorts")
-    for one in found:
-        table.add_row(
-            Text(one.system, "bold cyan"),
-            Text(f"{one.metric}\n{one.questions}"),
-            _end(one.lowest),
-            _end(one.highest),
-            str(one.results),
-            str(one.cohorts),
-        )
-    out.print(table)
+    _print(
+        ("system", "metric", "lowest", "highest", "results", "cohorts"),
+        (
+            [
+                Cell(one.system, "bold cyan"),
+                f"{one.metric}\n{one.questions}",
+                _end(one.lowest),
+                _end(one.highest),
+                str(one.results),
+                str(one.cohorts),
+            ]
+            for one in found
+        ),
+    )
     say(out, "Models, judges and versions differ: a spread is disagreement, not proof.")
 
 
@@ -202,23 +211,18 @@ def _category(row: Published) -> set[str]:
     return {row.category.name, str(row.category.id)} if row.category.id else {"unknown"}
 
 
-def _results(rows: list[Published]) -> Table:
-    from mnemoscope.published.formatting import number
+def _result(row: Published) -> Cells:
+    from mnemoscope.published.published_results import number
 
-    table = _table("system", "value", "reported by", "source", "")
-    for row in sorted(rows, key=lambda one: (-one.value, one.system)):
-        marks = [
-            *(["retracted"] if row.retracted else []),
-            *([] if row.cited else ["no citation"]),
-        ]
-        table.add_row(
-            Text(row.system),
-            number(row),
-            Text(row.reported_by),
-            Text(row.source + (f", {row.year}" if row.year else "")),
-            Text(", ".join(marks), "bold red"),
-        )
-    return table
+    marks = ["retracted"] * row.retracted + ["no citation"] * (not row.cited)
+    source = row.source + (f", {row.year}" if row.year else "")
+    return [row.system, number(row), row.reported_by, source, Cell(", ".join(marks), "bold red")]
+
+
+def _end(row: Published) -> Cell:
+    from mnemoscope.published.published_results import number
+
+    return Cell(number(row), "bold", f"  {row.reported_by}\n{row.source}")
 
 
 def _content(row: Published) -> dict[str, Any]:
@@ -231,15 +235,9 @@ def _content(row: Published) -> dict[str, Any]:
     return {**msgspec.to_builtins(row), "retracted": row.retracted, "cohort": told}
 
 
-def _end(row: Published) -> Text:
-    from mnemoscope.published.formatting import number
-
-    return Text(number(row), "bold").append(f"  {row.reported_by}\n{row.source}", "dim")
-
-
-def _table(*heads: str) -> Table:
+def _print(heads: Sequence[str], rows: Iterable[Cells]) -> None:
     """A table whose cells break rather than lose their ends: a source must be readable."""
-    table = Table(box=box.SIMPLE_HEAD)
-    for head in heads:
-        table.add_column(head, overflow="fold")
-    return table
+    from mnemoscope.reports.render_terminal import table
+
+    columns = [TableColumn(head, fold=True) for head in heads]
+    out.print(table(ReportTable(columns, list(rows), frame="plain")))

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from cyclopts import App
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope.cli import release_review, release_texts
-from mnemoscope.cli.console import out, print_json, say
-from mnemoscope.cli.release_texts import At
-
-if TYPE_CHECKING:
-    from mnemoscope.release.checklist import Checklist
+from mnemoscope.cli import release_texts
+from mnemoscope.cli.console import out as stdout
+from mnemoscope.cli.console import print_json, say
+from mnemoscope.cli.release_texts import AsJson, At, Folder, OtherAt, opened
 
 app = App(name="release", help="The release process: report, signatures, decision, notes.")
-app.command(release_review.circulate)
-app.command(release_review.rederive)
-app.command(release_review.decide)
-app.command(release_review.sign)
 app.command(release_texts.notes)
 app.command(release_texts.lint)
 app.command(release_texts.history)
@@ -64,28 +56,33 @@ def new(
         The proposed tag date, `2026-11-20` or `2026-11-20T09:00`, in UTC.
     waive
         BENCHMARK=REASON for a benchmark of the protocol that was not run. Repeatable.
-    at
-        When, if not now; recorded as given.
     """
-    from mnemoscope.release.figures import comparisons
-    from mnemoscope.release.state import new_release
-    from mnemoscope.release.timestamps import moment, parse_time
+    from mnemoscope.release.decide import comparisons
+    from mnemoscope.release.state import moment, new_release, parse_time
 
-    waived = dict(_split(one, "--waive") for one in waive or [])
+    waived = {}
+    for one in waive or []:
+        name, _, reason = (part.strip() for part in one.partition("="))
+        if not reason:
+            raise UsageError(f"--waive {one}: write NAME=REASON")
+        waived[name] = reason
     date = parse_time(tag_date) if tag_date else None
     release = new_release(
         version, base, cand, out, author=author, when=moment(at), waived=waived, tag_date=date
     )
     found = comparisons(release)
     release.save()
-    for one in found:
-        _say(f"{one.benchmark}: {one.base} → {one.cand}, {one.paired} questions paired")
-    _say(f"begun: {out}/release.yaml")
+    for pair in found:
+        say(
+            stdout,
+            f"{pair.benchmark}: {pair.base} → {pair.cand}, {pair.paired} questions paired",
+        )
+    say(stdout, f"begun: {out}/release.yaml")
 
 
 @app.command(name="set")
 def set_words(
-    release: Path,
+    release: Folder,
     /,
     *,
     internal: str | None = None,
@@ -108,8 +105,6 @@ def set_words(
 
     Parameters
     ----------
-    release
-        The release folder.
     internal
         Threats to validity inside the experiment.
     external
@@ -131,12 +126,8 @@ def set_words(
     public
         Another public text about this release, to be linted with it. Repeatable.
     """
-    import os
+    from mnemoscope.release.state import Release, parse_time
 
-    from mnemoscope.release.state import Release
-    from mnemoscope.release.timestamps import parse_time
-
-    opened = Release.load(release)
     given = {
         "internal": internal,
         "external": external,
@@ -147,19 +138,20 @@ def set_words(
         "accept_regression": accept_regression,
         "no_claim": no_claim,
     }
+    folder = Release.load(release)
     for field, text in given.items():
         if text is not None:
-            setattr(opened.state.words, field, text)
+            setattr(folder.state.words, field, text)
     if tag_date:
-        opened.state.tag_date = parse_time(tag_date)
+        folder.state.tag_date = parse_time(tag_date)
     texts = [os.path.relpath(path, release) for path in public or []]
-    opened.state.public = list(dict.fromkeys([*opened.state.public, *texts]))
-    opened.save()
-    _say(f"written: {release}/release.yaml")
+    folder.state.public = list(dict.fromkeys([*folder.state.public, *texts]))
+    folder.save()
+    say(stdout, f"written: {release}/release.yaml")
 
 
 @app.command
-def report(release: Path, /, *, at: At = None) -> None:
+def report(release: Folder, /, *, at: At = None) -> None:
     """Write report.md and the comparisons from the runs and release.yaml.
 
     A report that says anything new voids the signatures under the old one.
@@ -167,28 +159,135 @@ def report(release: Path, /, *, at: At = None) -> None:
     For example:
 
         mnemoscope release report releases/v0.2.0
-
-    Parameters
-    ----------
-    release
-        The release folder.
-    at
-        When, if not now; recorded as given.
     """
     from mnemoscope.release.benchmark_report import write_report
     from mnemoscope.release.signatures import standings
-    from mnemoscope.release.state import Release
-    from mnemoscope.release.timestamps import moment
+    from mnemoscope.release.state import Release, moment
 
-    opened = Release.load(release)
-    write_report(opened, moment(at))
-    _say(f"written: {opened.report_path}")
-    if void := [role for role, state in standings(opened).items() if state == "void"]:
-        _say(f"void signatures: {', '.join(void)}; the report changed since they were given")
+    folder = Release.load(release)
+    write_report(folder, moment(at))
+    say(stdout, f"written: {folder.report_path}")
+    if void := [role for role, state in standings(folder).items() if state == "void"]:
+        told = "the report changed since they were given"
+        say(stdout, f"void signatures: {', '.join(void)}; {told}")
 
 
 @app.command
-def check(release: Path, /, *, at: At = None, json: bool = False) -> int:
+def circulate(release: Folder, /, *, evidence: str = "", at: OtherAt = None) -> None:
+    """Record that the report was shared with the working group: 48 hours begin.
+
+    They begin anew, with another `circulate`, if the report's content changes.
+
+    For example:
+
+        mnemoscope release circulate releases/v0.2.0
+
+        mnemoscope release circulate releases/v0.2.0 --at 2026-11-16T09:00 \\
+            --evidence "mail to the working group, 16 November, 9:00"
+
+    Parameters
+    ----------
+    evidence
+        Where it was shared, such as a mail or a pull request: with it the time of --at counts.
+    at
+        When, if not now. Without --evidence the 48 hours count from when this was recorded.
+    """
+    from mnemoscope.release import signatures
+    from mnemoscope.release.state import moment
+
+    done = signatures.circulate(*opened(release), moment(at), evidence)
+    say(stdout, f"circulated: {done}")
+
+
+@app.command
+def rederive(release: Folder, /, *, name: str, seed: int = 20_260_510, at: At = None) -> int:
+    """Repeat the statistics with another seed and an independent implementation, and compare.
+
+    Exit codes: 0 all agree, 1 some do not.
+
+    For example:
+
+        mnemoscope release rederive releases/v0.2.0 --name "name of the statistician"
+
+    Parameters
+    ----------
+    name
+        Who repeats them.
+    seed
+        The seed of the repetition's draws.
+    """
+    from mnemoscope.release import rederive as again
+    from mnemoscope.release.state import moment
+
+    folder, found = opened(release)
+    done = again.rederive(folder, found, by=name, seed=seed, when=moment(at))
+    folder.state.rederived = done
+    folder.save()
+    for line in done.disagreements:
+        say(stdout, f"disagrees: {line}")
+    say(stdout, f"{done.checked} statistics repeated, {len(done.disagreements)} disagree")
+    return 1 if done.disagreements else 0
+
+
+@app.command
+def decide(release: Folder, /, *, at: At = None) -> None:
+    """Apply the decision matrix to the figures, and say which row applied.
+
+    For example:
+
+        mnemoscope release decide releases/v0.2.0
+    """
+    from mnemoscope.release import decide as matrix
+    from mnemoscope.release.state import moment
+
+    folder, found = opened(release)
+    folder.state.decision = decision = matrix.decide(folder, found, moment(at))
+    folder.save()
+    for benchmark, row in decision.rows.items():
+        say(stdout, f"{benchmark}: row “{row}”: {matrix.RATIONALE[row]}")
+    say(stdout, f"decision: {decision.outcome}")
+    for demand in decision.open:
+        say(stdout, f"still needed in release.yaml, words.{demand}")
+
+
+@app.command
+def sign(
+    release: Folder,
+    /,
+    *,
+    role: Literal["pi", "architect", "statistician", "research-supervisor"],
+    name: str,
+    quorum_exception: str = "",
+    at: At = None,
+) -> None:
+    """Sign the report as it stands; any later change of it voids the signature.
+
+    For example:
+
+        mnemoscope release sign releases/v0.2.0 --role architect --name "name of the architect"
+
+        mnemoscope release sign releases/v0.2.0 --role pi --name "name of the PI" \\
+            --quorum-exception "the research supervisor is on leave"
+
+    Parameters
+    ----------
+    role
+        In which of the four roles.
+    name
+        Who signs.
+    quorum_exception
+        The PI's reason for tagging with three signatures of four.
+    """
+    from mnemoscope.release import signatures
+    from mnemoscope.release.state import moment
+
+    signed = signatures.sign(*opened(release), role, name, moment(at), quorum_exception)
+    said = f"signed as {role} by {signed.name}: report sha256 {signed.sha256}, {signed.when}"
+    say(stdout, said)
+
+
+@app.command
+def check(release: Folder, /, *, at: OtherAt = None, json: AsJson = False) -> int:
     """Go through the process's checklist; says “tag allowed” only if nothing is missing.
 
     Exit codes: 0 tag allowed, 1 not, and for a time yet to come always 1: that is a preview.
@@ -199,48 +298,20 @@ def check(release: Path, /, *, at: At = None, json: bool = False) -> int:
 
     Parameters
     ----------
-    release
-        The release folder.
     at
         As if it were this time.
-    json
-        Print JSON.
     """
     from mnemoscope.release import checklist
-    from mnemoscope.release.state import Release
-    from mnemoscope.release.timestamps import moment
+    from mnemoscope.release.state import Release, moment
+    from mnemoscope.reports import render_terminal
 
-    opened = Release.load(release)
-    now = moment(at)
-    found = checklist.check(opened, now)
+    folder, now = Release.load(release), moment(at)
+    found = checklist.check(folder, now)
     if json:
         said = {"tag_allowed": found.tag_allowed, "preview": found.preview, "items": found.items}
         print_json(said)
-        return 0 if found.tag_allowed else 1
-    table = Table("", "item", "missing", box=box.SIMPLE_HEAD, pad_edge=False)
-    for item in found.items:
-        mark = Text("[x]", "green") if item.ok else Text("[ ]", "bold red")
-        shown = Text("\n".join(item.missing)) if item.missing else Text(item.remark, "dim")
-        table.add_row(mark, Text(item.name), shown)
-    out.print(table)
-    as_if = f"as if it were {now.at:%Y-%m-%d %H:%M} UTC: " if at else ""
-    _say(as_if + _outcome(found, opened.state.version))
+    else:
+        stdout.print(render_terminal.table(checklist.table(found)))
+        as_if = f"as if it were {now.at:%Y-%m-%d %H:%M} UTC: " if at else ""
+        say(stdout, as_if + found.outcome(folder.state.version))
     return 0 if found.tag_allowed else 1
-
-
-def _outcome(found: Checklist, version: str) -> str:
-    if not found.complete:
-        missing = sum(not item.ok for item in found.items)
-        return f"tag not allowed: {missing} items are missing"
-    return f"the tag {version} would be allowed" if found.preview else f"tag allowed: {version}"
-
-
-def _say(text: str) -> None:
-    say(out, text)
-
-
-def _split(text: str, option: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not sign or not value.strip():
-        raise UsageError(f"{option} {text}: write NAME=REASON")
-    return name.strip(), value.strip()

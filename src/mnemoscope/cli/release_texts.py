@@ -3,39 +3,48 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
 from mnemoscope.cli.console import out, print_json, say
 
+if TYPE_CHECKING:
+    from mnemoscope.analysis.compare import Comparison
+    from mnemoscope.release.state import Release
+
 history = App(name="history", help="The log of methodology changes, newest first.")
 
-At = Annotated[str | None, Parameter(name="--at")]
-"""When it happened, if not now; recorded as given, beside what the clock said."""
+Folder = Annotated[Path, Parameter(help="The release folder.")]
+At = Annotated[str | None, Parameter(name="--at", help="When, if not now; recorded as given.")]
+OtherAt = Annotated[str | None, Parameter(name="--at")]
+"""A time that means something else."""
+AsJson = Annotated[bool, Parameter(help="Print JSON.")]
+Log = Annotated[Path, Parameter(help="The log.")]
 
 
-def notes(release: Path, /) -> None:
+def opened(folder: Path) -> tuple[Release, list[Comparison]]:
+    """A release and its figures."""
+    from mnemoscope.release.decide import comparisons
+    from mnemoscope.release.state import Release
+
+    release = Release.load(folder)
+    return release, comparisons(release)
+
+
+def notes(release: Folder, /) -> None:
     """Write notes.md with the process's five sections; refuses prohibited claims.
 
     For example:
 
         mnemoscope release notes releases/v0.2.0
-
-    Parameters
-    ----------
-    release
-        The release folder.
     """
-    from mnemoscope.release.figures import comparisons
     from mnemoscope.release.notes import write_notes
-    from mnemoscope.release.state import Release
 
-    opened = Release.load(release)
-    say(out, f"written: {write_notes(opened, comparisons(opened))}")
+    say(out, f"written: {write_notes(*opened(release))}")
 
 
-def lint(file: Path, /, *, release: Path | None = None, json: bool = False) -> int:
+def lint(file: Path, /, *, release: Path | None = None, json: AsJson = False) -> int:
     """Find prohibited claims in a text, by line and rule. Code blocks are not read.
 
     Exit codes: 0 none, 1 some.
@@ -52,14 +61,11 @@ def lint(file: Path, /, *, release: Path | None = None, json: bool = False) -> i
         The text, plain or Markdown.
     release
         Hold it to the figures of this release, not only to what it says itself.
-    json
-        Print JSON.
     """
-    from mnemoscope.release.claims import Facts, lint_file
-    from mnemoscope.release.state import Release
+    from mnemoscope.release.claims import lint_file
+    from mnemoscope.release.release_facts import Facts
 
-    facts = Facts.of(Release.load(release)) if release else None
-    found = lint_file(file, facts)
+    found = lint_file(file, Facts(*opened(release)) if release else None)
     if json:
         print_json(found)
     else:
@@ -76,7 +82,7 @@ def add(
     reason: str,
     author: str = "",
     release: Path | None = None,
-    file: Path = Path("HISTORY.md"),
+    file: Log = Path("HISTORY.md"),
     at: At = None,
 ) -> None:
     """Add an entry to the methodology log, before all others.
@@ -96,33 +102,22 @@ def add(
         Who says so.
     release
         Show the impact on the figures of this release.
-    file
-        The log.
-    at
-        When, if not now; recorded as given.
     """
-    from mnemoscope.release.figures import comparisons
     from mnemoscope.release.history import add_entry
-    from mnemoscope.release.state import Release
-    from mnemoscope.release.timestamps import moment
+    from mnemoscope.release.state import moment
 
-    impact = comparisons(Release.load(release)) if release else None
+    impact = opened(release)[1] if release else None
     add_entry(file, change=change, reason=reason, when=moment(at), author=author, impact=impact)
     say(out, f"added to {file}")
 
 
 @history.command
-def show(*, file: Path = Path("HISTORY.md")) -> None:
+def show(*, file: Log = Path("HISTORY.md")) -> None:
     """Print the methodology log, newest first.
 
     For example:
 
         mnemoscope release history show
-
-    Parameters
-    ----------
-    file
-        The log.
     """
     from mnemoscope.release.history import read_history
 

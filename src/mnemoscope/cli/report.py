@@ -33,7 +33,6 @@ def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None
         Print the figures as JSON instead of tables.
     """
     from mnemoscope.reports import run_tables
-    from mnemoscope.reports.checkpoint_report import shown
     from mnemoscope.reports.run_view import RunView, as_content
 
     views = [RunView.of(one.directory) for one in api.report(run).runs]
@@ -42,6 +41,6 @@ def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None
         return
     for benchmark in dict.fromkeys(view.benchmark for view in views):
         own = [view for view in views if view.benchmark == benchmark]
-        out.print(shown(own, width=out.width))
+        out.print(run_tables.shown(own, width=out.width))
     if svg is not None:
         svg.write_text(run_tables.picture(views, f"mnemoscope report {run.name}"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
+from cyclopts import CycloptsError, Parameter
 
 from mnemoscope import api
 from mnemoscope.cli.console import err, out, parse_options, say, watched
@@ -31,7 +31,7 @@ def run(
     heatmap: bool = False,
     **options: str,
 ) -> int:
-    """Run memory systems on a benchmark and print one table, or heatmaps, of them all.
+    """Run memory systems on a benchmark and print one table of them all.
 
     Each system gets a run directory below --out. The same command continues an interrupted run.
     Baselines run beside your systems, so that the numbers can be read: random, bm25 and oracle;
@@ -86,6 +86,8 @@ def run(
         The dataset's own options, such as --granularity turn; of personas --personas, --ranges,
         --sample, --arcs and --granularity.
     """
+    if not system and benchmark != "personas":  # whose profile may name some
+        raise CycloptsError(msg='Command "run" parameter --system requires an argument.')
     asked = parse_options(options, run, api.RunConfig)
     if groups_enabled is not None:
         asked["groups"] = groups_enabled

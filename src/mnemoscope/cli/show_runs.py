@@ -9,7 +9,6 @@ from mnemoscope.results import Results
 def show(results: Results, *, as_json: bool, only_heatmaps: bool = False) -> int:
     """Print the tables; the exit code is 1 where a system failed on every question."""
     from mnemoscope.reports import run_tables
-    from mnemoscope.reports.checkpoint_report import shown
     from mnemoscope.reports.run_view import RunView, as_content
 
     folder, runs = results.path, results.runs
@@ -21,7 +20,7 @@ def show(results: Results, *, as_json: bool, only_heatmaps: bool = False) -> int
     elif as_json:
         print_json(as_content(views))
     elif results.over_checkpoints:
-        out.print(shown(views, width=out.width))
+        out.print(run_tables.shown(views, width=out.width))
         if not only_heatmaps:
             pictures = (runs[0].path / "heatmap.png").exists()
             also = f", pictures: {folder}/*/heatmap.png" if pictures else ""

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import Parameter
 
-from mnemoscope._store.errors import MnemoscopeError
-from mnemoscope._store.fingerprint import fingerprint
-from mnemoscope._store.spec import Spec
 from mnemoscope.cli.console import err, parse_options, print_json, progress_bar, say, watched
 from mnemoscope.cli.console import out as stdout
 
 if TYPE_CHECKING:
-    from mnemoscope.datasets.base import Dataset
-    from mnemoscope.reports.survey_table import Row
+    from mnemoscope._store.run_directory import RunDirectory
     from mnemoscope.runner.conformance import Result
+    from mnemoscope.runner.run import Settings
     from mnemoscope.systems.loader import Plan
 
-_BESIDE = ("bm25", "dense")
-"""What the others are read against, if nobody says which."""
 
+@contextmanager
+def checking(planned: Plan) -> Iterator[Callable[[Result], None]]:
+    """A progress bar while a system is checked."""
+    from mnemoscope.runner.conformance import CHECKS
 
-class _Checked(msgspec.Struct, frozen=True):
-    """A conformance report on disk, and of what exactly it speaks."""
-
-    fingerprint: str
-    checks: list[Any]
+    with progress_bar(f"checking {planned.spec}", len(CHECKS)) as bar:
+        yield lambda result: bar.advance(bar.task_ids[0])
 
 
 def survey(
@@ -85,109 +81,48 @@ def survey(
     options
         The dataset's own options, such as --granularity turn.
     """
-    from mnemoscope.api import read_systems
+    from mnemoscope.api import execute
     from mnemoscope.datasets import open_dataset
     from mnemoscope.datasets.subset import part_of
+    from mnemoscope.reports import render_markdown, render_terminal
     from mnemoscope.reports import survey_table as table
+    from mnemoscope.reports.run_view import dataset_title
     from mnemoscope.runner.run import data_notes
+    from mnemoscope.runner.run_setup import read_systems
+    from mnemoscope.survey import default_systems, survey_row
 
     whole = open_dataset(benchmark, data, parse_options(options, survey))
     dataset = part_of(whole, scenarios, questions, 42)
     of_the_data = data_notes(dataset.files())
-    rows = [
-        _surveyed(spec, dataset, out, of_the_data, check=check, timeout=timeout)
-        for spec, _ in read_systems(system or [*_BESIDE, *_installed()])
-    ]
-    title = table.title(dataset.name, dataset.options)
+
+    def run(planned: Plan, settings: Settings) -> RunDirectory:
+        with watched() as progress:
+            return execute(dataset, [planned], out, settings, progress=progress)[0]
+
+    rows = []
+    for spec, _ in read_systems(system or default_systems()):
+        row = survey_row(
+            spec,
+            out,
+            run,
+            of_the_data=of_the_data,
+            checking=checking if check else None,
+            timeout=timeout,
+        )
+        if row.problem:
+            say(err, f"{spec}: {row.problem}", before="[bold red]error:[/] ")
+        rows.append(row)
+    title = dataset_title(dataset.name, dataset.options)
+    blocks = table.survey(title, rows, of_the_data)
     out.mkdir(parents=True, exist_ok=True)
-    (out / "survey.md").write_text(table.markdown(title, rows, of_the_data))
+    (out / "survey.md").write_text(render_markdown.render(blocks) + "\n")
     (out / "survey.json").write_bytes(msgspec.json.format(msgspec.json.encode(rows)))
     if json:
         print_json(rows)
     else:
         say(stdout, title)
-        stdout.print(table.terminal(rows))
-        for note in [*of_the_data, *table.beside(rows)]:
+        stdout.print(render_terminal.render(blocks))
+        for note in [*of_the_data, *table.notes(rows)]:
             say(stdout, note, before="[yellow]![/] ")
         say(stdout, f"the table: {out}/survey.md, the runs: {out}/*/report.md")
     return int(any(row.problem for row in rows))
-
-
-def _installed() -> list[str]:
-    from mnemoscope.integrations import environments
-    from mnemoscope.integrations.catalog import ITEMS
-
-    return [
-        name
-        for name, item in ITEMS.items()
-        if environments.state(name) == "installed"
-        and item.model != "required"
-        and (not item.variable or item.variable in os.environ)
-    ]
-
-
-def _surveyed(
-    spec: Spec,
-    dataset: Dataset,
-    folder: Path,
-    of_the_data: Sequence[str],
-    *,
-    check: bool,
-    timeout: float,
-) -> Row:
-    from mnemoscope.api import execute
-    from mnemoscope.reports.run_view import RunView
-    from mnemoscope.reports.survey_table import Row, measured
-    from mnemoscope.runner.run import Settings
-    from mnemoscope.runner.scheduler import Limits
-    from mnemoscope.systems.loader import plan
-
-    row = Row(system=spec.label or str(spec), door=_door(spec))
-    try:
-        planned = plan(spec)
-        if check:
-            failed = [c.check for c in _checked(planned, folder, timeout) if c.verdict == "failed"]
-            row = msgspec.structs.replace(row, conforms=not failed, failed=failed)
-        # One process: what is measured is the system, not how it shares the machine.
-        settings = Settings(limits=Limits(recall=timeout), workers=1)
-        with watched() as progress:
-            [run] = execute(dataset, [planned], folder, settings, progress=progress)
-        return msgspec.structs.replace(row, **measured(RunView.of(run), of_the_data))
-    except MnemoscopeError as error:
-        say(err, f"{spec}: {error}", before="[bold red]error:[/] ")
-        return msgspec.structs.replace(row, problem=str(error))
-
-
-def _checked(planned: Plan, folder: Path, timeout: float) -> Sequence[Result]:
-    """The conformance report, made now unless there is one of this very system."""
-    from mnemoscope.runner.conformance import CHECKS, Result, check_system
-
-    place = folder / "conformance" / f"{planned.spec.slug}.json"
-    known_by = fingerprint(planned.identity)
-    try:
-        before = msgspec.json.decode(place.read_bytes(), type=_Checked)
-        results = msgspec.convert(before.checks, list[Result])
-        if before.fingerprint == known_by and [r.check for r in results] == list(CHECKS):
-            return results
-    except (OSError, msgspec.MsgspecError):
-        pass
-    with progress_bar(f"checking {planned.spec}", len(CHECKS)) as bar:
-        results = check_system(
-            planned, timeout=timeout, done=lambda result: bar.advance(bar.task_ids[0])
-        )
-    place.parent.mkdir(parents=True, exist_ok=True)
-    report = _Checked(known_by, msgspec.to_builtins(results))
-    place.write_bytes(msgspec.json.format(msgspec.json.encode(report)))
-    return results
-
-
-def _door(spec: Spec) -> str:
-    from mnemoscope.integrations.catalog import ITEMS
-    from mnemoscope.systems import CONNECTORS
-
-    door = spec.name.partition(":")[0]
-    if door in CONNECTORS.builtin:
-        return door
-    if spec.name in ITEMS:
-        return "mcp" if ITEMS[spec.name].mapping else "stdio"
-    return "python"

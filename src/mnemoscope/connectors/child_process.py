@@ -201,10 +201,15 @@ class Child:
         if self._scanned > LONGEST_LINE:
             raise LineTooLong(f"{self.name} wrote a line of more than {LONGEST_LINE >> 20} MiB")
 
+    @property
+    def rest(self) -> bytes:
+        """What was read of a line that has no end yet."""
+        return bytes(self._inbox)
+
     def _cause_of_death(self) -> str:
         ended = self.ending() or "closed its stdout, which is where replies are written"
         if self._inbox:
-            ended += f" in the middle of the line {shown(bytes(self._inbox))!r}"
+            ended += f" in the middle of the line {shown(self.rest)!r}"
         return f"{self.name} {ended}{self.stderr.last_words}"
 
     def ending(self) -> str:

@@ -1,7 +1,7 @@
 """The stdio connector: any executable becomes a system, with JSON lines on its stdin and stdout.
 
 `stdio:python adapter.py --flag`. The child is started in the process that asks it. It says hello,
-and has the verbs that its hello lists; docs/doors.md describes the protocol.
+and has the verbs that its hello lists; docs/connectors.md describes the protocol.
 """
 
 from __future__ import annotations

@@ -7,10 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mnemoscope._store.errors import UsageError
+from mnemoscope._store.jsonl import read_records
 from mnemoscope._store.registry import Entry, Registry, bind_arguments
 from mnemoscope._store.spec import Spec
 from mnemoscope.datasets._io.locate import locate
-from mnemoscope.datasets.base import AnswerNeeds, Dataset, DatasetInfo, FileDataset
+from mnemoscope.datasets.base import (
+    AnswerNeeds,
+    Dataset,
+    DatasetInfo,
+    FileDataset,
+    Findings,
+    PinnedFile,
+)
 from mnemoscope.types import Scalar
 
 DATASETS = Registry(
@@ -48,9 +56,9 @@ def dataset_info(name: str) -> DatasetInfo:
 
 def downloadable(name: str) -> DatasetInfo:
     """The record of a dataset that `fetch` can download."""
-    if name in DATASETS.names() and dataset_info(name).files:
+    if name in DATASETS.names() and dataset_info(name).downloadable:
         return dataset_info(name)
-    others = [other for other in DATASETS.builtin if dataset_info(other).files]
+    others = [other for other in DATASETS.builtin if dataset_info(other).downloadable]
     raise UsageError(
         f"{name!r} cannot be downloaded: give your own data with --data "
         f"(downloadable are {', '.join(others)})"
@@ -63,7 +71,10 @@ __all__ = [
     "Dataset",
     "DatasetInfo",
     "FileDataset",
+    "Findings",
+    "PinnedFile",
     "dataset_info",
     "downloadable",
     "open_dataset",
+    "read_records",
 ]

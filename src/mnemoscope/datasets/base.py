@@ -14,6 +14,7 @@ from typing import ClassVar, Protocol
 
 from msgspec import Struct
 
+from mnemoscope._store.errors import MissingData
 from mnemoscope.types import Scalar, Scenario
 
 EXAMPLES_KEPT = 10
@@ -22,7 +23,8 @@ EXAMPLES_KEPT = 10
 class PinnedFile(Struct, frozen=True, forbid_unknown_fields=True):
     """One file of a dataset as its publisher offers it."""
 
-    url: str
+    url: str = ""
+    """Empty where it cannot be downloaded; then users bring it, and it is only verified."""
     sha256: str | None = None
     """Of the unpacked content. A file without one cannot be verified, and `fetch` says so."""
     bytes: int | None = None
@@ -47,7 +49,9 @@ class AnswerNeeds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     otherwise: str = ""
     """What another judge is refused with; `{judge}` is its name."""
     provides: tuple[str, ...] = ()
-    """What its questions have that some judges need, such as a ledger."""
+    """What its questions have that some judges need, such as a rubric."""
+    may_provide: tuple[str, ...] = ()
+    """The same, of what only some of its data has."""
     baselines: tuple[str, ...] = ("none", "bm25", "oracle")
     """What runs beside the systems where a reader answers."""
     baselines_if_system_answers: tuple[str, ...] = ()
@@ -72,7 +76,7 @@ class DatasetInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     licence: str = ""
     citation: str = ""
     files: Mapping[str, PinnedFile] = {}
-    """The publisher's files by name; empty where users bring their own."""
+    """The publisher's files by name; empty where users bring their own data."""
     how_to_get: str = ""
     """The command that makes the data, where it is not downloaded."""
     granularities: tuple[str, ...] = ()
@@ -90,9 +94,9 @@ class DatasetInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     published_rules: Mapping[str, PublishedRules] = {}
     """Project to the rules that reproduce its figures."""
 
-    def pin(self, file: str) -> str | None:
-        known = self.files.get(file)
-        return known.sha256 if known else None
+    @property
+    def downloadable(self) -> dict[str, PinnedFile]:
+        return {name: file for name, file in self.files.items() if file.url}
 
 
 @dataclass
@@ -126,11 +130,15 @@ class DataFile:
 class Dataset(Protocol):
     """A source of scenarios. Reading it twice gives the same scenarios in the same order."""
 
-    findings: Findings
     pool_known: bool
     """Whether the scenarios hold every memory there is; judgments alone do not."""
     expected_scenarios: int | None
     """How many there will be, for progress; None if that is not known before reading."""
+
+    @property
+    def findings(self) -> Findings:
+        """What the last reading repaired and lost, so far."""
+        ...
 
     @property
     def info(self) -> DatasetInfo: ...
@@ -175,17 +183,12 @@ class FileDataset:
     pool_known = True
     expected_scenarios: int | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, data: Path) -> None:
+        self.name = self.info.name
+        self.category_names = self.info.category_names
+        self.path = find_file(data, *self.info.files) if self.info.files else data
         self.findings = Findings()
         self._counts: Counter[str] = Counter()
-
-    @property
-    def name(self) -> str:
-        return self.info.name
-
-    @property
-    def category_names(self) -> Mapping[str, str]:
-        return self.info.category_names
 
     @property
     def options(self) -> dict[str, Scalar]:
@@ -194,16 +197,35 @@ class FileDataset:
 
     def paths(self) -> Mapping[str, Path]:
         """The files that are read, each under the name that its publisher gave it."""
-        raise NotImplementedError
+        return {next(iter(self.info.files), self.path.name): self.path}
 
     def files(self) -> list[DataFile]:
         # Imported here, because `base` is read at every start and compression is not needed then.
         from mnemoscope.datasets._io.json_stream import sha256_unpacked
 
         return [
-            DataFile(path, sha256_unpacked(path), self.info.pin(name))
+            DataFile(path, sha256_unpacked(path), self.info.files.get(name, PinnedFile()).sha256)
             for name, path in self.paths().items()
         ]
 
+    def scenarios(self) -> Iterator[Scenario]:
+        self.findings, self._counts = Findings(), Counter()
+        yield from self.read()
+
+    def read(self) -> Iterator[Scenario]:
+        """The scenarios, with findings and counts kept on the way."""
+        raise NotImplementedError
+
     def counts(self) -> Mapping[str, int]:
         return dict(self._counts)
+
+
+def find_file(data: Path, *names: str) -> Path:
+    """`data` itself if it is a file, else the first of `names` (globs, also .xz or .gz) in it."""
+    if data.is_file():
+        return data
+    for name in names:
+        for suffix in ("", ".xz", ".gz"):
+            if found := sorted(data.glob(name + suffix)):
+                return found[0]
+    raise MissingData(f"{data} has no {' or '.join(names)} (plain, .xz or .gz)")

@@ -12,10 +12,8 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from mnemoscope._store.errors import DataError, MissingData
-from mnemoscope.datasets.base import DatasetInfo, FileDataset, Findings
+from mnemoscope.datasets.base import DatasetInfo, FileDataset
 from mnemoscope.datasets.labelled import (
-    Judgment,
-    Judgments,
     collect_judgments,
     columns,
     count,
@@ -29,13 +27,13 @@ from mnemoscope.types import Memory, Question, Scenario
 Id = Annotated[str, Meta(min_length=1)]
 
 
-class DocumentLine(Struct):
+class BeirDocument(Struct):
     text: str
     id: Id = field(name="_id")
     title: str | None = None
 
 
-class QueryLine(Struct):
+class BeirQuery(Struct):
     text: str
     id: Id = field(name="_id")
 
@@ -54,7 +52,7 @@ class Beir(FileDataset):
     expected_scenarios: int | None = 1
 
     def __init__(self, data: Path, *, split: str = "test") -> None:
-        super().__init__()
+        super().__init__(data)
         self.corpus = present(data / "corpus.jsonl", "one document a line")
         self.queries = present(data / "queries.jsonl", "one query a line")
         splits = {path.stem: path for path in sorted((data / "qrels").glob("*.tsv"))}
@@ -67,10 +65,12 @@ class Beir(FileDataset):
     def paths(self) -> Mapping[str, Path]:
         return {path.name: path for path in (self.corpus, self.queries, self.qrels)}
 
-    def scenarios(self) -> Iterator[Scenario]:
-        self.findings = Findings()
-        documents = records_by_id(self.corpus, DocumentLine, lambda row: row.id, self.findings)
-        memories = {id: Memory(id=id, text=_text(row)) for id, (_, row) in documents.items()}
+    def read(self) -> Iterator[Scenario]:
+        documents = records_by_id(self.corpus, BeirDocument, lambda row: row.id, self.findings)
+        memories = {
+            id: Memory(id=id, text=f"{row.title}\n{row.text}" if row.title else row.text)
+            for id, (_, row) in documents.items()
+        }
         scenario = Scenario(
             id=self.name,
             memories=tuple(memories.values()),
@@ -83,39 +83,28 @@ class Beir(FileDataset):
         yield scenario
 
     def _questions(self, memories: Mapping[str, Memory]) -> Iterator[Question]:
-        queries = records_by_id(self.queries, QueryLine, lambda row: row.id, self.findings)
-        judgments = self._judgments()
+        queries = records_by_id(self.queries, BeirQuery, lambda row: row.id, self.findings)
+        rows = columns(self.qrels, 3, self.findings, separator=b"\t")
+        judgments = collect_judgments(
+            (
+                (line, query, document, score)
+                for line, (query, document, score) in rows
+                # The header is optional: some collections leave it out.
+                if line > 1 or score.lower() != "score"
+            ),
+            self.qrels,
+            self.findings,
+        )
         for id in judgments:
             if id not in queries:
                 self.findings.add("judgments of an unknown query", id)
         for id, (_, query) in queries.items():
+            # A document that the corpus lacks stays: it is evidence that no system can find.
+            for document, judgment in judgments.get(id, {}).items():
+                if document not in memories:
+                    self.findings.add(
+                        "judgment of a document that the corpus lacks",
+                        f"{self.qrels}, line {judgment.line}: {document}",
+                    )
             if id in judgments:
-                grades = self._grades(judgments[id], memories)
-                yield judged_question(id, query.text, grades, self.findings)
-
-    def _grades(
-        self, judged: Mapping[str, Judgment], memories: Mapping[str, Memory]
-    ) -> dict[str, int]:
-        """Document to grade. One that the corpus lacks stays: it is evidence nobody can find."""
-        for document, judgment in judged.items():
-            if document not in memories:
-                self.findings.add(
-                    "judgment of a document that the corpus lacks",
-                    f"{self.qrels}, line {judgment.line}: {document}",
-                )
-        return {document: judgment.grade for document, judgment in judged.items()}
-
-    def _judgments(self) -> Judgments:
-        rows = (
-            (line, query, document, score)
-            for line, (query, document, score) in columns(
-                self.qrels, 3, self.findings, separator=b"\t"
-            )
-            # The header is optional: some collections leave it out.
-            if line > 1 or score.lower() != "score"
-        )
-        return collect_judgments(rows, self.qrels, self.findings)
-
-
-def _text(row: DocumentLine) -> str:
-    return f"{row.title}\n{row.text}" if row.title else row.text
+                yield judged_question(id, query.text, judgments[id], self.findings)

@@ -163,7 +163,7 @@ def sample_by_category(
     return [item for name in buckets for item in shuffled(buckets[name], seed)[: seats[name]]]
 
 
-class Asked(NamedTuple):
+class PlannedQuestion(NamedTuple):
     """What the plan needs to know of a question."""
 
     id: str
@@ -174,7 +174,7 @@ class Asked(NamedTuple):
 
 def plan_checkpoints(
     days: Sequence[int],
-    questions: Sequence[Asked],
+    questions: Sequence[PlannedQuestion],
     ranges: Sequence[Range],
     *,
     sample: int = 0,

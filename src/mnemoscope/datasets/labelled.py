@@ -138,9 +138,11 @@ def collect_judgments(
     return judgments
 
 
-def judged_question(id: str, text: str, grades: Mapping[str, int], findings: Findings) -> Question:
+def judged_question(
+    id: str, text: str, judged: Mapping[str, Judgment], findings: Findings
+) -> Question:
     """The question whose evidence are the documents with a positive grade."""
-    relevant = {document: grade for document, grade in grades.items() if grade > 0}
+    relevant = {document: one.grade for document, one in judged.items() if one.grade > 0}
     if not relevant:
         findings.add("question without relevant memory", id)
     graded = any(grade != 1 for grade in relevant.values())

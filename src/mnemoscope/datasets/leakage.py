@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mnemoscope.types import Memory, Scenario
+from mnemoscope.types import Scenario
 
 TEXT_MARKERS = (
     "has_answer",
@@ -33,31 +33,22 @@ _FAMILY_SIZE = 5
 
 def leaks(scenario: Scenario) -> Iterator[str]:
     """Each leak as a sentence that names the memory."""
-    for memory in scenario.memories:
-        yield from _marked(memory)
-    yield from _telling_ids(scenario)
-
-
-def _marked(memory: Memory) -> Iterator[str]:
-    for field, value in (("text", memory.text), ("speaker", memory.speaker)):
-        for marker in TEXT_MARKERS:
-            if marker in value:
-                yield f"memory {memory.id}: its {field} carries the gold marker {marker!r}"
-    for field, value in (("id", memory.id), ("session", memory.session)):
-        if LABEL_ID.search(value):
-            yield f"memory {memory.id}: its {field} {value!r} names a label"
-    for key in memory.metadata:
-        if LABEL_FIELD.search(key):
-            yield f"memory {memory.id}: its metadata field {key!r} names a label"
-
-
-def _telling_ids(scenario: Scenario) -> Iterator[str]:
-    """Ids whose first word occurs in all the evidence and in nothing else tell the answer."""
     evidence = {id for question in scenario.questions for id in question.evidence}
     families: dict[bool, set[str]] = {True: set(), False: set()}
     for memory in scenario.memories:
+        for field, value in (("text", memory.text), ("speaker", memory.speaker)):
+            for marker in TEXT_MARKERS:
+                if marker in value:
+                    yield f"memory {memory.id}: its {field} carries the gold marker {marker!r}"
+        for field, value in (("id", memory.id), ("session", memory.session)):
+            if LABEL_ID.search(value):
+                yield f"memory {memory.id}: its {field} {value!r} names a label"
+        for key in memory.metadata:
+            if LABEL_FIELD.search(key):
+                yield f"memory {memory.id}: its metadata field {key!r} names a label"
         word = _FAMILY.search(memory.id.rpartition("/")[2])
         families[memory.id in evidence].add(word.group() if word else "")
+    # Ids whose first word occurs in all the evidence and in nothing else tell the answer.
     telling = len(families[True]) == 1 and families[False] and not families[True] & families[False]
     if telling and len(evidence) >= _FAMILY_SIZE:
         family = families[True].pop()

@@ -8,7 +8,6 @@ fields a system may see are listed here one by one.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,15 +16,14 @@ from typing import Any, Literal
 import msgspec
 
 from mnemoscope._store.errors import DataError
-from mnemoscope.datasets._io.json_stream import array_elements
-from mnemoscope.datasets._io.locate import find_file
+from mnemoscope.datasets._io.json_stream import array_elements, converted
 from mnemoscope.datasets.base import (
     AnswerNeeds,
     DatasetInfo,
     FileDataset,
-    Findings,
     PinnedFile,
     PublishedRules,
+    find_file,
 )
 from mnemoscope.types import Memory, Question, Scenario
 
@@ -42,6 +40,7 @@ ADVERSARIAL = "5"
 _EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
 _WELL_FORMED = re.compile(r"D([1-9]\d*):([1-9]\d*)")
 _AUDIT_ID = re.compile(r"locomo_(\d+)_qa(\d+)")
+_IN_SAMPLE = "in the sample that starts here: "
 
 
 class _Turn(msgspec.Struct, frozen=True):
@@ -51,7 +50,7 @@ class _Turn(msgspec.Struct, frozen=True):
     blip_caption: str = ""
 
 
-class _Asked(msgspec.Struct, frozen=True):
+class _QuestionAnswer(msgspec.Struct, frozen=True):
     question: str
     category: int
     evidence: list[str]
@@ -61,7 +60,7 @@ class _Asked(msgspec.Struct, frozen=True):
 class _Sample(msgspec.Struct, frozen=True):
     sample_id: str
     conversation: dict[str, Any]
-    qa: list[_Asked]
+    qa: list[_QuestionAnswer]
 
 
 class _Correction(msgspec.Struct, frozen=True):
@@ -133,8 +132,7 @@ class Locomo(FileDataset):
         adversarial: bool = True,
         audit: bool = False,
     ) -> None:
-        super().__init__()
-        self.path = find_file(data, "locomo10.json", "locomo*.json")
+        super().__init__(find_file(data, "locomo10.json", "locomo*.json"))
         self.granularity = granularity
         self.dates = dates
         self.captions = captions
@@ -148,12 +146,12 @@ class Locomo(FileDataset):
         audit = {"audit_errors.json": self._audit_path()} if self.audit else {}
         return {"locomo10.json": self.path, **audit}
 
-    def scenarios(self) -> Iterator[Scenario]:
-        self.findings, self._counts = Findings(), Counter()
+    def read(self) -> Iterator[Scenario]:
+        self._seen: set[str] = set()
         corrections = self._corrections() if self.audit else {}
         conversations = (
-            self._conversation(index, sample, line, corrections)
-            for index, (line, sample) in enumerate(self._samples())
+            self._conversation(index, line, value, corrections)
+            for index, (line, value) in enumerate(array_elements(self.path))
         )
         if self.scope == "conversation":
             yield from conversations
@@ -165,49 +163,35 @@ class Locomo(FileDataset):
             tuple(question for one in pooled for question in one.questions),
         )
 
-    def _samples(self) -> Iterator[tuple[int, _Sample]]:
-        seen: set[str] = set()
-        for line, value in array_elements(self.path):
-            sample = self._convert(value, _Sample, line)
-            if sample.sample_id in seen:
-                raise DataError(f"sample_id {sample.sample_id!r} again", file=self.path, line=line)
-            seen.add(sample.sample_id)
-            yield line, sample
-
-    def _convert(self, value: Any, kind: type[Any], line: int) -> Any:
-        try:
-            return msgspec.convert(value, kind)
-        except msgspec.ValidationError as error:
-            raise DataError(
-                f"in the sample that starts here: {error}", file=self.path, line=line
-            ) from None
-
     def _conversation(
-        self, index: int, sample: _Sample, line: int, corrections: dict[str, _Correction]
+        self, index: int, line: int, value: Any, corrections: dict[str, _Correction]
     ) -> Scenario:
+        sample = converted(value, _Sample, self.path, line, _IN_SAMPLE)
+        name = sample.sample_id
+        if name in self._seen:
+            raise DataError(f"sample_id {name!r} again", file=self.path, line=line)
+        self._seen.add(name)
         sessions = self._sessions(sample, line)
+        memories = tuple(self._memories(name, sessions))
+        known = {memory.id for memory in memories}
+        turns = {turn.dia_id for session in sessions for turn in session.turns}
         self._counts["conversations"] += 1
         self._counts["sessions"] += len(sessions)
         self._counts["turns"] += sum(len(session.turns) for session in sessions)
-        memories = tuple(self._memories(sample.sample_id, sessions))
         self._counts["memories"] += len(memories)
-        known = {memory.id for memory in memories}
-        turns = {turn.dia_id for session in sessions for turn in session.turns}
-        questions = tuple(
-            self._question(
-                f"{sample.sample_id}/q{number}",
-                asked,
-                corrections.get(f"{index}/{number}"),
-                sessions[-1].at if sessions else None,
-                known,
-                turns,
-            )
-            for number, asked in enumerate(sample.qa)
-            if self.adversarial or str(asked.category) != ADVERSARIAL
-        )
+        questions: list[Question] = []
+        texts: set[str] = set()
+        for number, asked in enumerate(sample.qa):
+            if self.adversarial or str(asked.category) != ADVERSARIAL:
+                correction = corrections.get(f"{index}/{number}")
+                now = sessions[-1].at if sessions else None
+                id = f"{name}/q{number}"
+                questions.append(self._question(id, asked, correction, now, known, turns))
+                if asked.question in texts:
+                    self.findings.add("question text asked twice", id)
+                texts.add(asked.question)
         self._counts["questions"] += len(questions)
-        self._count_repeats(questions)
-        return Scenario(sample.sample_id, memories, questions)
+        return Scenario(name, memories, tuple(questions))
 
     def _sessions(self, sample: _Sample, line: int) -> list[_Session]:
         talk = sample.conversation
@@ -215,22 +199,23 @@ class Locomo(FileDataset):
             int(match[1]) for key in talk if (match := re.fullmatch(r"session_(\d+)", key))
         )
         for key in talk:
-            if (match := re.fullmatch(r"session_(\d+)_date_time", key)) and int(
-                match[1]
-            ) not in numbers:
+            dated = re.fullmatch(r"session_(\d+)_date_time", key)
+            if dated and int(dated[1]) not in numbers:
                 self.findings.add("date without a session", f"{sample.sample_id} {key}")
         sessions: list[_Session] = []
         for number in numbers:
             stamp = talk.get(f"session_{number}_date_time")
-            at = _parse_date(stamp)
-            if at is None:
+            try:
+                at = datetime.strptime(str(stamp), "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+            except ValueError:
                 raise DataError(
                     f"{sample.sample_id} session_{number}_date_time: cannot read {stamp!r}; "
                     "expected like '1:56 pm on 8 May, 2023'",
                     file=self.path,
                     line=line,
-                )
-            turns = self._convert(talk[f"session_{number}"], list[_Turn], line)
+                ) from None
+            written = talk[f"session_{number}"]
+            turns = converted(written, list[_Turn], self.path, line, _IN_SAMPLE)
             if sessions and at < sessions[-1].at:
                 self.findings.add("unsorted dates", f"{sample.sample_id} D{number}")
             sessions.append(_Session(number, at, f"[{stamp}]", turns))
@@ -240,29 +225,26 @@ class Locomo(FileDataset):
         seen: set[str] = set()
         for session in sessions:
             name = f"{conversation}/D{session.number}"
+            head = f"{session.date_line}\n" if self.dates else ""
+            spoken: list[str] = []
             for turn in session.turns:
                 if turn.dia_id in seen:
                     raise DataError(f"{conversation}: dia_id {turn.dia_id!r} again", file=self.path)
                 seen.add(turn.dia_id)
-            head = f"{session.date_line}\n" if self.dates else ""
+                shares = self.captions and turn.blip_caption
+                caption = f" [shares {turn.blip_caption}]" if shares else ""
+                spoken.append(f"{turn.speaker}: {turn.text.strip()}{caption}")
             if self.granularity == "session":
-                text = head + "\n".join(self._say(turn) for turn in session.turns)
-                yield Memory(name, text, session.at, name)
-            else:
-                for turn in session.turns:
-                    text = head + self._say(turn)
-                    yield Memory(
-                        f"{conversation}/{turn.dia_id}", text, session.at, name, turn.speaker
-                    )
-
-    def _say(self, turn: _Turn) -> str:
-        caption = f" [shares {turn.blip_caption}]" if self.captions and turn.blip_caption else ""
-        return f"{turn.speaker}: {turn.text.strip()}{caption}"
+                yield Memory(name, head + "\n".join(spoken), session.at, name)
+                continue
+            for turn, text in zip(session.turns, spoken, strict=True):
+                id = f"{conversation}/{turn.dia_id}"
+                yield Memory(id, head + text, session.at, name, turn.speaker)
 
     def _question(
         self,
         id: str,
-        asked: _Asked,
+        asked: _QuestionAnswer,
         correction: _Correction | None,
         now: datetime | None,
         known: set[str],
@@ -329,13 +311,6 @@ class Locomo(FileDataset):
                 self.findings.add("unreachable evidence kept", f"{id} {memory}")
         return evidence
 
-    def _count_repeats(self, questions: tuple[Question, ...]) -> None:
-        seen: set[str] = set()
-        for question in questions:
-            if question.text in seen:
-                self.findings.add("question text asked twice", question.id)
-            seen.add(question.text)
-
     def _audit_path(self) -> Path:
         return find_file(self.path.parent, "audit_errors.json", "errors.json")
 
@@ -343,23 +318,10 @@ class Locomo(FileDataset):
         path = self._audit_path()
         found: dict[str, _Correction] = {}
         for line, value in array_elements(path):
-            try:
-                correction = msgspec.convert(value, _Correction)
-            except msgspec.ValidationError as error:
-                raise DataError(str(error), file=path, line=line) from None
+            correction = converted(value, _Correction, path, line)
             place = _AUDIT_ID.fullmatch(correction.question_id)
             if place is None:
-                raise DataError(
-                    f"question_id {correction.question_id!r} is not like locomo_0_qa1",
-                    file=path,
-                    line=line,
-                )
+                problem = f"question_id {correction.question_id!r} is not like locomo_0_qa1"
+                raise DataError(problem, file=path, line=line)
             found[f"{place[1]}/{place[2]}"] = correction
         return found
-
-
-def _parse_date(stamp: object) -> datetime | None:
-    try:
-        return datetime.strptime(str(stamp), "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
-    except ValueError:
-        return None

@@ -16,15 +16,14 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from mnemoscope._store.errors import DataError
-from mnemoscope.datasets._io.json_stream import array_elements
-from mnemoscope.datasets._io.locate import find_file
+from mnemoscope.datasets._io.json_stream import array_elements, converted
 from mnemoscope.datasets.base import (
     AnswerNeeds,
     DatasetInfo,
     FileDataset,
-    Findings,
     PinnedFile,
     PublishedRules,
+    find_file,
 )
 from mnemoscope.types import Memory, Question, Scenario
 
@@ -125,8 +124,7 @@ class LongMemEval(FileDataset):
         dates: bool = False,
         abstention: Literal["skip", "score"] = "skip",
     ) -> None:
-        super().__init__()
-        self.path = find_file(data, OFFICIAL_NAMES[variant], f"longmemeval_{variant}*.json")
+        super().__init__(find_file(data, OFFICIAL_NAMES[variant], f"longmemeval_{variant}*.json"))
         self.variant = variant
         self.granularity = granularity
         self.dates = dates
@@ -137,8 +135,7 @@ class LongMemEval(FileDataset):
     def paths(self) -> Mapping[str, Path]:
         return {OFFICIAL_NAMES[self.variant]: self.path}
 
-    def scenarios(self) -> Iterator[Scenario]:
-        self.findings, self._counts = Findings(), Counter()
+    def read(self) -> Iterator[Scenario]:
         official = _official_ids()
         positions = {id: position for position, id in enumerate(official)}
         seen: set[str] = set()
@@ -160,20 +157,12 @@ class LongMemEval(FileDataset):
                 self.findings.add(f"question missing: {len(seen)} of {len(official)} are here", id)
 
     def _item(self, value: Any, line: int) -> _Item:
-        try:
-            item = msgspec.convert(value, _Item)
-        except msgspec.ValidationError as error:
-            problem = f"in the question that starts here: {error}"
-            raise DataError(problem, file=self.path, line=line) from None
+        item = converted(value, _Item, self.path, line, "in the question that starts here: ")
         if item.question_type not in TYPES:
             problem = f"{item.question_id}: unknown question_type {item.question_type!r}"
             raise DataError(problem, file=self.path, line=line)
-        lengths = {
-            len(item.haystack_dates),
-            len(item.haystack_session_ids),
-            len(item.haystack_sessions),
-        }
-        if len(lengths) > 1:
+        sessions = len(item.haystack_sessions)
+        if not len(item.haystack_dates) == len(item.haystack_session_ids) == sessions:
             problem = f"{item.question_id}: haystack dates, ids and sessions differ in number"
             raise DataError(problem, file=self.path, line=line)
         return item

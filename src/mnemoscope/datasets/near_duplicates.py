@@ -16,7 +16,7 @@ from mnemoscope.types import Memory
 WORD = re.compile(r"\w+")
 
 
-class Twins:
+class NearDuplicates:
     """The twins of each memory of one corpus.
 
     Memories with one set of words form a group, and groups are found by prefix filtering

@@ -7,8 +7,9 @@ is an error that names the file and the field; `problems` collects them all befo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -52,7 +53,7 @@ class _Arcs(Struct, frozen=True):
     epoch: str | None = None
 
 
-class Entry(Struct, frozen=True):
+class QuestionEntry(Struct, frozen=True):
     """One question of questions.yaml. `key`, `secret`, `arc` and `no_evidence` are ours."""
 
     id: Name
@@ -72,6 +73,10 @@ class Entry(Struct, frozen=True):
     arc: str = ""
     no_evidence: bool = False
     """relevant_days only say from when it may be asked; no day holds an answer."""
+
+
+Entry = QuestionEntry
+"""The name that `personas` still uses."""
 
 
 class PersonaFolder(Struct, frozen=True):
@@ -108,7 +113,7 @@ def find_personas(data: Path, personas: str = "", arcs: str = "") -> list[Person
     """The personas in a folder of them, or the one whose folder it is; `personas` picks some."""
     sheets: dict[str, tuple[Path, Sheet]] = {}
     for folder in _folders(data):
-        sheet = read_sheet(folder)
+        sheet = read_paper(folder / "persona.yaml", Sheet, "who the persona is")
         if sheet.id in sheets:
             raise DataError(
                 f"field `id`: {sheet.id!r} is the persona in {sheets[sheet.id][0]} already",
@@ -162,10 +167,6 @@ def arcs_file(folder: Path, wanted: str = "") -> Path:
     return folder / (wanted or (there[0] if len(there) == 1 else DEFAULT_ARCS))
 
 
-def read_sheet(folder: Path) -> Sheet:
-    return read_paper(folder / "persona.yaml", Sheet, "who the persona is")
-
-
 def read_epoch(persona: PersonaFolder) -> date:
     """The date of day 1: as the arcs say, else the persona, else the reference's default."""
     arcs = read_paper(persona.arcs, _Arcs, "the story's arcs")
@@ -179,9 +180,9 @@ def read_epoch(persona: PersonaFolder) -> date:
     return date.fromisoformat(DEFAULT_EPOCH)
 
 
-def read_questions(path: Path) -> list[Entry]:
+def read_questions(path: Path) -> list[QuestionEntry]:
     """All questions of the file; the first thing wrong with them is raised."""
-    entries: list[Entry] = []
+    entries: list[QuestionEntry] = []
     for found in check_questions(path):
         if isinstance(found, DataError):
             raise found
@@ -189,7 +190,7 @@ def read_questions(path: Path) -> list[Entry]:
     return entries
 
 
-def check_questions(path: Path) -> Iterator[Entry | DataError]:
+def check_questions(path: Path) -> Iterator[QuestionEntry | DataError]:
     """Each entry of questions.yaml, or what is wrong with it."""
     written = read_paper(path, Any, "the questions")
     if not isinstance(written, list):
@@ -201,31 +202,24 @@ def check_questions(path: Path) -> Iterator[Entry | DataError]:
         id = one.get("id") if isinstance(one, dict) else None
         where = f"entry {number}" + (f" (id {id})" if id is not None else "")
         try:
-            entry = msgspec.convert(one, Entry)
-        except msgspec.ValidationError as error:
+            entry = msgspec.convert(one, QuestionEntry)
+            if entry.category not in CATEGORIES:
+                known = ", ".join(CATEGORIES)
+                raise ValueError(f"field `category`: {entry.category!r} is none of {known}")
+            if (disclosure := entry.expected_disclosure) not in (None, *DISCLOSURES):
+                known = ", ".join(DISCLOSURES)
+                raise ValueError(f"field `expected_disclosure`: {disclosure!r} is none of {known}")
+            if entry.id in seen:
+                raise ValueError(f"field `id`: entry {seen[entry.id]} has it already")
+        except ValueError as error:  # msgspec's ValidationError is one
             yield DataError(f"{where}: {error}", file=path)
-            continue
-        if problem := _wrong(entry):
-            yield DataError(f"{where}: {problem}", file=path)
-        elif entry.id in seen:
-            problem = f"field `id`: entry {seen[entry.id]} has it already"
-            yield DataError(f"{where}: {problem}", file=path)
         else:
             seen[entry.id] = number
             yield entry
 
 
-def _wrong(entry: Entry) -> str:
-    if entry.category not in CATEGORIES:
-        return f"field `category`: {entry.category!r} is none of {', '.join(CATEGORIES)}"
-    disclosure = entry.expected_disclosure
-    if disclosure is not None and disclosure not in DISCLOSURES:
-        return f"field `expected_disclosure`: {disclosure!r} is none of {', '.join(DISCLOSURES)}"
-    return ""
-
-
 def answer_keys(
-    persona: PersonaFolder, entries: Sequence[Entry], epoch: date
+    persona: PersonaFolder, entries: Sequence[QuestionEntry], epoch: date
 ) -> dict[str, AnswerKey]:
     """Question id to what the ledger knows of its answer; nothing where there is no ledger."""
     if not persona.ledger.is_file():
@@ -244,27 +238,22 @@ def answer_keys(
 def problems(data: Path, personas: str = "", arcs: str = "") -> list[MnemoscopeError]:
     """Everything that would stop a run over these personas, each as its own error."""
     found: list[MnemoscopeError] = []
-    try:
-        chosen = find_personas(data, personas, arcs)
-    except MnemoscopeError as error:
-        return [error]
-    for persona in chosen:
-        epoch, entries = date.min, []
+
+    def attempt(step: Callable[[], T]) -> T | None:
         try:
-            epoch = read_epoch(persona)
+            return step()
         except MnemoscopeError as error:
             found.append(error)
-        try:
-            day_files(persona.memories)
-        except MnemoscopeError as error:
-            found.append(error)
-        try:
-            checked = list(check_questions(persona.questions))
+            return None
+
+    for persona in attempt(lambda: find_personas(data, personas, arcs)) or []:
+        epoch = attempt(partial(read_epoch, persona)) or date.min
+        attempt(partial(day_files, persona.memories))
+        checked = attempt(lambda path=persona.questions: [*check_questions(path)])
+        if checked:
             found += [one for one in checked if isinstance(one, DataError)]
-            entries = [one for one in checked if isinstance(one, Entry)]
-            answer_keys(persona, entries, epoch)
-        except MnemoscopeError as error:
-            found.append(error)
+            entries = [one for one in checked if isinstance(one, QuestionEntry)]
+            attempt(partial(answer_keys, persona, entries, epoch))
     return found
 
 

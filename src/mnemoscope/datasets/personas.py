@@ -15,9 +15,9 @@ from pathlib import Path
 
 from mnemoscope._store.errors import DataError, UsageError
 from mnemoscope._store.fingerprint import sha256_file
-from mnemoscope.datasets.base import AnswerNeeds, DataFile, DatasetInfo, FileDataset, Findings
+from mnemoscope.datasets.base import AnswerNeeds, DataFile, DatasetInfo, FileDataset
 from mnemoscope.datasets.checkpoint_plan import (
-    Asked,
+    PlannedQuestion,
     evening,
     morning,
     parse_ranges,
@@ -26,8 +26,8 @@ from mnemoscope.datasets.checkpoint_plan import (
 from mnemoscope.datasets.day_logs import Granularity, day_files, digest, drift, pieces, read_day
 from mnemoscope.datasets.labelled import note_empty_texts, present
 from mnemoscope.datasets.persona_folder import (
-    Entry,
     PersonaFolder,
+    QuestionEntry,
     answer_keys,
     find_personas,
     read_epoch,
@@ -47,6 +47,7 @@ from mnemoscope.types import (
 DAY_NUMBERS = re.compile(r"\bdays?[ -]\d+(?: ?(?:-|–|to|through) ?\d+)?", re.IGNORECASE)
 WEEK = 7
 _BASELINES = ("none", "random", "oracle")
+_DISCLOSURES: dict[str, Expectation] = {"refuse": "refuse", "partial": "partial"}
 
 
 class Personas(FileDataset):
@@ -69,7 +70,7 @@ class Personas(FileDataset):
             scales=("composite",),
             otherwise="a life is scored by the rubric, and {judge} gives one number: choose "
             "rubric,model=… or, for simulated lives, ledger",
-            provides=("ledger",),
+            may_provide=("ledger",),
             baselines=_BASELINES,
         ),
     )
@@ -86,7 +87,7 @@ class Personas(FileDataset):
         seed: int = 42,
         granularity: Granularity = "day",
     ) -> None:
-        super().__init__()
+        super().__init__(data)
         if sample < 0:
             raise UsageError(f"sample={sample}: how many to ask again, or 0 for all")
         self._given = {"personas": personas, "arcs": arcs, "ranges": ranges}
@@ -128,8 +129,7 @@ class Personas(FileDataset):
             found.append(DataFile(folder.memories, digest(tuple(logs))))
         return found
 
-    def scenarios(self) -> Iterator[Scenario]:
-        self.findings, self._counts = Findings(), Counter()
+    def read(self) -> Iterator[Scenario]:
         asked: dict[str, str] = {}
         for folder in self.folders:
             scenario = self._scenario(folder)
@@ -155,7 +155,9 @@ class Personas(FileDataset):
         checkpoints = plan_checkpoints(
             days,
             [
-                Asked(entry.id, entry.category, entry.relevant_days, entry.irrelevant_after)
+                PlannedQuestion(
+                    entry.id, entry.category, entry.relevant_days, entry.irrelevant_after
+                )
                 for entry in entries
             ],
             self.ranges,
@@ -194,7 +196,12 @@ class Personas(FileDataset):
         return tuple(memories)
 
     def _question(
-        self, persona: str, entry: Entry, epoch: date, there: set[int], key: AnswerKey | None
+        self,
+        persona: str,
+        entry: QuestionEntry,
+        epoch: date,
+        there: set[int],
+        key: AnswerKey | None,
     ) -> Question:
         days = tuple(sorted(set(entry.relevant_days)))
         evidence = [] if entry.no_evidence else [day for day in days if day in there]
@@ -202,13 +209,18 @@ class Personas(FileDataset):
             self.findings.add("relevant day without a log", f"{entry.id}: day {day}")
         week = f"week-{(days[0] - 1) // WEEK + 1}"
         expires = entry.irrelevant_after
+        expects: Expectation = _DISCLOSURES.get(entry.expected_disclosure or "", "answer")
+        if entry.category == "negative-recall":
+            expects = "abstain"
         return Question(
             entry.id,
             entry.question,
-            reference=_written(entry.answer),
+            reference=str(entry.answer).lower()
+            if isinstance(entry.answer, bool)
+            else str(entry.answer),
             category=entry.category,
             evidence=tuple(day_name(persona, day) for day in evidence),
-            expects=_expectation(entry),
+            expects=expects,
             session=entry.query_session or "",
             difficulty=entry.difficulty,
             expires_after=None if expires is None else evening(epoch, expires),
@@ -218,7 +230,7 @@ class Personas(FileDataset):
             key=key,
         )
 
-    def _find_oddities(self, folder: PersonaFolder, entries: list[Entry]) -> None:
+    def _find_oddities(self, folder: PersonaFolder, entries: list[QuestionEntry]) -> None:
         sessions = {session.id for session in folder.sheet.sessions}
         for entry in entries:
             in_a_row = longest_row(entry.relevant_days)
@@ -234,7 +246,12 @@ class Personas(FileDataset):
             for session in {entry.query_session, *entry.forbidden_sessions} - {None} - sessions:
                 self.findings.add("session that the persona has not", f"{entry.id}: {session}")
         there = {entry.category for entry in entries}
-        for category in _expected_categories(folder):
+        expected = list(CORE_CATEGORIES)
+        if any(session.kind == "group" for session in folder.sheet.sessions):
+            expected.append("group-session-attribution")
+        if any(session.isolated for session in folder.sheet.sessions):
+            expected.append("information-boundary")
+        for category in expected:
             if category not in there:
                 self.findings.add("category without a question", f"{folder.id}: {category}")
 
@@ -271,27 +288,3 @@ def longest_row(days: tuple[int, ...]) -> int:
         row = row + 1 if following == day + 1 else 1
         longest = max(longest, row)
     return longest
-
-
-def _expected_categories(folder: PersonaFolder) -> Iterator[str]:
-    """The core ones, and those of groups where the persona has such sessions."""
-    yield from CORE_CATEGORIES
-    if any(session.kind == "group" for session in folder.sheet.sessions):
-        yield "group-session-attribution"
-    if any(session.isolated for session in folder.sheet.sessions):
-        yield "information-boundary"
-
-
-def _expectation(entry: Entry) -> Expectation:
-    match entry.category, entry.expected_disclosure:
-        case "negative-recall", _:
-            return "abstain"
-        case _, "refuse":
-            return "refuse"
-        case _, "partial":
-            return "partial"
-    return "answer"
-
-
-def _written(answer: str | int | float | bool) -> str:
-    return str(answer).lower() if isinstance(answer, bool) else str(answer)

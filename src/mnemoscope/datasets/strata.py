@@ -13,7 +13,7 @@ from typing import Annotated, Literal, TypeVar
 from msgspec import Meta, Struct
 
 from mnemoscope._store.errors import DataError
-from mnemoscope.datasets.base import DatasetInfo, FileDataset, Findings
+from mnemoscope.datasets.base import DatasetInfo, FileDataset
 from mnemoscope.datasets.labelled import (
     count,
     note_empty_texts,
@@ -22,7 +22,7 @@ from mnemoscope.datasets.labelled import (
     records_by_id,
     refuse,
 )
-from mnemoscope.datasets.near_duplicates import Twins
+from mnemoscope.datasets.near_duplicates import NearDuplicates
 from mnemoscope.types import Memory, Question, Scenario
 
 STRATA = ("exact", "paraphrase", "multihop")
@@ -48,7 +48,7 @@ class FlaggedLine(CorpusLine):
     is_sensitive: bool | int | None = None
 
 
-class QueryLine(Struct):
+class StrataQuery(Struct):
     query_id: QueryId
     text: str
     stratum: str
@@ -77,7 +77,7 @@ class Strata(FileDataset):
     expected_scenarios: int | None = 1
 
     def __init__(self, data: Path, *, twins: Literal["none", "expand"] = "none") -> None:
-        super().__init__()
+        super().__init__(data)
         self.corpus = present(data / "corpus.jsonl", "one memory a line")
         self.queries = present(data / "queries.jsonl", "one query a line")
         self.qrels = present(data / "qrels.jsonl", "the relevant memory ids of each query")
@@ -86,13 +86,12 @@ class Strata(FileDataset):
     def paths(self) -> Mapping[str, Path]:
         return {path.name: path for path in (self.corpus, self.queries, self.qrels)}
 
-    def scenarios(self) -> Iterator[Scenario]:
-        self.findings = Findings()
+    def read(self) -> Iterator[Scenario]:
         memories = self._memories()
         queries = self._queries()
         gold = self._gold(memories, queries)
         self._compare_copies(queries, gold)
-        twins = Twins(tuple(memories.values()))
+        twins = NearDuplicates(tuple(memories.values()))
         for id, earlier in twins.repeats():
             self.findings.add("near-duplicate memory", f"{id} repeats {earlier}")
         scenario = Scenario(
@@ -123,8 +122,8 @@ class Strata(FileDataset):
             )
         return {id: _memory(row) for id, (_, row) in rows.items()}
 
-    def _queries(self) -> dict[str, tuple[int, QueryLine]]:
-        queries = records_by_id(self.queries, QueryLine, lambda row: row.query_id, self.findings)
+    def _queries(self) -> dict[str, tuple[int, StrataQuery]]:
+        queries = records_by_id(self.queries, StrataQuery, lambda row: row.query_id, self.findings)
         for id, (line, query) in queries.items():
             if query.stratum not in STRATA:
                 raise DataError(
@@ -135,7 +134,7 @@ class Strata(FileDataset):
         return queries
 
     def _gold(
-        self, memories: Mapping[int, Memory], queries: Mapping[str, tuple[int, QueryLine]]
+        self, memories: Mapping[int, Memory], queries: Mapping[str, tuple[int, StrataQuery]]
     ) -> dict[str, list[int]]:
         """The relevant memories of each query; every reference must lead somewhere."""
         gold: dict[str, dict[int, int]] = {}
@@ -178,7 +177,7 @@ class Strata(FileDataset):
         return {id: list(relevant) for id, relevant in gold.items()}
 
     def _compare_copies(
-        self, queries: Mapping[str, tuple[int, QueryLine]], gold: Mapping[str, list[int]]
+        self, queries: Mapping[str, tuple[int, StrataQuery]], gold: Mapping[str, list[int]]
     ) -> None:
         for id, (line, query) in queries.items():
             if query.relevant_ids is not None and set(query.relevant_ids) != set(gold[id]):
@@ -186,7 +185,7 @@ class Strata(FileDataset):
                     "relevant_ids differ from qrels", f"{self.queries}, line {line}: {id}"
                 )
 
-    def _evidence(self, question: str, gold: list[str], twins: Twins) -> tuple[str, ...]:
+    def _evidence(self, question: str, gold: list[str], twins: NearDuplicates) -> tuple[str, ...]:
         evidence = dict.fromkeys(gold)
         if self.twins == "expand":
             for id in gold:

@@ -7,10 +7,7 @@ memories come tell the sets apart, authors are numbered in the order of a hash o
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import lzma
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,9 +17,8 @@ import msgspec
 
 from mnemoscope._store.errors import DataError, MissingData
 from mnemoscope._store.jsonl import decode_lines
-from mnemoscope.datasets._io.json_stream import open_unpacked
-from mnemoscope.datasets._io.locate import find_file
-from mnemoscope.datasets.base import AnswerNeeds, DatasetInfo, FileDataset, Findings, PinnedFile
+from mnemoscope.datasets._io.json_stream import unpacked
+from mnemoscope.datasets.base import AnswerNeeds, DatasetInfo, FileDataset, PinnedFile, find_file
 from mnemoscope.types import Checkpoint, Memory, Question, Scenario
 
 AUTHORS = 200
@@ -103,8 +99,7 @@ class Tofu(FileDataset):
         granularity: Literal["pair", "author"] = "pair",
         text: Literal["qa", "answer"] = "qa",
     ) -> None:
-        super().__init__()
-        self.path = find_file(data, "full.json")
+        super().__init__(find_file(data, "full.json"))
         self.forget = forget
         self.granularity = granularity
         self.text = text
@@ -116,8 +111,7 @@ class Tofu(FileDataset):
             **({f"forget{self.forget}.json": listed} if listed else {}),
         }
 
-    def scenarios(self) -> Iterator[Scenario]:
-        self.findings = Findings()
+    def read(self) -> Iterator[Scenario]:
         authors = self._authors()
         memories = {author.name: self._memories(author) for author in authors}
         questions = tuple(
@@ -160,8 +154,8 @@ class Tofu(FileDataset):
         self._check_forget_set(pairs)
         blocks = [pairs[start : start + PAIRS_EACH] for start in range(0, len(pairs), PAIRS_EACH)]
         kept = AUTHORS - FORGOTTEN_AUTHORS[self.forget]
-        told = {place: _digest(block) for place, block in enumerate(blocks)}
-        order = sorted(told, key=lambda place: (told[place], place))
+        told = [hashlib.sha256(msgspec.json.encode(block)).digest() for block in blocks]
+        order = sorted(range(len(told)), key=lambda place: (told[place], place))
         return [
             _Author(f"tofu/author-{number:03}", blocks[place], place >= kept)
             for number, place in enumerate(order)
@@ -169,7 +163,9 @@ class Tofu(FileDataset):
 
     def _pairs(self, path: Path) -> Iterator[_Pair]:
         """One pair a line, each with something asked and something answered."""
-        for number, pair in decode_lines(_lines(path), msgspec.json.Decoder(_Pair), path):
+        for number, pair in decode_lines(
+            unpacked(path, lines=True), msgspec.json.Decoder(_Pair), path
+        ):
             if not pair.question.strip() or not pair.answer.strip():
                 raise DataError("an empty question or answer", file=path, line=number)
             yield pair
@@ -230,15 +226,3 @@ class Tofu(FileDataset):
                 self.findings.add("question text asked twice", question.id)
             asked.add(question.text)
             paired.add(pair)
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    try:
-        with open_unpacked(path) as lines:
-            yield from lines
-    except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise DataError(f"cannot unpack: {error}", file=path) from None
-
-
-def _digest(pairs: list[_Pair]) -> bytes:
-    return hashlib.sha256(msgspec.json.encode(pairs)).digest()

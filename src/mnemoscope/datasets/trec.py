@@ -5,7 +5,7 @@ Without texts nothing can be searched; the dataset is for rankings that were mad
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from ctypes import c_float
 from math import isfinite
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import NamedTuple
 from mnemoscope._store.errors import DataError, MissingData, UsageError
 from mnemoscope.datasets.base import DatasetInfo, FileDataset, Findings
 from mnemoscope.datasets.labelled import (
-    Judgments,
     collect_judgments,
     columns,
     count,
@@ -24,22 +23,14 @@ from mnemoscope.datasets.labelled import (
 from mnemoscope.types import Memory, Scenario
 
 
-class Rankings(NamedTuple):
+class TrecRun(NamedTuple):
     """A run file: for each topic its documents, best first, and what was mended on the way."""
 
     topics: dict[str, list[tuple[str, float]]]
     findings: Findings
 
 
-def read_qrels(path: Path) -> dict[str, dict[str, int]]:
-    """Topic to judged document to grade, in the file's order."""
-    return {
-        topic: {document: judgment.grade for document, judgment in judged.items()}
-        for topic, judged in _judgments(path, Findings()).items()
-    }
-
-
-def read_run(path: Path) -> Rankings:
+def read_run(path: Path) -> TrecRun:
     """A run file's rankings; of a document that is ranked twice, the better rank is kept."""
     findings = Findings()
     topics: dict[str, list[tuple[str, float]]] = {}
@@ -54,8 +45,13 @@ def read_run(path: Path) -> Rankings:
         # ties by descending docno (comp_sim_docno in form_res_rels.c). Any other order would
         # give other numbers for the same file.
         ranking.sort(key=lambda hit: (c_float(hit[1]).value, hit[0]), reverse=True)
-        topics[topic] = _first_ranks(topic, ranking, findings)
-    return Rankings(topics, findings)
+        kept: dict[str, float] = {}
+        for document, score in ranking:
+            if document in kept:
+                findings.add("duplicate document in a ranking", f"{topic}: {document}")
+            kept.setdefault(document, score)
+        topics[topic] = list(kept.items())
+    return TrecRun(topics, findings)
 
 
 class Trec(FileDataset):
@@ -76,40 +72,27 @@ class Trec(FileDataset):
     expected_scenarios: int | None = 1
 
     def __init__(self, data: Path) -> None:
-        super().__init__()
-        self.qrels = _only_qrels(data) if data.is_dir() else present(data, "TREC qrels")
+        super().__init__(_only_qrels(data) if data.is_dir() else present(data, "TREC qrels"))
 
-    def paths(self) -> Mapping[str, Path]:
-        return {self.qrels.name: self.qrels}
-
-    def scenarios(self) -> Iterator[Scenario]:
-        self.findings = Findings()
-        judgments = _judgments(self.qrels, self.findings)
+    def read(self) -> Iterator[Scenario]:
+        rows = columns(self.path, 4, self.findings)
+        judgments = collect_judgments(
+            ((line, topic, document, grade) for line, (topic, _, document, grade) in rows),
+            self.path,
+            self.findings,
+        )
         pool = dict.fromkeys(document for judged in judgments.values() for document in judged)
-        self.findings.add("pool is judged documents only", str(self.qrels))
+        self.findings.add("pool is judged documents only", str(self.path))
         scenario = Scenario(
             id=self.name,
             memories=tuple(Memory(id=document, text="") for document in pool),
             questions=tuple(
-                judged_question(
-                    topic,
-                    topic,
-                    {document: judgment.grade for document, judgment in judged.items()},
-                    self.findings,
-                )
+                judged_question(topic, topic, judged, self.findings)
                 for topic, judged in judgments.items()
             ),
         )
         self._counts = count(scenario)
         yield scenario
-
-
-def _judgments(path: Path, findings: Findings) -> Judgments:
-    rows = (
-        (line, topic, document, grade)
-        for line, (topic, _, document, grade) in columns(present(path, "TREC qrels"), 4, findings)
-    )
-    return collect_judgments(rows, path, findings)
 
 
 def _score(written: str, path: Path, line: int) -> float:
@@ -121,18 +104,6 @@ def _score(written: str, path: Path, line: int) -> float:
     if not isfinite(score):
         raise DataError(f"score {written!r} is no finite number", file=path, line=line)
     return score
-
-
-def _first_ranks(
-    topic: str, ranking: list[tuple[str, float]], findings: Findings
-) -> list[tuple[str, float]]:
-    kept: dict[str, float] = {}
-    for document, score in ranking:
-        if document in kept:
-            findings.add("duplicate document in a ranking", f"{topic}: {document}")
-        else:
-            kept[document] = score
-    return list(kept.items())
 
 
 def _only_qrels(folder: Path) -> Path:

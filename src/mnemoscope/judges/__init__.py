@@ -18,6 +18,8 @@ ACCURACY = Scale("accuracy")
 """Right or wrong, 1 or 0."""
 RUBRIC = Scale("composite", 0, 6)
 """Recall Bench's marks, given as a Score."""
+MARKS = {"correctness": 3, "completeness": 2, "hallucination": 1}
+"""The rubric's marks, and the most that each can be."""
 
 
 class Unjudged(Exception):
@@ -52,28 +54,36 @@ class Judge(Protocol):
     def judge(self, case: Case) -> Score | Grade: ...
 
 
+class EachCaseAlone:
+    """A judge that has nothing to prepare for a scenario."""
+
+    def begin(self, scenario: Scenario) -> None: ...
+
+
 JUDGES = Registry(
     "judge",
     {
         "ledger": Entry(
-            "mnemoscope.judges.ledger_judge:Ledger",
+            "mnemoscope.judges.ledger_judge:LedgerJudge",
             "exact, from a simulated persona's ledger, no model",
         ),
         "exact": Entry(
-            "mnemoscope.judges.exact:Exact", "1 for what equals the reference, normalised; no model"
+            "mnemoscope.judges.plain_judges:Exact",
+            "1 for what equals the reference, normalised; no model",
         ),
         "f1": Entry(
-            "mnemoscope.judges.f1:F1", "LoCoMo's official word overlap, by category; no model"
+            "mnemoscope.judges.plain_judges:F1",
+            "LoCoMo's official word overlap, by category; no model",
         ),
         "rouge-l": Entry(
-            "mnemoscope.judges.rouge:RougeL", "longest common subsequence with it; no model"
+            "mnemoscope.judges.plain_judges:RougeL", "longest common subsequence with it; no model"
         ),
-        "binary": Entry("mnemoscope.judges.binary:Binary", "a model says CORRECT or WRONG"),
+        "binary": Entry("mnemoscope.judges.model_judges:Binary", "a model says CORRECT or WRONG"),
         "rubric": Entry(
-            "mnemoscope.judges.rubric:Rubric", "a model gives Recall Bench's marks, 0 to 6"
+            "mnemoscope.judges.model_judges:Rubric", "a model gives Recall Bench's marks, 0 to 6"
         ),
         "longmemeval": Entry(
-            "mnemoscope.judges.longmemeval_judge:LongMemEval",
+            "mnemoscope.judges.model_judges:LongMemEvalJudge",
             "a model says CORRECT or WRONG, by a prompt for each question type",
         ),
         "likelihood": Entry(
@@ -107,8 +117,10 @@ def judge_class(name: str) -> object:
 __all__ = [
     "ACCURACY",
     "JUDGES",
+    "MARKS",
     "RUBRIC",
     "Case",
+    "EachCaseAlone",
     "Judge",
     "Unjudged",
     "judge_class",

@@ -8,10 +8,8 @@ from typing import NamedTuple
 
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.jsonl import printable
-from mnemoscope.judges import Case, Judge, Unjudged, scale_of
+from mnemoscope.judges import MARKS, Case, Judge, Unjudged, scale_of
 from mnemoscope.types import Grade, Memory, Question, Scale, Scenario, Score
-
-_MARKS = {"correctness": 3, "completeness": 2, "hallucination": 1}
 
 
 class Hearing(NamedTuple):
@@ -44,7 +42,7 @@ def checked(score: object, scale: Scale | None = None) -> Score | Grade:
     if not isinstance(score, Score):
         raise Unjudged(f"the judge returned {type(score).__name__}, no Score and no Grade")
     marks: list[int] = []
-    for name, most in _MARKS.items():
+    for name, most in MARKS.items():
         mark = getattr(score, name)
         if isinstance(mark, bool) or not isinstance(mark, int | float) or not isfinite(mark):
             raise Unjudged(f"the judge gave {mark!r} for {name}, which is no number")

@@ -7,11 +7,10 @@ from statistics import median_low
 from typing import Any
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope.judges import Case, Judge, Unjudged
+from mnemoscope.judges import MARKS, Case, Judge, Unjudged
 from mnemoscope.judges.appeal import ask
 from mnemoscope.types import Grade, Scenario, Score
 
-_MARKS = ("correctness", "completeness", "hallucination")
 _BEST = 6
 
 
@@ -77,7 +76,7 @@ def _together(heard: dict[str, Score | Grade], silent: Sequence[str]) -> Score |
     reasoning = "\n".join([*told, *(f"{one} (not counted)" for one in silent)])
     if scores:
         correctness, completeness, hallucination = (
-            median_low(getattr(score, mark) for score in scores.values()) for mark in _MARKS
+            median_low(getattr(score, mark) for score in scores.values()) for mark in MARKS
         )
         return Score(correctness, completeness, hallucination, reasoning, votes)
     passes = sum(not said.fails for said in heard.values())

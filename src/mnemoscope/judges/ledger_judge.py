@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from mnemoscope.judges import RUBRIC, Case, Unjudged
+from mnemoscope.text.abstention import asserts, besides_nothing, refuses
 from mnemoscope.text.facts import AtomIndex
 from mnemoscope.text.matching import Sentence, any_says, normal_wording, sentences, spans
-from mnemoscope.text.silence import asserts, besides_nothing, refuses
 from mnemoscope.types import AnswerKey, Scenario, Score
 
 _DENIED = re.compile(r"(?:\b(?:not|never|no longer|without)|n't) (?:\w+ ){0,2}$")
@@ -29,7 +29,7 @@ _PAST = re.compile(
 )
 
 
-class Ledger:
+class LedgerJudge:
     """Exact and repeatable; needs questions that have an answer key."""
 
     scale = RUBRIC

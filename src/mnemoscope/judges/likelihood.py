@@ -11,18 +11,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope.judges import Case, Unjudged
+from mnemoscope.judges import Case, EachCaseAlone, Unjudged
 from mnemoscope.models.chat import ModelFailure
 from mnemoscope.models.prompts import load_prompt
 from mnemoscope.models.providers.smollm2 import EmbeddedProvider
 from mnemoscope.text.token_estimate import CHARACTERS_PER_TOKEN
-from mnemoscope.types import Grade, Scale, Scenario
+from mnemoscope.types import Grade, Scale
 
 _NOTHING = "(none)"
 _HOLES = frozenset({"question", "context"})
 
 
-class LikelihoodGain:
+class LikelihoodGain(EachCaseAlone):
     """Mean log-probability of the reference's tokens with the passages, less that without, in nats.
 
     `context_tokens` is how much recalled text it is shown, best first, at four characters a token.
@@ -41,9 +41,6 @@ class LikelihoodGain:
 
     def identity(self) -> dict[str, Any]:
         return {"model": self._model.identity(), **self._prompt.identity()}
-
-    def begin(self, scenario: Scenario) -> None:
-        """Nothing to prepare: each case stands for itself."""
 
     def judge(self, case: Case) -> Grade:
         if not case.question.reference.strip():

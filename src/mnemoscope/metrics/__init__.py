@@ -12,6 +12,7 @@ from mnemoscope.metrics.installed import (
 )
 from mnemoscope.metrics.latency import Latency, summarise_latency
 from mnemoscope.metrics.metric import Metric, RandomTopK, TopK
+from mnemoscope.metrics.metric_check import check_metric
 from mnemoscope.metrics.ranking import (
     Find,
     best_score,
@@ -36,6 +37,7 @@ __all__ = [
     "TopK",
     "best_score",
     "budget_names",
+    "check_metric",
     "dedupe",
     "headline",
     "installed_metrics",

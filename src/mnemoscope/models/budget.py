@@ -1,14 +1,12 @@
 """The money that a run may spend, shared by its worker processes.
 
 Before a request its worst case is set aside, afterwards what it really cost; so the limit holds
-whatever runs at the same time. The accounts are shared memory: make the purse before the fork.
-`Foresight` says what the worst case of a prompt is.
+whatever runs at the same time. `CostEstimate` says what the worst case of a prompt is.
 """
 
 from __future__ import annotations
 
 import fcntl
-import itertools
 import math
 import os
 import threading
@@ -38,7 +36,7 @@ class BudgetExhausted(MnemoscopeError):
 
 
 class Reservation:
-    """Money set aside for one request. Whoever holds it says in `cost` what was really spent."""
+    """Money set aside for one request; its holder says in `cost` what was really spent."""
 
     def __init__(self, amount: float) -> None:
         self.amount = amount
@@ -48,7 +46,8 @@ class Reservation:
 class Budget:
     """`limit` dollars for the whole run, of which `already` were spent before.
 
-    Each process has a slot of its own, the one that made the purse slot 0 unless it says otherwise.
+    The accounts are shared memory: make the budget before the fork. Each process has a slot of its
+    own; the one that made the budget has slot 0.
     """
 
     def __init__(self, limit: float, already: float, slots: int, lock: Path) -> None:
@@ -72,8 +71,7 @@ class Budget:
         self._slot = slot
         # New ones: a thread of the parent may have held the inherited lock while it forked.
         self._turn = threading.Condition(threading.Lock())
-        self._open: dict[int, float] = {}
-        self._numbers = itertools.count()
+        self._held: list[Reservation] = []
         self.free(slot)
 
     def free(self, slot: int) -> None:
@@ -90,33 +88,36 @@ class Budget:
     def reserve(self, amount: float) -> Iterator[Reservation]:
         """Set the amount aside inside the block, after waiting for others if they are in the way.
 
-        Where not even their end would leave enough, PurseEmpty.
+        BudgetExhausted where not even their end would leave enough.
         """
-        number = self._set_aside(amount)
         reservation = Reservation(amount)
+        with self._turn:
+            while not self._set_aside(reservation):
+                self._turn.wait(_LOOK_AGAIN_SECONDS)
         try:
             yield reservation
         finally:
             with self._turn, self._alone():
                 self._spent[self._slot] += reservation.cost
-                del self._open[number]
-                self._reserved[self._slot] = sum(self._open.values())
+                self._held.remove(reservation)
+                self._reserved[self._slot] = sum(held.amount for held in self._held)
                 self._turn.notify_all()
 
-    def _set_aside(self, amount: float) -> int:
-        with self._turn:
-            while True:
-                with self._alone():
-                    spent = self.spent
-                    if spent + amount > self.limit + _NOTHING:
-                        # What others have set aside can only become spent, never less than that.
-                        raise BudgetExhausted(_empty(spent, self.limit, amount))
-                    if spent + sum(self._reserved) + amount <= self.limit + _NOTHING:
-                        number = next(self._numbers)
-                        self._open[number] = amount
-                        self._reserved[self._slot] = sum(self._open.values())
-                        return number
-                self._turn.wait(_LOOK_AGAIN_SECONDS)
+    def _set_aside(self, reservation: Reservation) -> bool:
+        with self._alone():
+            spent, amount = self.spent, reservation.amount
+            if spent + amount > self.limit + _NOTHING:
+                # What others have set aside can only become spent, never less than that.
+                raise BudgetExhausted(
+                    f"${spent:.4f} of ${self.limit:.4f} are spent, and the next request could cost "
+                    f"${amount:.4f}; everything recorded is kept: give a higher --max-cost and run "
+                    "the same command (--estimate says what all of it takes)"
+                )
+            if spent + sum(self._reserved) + amount > self.limit + _NOTHING:
+                return False
+            self._held.append(reservation)
+            self._reserved[self._slot] = sum(held.amount for held in self._held)
+            return True
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -144,19 +145,17 @@ class CostEstimate:
     @contextmanager
     def first_alone(self) -> Iterator[None]:
         """Until a reply has come, one at a time: many at once could all be dearer than expected."""
-        if self._learnt:
-            yield
-            return
-        lock = self._first.get()
-        lock.acquire()
-        if self._learnt:  # by the one we waited for
-            lock.release()
-            yield
-            return
+        lock = None if self._learnt else self._first.get()
+        if lock is not None:
+            lock.acquire()
+            if self._learnt:  # by the one that was waited for
+                lock.release()
+                lock = None
         try:
             yield
         finally:
-            lock.release()
+            if lock is not None:
+                lock.release()
 
     def learn(self, prompt: Prompt, counted: int | None) -> None:
         """A reply came. Where its server counts no tokens we bill by our own estimate anyway."""
@@ -182,22 +181,14 @@ def _texts(prompt: Prompt) -> tuple[str, str, str]:
     return prompt.system, prompt.user, schema.decode()
 
 
-def _empty(spent: float, limit: float, amount: float) -> str:
-    return (
-        f"${spent:.4f} of ${limit:.4f} are spent, and the next request could cost ${amount:.4f}; "
-        "everything recorded is kept: give a higher --max-cost and run the same command "
-        "(--estimate says what all of it takes)"
-    )
-
-
-_within_budget: Budget | None = None
+_open: Budget | None = None
 
 
 def open_budget(opened: Budget | None) -> None:
     """From now on every model of this process, and of those it forks, pays out of it."""
-    global _within_budget
-    _within_budget = opened
+    global _open
+    _open = opened
 
 
 def current_budget() -> Budget | None:
-    return _within_budget
+    return _open

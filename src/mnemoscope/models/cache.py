@@ -14,10 +14,9 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import Protocol
 
 import platformdirs
 
@@ -48,7 +47,10 @@ class ContentCache:
     def __init__(self, path: Path | None, namespace: str, *, buckets: int = _BUCKETS) -> None:
         self.computed = 0
         self.reused = 0
-        self._store: _Store = _Memory(buckets) if path is None else _File(path, buckets)
+        self._store = _MemoryStore() if path is None else _SqliteStore(path)
+        self._buckets = buckets
+        # Beyond the usual buckets, where others do not mean something else by the same byte.
+        self._first_bucket = 0 if buckets <= _BUCKETS else _OPENING + 1
         name = namespace.encode()
         # The length in front keeps ("ab", "c") apart from ("a", "bc").
         self._prefix = blake2b(len(name).to_bytes(8, "big") + name, digest_size=20)
@@ -60,13 +62,18 @@ class ContentCache:
 
         `compute` gets distinct texts and must not call the cache itself.
         """
-        keys = [self._key(text) for text in texts]
+        keys = []
+        for text in texts:
+            hasher = self._prefix.copy()
+            hasher.update(text.encode("utf-8", "surrogatepass"))
+            keys.append(hasher.digest())
         by_key = dict(zip(keys, texts, strict=True))
         found = self._store.read(list(by_key))
         missing = [key for key in by_key if key not in found]
         fresh: dict[bytes, bytes] = {}
         if missing:
-            with self._store.exclusive(missing):
+            numbers = (int.from_bytes(key[:8], "big") % self._buckets for key in missing)
+            with self._store.locks.take({self._first_bucket + number for number in numbers}):
                 found |= self._store.read(missing)
                 missing = [key for key in missing if key not in found]
                 if missing:
@@ -81,44 +88,55 @@ class ContentCache:
     def close(self) -> None:
         self._store.close()
 
-    def _key(self, text: str) -> bytes:
-        hasher = self._prefix.copy()
-        hasher.update(text.encode("utf-8", "surrogatepass"))
-        return hasher.digest()
 
+class _BucketLocks:
+    """Locks on numbered buckets between threads and, with a file, between processes.
 
-class _Store(Protocol):
-    def read(self, keys: Sequence[bytes]) -> dict[bytes, bytes]: ...
-    def write(self, entries: Mapping[bytes, bytes]) -> None: ...
-    def exclusive(self, keys: Sequence[bytes]) -> AbstractContextManager[None]: ...
-    def close(self) -> None: ...
+    The kernel frees the byte-range locks of a process when it dies.
+    """
 
-
-class _Turns:
-    """Takes all of a set or waits: threads of one process with disjoint sets run side by side."""
-
-    def __init__(self) -> None:
+    def __init__(self, path: Path | None) -> None:
+        # Never closed: closing any descriptor of a file drops all the process's locks on it.
+        self._file = -1 if path is None else os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         self._taken: set[int] = set()
         self._changed = threading.Condition()
 
     @contextmanager
-    def take(self, items: set[int]) -> Iterator[None]:
+    def take(self, buckets: set[int]) -> Iterator[None]:
+        """Hold all of them in the block; threads with disjoint sets run side by side."""
+        # Threads take turns first: byte-range locks do not hold between threads of one process.
         with self._changed:
-            self._changed.wait_for(lambda: self._taken.isdisjoint(items))
-            self._taken |= items
+            self._changed.wait_for(lambda: self._taken.isdisjoint(buckets))
+            self._taken |= buckets
         try:
+            # In ascending order everywhere, so that no two processes wait for each other.
+            for bucket in sorted(buckets) if self._file >= 0 else ():
+                self._lock(bucket)
             yield
         finally:
+            for bucket in buckets if self._file >= 0 else ():
+                fcntl.lockf(self._file, fcntl.LOCK_UN, 1, bucket)
             with self._changed:
-                self._taken -= items
+                self._taken -= buckets
                 self._changed.notify_all()
 
+    def _lock(self, bucket: int) -> None:
+        while True:
+            try:
+                fcntl.lockf(self._file, fcntl.LOCK_EX, 1, bucket)
+                return
+            except OSError as error:
+                # The kernel sees processes, not threads, and may take two pairs of threads that
+                # wait in order for a circle; the lock is free as soon as its holder is done.
+                if error.errno != errno.EDEADLK:
+                    raise
+                time.sleep(0.005)
 
-class _Memory:
-    def __init__(self, buckets: int) -> None:
-        self._buckets = buckets
+
+class _MemoryStore:
+    def __init__(self) -> None:
+        self.locks = _BucketLocks(None)
         self._entries: dict[bytes, bytes] = {}
-        self._turns = _Turns()
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         return {key: self._entries[key] for key in keys if key in self._entries}
@@ -126,25 +144,37 @@ class _Memory:
     def write(self, entries: Mapping[bytes, bytes]) -> None:
         self._entries.update(entries)
 
-    def exclusive(self, keys: Sequence[bytes]) -> AbstractContextManager[None]:
-        return self._turns.take({_bucket(key, self._buckets) for key in keys})
-
     def close(self) -> None:
         self._entries.clear()
 
 
-class _File:
-    def __init__(self, path: Path, buckets: int) -> None:
-        _files.add(self)
-        self._buckets = buckets
+class _SqliteStore:
+    """One connection of this process to the file, opened at first use, one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
         self._path = path.expanduser().absolute()
-        # One connection a process. Those inherited through a fork stay here, untouched: SQLite
-        # forbids to use them in the child, and closing one could cut the parent's locks.
-        self._connections: dict[int, _Connection] = {}
+        self._database: sqlite3.Connection | None = None
+        self._lock = threading.Lock()
+        _stores.add(self)
+
+    @property
+    def locks(self) -> _BucketLocks:
+        """Those of this process on the file, whatever store asks."""
+        if self._path not in _locks:
+            try:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                made = _BucketLocks(self._path.with_name(f"{self._path.name}.lock"))
+            except OSError as error:
+                raise MnemoscopeError(
+                    f"the cache {self._path} cannot be made: {error.strerror}; "
+                    "MNEMOSCOPE_CACHE names another folder"
+                ) from error
+            _locks.setdefault(self._path, made)
+        return _locks[self._path]
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = {}
-        with self._connection() as database:
+        with self._use() as database:
             for start in range(0, len(keys), _KEYS_A_SELECT):
                 part = keys[start : start + _KEYS_A_SELECT]
                 marks = ",".join("?" * len(part))
@@ -154,47 +184,16 @@ class _File:
         return found
 
     def write(self, entries: Mapping[bytes, bytes]) -> None:
-        with self._connection() as database, database:
+        with self._use() as database, database:
             database.execute("BEGIN IMMEDIATE")
             database.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?)", entries.items())
 
-    def exclusive(self, keys: Sequence[bytes]) -> AbstractContextManager[None]:
-        return _locks(self._path).take({_bucket(key, self._buckets) for key in keys})
-
     def close(self) -> None:
-        if (connection := self._connections.pop(os.getpid(), None)) is not None:
-            connection.close()
-
-    def _connection(self) -> AbstractContextManager[sqlite3.Connection]:
-        process = os.getpid()
-        if (connection := self._connections.get(process)) is None:
-            connection = self._connections.setdefault(process, _Connection(self._path))
-        return connection.use()
-
-
-# A connection must not be open while the process forks: closing it later in the parent would
-# unlink files that the children, who share its memory of them, go on using.
-_files: weakref.WeakSet[_File] = weakref.WeakSet()
-
-
-def _close_before_fork() -> None:
-    for file in list(_files):
-        file.close()
-
-
-os.register_at_fork(before=_close_before_fork)
-
-
-class _Connection:
-    """This process's connection to the file, opened at first use, one thread at a time."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._database: sqlite3.Connection | None = None
-        self._lock = threading.Lock()
+        with self._lock:
+            self._drop()
 
     @contextmanager
-    def use(self) -> Iterator[sqlite3.Connection]:
+    def _use(self) -> Iterator[sqlite3.Connection]:
         with self._lock:
             try:
                 if self._database is None:
@@ -213,12 +212,8 @@ class _Connection:
                     file=self._path,
                 ) from error
 
-    def close(self) -> None:
-        with self._lock:
-            self._drop()
-
     def _open(self) -> sqlite3.Connection:
-        with _locks(self._path).take({_OPENING}):
+        with self.locks.take({_OPENING}):
             # Switching to WAL does not wait for other processes as statements do; hence the lock.
             database = sqlite3.connect(
                 self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -239,60 +234,33 @@ class _Connection:
             self._database.close()
             self._database = None
 
-
-class _Locks:
-    """Byte-range locks of one process on one side file; the kernel frees them when it dies."""
-
-    def __init__(self, path: Path) -> None:
-        # Never closed: closing any descriptor of a file drops all the process's locks on it.
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        self._turns = _Turns()
-
-    @contextmanager
-    def take(self, buckets: set[int]) -> Iterator[None]:
-        # fcntl locks do not hold between threads of one process, so threads take turns first.
-        with self._turns.take(buckets):
-            try:
-                # In ascending order everywhere, so that no two processes wait for each other.
-                for bucket in sorted(buckets):
-                    self._lock(bucket)
-                yield
-            finally:
-                for bucket in buckets:
-                    fcntl.lockf(self._file, fcntl.LOCK_UN, 1, bucket)
-
-    def _lock(self, bucket: int) -> None:
-        while True:
-            try:
-                fcntl.lockf(self._file, fcntl.LOCK_EX, 1, bucket)
-                return
-            except OSError as error:
-                # The kernel sees processes, not threads, and may take two pairs of threads that
-                # wait in order for a circle; the lock is free as soon as its holder is done.
-                if error.errno != errno.EDEADLK:
-                    raise
-                time.sleep(0.005)
+    def renew(self) -> None:
+        """In a forked child: leave alone what the parent had open, and the lock it may hold."""
+        if self._database is not None:
+            _inherited.append(self._database)
+        self._database, self._lock = None, threading.Lock()
 
 
-_locks_of_process: dict[tuple[int, Path], _Locks] = {}
+_stores: weakref.WeakSet[_SqliteStore] = weakref.WeakSet()
+_locks: dict[Path, _BucketLocks] = {}
+_inherited: list[sqlite3.Connection] = []
+"""SQLite forbids to use them in a child, and closing one could cut the parent's locks."""
 
 
-def _locks(path: Path) -> _Locks:
-    key = (os.getpid(), path)
-    if (locks := _locks_of_process.get(key)) is None:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            made = _Locks(path.with_name(f"{path.name}.lock"))
-        except OSError as error:
-            raise MnemoscopeError(
-                f"the cache {path} cannot be made: {error.strerror}; "
-                "MNEMOSCOPE_CACHE names another folder"
-            ) from error
-        locks = _locks_of_process.setdefault(key, made)
-    return locks
+def _close_before_fork() -> None:
+    """Close all connections.
+
+    Closing one later in the parent would unlink files that the children, who share its memory of
+    them, go on using.
+    """
+    for store in list(_stores):
+        store.close()
 
 
-def _bucket(key: bytes, buckets: int) -> int:
-    # Beyond the usual ones, where others do not mean something else by the same byte.
-    first = 0 if buckets <= _BUCKETS else _OPENING + 1
-    return first + int.from_bytes(key[:8], "big") % buckets
+def _renew_after_fork() -> None:
+    _locks.clear()
+    for store in list(_stores):
+        store.renew()
+
+
+os.register_at_fork(before=_close_before_fork, after_in_child=_renew_after_fork)

@@ -1,8 +1,4 @@
-"""What all providers over HTTP share: clients that survive a fork, what a failure means.
-
-The official SDKs are used without their own retries: patience is `Model`'s. No failure that leaves
-this room holds a key, nor the SDK's exception, which holds the request's headers.
-"""
+"""What a failure of a model's server means, and messages with no key in them."""
 
 from __future__ import annotations
 
@@ -11,12 +7,13 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
-from mnemoscope.models.chat import Completion, ModelFailure, Transient, TransientTimeout
+from mnemoscope.models.chat import Completion, ModelFailure, Transient
 
 T = TypeVar("T")
 
@@ -62,7 +59,7 @@ class EmptyReply(Transient):
         self.completion = completion
 
 
-class Lost(Transient):
+class ReplyLost(Transient):
     """The request went out and no whole reply came back: it may have been paid for."""
 
 
@@ -73,6 +70,8 @@ class TooLong(ModelFailure):
 class PerProcess(Generic[T]):
     """Something that a fork must not share, made at its first use in each process."""
 
+    _making: ClassVar = threading.RLock()
+
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
         # What a fork inherits stays here untouched: ending it could end the parent's.
@@ -81,22 +80,18 @@ class PerProcess(Generic[T]):
     def get(self) -> T:
         process = os.getpid()
         if (made := self._made.get(process)) is None:
-            with _making:
+            with PerProcess._making:
                 if (made := self._made.get(process)) is None:
                     made = self._made[process] = self._make()
         return made
 
-
-_making = threading.RLock()
-
-
-def _unlock_in_child() -> None:
-    # Another thread of the parent may have held it, and does not exist here.
-    global _making
-    _making = threading.RLock()
+    def drop(self) -> T | None:
+        """What was made in this process, which the next `get` makes anew."""
+        return self._made.pop(os.getpid(), None)
 
 
-os.register_at_fork(after_in_child=_unlock_in_child)
+# Another thread of the parent may have held the lock, and does not exist in the child.
+os.register_at_fork(after_in_child=lambda: setattr(PerProcess, "_making", threading.RLock()))
 
 
 def key_from(variable: str, *, needed_by: str) -> str:
@@ -107,17 +102,15 @@ def key_from(variable: str, *, needed_by: str) -> str:
 
 def without_keys(text: str) -> str:
     """The text without what the environment holds under the name of a key, token or password."""
-    for key in sorted(_keys(), key=len, reverse=True):  # one may be the beginning of another
+    found = ((name, value.strip()) for name, value in os.environ.items() if _SECRET.search(name))
+    keys = [
+        key
+        for name, key in found
+        if len(key) >= (_SHORTEST if name in KEY_VARIABLES else _SHORTEST_OF_OTHERS)
+    ]
+    for key in sorted(keys, key=len, reverse=True):  # one may be the beginning of another
         text = text.replace(key, "…")
     return text
-
-
-def _keys() -> Iterator[str]:
-    for variable, value in os.environ.items():
-        key = value.strip()
-        shortest = _SHORTEST if variable in KEY_VARIABLES else _SHORTEST_OF_OTHERS
-        if _SECRET.search(variable) and len(key) >= shortest:
-            yield key
 
 
 def shortened(text: object) -> str:
@@ -155,30 +148,6 @@ def failure_of_status(
     return ModelFailure(problem)
 
 
-def failure_of_connection(error: BaseException, seconds: float, where: str) -> Exception:
-    """What it means that a connection could not be made, or was lost, or was too slow."""
-    causes = list(_causes(error))
-    if any(isinstance(cause, TimeoutError) or _timed_out(cause) for cause in causes):
-        return TransientTimeout(f"{where}: no whole reply within {seconds:g} seconds")
-    if any(type(cause).__name__ == "ConnectError" for cause in causes):
-        reason = shortened(causes[-1])
-        return MnemoscopeError(
-            f"{where}: no connection ({reason}); check the address and that the server runs, then "
-            "resume; nothing recorded is lost"
-        )
-    reason = next((shortened(cause) for cause in causes[1:]), type(error).__name__)
-    return Lost(f"{where}: the connection was lost ({reason})")
-
-
-def _timed_out(cause: BaseException) -> bool:
-    """By name: the SDKs and what they stand on have a class each."""
-    return type(cause).__name__.endswith(("Timeout", "TimeoutError", "TimeoutException"))
-
-
-def no_completion(where: str, why: object) -> Exception:
-    return Lost(f"{where}: the reply is torn or no completion ({shortened(why)})")
-
-
 def checked(completion: Completion, where: str, *, at_limit: bool) -> Completion:
     """The completion, unless there is no text in it."""
     if completion.text.strip():
@@ -196,31 +165,15 @@ def checked(completion: Completion, where: str, *, at_limit: bool) -> Completion
 
 def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
     """Seconds that the server asks to wait, from a number, a date or OpenAI's milliseconds."""
-    if (wait := _number(headers.get("retry-after-ms"))) is not None:
-        return wait / 1000
-    given = headers.get("retry-after")
-    if (wait := _number(given)) is not None:
-        return wait
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        with suppress(ValueError):
+            if math.isfinite(wait := float(headers.get(name, ""))):
+                return max(0.0, wait) / unit
     try:
-        return max(0.0, parsedate_to_datetime(given or "").timestamp() - now())
+        date = parsedate_to_datetime(headers.get("retry-after", ""))
+        return max(0.0, date.timestamp() - now())
     except (ValueError, TypeError, OverflowError):
         return None
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        number = float(text or "")
-    except ValueError:
-        return None
-    return max(0.0, number) if math.isfinite(number) else None
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def token_count(value: object) -> int | None:

@@ -1,7 +1,7 @@
 """A model as readers and judges use it: `ask` a prompt, get the reply's text.
 
-Around the provider's one request stand patience, the cache that pays for each prompt once, the
-purse, and the accounts.
+Around the provider's one request stand retries, the cache that pays for each prompt once, the
+budget, and the account of what was asked.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
@@ -26,8 +26,9 @@ from mnemoscope.models.chat import (
     Transient,
     TransientTimeout,
     note,
+    total,
 )
-from mnemoscope.models.http_errors import EmptyReply, Lost, TooLong
+from mnemoscope.models.http_errors import EmptyReply, ReplyLost, TooLong
 from mnemoscope.models.prices import Price
 from mnemoscope.text.token_estimate import estimate_tokens
 from mnemoscope.types import Usage
@@ -41,7 +42,7 @@ _FAILURES_IN_A_ROW = 8
 _PROBE = Prompt("", "Reply with the word OK.", max_tokens=16)
 
 
-class Turn:
+class RequestPacer:
     """When a model may be asked next; all threads of a process keep to it."""
 
     def __init__(
@@ -60,7 +61,7 @@ class Turn:
         self._not_before = max(self._not_before, self._clock() + seconds)
 
     def wait(self) -> None:
-        """Return when the server may be asked again, not everybody at the same moment."""
+        """Return when the server may be asked again, not all threads at the same moment."""
         while (left := self._not_before - self._clock()) > 0:
             self._sleep(left * (1 + self._draw() / 10))
 
@@ -70,30 +71,8 @@ class Turn:
         self._sleep(longest * self._draw())
 
 
-class _Spending:
-    """What one prompt has cost so far, all its tries together."""
-
-    def __init__(self) -> None:
-        self.retries = 0
-        self.input_tokens = 0
-        self.output_tokens = 0
-        self.cost = 0.0
-        self.estimated = False
-
-    def usage(self, *, requests: int) -> Usage:
-        return Usage(
-            requests=requests,
-            retries=self.retries,
-            input_tokens=self.input_tokens,
-            output_tokens=self.output_tokens,
-            cost=self.cost,
-            paid=self.cost,
-            estimated=self.estimated,
-        )
-
-
 class Model:
-    """Any provider, with patience, cache, purse and accounts around it."""
+    """Any provider, with retries, cache, budget and account around it."""
 
     def __init__(
         self,
@@ -105,9 +84,9 @@ class Model:
         max_tokens: int | None = None,
         cache: bool = True,
         estimating: bool = False,
-        turn: Turn | None = None,
+        pacer: RequestPacer | None = None,
     ) -> None:
-        """With no price known costs count as nothing, and no purse may be open.
+        """With no price known costs count as nothing, and no budget may be open.
 
         `max_tokens` takes the place of the prompts' own. Where it is only `estimating`, nothing
         is paid.
@@ -118,14 +97,14 @@ class Model:
         self._tries = tries
         self._max_tokens = max_tokens
         self._estimating = estimating
-        self._turn = turn or Turn()
-        self._foresight = CostEstimate()
+        self._pacer = pacer or RequestPacer()
+        self._estimate = CostEstimate()
         self._cache: ContentCache | None = None
         self._caching = cache and not estimating
         self._failures = 0
 
     def identity(self) -> dict[str, Any]:
-        """What decides the replies; neither prices nor patience do."""
+        """What decides the replies; neither prices nor retries do."""
         limit = {} if self._max_tokens is None else {"max_tokens": self._max_tokens}
         return {**self._provider.identity(), **limit}
 
@@ -142,52 +121,68 @@ class Model:
             requested = True
             return [msgspec.json.encode(self._request(prompt))]
 
-        [value] = self._responses().get_or_compute([self._key(prompt)], compute)
-        completion = _decoded(value)
+        place = default_cache_dir() / "responses.sqlite"
+        if self._cache is None:
+            # No lock, which a fork could inherit locked: two threads may make two, on one file.
+            self._cache = ContentCache(place, "chat responses 1", buckets=MANY_BUCKETS)
+        [value] = self._cache.get_or_compute([self._key(prompt)], compute)
+        try:
+            completion = msgspec.json.decode(value, type=Completion)
+        except msgspec.DecodeError as error:
+            raise DataError(
+                f"this cache is damaged ({error}); delete it and run again", file=place
+            ) from None
         if not requested:
-            asked, said, estimated = _tokens(prompt, completion)
-            cost = self.price.of(asked, said) if self.price else 0.0
-            note(
-                Usage(
-                    cached=1,
-                    input_tokens=asked,
-                    output_tokens=said,
-                    cost=cost,
-                    estimated=estimated,
-                )
-            )
+            used = self._usage(*_tokens(prompt, completion))
+            note(msgspec.structs.replace(used, cached=1, paid=0.0))
         return completion.text
+
+    def _key(self, prompt: Prompt) -> str:
+        content = (
+            self._provider.identity(),
+            printable(prompt.system),
+            printable(prompt.user),
+            prompt.max_tokens,
+            prompt.schema,
+            prompt.attempt,
+        )
+        return msgspec.json.encode(content, order="deterministic").decode()
 
     def _request(self, prompt: Prompt) -> Completion:
         """One reply, after as many tries as it takes and is allowed."""
-        spending = _Spending()
-        requests = 0
+        usages: list[Usage] = []
         try:
-            completion = self._ask_patiently(prompt, spending)
-            requests = 1
+            completion = self._ask_patiently(prompt, usages)
+            usages.append(Usage(requests=1))
             self._failures = 0
             return completion
         finally:
-            if requests or spending.retries or spending.cost:
-                usage = spending.usage(requests=requests)
-                note(msgspec.structs.replace(usage, paid=0.0) if self._estimating else usage)
+            used = total(usages)
+            if used and (used.requests or used.retries or used.cost):
+                note(msgspec.structs.replace(used, paid=0.0) if self._estimating else used)
 
-    def _ask_patiently(self, prompt: Prompt, spending: _Spending) -> Completion:
+    def _ask_patiently(self, prompt: Prompt, usages: list[Usage]) -> Completion:
         try:
-            return self._try(prompt, spending, self._tries)
+            return self._try(prompt, usages, self._tries)
         except TooLong:
             raise
         except ModelFailure as failure:
             # A reply without text, or a refusal, is a server at work.
             if isinstance(failure, Transient) and not isinstance(failure, EmptyReply):
-                self._stop_if_down(failure, spending)
-            self._fail(failure)
+                self._stop_if_down(failure, usages)
+            self._failures += 1
+            if self._failures >= _FAILURES_IN_A_ROW:
+                raise MnemoscopeError(
+                    f"{self.name} gave nothing to {self._failures} prompts in a row, at last: "
+                    f"{failure}; resume when it is well again; nothing recorded is lost"
+                ) from None
+            raise
 
-    def _stop_if_down(self, failure: Transient, spending: _Spending) -> None:
+    def _stop_if_down(self, failure: Transient, usages: list[Usage]) -> None:
         """Stop the run where the server answers nothing at all: no question is to blame."""
-        spending.retries += 1
+        usages.append(Usage(retries=1))
         try:
-            self._try(_PROBE, spending, tries=1)
+            self._try(_PROBE, usages, tries=1)
         except Transient as probed:
             if not isinstance(probed, EmptyReply):
                 raise MnemoscopeError(
@@ -197,12 +192,12 @@ class Model:
         except ModelFailure:
             pass  # it is there, and refuses
 
-    def _try(self, prompt: Prompt, spending: _Spending, tries: int) -> Completion:
+    def _try(self, prompt: Prompt, usages: list[Usage], tries: int) -> Completion:
         failures = limits = 0
         waited = 0.0
         while True:
             try:
-                return self._once(prompt, spending)
+                return self._once(prompt, usages)
             except Transient as failure:
                 if failure.retry_after is not None:
                     # The floor grows, so that "come back at once" has an end too.
@@ -216,75 +211,71 @@ class Model:
                             f"and {_PATIENCE_SECONDS / 60:.0f} minutes is as long as one prompt "
                             "may wait: resume later; nothing recorded is lost"
                         ) from None
-                    self._turn.keep_off(wait)
+                    self._pacer.keep_off(wait)
                 else:
                     failures += 1
                     if failures >= tries:
                         if tries > 1:
                             failure.args = (f"{failure} ({tries} tries)",)
                         raise
-                    self._turn.pause(failures)
-                spending.retries += 1
+                    self._pacer.pause(failures)
+                usages.append(Usage(retries=1))
 
-    def _fail(self, failure: ModelFailure) -> NoReturn:
-        """Give up this prompt; where that has become a habit, the run."""
-        self._failures += 1
-        if self._failures >= _FAILURES_IN_A_ROW:
-            raise MnemoscopeError(
-                f"{self.name} gave nothing to {self._failures} prompts in a row, at last: "
-                f"{failure}; resume when it is well again; nothing recorded is lost"
-            ) from None
-        raise failure
-
-    def _once(self, prompt: Prompt, spending: _Spending) -> Completion:
+    def _once(self, prompt: Prompt, usages: list[Usage]) -> Completion:
         """One request, and what it cost, whether or not a reply came."""
         with self._reserved(prompt) as reservation:
-            before = spending.cost
+            tokens: tuple[int, int, bool] | None = None
             try:
                 completion = self._provider.complete(prompt)
-                self._replied(prompt, completion, spending)
+                tokens = self._counted(prompt, completion)
                 return completion
             except EmptyReply as empty:
-                self._replied(prompt, empty.completion, spending)
+                tokens = self._counted(prompt, empty.completion)
                 raise
-            except (Lost, TransientTimeout):
-                # Nobody knows whether the server finished it; a ceiling must not count on luck.
+            except (ReplyLost, TransientTimeout):
+                # The server may have finished it, and billed it: the budget counts it as spent.
                 if self.price is not None and any(self.price):
-                    asked = max(_estimated_input(prompt), self._foresight.seen_input(prompt))
-                    self._account(spending, asked, prompt.max_tokens, True)
+                    asked = max(_estimated_input(prompt), self._estimate.seen_input(prompt))
+                    tokens = asked, prompt.max_tokens, True
                 raise
             finally:
-                if reservation is not None:
-                    reservation.cost = spending.cost - before
+                if tokens is not None:
+                    usages.append(self._usage(*tokens))
+                    if reservation is not None:
+                        reservation.cost = usages[-1].cost
 
-    def _replied(self, prompt: Prompt, completion: Completion, spending: _Spending) -> None:
+    def _counted(self, prompt: Prompt, completion: Completion) -> tuple[int, int, bool]:
         if prompt is not _PROBE:  # so short that what the server adds would look like its rate
-            self._foresight.learn(prompt, completion.input_tokens)
-        self._account(spending, *_tokens(prompt, completion))
+            self._estimate.learn(prompt, completion.input_tokens)
+        return _tokens(prompt, completion)
 
-    def _account(self, spending: _Spending, asked: int, said: int, estimated: bool) -> None:
-        spending.input_tokens += asked
-        spending.output_tokens += said
-        spending.estimated |= estimated or self._estimating
-        spending.cost += self.price.of(asked, said) if self.price else 0.0
+    def _usage(self, asked: int, said: int, estimated: bool) -> Usage:
+        cost = self.price.of(asked, said) if self.price else 0.0
+        return Usage(
+            input_tokens=asked,
+            output_tokens=said,
+            cost=cost,
+            paid=cost,
+            estimated=estimated or self._estimating,
+        )
 
     @contextmanager
     def _reserved(self, prompt: Prompt) -> Iterator[Reservation | None]:
-        """When it is our turn; with the worst case set aside, if a purse is open for it."""
-        opened = self._within_budget()
+        """When the server may be asked; with the worst case set aside, if a budget is open."""
+        opened = self._open_budget()
         if opened is None:
-            self._turn.wait()
+            self._pacer.wait()
             yield None
             return
         assert self.price is not None
-        with self._foresight.first_alone():
-            self._turn.wait()
-            most = self.price.of(self._foresight.most_input(prompt), prompt.max_tokens)
+        with self._estimate.first_alone():
+            self._pacer.wait()
+            most = self.price.of(self._estimate.most_input(prompt), prompt.max_tokens)
             with opened.reserve(most) as reservation:
                 yield reservation
 
-    def _within_budget(self) -> Budget | None:
-        """The open purse, where this model costs money."""
+    def _open_budget(self) -> Budget | None:
+        """The open budget, where this model costs money."""
         opened = current_budget()
         if opened is None or self._estimating:
             return None
@@ -296,37 +287,9 @@ class Model:
             )
         return opened if any(self.price) else None
 
-    def _key(self, prompt: Prompt) -> str:
-        content = (
-            self._provider.identity(),
-            printable(prompt.system),
-            printable(prompt.user),
-            prompt.max_tokens,
-            prompt.schema,
-            prompt.attempt,
-        )
-        return msgspec.json.encode(content, order="deterministic").decode()
-
-    def _responses(self) -> ContentCache:
-        if self._cache is None:
-            # No lock, which a fork could inherit locked: two threads may make two, on one file.
-            path = default_cache_dir() / "responses.sqlite"
-            self._cache = ContentCache(path, "chat responses 1", buckets=MANY_BUCKETS)
-        return self._cache
-
-
-def _decoded(value: bytes) -> Completion:
-    try:
-        return msgspec.json.decode(value, type=Completion)
-    except msgspec.DecodeError as error:
-        place = default_cache_dir() / "responses.sqlite"
-        raise DataError(
-            f"this cache is damaged ({error}); delete it and run again", file=place
-        ) from None
-
 
 def _tokens(prompt: Prompt, completion: Completion) -> tuple[int, int, bool]:
-    """Tokens asked and replied, and whether we had to estimate any of them."""
+    """Tokens asked and replied, and whether any of them had to be estimated."""
     asked, said = completion.input_tokens, completion.output_tokens
     return (
         _estimated_input(prompt) if asked is None else asked,

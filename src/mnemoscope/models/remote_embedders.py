@@ -8,22 +8,31 @@ from __future__ import annotations
 
 import functools
 import os
+import random
+import time
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope.models.embedders import require, unit_rows, weights_sha256
+from mnemoscope.models.http_client import HttpClient, HttpFailure
+from mnemoscope.models.http_errors import retry_after, without_keys
+from mnemoscope.models.providers.http_chat import error_details
+from mnemoscope.models.providers.openai_chat import account_headers
 
 _OPENAI = "https://api.openai.com/v1"
 _BATCH = 64
 _SECONDS = 60.0
 _RETRIES = 2
+_LONGEST_WAIT = 120.0
+"""Seconds that a server may ask to wait before the same texts are sent again."""
 _ADVICE = {
     400: "a text may be longer than the model's limit, or not accepted by it",
     401: "set OPENAI_API_KEY to a key that this endpoint accepts",
@@ -42,7 +51,6 @@ class OpenAIEmbedder:
     """
 
     def __init__(self, model: str, base_url: str = _OPENAI) -> None:
-        require(("openai",), "the openai embedder", "pip install 'mnemoscope[openai]'")
         address = urlsplit(base_url)
         if address.scheme not in ("http", "https") or not address.hostname:
             raise UsageError(f"{base_url!r} is no address; write openai@MODEL@http://host/v1")
@@ -54,10 +62,9 @@ class OpenAIEmbedder:
         self.name = f"openai@{model}@{base_url}"
         self._model = model
         self._base_url = base_url.rstrip("/")
-        self._clients: dict[int, Any] = {}
+        self._client = HttpClient(self._base_url, proxies=True, redirects=True)
 
     def identity(self) -> dict[str, str | int]:
-        # Without the SDK's version: it does not change a vector, and would pay for them again.
         return {"model": self._model, "endpoint": self._base_url}
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -82,49 +89,77 @@ class OpenAIEmbedder:
         return len(self._ask(["width"])[0])
 
     def _ask(self, texts: list[str]) -> list[list[float]]:
-        import openai
+        tried = 0
+        while True:
+            try:
+                return self._request(texts)
+            except _NoVectors as failure:
+                if tried == _RETRIES or failure.wait is None:
+                    raise MnemoscopeError(
+                        f"embedding {len(texts)} texts with {self._model!r} at {self._base_url}: "
+                        f"{failure}"
+                    ) from None
+                pause = min(8.0, 0.5 * 2**tried) * (1 - random.random() / 4)
+                time.sleep(failure.wait or pause)
+                tried += 1
 
+    def _request(self, texts: list[str]) -> list[list[float]]:
+        key = os.environ.get("OPENAI_API_KEY", "")
+        if not key and self._base_url == _OPENAI:
+            raise UsageError("the openai embedder needs a key; set OPENAI_API_KEY")
+        body = {"model": self._model, "input": texts, "encoding_format": "float"}
+        # Local servers need no key; some want the header.
+        headers = {"Authorization": f"Bearer {key or 'none'}", **account_headers()}
+        url = f"{self._base_url}/embeddings"
         try:
-            answer = self._client().embeddings.create(
-                model=self._model, input=texts, encoding_format="float"
+            reply = self._client.post_json(url, body, headers, _SECONDS)
+        except HttpFailure as failure:
+            problem = (
+                f"no answer within {_SECONDS:.0f} seconds; resume the run later"
+                if failure.kind in ("timeout", "connect timeout")
+                else f"no connection ({without_keys(str(failure.cause))}); check the address and "
+                "that the server runs"
             )
+            raise _NoVectors(problem, wait=0.0) from None
+        if reply.status >= 300:
+            said = without_keys(error_details(reply)[0])
+            advice = _ADVICE.get(reply.status, "the endpoint is in trouble; resume the run later")
+            wait = retry_after(reply.headers) or 0.0
+            is_transient = reply.status in (408, 409, 429) or reply.status >= 500
+            raise _NoVectors(
+                f"status {reply.status} ({said}); {advice}",
+                wait if is_transient and wait <= _LONGEST_WAIT else None,
+            )
+        try:
+            answer = msgspec.json.decode(reply.data, type=_Embeddings)
             vectors = {item.index: item.embedding for item in answer.data}
             return [vectors[index] for index in range(len(texts))]
-        except openai.APIStatusError as error:
-            status = error.status_code
-            advice = _ADVICE.get(status, "the endpoint is in trouble; resume the run later")
-            problem = f"status {status} ({_without_key(error.message)}); {advice}"
-        except openai.APITimeoutError:
-            problem = f"no answer within {_SECONDS:.0f} seconds; resume the run later"
-        except openai.APIConnectionError as error:
-            cause = _without_key(str(error.__cause__ or error))
-            problem = f"no connection ({cause}); check the address and that the server runs"
-        except (openai.OpenAIError, AttributeError, KeyError, TypeError, ValueError) as error:
-            problem = (
+        except (msgspec.MsgspecError, KeyError) as error:
+            raise _NoVectors(
                 f"the answer does not follow the embeddings protocol ({type(error).__name__}); "
                 "check the address"
-            )
-        raise MnemoscopeError(
-            f"embedding {len(texts)} texts with {self._model!r} at {self._base_url}: {problem}"
-        )
+            ) from None
 
-    def _client(self) -> Any:
-        """One client a process: after a fork, two processes must not share its connections."""
-        import openai
 
-        process = os.getpid()
-        if process not in self._clients:
-            key = os.environ.get("OPENAI_API_KEY", "")
-            if not key and self._base_url == _OPENAI:
-                raise UsageError("the openai embedder needs a key; set OPENAI_API_KEY")
-            self._clients[process] = openai.OpenAI(
-                # Local servers need none, but the SDK insists on one.
-                api_key=key or "none",
-                base_url=self._base_url,
-                timeout=_SECONDS,
-                max_retries=_RETRIES,
-            )
-        return self._clients[process]
+class _NoVectors(Exception):
+    """Why a request brought no vectors.
+
+    `wait` is after how many seconds it is worth another try, 0 if the server did not say; None: it
+    is not.
+    """
+
+    def __init__(self, problem: str, wait: float | None = None) -> None:
+        super().__init__(problem)
+        self.wait = wait
+
+
+class _EmbeddingItem(msgspec.Struct):
+    index: int
+    embedding: list[float]
+
+
+class _Embeddings(msgspec.Struct):
+    data: list[_EmbeddingItem]
 
 
 class SentenceTransformersEmbedder:
@@ -170,8 +205,3 @@ class SentenceTransformersEmbedder:
         from sentence_transformers import SentenceTransformer
 
         return SentenceTransformer(str(Path(self._name).expanduser()))
-
-
-def _without_key(message: str) -> str:
-    key = os.environ.get("OPENAI_API_KEY")
-    return message.replace(key, "…") if key else message

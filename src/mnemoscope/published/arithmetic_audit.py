@@ -6,16 +6,22 @@ That an overall adds up says nothing about whether it was measured well.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 import msgspec
 
-from mnemoscope.published.keying import SIZES, recomputed, tolerance
 from mnemoscope.published.published_results import Published, load
 
+SIZES = {1: 282, 2: 321, 3: 96, 4: 841}
+"""Questions in each scorable category of LoCoMo, by its official integer."""
+NAMES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 
-class Check(msgspec.Struct, frozen=True):
+FIT = Decimal("0.02")
+"""Points by which an overall may miss its categories and still be reproduced."""
+
+
+class OverallCheck(msgspec.Struct, frozen=True):
     """An overall set beside the one that its categories make, in points (hundredths)."""
 
     source: str
@@ -33,12 +39,12 @@ class Check(msgspec.Struct, frozen=True):
 class Audit(msgspec.Struct, frozen=True):
     """All overalls that can be checked, and why the others cannot."""
 
-    checks: list[Check]
+    checks: list[OverallCheck]
     unchecked: dict[str, int]
     """Reason to the number of overalls that it keeps from being checked."""
 
     @property
-    def disagreeing(self) -> list[Check]:
+    def disagreeing(self) -> list[OverallCheck]:
         return [check for check in self.checks if not check.agrees]
 
 
@@ -59,6 +65,21 @@ def audit(rows: Iterable[Published] | None = None) -> Audit:
     return Audit(checks, dict(unchecked.most_common()))
 
 
+def tolerance(printed: Iterable[str]) -> Decimal:
+    """FIT, or what rounding alone can do: half of the last place in the overall and in its parts.
+
+    Collections drop trailing zeros, so the finest place in the table counts for all of it.
+    """
+    places = max(-int(Decimal(value).as_tuple().exponent) for value in printed)
+    return max(FIT, Decimal(1).scaleb(-max(places, 0)))
+
+
+def recomputed(values: Mapping[int, str]) -> Decimal:
+    """The overall that these values of categories 1–4 make."""
+    total = sum((SIZES[key] * Decimal(value) for key, value in values.items()), Decimal(0))
+    return total / sum(SIZES[key] for key in values)
+
+
 def _reason(overall: Published, parts: list[Published]) -> str:
     """Why this overall cannot be checked, or nothing."""
     keys = {row.category.id for row in parts if row.category}
@@ -75,14 +96,14 @@ def _reason(overall: Published, parts: list[Published]) -> str:
     return ""
 
 
-def _check(overall: Published, parts: list[Published]) -> Check:
+def _check(overall: Published, parts: list[Published]) -> OverallCheck:
     of = {row.category.id: row for row in parts if row.category}
     values = {key: of[key].as_printed.value for key in SIZES}
     printed = Decimal(overall.as_printed.value)
     whole = recomputed(values)
     allowed = tolerance([overall.as_printed.value, *values.values()])
     keying = {row.category.keying for row in of.values() if row.category}
-    return Check(
+    return OverallCheck(
         source=overall.source,
         system=overall.system,
         printed=float(printed),

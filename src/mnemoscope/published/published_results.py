@@ -142,6 +142,16 @@ def normalised(printed: Printed) -> float:
     return float(value / 100 if printed.unit == "percent" else value)
 
 
+def number(row: Published) -> str:
+    """For people: fractions with as many places as were printed; the rest with its unit."""
+    if row.unit == "change":
+        return f"{row.value:.1%}"
+    if row.unit != "fraction":
+        return f"{row.value:,g} {row.unit}".replace(" x", "×")
+    _, _, places = row.as_printed.value.partition(".")
+    return f"{row.value:.{len(places) + 2 * (row.as_printed.unit == 'percent')}f}"
+
+
 def load(path: Path | None = None) -> tuple[Published, ...]:
     """Every row of the registry; a wrong one is an error with its file and line."""
     return _load(path or Path(str(files("mnemoscope.published") / "results.jsonl")))

@@ -6,28 +6,41 @@ the report again can lose nothing, and a report with other bytes is known to be 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
-from typing import Any
 
 from mnemoscope._store.fingerprint import differences
 from mnemoscope._store.jsonl import write_atomically
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.compare import OVERALL, Comparison
-from mnemoscope.release.decide import RATIONALE, regressions, together
-from mnemoscope.release.figures import comparisons, standing, write_comparisons
-from mnemoscope.release.report_hash import BEGIN, END, sealed
-from mnemoscope.release.state import Pair, Release
-from mnemoscope.release.tables import (
+from mnemoscope.release.decide import (
+    RATIONALE,
+    comparisons,
+    regressions,
+    standing,
+    together,
+    write_comparisons,
+)
+from mnemoscope.release.report_tables import (
     category_table,
     effect,
-    markdown,
     overall_table,
     p_equals,
     points,
     points_interval,
     verbatim,
 )
-from mnemoscope.release.timestamps import Moment
+from mnemoscope.release.state import ROLES, Moment, Release, Role, RunPair, Signature, State
+from mnemoscope.reports.render_markdown import table
+from mnemoscope.reports.tables import document_table
+
+BEGIN, END = "<!-- signatures -->", "<!-- /signatures -->"
+TITLES: dict[Role, str] = {
+    "pi": "PI (Principal Investigator)",
+    "architect": "Chief Architect",
+    "statistician": "StatAnalyst",
+    "research-supervisor": "ResSup (Research Supervisor)",
+}
 
 
 def write_report(release: Release, when: Moment) -> list[Comparison]:
@@ -139,7 +152,7 @@ def _configuration(release: Release) -> str:
             ]
         )
     head = ["benchmark", "run", "system", "options", "depth", "seed", "versions", "fingerprint"]
-    return markdown(head, rows)
+    return table(document_table(head, rows))
 
 
 def _benchmarks(release: Release, found: Sequence[Comparison]) -> list[str]:
@@ -159,17 +172,16 @@ def _benchmark(release: Release, name: str, comparison: Comparison | None) -> li
         return [f"{name} was not run: {release.state.waived.get(name, 'no reason is given')}."]
     pair = next(pair for pair in release.state.pairs if pair.benchmark == name)
     base, cand = release.run(pair.base), release.run(pair.cand)
-    before: dict[str, Any] = base.read_json("metrics.json")
-    after: dict[str, Any] = cand.read_json("metrics.json")
-    names = cand.manifest().category_names
+    before, after = base.read_json("metrics.json"), cand.read_json("metrics.json")
+    categories = category_table(comparison, before, after, cand.manifest().category_names)
     return [
         f"{comparison.paired:,} questions, paired, in {comparison.clusters} clusters. "
         "Means with their own intervals; the difference with a bootstrap interval over clusters. "
         "h for proportions, d_z for means of per-question values.",
         f"### {name}, overall",
-        overall_table(comparison, before, after),
+        table(overall_table(comparison, before, after)),
         f"### {name}, by category",
-        category_table(comparison, before, after, names),
+        table(categories) if categories else "The data have no categories.",
     ]
 
 
@@ -225,10 +237,10 @@ def _raw_data(release: Release) -> str:
         for record in (pair.base, pair.cand)
         for name, sha256 in {"manifest.json": record.manifest_sha256, **record.files}.items()
     ]
-    return markdown(["benchmark", "file", "sha256"], rows)
+    return table(document_table(["benchmark", "file", "sha256"], rows))
 
 
-def _runs(release: Release) -> list[tuple[Pair, RunDirectory]]:
+def _runs(release: Release) -> list[tuple[RunPair, RunDirectory]]:
     return [
         (pair, release.run(record))
         for pair in release.state.pairs
@@ -239,3 +251,63 @@ def _runs(release: Release) -> list[tuple[Pair, RunDirectory]]:
 def _said(text: str) -> str:
     """Words as they stand; a comment in them must not be taken for the report's own markers."""
     return text.strip().replace("<!--", "<!\u200b--") or "Nothing stated."
+
+
+# What is signed: the report's bytes, but for the block of signatures itself. The block is written
+# from release.yaml; a report whose block says anything else was edited, and no signature counts.
+
+
+def split(report: str) -> tuple[str, str]:
+    """The report without its block, and the block; a report without one has an empty block."""
+    before, begin, rest = report.partition(BEGIN)
+    block, end, after = rest.partition(END)
+    if not begin or not end:
+        return report, ""
+    return before + BEGIN + END + after, block
+
+
+def digest(report: str) -> str:
+    """The sha256 that is signed."""
+    return hashlib.sha256(split(report)[0].encode()).hexdigest()
+
+
+def latest(signatures: Sequence[Signature]) -> dict[Role, Signature]:
+    """The last signature of each role: a void one can be given again."""
+    return {signature.role: signature for signature in signatures}
+
+
+def block(state: State, sha256: str) -> str:
+    """The table of the working group, as it stands for a report with this hash."""
+    given = latest(state.signatures)
+    lines = [
+        "",
+        _circulated(state, sha256),
+        "",
+        "| role | name | signed | report sha256 | |",
+        "|---|---|---|---|---|",
+    ]
+    for role in ROLES:
+        if (one := given.get(role)) is None:
+            lines.append(f"| {TITLES[role]} | | not signed | | |")
+            continue
+        standing = "valid" if one.sha256 == sha256 else "void: the report changed since"
+        lines.append(
+            f"| {TITLES[role]} | {one.name} | {one.when} | `{one.sha256[:16]}…` | {standing} |"
+        )
+    for one in given.values():
+        if one.quorum_exception:
+            lines += ["", f"Quorum exception, 3 of 4, by {one.name}: {one.quorum_exception}"]
+    return "\n".join([*lines, ""])
+
+
+def sealed(report: str, state: State) -> str:
+    """The report with its block brought up to date."""
+    text = split(report)[0]
+    return text.replace(BEGIN + END, BEGIN + block(state, digest(text)) + END, 1)
+
+
+def _circulated(state: State, sha256: str) -> str:
+    if (one := state.circulated) is None:
+        return "Not yet circulated."
+    changed = "" if one.sha256 == sha256 else " The report changed since: the 48 hours start anew."
+    return f"Circulated {one}.{changed}"

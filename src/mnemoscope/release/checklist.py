@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 
@@ -13,25 +13,24 @@ import msgspec
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope.analysis.compare import Comparison
 from mnemoscope.release.benchmark_report import is_current
-from mnemoscope.release.claims import Facts, lint_file
-from mnemoscope.release.decide import decide
-from mnemoscope.release.figures import comparisons, unwritten
+from mnemoscope.release.claims import lint_file
+from mnemoscope.release.decide import comparisons, decide, is_fresh, unwritten
 from mnemoscope.release.notes import SECTIONS
 from mnemoscope.release.notes import render as render_notes
-from mnemoscope.release.rederive import is_fresh
+from mnemoscope.release.release_facts import Facts
 from mnemoscope.release.signatures import (
     exception,
     lacking_notice,
     lacking_signatures,
     other_statistician,
 )
-from mnemoscope.release.state import Release
-from mnemoscope.release.timestamps import Moment
+from mnemoscope.release.state import Moment, Release
+from mnemoscope.reports.tables import DIM, Cell, ReportTable, TableColumn
 
 RUNS = "metrics.json files produced with pinned dataset SHA256"
 
 
-class Item(msgspec.Struct, frozen=True):
+class ChecklistItem(msgspec.Struct, frozen=True):
     """One line of the checklist."""
 
     name: str
@@ -46,7 +45,7 @@ class Item(msgspec.Struct, frozen=True):
 class Checklist(msgspec.Struct, frozen=True):
     """All of it."""
 
-    items: list[Item]
+    items: list[ChecklistItem]
     preview: bool = False
     """Made as if it were a time yet to come: it allows nothing."""
 
@@ -58,8 +57,24 @@ class Checklist(msgspec.Struct, frozen=True):
     def tag_allowed(self) -> bool:
         return self.complete and not self.preview
 
+    def outcome(self, version: str) -> str:
+        """Whether the tag may be cut, in words."""
+        if not self.complete:
+            missing = sum(not item.ok for item in self.items)
+            return f"tag not allowed: {missing} items are missing"
+        return f"the tag {version} would be allowed" if self.preview else f"tag allowed: {version}"
 
-class _Case:
+
+def table(found: Checklist) -> ReportTable:
+    shown = ReportTable([TableColumn(title) for title in ("", "item", "missing")], frame="dense")
+    for item in found.items:
+        mark = Cell("[x]", "green") if item.ok else Cell("[ ]", "bold red")
+        missing = Cell("\n".join(item.missing)) if item.missing else Cell(item.remark, DIM)
+        shown.rows.append([mark, item.name, missing])
+    return shown
+
+
+class _Reviewed:
     """What the items look at; runs are verified once."""
 
     def __init__(self, release: Release, found: Sequence[Comparison]) -> None:
@@ -78,19 +93,19 @@ def check(release: Release, now: Moment) -> Checklist:
     except MnemoscopeError as error:
         why = dict.fromkeys([name for name, *_ in _ITEMS], "cannot be judged: see the runs")
         why[RUNS] = str(error)
-        items = [Item(name, [said]) for name, said in why.items()]
+        items = [ChecklistItem(name, [said]) for name, said in why.items()]
         return Checklist([*items, _tag(release, now, len(items))], now.is_future)
-    case, items = _Case(release, found), []
+    case, items = _Reviewed(release, found), []
     for name, missing, remark in _ITEMS:
         try:
-            items.append(Item(name, list(missing(case)), remark(release)))
+            items.append(ChecklistItem(name, list(missing(case)), remark(release)))
         except MnemoscopeError as error:
-            items.append(Item(name, [str(error)]))
+            items.append(ChecklistItem(name, [str(error)]))
     tag = _tag(release, now, sum(not item.ok for item in items))
     return Checklist([*items, tag], now.is_future)
 
 
-def _benchmarks(case: _Case) -> Iterator[str]:
+def _benchmarks(case: _Reviewed) -> Iterator[str]:
     variant = case.release.protocol.protocol.variants[case.release.protocol.variant]
     run = {pair.benchmark for pair in case.release.state.pairs}
     for name in variant.benchmarks:
@@ -109,17 +124,17 @@ def _waivers(release: Release) -> str:
     return "; ".join(f"{name} waived: {why}" for name, why in release.state.waived.items())
 
 
-def _runs(case: _Case) -> Iterator[str]:
+def _runs(case: _Reviewed) -> Iterator[str]:
     for path, state in case.facts.unsound.items():
         yield f"{path} is {state}; `mnemoscope verify {path}` says why"
 
 
-def _significance(case: _Case) -> Iterator[str]:
+def _significance(case: _Reviewed) -> Iterator[str]:
     for name in unwritten(case.release, case.found):
         yield f"{name} is missing or is not what the runs give: `mnemoscope release report`"
 
 
-def _report(case: _Case) -> Iterator[str]:
+def _report(case: _Reviewed) -> Iterator[str]:
     if case.release.state.drafted is None or not case.release.report_path.exists():
         yield "report.md is not written: `mnemoscope release report`"
     elif not is_current(case.release, case.found):
@@ -129,12 +144,7 @@ def _report(case: _Case) -> Iterator[str]:
             yield f"words.{field} in release.yaml is empty: `mnemoscope release set --{field} …`"
 
 
-def _notice(case: _Case) -> Iterator[str]:
-    if why := lacking_notice(case.release):
-        yield why
-
-
-def _rederived(case: _Case) -> Iterator[str]:
+def _rederived(case: _Reviewed) -> Iterator[str]:
     done = case.release.state.rederived
     if done is None:
         yield "not done: `mnemoscope release rederive`"
@@ -146,11 +156,7 @@ def _rederived(case: _Case) -> Iterator[str]:
         yield f"{name} signed as statistician, but the statistics were repeated by another"
 
 
-def _signatures(case: _Case) -> Iterator[str]:
-    yield from lacking_signatures(case.release)
-
-
-def _decision(case: _Case) -> Iterator[str]:
+def _decision(case: _Reviewed) -> Iterator[str]:
     recorded = case.release.state.decision
     if recorded is None:
         yield "not decided: `mnemoscope release decide`"
@@ -161,7 +167,7 @@ def _decision(case: _Case) -> Iterator[str]:
     yield from now.open
 
 
-def _notes(case: _Case) -> Iterator[str]:
+def _notes(case: _Reviewed) -> Iterator[str]:
     if not case.release.notes_path.exists():
         yield "notes.md is not written: `mnemoscope release notes`"
         return
@@ -172,7 +178,7 @@ def _notes(case: _Case) -> Iterator[str]:
         yield "notes.md is not what the runs and release.yaml give: edited, or out of date"
 
 
-def _claims(case: _Case) -> Iterator[str]:
+def _claims(case: _Reviewed) -> Iterator[str]:
     files = [
         case.release.report_path,
         case.release.notes_path,
@@ -186,14 +192,14 @@ def _claims(case: _Case) -> Iterator[str]:
             yield f"{file.name}, line {claim.line}, {claim.rule}: {claim.what}"
 
 
-def _tag(release: Release, now: Moment, missing: int) -> Item:
+def _tag(release: Release, now: Moment, missing: int) -> ChecklistItem:
     found = [f"{missing} of the above"] if missing else []
     date = release.state.tag_date
     if date and now.at < date:
         found.append(f"the tag date {date:%Y-%m-%d %H:%M} UTC is not reached: it is {now}")
     if missing and _is_tagged(release):
         found.append(f"the tag {release.state.version} exists already")
-    return Item("Git tag cut only after all above", found)
+    return ChecklistItem("Git tag cut only after all above", found)
 
 
 def _is_tagged(release: Release) -> bool:
@@ -208,15 +214,11 @@ def _is_tagged(release: Release) -> bool:
     return False
 
 
-def _nothing(release: Release) -> str:
-    return ""
-
-
-def _circulation(release: Release) -> str:
+def _circulated(release: Release) -> str:
     return f"circulated {release.state.circulated}" if release.state.circulated else ""
 
 
-def _rederivation(release: Release) -> str:
+def _repeated(release: Release) -> str:
     done = release.state.rederived
     return f"{done.checked} statistics by {done.by}, seed {done.seed}" if done else ""
 
@@ -226,19 +228,28 @@ def _quorum(release: Release) -> str:
     return f"quorum exception by the PI: {reason}" if reason else ""
 
 
-def _outcome(release: Release) -> str:
-    return release.state.decision.outcome if release.state.decision else ""
-
-
-_ITEMS: tuple[tuple[str, Callable[[_Case], Iterator[str]], Callable[[Release], str]], ...] = (
+# Each item: its name, what is missing, and what else is to be said of it.
+_ITEMS: tuple[tuple[str, Callable[[_Reviewed], Iterable[str]], Callable[[Release], str]], ...] = (
     ("All mandatory benchmarks run on final code", _benchmarks, _waivers),
-    (RUNS, _runs, _nothing),
-    ("Significance test run: current vs. previous", _significance, _nothing),
-    ("Draft report written using the template", _report, _nothing),
-    ("Draft shared with WG ≥48h before tag", _notice, _circulation),
-    ("StatAnalyst independent re-derivation complete", _rederived, _rederivation),
-    ("All 4 WG signatures collected (or documented quorum exception)", _signatures, _quorum),
-    ("Decision matrix applied, ship/hold documented", _decision, _outcome),
-    ("Public release notes follow §6 structure", _notes, _nothing),
-    ("No prohibited claims (§5.2) in any public-facing text", _claims, _nothing),
+    (RUNS, _runs, lambda release: ""),
+    ("Significance test run: current vs. previous", _significance, lambda release: ""),
+    ("Draft report written using the template", _report, lambda release: ""),
+    (
+        "Draft shared with WG ≥48h before tag",
+        lambda case: filter(None, [lacking_notice(case.release)]),
+        _circulated,
+    ),
+    ("StatAnalyst independent re-derivation complete", _rederived, _repeated),
+    (
+        "All 4 WG signatures collected (or documented quorum exception)",
+        lambda case: lacking_signatures(case.release),
+        _quorum,
+    ),
+    (
+        "Decision matrix applied, ship/hold documented",
+        _decision,
+        lambda release: release.state.decision.outcome if release.state.decision else "",
+    ),
+    ("Public release notes follow §6 structure", _notes, lambda release: ""),
+    ("No prohibited claims (§5.2) in any public-facing text", _claims, lambda release: ""),
 )

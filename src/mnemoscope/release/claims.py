@@ -13,10 +13,7 @@ from typing import Literal
 import msgspec
 
 from mnemoscope._store.errors import DataError
-from mnemoscope._store.run_directory import RunDirectory
-from mnemoscope.analysis.compare import OVERALL, Comparison
-from mnemoscope.protocols import Chosen, load_protocol, protocol_names
-from mnemoscope.release.citations import cited_runs, is_named, status
+from mnemoscope.protocols import Protocol, load_protocol, protocol_names
 from mnemoscope.release.claim_patterns import (
     ALL_METRICS,
     LIMIT,
@@ -32,12 +29,16 @@ from mnemoscope.release.claim_patterns import (
     p_values,
     praises,
 )
-from mnemoscope.release.figures import comparisons, standing
-from mnemoscope.release.known_figures import Known, matches
-from mnemoscope.release.segments import Segment, bare_estimates, segments, with_followers
-from mnemoscope.release.state import Release
-from mnemoscope.release.statements import Statement, statements
-from mnemoscope.release.tablerows import TableRow, row_problems
+from mnemoscope.release.release_facts import Facts, cited_runs, matches
+from mnemoscope.release.statements import (
+    Segment,
+    Statement,
+    bare_estimates,
+    segments,
+    statements,
+    with_followers,
+)
+from mnemoscope.release.table_claims import TableRow, row_problems
 
 Rule = Literal[
     "unproven-improvement",
@@ -49,68 +50,15 @@ Rule = Literal[
 ]
 
 
-class Finding(msgspec.Struct, frozen=True, order=True):
-    """A prohibited claim."""
+class ClaimProblem(msgspec.Struct, frozen=True, order=True):
+    """A prohibited claim, where it stands and what is wrong."""
 
     line: int
     rule: Rule
     what: str
 
 
-class Facts:
-    """What is known beside the text: the figures of a release, the state of its runs."""
-
-    def __init__(self, release: Release, found: Sequence[Comparison]) -> None:
-        self.protocol = release.protocol
-        self.found = found
-        self.known = Known(release, found)
-        self.runs = {release.run(record).path: record for record in release.records()}
-        self.states = {path: status(RunDirectory(path)) for path in self.runs}
-
-    @property
-    def unsound(self) -> dict[Path, str]:
-        return {path: state for path, state in self.states.items() if state != "VERIFIED"}
-
-    @classmethod
-    def of(cls, release: Release) -> Facts:
-        return cls(release, comparisons(release))
-
-    def doubts(self, segment: Segment) -> list[str]:
-        """The metrics that the segment praises and the runs do not."""
-        in_category = "categor" in segment.text.lower()
-        doubted = []
-        for one in self._meant(segment.text):
-            for row in one.rows:
-                if (row.scope == OVERALL) == in_category or standing(row) == "improved":
-                    continue
-                if any(matches(name, row.metric) for name in segment.names):
-                    place = one.benchmark if row.scope == OVERALL else f"category {row.scope}"
-                    doubted.append(f"{row.metric} on {place} has p_corrected={row.p_corrected:.4f}")
-        strange = self.known.strange(segment.names, segment.text)
-        return doubted or [f"no run gave {said}" for said in strange]
-
-    def row_doubts(self, names: Sequence[str], category: str) -> list[str]:
-        """The metrics that a row of a table praises and the runs do not."""
-        return [
-            f"{row.metric} has p_corrected={row.p_corrected:.4f}"
-            for row in self.known.of(names)
-            if standing(row) != "improved" and f"{category or OVERALL} ".startswith(f"{row.scope} ")
-        ]
-
-    def improved(self) -> set[str]:
-        return {
-            row.metric
-            for one in self.found
-            for row in one.rows
-            if row.scope == OVERALL and standing(row) == "improved"
-        }
-
-    def _meant(self, text: str) -> list[Comparison]:
-        named = [one for one in self.found if one.benchmark.lower() in text.lower()]
-        return named or list(self.found)
-
-
-def lint(text: str, facts: Facts | None = None, folder: Path | None = None) -> list[Finding]:
+def lint(text: str, facts: Facts | None = None, folder: Path | None = None) -> list[ClaimProblem]:
     """All prohibited claims of a text, in its order; none for an honest one."""
     said = with_followers(statements(text))
     found = [finding for one in said for finding in _statement(one, facts)]
@@ -120,7 +68,7 @@ def lint(text: str, facts: Facts | None = None, folder: Path | None = None) -> l
     return sorted(set(found))
 
 
-def lint_file(path: Path, facts: Facts | None = None) -> list[Finding]:
+def lint_file(path: Path, facts: Facts | None = None) -> list[ClaimProblem]:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
@@ -128,45 +76,49 @@ def lint_file(path: Path, facts: Facts | None = None) -> list[Finding]:
     return lint(text, facts, path.parent)
 
 
-def _statement(one: Statement, facts: Facts | None) -> list[Finding]:
+def _statement(one: Statement, facts: Facts | None) -> list[ClaimProblem]:
     if one.kind == "row":
         rules: dict[str, Rule] = {"p": "unproven-improvement", "interval": "no-interval"}
-        found = [Finding(one.line, rules[kind], what) for kind, what in row_problems(one)]
+        found = [ClaimProblem(one.line, rules[kind], what) for kind, what in row_problems(one)]
         return found + (_row_against(one, facts) if facts else [])
-    found = list[Finding]()
+    found = list[ClaimProblem]()
     for segment in segments(one.text):
         problem = _unproven(one, segment, facts)
         if problem:
-            found.append(Finding(one.line, "unproven-improvement", problem))
+            found.append(ClaimProblem(one.line, "unproven-improvement", problem))
         limit = LIMIT.search(segment.text) and not praises(segment.text)
-        strange = facts.known.strange(segment.names, segment.text) if facts else []
+        strange = facts.strange(segment.names, segment.text) if facts else []
         if strange and not problem and not limit:
-            found.append(Finding(one.line, "no-such-figure", _no_run(segment.names, strange)))
+            found.append(ClaimProblem(one.line, "no-such-figure", _no_run(segment.names, strange)))
         if bare_estimates(segment) and not limit:
             what = f"{', '.join(segment.names)}: a figure without its interval"
-            found.append(Finding(one.line, "no-interval", what))
+            found.append(ClaimProblem(one.line, "no-interval", what))
     if _nameless(one):
         what = "an improvement that names no metric with its interval and p"
-        found.append(Finding(one.line, "unproven-improvement", what))
+        found.append(ClaimProblem(one.line, "unproven-improvement", what))
     return found
 
 
-def _row_against(one: Statement, facts: Facts) -> list[Finding]:
+def _row_against(one: Statement, facts: Facts) -> list[ClaimProblem]:
     """What a row of a table says otherwise than the runs."""
     row = TableRow.of(one)
-    found = list[Finding]()
+    found = list[ClaimProblem]()
     if row.claims and (doubts := facts.row_doubts(row.names, row.category)):
         what = f"{', '.join(row.names)}: shown as improved, but {'; '.join(doubts[:3])}"
-        found.append(Finding(one.line, "unproven-improvement", what))
+        found.append(ClaimProblem(one.line, "unproven-improvement", what))
     strange = [
-        figure
-        for names, figure, points in row.figures
-        if not facts.known.has(names, figure, points)
+        figure for names, figure, points in row.figures if not facts.has(names, figure, points)
     ]
-    strange += [f"p={p.value:g}" for p in row.p_values if not facts.known.allows(row.names, p)]
+    strange += [f"p={p.value:g}" for p in row.p_values if not facts.allows(row.names, p)]
     if strange:
-        found.append(Finding(one.line, "no-such-figure", _no_run(row.names, strange)))
+        found.append(ClaimProblem(one.line, "no-such-figure", _no_run(row.names, strange)))
     return found
+
+
+def _is_named(protocol: Protocol, text: str) -> bool:
+    """Whether a text names the protocol, by its citation or its id, across line breaks too."""
+    flat = " ".join(re.sub(r"[*`_]", "", text).split()).lower()
+    return any(name.replace("_", "").lower() in flat for name in (protocol.cite, protocol.id))
 
 
 def _no_run(names: Sequence[str], strange: Sequence[str]) -> str:
@@ -226,16 +178,16 @@ def _figures(said: Sequence[Statement]) -> list[Statement]:
     ]
 
 
-def _protocol(said: Sequence[Statement], text: str, facts: Facts | None) -> list[Finding]:
+def _protocol(said: Sequence[Statement], text: str, facts: Facts | None) -> list[ClaimProblem]:
     figures = _figures(said)
     known = [facts.protocol] if facts else [load_protocol(name) for name in protocol_names()]
-    if not figures or any(is_named(one.protocol, text) for one in known):
+    if not figures or any(_is_named(one.protocol, text) for one in known):
         return []
     what = f"numbers, but the text names no protocol such as “{known[0].protocol.cite}”"
-    return [Finding(figures[0].line, "no-protocol", what)]
+    return [ClaimProblem(figures[0].line, "no-protocol", what)]
 
 
-def _subset(said: Sequence[Statement], text: str, facts: Facts | None) -> list[Finding]:
+def _subset(said: Sequence[Statement], text: str, facts: Facts | None) -> list[ClaimProblem]:
     """Whether every metric that the text mentions improved, and it is silent on others."""
     if any(THE_OTHERS.search(one.text) for one in said):
         return []
@@ -251,11 +203,11 @@ def _subset(said: Sequence[Statement], text: str, facts: Facts | None) -> list[F
         good = {m for m in shown if any(matches(name, m) for name in claimed)}
         silent = [m for m in listed if m not in shown]
         if facts is not None:
-            improved = facts.improved()
+            improved = facts.improved
             good, silent = good | (shown & improved), [m for m in silent if m not in improved]
         if claimed and good and good == shown and silent:
             what = f"only improved metrics are mentioned; nothing is said of {', '.join(silent)}"
-            return [Finding(min(claimed.values()), "best-subset", what)]
+            return [ClaimProblem(min(claimed.values()), "best-subset", what)]
     return []
 
 
@@ -263,35 +215,27 @@ def _lists(text: str, facts: Facts | None) -> list[list[str]]:
     """The metrics that must be reported together, for each benchmark that is spoken of."""
     if facts is not None:
         return [facts.protocol.benchmark(one.benchmark).metrics for one in facts.found]
-    named: list[Chosen] = [
-        chosen
-        for name in protocol_names()
-        if is_named((chosen := load_protocol(name)).protocol, text)
-    ]
     lists = []
-    for chosen in named:
-        benchmarks = chosen.protocol.variants[_variant(chosen, text)].benchmarks
+    for chosen in map(load_protocol, protocol_names()):
+        protocol = chosen.protocol
+        if not _is_named(protocol, text):
+            continue
+        named = (name for name in protocol.variants if f"{protocol.id}:{name}" in text)
+        benchmarks = protocol.variants[next(named, chosen.variant)].benchmarks
         spoken = [b for b in benchmarks if b in text.lower()] or list(benchmarks)[:1]
         lists += [benchmarks[b].metrics for b in spoken]
     return lists
 
 
-def _variant(chosen: Chosen, text: str) -> str:
-    for name in chosen.protocol.variants:
-        if f"{chosen.protocol.id}:{name}" in text:
-            return name
-    return chosen.variant
-
-
-def _runs(said: Sequence[Statement], facts: Facts | None, folder: Path) -> list[Finding]:
+def _runs(said: Sequence[Statement], facts: Facts | None, folder: Path) -> list[ClaimProblem]:
     unsound, known, states = (facts.unsound, facts.runs, facts.states) if facts else ({}, {}, {})
     found = [
-        Finding(line, "unsound-run", f"{path} is {state} and cannot be cited")
+        ClaimProblem(line, "unsound-run", f"{path} is {state} and cannot be cited")
         for path, line, state in cited_runs(said, folder, known, dict(states))
     ]
     figures = _figures(said)
     if figures and unsound and not found:
         path, state = next(iter(unsound.items()))
         what = f"the numbers are those of {path}, which is {state} and cannot be cited"
-        found.append(Finding(figures[0].line, "unsound-run", what))
+        found.append(ClaimProblem(figures[0].line, "unsound-run", what))
     return found

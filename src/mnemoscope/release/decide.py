@@ -1,18 +1,28 @@
-"""Ship or hold: the process's decision matrix (§5) and its conditional rule (§5.1)."""
+"""The figures of a release, and the decision on them: the process's matrix (§5, §5.1).
+
+The process corrects across all tests of a report; with two benchmarks that is more than one
+comparison, so the correction is made again over all of them.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from typing import Literal
 
-from mnemoscope.analysis.compare import OVERALL, Comparison
+import msgspec
+
+from mnemoscope._store.jsonl import write_atomically
+from mnemoscope.analysis.compare import OVERALL, Comparison, Row, compare
 from mnemoscope.protocols import Benchmark
-from mnemoscope.release.figures import Standing, basis, standing
-from mnemoscope.release.state import Decision, Release, Row, Words
-from mnemoscope.release.timestamps import Moment
+from mnemoscope.release.state import Decision, MatrixRow, Moment, Release, Words
+from mnemoscope.stats import Interval, holm, verdict
 
-NEUTRAL: Row = "HOLD or SHIP as no-claim"
-_CAUTION: tuple[Row, ...] = ("HOLD", "CONDITIONAL SHIP", "SHIP with caveat", "SHIP")
-RATIONALE: dict[Row, str] = {
+ALPHA = 0.05
+Standing = Literal["improved", "regressed", "neutral"]
+NEUTRAL: MatrixRow = "HOLD or SHIP as no-claim"
+_CAUTION: tuple[MatrixRow, ...] = ("HOLD", "CONDITIONAL SHIP", "SHIP with caveat", "SHIP")
+RATIONALE: dict[MatrixRow, str] = {
     "SHIP": "clear win: primary and secondary metric improved significantly",
     "SHIP with caveat": "the lead metric improved; the other shows no significant change",
     "CONDITIONAL SHIP": "only the secondary metric improved significantly; §5.1 applies",
@@ -21,7 +31,74 @@ RATIONALE: dict[Row, str] = {
 }
 
 
-def matrix_row(comparison: Comparison, rules: Benchmark) -> Row:
+def standing(row: Row) -> Standing:
+    """How a metric fared.
+
+    An improvement needs a corrected p below alpha and an interval above zero; for a regression
+    the p is enough, as the process writes it: doubt counts against the candidate.
+    """
+    if row.verdict == "better":
+        return "improved"
+    return "regressed" if row.p_corrected < ALPHA and row.delta < 0 else "neutral"
+
+
+def comparisons(release: Release) -> list[Comparison]:
+    """One for each benchmark, on the protocol's metrics, Holm over all tests of the release."""
+    release.ensure_unedited()
+    found = [
+        compare(
+            release.run(pair.base),
+            release.run(pair.cand),
+            metrics=release.protocol.benchmark(pair.benchmark).metrics,
+        )
+        for pair in release.state.pairs
+    ]
+    return as_one_family(found)
+
+
+def as_one_family(found: Sequence[Comparison]) -> list[Comparison]:
+    p_values = iter(holm([row.p_raw for one in found for row in one.rows]).tolist())
+    return [
+        msgspec.structs.replace(one, rows=[_corrected(row, next(p_values)) for row in one.rows])
+        for one in found
+    ]
+
+
+def basis(found: Sequence[Comparison]) -> str:
+    """The hash of the figures, which a decision or re-derivation is about."""
+    return hashlib.sha256(b"".join(map(_encoded, found))).hexdigest()
+
+
+def is_fresh(release: Release, found: Sequence[Comparison]) -> bool:
+    """Whether the recorded re-derivation is of these figures."""
+    done = release.state.rederived
+    return done is not None and done.basis == basis(found)
+
+
+def write_comparisons(release: Release, found: Sequence[Comparison]) -> None:
+    for one in found:
+        write_atomically(release.folder / _name(one), _encoded(one))
+
+
+def unwritten(release: Release, found: Sequence[Comparison]) -> list[str]:
+    """Comparison files that are missing, or are not what the runs give."""
+    files = [(release.folder / _name(one), _encoded(one)) for one in found]
+    return [f.name for f, content in files if not f.exists() or f.read_bytes() != content]
+
+
+def _corrected(row: Row, p: float) -> Row:
+    return msgspec.structs.replace(row, p_corrected=p, verdict=verdict(Interval(*row.ci95), p))
+
+
+def _name(one: Comparison) -> str:
+    return f"comparison-{one.benchmark}.json"
+
+
+def _encoded(one: Comparison) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(one), indent=2) + b"\n"
+
+
+def matrix_row(comparison: Comparison, rules: Benchmark) -> MatrixRow:
     """The row of the matrix that one benchmark falls into."""
     if regressions(comparison):
         return "HOLD"
@@ -41,7 +118,7 @@ def regressions(comparison: Comparison) -> list[str]:
     ]
 
 
-def together(rows: Sequence[Row]) -> Row:
+def together(rows: Sequence[MatrixRow]) -> MatrixRow:
     """One row for the release: the most cautious of its benchmarks' rows.
 
     A neutral benchmark does not undo what another one showed, but it is a caveat to it.
@@ -67,7 +144,7 @@ def is_conditional(decision: Decision | None) -> bool:
     return decision is not None and "CONDITIONAL SHIP" in decision.rows.values()
 
 
-def _resolved(row: Row, words: Words) -> tuple[str, list[str]]:
+def _resolved(row: MatrixRow, words: Words) -> tuple[str, list[str]]:
     """The outcome once people said what the matrix leaves to them, and what they have yet to."""
     if row == NEUTRAL:
         if words.no_claim:

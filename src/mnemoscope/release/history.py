@@ -7,9 +7,10 @@ from pathlib import Path
 
 from mnemoscope._store.errors import MissingData, UsageError
 from mnemoscope._store.jsonl import write_atomically
-from mnemoscope.analysis.compare import OVERALL, Comparison
-from mnemoscope.release.tables import markdown, p_value, points, points_interval
-from mnemoscope.release.timestamps import Moment
+from mnemoscope.analysis.compare import Comparison
+from mnemoscope.release.report_tables import impact_table
+from mnemoscope.release.state import Moment
+from mnemoscope.reports.render_markdown import table
 
 TITLE = "# Methodology history\n\nNewest first.\n"
 _ENTRY = re.compile(r"^## ", re.MULTILINE)
@@ -30,12 +31,15 @@ def add_entry(
     text = file.read_text(encoding="utf-8") if file.exists() else TITLE
     first = _ENTRY.search(text)
     place = first.start() if first else len(text)
-    lines = [
+    by = f", by {author}" if author else ""
+    parts = [
         f"## {when.at:%Y-%m-%d} {' '.join(change.split())}",
-        f"- recorded: {when}" + (f", by {author}" if author else ""),
-        f"- reason: {' '.join(reason.split())}",
+        f"- recorded: {when}{by}\n- reason: {' '.join(reason.split())}",
+        *(
+            f"{one.benchmark}, {one.base} → {one.cand}:\n\n{table(impact_table(one))}"
+            for one in impact or []
+        ),
     ]
-    parts = [lines[0], "\n".join(lines[1:]), *map(_impact, impact or [])]
     entry = "\n\n".join(parts) + "\n"
     before = text[:place].rstrip("\n") + "\n\n"
     rest = "\n" + text[place:] if first else ""
@@ -49,21 +53,3 @@ def read_history(file: Path) -> str:
             f"no history at {file}: add an entry with `mnemoscope release history add`"
         )
     return file.read_text(encoding="utf-8")
-
-
-def _impact(comparison: Comparison) -> str:
-    rows = [
-        [
-            row.metric,
-            f"{row.base:.4f}",
-            f"{row.cand:.4f}",
-            f"{points(row.delta)} {points_interval(row)}",
-            p_value(row.p_corrected),
-        ]
-        for row in comparison.rows
-        if row.scope == OVERALL
-    ]
-    head = ["metric", "old", "new", "Δ [95 % CI]", "p_corrected"]
-    return f"{comparison.benchmark}, {comparison.base} → {comparison.cand}:\n\n" + markdown(
-        head, rows
-    )

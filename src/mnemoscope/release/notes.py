@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from mnemoscope._store.errors import MnemoscopeError
@@ -10,10 +10,11 @@ from mnemoscope._store.jsonl import write_atomically
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.compare import OVERALL, Comparison, Row
 from mnemoscope.release.benchmark_report import changes
-from mnemoscope.release.claims import Facts, lint
-from mnemoscope.release.figures import standing
+from mnemoscope.release.claims import lint
+from mnemoscope.release.decide import standing
+from mnemoscope.release.release_facts import Facts
+from mnemoscope.release.report_tables import effect, p_equals, points, points_interval
 from mnemoscope.release.state import Release
-from mnemoscope.release.tables import effect, p_equals, points, points_interval
 
 SECTIONS = (
     "Significant Improvements",
@@ -46,12 +47,7 @@ def render(release: Release, found: Sequence[Comparison]) -> str:
         f"Measured per {chosen.protocol.cite} (`{chosen.id}`). Decision: {decision}.\n"
         "Differences are new less previous, with the interval of the difference; p is corrected "
         "by Holm over all\ntests of the report; h is given for proportions, d_z for means.",
-        f"## {SECTIONS[0]}",
-        _listed(found, _is_improvement, _improvement),
-        f"## {SECTIONS[1]}",
-        _listed(found, _is_marginal, _marginal),
-        f"## {SECTIONS[2]}",
-        _listed(found, _is_regression, _regression),
+        *(part for title in SECTIONS[:3] for part in (f"## {title}", _listed(found, title))),
         f"## {SECTIONS[3]}",
         "\n".join(f"- {line}" for line in _methodology(release)) or "None.",
         f"## {SECTIONS[4]}",
@@ -60,49 +56,31 @@ def render(release: Release, found: Sequence[Comparison]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _listed(
-    found: Sequence[Comparison], chosen: Callable[[Row], bool], shown: Callable[[Row], str]
-) -> str:
+def _listed(found: Sequence[Comparison], section: str) -> str:
     parts = []
     for one in found:
-        if lines := [f"- {shown(row)}" for row in one.rows if chosen(row)]:
+        if lines := [f"- {_line(row)}" for row in one.rows if _section(row) == section]:
             parts.append(f"### {one.benchmark}\n\n" + "\n".join(lines))
     return "\n\n".join(parts) or "None."
 
 
-def _is_improvement(row: Row) -> bool:
-    return row.scope == OVERALL and standing(row) == "improved"
+def _section(row: Row) -> str:
+    """Where a metric is listed; of the categories only those that significantly worsened."""
+    state = standing(row)
+    if row.delta < 0 and (row.scope == OVERALL or state == "regressed"):
+        return SECTIONS[2]
+    if row.scope != OVERALL:
+        return ""
+    return {"improved": SECTIONS[0], "neutral": SECTIONS[1]}.get(state, "")
 
 
-def _is_marginal(row: Row) -> bool:
-    return row.scope == OVERALL and standing(row) == "neutral" and row.delta >= 0
-
-
-def _is_regression(row: Row) -> bool:
-    """All metrics that worsened; of the categories those that did so significantly."""
-    return row.delta < 0 and (row.scope == OVERALL or standing(row) == "regressed")
-
-
-def _improvement(row: Row) -> str:
-    return f"{row.metric}: {points(row.delta)} ({_interval(row)}, {_p(row)}, {effect(row)})"
-
-
-def _marginal(row: Row) -> str:
-    return f"{row.metric}: {points(row.delta)} ({_interval(row)}, {_p(row)} ns)"
-
-
-def _regression(row: Row) -> str:
-    ns = " ns" if standing(row) == "neutral" else ""
+def _line(row: Row) -> str:
+    state = standing(row)
+    shown = [f"95% CI {points_interval(row)}", p_equals(row.p_corrected)]
+    shown[1] += " ns" if state == "neutral" else ""
+    shown += [effect(row)] if state == "improved" else []
     where = "" if row.scope == OVERALL else f" in category {row.scope}"
-    return f"{row.metric}: {points(row.delta)} ({_interval(row)}, {_p(row)}{ns}){where}"
-
-
-def _interval(row: Row) -> str:
-    return f"95% CI {points_interval(row)}"
-
-
-def _p(row: Row) -> str:
-    return p_equals(row.p_corrected)
+    return f"{row.metric}: {points(row.delta)} ({', '.join(shown)}){where}"
 
 
 def _methodology(release: Release) -> list[str]:

@@ -1,4 +1,4 @@
-"""Re-derivation: key statistics again, with another seed and by another implementation (§4.2).
+"""Re-derivation: key statistics again, with another seed and by other libraries (§4.2).
 
 What can be exact must agree to the sixth digit; what is drawn at random must agree as well as two
 draws do. metrics.json is checked against the rankings, not against itself.
@@ -6,18 +6,24 @@ draws do. metrics.json is checked against the rankings, not against itself.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from math import isnan
-from typing import Any
+from statistics import fmean
+from typing import NamedTuple
 
-from mnemoscope._store.errors import UsageError
+import numpy as np
+
+from mnemoscope._store.errors import MissingExtra, UsageError
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.compare import OVERALL, SEED, Comparison, Row
-from mnemoscope.release import independent_stats
-from mnemoscope.release.figures import basis
-from mnemoscope.release.state import Rederivation, Release, same_person
-from mnemoscope.release.timestamps import Moment
+from mnemoscope.release.decide import basis
+from mnemoscope.release.state import Moment, Rederivation, Release, same_person
+
+try:
+    from mnemoscope.release import independent_stats as again
+except ImportError as error:
+    feature = "the independent re-derivation of a release's statistics"
+    raise MissingExtra(feature, "pip install 'mnemoscope[rederive]'") from error
 
 EXACT = 1e-6
 DRAWS = 2_000
@@ -44,25 +50,15 @@ class _Ledger:
             self.disagreements.append(what)
 
 
-class _Both:
-    """The same questions of base and candidate, read anew."""
+class _Repeated(NamedTuple):
+    """The questions of one run and each metric's value for them, read anew."""
 
-    def __init__(self, base: RunDirectory, cand: RunDirectory) -> None:
-        self.runs = {
-            "base": independent_stats.read(base.path),
-            "cand": independent_stats.read(cand.path),
-        }
-        before, after = self.runs["base"], self.runs["cand"]
-        self.pairs = [(before[q], after[q]) for q in before if q in after]
+    questions: dict[str, again.MeasuredQuestion]
+    values: dict[str, dict[str, float]]
 
-    def values(self, metric: str, scope: str) -> tuple[list[float], list[float], list[str]]:
-        """Base, candidate and cluster of every question in the scope."""
-        chosen = [p for p in self.pairs if scope in (OVERALL, p[0].category)]
-        return (
-            [independent_stats.value(metric, before) for before, _ in chosen],
-            [independent_stats.value(metric, after) for _, after in chosen],
-            [before.cluster for before, _ in chosen],
-        )
+    def within(self, scope: str) -> list[str]:
+        """The questions of a category, or all."""
+        return [q for q, one in self.questions.items() if scope in (OVERALL, one.category)]
 
 
 def rederive(
@@ -71,56 +67,59 @@ def rederive(
     """Repeat every statistic of the report that can be repeated from the rankings."""
     if not by.strip() or same_person(by, release.state.author):
         raise UsageError("the statistics are repeated by somebody else than the report's author")
-    if seed in _own_seeds(release):
+    runs = [release.run(record) for record in release.records()]
+    if seed in {SEED, *(run.manifest().identity.get("seed") for run in runs)}:
         raise UsageError(f"seed {seed} is the report's own: repeat the statistics with another")
-    ledger, dice = _Ledger(), random.Random(seed)
+    ledger, dice = _Ledger(), np.random.default_rng(seed)
+    reported: dict[str, Row] = {}
     p_values: dict[str, float] = {}
     for pair, comparison in zip(release.state.pairs, found, strict=True):
-        runs = release.run(pair.base), release.run(pair.cand)
-        both = _Both(*runs)
+        sides = {"base": release.run(pair.base), "cand": release.run(pair.cand)}
+        metrics = [row.metric for row in comparison.rows]
+        repeated = {}
+        for side, run in sides.items():
+            questions = again.read(run.path)
+            repeated[side] = _Repeated(questions, again.values(metrics, questions))
         for row in comparison.rows:
             name = f"{pair.benchmark} {row.scope} {row.metric}"
-            p_values[name] = _repeat(ledger, name, row, both, dice)
-        for side, run in zip(both.runs, runs, strict=True):
-            _repeat_levels(ledger, f"{pair.benchmark} {side}", run, both.runs[side], comparison)
-    corrected = independent_stats.holm(p_values)
-    for pair, comparison in zip(release.state.pairs, found, strict=True):
-        for row in comparison.rows:
-            name = f"{pair.benchmark} {row.scope} {row.metric}"
-            ledger.number(f"{name} p_corrected", row.p_corrected, corrected[name], 1e-4)
+            reported[name] = row
+            p_values[name] = _repeat(ledger, name, row, repeated["base"], repeated["cand"], dice)
+        for side, run in sides.items():
+            name = f"{pair.benchmark} {side}"
+            _repeat_levels(ledger, name, run, repeated[side], comparison.rows)
+    for name, p in again.holm(p_values).items():
+        ledger.number(f"{name} p_corrected", reported[name].p_corrected, p, 1e-4)
     return Rederivation(by, seed, when, basis(found), ledger.checked, ledger.disagreements)
 
 
-def _own_seeds(release: Release) -> set[object]:
-    """The seeds of the runs and of the comparison's draws."""
-    return {SEED, *(release.run(one).manifest().identity.get("seed") for one in release.records())}
-
-
-def _repeat(ledger: _Ledger, name: str, row: Row, both: _Both, dice: random.Random) -> float:
+def _repeat(
+    ledger: _Ledger,
+    name: str,
+    row: Row,
+    before: _Repeated,
+    after: _Repeated,
+    dice: np.random.Generator,
+) -> float:
     """One row of a comparison; its p_raw as repeated."""
-    base, cand, clusters = both.values(row.metric, row.scope)
-    ledger.holds(f"{name}: {row.n} questions reported, {len(base)} found", row.n == len(base))
-    if not base:
+    paired = [q for q in before.within(row.scope) if q in after.questions]
+    ledger.holds(f"{name}: {row.n} questions reported, {len(paired)} found", row.n == len(paired))
+    if not paired:
         return row.p_raw
-    deltas = [after - before for before, after in zip(base, cand, strict=True)]
-    ledger.number(f"{name} base", row.base, independent_stats.mean(base))
-    ledger.number(f"{name} candidate", row.cand, independent_stats.mean(cand))
-    ledger.number(f"{name} delta", row.delta, independent_stats.mean(deltas))
+    base = [before.values[row.metric][q] for q in paired]
+    cand = [after.values[row.metric][q] for q in paired]
+    deltas = [new - old for old, new in zip(base, cand, strict=True)]
+    ledger.number(f"{name} base", row.base, fmean(base))
+    ledger.number(f"{name} candidate", row.cand, fmean(cand))
+    ledger.number(f"{name} delta", row.delta, fmean(deltas))
     if row.effect_name == "h":
-        gained, lost = sum(d > 0 for d in deltas), sum(d < 0 for d in deltas)
-        p = independent_stats.mcnemar(gained, lost)
-        effect = independent_stats.cohens_h(
-            independent_stats.mean(base), independent_stats.mean(cand)
-        )
+        p = again.mcnemar(sum(d > 0 for d in deltas), sum(d < 0 for d in deltas))
+        effect = again.cohens_h(fmean(base), fmean(cand))
     else:
-        sd = independent_stats.spread(deltas)
-        p, effect = (
-            independent_stats.t_test(deltas),
-            independent_stats.mean(deltas) / sd if sd else 0.0,
-        )
+        p, effect = again.t_test(deltas), again.effect_size(deltas)
     ledger.number(f"{name} p_raw", row.p_raw, p)
     ledger.number(f"{name} {row.effect_name}", row.effect, effect)
     if row.scope == OVERALL:
+        clusters = [before.questions[q].cluster for q in paired]
         _repeat_draws(ledger, name, row, deltas, clusters, dice)
     return p
 
@@ -131,60 +130,40 @@ def _repeat_draws(
     row: Row,
     deltas: Sequence[float],
     clusters: Sequence[str],
-    dice: random.Random,
+    dice: np.random.Generator,
 ) -> None:
-    means = independent_stats.resampled(deltas, clusters, DRAWS, dice)
+    means = again.resampled(deltas, clusters, DRAWS, dice)
     units = len(set(clusters)) if len(set(clusters)) > 1 else len(deltas)
-    centre, wider = independent_stats.mean(deltas), independent_stats.widening(units)
+    centre, wider = fmean(deltas), again.widening(units)
     for end, widened, inward in (("lower", row.ci95[0], 1), ("upper", row.ci95[1], -1)):
         bound = centre + (widened - centre) / wider
         # Means of few clusters come in steps: an end must lie between the strict and the weak tail.
-        strict = sum((bound - m) * inward > 1e-9 for m in means) / DRAWS
-        weak = sum((bound - m) * inward > -1e-9 for m in means) / DRAWS
+        strict, weak = (((bound - means) * inward > edge).mean() for edge in (1e-9, -1e-9))
         ledger.holds(
             f"{name}: {100 * strict:.1f} to {100 * weak:.1f} % of {DRAWS} draws lie beyond the "
             f"{end} end of the interval, 2.5 % should",
-            strict <= 0.025 + TAIL and weak >= 0.025 - TAIL,
+            bool(strict <= 0.025 + TAIL and weak >= 0.025 - TAIL),
         )
     if row.effect_name != "h" and sum(d != 0 for d in deltas) >= FEW:
-        flipped = independent_stats.sign_flips(deltas, DRAWS, dice)
+        flipped = again.sign_flips(deltas, DRAWS, dice)
         ledger.number(f"{name} p by random signs", row.p_raw, flipped, 0.03)
 
 
 def _repeat_levels(
-    ledger: _Ledger,
-    name: str,
-    run: RunDirectory,
-    asked: dict[str, independent_stats.Asked],
-    comparison: Comparison,
+    ledger: _Ledger, name: str, run: RunDirectory, repeated: _Repeated, rows: Sequence[Row]
 ) -> None:
     """The figures of metrics.json, against the rankings."""
-    recorded: dict[str, Any] = run.read_json("metrics.json")
-    for row in comparison.rows:
+    recorded = run.read_json("metrics.json")
+    for row in rows:
         overall = row.scope == OVERALL
         scope = recorded["overall"] if overall else recorded["by_category"].get(row.scope, {})
         figure = scope.get(row.metric, {"mean": float("nan"), "n": 0})
-        values = [
-            independent_stats.value(row.metric, one)
-            for one in asked.values()
-            if overall or one.category == row.scope
-        ]
+        values = [repeated.values[row.metric][q] for q in repeated.within(row.scope)]
         what = f"{name} {row.scope} {row.metric} in metrics.json"
-        ledger.number(what, figure["mean"], independent_stats.mean(values))
+        ledger.number(what, figure["mean"], fmean(values))
         ledger.holds(f"{what}: n {figure['n']}, found {len(values)}", figure["n"] == len(values))
         if row.effect_name == "h" and figure["n"]:
             ends = figure["ci95"]
-            ledger.holds(
-                f"{what}: {ends} is not Wilson's interval",
-                all(
-                    independent_stats.wilson_error(independent_stats.mean(values), len(values), x)
-                    < EXACT
-                    for x in ends
-                ),
-            )
-
-
-def is_fresh(release: Release, found: Sequence[Comparison]) -> bool:
-    """Whether the recorded re-derivation is of these figures."""
-    done = release.state.rederived
-    return done is not None and done.basis == basis(found)
+            wilson = again.wilson(round(sum(values)), len(values))
+            same = all(abs(x - y) <= EXACT for x, y in zip(ends, wilson, strict=True))
+            ledger.holds(f"{what}: {ends} is not Wilson's interval", same)

@@ -9,22 +9,21 @@ from typing import Literal
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.jsonl import write_atomically
 from mnemoscope.analysis.compare import Comparison
-from mnemoscope.release.benchmark_report import is_current
+from mnemoscope.release.benchmark_report import block, digest, is_current, latest, sealed, split
 from mnemoscope.release.decide import is_conditional
-from mnemoscope.release.report_hash import block, digest, latest, sealed, split
 from mnemoscope.release.state import (
     ROLES,
     Circulation,
+    Moment,
     Release,
     Role,
     Signature,
     State,
     same_person,
 )
-from mnemoscope.release.timestamps import Moment
 
 NOTICE = timedelta(hours=48)
-Standing = Literal["valid", "void", "missing"]
+SignatureState = Literal["valid", "void", "missing"]
 
 
 def circulate(
@@ -102,7 +101,7 @@ def sign(
     return signature
 
 
-def standings(release: Release) -> dict[Role, Standing]:
+def standings(release: Release) -> dict[Role, SignatureState]:
     """Whether each role's last signature still covers the report on disk."""
     given = latest(release.state.signatures)
     if not given or not release.report_path.exists():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -22,14 +22,53 @@ from mnemoscope._store.run_directory import RECORDED, RunDirectory
 from mnemoscope._store.yaml import dump_yaml, load_yaml
 from mnemoscope.analysis.compare import NotComparable
 from mnemoscope.protocols import Chosen, load_protocol
-from mnemoscope.release.timestamps import Moment, parse_time
 
 Role = Literal["pi", "architect", "statistician", "research-supervisor"]
-Row = Literal["SHIP", "SHIP with caveat", "CONDITIONAL SHIP", "HOLD or SHIP as no-claim", "HOLD"]
+MatrixRow = Literal[
+    "SHIP", "SHIP with caveat", "CONDITIONAL SHIP", "HOLD or SHIP as no-claim", "HOLD"
+]
 """A row of the decision matrix."""
 ROLES: tuple[Role, ...] = ("pi", "architect", "statistician", "research-supervisor")
-SANITY_ARMS = ("oracle", "random", "none")
+SANITY_BASELINES = ("oracle", "random", "none")
 """Systems that are there to check a benchmark, not to be released."""
+
+
+class Moment(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A time. One that was given by hand keeps, beside it, when it was recorded."""
+
+    at: datetime
+    recorded: datetime | None = None
+    """What the clock said, where `at` is not the clock's."""
+
+    @property
+    def is_future(self) -> bool:
+        """Whether it was given, and is yet to come."""
+        return self.recorded is not None and self.at > self.recorded
+
+    def __str__(self) -> str:
+        said = f"{self.at:%Y-%m-%d %H:%M} UTC"
+        if self.recorded is None:
+            return said
+        return f"{said} (as given; recorded {self.recorded:%Y-%m-%d %H:%M} UTC)"
+
+
+def moment(given: str | datetime | None = None) -> Moment:
+    """Now, or the time that was given, which is recorded as given."""
+    now = datetime.now(UTC).replace(microsecond=0)
+    if given is None:
+        return Moment(now)
+    return Moment(parse_time(given) if isinstance(given, str) else given, now)
+
+
+def parse_time(text: str) -> datetime:
+    """An ISO date or time; without a zone it is UTC."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            f"{text!r} is no time: write 2026-11-20 or 2026-11-20T09:00, in UTC"
+        ) from None
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
 class RunRecord(msgspec.Struct, frozen=True):
@@ -42,7 +81,7 @@ class RunRecord(msgspec.Struct, frozen=True):
     files: dict[str, str]
 
 
-class Pair(msgspec.Struct, frozen=True):
+class RunPair(msgspec.Struct, frozen=True):
     """The runs of one benchmark, before and after."""
 
     benchmark: str
@@ -120,7 +159,7 @@ class Decision(msgspec.Struct, frozen=True):
     """The row of the matrix that applied, and to which figures."""
 
     outcome: str
-    rows: dict[str, Row]
+    rows: dict[str, MatrixRow]
     """Benchmark to its row of the matrix."""
     open: list[str]
     """What the outcome still demands."""
@@ -135,7 +174,7 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     author: str
     created: Moment
     protocol: dict[str, str]
-    pairs: list[Pair]
+    pairs: list[RunPair]
     tag_date: datetime | None = None
     waived: dict[str, str] = {}
     """Benchmark of the protocol that was not run, to the reason."""
@@ -249,7 +288,7 @@ def new_release(
                 f"({', '.join(benchmarks)}), with a reason"
             )
     pairs = [
-        Pair(name, _record(before[name], folder), _record(after[name], folder))
+        RunPair(name, _record(before[name], folder), _record(after[name], folder))
         for name in [*(b for b in benchmarks if b in before), *(before.keys() - benchmarks.keys())]
     ]
     return Release(
@@ -264,7 +303,7 @@ def _by_benchmark(paths: Sequence[Path], option: str) -> dict[str, RunDirectory]
         run = RunDirectory(path)
         name = str(run.manifest().identity["benchmark"]["name"])
         system = str(run.manifest().identity["system"]["spec"])
-        if re.split(r"[,:]", system)[0].strip() in SANITY_ARMS:
+        if re.split(r"[,:]", system)[0].strip() in SANITY_BASELINES:
             raise UsageError(f"{option} {path}: {system} is a sanity arm and cannot be released")
         if name in found:
             raise UsageError(f"{option}: two runs of {name}, {found[name].path} and {path}")

@@ -1,13 +1,17 @@
-"""A text as statements: headings, table rows and sentences, each with the line it stands on.
+"""A text as statements, and statements as segments that speak of one metric each.
 
-Code blocks and comments are no claims and are left out. Nothing here knows what a claim is.
+Statements are headings, table rows and sentences, each with the line it stands on. Code blocks and
+comments are no claims and are left out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Literal, NamedTuple
+
+from mnemoscope.release.claim_patterns import estimates, intervals, metrics, p_values
 
 Kind = Literal["heading", "row", "sentence"]
 
@@ -19,6 +23,13 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _LINK = re.compile(r"!?\[([^\]]*)\]\(([^)\s]*)[^)]*\)")
 _ABBREVIATION = re.compile(r"(?:\b(?:vs|e\.g|i\.e|approx|ca|cf|etc|fig|no|resp|incl)\.)$", re.I)
 _END = re.compile(r"(?<=[.!?])[)\"”’*_]*\s+")
+_JOINED = re.compile(r"^(?:[\s,&/()]|and|or|both|as well as)*$", re.IGNORECASE)
+_CUT = re.compile(r"[,;]\s|\b(?:and|but|while|whereas|although|though|however)\b|\s[–—]\s")
+_SAME = re.compile(
+    r"\b(?:from|to|vs\.?|versus|against|compared|than|baseline|was|before|between|up|down|by)\b|→|->|"
+    r"^[\s(,;=:Δ~≈+-]*(?:i\.e\.|or|and|a|an|gain|rise|of|delta|difference|is|,|\s)*[\s(,;=:+-]*$",
+    re.IGNORECASE,
+)
 
 
 class Statement(NamedTuple):
@@ -35,18 +46,26 @@ class Statement(NamedTuple):
     """Statements of one paragraph or list item share it."""
 
     @property
-    def cells(self) -> list[str]:
-        return cells(self.text)
+    def columns(self) -> list[tuple[str, str]]:
+        """A table row's cells, each with the title of its column."""
+        return [
+            (self.head[n] if n < len(self.head) else "", cell)
+            for n, cell in enumerate(_cells(self.text))
+        ]
 
 
-def cells(row: str) -> list[str]:
-    return [cell.strip() for cell in row.strip().strip("|").split("|")]
+class Segment(NamedTuple):
+    """What is said of one metric, or of several together."""
+
+    names: tuple[str, ...]
+    text: str
 
 
 def statements(text: str) -> list[Statement]:
     found: list[Statement] = []
     section, head = "", tuple[str, ...]()
-    for number, (kind, lines) in enumerate(_blocks(_without_comments(text))):
+    text = _COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text)
+    for number, (kind, lines) in enumerate(_blocks(text)):
         first, content = lines[0]
         if kind == "heading":
             section = plain(content)
@@ -54,7 +73,7 @@ def statements(text: str) -> list[Statement]:
         elif kind == "row":
             # Without a rule below it the first line is no head, but a row like the others.
             headed = len(lines) > 1 and bool(_RULE.match(lines[1][1]))
-            head = tuple(map(plain, cells(content))) if headed else ()
+            head = tuple(map(plain, _cells(content))) if headed else ()
             found += [
                 Statement("row", line, plain(row), section, head, number)
                 for line, row in lines[headed:]
@@ -71,8 +90,8 @@ def plain(text: str) -> str:
     return re.sub(r"[*`]|(?<!\w)_+|_+(?!\w)", "", text).strip()
 
 
-def _without_comments(text: str) -> str:
-    return _COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text)
+def _cells(row: str) -> list[str]:
+    return [cell.strip() for cell in row.strip().strip("|").split("|")]
 
 
 def _blocks(text: str) -> Iterator[tuple[Kind, list[tuple[int, str]]]]:
@@ -115,3 +134,67 @@ def _split(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         place = begin + len(text[begin:end]) - len(text[begin:end].lstrip())
         yield max((s, n) for s, n in starts if s <= place)[1], sentence
         begin = end
+
+
+def with_followers(said: Sequence[Statement]) -> list[Statement]:
+    """Sentences that only bring an interval or a p belong to the sentence before them."""
+    merged: list[Statement] = []
+    for one in said:
+        before = merged[-1] if merged else None
+        if (
+            before
+            and before.kind == one.kind == "sentence"
+            and before.block == one.block
+            and not metrics(one.text)
+            and (intervals(one.text) or p_values(one.text))
+        ):
+            merged[-1] = before._replace(text=f"{before.text} {one.text}")
+        else:
+            merged.append(one)
+    return merged
+
+
+def segments(text: str) -> list[Segment]:
+    """The pieces of a statement, one for each metric that it names."""
+    groups: list[tuple[int, int, tuple[str, ...]]] = []
+    for start, end, names in metrics(text):
+        if groups and _JOINED.match(text[groups[-1][1] : start]):
+            groups[-1] = (groups[-1][0], end, (*groups[-1][2], *names))
+        else:
+            groups.append((start, end, names))
+    if not groups:
+        return []
+    if len(groups) > 1 and re.search(r"\b(?:respectively|each|both)\b", text, re.IGNORECASE):
+        return [Segment(tuple(n for _, _, names in groups for n in names), text)]
+    cuts = [_cut(text, before[1], after[0]) for before, after in pairwise(groups)]
+    return [
+        Segment(names, text[begin:end])
+        for (_, _, names), begin, end in zip(groups, [0, *cuts], [*cuts, len(text)], strict=True)
+    ]
+
+
+def bare_estimates(segment: Segment) -> int:
+    """How many figures of a segment have no interval; `from 0.79 to 0.80 (+1 pp)` is one figure."""
+    found = estimates(segment.text)
+    groups = sum(
+        1
+        for number, one in enumerate(found)
+        if number == 0 or not _SAME.search(segment.text[found[number - 1].end() : one.start()])
+    )
+    return max(0, groups - intervals(segment.text))
+
+
+def _cut(text: str, after: int, before: int) -> int:
+    """Where one metric's piece ends: the last comma or `and` outside of deeper brackets."""
+    depth = _depth(text, before)
+    places = [
+        after + found.start()
+        for found in _CUT.finditer(text[after:before])
+        if _depth(text, after + found.start()) <= depth
+    ]
+    return places[-1] if places else before
+
+
+def _depth(text: str, place: int) -> int:
+    opened = text[:place]
+    return sum(map(opened.count, "([")) - sum(map(opened.count, ")]"))

@@ -1,4 +1,4 @@
-"""Pictures of a life's run: the heatmap, and recall against hallucination.
+"""Pictures of a run over checkpoints: the heatmap, and recall against hallucination.
 
 Each function returns the bytes of a PNG file, the same for the same figures. matplotlib is imported
 when a picture is drawn, because importing it takes longer than most commands run.
@@ -6,93 +6,89 @@ when a picture is drawn, because importing it takes longer than most commands ru
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from itertools import groupby
 from math import ceil
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from mnemoscope.reports.heatmap import BEST, RGB, ink, percent, ramp
+from mnemoscope.reports.heatmap import HALLUCINATION, OVERALL, ScoreCell, score_rows
+from mnemoscope.reports.run_view import Figures
+from mnemoscope.reports.tables import FAIR, GOOD, POOR, RGB, ink, ramp
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 PAPER, TEXT, FAINT = "#13131f", "#e8e8f0", "#8c8ca0"
-UNASKED, HATCH, FAILED = "#26262f", "#4b4b58", "#3a1d24"
-FAILED_HATCH = "#8a3c48"
+_MISSING: dict[bool, dict[str, Any]] = {
+    False: {"facecolor": "#26262f", "edgecolor": "#4b4b58", "hatch": "////", "label": "not asked"},
+    True: {
+        "facecolor": "#3a1d24",
+        "edgecolor": "#8a3c48",
+        "hatch": "xxxx",
+        "label": "asked, none judged",
+    },
+}
+"""How a cell without a figure looks, by whether its questions were asked."""
+# Layout units are hundredths of an inch.
 _SCALE = 2
 """Pixels of the file for each unit of the layout, so that text is sharp on fine screens."""
-_ROW, _GAP, _SIDE, _TOP, _FOOT = 32, 14, 24, 128, 96
-_NAMES = 216
-_WIDEST, _NARROWEST, _ROOM = 84, 8, 1160
-_LEGEND_ROOM = 520
+_ROW, _GAP, _SIDE, _TOP, _FOOT, _NAMES, _LINE = 32, 14, 24, 128, 96, 216, 1.5
+_WIDEST, _NARROWEST, _ROOM, _LEGEND_ROOM = 84, 8, 1160, 520
 _FEW = 12
 """So many points can carry their intervals and the line through them without a tangle."""
 _NUMBERED = 30
 """Narrower cells hold no number."""
-_SMALL_TITLE = 9.6
-"""A character of a bold title of 10 points is about so wide."""
-_DIGIT = 7.5
-"""A character of a day's label is about so wide."""
-
-
+_POINT = 0.72
+"""Points of type in a layout unit."""
+_SMALL_TITLE, _DIGIT = 9.6, 7.5
+"""Width of a character of a bold title of 10 points, and of a day's label."""
 _CAPTION = "mean composite; of the hallucination rate, 0 % is green and 100 % red"
 _DAYS = ("#5b8cff", "#b070e0", "#ff8a70", "#ffe27a")
 """Early to late, all of them bright enough for the dark paper."""
 
 
-class _Cell(NamedTuple):
-    share: float | None
-    """Of the best, for the colour; none where there is no value."""
-    text: str
-    asked: bool
-
-
-class _Row(NamedTuple):
-    name: str
-    cells: list[_Cell]
-    above: int
-    """Empty space before the row."""
-
-
-def heatmap_png(figures: Mapping[str, Any], *, title: str, subtitle: str = "") -> bytes:
+def heatmap_png(figures: Figures, *, title: str, subtitle: str = "") -> bytes:
     """Categories down, checkpoints across, then all together and the hallucination rate.
 
     A cell without data is hatched as such; it never takes the value of its neighbour.
     """
     points = figures["checkpoints"]
-    rows = _rows(figures)
+    rows = score_rows(points, figures["categories"])
     cell = min(_WIDEST, max(_NARROWEST, _ROOM // max(len(points), 1)))
-    left = _SIDE + _NAMES
-    right = left + cell * len(points)
-    width = max(right + _SIDE + 8, _LEGEND_ROOM, _title_room(title))
-    bottom = _TOP + sum(_ROW + row.above for row in rows)
-    with _canvas(width, bottom + _FOOT) as (figure, axes):
-        _draw_title(axes, title, subtitle or _subtitle(figures), width)
-        _draw_days(axes, points, left, cell, _TOP - 12)
-        y = _TOP
-        for row in rows:
-            y += row.above
-            bold = "bold" if row.name == "OVERALL" else "normal"
-            axes.text(
-                left - 14, y + _ROW / 2, row.name, size=10.5, weight=bold, color=TEXT,
-                ha="right", va="center",
-            )  # fmt: skip
-            _draw_row(axes, row, left, y, cell)
-            y += _ROW
-        _draw_legend(axes, _SIDE, bottom + 40, rows)
+    left, wide, high = _SIDE + _NAMES, cell * len(points), _ROW * len(rows) + 2 * _GAP
+    width = max(left + wide + _SIDE + 8, _LEGEND_ROOM, _title_room(title))
+    height = _TOP + high + _FOOT
+    with _figure(width, height, title, subtitle or _subtitle(figures)) as figure:
+        axes = figure.add_axes((left / width, _FOOT / height, wide / width, high / height))
+        axes.set(xlim=(0, max(len(points), 1)), ylim=(high, 0), facecolor=PAPER)
+        axes.spines[:].set_visible(False)
+        top, centres = 0, []
+        for name, cells in rows.items():
+            top += _GAP if name in (OVERALL, HALLUCINATION) else 0
+            _draw_row(axes, cells, top, cell)
+            centres.append(top + _ROW / 2)
+            top += _ROW
+        names = [*figures["categories"], OVERALL, "hallucination rate"]
+        axes.set_yticks(centres, names, size=10.5, color=TEXT, va="center")
+        axes.get_yticklabels()[-2].set_fontweight("bold")
+        axes.tick_params(axis="y", length=0, pad=14 * _POINT)
+        _label_days(axes, points, cell)
+        if points:
+            place = ((left - 14) / width, 1 - (_TOP - 18) / height)
+            figure.text(*place, "days remembered", size=9, color=FAINT, ha="right")
+        _draw_legend(figure, {c.asked for cells in rows.values() for c in cells if c.share is None})
         return _bytes(figure)
 
 
-def scatter_png(figures: Mapping[str, Any], *, title: str) -> bytes:
+def scatter_png(figures: Figures, *, title: str) -> bytes:
     """Recall quality across, hallucination rate up, a point for each checkpoint, in their order."""
     found = figures["hallucination"]["against_recall"]
     points = found["points"]
     width = max(760, _title_room(title))
-    with _canvas(width, 560) as (figure, axes):
-        _draw_title(axes, title, _reading(found), width)
+    with _figure(width, 560, title, _reading(found)) as figure:
         plot = figure.add_axes((0.1, 0.13, 0.76, 0.71), facecolor=PAPER)
         if points:
             _draw_points(figure, plot, points)
@@ -101,124 +97,76 @@ def scatter_png(figures: Mapping[str, Any], *, title: str) -> bytes:
         plot.tick_params(colors=FAINT, labelsize=9, length=0)
         plot.grid(color="#2a2a38", linewidth=0.8)
         plot.set_axisbelow(True)
-        for spine in plot.spines.values():
-            spine.set_visible(False)
+        plot.spines[:].set_visible(False)
         return _bytes(figure)
 
 
-def _rows(figures: Mapping[str, Any]) -> list[_Row]:
-    points = figures["checkpoints"]
-    rows = [
-        _Row(name, [_score(point["categories"][name], 1) for point in points], 0)
-        for name in figures["categories"]
-    ]
-    overall = [_score({**point["overall"], "asked": point["asked"]}, 2) for point in points]
-    rows.append(_Row("OVERALL", overall, _GAP))
-    rows.append(_Row("hallucination rate", [_rate(point) for point in points], _GAP))
-    return rows
-
-
-def _score(figure: Mapping[str, Any], digits: int) -> _Cell:
-    if figure["mean"] is None:
-        return _Cell(None, "", bool(figure["asked"]))
-    return _Cell(figure["mean"] / BEST, f"{figure['mean']:.{digits}f}", True)
-
-
-def _rate(point: Mapping[str, Any]) -> _Cell:
-    rate = point["hallucination"]["rate"]
-    if rate is None:
-        return _Cell(None, "", bool(point["asked"]))
-    return _Cell(1 - rate, percent(rate), True)
-
-
-def _draw_row(axes: Axes, row: _Row, left: float, y: float, cell: float) -> None:
+def _draw_row(axes: Axes, cells: Sequence[ScoreCell], top: float, cell: float) -> None:
     """Neighbours without data are one piece, so that the hatching runs through."""
-    from matplotlib.patches import Rectangle
-
-    gap = 1.5 if cell >= _NUMBERED else 0.0
-    x = left
-    for (asked, missing), run in groupby(row.cells, key=lambda c: (c.asked, c.share is None)):
-        cells = list(run)
+    numbered = cell >= _NUMBERED
+    colours = [(*_unit(ramp(c.share or 0.0)), float(c.share is not None)) for c in cells]
+    inset = _LINE / 2
+    line, gap = (_LINE * _POINT, 0.0) if numbered else (0.0, inset)  # lines, or rows apart
+    edges = (range(len(cells) + 1), (top + gap, top + _ROW - gap))
+    axes.pcolormesh(*edges, [colours], edgecolors=PAPER, linewidth=line, antialiased=False)
+    gap, start = _LINE / cell if numbered else 0.0, 0
+    for (asked, missing), run in groupby(cells, key=lambda c: (c.asked, c.share is None)):
+        end = start + len(list(run))
         if missing:
-            wide = cell * len(cells) - gap
-            axes.add_artist(_hatched(x, y, wide, _ROW - 1.5, asked))
-            x += cell * len(cells)
-            continue
-        for one in cells:
-            colour = ramp(one.share or 0.0)
-            axes.add_artist(
-                Rectangle((x, y), cell - gap, _ROW - 1.5, facecolor=_unit(colour), linewidth=0)
-            )
-            if cell >= _NUMBERED:
-                size = 10.5 if cell >= 48 else 7.5 if len(one.text) < 5 else 6.5
-                axes.text(
-                    x + (cell - gap) / 2, y + _ROW / 2 - 1, one.text, size=size,
-                    color=_unit(ink(colour)), ha="center", va="center",
-                )  # fmt: skip
-            x += cell
+            box = (start + gap / 2, end - start - gap)
+            axes.broken_barh([box], (top + inset, _ROW - _LINE), linewidth=0, **_MISSING[asked])
+        start = end
+    for place, one in enumerate(cells):
+        if numbered and one.share is not None:
+            size = 10.5 if cell >= 48 else 7.5 if len(one.text) < 5 else 6.5
+            axes.text(
+                place + 0.5, top + _ROW / 2, one.text, size=size,
+                color=_unit(ink(ramp(one.share))), ha="center", va="center",
+            )  # fmt: skip
 
 
-def _hatched(x: float, y: float, wide: float, high: float, asked: bool) -> Any:
-    from matplotlib.patches import Rectangle
-
-    return Rectangle(
-        (x, y), wide, high, linewidth=0, hatch="////" if not asked else "xxxx",
-        facecolor=FAILED if asked else UNASKED, edgecolor=FAILED_HATCH if asked else HATCH,
-    )  # fmt: skip
-
-
-def _draw_days(
-    axes: Axes, points: Sequence[Mapping[str, Any]], left: float, cell: float, y: float
-) -> None:
+def _label_days(axes: Axes, points: Sequence[Figures], cell: float) -> None:
     """Labels above the columns, as many as have room; the first and the last always."""
-    labels = [_day(point) for point in points]
+    labels = []
+    for point in points:  # a label, with its days where it does not say them
+        label, days = str(point["label"]), f"{point['ingested_days']}"
+        labels.append(days if label in (days, f"{days}d") else f"{label}\n{days}")
     longest = max((len(part) for label in labels for part in label.split("\n")), default=1)
     step = max(1, ceil((longest + 1.5) * _DIGIT / cell))
     last = len(points) - 1
-    for index, label in enumerate(labels):
-        crowded = index % step or (0 < last - index < step and index)
-        if crowded and index != last:
-            continue
-        x = left + cell * (index + 0.5)
-        axes.text(x, y - 4, label, size=9, color=TEXT, ha="center", va="bottom")
-        if step > 1:
-            axes.plot([x, x], [y + 2, y + 8], color=FAINT, linewidth=0.8)
-    if points:
-        axes.text(left - 14, y - 4, "days remembered", size=9, color=FAINT, ha="right", va="bottom")
+    kept = [i for i in range(last) if i % step == 0 and (last - i >= step or not i)] + [last]
+    kept = kept if points else []
+    axes.xaxis.tick_top()
+    shown = [labels[i] for i in kept]
+    axes.set_xticks([i + 0.5 for i in kept], shown, size=9, color=TEXT)
+    ticked = step > 1
+    axes.tick_params(
+        axis="x", length=6 * _POINT * ticked, color=FAINT, pad=(8 if ticked else 14) * _POINT
+    )
 
 
-def _day(point: Mapping[str, Any]) -> str:
-    """The label, with its days where it does not say them."""
-    label, days = str(point["label"]), f"{point['ingested_days']}"
-    return days if label in (days, f"{days}d") else f"{label}\n{days}"
+def _draw_legend(figure: Figure, missing: set[bool]) -> None:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LinearSegmentedColormap, Normalize
+    from matplotlib.patches import Patch
+
+    width, height = (100 * side for side in figure.get_size_inches())
+    shades = LinearSegmentedColormap.from_list("score", [_unit(c) for c in (POOR, FAIR, GOOD)])
+    place = figure.add_axes((_SIDE / width, 44 / height, 180 / width, 12 / height))
+    scale = ScalarMappable(Normalize(0, 6), shades)
+    bar = figure.colorbar(scale, cax=place, orientation="horizontal", ticks=range(7))
+    bar.ax.tick_params(colors=FAINT, labelsize=8.5, length=0)
+    bar.outline.set_visible(False)
+    figure.text(_SIDE / width, 64 / height, _CAPTION, size=9, color=FAINT)
+    handles = [Patch(linewidth=0, **_MISSING[asked]) for asked in sorted({False} | missing)]
+    figure.legend(
+        handles=handles, loc="center left", bbox_to_anchor=((_SIDE + 190) / width, 50 / height),
+        ncols=2, frameon=False, fontsize=9, labelcolor=TEXT, handlelength=2.2, handleheight=0.95,
+        borderpad=0,
+    )  # fmt: skip
 
 
-def _draw_legend(axes: Axes, x: float, y: float, rows: Sequence[_Row]) -> None:
-    from matplotlib.patches import Rectangle
-
-    steps, wide = 120, 180
-    for step in range(steps):
-        axes.add_artist(
-            Rectangle(
-                (x + wide * step / steps, y), wide / steps + 0.5, 12, linewidth=0,
-                facecolor=_unit(ramp(step / (steps - 1))),
-            )
-        )  # fmt: skip
-    for mark in range(7):
-        axes.text(
-            x + wide * mark / 6, y + 17, str(mark), size=8.5, color=FAINT, ha="center", va="top"
-        )
-    axes.text(x, y - 8, _CAPTION, size=9, color=FAINT, va="bottom")
-    x += wide + 20
-    missing = {cell.asked for row in rows for cell in row.cells if cell.share is None}
-    for asked, name in ((False, "not asked"), (True, "asked, none judged")):
-        if asked in missing or not asked:
-            axes.add_artist(_hatched(x, y, 28, 12, asked))
-            axes.text(x + 36, y + 6, name, size=9, color=TEXT, va="center")
-            x += 120
-
-
-def _draw_points(figure: Figure, plot: Axes, points: Sequence[Mapping[str, Any]]) -> None:
+def _draw_points(figure: Figure, plot: Axes, points: Sequence[Figures]) -> None:
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.patheffects import withStroke
 
@@ -250,7 +198,7 @@ def _draw_points(figure: Figure, plot: Axes, points: Sequence[Mapping[str, Any]]
         bar.outline.set_visible(False)
 
 
-def _reading(found: Mapping[str, Any]) -> str:
+def _reading(found: Figures) -> str:
     if found["correlation"] is None:
         return "no correlation: too few checkpoints, or one of the two never changes"
     said = f"correlation {found['correlation']:+.2f}"
@@ -259,9 +207,8 @@ def _reading(found: Mapping[str, Any]) -> str:
     return f"{said} · {found['reading']}".replace("-", "−")
 
 
-def _subtitle(figures: Mapping[str, Any]) -> str:
-    judged = sum(point["judged"] for point in figures["checkpoints"])
-    asked = sum(point["asked"] for point in figures["checkpoints"])
+def _subtitle(figures: Figures) -> str:
+    judged, asked = (sum(p[key] for p in figures["checkpoints"]) for key in ("judged", "asked"))
     personas = len(figures["personas"])
     said = f"{personas} {'persona' if personas == 1 else 'personas'} · {judged:,} judged answers"
     return said if judged == asked else f"{said} of {asked:,} asked"
@@ -272,15 +219,9 @@ def _title_room(title: str) -> int:
     return ceil(2 * _SIDE + len(title) * _SMALL_TITLE)
 
 
-def _draw_title(axes: Axes, title: str, below: str, width: float) -> None:
-    fits = (width - 2 * _SIDE) / max(len(title), 1) / _SMALL_TITLE * 10
-    axes.text(_SIDE, 30, title, size=min(15, fits), weight="bold", color=TEXT, va="center")
-    axes.text(_SIDE, 56, below, size=10, color=FAINT, va="center")
-
-
 @contextmanager
-def _canvas(width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
-    """A figure whose axes count layout units from the top left; whatever the user's settings."""
+def _figure(width: float, height: float, title: str, below: str) -> Iterator[Figure]:
+    """A figure of so many layout units, whatever the user's settings, with its title."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -290,11 +231,11 @@ def _canvas(width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
         matplotlib.rcParams["hatch.linewidth"] = 0.7
         figure = Figure(figsize=(width / 100, height / 100), dpi=100 * _SCALE, facecolor=PAPER)
         FigureCanvasAgg(figure)
-        axes = figure.add_axes((0, 0, 1, 1))
-        axes.set_xlim(0, width)
-        axes.set_ylim(height, 0)
-        axes.axis("off")
-        yield figure, axes
+        size = min(15, (width - 2 * _SIDE) / max(len(title), 1) / _SMALL_TITLE * 10)
+        left = _SIDE / width
+        figure.text(left, 1 - 30 / height, title, size=size, weight="bold", color=TEXT, va="center")
+        figure.text(left, 1 - 56 / height, below, size=10, color=FAINT, va="center")
+        yield figure
 
 
 def _bytes(figure: Figure) -> bytes:

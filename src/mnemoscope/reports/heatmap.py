@@ -1,27 +1,34 @@
-"""The heatmap in the terminal: kinds of memory work down, checkpoints across, colour by score.
+"""The heatmap: kinds of memory work down, checkpoints across, colour by score.
 
-It reads what `analysis.longitudinal` made and draws it; it computes nothing but where to elide.
-Numbers stand in every cell, so that nothing is lost where there is no colour.
+`score_rows` is shared with report.md and the picture. Numbers stand in every cell, so that nothing
+is lost where there is no colour.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from rich.console import Group, RenderableType
-from rich.style import Style
-from rich.text import Text
-
-RGB = tuple[int, int, int]
+from mnemoscope.reports.run_view import Figures
+from mnemoscope.reports.tables import (
+    DIM,
+    MISSING,
+    WARNING,
+    Block,
+    Cell,
+    ColourScale,
+    Grid,
+    GridRow,
+    Heading,
+    Paragraph,
+    decimal,
+    percent,
+)
 
 BEST = 6.0
-POOR, FAIR, GOOD = (220, 60, 60), (245, 180, 50), (56, 195, 100)
-"""The ramp of Recall Bench's picture: red, amber in the middle, green."""
-DARK, LIGHT = (16, 16, 24), (255, 255, 255)
-MISSING = "--"
+OVERALL, HALLUCINATION = "OVERALL", "hallucination"
 _NARROW, _WIDE = 6, 11
 """Cells hold `10.3%` and a space at the least, an interval and two at the most."""
 _TIGHT = 8
@@ -32,27 +39,50 @@ _LEAST = 3
 """Columns that are shown however narrow the terminal is: the first, the gap, the last."""
 
 
-class Shown(NamedTuple):
-    """One system's figures, as metrics.json holds them under "longitudinal"."""
+class SystemHeatmap(NamedTuple):
+    """One system's figures, as longitudinal.json holds them."""
 
     label: str
-    figures: Mapping[str, Any]
-    is_arm: bool = False
+    figures: Figures
+    is_baseline: bool = False
 
 
-def ramp(share: float) -> RGB:
-    """The colour of a share of the best: 0 red, 0.5 amber, 1 green."""
-    share = min(max(share, 0.0), 1.0)
-    low, high, along = (POOR, FAIR, share * 2) if share < 0.5 else (FAIR, GOOD, share * 2 - 1)
-    red, green, blue = (round(a + (b - a) * along) for a, b in zip(low, high, strict=True))
-    return red, green, blue
+class ScoreCell(NamedTuple):
+    """A figure of one checkpoint."""
+
+    text: str
+    share: float | None
+    """Of the best possible; None where there is no figure."""
+    asked: bool
+
+    @property
+    def cell(self) -> Cell:
+        return Cell(
+            self.text,
+            "" if self.share is not None else "red" if self.asked else DIM,
+            share=self.share,
+        )
 
 
-def ink(paper: RGB) -> RGB:
-    """Dark or light, whichever stands out more on this colour (WCAG contrast)."""
-    light = _luminance(paper)
-    darker = (light + 0.05) / (_luminance(DARK) + 0.05)
-    return DARK if darker >= 1.05 / (light + 0.05) else LIGHT
+def score_rows(points: Sequence[Figures], categories: Iterable[str]) -> dict[str, list[ScoreCell]]:
+    """A row for each category, then all of them together, then the hallucination rate."""
+    rows = {name: [_score(p["categories"].get(name, {}), 1) for p in points] for name in categories}
+    rows[OVERALL] = [_score({**p["overall"], "asked": p["asked"]}, 2) for p in points]
+    rates = [(point["hallucination"]["rate"], bool(point["asked"])) for point in points]
+    rows[HALLUCINATION] = [
+        ScoreCell(MISSING, None, asked)
+        if rate is None
+        else ScoreCell(percent(rate), 1 - rate, True)
+        for rate, asked in rates
+    ]
+    return rows
+
+
+def _score(figure: Figures, digits: int) -> ScoreCell:
+    mean = figure.get("mean")
+    if mean is None:
+        return ScoreCell(MISSING, None, bool(figure.get("asked")))
+    return ScoreCell(f"{mean:.{digits}f}", mean / BEST, True)
 
 
 def elide(count: int, fit: int) -> tuple[list[int], list[int]]:
@@ -65,159 +95,111 @@ def elide(count: int, fit: int) -> tuple[list[int], list[int]]:
     return list(range(head)), list(range(count - (shown - head), count))
 
 
-def heatmap(figures: Mapping[str, Any], title: str, *, width: int = 80) -> RenderableType:
+def heatmap(figures: Figures, title: str, *, width: int = 80) -> list[Block]:
     """One system over its checkpoints."""
-    points = figures["checkpoints"]
-    grid = _Grid.of([point["label"] for point in points], figures["categories"], width)
-    kept = [points[i] if i is not None else None for i in grid.kept]
-    lines = [
-        Text(title, style="bold"),
-        Text(_under_title(figures), style="dim"),
-        Text(),
-        grid.line("", [Text(_label(p, grid.cell), style="dim") if p else None for p in kept]),
-        grid.rule(),
+    points, names = figures["checkpoints"], figures["categories"]
+    name_width = _name_width(names)
+    cell_width = min(_WIDE, max(_NARROW, (width - name_width) // max(len(points), 1)))
+    head, tail = elide(len(points), (width - name_width) // cell_width)
+    kept: list[int | None] = [*head, None, *tail] if tail else [*head]
+
+    def row(name: str, cells: Sequence[Cell], style: str = "") -> GridRow:
+        return GridRow(name, [None if i is None else cells[i] for i in kept], style)
+
+    scores = {name: [c.cell for c in cells] for name, cells in score_rows(points, names).items()}
+    days = [
+        p["label"] if len(p["label"]) < cell_width else f"{p['days']}d"[: cell_width - 1]
+        for p in points
     ]
-    for name in figures["categories"]:
-        cells = [_score_cell(p["categories"][name], 1) if p else None for p in kept]
-        lines.append(grid.line(name, cells))
-    overall = [_score_cell({"asked": p["asked"], **p["overall"]}, 2) if p else None for p in kept]
-    intervals = [_interval(p["overall"]) if p else None for p in kept]
-    invented = [_rate_cell(p) if p else None for p in kept]
-    judged = [Text(_count(p["judged"]), style="dim") if p else None for p in kept]
-    lines += [
-        grid.rule(),
-        grid.line("OVERALL", overall, style="bold"),
-        *([grid.line(_INTERVAL, intervals, style="dim")] if grid.cell >= _WIDE else []),
-        grid.rule(),
-        grid.line("hallucination", invented),
-        grid.line("questions judged", judged, style="dim"),
-        Text(),
-        *_legend(figures, len(points) - sum(p is not None for p in kept), len(points), width),
-        *([] if grid.cell >= _WIDE else [_note("95 % intervals: report.md, longitudinal.json")]),
+    counts = [str(n) if n < 10_000 else f"{n / 1000:.0f}k" for n in (p["judged"] for p in points)]
+    rows = [
+        row("", [Cell(day, DIM) for day in days]),
+        None,
+        *(row(name, scores[name]) for name in names),
+        None,
+        row(
+            OVERALL, [cell._replace(style=cell.style or "bold") for cell in scores[OVERALL]], "bold"
+        ),
+        *([row(_INTERVAL, [_interval(p) for p in points], DIM)] if cell_width >= _WIDE else []),
+        None,
+        row(HALLUCINATION, scores[HALLUCINATION]),
+        row("questions judged", [Cell(count, DIM) for count in counts], DIM),
     ]
-    return Group(*lines)
+    hidden = len(points) - len(head) - len(tail)
+    return [
+        Heading(title),
+        Paragraph(_under_title(figures), DIM),
+        Paragraph(""),
+        Grid(name_width - _MARGIN, cell_width, rows),
+        Paragraph(""),
+        *_legend(figures, hidden, width),
+        *([] if cell_width >= _WIDE else [_note("95 % intervals: report.md, longitudinal.json")]),
+    ]
 
 
-def comparison(systems: Sequence[Shown], *, width: int = 80) -> RenderableType:
+def systems_heatmap(systems: Sequence[SystemHeatmap], *, width: int = 80) -> list[Block]:
     """All systems at their last checkpoint: categories down, systems across."""
-    last = [shown.figures["checkpoints"][-1] for shown in systems]
-    names = list(dict.fromkeys(c for shown in systems for c in shown.figures["categories"]))
+    last = [one.figures["checkpoints"][-1] for one in systems]
+    names = list(dict.fromkeys(c for one in systems for c in one.figures["categories"]))
     labels = list(dict.fromkeys(point["label"] for point in last))
     room = width - _name_width(names)
     tables = ceil(len(systems) / max(1, room // _TIGHT))
     abreast = ceil(len(systems) / tables)
-    cell = min(_WIDE + 2, max(_TIGHT, room // abreast))
-    lines = [Text(f"Systems beside each other at {' / '.join(labels)}", style="bold")]
+    cell_width = min(_WIDE + 2, max(_TIGHT, room // abreast))
+    blocks: list[Block] = [Heading(f"Systems beside each other at {' / '.join(labels)}")]
     for start in range(0, len(systems), abreast):
-        part = slice(start, start + abreast)
-        grid = _Grid(_name_width(names), cell, list(range(len(systems[part]))))
-        lines += [Text(), *_heads(systems[part], grid), grid.rule()]
-        for name in names:
-            cells = [_score_cell(p["categories"].get(name, {}), 1) for p in last[part]]
-            lines.append(grid.line(name, cells))
-        lines += [
-            grid.rule(),
-            grid.line("OVERALL", [_score_cell(p["overall"], 2) for p in last[part]], style="bold"),
-            *_intervals(grid, [p["overall"] for p in last[part]]),
-            grid.rule(),
-            grid.line("hallucination", [_rate_cell(p) for p in last[part]]),
-            grid.line("retrieval hit@10", [_hit(p) for p in last[part]]),
+        points = last[start : start + abreast]
+        scores = score_rows(points, names)
+        overall = [cell._replace(asked=False).cell for cell in scores[OVERALL]]
+        hits = [point["retrieval"]["hit@10"]["mean"] for point in points]
+        rows: list[GridRow | None] = [
+            *_heads(systems[start : start + abreast], cell_width - 1),
+            None,
+            *(GridRow(name, [cell.cell for cell in scores[name]]) for name in names),
+            None,
+            GridRow(
+                OVERALL, [cell._replace(style=cell.style or "bold") for cell in overall], "bold"
+            ),
         ]
-    if any(shown.label == "oracle" for shown in systems):
-        lines += [Text(), _note("oracle is handed the evidence: what it misses, the reader misses")]
-    return Group(*lines)
+        if cell_width >= _WIDE:
+            rows.append(GridRow(_INTERVAL, [_interval(point) for point in points], DIM))
+        else:  # its ends below each other, where cells are too narrow for both
+            for end, name in enumerate((f"{_INTERVAL} from", "to".rjust(len(_INTERVAL) + 5))):
+                ends = [ci and ci[end] for ci in (point["overall"]["ci95"] for point in points)]
+                rows.append(GridRow(name, [Cell(decimal(one, 2), DIM) for one in ends], DIM))
+        rows += [
+            None,
+            GridRow(HALLUCINATION, [cell.cell for cell in scores[HALLUCINATION]]),
+            GridRow(
+                "retrieval hit@10",
+                [Cell(decimal(hit, 3), DIM if hit is None else "") for hit in hits],
+            ),
+        ]
+        blocks += [Paragraph(""), Grid(_name_width(names) - _MARGIN, cell_width, rows)]
+    if any(one.label == "oracle" for one in systems):
+        blocks.append(Paragraph(""))
+        blocks.append(_note("oracle is handed the evidence: what it misses, the reader misses"))
+    return blocks
 
 
-class _Grid(NamedTuple):
-    """Where things stand on a line: a margin, the name, then cells of one width."""
-
-    name: int
-    cell: int
-    kept: list[int | None]
-    """Which columns are shown, in order; none is the gap."""
-
-    @classmethod
-    def of(cls, labels: Sequence[str], names: Sequence[str], width: int) -> _Grid:
-        room = width - _name_width(names)
-        cell = min(_WIDE, max(_NARROW, room // max(len(labels), 1)))
-        head, tail = elide(len(labels), room // cell)
-        return cls(_name_width(names), cell, [*head, None, *tail] if tail else [*head])
-
-    def line(self, name: str, cells: Sequence[Text | None], style: str = "") -> Text:
-        line = Text(" " * _MARGIN, no_wrap=True, overflow="crop", end="\n")
-        line.append(name.ljust(self.name - _MARGIN), style=style)
-        for cell in cells:
-            text, paint = ("…", "dim") if cell is None else (cell.plain, cell.style)
-            line.append(_centred(text, self.cell), style=paint)
-        return line
-
-    def rule(self) -> Text:
-        wide = self.name - _MARGIN + self.cell * len(self.kept)
-        return Text(" " * _MARGIN + "─" * wide, style="dim", no_wrap=True, overflow="crop")
+def _interval(point: Figures) -> Cell:
+    interval = point["overall"]["ci95"]
+    return Cell(MISSING if interval is None else "{:.2f}–{:.2f}".format(*interval), DIM)
 
 
-def _score_cell(figure: Mapping[str, Any], digits: int) -> Text:
-    mean = figure.get("mean")
-    if mean is None:
-        return Text(MISSING, style="red" if figure.get("asked") else "dim")
-    return _painted(f"{mean:.{digits}f}", mean / BEST, bold=digits > 1)
-
-
-def _rate_cell(point: Mapping[str, Any]) -> Text:
-    rate = point["hallucination"]["rate"]
-    if rate is None:
-        return Text(MISSING, style="red" if point["asked"] else "dim")
-    return _painted(percent(rate), 1 - rate)
-
-
-def _painted(text: str, share: float, *, bold: bool = False) -> Text:
-    paper = ramp(share)
-    return Text(text, style=Style(color=_hex(ink(paper)), bgcolor=_hex(paper), bold=bold or None))
-
-
-def percent(rate: float) -> str:
-    """At most five characters."""
-    return "100%" if rate >= 0.9995 else f"{100 * rate:.1f}%"
-
-
-def _intervals(grid: _Grid, figures: Sequence[Mapping[str, Any]]) -> list[Text]:
-    """In one line, or with its ends below each other where cells are too narrow for that."""
-    if grid.cell >= _WIDE:
-        return [grid.line(_INTERVAL, [_interval(figure) for figure in figures], style="dim")]
-    return [
-        grid.line(name, [_end(figure, end) for figure in figures], style="dim")
-        for end, name in enumerate((f"{_INTERVAL} from", "to".rjust(len(_INTERVAL) + 5)))
-    ]
-
-
-def _end(figure: Mapping[str, Any], end: int) -> Text:
-    return Text(MISSING if figure["ci95"] is None else f"{figure['ci95'][end]:.2f}", style="dim")
-
-
-def _interval(figure: Mapping[str, Any]) -> Text:
-    if figure["ci95"] is None:
-        return Text(MISSING, style="dim")
-    return Text("{:.2f}–{:.2f}".format(*figure["ci95"]), style="dim")
-
-
-def _hit(point: Mapping[str, Any]) -> Text:
-    mean = point["retrieval"]["hit@10"]["mean"]
-    return Text(MISSING, style="dim") if mean is None else Text(f"{mean:.3f}")
-
-
-def _heads(systems: Sequence[Shown], grid: _Grid) -> list[Text]:
+def _heads(systems: Sequence[SystemHeatmap], room: int) -> list[GridRow]:
     """The systems' names, folded into as many lines as the longest needs."""
-    folded = [_folded(shown.label, grid.cell - 1) for shown in systems]
-    deep = max(len(parts) for parts in folded)
+    folded = [_folded(one.label, room) for one in systems]
+    styles = [DIM if one.is_baseline else "bold" for one in systems]
     return [
-        grid.line(
+        GridRow(
             "",
             [
-                Text(parts[row] if row < len(parts) else "", style="dim" if s.is_arm else "bold")
-                for s, parts in zip(systems, folded, strict=True)
+                Cell(parts[line] if line < len(parts) else "", style)
+                for parts, style in zip(folded, styles, strict=True)
             ],
         )
-        for row in range(deep)
+        for line in range(max(map(len, folded)))
     ]
 
 
@@ -232,77 +214,46 @@ def _folded(label: str, room: int) -> list[str]:
     return [line for line in lines if line]
 
 
-def _under_title(figures: Mapping[str, Any]) -> str:
-    personas, points = len(figures["personas"]), len(figures["checkpoints"])
+def _under_title(figures: Figures) -> str:
     judged = sum(point["judged"] for point in figures["checkpoints"])
-    return (
-        f"mean composite 0–6 · {_many(personas, 'persona')} · {_many(points, 'checkpoint')} · "
-        f"{_many(judged, 'judged answer')}"
-    )
+    counts = {
+        "persona": len(figures["personas"]),
+        "checkpoint": len(figures["checkpoints"]),
+        "judged answer": judged,
+    }
+    said = (f"{number:,} {what}{'s' * (number != 1)}" for what, number in counts.items())
+    return f"mean composite 0–6 · {' · '.join(said)}"
 
 
-def _legend(figures: Mapping[str, Any], hidden: int, total: int, width: int) -> list[Text]:
-    scale = Text(" " * _MARGIN + "0 ", style="dim")
-    for step in range(18):
-        scale.append("█", style=Style(color=_hex(ramp(step / 17)), dim=False))
-    scale.append(f" 6   {MISSING} nothing asked")
-    lines = [scale]
+def _legend(figures: Figures, hidden: int, width: int) -> list[Block]:
     points = figures["checkpoints"]
+    after = [Cell(f"   {MISSING} nothing asked")]
     if any(p["asked"] and not p["judged"] for p in points) or any(
         cell["asked"] and not cell["n"] for p in points for cell in p["categories"].values()
     ):
-        scale.append(f"   {MISSING}", style="red").append(" asked, none judged")
+        after += [Cell(f"   {MISSING}", "red"), Cell(" asked, none judged")]
+    lines: list[Block] = [ColourScale("0", "6", after)]
     if hidden:
-        lines.append(_note(f"… {hidden} of {total} checkpoints left out to fit {width} columns"))
+        told = f"… {hidden} of {len(points)} checkpoints left out to fit {width} columns"
+        lines.append(_note(told))
     if failed := sum(point["failed"] for point in points):
         asked = sum(point["asked"] for point in points)
-        lines.append(
-            _note(f"! {failed:,} of {asked:,} questions failed and are left out", "yellow")
-        )
+        told = f"! {failed:,} of {asked:,} questions failed and are left out"
+        lines.append(_note(told, WARNING))
         if bounds := points[-1]["overall"].get("bounds"):
-            said = (
+            told = (
                 f"  as zeros, the last overall would be {bounds[0]:.2f} instead of {bounds[1]:.2f}"
             )
-            lines.append(_note(said, "yellow"))
+            lines.append(_note(told, WARNING))
     if waiting := sum(max(point["planned"] - point["asked"], 0) for point in points):
-        lines.append(_note(f"! interim: {waiting:,} planned questions are not asked yet", "yellow"))
+        told = f"! interim: {waiting:,} planned questions are not asked yet"
+        lines.append(_note(told, WARNING))
     return lines
 
 
-def _note(text: str, style: str = "dim") -> Text:
-    return Text(" " * _MARGIN + text, style=style)
-
-
-def _label(point: Mapping[str, Any], cell: int) -> str:
-    label = str(point["label"])
-    return label if len(label) < cell else f"{point['days']}d"[: cell - 1]
-
-
-def _count(number: int) -> str:
-    return str(number) if number < 10_000 else f"{number / 1000:.0f}k"
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+def _note(text: str, style: str = DIM) -> Paragraph:
+    return Paragraph(" " * _MARGIN + text, style)
 
 
 def _name_width(names: Sequence[str]) -> int:
     return _MARGIN + max(len(name) for name in (*names, "retrieval hit@10")) + 2
-
-
-def _centred(text: str, width: int) -> str:
-    """The odd space stands before, as it does for numbers that are set to the right."""
-    after = (width - len(text)) // 2
-    return " " * (width - len(text) - after) + text + " " * after
-
-
-def _hex(colour: RGB) -> str:
-    return "#{:02x}{:02x}{:02x}".format(*colour)
-
-
-def _luminance(colour: RGB) -> float:
-    red, green, blue = (
-        v / 12.92 if (v := part / 255) <= 0.03928 else ((v + 0.055) / 1.055) ** 2.4
-        for part in colour
-    )
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

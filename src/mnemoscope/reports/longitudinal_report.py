@@ -1,14 +1,24 @@
-"""The part of report.md that tells how a system remembered over a life: heatmap, doubt, inventions.
-
-It reads the figures of metrics.json, "longitudinal" with "hallucination" in it, and nothing else.
-"""
+"""The sections of report.md on checkpoints: heatmap, intervals, hallucination."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from mnemoscope.reports.heatmap import MISSING, elide, percent
+from mnemoscope.reports.heatmap import HALLUCINATION, OVERALL, elide, score_rows
+from mnemoscope.reports.run_view import Figures, RunView
+from mnemoscope.reports.tables import (
+    MISSING,
+    Block,
+    Heading,
+    NoteList,
+    Paragraph,
+    ReportTable,
+    brackets,
+    decimal,
+    document_table,
+    percent,
+    with_interval,
+)
 
 _COLUMNS = 12
 """More checkpoints than these are elided in the page; metrics.json has them all."""
@@ -35,107 +45,123 @@ _READINGS = {
 }
 
 
-def markdown(
-    figures: Mapping[str, Any],
-    *,
-    pictures: Sequence[tuple[str, str]] = (),
-    canaries: Mapping[str, Any] | None = None,
-) -> str:
-    """The sections; pictures are captions and file names, canaries are of several runs."""
-    return "\n\n".join(
+def sections(figures: Figures, *, pictures: Sequence[tuple[str, str]] = ()) -> list[Block]:
+    """The sections; pictures are captions and file names."""
+    points = figures["checkpoints"]
+    return [
+        Heading("Over the checkpoints"),
+        *(Paragraph(f"![{caption}]({file})") for caption, file in pictures),
+        *_heatmap(figures),
+        Heading("How sure the figures are", 3),
+        _intervals(points),
+        *_last(points[-1:]),
+        *_personas(figures["personas"]),
+        *_hallucination(figures["hallucination"]),
+        *_disclosure(figures["disclosure"]),
+        Heading("How to read it", 3),
+        NoteList(_HOW_TO_READ),
+    ]
+
+
+def asked(figures: Figures) -> list[str]:
+    """Over all checkpoints: how many questions were asked, judged and failed."""
+    points = figures["checkpoints"]
+    asked, judged, failed = (sum(p[k] for p in points) for k in ("asked", "judged", "failed"))
+    told = "; ".join(f"{number:,} × {error}" for error, number in figures["errors"].items())
+    return [
+        f"questions over {len(points)} checkpoints: {asked:,} asked, {judged:,} judged, "
+        f"{failed:,} failed" + (f" ({told})" if told else "")
+    ]
+
+
+def last_overalls(views: Sequence[RunView]) -> ReportTable:
+    """Systems down; the last checkpoint's overall, hallucination and categories across."""
+    ends = {view.label: (view.longitudinal or {})["checkpoints"][-1] for view in views}
+    categories = list(dict.fromkeys(name for end in ends.values() for name in end["categories"]))
+    rows = [
         [
-            "## Over the checkpoints",
-            *(f"![{caption}]({file})" for caption, file in pictures),
-            _heatmap(figures),
-            "### How sure the figures are",
-            _intervals(figures["checkpoints"]),
-            *_last(figures["checkpoints"][-1:]),
-            *_personas(figures["personas"]),
-            *_hallucination(figures["hallucination"]),
-            *(_across_runs(canaries) if canaries else []),
-            *_disclosure(figures["disclosure"]),
-            "### How to read it",
-            "\n".join(f"- {line}" for line in _HOW_TO_READ),
+            label,
+            with_interval(end["overall"]["mean"], end["overall"]["ci95"], 2),
+            with_interval(end["hallucination"]["rate"], end["hallucination"]["ci95"], 3),
+            *(decimal(end["categories"].get(name, {}).get("mean"), 2) for name in categories),
         ]
-    )
+        for label, end in ends.items()
+    ]
+    return document_table(["system", "composite 0–6", "hallucination", *categories], rows)
 
 
-def _heatmap(figures: Mapping[str, Any]) -> str:
+def _heatmap(figures: Figures) -> list[Block]:
     points = figures["checkpoints"]
     head, tail = elide(len(points), _COLUMNS)
-    kept: list[Mapping[str, Any] | None] = [points[i] for i in head]
-    kept += [None, *(points[i] for i in tail)] if tail else []
-
-    def row(name: str, cell: Any) -> list[str]:
-        return [name, *("…" if point is None else cell(point) for point in kept)]
-
-    rows = [
-        row(name, lambda point, name=name: _number(point["categories"][name]["mean"], 1))
-        for name in figures["categories"]
-    ]
-    rows += [
-        row("**OVERALL**", lambda point: f"**{_number(point['overall']['mean'], 2)}**"),
-        row("recall quality (0–5)", lambda point: _number(point["recall_quality"]["mean"], 2)),
-        row("hallucination", lambda point: _percent(point["hallucination"]["rate"])),
-        row("questions judged", lambda point: f"{point['judged']:,}"),
-    ]
-    table = _table(row("category", lambda point: str(point["label"])), rows)
+    kept: list[int | None] = [*head, None, *tail] if tail else [*head]
+    scores = {
+        name: [cell.text for cell in cells]
+        for name, cells in score_rows(points, figures["categories"]).items()
+    }
+    overall, rates = scores.pop(OVERALL), scores.pop(HALLUCINATION)
+    rows = {
+        **scores,
+        f"**{OVERALL}**": [f"**{text}**" for text in overall],
+        "recall quality (0–5)": [decimal(p["recall_quality"]["mean"], 2) for p in points],
+        HALLUCINATION: rates,
+        "questions judged": [f"{point['judged']:,}" for point in points],
+    }
+    shown = [["category", *(p["label"] for p in points)], *([k, *v] for k, v in rows.items())]
+    head_row, *body = (
+        [name, *("…" if place is None else cells[place] for place in kept)]
+        for name, *cells in shown
+    )
     hidden = len(points) - len(head) - len(tail)
-    if not hidden:
-        return table
-    return f"{table}\n\n{hidden} of {len(points)} checkpoints are left out here."
+    left_out = Paragraph(f"{hidden} of {len(points)} checkpoints are left out here.")
+    return [document_table(head_row, body), *([left_out] if hidden else [])]
 
 
-def _intervals(points: Sequence[Mapping[str, Any]]) -> str:
+def _intervals(points: Sequence[Figures]) -> ReportTable:
     head, tail = elide(len(points), _COLUMNS)
     shown = [points[i] for i in (*head, *tail)]
-    failures = any(point["failed"] for point in shown)
-    return _table(
+    bounds = ["bounds"] if any(point["failed"] for point in shown) else []
+    columns = ["checkpoint", "days", "asked", "failed", "overall", *bounds]
+    columns += ["recall quality", "hallucination", "hit@10"]
+    rows = [
         [
-            "checkpoint", "days", "asked", "failed", "overall", *(["bounds"] if failures else []),
-            "recall quality", "hallucination", "hit@10",
-        ],
-        (
-            [
-                point["label"],
-                f"{point['ingested_days']:,}",
-                f"{point['asked']:,}",
-                _failures(point),
-                _mean(point["overall"]),
-                *([_bounds(point["overall"])] if failures else []),
-                _mean(point["recall_quality"]),
-                _rate(point["hallucination"]),
-                _mean(point["retrieval"]["hit@10"], 3),
-            ]
-            for point in shown
-        ),
-    )  # fmt: skip
+            point["label"],
+            f"{point['ingested_days']:,}",
+            f"{point['asked']:,}",
+            _failures(point),
+            _mean(point["overall"]),
+            *(brackets(point["overall"].get(name), 2) for name in bounds),
+            _mean(point["recall_quality"]),
+            _rate(point["hallucination"]),
+            _mean(point["retrieval"]["hit@10"], 3),
+        ]
+        for point in shown
+    ]
+    return document_table(columns, rows)
 
 
-def _last(points: Sequence[Mapping[str, Any]]) -> list[str]:
+def _last(points: Sequence[Figures]) -> list[Block]:
     """The categories and difficulties at the end, where there is most to remember."""
-    if not points:
-        return []
-    point = points[0]
-    categories = [
-        [name, _mean(cell), f"{cell['n']:,}", f"{cell['eligible']:,}"]
-        for name, cell in point["categories"].items()
-    ]
-    levels = [
-        [name, _mean(cell), f"{cell['n']:,}"]
-        for name, cell in point["difficulties"].items()
-        if cell["n"]
-    ]
-    sections = [
-        f"### At the last checkpoint, {point['label']}",
-        _table(["category", "mean composite", "n", "eligible"], categories),
-    ]
-    if levels:
-        sections.append(_table(["difficulty", "mean composite", "n"], levels))
-    return sections
+    blocks: list[Block] = []
+    for point in points:
+        categories = [
+            [name, _mean(cell), f"{cell['n']:,}", f"{cell['eligible']:,}"]
+            for name, cell in point["categories"].items()
+        ]
+        levels = [
+            [name, _mean(cell), f"{cell['n']:,}"]
+            for name, cell in point["difficulties"].items()
+            if cell["n"]
+        ]
+        blocks += [
+            Heading(f"At the last checkpoint, {point['label']}", 3),
+            document_table(["category", "mean composite", "n", "eligible"], categories),
+        ]
+        if levels:
+            blocks.append(document_table(["difficulty", "mean composite", "n"], levels))
+    return blocks
 
 
-def _personas(personas: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
+def _personas(personas: Mapping[str, Sequence[Figures]]) -> list[Block]:
     if len(personas) < 2:
         return []
     rows = [
@@ -143,65 +169,36 @@ def _personas(personas: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
         for persona, own in personas.items()
         if own
     ]
-    return ["### By persona", _table(["persona", "first overall", "last overall", "n"], rows)]
+    head = ["persona", "first overall", "last overall", "n"]
+    return [Heading("By persona", 3), document_table(head, rows)]
 
 
-def _hallucination(views: Mapping[str, Any]) -> list[str]:
-    found = views["against_recall"]
-    sections = [
-        "### Hallucination",
-        _trend(views["trend"]),
-        _table(
-            ["category", "all checkpoints", "n", "first", "last", "rise in 100 days"],
-            (_split_row(name, split) for name, split in views["by_category"].items()),
-        ),
-        _correlation(found),
+def _hallucination(views: Figures) -> list[Block]:
+    head = ["all checkpoints", "n", "first", "last", "rise in 100 days"]
+    by = [("category", views["by_category"]), ("persona", views["by_persona"])]
+    categories, personas = (
+        document_table([name, *head], (_split_row(*split) for split in splits.items()))
+        for name, splits in by
+    )
+    blocks: list[Block] = [
+        Heading("Hallucination", 3),
+        Paragraph(_trend(views["trend"])),
+        categories,
+        Paragraph(_correlation(views["against_recall"])),
+        *([personas] if len(views["by_persona"]) > 1 else []),
     ]
-    if len(views["by_persona"]) > 1:
-        splits = (_split_row(name, split) for name, split in views["by_persona"].items())
-        head = ["persona", "all checkpoints", "n", "first", "last", "rise in 100 days"]
-        sections.append(_table(head, splits))
     if own := views["canaries"]:
-        sections.append(
+        said = (
             f"{len(own):,} {'question' if len(own) == 1 else 'questions'} asked at several "
             "checkpoints brought an invention at each, and should be watched in every run:"
         )
         rows = ([q["question"], q["persona"], q["category"], q["judged"]] for q in own[:_LISTED])
-        sections.append(_table(["question", "persona", "category", "times"], rows))
-    return sections
+        columns = ["question", "persona", "category", "times"]
+        blocks += [Paragraph(said), document_table(columns, rows)]
+    return blocks
 
 
-def _across_runs(canaries: Mapping[str, Any]) -> list[str]:
-    """Canary questions of several runs, the oldest first."""
-    counts = canaries["counts"]
-    names = {
-        "always": "invents in every run",
-        "newly": "invents in the last run, never before",
-        "no_longer": "invented in every earlier run, no longer in the last",
-        "unsteady": "sometimes",
-        "never": "never",
-    }
-    rows = [
-        [
-            said,
-            f"{counts[kind]:,}",
-            ", ".join(q["question"] for q in canaries.get(kind, [])[:_LISTED])
-            + (", …" if counts[kind] > _LISTED and kind in canaries else ""),
-        ]
-        for kind, said in names.items()
-    ]
-    alone = canaries["not_compared"]
-    return [
-        "### Canary questions across runs",
-        f"Runs, the oldest first: {', '.join(canaries['runs'])}."
-        + (
-            f" {alone:,} questions were not judged in the last and an earlier one." if alone else ""
-        ),
-        _table(["what the question does", "questions", "which"], rows),
-    ]
-
-
-def _disclosure(told: Mapping[str, Any]) -> list[str]:
+def _disclosure(told: Figures) -> list[Block]:
     if not told:
         return []
     rows = [
@@ -215,10 +212,10 @@ def _disclosure(told: Mapping[str, Any]) -> list[str]:
         for expected, own in told.items()
     ]
     head = ["expected", "evaluations", "questions", "mean composite", "hallucination"]
-    return ["### What boundary questions disclosed", _table(head, rows)]
+    return [Heading("What boundary questions disclosed", 3), document_table(head, rows)]
 
 
-def _trend(line: Mapping[str, Any]) -> str:
+def _trend(line: Figures) -> str:
     if line["slope_per_day"] is None:
         return "The rate has no trend: that takes two checkpoints with judged answers."
     said = (
@@ -236,7 +233,7 @@ def _trend(line: Mapping[str, Any]) -> str:
     )
 
 
-def _correlation(found: Mapping[str, Any]) -> str:
+def _correlation(found: Figures) -> str:
     if found["correlation"] is None:
         return (
             "Recall against hallucination: no correlation, for there are too few checkpoints or "
@@ -248,20 +245,19 @@ def _correlation(found: Mapping[str, Any]) -> str:
     return f"{said} over {len(found['points'])} checkpoints; {_READINGS[found['reading']]}."
 
 
-def _split_row(name: str, split: Mapping[str, Any]) -> list[str]:
+def _split_row(name: str, split: Figures) -> list[str]:
     rates = [point["rate"] for point in split["checkpoints"] if point["n"]]
     slope = split["trend"]["slope_per_day"]
     return [
         name,
         _rate(split["overall"]),
         f"{split['overall']['n']:,}",
-        _percent(rates[0] if rates else None),
-        _percent(rates[-1] if rates else None),
+        *(percent(rates[end]) if rates else MISSING for end in (0, -1)),
         MISSING if slope is None else _points(slope * 100, signed=True),
     ]
 
 
-def _failures(point: Mapping[str, Any]) -> str:
+def _failures(point: Figures) -> str:
     if not point["failed"]:
         return "0"
     wrong = ("error", "timeout", "not-indexed", "unjudged")
@@ -269,37 +265,16 @@ def _failures(point: Mapping[str, Any]) -> str:
     return f"{point['failed']:,} ({', '.join(told)})"
 
 
-def _mean(figure: Mapping[str, Any], digits: int = 2) -> str:
-    if figure["mean"] is None:
-        return MISSING
-    low, high = figure["ci95"]
-    return f"{figure['mean']:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+def _mean(figure: Figures, digits: int = 2) -> str:
+    return with_interval(figure["mean"], figure["ci95"], digits)
 
 
-def _rate(figure: Mapping[str, Any]) -> str:
+def _rate(figure: Figures) -> str:
     if figure["rate"] is None:
         return MISSING
     low, high = figure["ci95"]
     return f"{percent(figure['rate'])} [{percent(low)}, {percent(high)}]"
 
 
-def _bounds(figure: Mapping[str, Any]) -> str:
-    return "[{:.2f}, {:.2f}]".format(*figure["bounds"]) if "bounds" in figure else ""
-
-
 def _points(share: float, *, signed: bool = False) -> str:
     return f"{100 * share:+.2f} points" if signed else f"{100 * share:.1f} %"
-
-
-def _percent(rate: float | None) -> str:
-    return MISSING if rate is None else percent(rate)
-
-
-def _number(value: float | None, digits: int) -> str:
-    return MISSING if value is None else f"{value:.{digits}f}"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
-    return "\n".join(lines)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+import msgspec
 
-from mnemoscope.published.cohorts import Cohort, cohort_of
-from mnemoscope.published.formatting import number
-from mnemoscope.published.published_results import GROUPS, Published, load
-from mnemoscope.reports.markdown_table import table as markdown_table
+from mnemoscope.published.cohorts import cohort_of
+from mnemoscope.published.published_results import GROUPS, Published, load, number
 from mnemoscope.reports.published_comparison import WARNING
+from mnemoscope.reports.tables import MISSING, Block, Heading, NoteList, Paragraph, document_table
 
 REPORT_KEYS = {
     group: "baselines" if group == "core" else f"{group.removesuffix('_hotpotqa')}_baselines"
@@ -28,73 +26,82 @@ TITLES = {
 }
 
 
-def baseline_tables(rows: Iterable[Published] | None = None) -> dict[str, list[dict[str, Any]]]:
+class NexusFigure(msgspec.Struct, frozen=True):
+    """One number of a baseline."""
+
+    value: float
+    unit: str
+    as_printed: str
+    category: int | None
+    cohort: str
+
+
+class NexusBaseline(msgspec.Struct, frozen=True):
+    """A system on a benchmark, by one source."""
+
+    system: str
+    benchmark: str
+    source: str
+    source_basis: str
+    metrics: dict[str, NexusFigure]
+
+
+def baseline_tables() -> dict[str, list[NexusBaseline]]:
     """The seven groups of baselines of the Nexus harness, under its keys of report.json."""
-    tables: dict[str, list[dict[str, Any]]] = {key: [] for key in REPORT_KEYS.values()}
+    tables: dict[str, list[NexusBaseline]] = {}
     for group, key in REPORT_KEYS.items():
-        systems: dict[tuple[str, str, str], dict[str, Any]] = {}
-        for row in _of_group(group, rows):
+        systems: dict[tuple[str, str, str], NexusBaseline] = {}
+        for row in (row for row in load() if row.group == group):
             place = row.system, row.benchmark, row.source
-            told = systems.setdefault(
-                place,
-                {
-                    "system": row.system,
-                    "benchmark": row.benchmark,
-                    "source": row.source,
-                    "source_basis": row.source_basis,
-                    "metrics": {},
-                },
+            told = systems.setdefault(place, NexusBaseline(*place, row.source_basis, {}))
+            told.metrics[row.as_printed.metric] = NexusFigure(
+                value=row.value,
+                unit=row.unit,
+                as_printed=f"{row.as_printed.value} {row.as_printed.unit}",
+                category=row.category.id if row.category else None,
+                cohort=cohort_of(row).id,
             )
-            told["metrics"][row.as_printed.metric] = {
-                "value": row.value,
-                "unit": row.unit,
-                "as_printed": f"{row.as_printed.value} {row.as_printed.unit}",
-                "category": row.category.id if row.category else None,
-                "cohort": cohort_of(row).id,
-            }
         tables[key] = list(systems.values())
     return tables
 
 
-def baseline_markdown(rows: Iterable[Published] | None = None) -> str:
+def baselines() -> list[Block]:
     """The seven groups as tables; a column that holds several cohorts marks each number."""
-    kept = list(load() if rows is None else rows)
-    sections = ["## Published baselines", WARNING]
+    blocks: list[Block] = [Heading("Published baselines"), Paragraph(WARNING)]
     for group in GROUPS:
-        sections += [f"### {TITLES[group]}", *_group_table(_of_group(group, kept))]
-    return "\n\n".join(sections) + "\n"
+        own = [row for row in load() if row.group == group]
+        blocks += [Heading(TITLES[group], 3), *_group_table(own)]
+    return blocks
 
 
-def _of_group(group: str, rows: Iterable[Published] | None) -> list[Published]:
-    return [row for row in (load() if rows is None else rows) if row.group == group]
-
-
-def _group_table(rows: list[Published]) -> list[str]:
+def _group_table(rows: list[Published]) -> list[Block]:
     columns: dict[str, list[Published]] = {}
     for row in rows:
         columns.setdefault(_column(row), []).append(row)
-    cohorts = {
-        name: list(dict.fromkeys(map(cohort_of, column))) for name, column in columns.items()
+    mixed = {
+        name: cohorts
+        for name, column in columns.items()
+        if len(cohorts := list(dict.fromkeys(map(cohort_of, column)))) > 1
     }
-    marked = [one for mixed in cohorts.values() if len(mixed) > 1 for one in mixed]
-    marks = {cohort: str(place) for place, cohort in enumerate(dict.fromkeys(marked), 1)}
+    marked = dict.fromkeys(cohort for cohorts in mixed.values() for cohort in cohorts)
+    marks = {cohort: f"[{place}]" for place, cohort in enumerate(marked, 1)}
     lines = []
     for system in sorted({row.system for row in rows}, key=str.lower):
         cells = []
         for name, column in columns.items():
-            found = [row for row in column if row.system == system]
-            cells.append(", ".join(_marked(row, marks, len(cohorts[name]) > 1) for row in found))
-        lines.append([system, *(cell or "--" for cell in cells)])
-    legend = [
-        f"[{mark}] {cohort.description} ({_sources(rows, cohort)})"
-        for cohort, mark in marks.items()
-    ]
-    shown = ["Numbers in one column with different marks may not be compared:"] if legend else []
-    return [
-        markdown_table(["system", *columns], lines),
-        *shown,
-        *(["\n".join(f"- {one}" for one in legend)] if legend else []),
-    ]
+            found = (row for row in column if row.system == system)
+            told = (f"{number(r)} {marks[cohort_of(r)] if name in mixed else ''}" for r in found)
+            cells.append(", ".join(map(str.rstrip, told)) or MISSING)
+        lines.append([system, *cells])
+    blocks: list[Block] = [document_table(["system", *columns], lines)]
+    if marks:
+        legend = []
+        for cohort, mark in marks.items():
+            sources = dict.fromkeys(row.source for row in rows if cohort_of(row) == cohort)
+            legend.append(f"{mark} {cohort.description} ({'; '.join(sources)})")
+        said = "Numbers in one column with different marks may not be compared:"
+        blocks += [Paragraph(said), NoteList(legend)]
+    return blocks
 
 
 def _column(row: Published) -> str:
@@ -104,11 +111,3 @@ def _column(row: Published) -> str:
         known = f"category {row.category.id} {row.category.name}"
         said = known if row.category.id else f"category unknown ({row.category.column})"
     return f"{row.benchmark}: {said}" if row.group == "core" or row.category else said
-
-
-def _marked(row: Published, marks: Mapping[Cohort, str], mixed: bool) -> str:
-    return number(row) + (f" [{marks[cohort_of(row)]}]" if mixed else "")
-
-
-def _sources(rows: list[Published], cohort: Cohort) -> str:
-    return "; ".join(dict.fromkeys(row.source for row in rows if cohort_of(row) == cohort))

@@ -1,8 +1,4 @@
-"""A run beside what others published: its cohort in one table, the rest with the reason why not.
-
-`beside` takes plain values, `of_run` a run as the reports see it; nothing else is read but the
-registry in the package.
-"""
+"""A run beside what others published: its cohort in one table, the rest with the reason why not."""
 
 from __future__ import annotations
 
@@ -10,15 +6,23 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from mnemoscope.published.cohorts import TRAITS, UNSTATED, Cohort, cohort_of, differences
-from mnemoscope.published.formatting import number
-from mnemoscope.published.keying import NAMES
-from mnemoscope.published.published_results import Category, Printed, Published, load
-from mnemoscope.reports.answer_tables import exam_line
-from mnemoscope.reports.markdown_table import table as markdown_table
-from mnemoscope.reports.run_view import RunView
+import msgspec
 
-TITLE = "## Beside published numbers"
+from mnemoscope.published.arithmetic_audit import NAMES
+from mnemoscope.published.cohorts import TRAITS, UNSTATED, Cohort, cohort_of, differences
+from mnemoscope.published.published_results import Category, Printed, Published, load, number
+from mnemoscope.reports.answer_tables import exam_line
+from mnemoscope.reports.run_view import Figures, RunView
+from mnemoscope.reports.tables import (
+    MISSING,
+    Block,
+    Heading,
+    NoteList,
+    Paragraph,
+    brackets,
+    document_table,
+)
+
 WARNING = (
     "Quoted from others, verified by nobody here. One cohort means that no stated condition "
     "differs; prompts of the answering model and of the judge are seldom stated, and differ."
@@ -27,6 +31,10 @@ _METRICS = {"accuracy": "accuracy_llm_judge", "f1": "token_f1"}
 """What the registry calls a run's measure."""
 _SPLITS = {"s": "S cleaned", "m": "M cleaned", "oracle": "oracle"}
 """LongMemEval's variants as the registry has them; the loader reads the cleaned files."""
+_FIELDS = (
+    "system metric value unit n answer_model judge_model reported_by source retracted cited".split()
+)
+"""What published.json has of each number."""
 _RULE = "rule"
 _SHOWN = 15
 """Numbers that may not be compared in a run's report."""
@@ -37,90 +45,91 @@ _FORGETTING = (
 )
 
 
-class Page(NamedTuple):
+class PublishedPage(NamedTuple):
     """One content twice: for people and for programs."""
 
-    markdown: str
+    blocks: list[Block]
     json: dict[str, Any]
 
 
+class RunFigure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A figure of a run, to be set beside published ones."""
+
+    system: str
+    value: float
+    """A fraction."""
+    n: int
+    ci95: Sequence[float] | None
+    category: int | None = None
+    """LoCoMo's integer; None for the overall."""
+
+
 class Conditions(NamedTuple):
-    """How a run's figures came about, in the registry's words."""
+    """How a figure came about, in the registry's words."""
 
     benchmark: str
+    """Upper and lower case are one."""
     answer_model: str
+    """`none` for retrieval alone."""
     judge_model: str
+    """`none` or `rule` where no model judged."""
     metric: str
+    """`accuracy_llm_judge`, `recall_any@10`."""
     variant: str = ""
+    """The questions: `S (n=500)`. LoCoMo's are known by n."""
 
 
-class Placed(NamedTuple):
+class _Placed(NamedTuple):
     """A figure of a run among the published ones."""
 
-    figure: Mapping[str, Any]
+    figure: RunFigure
     cohort: Cohort
     comparable: list[Published]
     others: list[tuple[Published, dict[str, tuple[str, str]]]]
 
 
-def beside(
-    run_figures: Sequence[Mapping[str, Any]],
-    benchmark: str,
-    answer_model: str,
-    judge_model: str,
-    metric: str,
-    *,
-    variant: str = "",
-    most: int = 25,
-) -> Page:
-    """Set a run's figures beside the published numbers of their cohorts.
-
-    Args:
-        run_figures: One for each number: `system`, `value` (a fraction), `n`, and where there are
-            any `ci95` (low, high) and `category` (LoCoMo's integer; none for the overall).
-        benchmark: As the registry names it; upper and lower case are one.
-        answer_model: The model that answered; `none` for retrieval alone.
-        judge_model: The model that judged; `none` or `rule` where none did.
-        metric: As the registry names it: `accuracy_llm_judge`, `recall_any@10`.
-        variant: The questions, as the registry writes them: `S (n=500)`. LoCoMo's are known by n.
-        most: How many numbers that may not be compared the Markdown shows; the JSON has all.
-    """
-    conditions = Conditions(benchmark, answer_model, judge_model, metric, variant)
-    sections, content = [f"{TITLE}\n\n{WARNING}"], []
-    for figure in run_figures:
-        placed = _placed(figure, conditions)
-        sections += _section(placed, most, conditions)
-        content.append(_content(placed))
-    return Page("\n\n".join(sections) + "\n", {"warning": WARNING, "figures": content})
-
-
-def of_run(view: RunView) -> Page | None:
-    """What a run's report says beside its numbers; None where nobody published such a number.
+def of_run(view: RunView) -> PublishedPage | None:
+    """What a run's report says beside its numbers; None where there is no such published number.
 
     The Markdown has the overall alone and few of the numbers that may not be compared; the JSON has
     LoCoMo's categories too, and all.
     """
-    if view.is_arm or view.life:
+    if view.is_baseline or view.longitudinal or not (view.forgetting or view.answers):
         return None
     told = list(_forgotten(view) if view.forgetting else _answered(view))
-    if not told:
-        return None
-    notes = list(_notes(view))
-    bullets = ["\n".join(f"- {note}" for note in notes)] if notes else []
-    sections, content = [f"{TITLE}\n\n{WARNING}", *bullets], []
+    return page(told, list(_notes(view))) if told else None
+
+
+def page(
+    told: Sequence[tuple[RunFigure, Conditions]], notes: Sequence[str] = (), most: int = _SHOWN
+) -> PublishedPage:
+    """Figures beside the published numbers of their cohorts; `most` others are shown of each."""
+    blocks: list[Block] = [Heading("Beside published numbers"), Paragraph(WARNING)]
+    blocks += [NoteList(notes)] if notes else []
+    content = []
     for figure, conditions in told:
         placed = _placed(figure, conditions)
-        content.append(_content(placed))
-        if not figure.get("category"):
+        content.append(
+            {
+                "run": msgspec.to_builtins(figure),
+                "cohort": {"id": placed.cohort.id, "description": placed.cohort.description},
+                "comparable": [_plain(row) for row in placed.comparable],
+                "not_comparable": [
+                    {**_plain(row), "cohort": cohort_of(row).id, "because": _because(row, why)}
+                    for row, why in placed.others
+                ],
+            }
+        )
+        if figure.category is None:
             alike = [other for other in placed.others if "metric" not in other[1]]
-            sections += _section(placed._replace(others=alike), _SHOWN, conditions)
-    if any(figure.get("category") for figure, _ in told):
-        sections.append("Each category stands beside the published ones in published.json.")
-    page = {"warning": WARNING, "notes": notes, "figures": content}
-    return Page("\n\n".join(sections), page)
+            blocks += _section(placed._replace(others=alike), most, conditions)
+    if any(figure.category for figure, _ in told):
+        said = "Each category stands beside the published ones in published.json."
+        blocks.append(Paragraph(said))
+    return PublishedPage(blocks, {"warning": WARNING, "notes": list(notes), "figures": content})
 
 
-def _answered(view: RunView) -> Iterator[tuple[dict[str, Any], Conditions]]:
+def _answered(view: RunView) -> Iterator[tuple[RunFigure, Conditions]]:
     """The overall and LoCoMo's categories, where the answers were measured as others do."""
     about = view.manifest.identity["benchmark"]
     figures = (view.answers or {}).get("figures", {})
@@ -140,14 +149,14 @@ def _answered(view: RunView) -> Iterator[tuple[dict[str, Any], Conditions]]:
         for key, own in figures["by_category"].items():
             part = own["answerable"]
             if not kind and part["mean"] is not None and int(key) in NAMES:
-                yield {**_figure(view, part), "category": int(key)}, Conditions(*asked)
+                yield _figure(view, part, int(key)), Conditions(*asked)
     elif about["name"] == "longmemeval" and figures["all"]["mean"] is not None:
         overall = figures["all"]  # the official accuracy counts abstentions among the rest
         split = "sample" if sampled else _SPLITS[about["options"]["variant"]]
         yield _figure(view, overall), Conditions(*asked, f"{split} (n={overall['n']})")
 
 
-def _forgotten(view: RunView) -> Iterator[tuple[dict[str, Any], Conditions]]:
+def _forgotten(view: RunView) -> Iterator[tuple[RunFigure, Conditions]]:
     """Mean ROUGE-L after forgetting, of what was to go and of what was to stay."""
     score = (view.forgetting or {}).get("score")
     identity = view.manifest.identity
@@ -163,8 +172,8 @@ def _forgotten(view: RunView) -> Iterator[tuple[dict[str, Any], Conditions]]:
             yield figure, Conditions("tofu", *models, f"{kind}_rouge", variant)
 
 
-def _figure(view: RunView, own: Mapping[str, Any]) -> dict[str, Any]:
-    return {"system": view.label, "value": own["mean"], "n": own["n"], "ci95": own["ci95"]}
+def _figure(view: RunView, own: Figures, category: int | None = None) -> RunFigure:
+    return RunFigure(view.label, own["mean"], own["n"], own["ci95"], category)
 
 
 def _notes(view: RunView) -> Iterator[str]:
@@ -194,7 +203,7 @@ def _notes(view: RunView) -> Iterator[str]:
             yield exam_line(exam, spec)
 
 
-def _specs(identity: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _specs(identity: Figures) -> Iterator[tuple[str, str]]:
     """Every model's spec with what it did."""
     reader = identity.get("reader")
     if isinstance(reader, Mapping) and (spec := _model(reader)):
@@ -205,11 +214,11 @@ def _specs(identity: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield name, spec
 
 
-def _members(judge: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _members(judge: Figures) -> list[Figures]:
     return list(judge["panel"].values()) if "panel" in judge else [judge]
 
 
-def _model(part: Mapping[str, Any]) -> str:
+def _model(part: Figures) -> str:
     """The spec of the model that a reader or a judge asks; empty where it asks none.
 
     Without a prompt nothing is asked: the extractive reader's model makes vectors.
@@ -218,14 +227,14 @@ def _model(part: Mapping[str, Any]) -> str:
     return str(part["arguments"].get("model", "")) if asks else ""
 
 
-def _reader(identity: Mapping[str, Any]) -> str:
+def _reader(identity: Figures) -> str:
     reader = identity.get("reader")
     if not isinstance(reader, Mapping):
         return "the system itself"
     return _bare(_model(reader)) or _RULE
 
 
-def _judge(identity: Mapping[str, Any]) -> str:
+def _judge(identity: Figures) -> str:
     """The judge's model. Several judges are a judge of their own, which equals no single one."""
     names = [_bare(_model(own)) or _RULE for own in _members(identity.get("judge") or {})]
     appellate = identity.get("appellate_judge")
@@ -242,36 +251,22 @@ def _bare(spec: str) -> str:
     return name.partition("@")[0]
 
 
-def _placed(figure: Mapping[str, Any], conditions: Conditions) -> Placed:
+def _placed(figure: RunFigure, conditions: Conditions) -> _Placed:
     rows = [row for row in load() if row.benchmark.lower() == conditions.benchmark.lower()]
     cohort = cohort_of(_as_published(figure, conditions))
-    key = figure.get("category")
-    same = [row for row in rows if (row.category.id if row.category else None) == key]
+    same = [row for row in rows if (row.category.id if row.category else None) == figure.category]
     same = [row for row in same if not (row.category and row.category.id is None)]
     comparable = [row for row in same if cohort_of(row) == cohort]
     others = [(row, differences(cohort, cohort_of(row))) for row in same]
     others = [(row, why) for row, why in others if why]
     others.sort(key=lambda one: ("metric" in one[1], len(one[1]), one[0].system))
-    return Placed(figure, cohort, comparable, others)
+    return _Placed(figure, cohort, comparable, others)
 
 
-def _content(placed: Placed) -> dict[str, Any]:
-    cohort = placed.cohort
-    return {
-        "run": dict(placed.figure),
-        "cohort": {"id": cohort.id, "description": cohort.description},
-        "comparable": [_plain(row) for row in placed.comparable],
-        "not_comparable": [
-            {**_plain(row), "cohort": cohort_of(row).id, "because": _because(row, why)}
-            for row, why in placed.others
-        ],
-    }
-
-
-def _as_published(figure: Mapping[str, Any], conditions: Conditions) -> Published:
+def _as_published(figure: RunFigure, conditions: Conditions) -> Published:
     """The run's figure in the registry's terms, so that it gets a cohort by the same rules."""
     benchmark, answer_model, judge_model, metric, variant = conditions
-    n, key = int(figure["n"]), figure.get("category")
+    n, key = figure.n, figure.category
     spelt = {row.benchmark.lower(): row.benchmark for row in load()}
     benchmark = spelt.get(benchmark.lower(), benchmark)
     if not variant:
@@ -279,13 +274,13 @@ def _as_published(figure: Mapping[str, Any], conditions: Conditions) -> Publishe
         variant = f"{whole} (n={n})"
     return Published(
         collection="survey",
-        system=str(figure["system"]),
+        system=figure.system,
         benchmark=benchmark,
         variant=variant,
         metric=metric,
-        value=float(figure["value"]),
+        value=figure.value,
         unit="fraction",
-        as_printed=Printed(metric, str(figure["value"]), "fraction"),
+        as_printed=Printed(metric, str(figure.value), "fraction"),
         category=Category("", "named", key, NAMES[key]) if key else None,
         n=n,
         answer_model=answer_model,
@@ -296,28 +291,26 @@ def _as_published(figure: Mapping[str, Any], conditions: Conditions) -> Publishe
     )
 
 
-def _section(placed: Placed, most: int, conditions: Conditions) -> list[str]:
+def _section(placed: _Placed, most: int, conditions: Conditions) -> list[Block]:
     figure, cohort, comparable, others = placed
-    interval = figure.get("ci95")
-    told = f"[{interval[0]:.4f}, {interval[1]:.4f}]" if interval else "--"
-    lines = [
-        (
-            figure["value"],
-            [f"**{figure['system']}**", f"**{figure['value']:.4f}**", told, "this run", ""],
-        )
-    ]
+    own = [f"**{figure.system}**", f"**{figure.value:.4f}**", brackets(figure.ci95) or MISSING]
+    lines = [(figure.value, [*own, "this run", ""])]
     lines += [
-        (row.value, [_named(row), number(row), "--", row.reported_by, row.source])
+        (row.value, [_named(row), number(row), MISSING, row.reported_by, row.source])
         for row in comparable
     ]
     lines.sort(key=lambda line: -line[0])
+    # Of a model that the registry does not know, this run knows which it was.
+    described = cohort.description.replace(", not told which", "")
+    described = described.replace(f"answers: {_RULE}", "answers: without a model")
     head = ["system", "value", "95 % interval", "reported by", "source"]
-    sections = [
-        f"### {_described(cohort)} ({cohort.id})",
-        markdown_table(head, [line for _, line in lines]),
+    blocks: list[Block] = [
+        Heading(f"{described} ({cohort.id})", 3),
+        document_table(head, [line for _, line in lines]),
     ]
     if not comparable:
-        sections.append("Nobody published a number of this cohort that is in the registry.")
+        said = "Nobody published a number of this cohort that is in the registry."
+        blocks.append(Paragraph(said))
     if others:
         shown = [
             [
@@ -331,24 +324,16 @@ def _section(placed: Placed, most: int, conditions: Conditions) -> list[str]:
             for row, why in others[:most]
         ]
         head = ["system", "value", "cohort", "not comparable, because", "reported by", "source"]
-        sections += [
-            "Not comparable, because a condition differs or is not stated:",
-            markdown_table(head, shown),
-        ]
-        if len(others) > most:
-            listing = f"mnemoscope published list --benchmark {cohort.benchmark}"
-            if all("metric" not in why for _, why in others):
-                listing += f" --metric {conditions.metric}"
-            listing += "" if figure.get("category") else " --category all"
-            left = len(others) - most
-            sections.append(f"{left:,} more are in the JSON. `{listing}` shows them.")
-    return sections
-
-
-def _described(cohort: Cohort) -> str:
-    """Its description; of a model that the registry does not know this run knows which it was."""
-    said = cohort.description.replace(", not told which", "")
-    return said.replace(f"answers: {_RULE}", "answers: without a model")
+        said = "Not comparable, because a condition differs or is not stated:"
+        blocks += [Paragraph(said), document_table(head, shown)]
+    if len(others) > most:
+        listing = f"mnemoscope published list --benchmark {cohort.benchmark}"
+        if all("metric" not in why for _, why in others):
+            listing += f" --metric {conditions.metric}"
+        listing += "" if figure.category else " --category all"
+        left = len(others) - most
+        blocks.append(Paragraph(f"{left:,} more are in the JSON. `{listing}` shows them."))
+    return blocks
 
 
 def _because(row: Published, why: Mapping[str, tuple[str, str]]) -> str:
@@ -366,16 +351,4 @@ def _named(row: Published) -> str:
 
 
 def _plain(row: Published) -> dict[str, Any]:
-    return {
-        "system": row.system,
-        "metric": row.metric,
-        "value": row.value,
-        "unit": row.unit,
-        "n": row.n,
-        "answer_model": row.answer_model,
-        "judge_model": row.judge_model,
-        "reported_by": row.reported_by,
-        "source": row.source,
-        "retracted": row.retracted,
-        "cited": row.cited,
-    }
+    return {name: getattr(row, name) for name in _FIELDS}

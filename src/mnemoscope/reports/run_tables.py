@@ -1,161 +1,216 @@
-"""Tables for the terminal."""
+"""Tables of several runs for the terminal; `overview` is shared with summary.md."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from io import StringIO
-from typing import Any
-
-from rich import box
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from mnemoscope.metrics import PRIMARY
 from mnemoscope.reports import answer_tables, forgetting_tables
+from mnemoscope.reports.heatmap import SystemHeatmap, elide, heatmap, systems_heatmap
 from mnemoscope.reports.run_view import (
     RunView,
     caveats,
-    chances,
     headline,
     no_better_than_no_memory,
-    vacuous,
+    restarts,
+    same_days,
 )
+from mnemoscope.reports.tables import (
+    DIM,
+    LABEL_WIDTH,
+    MISSING,
+    MUTED,
+    SYSTEM,
+    Block,
+    Cell,
+    Heading,
+    NoteList,
+    Paragraph,
+    ReportTable,
+    TableColumn,
+    decimal,
+    numeric,
+    system_cell,
+    with_interval,
+)
+from mnemoscope.types import FAILED
 
-_LABEL_WIDTH = 16
-"""Long labels are folded, so that numbers never have to be cut."""
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
 _SYSTEMS_ABREAST = 5
 """As many as fit beside the longest category's name into eighty columns."""
 _LEGEND = "mean, 95 % interval below; chance: what a random order would get"
 
 
 def summary(views: Sequence[RunView], *, with_cost: bool = True) -> RenderableType:
-    """All runs in one table, by category and by cost below, and what must be said beside them."""
+    """All runs in one table, by category and by cost below, and the caveats."""
+    from mnemoscope.reports.render_terminal import render
+
     questions = views[0].metrics["questions"]
-    parts: list[RenderableType] = [
-        Text(views[0].benchmark, style="bold"),
-        Text(f"{questions['scorable']:,} questions with evidence, {questions['asked']:,} asked"),
-        *(Text(line) for line in dict.fromkeys(line for v in views for line in v.asked_by)),
-    ]
+    asked = f"{questions['scorable']:,} questions with evidence, {questions['asked']:,} asked"
+    by = dict.fromkeys(line for view in views for line in view.asked_by)
+    parts: list[Block] = [Heading(views[0].benchmark), *map(Paragraph, (asked, *by))]
     if headline(views):
-        parts.append(overview(views))
-        parts.append(
-            Text("mean, 95 % interval below; chance: what a random order would get", "dim")
-        )
+        table = overview(views)
+        if any(cell == MISSING for cell in table.rows[-1]):  # of chance, all is shown or nothing
+            table.rows.pop()
+        parts += [table, Paragraph(_LEGEND, DIM)]
         if len({c for view in views for c in view.metrics["by_category"]}) > 1:
-            parts += by_category(views)
-    parts += _said(views)
+            parts += _by_category(views)
+    if any(view.answers or view.forgetting for view in views):
+        parts += _answered(views)
     if with_cost:
-        parts.append(cost(views))
-    parts.append(Text())
-    parts += [Text(note, style="yellow") for note in notes(views)]
-    return Group(*parts)
+        parts.append(_cost(views))
+    return render([*parts, Paragraph(""), NoteList(notes(views))])
 
 
-def _said(views: Sequence[RunView]) -> list[RenderableType]:
-    """What was answered, and what was forgotten."""
-    parts: list[RenderableType] = []
+def shown(views: Sequence[RunView], *, width: int = 80, only: Sequence[str] = ()) -> RenderableType:
+    """A heatmap of each system that is not a baseline (or of those named), then all together.
+
+    Runs without judged answers are shown by what was recalled.
+    """
+    from rich.console import Group
+
+    from mnemoscope.reports.render_terminal import render
+
+    judged = any(view.judged for view in views)
     told = [
-        answer_tables.Shown(
-            view.label, view.answers["figures"], view.is_arm, view.timing["accounts"]
-        )
+        f"{view.label}: {line}"
         for view in views
-        if view.answers and not view.life
+        for line in (*failures(view), *(restarts(view) if judged else ()))
     ]
-    if told:
-        parts.append(answer_tables.table(told, views[0].category_name, views[0].exams))
-        parts += [Text(f"! {line}", style="yellow") for line in no_better_than_no_memory(views)]
-        for view in views:
-            for error, number in (view.answers or {}).get("errors", {}).items():
-                parts.append(Text(f"! {view.label}: {number:,} times: {error}", style="yellow"))
-    if forgot := [(v.label, v.forgetting, v.is_arm) for v in views if v.forgetting]:
-        parts.append(forgetting_tables.table(forgot))
-    return parts
-
-
-def overview(views: Sequence[RunView]) -> Table:
-    names = headline(views)
-    table = _table()
-    table.add_column("system", max_width=_LABEL_WIDTH, overflow="fold")
-    for name in names:
-        table.add_column(name, justify="right", no_wrap=True, min_width=9)
+    if not judged:  # what was recalled comes with its own caveats
+        lived = [view for view in views if view.longitudinal and not view.is_baseline]
+        by_days = [_recall(view, width) for view in lived]
+        return Group(summary(views), render([*by_days, NoteList(told, mark="")]))
+    told += dict.fromkeys(
+        line for view in views if view.longitudinal for line in same_days(view.longitudinal)
+    )
+    blank = Paragraph("")
+    parts: list[Block] = []
     for view in views:
-        table.add_row(_label(view), *(_cell(view.overall.get(name)) for name in names))
-    known = [value for value in chances(views, names) if value is not None]
-    if names and len(known) == len(names):
-        table.add_row(
-            Text("chance", style="dim italic"),
-            *(Text(f"{value:.3f}", style="dim italic") for value in known),
-        )
-    return table
-
-
-def cost(views: Sequence[RunView]) -> Table:
-    """What a recall costs: context tokens, milliseconds, bytes."""
-    table = _table("cost")
-    table.add_column("system", max_width=_LABEL_WIDTH, overflow="fold")
-    for name in ("tokens@10", "p50 ms", "p95 ms", "p99 ms", "index ms", "index kB"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for view in views:
-        tokens = view.metrics["context"].get("tokens@10")
-        latency = view.timing["recall_ms"] or {}
-        indexed, size = view.timing["scenarios_indexed"], view.timing["index_bytes"]
-        table.add_row(
-            _label(view),
-            "--" if tokens is None else f"{tokens:,.0f}",
-            *(f"{latency[p]:.2f}" if latency else "--" for p in ("p50", "p95", "p99")),
-            f"{view.timing['index_ms']:,.0f}" if indexed else "--",
-            "--" if size is None or not indexed else f"{size / 1000:,.0f}",
-        )
-    return table
-
-
-def by_category(views: Sequence[RunView]) -> list[Table]:
-    """One metric, categories down, systems across, a few at a time; each row's best is bold."""
-    shown = headline(views)
-    name = PRIMARY if PRIMARY in shown else shown[0]
-    categories = sorted({c for view in views for c in view.metrics["by_category"]})
-    rows = {
-        category: [view.metrics["by_category"].get(category, {}).get(name) for view in views]
-        for category in categories
-    }
-    tables = []
-    for start in range(0, len(views), _SYSTEMS_ABREAST):
-        abreast = slice(start, start + _SYSTEMS_ABREAST)
-        table = _table(f"{name} by category")
-        table.add_column("category", no_wrap=True)
-        table.add_column("n", justify="right")
-        for view in views[abreast]:
-            table.add_column(_label(view), justify="right", max_width=_LABEL_WIDTH, overflow="fold")
-        for category, figures in rows.items():
-            n = max((figure["n"] for figure in figures if figure), default=0)
-            cells = _category_cells(figures, views)[abreast]
-            table.add_row(Text(views[0].category_name(category)), f"{n:,}", *cells)
-        tables.append(table)
-    return tables
-
-
-def _category_cells(
-    figures: Sequence[dict[str, Any] | None], views: Sequence[RunView]
-) -> list[Text]:
-    contest = [f["mean"] for f, v in zip(figures, views, strict=True) if f and not v.is_arm]
-    best = max(contest, default=None)
-    return [
-        Text(
-            f"{figure['mean']:.3f}" if figure else "--",
-            "bold" if figure and figure["mean"] == best and not view.is_arm else "",
-        )
-        for figure, view in zip(figures, views, strict=True)
-    ]
+        if (view.label in only) if only else not view.is_baseline:
+            title = f"{view.label} · {personas_named(view)}"
+            parts += [blank, *heatmap(view.longitudinal or {}, title, width=width)]
+    if len(views) > 1:
+        systems = [SystemHeatmap(v.label, v.longitudinal or {}, v.is_baseline) for v in views]
+        parts += [blank, *systems_heatmap(systems, width=width)]
+    return render([*parts, NoteList(told, mark=""), blank])
 
 
 def picture(views: Sequence[RunView], title: str) -> str:
     """The figures as an SVG file that refers to nothing outside itself; no machine's timings."""
+    from rich.console import Console
+
     console = Console(record=True, width=84, file=StringIO(), force_terminal=True)
     console.print(summary(views, with_cost=False))
     drawn = console.export_svg(title=title)
     return re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)
+
+
+def overview(views: Sequence[RunView]) -> ReportTable:
+    """Systems down, metrics across; the last row is chance, by the run with most questions."""
+    names = headline(views)
+    table = ReportTable([SYSTEM, *(numeric(name, min_width=9) for name in names)])
+    for view in views:
+        cells = []
+        for name in names:
+            figure = view.metrics["overall"].get(name)
+            if figure is None:
+                cells.append(Cell(MISSING, DIM))
+                continue
+            # Four characters an end, so that six metrics fit into eighty columns.
+            ends = ("1.00" if e >= 0.9995 else f"{e:.3f}".removeprefix("0") for e in figure["ci95"])
+            precise = with_interval(figure["mean"], figure["ci95"])
+            cells.append(Cell(f"{figure['mean']:.3f}", "", f"\n{'–'.join(ends)}", precise))
+        table.rows.append([system_cell(view.label, view.is_baseline), *cells])
+    fullest = max(views, key=lambda view: view.metrics["questions"]["measured"])
+    chances = [fullest.metrics["overall"].get(name, {}).get("chance") for name in names]
+    expected = [
+        MISSING if chance is None else Cell(f"{chance:.3f}", MUTED, markdown=f"{chance:.4f}")
+        for chance in chances
+    ]
+    table.rows.append([Cell("chance", MUTED, markdown="*chance*"), *expected])
+    return table
+
+
+def _answered(views: Sequence[RunView]) -> list[Block]:
+    """What was answered, and what was forgotten."""
+    parts: list[Block] = []
+    told = [
+        answer_tables.SystemAnswers(
+            view.label, view.answers["figures"], view.is_baseline, view.timing["accounts"]
+        )
+        for view in views
+        if view.answers and not view.longitudinal
+    ]
+    if told:
+        parts += answer_tables.systems_tables(told, views[0].category_name, views[0].exams)
+        errors = [
+            f"{view.label}: {number:,} times: {error}"
+            for view in views
+            for error, number in (view.answers or {}).get("errors", {}).items()
+        ]
+        parts.append(NoteList([*no_better_than_no_memory(views), *errors]))
+    if forgot := [(v.label, v.forgetting, v.is_baseline) for v in views if v.forgetting]:
+        parts += forgetting_tables.systems_tables(forgot)
+    return parts
+
+
+def _cost(views: Sequence[RunView]) -> ReportTable:
+    """What a recall costs: context tokens, milliseconds, bytes."""
+    columns = ("tokens@10", "p50 ms", "p95 ms", "p99 ms", "index ms", "index kB")
+    table = ReportTable([SYSTEM, *map(numeric, columns)], title="cost")
+    for view in views:
+        tokens = view.metrics["context"].get("tokens@10")
+        latency = view.timing["recall_ms"] or {}
+        indexed, size = view.timing["scenarios_indexed"], view.timing["index_bytes"]
+        table.rows.append(
+            [
+                system_cell(view.label, view.is_baseline),
+                MISSING if tokens is None else f"{tokens:,.0f}",
+                *(f"{latency[p]:.2f}" if latency else MISSING for p in ("p50", "p95", "p99")),
+                f"{view.timing['index_ms']:,.0f}" if indexed else MISSING,
+                MISSING if size is None or not indexed else f"{size / 1000:,.0f}",
+            ]
+        )
+    return table
+
+
+def _by_category(views: Sequence[RunView]) -> list[ReportTable]:
+    """One metric, categories down, systems across, a few at a time; each row's best is bold."""
+    names = headline(views)
+    name = PRIMARY if PRIMARY in names else names[0]
+    categories = sorted({c for view in views for c in view.metrics["by_category"]})
+    tables = []
+    for start in range(0, len(views), _SYSTEMS_ABREAST):
+        abreast = slice(start, start + _SYSTEMS_ABREAST)
+        labels = [system_cell(view.label, view.is_baseline) for view in views[abreast]]
+        columns = [TableColumn("category", wrap=False), TableColumn("n", right=True)]
+        columns += [
+            TableColumn(one.text, one.style, right=True, fold=True, max_width=LABEL_WIDTH)
+            for one in labels
+        ]
+        table = ReportTable(columns, title=f"{name} by category")
+        for category in categories:
+            figures = [v.metrics["by_category"].get(category, {}).get(name) for v in views]
+            pairs = list(zip(figures, views, strict=True))
+            best = max((f["mean"] for f, v in pairs if f and not v.is_baseline), default=None)
+            n = max((figure["n"] for figure in figures if figure), default=0)
+            cells = [
+                Cell(f"{f['mean']:.3f}", "" if v.is_baseline or f["mean"] != best else "bold")
+                if f
+                else MISSING
+                for f, v in pairs[abreast]
+            ]
+            table.rows.append([views[0].category_name(category), f"{n:,}", *cells])
+        tables.append(table)
+    return tables
 
 
 def notes(views: Sequence[RunView]) -> list[str]:
@@ -165,38 +220,58 @@ def notes(views: Sequence[RunView]) -> list[str]:
         for caveat in caveats(view):
             said.setdefault(caveat, []).append(view.label)
     lines = [
-        f"! {caveat}" if len(labels) == len(views) else f"! {', '.join(labels)}: {caveat}"
+        caveat if len(labels) == len(views) else f"{', '.join(labels)}: {caveat}"
         for caveat, labels in said.items()
     ]
-    if empty := vacuous(views, headline(views)):
+    overall = [view.metrics["overall"] for view in views]
+    if empty := [
+        name
+        for name in headline(views)
+        if any(figures.get(name, {}).get("vacuous") for figures in overall)
+    ]:
         lines.append(
-            f"! {', '.join(empty)}: vacuous here: luck alone does well, or k is all there is"
+            f"{', '.join(empty)}: vacuous here: luck alone does well, or k is all there is"
         )
     return lines
 
 
-def _table(title: str | None = None) -> Table:
-    return Table(
-        title=title,
-        box=box.SIMPLE_HEAD,
-        title_justify="left",
-        title_style="bold",
-        pad_edge=False,
-        collapse_padding=True,
+def _recall(view: RunView, width: int) -> ReportTable:
+    """Whether evidence was among ten hits, by category and days; for runs without a judge."""
+    figures = view.longitudinal or {}
+    points = figures["checkpoints"]
+    head, tail = elide(len(points), (width - 30) // 7)
+    kept = [points[place] for place in (*head, *tail)]
+    rows = {name: [p["categories"][name]["hit@10"] for p in kept] for name in figures["categories"]}
+    rows["all"] = [point["retrieval"]["hit@10"]["mean"] for point in kept]
+    return ReportTable(
+        [TableColumn("hit@10"), *(TableColumn(point["label"]) for point in kept)],
+        [[name, *(decimal(share, 2) for share in shares)] for name, shares in rows.items()],
+        title=f"{view.label} over the checkpoints",
+        frame="plain",
+        last_apart=True,
     )
 
 
-def _label(view: RunView) -> Text:
-    return Text(view.label, style="dim" if view.is_arm else "bold cyan")
+def failures(view: RunView) -> list[str]:
+    """Caveats about questions that could not be asked, answered or judged."""
+    points, errors = [], {}
+    if view.longitudinal:
+        points, errors = view.longitudinal["checkpoints"], view.longitudinal["errors"]
+    failed = sum(point["failed"] for point in points)
+    told = [f"{number:,} × {error}" for error, number in errors.items()]
+    if view.manifest.identity.get("compat") and told:
+        return ["where no answer came, [TIMEOUT] was judged in its place", *told]
+    if not failed:
+        return told
+    asked = sum(point["asked"] for point in points)
+    statuses: Counter[str] = Counter()
+    for point in points:
+        statuses.update({name: point["statuses"].get(name, 0) for name in (*FAILED, "unjudged")})
+    named = ", ".join(f"{number:,} {name}" for name, number in sorted(statuses.items()) if number)
+    return [f"{failed:,} of {asked:,} questions failed and are left out ({named})", *told]
 
 
-def _cell(figure: dict[str, Any] | None) -> Text:
-    if figure is None:
-        return Text("--", style="dim")
-    low, high = map(_bound, figure["ci95"])
-    return Text.assemble(f"{figure['mean']:.3f}", (f"\n{low}–{high}", "dim"))
-
-
-def _bound(value: float) -> str:
-    """Four characters, so that six metrics fit into eighty columns."""
-    return "1.00" if value >= 0.9995 else f"{value:.3f}".removeprefix("0")
+def personas_named(view: RunView) -> str:
+    """The personas, by name where there is one."""
+    personas = list((view.longitudinal or {}).get("personas", ()))
+    return personas[0] if len(personas) == 1 else f"{len(personas)} personas"

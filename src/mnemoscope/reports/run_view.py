@@ -1,4 +1,4 @@
-"""What the reports show of a run: read once, named once."""
+"""What the reports show of a run: its files are read once, here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from mnemoscope.analysis.measure import few_clusters
 from mnemoscope.metrics import headline as headline_of
 from mnemoscope.metrics import installed_metrics, metric_of
 
-_JUDGES = ("judge", "appellate_judge")
+Figures = Mapping[str, Any]
+"""An object of a run's JSON files, as `analysis` wrote it."""
 
 
 @dataclass(frozen=True)
@@ -22,40 +23,37 @@ class RunView:
 
     label: str
     manifest: Manifest
-    metrics: dict[str, Any]
-    timing: dict[str, Any]
+    metrics: Figures
+    timing: Figures
     path: Path
-    life: dict[str, Any] | None = None
-    """The figures of each checkpoint of a life, where it was one."""
-    answers: dict[str, Any] | None = None
-    """What the answers are worth and why they failed, where somebody answered."""
-    forgetting: dict[str, Any] | None = None
+    longitudinal: Figures | None = None
+    """The figures of each checkpoint, where the run had checkpoints."""
+    answers: Figures | None = None
+    """How good the answers are and why they failed, where there are answers."""
+    forgetting: Figures | None = None
 
     @classmethod
     def of(cls, run: RunDirectory) -> RunView:
-        manifest = run.manifest()
+        names = ("longitudinal", "answers", "forgetting")
+        there = (name for name in names if (run.path / f"{name}.json").exists())
         return cls(
             run.label,
-            manifest,
+            run.manifest(),
             run.read_json("metrics.json"),
             run.read_json("timing.json"),
             run.path,
-            *(_optional(run, name) for name in ("longitudinal", "answers", "forgetting")),
+            **{name: run.read_json(f"{name}.json") for name in there},
         )
 
     @property
-    def is_arm(self) -> bool:
+    def is_baseline(self) -> bool:
         return self.manifest.arm
 
     @property
     def judged(self) -> int:
         """How many answers were judged, over all checkpoints."""
-        return sum(point["judged"] for point in self.life["checkpoints"]) if self.life else 0
-
-    @property
-    def overall(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.metrics["overall"]
-        return found
+        points = self.longitudinal["checkpoints"] if self.longitudinal else ()
+        return sum(point["judged"] for point in points)
 
     @property
     def paid(self) -> float:
@@ -65,7 +63,7 @@ class RunView:
 
     @property
     def asked_by(self) -> list[str]:
-        """Who read, with which prompt, and who judged; empty where nobody answered."""
+        """Who read, with which prompt, and who judged; empty where there are no answers."""
         identity = self.manifest.identity
         reader = identity.get("reader")
         if not reader:
@@ -74,11 +72,11 @@ class RunView:
         if isinstance(reader, dict):
             prompt = f", prompt {reader['prompt']}" if "prompt" in reader else ""
             said = [f"answers: {reader['spec']}{prompt}"]
-        judges = [about["spec"] for about in map(identity.get, _JUDGES) if about]
+        judges = [own["spec"] for own in map(identity.get, ("judge", "appellate_judge")) if own]
         return [*said, f"judge: {', then '.join(judges) or 'nobody'}"]
 
     @property
-    def exams(self) -> dict[str, dict[str, Any] | None]:
+    def exams(self) -> dict[str, Figures | None]:
         """Each judge's spec to how it did in its exam; None for one that took none."""
         return {spec: self.manifest.exams.get(spec) for spec in judges_of(self.manifest)}
 
@@ -89,23 +87,26 @@ class RunView:
     @property
     def benchmark(self) -> str:
         about = self.manifest.identity["benchmark"]
-        options = ", ".join(f"{k}={plain(v)}" for k, v in about["options"].items() if v != "")
-        return f"{about['name']} ({options})" if options else str(about["name"])
+        return dataset_title(about["name"], about["options"])
 
 
-def _optional(run: RunDirectory, name: str) -> dict[str, Any] | None:
-    """A file that only some runs have."""
-    there = (run.path / f"{name}.json").exists()
-    return run.read_json(f"{name}.json") if there else None
+def dataset_title(name: str, options: Mapping[str, object]) -> str:
+    """The dataset and its options as people write them: `locomo (dates=off)`."""
+    about = ", ".join(
+        f"{key}={('on' if value else 'off') if isinstance(value, bool) else value}"
+        for key, value in options.items()
+        if value != ""
+    )
+    return f"{name} ({about})" if about else name
 
 
-def as_content(views: Sequence[RunView]) -> dict[str, Any]:
-    """All runs by label, for machines."""
+def as_content(views: Sequence[RunView]) -> dict[str, Figures]:
+    """All runs by label, for programs."""
     return {
         view.label: {
             **view.metrics,
             "timing": view.timing,
-            **({"longitudinal": view.life} if view.life else {}),
+            **({"longitudinal": view.longitudinal} if view.longitudinal else {}),
             **({"answers": view.answers} if view.answers else {}),
             **({"forgetting": view.forgetting} if view.forgetting else {}),
         }
@@ -115,49 +116,35 @@ def as_content(views: Sequence[RunView]) -> dict[str, Any]:
 
 def headline(views: Sequence[RunView]) -> list[str]:
     """The metrics that a table of these runs shows, those they all have."""
-    measured = [view.overall for view in views if view.overall]
+    measured = [own for view in views if (own := view.metrics["overall"])]
     shared = (
         [name for name in measured[0] if all(name in own for own in measured)] if measured else []
     )
     chosen = headline_of(shared)
-    if not _at_k(chosen):  # shallow rankings: the deepest that can be shown
-        kinds = {own.name for own in installed_metrics().values() if own.at == "k" and own.headline}
-        chosen = [name for name in shared if name.partition("@")[0] in kinds][
-            -len(kinds) :
-        ] + chosen
+    # Those that are computed at every k, as recall is, and mrr is not.
+    kinds = {own.name for own in installed_metrics().values() if own.at == "k" and own.headline}
+    at_k = [name for name in shared if name.partition("@")[0] in kinds]
+    if not set(at_k) & set(chosen):  # shallow rankings: the deepest that can be shown
+        chosen = at_k[-len(kinds) :] + chosen
     return chosen
-
-
-def _at_k(names: Sequence[str]) -> list[str]:
-    """Those that are computed at every k, as recall is, and mrr is not."""
-    return [name for name in names if (own := metric_of(name)) is not None and own.at == "k"]
-
-
-def chances(views: Sequence[RunView], names: Sequence[str]) -> list[float | None]:
-    """What chance alone would get, by the run that has most questions to tell from."""
-    fullest = max(views, key=lambda view: view.metrics["questions"]["measured"])
-    return [fullest.overall.get(name, {}).get("chance") for name in names]
-
-
-def vacuous(views: Sequence[RunView], names: Sequence[str]) -> list[str]:
-    """Which of these metrics say nothing on this data, by construction."""
-    return [
-        name for name in names if any(view.overall.get(name, {}).get("vacuous") for view in views)
-    ]
 
 
 def no_better_than_no_memory(views: Sequence[RunView]) -> list[str]:
     """Where answers are as good without any memory, they say nothing about memory."""
     silent = next((v for v in views if v.manifest.identity["system"]["spec"] == "none"), None)
-    if silent is None or not silent.answers or silent.life:
+    if silent is None or not silent.answers or silent.longitudinal:
         return []
-    floor, metric = _headline(silent)
-    as_good = [
-        view.label
-        for view in views
-        if view is not silent and view.answers and not view.is_arm and floor is not None
-        if (own := _headline(view)) and own[1] == metric and _not_above(view, floor)
-    ]
+    metric = silent.answers["figures"]["metric"]
+    floor = silent.answers["figures"]["answerable"]["mean"]
+    as_good = []
+    for view in views:
+        if view is silent or view.is_baseline or not view.answers or floor is None:
+            continue
+        own = view.answers["figures"]["answerable"]
+        if view.answers["figures"]["metric"] != metric or own["mean"] is None:
+            continue
+        if (own["ci95"] or [own["mean"]])[0] <= floor:
+            as_good.append(view.label)
     if not as_good:
         return []
     return [
@@ -166,34 +153,25 @@ def no_better_than_no_memory(views: Sequence[RunView]) -> list[str]:
     ]
 
 
-def _headline(view: RunView) -> tuple[float | None, str]:
-    figures = (view.answers or {})["figures"]
-    return figures["answerable"]["mean"], figures["metric"]
-
-
-def _not_above(view: RunView, floor: float) -> bool:
-    figure = (view.answers or {})["figures"]["answerable"]
-    return figure["mean"] is not None and bool((figure["ci95"] or [figure["mean"]])[0] <= floor)
-
-
 def caveats(view: RunView) -> list[str]:
-    """What a reader must be told beside the numbers."""
+    """What a reader must know beside the numbers."""
     said = list(view.manifest.notes)
     said += [f"deviates from {view.manifest.protocol['id']}: {d}" for d in view.manifest.deviations]
     if leaks := view.manifest.leaks:
         said.append(f"labels may leak: {leaks} findings of the scan were accepted on request")
-    said += losses(view)
-    questions = view.metrics["questions"]
-    said += same_days(view.life) if view.life else few_clusters(questions.get("clusters", 0))
-    failed = questions["scorable"] - questions["measured"]
-    if failed:
+    said += restarts(view)
+    questions, hits = view.metrics["questions"], view.metrics["hits"]
+    if view.longitudinal:
+        said += same_days(view.longitudinal)
+    else:
+        said += few_clusters(questions.get("clusters", 0))
+    if failed := questions["scorable"] - questions["measured"]:
         statuses = ", ".join(f"{n} {s}" for s, n in view.metrics["statuses"].items())
         said.append(
             f"{failed:,} of {questions['scorable']:,} questions were not fairly put ({statuses}); "
-            f"figures leave them out{_bounds(view)}; questions.jsonl says why"
+            f"figures leave them out{_bounds(view.metrics['overall'])}; questions.jsonl says why"
         )
         said += [f"{n:,} times: {error}" for error, n in view.metrics["errors"].items()]
-    hits = view.metrics["hits"]
     if hits["merged"]:
         said.append(
             f"{hits['merged']:,} hits stem from several memories and bring them all at once"
@@ -213,10 +191,10 @@ def caveats(view: RunView) -> list[str]:
     return said
 
 
-def same_days(life: Mapping[str, Any]) -> list[str]:
-    """That checkpoints lie beyond the end of the life: the same days, asked about again."""
+def same_days(longitudinal: Figures) -> list[str]:
+    """Checkpoints after the end of the history: the same days, asked about again."""
     labels: dict[int, list[str]] = {}
-    for point in life["checkpoints"]:
+    for point in longitudinal["checkpoints"]:
         labels.setdefault(point["ingested_days"], []).append(point["label"])
     return [
         f"{', '.join(same)} are the same {days:,} days, asked about again"
@@ -225,24 +203,20 @@ def same_days(life: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def losses(view: RunView) -> list[str]:
+def restarts(view: RunView) -> list[str]:
     """That a system died on the way, whatever became of its questions."""
     number = view.timing.get("counters", {}).get("restarts", 0)
     told = "the system was lost in the middle of a scenario, and lived it again"
     return [f"{number:,} × {told}"] if number else []
 
 
-def _bounds(view: RunView) -> str:
-    for name in (*_at_k(headline_of(list(view.overall))), *view.overall):
-        if bounds := view.overall.get(name, {}).get("bounds"):
+def _bounds(overall: Figures) -> str:
+    first = [
+        name for name in headline_of(list(overall)) if getattr(metric_of(name), "at", "") == "k"
+    ]
+    for name in (*first, *overall):
+        if bounds := overall.get(name, {}).get("bounds"):
             return (
                 f", with them as wrong {name} would be {bounds[0]:.3f} instead of {bounds[1]:.3f}"
             )
     return ""
-
-
-def plain(value: object) -> str:
-    """An option's value as people write it."""
-    return (
-        {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
-    )

@@ -10,7 +10,7 @@ from mnemoscope.judges import Case, Judge, Unjudged
 from mnemoscope.judges.appeal import excerpts, hear
 from mnemoscope.models.http_errors import without_keys
 from mnemoscope.readers import Passage, Reader, Reply
-from mnemoscope.runner.failures import describe, stop_if_ours, timed_out
+from mnemoscope.runner.failures import error_line, stop_if_ours, timed_out
 from mnemoscope.runner.pipeline import Ask, Pipeline, forgotten_by
 from mnemoscope.systems.loader import Driver
 from mnemoscope.text.abstention import says_nothing
@@ -32,7 +32,7 @@ class AnswerAndJudge:
     """The reader and the judges of one worker process."""
 
     def __init__(self, pipeline: Pipeline) -> None:
-        self._procedure = pipeline
+        self._pipeline = pipeline
         self._reader: Reader | None = pipeline.reader.build() if pipeline.reader else None
         self._judge: Judge | None = pipeline.judge.build() if pipeline.judge else None
         self._appellate: Judge | None = pipeline.appellate.build() if pipeline.appellate else None
@@ -46,8 +46,8 @@ class AnswerAndJudge:
         if self._reader is not None:
             self._memories = {memory.id: memory for memory in scenario.memories}
         for judge, plan in (
-            (self._judge, self._procedure.judge),
-            (self._appellate, self._procedure.appellate),
+            (self._judge, self._pipeline.judge),
+            (self._appellate, self._pipeline.appellate),
         ):
             if judge is not None and plan is not None:
                 try:
@@ -55,7 +55,7 @@ class AnswerAndJudge:
                 except (Exception, SystemExit) as error:
                     stop_if_ours(error)
                     raise MnemoscopeError(
-                        f"judge {plan.spec} cannot begin with {scenario.id}: {describe(error)}"
+                        f"judge {plan.spec} cannot begin with {scenario.id}: {error_line(error)}"
                     ) from error
 
     def answer(self, ask: Ask, trial: Trial | None, driver: Driver | None, seen: int) -> Answer:
@@ -66,9 +66,9 @@ class AnswerAndJudge:
         assert self._scenario is not None
         about = (self._scenario.id, ask.question.id)
         if trial is not None and trial.status in FAILED:  # only Recall Bench goes on from here
-            return self._procedure.no_answer(self._scenario.id, ask, trial.status, trial.error)
+            return self._pipeline.no_answer(self._scenario.id, ask, trial.status, trial.error)
         try:
-            if self._procedure.system_answers:
+            if self._pipeline.system_answers:
                 assert driver is not None
                 reply = Reply(driver.answer(ask.question), abstained=None)
             else:
@@ -79,10 +79,10 @@ class AnswerAndJudge:
                 reply = _checked(self._reader.read(query, passages))
         except (Exception, SystemExit) as error:
             stop_if_ours(error)
-            if isinstance(error, SystemLost) and self._procedure.system_answers:
+            if isinstance(error, SystemLost) and self._pipeline.system_answers:
                 raise
             status: Status = "timeout" if timed_out(error) else "error"
-            return self._procedure.no_answer(self._scenario.id, ask, status, describe(error))
+            return self._pipeline.no_answer(self._scenario.id, ask, status, error_line(error))
         abstained = reply.abstained
         if abstained is None:
             abstained = says_nothing(reply.text, ask.question.text)
@@ -98,7 +98,7 @@ class AnswerAndJudge:
 
     def judge(self, ask: Ask, trial: Trial | None, answer: Answer, seen: int) -> Verdict:
         assert self._scenario is not None and self._judge is not None
-        window = self._procedure.window
+        window = self._pipeline.window
         case = Case(
             ask.question,
             answer.text,
@@ -119,7 +119,7 @@ class AnswerAndJudge:
             failure = without_keys(str(error))
         except (Exception, SystemExit) as error:
             stop_if_ours(error)
-            failure = describe(error)
+            failure = error_line(error)
         return Verdict(
             self._scenario.id,
             ask.question.id,

@@ -111,7 +111,7 @@ def check_judges(benchmark: str, judges: Sequence[str], appellate: str | None) -
         if dataset.scales and scales.get(name, dataset.scales[0]) not in dataset.scales:
             raise UsageError(dataset.otherwise.format(judge=name))
         for need, refusal in needs_of(classes[name]).items():
-            if need not in dataset.provides:
+            if need not in (*dataset.provides, *dataset.may_provide):
                 raise UsageError(refusal.format(dataset=benchmark))
     kinds = {scales[name] == RUBRIC.name for name in names if name in scales}
     if len(kinds) > 1:
@@ -132,14 +132,14 @@ def baselines_for(benchmark: str, pipeline: Pipeline) -> Sequence[str]:
 
 
 def _default_judge(benchmark: str) -> str:
-    """The dataset's judge; one that needs something of the data is for the user to name."""
-    judge = dataset_info(benchmark).answers.judge
-    if not judge or needs_of(judge_class(judge)):
+    """The dataset's judge; the user must name one that needs what only some of the data has."""
+    dataset = dataset_info(benchmark).answers
+    if not dataset.judge or not needs_of(judge_class(dataset.judge)).keys() <= {*dataset.provides}:
         raise UsageError(
             f"who judges the answers on {benchmark}? Say --judge NAME: `mnemoscope judges list` "
             "shows them, --judge none leaves them unjudged"
         )
-    return judge
+    return dataset.judge
 
 
 def _counting(spec: Spec) -> Spec:

@@ -8,23 +8,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from mnemoscope._store.jsonl import encode_line, write_atomically
-from mnemoscope._store.run_directory import JournalLine, Manifest, RunDirectory
-from mnemoscope.analysis.answer_figures import Answered
-from mnemoscope.analysis.answer_figures import assemble as assemble_answers
-from mnemoscope.analysis.answer_sheet import ANSWERS, answer_sheet, as_read, scale_of
+from mnemoscope._store.jsonl import write_records
+from mnemoscope._store.run_directory import Manifest, RunDirectory
+from mnemoscope.analysis.answers import ANSWERS, answer_sheet, as_read, scale_of
 from mnemoscope.analysis.costs import accounts
 from mnemoscope.analysis.diagnosis import classify, receipts_of
-from mnemoscope.analysis.forgetting import Row, forgetting
+from mnemoscope.analysis.forgetting import Forgetting, forgetting
 from mnemoscope.analysis.hallucination import views
-from mnemoscope.analysis.longitudinal import Plan, Record, longitudinal
+from mnemoscope.analysis.longitudinal import Plan, longitudinal
 from mnemoscope.analysis.measure import SEED, Depth, evidence_ranks, measure
+from mnemoscope.analysis.question_records import QuestionRecord, assemble
 from mnemoscope.analysis.recall_bench_format import (
-    assemble,
     common_errors,
     failure_line,
     question_line,
@@ -47,12 +44,12 @@ def finish(
     depth: Depth,
     seed: int = SEED,
     plan: Plan = MappingProxyType({}),
-) -> list[Record]:
+) -> list[QuestionRecord]:
     """Write everything that is derived, then vouch for it in the manifest.
 
     Returns what was recorded at the checkpoints of a life, if it was one.
     """
-    records: list[Record] = []
+    records: list[QuestionRecord] = []
     forgets = any(point.forget for points in plan.values() for point in points)
     lived = bool(manifest.checkpoints) and not forgets
     also: list[str] = list(LIFE) if lived else []
@@ -61,10 +58,12 @@ def finish(
     at_the_end = [line for line in journal if line.checkpoint == last]
     trials = [line for line in at_the_end if isinstance(line, Trial)]
     ingestions = [line for line in at_the_end if isinstance(line, Ingestion)]
-    rows = assemble_answers(journal, questions)
+    timings = list(run.timings())
+    rows = assemble(journal, questions, timings if lived else ())
     reader = manifest.identity.get("reader")
     if lived:
-        records = _finish_life(run, journal, manifest, questions, plan, seed)
+        records = [row for row in rows if row.checkpoint]
+        _finish_life(run, records, timings, manifest, plan, seed)
     else:
         receipts = receipts_of(ingestions)
         diagnosed = reader and not forgets and scale_of(manifest).bounded
@@ -73,7 +72,7 @@ def finish(
             for row in as_read(manifest, rows)
         )
         lines = [_question(row, failure) for row, failure in zip(rows, failures, strict=True)]
-        write_lines(run.path / "questions.jsonl", lines)
+        write_records(run.path / "questions.jsonl", lines)
     if forgets:
         run.write_json(FORGETTING, _forgetting(rows, plan, manifest, seed))
         also.append(FORGETTING)
@@ -81,10 +80,9 @@ def finish(
         run.write_json(ANSWERS, answer_sheet(manifest, rows, ingestions, seed))
         also.append(ANSWERS)
     rankings = [_ranking(trial, depth.returned) for trial in trials]
-    write_lines(run.path / "raw_retrievals.jsonl", rankings)
+    write_records(run.path / "raw_retrievals.jsonl", rankings)
     figures = measure(trials, ingestions, depth, seed)
     run.write_json("metrics.json", {"benchmark": manifest.identity["benchmark"], **figures})
-    timings = list(run.timings())
     run.write_json("timing.json", timing(timings, system_answers=reader == "system"))
     manifest.counts = {"trials": len(trials), "questions": _asked(questions, plan)}
     run.finish(manifest, also=also)
@@ -92,28 +90,12 @@ def finish(
 
 
 def _forgetting(
-    rows: Sequence[Answered], plan: Plan, manifest: Manifest, seed: int
-) -> dict[str, Any]:
+    rows: Sequence[QuestionRecord], plan: Plan, manifest: Manifest, seed: int
+) -> Forgetting:
     if scale_of(manifest).name != "rouge_l" or manifest.identity.get("appellate_judge"):
         return {"score": None, "why": "forgetting is measured by the judge rouge-l alone"}
     forgotten = {id for points in plan.values() for point in points for id in point.forget}
-    return forgetting(
-        [
-            Row(
-                row.question.id,
-                row.checkpoint,
-                row.question.category,
-                row.question.cluster,
-                row.question.reference,
-                row.trial,
-                row.answer,
-                row.verdict,
-            )
-            for row in rows
-        ],
-        forgotten=forgotten,
-        seed=seed,
-    )
+    return forgetting(rows, forgotten=forgotten, seed=seed)
 
 
 def _asked(questions: Mapping[str, Question], plan: Plan) -> int:
@@ -124,27 +106,27 @@ def _asked(questions: Mapping[str, Question], plan: Plan) -> int:
 
 def _finish_life(
     run: RunDirectory,
-    journal: Sequence[JournalLine],
+    records: Sequence[QuestionRecord],
+    timings: Sequence[Timing],
     manifest: Manifest,
-    questions: Mapping[str, Question],
     plan: Plan,
     seed: int,
-) -> list[Record]:
+) -> None:
     """What a run over checkpoints leaves in Recall Bench's shape, and its figures in ours."""
-    timings = list(run.timings())
-    records = assemble(journal, questions, timings)
     figures = longitudinal(records, plan, seed=seed)
-    figures["hallucination"] = views(records, plan, figures)
-    figures["errors"] = common_errors(records)
-    run.write_json("longitudinal.json", figures)
+    hallucination = views(records, plan, figures)
+    errors = common_errors(records)
+    run.write_json(
+        "longitudinal.json", {**figures, "hallucination": hallucination, "errors": errors}
+    )
     stamp = now()
     shown = bool(manifest.identity.get("judge_memory_window"))
-    write_lines(
+    write_records(
         run.path / "questions.jsonl",
         [question_line(record, timestamp=stamp, memory_context=shown) for record in records],
     )
     failures = (failure_line(r, timestamp=stamp, memory_context=shown) for r in records)
-    write_lines(run.path / "failures.jsonl", [line for line in failures if line])
+    write_records(run.path / "failures.jsonl", [line for line in failures if line])
     took: dict[str, float] = {}
     for timing in timings:
         took[timing.scenario] = took.get(timing.scenario, 0.0) + (timing.index_ms or 0.0)
@@ -160,7 +142,6 @@ def _finish_life(
             ingest_ms=took,
         ),
     )
-    return records
 
 
 def timing(timings: list[Timing], *, system_answers: bool = False) -> dict[str, Any]:
@@ -184,10 +165,6 @@ def timing(timings: list[Timing], *, system_answers: bool = False) -> dict[str, 
     }
 
 
-def write_lines(path: Path, records: list[Any]) -> None:
-    write_atomically(path, b"".join(map(encode_line, records)))
-
-
 def _ranking(trial: Trial, depth: int) -> dict[str, Any]:
     return {
         "question": trial.question,
@@ -202,7 +179,7 @@ def _ranking(trial: Trial, depth: int) -> dict[str, Any]:
     }
 
 
-def _question(row: Answered, failure: str | None) -> dict[str, Any]:
+def _question(row: QuestionRecord, failure: str | None) -> dict[str, Any]:
     question, trial, answer, verdict = row.question, row.trial, row.answer, row.verdict
     evidence = question.evidence if trial is None else trial.evidence
     forgotten = bool(question.evidence) and not evidence

@@ -1,75 +1,56 @@
-"""The pulse: memory that a worker shares with its parent, to say what it is at and since when.
+"""Memory that a worker shares with its parent, to say what it is doing and since when.
 
-It needs no lock, so a process that is killed in the middle leaves nothing behind that others would
-wait for.
+It needs no lock, so a process that is killed while it writes blocks no other process.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import time
+from ctypes import Structure, c_bool, c_double, c_int
+from multiprocessing.sharedctypes import RawArray, RawValue
 
 REMEMBERING = -1
 """In place of a question's position while memories are taken in."""
 RECALLING, ANSWERING, JUDGING = range(3)
-_HALT, _SETTLED, _HEAD, _WIDTH = 0, 1, 2, 3
 
 fork = multiprocessing.get_context("fork")
 
 
-class Beat:
-    """One thing in flight: a question, or the remembering."""
+class InFlight(Structure):
+    """One thing that a worker is doing: a question, or the remembering."""
 
-    def __init__(self, heartbeat: Heartbeat, number: int) -> None:
-        self._cells = heartbeat.cells
-        self._first = _HEAD + _WIDTH * number
+    _fields_ = (("since", c_double), ("position", c_int), ("phase", c_int))
+    since: float
+    """When it began; 0 while nothing is in flight here."""
+    position: int
+    phase: int
 
     def start(self, position: int, phase: int = RECALLING) -> None:
-        self._cells[self._first + 1] = position
-        self._cells[self._first + 2] = phase
-        self._cells[self._first] = time.monotonic()
+        self.position, self.phase = position, phase
+        self.since = time.monotonic()
 
     def stop(self) -> None:
-        self._cells[self._first] = 0.0
+        self.since = 0.0
 
-    @property
-    def since(self) -> float:
-        """When it began; 0 while nothing is in flight here."""
-        return float(self._cells[self._first])
 
-    @property
-    def position(self) -> int:
-        return int(self._cells[self._first + 1])
-
-    @property
-    def phase(self) -> int:
-        return int(self._cells[self._first + 2])
+class _Shared(Structure):
+    _fields_ = (("is_halted", c_bool), ("settled", c_int))
+    is_halted: bool
+    settled: int
 
 
 class Heartbeat:
-    """Everything that one worker has in flight."""
+    """Everything that one worker has in flight, and two words between it and its parent.
 
-    def __init__(self, abreast: int) -> None:
-        self.cells = fork.Array("d", [0.0] * (_HEAD + _WIDTH * abreast), lock=False)
-        self.beats = [Beat(self, number) for number in range(abreast)]
+    The parent sets `shared.is_halted`: finish what is in flight, and begin nothing new. The worker
+    counts in `shared.settled` the questions of its unit that are done with.
+    """
 
-    @property
-    def active(self) -> list[Beat]:
-        return [beat for beat in self.beats if beat.since]
-
-    def halt(self) -> None:
-        """Ask the worker to finish what is in flight and begin nothing new."""
-        self.cells[_HALT] = 1.0
+    def __init__(self, parallelism: int) -> None:
+        self.slots: list[InFlight] = list(RawArray(InFlight, parallelism))
+        self.shared: _Shared = RawValue(_Shared)
 
     @property
-    def halted(self) -> bool:
-        return bool(self.cells[_HALT])
-
-    @property
-    def settled(self) -> int:
-        """How many questions of the unit in work are done with."""
-        return int(self.cells[_SETTLED])
-
-    @settled.setter
-    def settled(self, number: int) -> None:
-        self.cells[_SETTLED] = number
+    def active(self) -> list[InFlight]:
+        return [slot for slot in self.slots if slot.since]

@@ -7,16 +7,14 @@ often the run was killed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-
-import msgspec
 
 from mnemoscope._store.jsonl import Journal, encode_line, read_records
 from mnemoscope._store.run_directory import JournalLine, RunDirectory, read_journal
 from mnemoscope.runner.pipeline import Pipeline, key_of, stages
-from mnemoscope.runner.work_unit import WorkUnit, reread, spool_timings, spool_trials, with_lines
-from mnemoscope.types import Answer, Ingestion, Timing, Trial, Verdict
+from mnemoscope.runner.work_unit import WorkUnit, reread, spool_of
+from mnemoscope.types import Answer, Ingestion, Scenario, Timing, Trial, Verdict
 
 _PHASES: tuple[type[JournalLine], ...] = (Trial, Answer, Verdict)
 
@@ -26,25 +24,21 @@ class JournalMerger:
 
     def __init__(self, run: RunDirectory, pipeline: Pipeline) -> None:
         self._folder = run.path / "units"
-        self._procedure = pipeline
+        self._pipeline = pipeline
         self._trials = Journal(run.trials_path)
         self._timings = Journal(run.timings_path)
-        self._lines: dict[str, list[JournalLine]] = {}
+        self.lines: dict[str, list[JournalLine]] = {}
+        """What the journal already had of each scenario when the run began."""
         for line in run.journal():
-            self._lines.setdefault(line.scenario, []).append(line)
+            self.lines.setdefault(line.scenario, []).append(line)
         self._timed = {timing_key(timing) for timing in run.timings()}
         self._next = 0
         self._waiting: dict[int, WorkUnit] = {}
 
-    def plan(self, unit: WorkUnit) -> WorkUnit:
-        """The unit with its spool's place and with all that is recorded of it already."""
-        placed = msgspec.structs.replace(unit, spool=str(self._folder / f"{unit.order:06}"))
-        known = self._lines.get(unit.scenario.id, ())
-        return reread(with_lines(placed, known, self._procedure), self._procedure)
-
-    def lines_of(self, unit: WorkUnit) -> Sequence[JournalLine]:
-        """What the journal already had of the unit when the run began."""
-        return self._lines.get(unit.scenario.id, ())
+    def unit(self, run: int, order: int, scenario: Scenario) -> WorkUnit:
+        """The scenario as a unit of this run, with all that is recorded of it already."""
+        unit = WorkUnit(run, order, scenario, str(self._folder))
+        return reread(unit, self._pipeline, self.lines.get(scenario.id, ()))
 
     def finished(self, unit: WorkUnit) -> None:
         """The unit is complete; write it and all that waited for it."""
@@ -60,10 +54,9 @@ class JournalMerger:
             self._folder.rmdir()
 
     def _merge(self, unit: WorkUnit) -> None:
-        spool = Path(unit.spool)
-        trials, timings = spool_trials(spool), spool_timings(spool)
+        trials, timings = spool_of(unit.folder, unit.order)
         name = unit.scenario.id
-        if name in self._lines or any(key[0] == name for key in self._timed):
+        if name in self.lines or any(key[0] == name for key in self._timed):
             self._timings.append_bytes(b"".join(self._new_timings(timings)))
             self._trials.append_bytes(b"".join(self._new_lines(trials, unit)))
         else:
@@ -77,7 +70,7 @@ class JournalMerger:
 
     def _ordered(self, trials: Path, unit: WorkUnit) -> bytes:
         """The lines in the order in which one question after the other would have left them."""
-        if self._procedure.parallelism == 1 and not unit.recorded:
+        if self._pipeline.parallelism == 1 and not unit.recorded:
             return trials.read_bytes()
         place = _places(unit)
         return b"".join(map(encode_line, sorted(read_journal(trials), key=place)))
@@ -86,7 +79,7 @@ class JournalMerger:
         """What a kill in the middle of an earlier merge has left out of the journal."""
         if not trials.exists():
             return
-        known = set(map(key_of, self._lines.get(unit.scenario.id, ())))
+        known = set(map(key_of, self.lines.get(unit.scenario.id, ())))
         for line in sorted(read_journal(trials), key=_places(unit)):
             if key_of(line) not in known:
                 yield encode_line(line)

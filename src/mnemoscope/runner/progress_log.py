@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,15 @@ import msgspec
 
 from mnemoscope._store.jsonl import Journal
 from mnemoscope._store.run_directory import JournalLine, Manifest, RunDirectory
-from mnemoscope.analysis.longitudinal import Record
+from mnemoscope.analysis.question_records import QuestionRecord, assemble
 from mnemoscope.analysis.recall_bench_format import (
     Header,
-    assemble,
     progress_checkpoint,
     progress_header,
     progress_summary,
 )
-from mnemoscope.runner.work_unit import WorkUnit, spool_timings, spool_trials
-from mnemoscope.types import Scenario, Timing
+from mnemoscope.runner.work_unit import WorkUnit, spool_of
+from mnemoscope.types import Timing
 
 
 def now() -> str:
@@ -36,21 +36,36 @@ def now() -> str:
 class ProgressLog:
     """The progress of one run."""
 
-    def __init__(self, run: RunDirectory, header: Header, copy: Path | None = None) -> None:
+    def __init__(self, run: RunDirectory, manifest: Manifest, copy: Path | None = None) -> None:
         self._path = run.path / "progress.jsonl"
         self._copy = copy
-        self._header = header
+        self._manifest = manifest
         self._started = time.monotonic()
         self._journal: Journal | None = None
-        self._told = set(_told(self._path))
         self._tails: dict[str, _Tail] = {}
 
-    def reached(self, unit: WorkUnit, checkpoint: str) -> None:
+    @cached_property
+    def _told(self) -> set[tuple[str, str]]:
+        """Persona and checkpoint of the lines that are there; an unreadable one is passed over."""
+        told: set[tuple[str, str]] = set()
+        if self._path.exists():
+            for line in self._path.read_bytes().splitlines():
+                with suppress(msgspec.DecodeError, UnicodeDecodeError):
+                    record = msgspec.json.decode(line)
+                    if isinstance(record, dict) and record.get("type") == "checkpoint":
+                        told.add((str(record.get("personaId")), str(record.get("range"))))
+        return told
+
+    def checkpoint_done(self, unit: WorkUnit, checkpoint: str) -> None:
         """A checkpoint is done: say how it went, once."""
         scenario = unit.scenario
-        if not scenario.checkpoints or (scenario.id, checkpoint) in self._told:
+        if (scenario.id, checkpoint) in self._told:
             return
-        self._begin(scenario)
+        if self._journal is None:  # the header comes first, as in Recall Bench
+            self._journal = Journal(self._path)
+            plan = {scenario.id: scenario.checkpoints}
+            header = header_of(self._manifest)
+            self._append(progress_header(header, plan, timestamp=now()))
         tail = self._tails.get(scenario.id) or _Tail(unit)
         self._tails[scenario.id] = tail
         records, ingest_ms = tail.at(checkpoint)
@@ -69,13 +84,15 @@ class ProgressLog:
     def finished(self, unit: WorkUnit, recorded: Sequence[JournalLine]) -> None:
         """Nothing more comes of this persona: tell what was not told yet."""
         scenario = unit.scenario
+        if not scenario.checkpoints:
+            return
         tail = self._tails.setdefault(scenario.id, _Tail(unit))
-        tail.put(recorded)
+        tail.lines.put(recorded)
         for checkpoint in scenario.checkpoints:
-            self.reached(unit, checkpoint.label)
+            self.checkpoint_done(unit, checkpoint.label)
         del self._tails[scenario.id]
 
-    def close(self, records: Iterable[Record] | None = None) -> None:
+    def close(self, records: Iterable[QuestionRecord] | None = None) -> None:
         """End with a summary, where the run came to its end."""
         if self._journal is None:
             self._make_copy()
@@ -85,13 +102,6 @@ class ProgressLog:
             self._append(progress_summary(list(records), timestamp=now(), duration_ms=round(took)))
         self._journal.close()
         self._journal = None
-
-    def _begin(self, scenario: Scenario) -> None:
-        """Write the header before the first line, as each sitting of Recall Bench does."""
-        if self._journal is None:
-            self._journal = Journal(self._path)
-            plan = {scenario.id: scenario.checkpoints}
-            self._append(progress_header(self._header, plan, timestamp=now()))
 
     def _append(self, line: dict[str, Any]) -> None:
         assert self._journal is not None
@@ -104,37 +114,23 @@ class ProgressLog:
             shutil.copyfile(self._path, self._copy)
 
 
-def _told(path: Path) -> Iterator[tuple[str, str]]:
-    """Persona and checkpoint of the lines that are there; one that cannot be read tells nothing."""
-    if path.exists():
-        for line in path.read_bytes().splitlines():
-            with suppress(msgspec.DecodeError, UnicodeDecodeError):
-                record = msgspec.json.decode(line)
-                if isinstance(record, dict) and record.get("type") == "checkpoint":
-                    yield str(record.get("personaId")), str(record.get("range"))
-
-
 class _Tail:
     """What a unit's spools have gained since they were last read."""
 
     def __init__(self, unit: WorkUnit) -> None:
-        spool = Path(unit.spool)
+        spool = spool_of(unit.folder, unit.order)
         self._questions = {question.id: question for question in unit.scenario.questions}
-        self._lines = _Reading(spool_trials(spool), msgspec.json.Decoder(JournalLine))
-        self._timings = _Reading(spool_timings(spool), msgspec.json.Decoder(Timing))
+        self.lines = _GrowingFile(spool.trials, msgspec.json.Decoder(JournalLine))
+        self._timings = _GrowingFile(spool.timings, msgspec.json.Decoder(Timing))
 
-    def put(self, lines: Iterable[JournalLine]) -> None:
-        """Lines that the journal had before."""
-        self._lines.put(lines)
-
-    def at(self, checkpoint: str) -> tuple[list[Record], float]:
+    def at(self, checkpoint: str) -> tuple[list[QuestionRecord], float]:
         """The checkpoint's records and what taking in its days took, in milliseconds."""
-        lines, timings = self._lines.take(checkpoint), self._timings.take(checkpoint)
+        lines, timings = self.lines.take(checkpoint), self._timings.take(checkpoint)
         took = sum(timing.index_ms or 0.0 for timing in timings)
         return assemble(lines, self._questions, timings), round(took, 3)
 
 
-class _Reading:
+class _GrowingFile:
     """A file that grows, read on from where it was left."""
 
     def __init__(self, path: Path, decoder: msgspec.json.Decoder[Any]) -> None:

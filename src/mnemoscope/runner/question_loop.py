@@ -1,4 +1,4 @@
-"""A sitting: one system lives through one scenario and is asked every question.
+"""The question loop: one system ingests one scenario and is asked every question.
 
 Each line is written to the unit's spool the moment it is there, so that a killed run loses at most
 the question in flight.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from queue import SimpleQueue
+from typing import Any
 
 import msgspec
 
@@ -20,18 +21,23 @@ from mnemoscope._store.jsonl import Journal
 from mnemoscope._store.run_directory import JournalLine, read_journal
 from mnemoscope.models.chat import metered, total
 from mnemoscope.runner.answer_and_judge import AnswerAndJudge
-from mnemoscope.runner.checkpoints import CannotForget, CheckpointedSystem, Reached
-from mnemoscope.runner.failures import describe, stop_if_ours, timed_out
-from mnemoscope.runner.heartbeat import ANSWERING, JUDGING, RECALLING, REMEMBERING, Beat, Heartbeat
+from mnemoscope.runner.checkpoints import AtCheckpoint, CannotForget, CheckpointDriver
+from mnemoscope.runner.failures import NeedsRestart, Restarts, error_line, stop_if_ours, timed_out
+from mnemoscope.runner.heartbeat import (
+    ANSWERING,
+    JUDGING,
+    RECALLING,
+    REMEMBERING,
+    Heartbeat,
+    InFlight,
+)
 from mnemoscope.runner.pipeline import Ask, Pipeline, Stage
-from mnemoscope.runner.restarts import Lost, Restarts
-from mnemoscope.runner.work_unit import WorkUnit, ingestion, pool_of, record_unasked
+from mnemoscope.runner.trial_builder import TrialBuilder
+from mnemoscope.runner.work_unit import WorkUnit, record_unasked
 from mnemoscope.systems.loader import Driver
-from mnemoscope.types import Answer, Ingestion, Question, Status, Timing, Trial, Usage
+from mnemoscope.types import Answer, Ingestion, Question, Status, Timing, Trial
 
 _WARM_UP = Question("", "warm-up")
-
-Recorded = tuple[JournalLine, Timing | None]
 
 
 class Halted(Exception):
@@ -45,36 +51,37 @@ class QuestionLoop:
         self,
         unit: WorkUnit,
         driver: Driver,
-        panel: AnswerAndJudge,
+        answer_and_judge: AnswerAndJudge | None,
         pipeline: Pipeline,
         heartbeat: Heartbeat,
         lines: Journal,
         timings: Journal,
-        losses: Restarts,
+        restarts: Restarts,
     ) -> None:
         self.warm_up = False
+        """Whether to ask one question first that does not count."""
+        self.system = CheckpointDriver(driver, unit.scenario, pipeline.lifecycle)
         self._unit = unit
         self._driver = driver
-        self._panel = panel
-        self._procedure = pipeline
-        self._pulse = heartbeat
+        self._answer_and_judge = answer_and_judge
+        self._pipeline = pipeline
+        self._heartbeat = heartbeat
         self._lines = lines
         self._timings = timings
-        self._losses = losses
-        self._lives = CheckpointedSystem(driver, unit.scenario, pipeline.lifecycle)
-        self._pool = pool_of(unit, pipeline)
+        self._restarts = restarts
+        self._trials = TrialBuilder(unit.scenario, keep_texts=pipeline.answers)
         self._writing = threading.Lock()
-        self._free: SimpleQueue[Beat]
+        self._free: SimpleQueue[InFlight]
         self._alone = True
         """Whether one question is in flight at a time."""
         self._broken = False
-        self._lost: Lost | None = None
-        self._begun = {
+        self._lost: NeedsRestart | None = None
+        self._recorded = {
             (type(line), line.checkpoint, line.question): line
             for line in read_journal(lines.path)
             if not isinstance(line, Ingestion)
         }
-        heartbeat.settled = len(unit.settled)
+        heartbeat.shared.settled = len(unit.settled)
 
     def ask_all(self, stage: Stage) -> bool:
         """Ask what is left to ask at this checkpoint; False if the system never got there."""
@@ -84,81 +91,78 @@ class QuestionLoop:
             for place, ask in enumerate(stage.asks)
             if ask.key not in self._unit.settled
         ]
-        ingested = self._unit.ingested(checkpoint.label)
+        ingested = ("remember", checkpoint.label, "") in self._unit.recorded
         if not left and ingested:
             return True
+        # Reading and judging do without the system.
+        phase = Answer if self._pipeline.system_answers else Trial
         driver = None
-        if not ingested or any(self._needs_system(ask) for _, ask in left):
+        if not ingested or any((phase, *ask.key) not in self._recorded for _, ask in left):
             if (reached := self._reach(stage)) is None:
                 return False
             driver = reached.driver
         if left:
-            self._panel.begin(self._unit.scenario)
-            self._ask_all(left, driver, checkpoint.memories)
-        self.leave()
+            if self._answer_and_judge is not None:
+                self._answer_and_judge.begin(self._unit.scenario)
+            self._ask_left(left, driver, checkpoint.memories)
+        self.system.leave()
         return True
 
-    def leave(self) -> None:
-        self._lives.leave()
-
-    def _needs_system(self, ask: Ask) -> bool:
-        """Whether the system still has something to say; reading and judging do without it."""
-        phase = Answer if self._procedure.system_answers else Trial
-        return (phase, *ask.key) not in self._begun
-
-    def _reach(self, stage: Stage) -> Reached | None:
+    def _reach(self, stage: Stage) -> AtCheckpoint | None:
+        """Bring the system to the checkpoint, and record what that took."""
         unit, checkpoint = self._unit, stage.checkpoint
-        beat = self._pulse.beats[0]
-        beat.start(REMEMBERING)
+        in_flight = self._heartbeat.slots[0]
+        in_flight.start(REMEMBERING)
         about = Timing(unit.scenario.id, checkpoint=checkpoint.label)
         try:
-            with self._accounted(about, "index_ms") as usages:
-                reached = self._lives.reach(checkpoint)
+            with self._measured(about, "index_ms") as spent:
+                reached = self.system.reach(checkpoint)
             size, counters = self._driver.counted()
         except CannotForget as error:
-            record_unasked(unit, self._procedure, self._lines, str(error), "error")
+            record_unasked(unit, self._pipeline, self._lines, str(error), "error")
             return None
         except (Exception, SystemExit) as error:
             stop_if_ours(error)
             if isinstance(error, SystemLost):
-                if not self._losses.costs(error):
-                    raise Lost(error) from error
-                self._losses.tell(error, "and nothing more is asked: the memories are not in")
-            record_unasked(unit, self._procedure, self._lines, describe(error))
+                if not self._restarts.must_be_paid(error):
+                    raise NeedsRestart(error) from error
+                self._restarts.tell(error, "and nothing more is asked: the memories are not in")
+            record_unasked(unit, self._pipeline, self._lines, error_line(error))
             return None
         finally:
-            beat.stop()
+            in_flight.stop()
+        spent["index_ms"] = round(reached.took * 1000, 3)
+        counted = {**counters, "memories_given": reached.given}
         self._timings.append(
-            msgspec.structs.replace(
-                about,
-                index_ms=round(reached.took * 1000, 3),
-                index_bytes=size,
-                counters={**counters, "memories_given": reached.given},
-                usage=total(usages),
-            )
+            msgspec.structs.replace(about, **spent, index_bytes=size, counters=counted)
         )
-        if not unit.ingested(checkpoint.label):
-            self._lines.append(ingestion(unit, stage, reached.receipt))
+        if ("remember", checkpoint.label, "") not in unit.recorded:
+            about_it = (unit.scenario.id, checkpoint.memories, reached.receipt)
+            self._lines.append(Ingestion(*about_it, checkpoint=checkpoint.label))
         return reached
 
-    def _ask_all(self, left: Sequence[tuple[int, Ask]], driver: Driver | None, seen: int) -> None:
+    def _ask_left(self, left: Sequence[tuple[int, Ask]], driver: Driver | None, seen: int) -> None:
         """So many at a time, each line recorded as soon as it is known.
 
         What goes wrong with one question of ours lets the others in flight come to their end.
         """
-        together = 1 if self._unit.careful else self._procedure.parallelism
+        together = 1 if self._unit.careful else self._pipeline.parallelism
         self._alone = together == 1
         self._free = SimpleQueue()
-        for beat in self._pulse.beats[:together]:
-            self._free.put(beat)
+        for slot in self._heartbeat.slots[:together]:
+            self._free.put(slot)
         if self.warm_up and driver is not None:
             self.warm_up = False
-            beat = self._pulse.beats[0]
-            beat.start(left[0][0])
+            slot = self._heartbeat.slots[0]
+            slot.start(left[0][0])
             try:
-                _warm_up(driver, self._procedure.depth)
+                driver.recall(_WARM_UP, self._pipeline.depth)
+            except SystemLost as error:
+                raise NeedsRestart(error, "on a question that does not count") from error
+            except (Exception, SystemExit):
+                pass  # the first question will tell
             finally:
-                beat.stop()
+                slot.stop()
         if together == 1:
             for position, ask in left:
                 self._ask(position, ask, driver, seen)
@@ -169,116 +173,111 @@ class QuestionLoop:
                 ]
             for one in asked:
                 one.result()
-        if self._pulse.halted:
+        if self._heartbeat.shared.is_halted:
             raise Halted
         if self._lost is not None:
             raise self._lost
 
     def _ask(self, position: int, ask: Ask, driver: Driver | None, seen: int) -> None:
-        if self._stopping:
+        if self._is_stopping:
             return
-        beat = self._free.get()
+        slot = self._free.get()
         try:
-            for line, timing in self._phases(
-                ask, driver, seen, lambda phase: beat.start(position, phase)
-            ):
-                self._record(line, timing)
-                if self._stopping:
+            for line, timing in self._phases(slot, position, ask, driver, seen):
+                with self._writing:
+                    if timing is not None:
+                        self._timings.append(timing)
+                    self._lines.append(line)
+                    self._heartbeat.shared.settled += self._pipeline.settles(line)
+                if self._is_stopping:
                     break
-        except Lost:
+        except NeedsRestart:
             return
         except BaseException:
             self._broken = True
             raise
         finally:
-            beat.stop()
-            self._free.put(beat)
+            slot.stop()
+            self._free.put(slot)
 
     @property
-    def _stopping(self) -> bool:
-        return self._broken or self._lost is not None or self._pulse.halted
-
-    def _record(self, line: JournalLine, timing: Timing | None) -> None:
-        with self._writing:
-            if timing is not None:
-                self._timings.append(timing)
-            self._lines.append(line)
-            self._pulse.settled += self._procedure.settles(line)
+    def _is_stopping(self) -> bool:
+        return self._broken or self._lost is not None or self._heartbeat.shared.is_halted
 
     def _phases(
-        self, ask: Ask, driver: Driver | None, seen: int, starting: Callable[[int], None]
-    ) -> Iterator[Recorded]:
+        self, slot: InFlight, position: int, ask: Ask, driver: Driver | None, seen: int
+    ) -> Iterator[tuple[JournalLine, Timing | None]]:
         """The lines that are still to come of a question, each as soon as it is known."""
         about = Timing(self._unit.scenario.id, ask.question.id, ask.checkpoint)
-        trial = self._begun.get((Trial, *ask.key))
-        if trial is None and not self._procedure.system_answers:
+        trial = self._recorded.get((Trial, *ask.key))
+        if trial is None and not self._pipeline.system_answers:
             assert driver is not None
-            starting(RECALLING)
+            slot.start(position, RECALLING)
             started = time.perf_counter()
             trial = self._recall(ask, driver, seen)
             elapsed = _ms_since(started)
             timed = not trial.error
             yield trial, msgspec.structs.replace(about, recall_ms=elapsed) if timed else None
         assert trial is None or isinstance(trial, Trial)
-        if trial is not None and self._procedure.settles(trial):
+        if trial is not None and self._pipeline.settles(trial):
             return
-        answer = self._begun.get((Answer, *ask.key))
+        assert self._answer_and_judge is not None
+        answer = self._recorded.get((Answer, *ask.key))
         if answer is None:
-            starting(ANSWERING)
-            started = time.perf_counter()
-            with self._accounted(about, "answer_ms") as usages:
+            slot.start(position, ANSWERING)
+            with self._measured(about, "answer_ms") as spent:
                 answer = self._answer(ask, trial, driver, seen)
-            took, usage = _ms_since(started), total(usages)
-            yield answer, msgspec.structs.replace(about, answer_ms=took, usage=usage)
+            yield answer, msgspec.structs.replace(about, **spent)
         assert isinstance(answer, Answer)
-        if self._procedure.settles(answer):
+        if self._pipeline.settles(answer):
             return
-        starting(JUDGING)
-        started = time.perf_counter()
-        with self._accounted(about, "judge_ms") as usages:
-            verdict = self._panel.judge(ask, trial, answer, seen)
-        took, usage = _ms_since(started), total(usages)
-        yield verdict, msgspec.structs.replace(about, judge_ms=took, usage=usage)
+        slot.start(position, JUDGING)
+        with self._measured(about, "judge_ms") as spent:
+            verdict = self._answer_and_judge.judge(ask, trial, answer, seen)
+        yield verdict, msgspec.structs.replace(about, **spent)
 
     @contextmanager
-    def _accounted(self, about: Timing, phase: str) -> Iterator[list[Usage]]:
-        """Collects what models are asked; what was paid for nothing is on record as well."""
+    def _measured(self, about: Timing, phase: str) -> Iterator[dict[str, Any]]:
+        """What a phase takes of time and models; what was paid for nothing is recorded as well."""
+        spent: dict[str, Any] = {}
         started = time.perf_counter()
         with metered() as usages:
             try:
-                yield usages
+                yield spent
             except BaseException:
                 if (usage := total(usages)) is not None:
-                    spent = {phase: _ms_since(started), "usage": usage}
+                    lost = {phase: _ms_since(started), "usage": usage}
                     with self._writing:
-                        self._timings.append(msgspec.structs.replace(about, **spent))
+                        self._timings.append(msgspec.structs.replace(about, **lost))
                 raise
+            spent |= {phase: _ms_since(started), "usage": total(usages)}
 
     def _recall(self, ask: Ask, driver: Driver, seen: int) -> Trial:
         try:
-            hits = driver.recall(ask.question, self._procedure.depth)
+            hits = driver.recall(ask.question, self._pipeline.depth)
         except (Exception, SystemExit) as error:
             stop_if_ours(error)
             late = timed_out(error)
             if isinstance(error, SystemLost):
-                self._pay(error, ask, "timeout" if late else "error")
-            return self._pool.trial(ask, seen=seen, error=describe(error), timed_out=late)
-        return self._pool.trial(ask, hits, seen=seen)
+                self._charge(error, ask, "timeout" if late else "error")
+            return self._trials.trial(ask, seen=seen, error=error_line(error), timed_out=late)
+        return self._trials.trial(ask, hits, seen=seen)
 
     def _answer(self, ask: Ask, trial: Trial | None, driver: Driver | None, seen: int) -> Answer:
+        assert self._answer_and_judge is not None
         try:
-            return self._panel.answer(ask, trial, driver, seen)
+            return self._answer_and_judge.answer(ask, trial, driver, seen)
         except SystemLost as error:
             status: Status = "timeout" if timed_out(error) else "error"
-            self._pay(error, ask, status)
-            return self._procedure.no_answer(self._unit.scenario.id, ask, status, describe(error))
+            self._charge(error, ask, status)
+            return self._pipeline.no_answer(self._unit.scenario.id, ask, status, error_line(error))
 
-    def _pay(self, error: SystemLost, ask: Ask, status: Status) -> None:
-        """Let the question pay for the lost system, or raise `Lost`: then it is asked again."""
-        costs = self._losses.costs(error, alone=self._alone)
-        lost = Lost(error, f"{ask.question.id} is recorded as {status}" if costs else "")
+    def _charge(self, error: SystemLost, ask: Ask, status: Status) -> None:
+        """Let the question pay for the lost system, or raise, so that it is asked again."""
+        costs = self._restarts.must_be_paid(error, alone=self._alone)
+        lost = NeedsRestart(error, f"{ask.question.id} is recorded as {status}" if costs else "")
         with self._writing:
-            # Whoever only finds it gone comes after the one that it was lost by, or may overtake.
+            # A thread that only finds the system gone comes after the one that lost it, or before.
             if costs or self._lost is None:
                 self._lost = lost
         if not costs:
@@ -287,13 +286,3 @@ class QuestionLoop:
 
 def _ms_since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 4)
-
-
-def _warm_up(driver: Driver, depth: int) -> None:
-    """One recall that is not measured. If it fails, the first question will tell."""
-    try:
-        driver.recall(_WARM_UP, depth)
-    except SystemLost as error:
-        raise Lost(error, "on a question that does not count") from error
-    except (Exception, SystemExit):
-        return

@@ -22,7 +22,7 @@ files, whose lines have a `qid`, and in its LoCoMo files, whose lines have none.
 
 
 @dataclass
-class Rankings:
+class RankingFile:
     """Question id to hits. `first_ranks` is what the file itself says of the first evidence."""
 
     hits: dict[str, list[Hit]] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Rankings:
         return max(self.asked_for, max(map(len, self.hits.values()), default=0))
 
 
-class _Line(msgspec.Struct, frozen=True):
+class _RankingLine(msgspec.Struct, frozen=True):
     question: str
     ranking: list[str]
     scores: list[float | None] = []
@@ -58,19 +58,21 @@ class _PgmnemoLine(msgspec.Struct, frozen=True):
 
 def read_rankings(
     path: Path, format: Format, questions: Sequence[Question], *, keep_repeats: bool = False
-) -> Rankings:
+) -> RankingFile:
     """Read the file; `keep_repeats` lets a repeated label hold its rank, as pgmnemo's rules do."""
     if format == "trec":
         run = read_run(path)
-        return Rankings({q: [Hit(id, score) for id, score in own] for q, own in run.topics.items()})
+        return RankingFile(
+            {q: [Hit(id, score) for id, score in own] for q, own in run.topics.items()}
+        )
     if format == "pgmnemo":
         return _read_pgmnemo(path, questions, keep_repeats)
     return _read_jsonl(path)
 
 
-def _read_jsonl(path: Path) -> Rankings:
-    rankings = Rankings()
-    for number, line in numbered_records(path, _Line):
+def _read_jsonl(path: Path) -> RankingFile:
+    rankings = RankingFile()
+    for number, line in numbered_records(path, _RankingLine):
         _claim(rankings, line.question, path, number)
         scores = line.scores or [None] * len(line.ranking)
         if len(scores) != len(line.ranking):
@@ -85,13 +87,13 @@ def _read_jsonl(path: Path) -> Rankings:
     return rankings
 
 
-def _read_pgmnemo(path: Path, questions: Sequence[Question], keep_repeats: bool) -> Rankings:
+def _read_pgmnemo(path: Path, questions: Sequence[Question], keep_repeats: bool) -> RankingFile:
     """LoCoMo lines are matched by conversation, category and text: their numbers are another's."""
     waiting: dict[tuple[str, str, str], list[str]] = {}
     for question in reversed(questions):
         key = (question.cluster, question.category, question.text)
         waiting.setdefault(key, []).append(question.id)
-    rankings = Rankings()
+    rankings = RankingFile()
     for number, line in numbered_records(path, _PgmnemoLine):
         if line.qid:
             id, prefix = line.qid, ""
@@ -108,7 +110,7 @@ def _read_pgmnemo(path: Path, questions: Sequence[Question], keep_repeats: bool)
     return rankings
 
 
-def _claim(rankings: Rankings, question: str, path: Path, line: int) -> None:
+def _claim(rankings: RankingFile, question: str, path: Path, line: int) -> None:
     if question in rankings.hits:
         raise DataError(f"a second ranking for question {question!r}", file=path, line=line)
 

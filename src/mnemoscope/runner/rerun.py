@@ -15,7 +15,7 @@ import msgspec
 
 from mnemoscope._store.errors import DataError, UsageError
 from mnemoscope._store.fingerprint import differences, sha256_file
-from mnemoscope._store.jsonl import encode_line, write_atomically
+from mnemoscope._store.jsonl import write_records
 from mnemoscope._store.run_directory import JournalLine, Manifest, RunDirectory
 from mnemoscope._store.spec import Spec
 from mnemoscope.datasets.base import Dataset
@@ -23,7 +23,7 @@ from mnemoscope.protocols import load_protocol
 from mnemoscope.runner.pipeline import Pipeline
 from mnemoscope.runner.run import Progress, Settings, benchmark_identity, run
 from mnemoscope.runner.scheduler import Limits
-from mnemoscope.runner.work_unit import spool_timings, spool_trials
+from mnemoscope.runner.work_unit import spool_of
 from mnemoscope.systems.loader import Plan
 from mnemoscope.types import Answer, Query, Timing, Usage, Verdict
 
@@ -101,7 +101,7 @@ def recorded_plan(about: dict[str, Any], part: Callable[[Spec], Any]) -> Plan:
     """A part that is known by what it was, and gives no more answers."""
     identity = {key: value for key, value in about.items() if key != "spec"}
     spec = Spec.parse(about["spec"])
-    return Plan(spec, lambda: part(spec), identity)
+    return Plan(spec, lambda: part(spec), identity, answers=True)
 
 
 class _SilentSystem:
@@ -137,10 +137,9 @@ def _begin_with(
     for timing in _kept(source, phase):
         timings.setdefault(timing.scenario, []).append(timing)
     for order, scenario in enumerate(dataset.scenarios()):
-        spool = directory.path / "units" / f"{order:06}"
-        own, paid = lines.get(scenario.id, []), timings.get(scenario.id, [])
-        write_atomically(spool_trials(spool), b"".join(map(encode_line, own)))
-        write_atomically(spool_timings(spool), b"".join(map(encode_line, paid)))
+        spool = spool_of(directory.path / "units", order)
+        write_records(spool.trials, lines.get(scenario.id, []))
+        write_records(spool.timings, timings.get(scenario.id, []))
 
 
 def _kept(source: RunDirectory, phase: Phase) -> Iterator[Timing]:

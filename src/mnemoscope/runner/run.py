@@ -11,11 +11,12 @@ import platform
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -31,8 +32,8 @@ from mnemoscope.protocols import Chosen
 from mnemoscope.runner.finish import finish
 from mnemoscope.runner.merge import JournalMerger
 from mnemoscope.runner.pipeline import Pipeline
-from mnemoscope.runner.progress_log import ProgressLog, header_of
-from mnemoscope.runner.scheduler import Limits, Scheduler, Worker
+from mnemoscope.runner.progress_log import ProgressLog
+from mnemoscope.runner.scheduler import CheckpointDone, Finished, Limits, Scheduler
 from mnemoscope.runner.work_unit import WorkUnit
 from mnemoscope.systems.loader import Plan
 from mnemoscope.types import Checkpoint, Question, Scenario, Timing
@@ -82,6 +83,81 @@ def run(
     tells how judges did in theirs. `derived_from` is the hash of the journal that the runs began
     with, where an earlier run's phases are kept.
     """
+    _check(dataset, plans, settings)
+    runs = [RunDirectory(out / plan.spec.slug) for plan in plans]
+    pipeline = msgspec.structs.replace(
+        pipeline, depth=settings.depth, restarts=settings.limits.restarts
+    )
+    workers = settings.workers or usable_cores()
+    if dataset.expected_scenarios is not None:
+        workers = min(workers, dataset.expected_scenarios * len(plans)) or 1
+    with (
+        _budget(max_cost, workers) as budget,
+        ExitStack() as opened,
+        Scheduler(plans, pipeline, workers, settings.limits) as scheduler,
+    ):
+        files = dataset.files()
+        plans = scheduler.describe()
+        _check_abilities(plans[: len(plans) - arms], system_answers=pipeline.system_answers)
+        manifests: list[Manifest] = []
+        for number, (directory, plan) in enumerate(zip(runs, plans, strict=True)):
+            opened.callback(directory.release)
+            manifests.append(
+                directory.open(
+                    {
+                        **identity(dataset, files, plan, settings),
+                        **pipeline.identity(),
+                        **({"derived_from": derived_from} if derived_from else {}),
+                    },
+                    environment={
+                        "platform": platform.platform(),
+                        "python": platform.python_version(),
+                        "cores": usable_cores(),
+                        "workers": settings.workers or usable_cores(),
+                    },
+                    notes=[*data_notes(files), *plan.notes],
+                    protocol={"id": protocol.id, "sha256": protocol.sha256} if protocol else {},
+                    deviations=list(deviations),
+                    category_names=dict(dataset.category_names),
+                    arm=number >= len(plans) - arms,
+                    exams=dict(exams),
+                )
+            )
+        opened.enter_context(_interruption_recorded(runs, manifests))
+        records = []
+        for directory, manifest in zip(runs, manifests, strict=True):
+            journal = JournalMerger(directory, pipeline)
+            opened.callback(journal.close)
+            copy = progress_copy if directory is runs[0] else None
+            log = ProgressLog(directory, manifest, copy)
+            records.append(_OpenRun(directory, manifest, journal, log))
+        if budget is not None:
+            with budget.reserve(0.0) as before:
+                before.cost = sum(paid(run.path) for run in runs)
+        execution = _Execution(dataset, scheduler, records, settings, progress)
+        execution.work()
+        execution.finish()
+    return runs
+
+
+@contextmanager
+def _interruption_recorded(
+    runs: Sequence[RunDirectory], manifests: Sequence[Manifest]
+) -> Iterator[None]:
+    """Runs that do not come to their end say so in their manifests."""
+    try:
+        yield
+    except BaseException:
+        for directory, manifest in zip(runs, manifests, strict=True):
+            if manifest.state == "running":
+                manifest.state = "interrupted"
+                with suppress(OSError):  # a full disk must not hide that it is full
+                    directory.save(manifest)
+        raise
+
+
+def _check(dataset: Dataset, plans: Sequence[Plan], settings: Settings) -> None:
+    """Refuse what cannot be run, before any process is started."""
     if settings.workers < 0:
         raise UsageError(f"{settings.workers} workers: say how many, or 0 for one per core")
     if settings.seed < 0:
@@ -100,180 +176,145 @@ def run(
     if len(set(slugs)) < len(slugs):
         twice = next(slug for slug in slugs if slugs.count(slug) > 1)
         raise UsageError(f"{twice} is given twice; LABEL=SPEC gives a system a name of its own")
-    runs = [RunDirectory(out / slug) for slug in slugs]
-    pipeline = msgspec.structs.replace(
-        pipeline, depth=settings.depth, restarts=settings.limits.restarts
-    )
-    files = dataset.files()
-    try:
-        manifests = [
-            directory.open(
-                {
-                    **identity(dataset, files, plan, settings),
-                    **pipeline.identity(),
-                    **({"derived_from": derived_from} if derived_from else {}),
-                },
-                environment=environment(settings),
-                notes=[*data_notes(files), *plan.notes],
-                protocol={"id": protocol.id, "sha256": protocol.sha256} if protocol else {},
-                deviations=list(deviations),
-                category_names=dict(dataset.category_names),
-                arm=number >= len(plans) - arms,
-                exams=dict(exams),
+
+
+def _check_abilities(plans: Sequence[Plan], *, system_answers: bool) -> None:
+    """Refuse systems that cannot do what they are to be asked for, before anything is asked."""
+    for plan in plans:
+        if system_answers and not plan.answers:
+            raise UsageError(
+                f"--reader system: {plan.spec} has no answer(query); leave --reader away, and the "
+                "extractive reader answers from what it recalls"
             )
-            for number, (directory, plan) in enumerate(zip(runs, plans, strict=True))
-        ]
-        try:
-            copies = [progress_copy, *(None for _ in runs[1:])]
-            progress_logs = [
-                ProgressLog(directory, header_of(manifest), copy)
-                for directory, manifest, copy in zip(runs, manifests, copies, strict=True)
-            ]
-            execution = _Execution(
-                dataset, plans, runs, settings, pipeline, progress_logs, progress
+        if not system_answers and not plan.recalls:
+            raise UsageError(
+                f"{plan.spec} answers by itself and has no recall(query, k): say --reader system"
             )
-            with _within_budget(max_cost, runs, out, execution.workers):
-                questions = execution.work()
-            if not questions:
-                raise DataError("holds no question", file=dataset.name)
-            for directory, manifest, progress_log in zip(
-                runs, manifests, progress_logs, strict=True
-            ):
-                if manifest.state == "complete" and directory not in execution.touched:
-                    progress_log.close()
-                    continue
-                manifest.findings = dict(dataset.findings.counts)
-                manifest.leaks = execution.leaked
-                manifest.checkpoints = execution.checkpoints
-                directory.save(manifest)
-                depth, seed = Depth(settings.depth), settings.seed
-                progress_log.close(
-                    finish(directory, manifest, questions, depth, seed, execution.plan)
-                )
-        except BaseException:
-            _mark_interrupted(runs, manifests)
-            raise
-    finally:
-        for directory in runs:
-            directory.release()
-    return runs
+
+
+class _OpenRun(NamedTuple):
+    """Where one system's run is written."""
+
+    directory: RunDirectory
+    manifest: Manifest
+    journal: JournalMerger
+    progress: ProgressLog
 
 
 class _Execution:
-    """The moving parts of one call of `run`."""
+    """One call of `run`, from the first unit to the last file."""
 
     def __init__(
         self,
         dataset: Dataset,
-        plans: Sequence[Plan],
-        runs: Sequence[RunDirectory],
+        scheduler: Scheduler,
+        records: Sequence[_OpenRun],
         settings: Settings,
-        pipeline: Pipeline,
-        progress_logs: Sequence[ProgressLog],
         progress: Progress,
     ) -> None:
-        self.dataset = dataset
-        self.plans = plans
-        self.settings = settings
-        self.pipeline = pipeline
-        self.progress_logs = progress_logs
-        self.runs = runs
-        self.plan: dict[str, Sequence[Checkpoint]] = {}
-        self.progress = progress
-        self.mergers = [JournalMerger(run, pipeline) for run in runs]
-        self.scenarios: set[str] = set()
-        self.questions: dict[str, Question] = {}
-        self.touched: set[RunDirectory] = set()
+        self._dataset = dataset
+        self._scheduler = scheduler
+        self._records = records
+        self._settings = settings
+        self._progress = progress
+        self._plan: dict[str, Sequence[Checkpoint]] = {}
+        """Scenario to its checkpoints, where it has any."""
+        self._scenarios: set[str] = set()
+        self._questions: dict[str, Question] = {}
+        self._changed: set[int] = set()
         """The runs that something new was recorded of."""
-        self.done = 0
-        self.leaked = 0
-        self.workers = settings.workers or usable_cores()
-        if dataset.expected_scenarios is not None:
-            self.workers = min(self.workers, dataset.expected_scenarios * len(plans)) or 1
+        self._done = 0
+        self._leaked = 0
 
-    def work(self) -> dict[str, Question]:
-        scheduler = Scheduler(
-            self.plans,
-            self.pipeline,
-            self.workers,
-            self.settings.limits,
-            self._finished,
-            self._reached,
-            self._report,
-        )
-        try:
-            scheduler.run(self._units())
-        finally:
-            for merger in self.mergers:
-                merger.close()
-        return self.questions
+    def work(self) -> None:
+        """Work through all units, and merge what comes of them."""
+        locks = [lock for one in self._records if (lock := one.directory.lock) is not None]
+        for event in self._scheduler.work(self._units(), locks):
+            if isinstance(event, Finished):
+                self._finished(event.unit)
+            elif isinstance(event, CheckpointDone):
+                self._records[event.unit.run].progress.checkpoint_done(*event)
+            else:
+                shares = (
+                    worker.heartbeat.shared.settled / worker.unit.asks
+                    for worker in self._scheduler.workers
+                    if worker.unit is not None and worker.unit.asks
+                )
+                self._progress(self._done + sum(shares))
+        for one in self._records:
+            one.journal.close()
+
+    def finish(self) -> None:
+        """Write the files that are derived from the journals, of each run that has changed."""
+        if not self._questions:
+            raise DataError("holds no question", file=self._dataset.name)
+        for number, (directory, manifest, _, progress) in enumerate(self._records):
+            if manifest.state == "complete" and number not in self._changed:
+                progress.close()
+                continue
+            manifest.findings = dict(self._dataset.findings.counts)
+            manifest.leaks = self._leaked
+            manifest.checkpoints = [column.label for column in columns(self._plan)]
+            directory.save(manifest)
+            depth, seed = Depth(self._settings.depth), self._settings.seed
+            progress.close(finish(directory, manifest, self._questions, depth, seed, self._plan))
 
     def _units(self) -> Iterator[WorkUnit]:
-        for order, scenario in enumerate(self.dataset.scenarios()):
+        for order, scenario in enumerate(self._dataset.scenarios()):
             self._check(scenario)
-            for number, merger in enumerate(self.mergers):
-                unit = merger.plan(WorkUnit(number, order, scenario))
+            for number, one in enumerate(self._records):
+                unit = one.journal.unit(number, order, scenario)
                 if unit.is_complete:
                     self._finished(unit)
                 else:
-                    self.touched.add(self.runs[number])
+                    self._changed.add(number)
                     yield unit
 
     def _check(self, scenario: Scenario) -> None:
-        if scenario.id in self.scenarios:
-            raise DataError(f"scenario id {scenario.id!r} twice", file=self.dataset.name)
-        self.scenarios.add(scenario.id)
+        """Refuse ids that occur twice and labels that systems would see."""
+        file = self._dataset.name
+        if scenario.id in self._scenarios:
+            raise DataError(f"scenario id {scenario.id!r} twice", file=file)
+        self._scenarios.add(scenario.id)
         if scenario.checkpoints:
-            self.plan[scenario.id] = scenario.checkpoints
+            self._plan[scenario.id] = scenario.checkpoints
         if len({memory.id for memory in scenario.memories}) < len(scenario.memories):
-            raise DataError(
-                f"scenario {scenario.id!r} holds two memories of one id", file=self.dataset.name
-            )
+            raise DataError(f"scenario {scenario.id!r} holds two memories of one id", file=file)
         for leak in leaks(scenario):
-            if not self.settings.accept_leaks:
+            if not self._settings.accept_leaks:
                 raise DataError(
                     f"labels leak into what systems would see: {leak}. If that is no label, "
                     "--accept-leaks goes on, and every report says so",
-                    file=self.dataset.name,
+                    file=file,
                 )
-            self.leaked += 1
+            self._leaked += 1
         for question in scenario.questions:
-            if question.id in self.questions:
-                raise DataError(f"question id {question.id!r} twice", file=self.dataset.name)
-            self.questions[question.id] = question
+            if question.id in self._questions:
+                raise DataError(f"question id {question.id!r} twice", file=file)
+            self._questions[question.id] = question
 
     def _finished(self, unit: WorkUnit) -> None:
-        self.progress_logs[unit.run].finished(unit, self.mergers[unit.run].lines_of(unit))
-        self.mergers[unit.run].finished(unit)
-        self.done += 1
-
-    @property
-    def checkpoints(self) -> list[str]:
-        return [column.label for column in columns(self.plan)]
-
-    def _reached(self, unit: WorkUnit, checkpoint: str) -> None:
-        self.progress_logs[unit.run].reached(unit, checkpoint)
-
-    def _report(self, workers: Sequence[Worker]) -> None:
-        share = 0.0
-        for worker in workers:
-            if worker.unit is not None and worker.unit.asks:
-                share += worker.heartbeat.settled / worker.unit.asks
-        self.progress(self.done + share)
+        _, _, journal, progress = self._records[unit.run]
+        progress.finished(unit, journal.lines.get(unit.scenario.id, ()))
+        journal.finished(unit)
+        self._done += 1
 
 
 @contextmanager
-def _within_budget(
-    limit: float | None, runs: Sequence[RunDirectory], out: Path, workers: int
-) -> Iterator[None]:
-    """While the block runs, all workers together spend no more than the limit."""
+def _budget(limit: float | None, workers: int) -> Iterator[Budget | None]:
+    """While the block runs, all workers together spend no more than the limit.
+
+    The accounts are shared memory, so this comes before the first fork. The parent's own account
+    holds what the runs have paid before.
+    """
     if limit is None:
-        yield
+        yield None
         return
-    already = sum(paid(run.path) for run in runs)
-    open_budget(Budget(limit, already, workers, out / ".purse.lock"))
+    with NamedTemporaryFile(prefix="mnemoscope-budget-", suffix=".lock") as lock:
+        budget = Budget(limit, 0.0, workers + 1, Path(lock.name))
+    open_budget(budget)
     try:
-        yield
+        yield budget
     finally:
         open_budget(None)
 
@@ -287,14 +328,6 @@ def paid(run: Path) -> float:
             usages = (timing.usage for timing in read_records(place, Timing))
             total += sum(usage.paid for usage in usages if usage is not None)
     return total
-
-
-def _mark_interrupted(runs: Sequence[RunDirectory], manifests: Sequence[Manifest]) -> None:
-    for directory, manifest in zip(runs, manifests, strict=True):
-        if manifest.state == "running":
-            manifest.state = "interrupted"
-            with suppress(OSError):  # a full disk must not hide that it is full
-                directory.save(manifest)
 
 
 def identity(
@@ -321,16 +354,6 @@ def benchmark_identity(dataset: Dataset, files: Sequence[DataFile]) -> dict[str,
         "name": dataset.name,
         "options": dataset.options,
         "sha256": [file.sha256 for file in files],
-    }
-
-
-def environment(settings: Settings) -> dict[str, Any]:
-    """Where it ran; for the reader, not part of the identity."""
-    return {
-        "platform": platform.platform(),
-        "python": platform.python_version(),
-        "cores": usable_cores(),
-        "workers": settings.workers or usable_cores(),
     }
 
 

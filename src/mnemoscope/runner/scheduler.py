@@ -1,21 +1,22 @@
-"""The crew: worker processes, and the parent's watch over them.
+"""The scheduler: worker processes, and the parent's watch over them.
 
-A worker that overstays a deadline is killed, one that dies is replaced; the question it was on gets
-the status that is true, and the rest of its unit goes on in a new process.
+A worker that is later than a limit is killed, one that dies is replaced. The question it was on
+gets the status that is true, and the rest of its unit goes on in a new process.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from multiprocessing.connection import wait
-from pathlib import Path
+from multiprocessing.reduction import send_handle
+from typing import NamedTuple
 
 import msgspec
 
-from mnemoscope._store.errors import MnemoscopeError
+from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope._store.jsonl import Journal
 from mnemoscope.connectors.child_process import signal_name
 from mnemoscope.runner.heartbeat import (
@@ -23,18 +24,31 @@ from mnemoscope.runner.heartbeat import (
     JUDGING,
     RECALLING,
     REMEMBERING,
-    Beat,
     Heartbeat,
+    InFlight,
     fork,
 )
 from mnemoscope.runner.pipeline import Pipeline, stages
-from mnemoscope.runner.work_unit import WorkUnit, pool_of, record_unasked, reread, spool_trials
-from mnemoscope.runner.worker import BROKEN, DONE, HALTED, REACHED, serve
+from mnemoscope.runner.trial_builder import TrialBuilder
+from mnemoscope.runner.work_unit import WorkUnit, record_unasked, reread, spool_of
+from mnemoscope.runner.worker import (
+    BROKEN,
+    CHECKPOINT,
+    DESCRIBED,
+    DONE,
+    HALTED,
+    LOCK,
+    REFUSED,
+    Description,
+    serve,
+)
 from mnemoscope.systems.loader import Plan
 from mnemoscope.types import Status, Verdict
 
-_GLANCE = 0.1
-"""Seconds between two looks at the pulses."""
+_TICK = 0.1
+"""Seconds between two looks at the heartbeats."""
+_FAREWELL = 5.0
+"""Seconds that a process gets to close its systems, or to end after it closed its pipe."""
 _GRACE = 20.0
 """Seconds that questions in flight get to come to their end when a run stops."""
 
@@ -51,140 +65,200 @@ class Limits(msgspec.Struct, frozen=True):
 class Worker:
     """A process and what it is working on."""
 
-    def __init__(self, plans: Sequence[Plan], pipeline: Pipeline, place: int) -> None:
+    def __init__(
+        self, plans: Sequence[Plan], pipeline: Pipeline, place: int, *, describes: bool = False
+    ) -> None:
         self.unit: WorkUnit | None = None
         self.place = place
-        self._readers_are_patient = pipeline.reader_is_patient
+        self._reader_is_patient = pipeline.reader_is_patient
         self.heartbeat = Heartbeat(pipeline.parallelism)
         self.pipe, theirs = fork.Pipe()
-        self.process = fork.Process(
-            target=serve, args=(theirs, self.heartbeat, plans, pipeline, place, os.getpid())
-        )
+        arguments = (theirs, self.heartbeat, plans, pipeline, place, os.getpid(), describes)
+        self.process = fork.Process(target=serve, args=arguments)
         self.process.start()
         theirs.close()
 
-    def give(self, unit: WorkUnit) -> None:
+    def described(self, plan: Plan) -> Plan:
+        """The next plan that this worker describes, complete; an error where it cannot be run."""
+        try:
+            message = self.pipe.recv_bytes()
+        except (EOFError, ConnectionResetError):
+            self.wait(_FAREWELL)
+            cause = cause_of_death(self.process.exitcode)
+            raise UsageError(f"cannot build {plan.spec}: {cause}") from None
+        if message.startswith(DESCRIBED):
+            about = msgspec.json.decode(message[1:], type=Description)
+            return Plan(plan.spec, plan.build, about.identity, about.recalls, about.answers)
+        kind = UsageError if message.startswith(REFUSED) else MnemoscopeError
+        raise kind(message[1:].decode())
+
+    def hold(self, lock: int) -> None:
+        """Share the lock of a run directory that was opened after this process was forked."""
+        with suppress(BrokenPipeError):  # a dead worker is noticed when it is listened to
+            self.pipe.send_bytes(LOCK)
+            send_handle(self.pipe, lock, self.process.pid)
+
+    def assign(self, unit: WorkUnit) -> None:
         self.unit = unit
         with suppress(BrokenPipeError):  # a dead worker is noticed when it is listened to
             self.pipe.send_bytes(msgspec.msgpack.encode(unit))
 
-    def overdue(self, limits: Limits) -> tuple[Beat, float] | None:
+    def overdue(self, limits: Limits) -> tuple[InFlight, float] | None:
         """What it is late with, and the limit that has passed."""
-        for beat in self.heartbeat.active:
-            patient = beat.position == REMEMBERING or beat.phase == JUDGING
-            patient |= beat.phase == ANSWERING and self._readers_are_patient
-            limit = limits.remember if patient else limits.recall
-            if beat.since and time.monotonic() - beat.since > limit:
-                return beat, limit
+        for slot in self.heartbeat.active:
+            is_long = slot.position == REMEMBERING or slot.phase == JUDGING
+            is_long |= slot.phase == ANSWERING and self._reader_is_patient
+            limit = limits.remember if is_long else limits.recall
+            if slot.since and time.monotonic() - slot.since > limit:
+                return slot, limit
         return None
+
+    def wait(self, seconds: float) -> None:
+        """Wait for its end, but no longer.
+
+        `join(timeout)` would take a process that has closed its files for one that has ended.
+        """
+        until = time.monotonic() + seconds
+        while self.process.exitcode is None and time.monotonic() < until:
+            time.sleep(0.005)
 
     def kill(self) -> None:
         self.process.kill()
         self.process.join()
         self.pipe.close()
 
-    def dismiss(self) -> None:
-        """Let it go home: it has nothing left to do."""
-        with suppress(BrokenPipeError):
+    def stop(self) -> None:
+        """Let it close its systems and end: it has nothing left to do."""
+        with suppress(OSError):
             self.pipe.send_bytes(b"")
-        self.process.join(5)
+        self.wait(_FAREWELL)
         self.kill()
 
 
+class Finished(NamedTuple):
+    """An event: nothing is left to do for this unit."""
+
+    unit: WorkUnit
+
+
+class CheckpointDone(NamedTuple):
+    """An event: all questions of one checkpoint are asked."""
+
+    unit: WorkUnit
+    checkpoint: str
+
+
+Event = Finished | CheckpointDone
+
+
 class Scheduler:
-    """Works through units in parallel; `finished` is called for each as it is done."""
+    """Worker processes that work through units in parallel, inside a `with` block.
+
+    The first worker starts at once and builds the systems, so that they can say what they are. The
+    others start with the first unit and build a system when they are given a unit of it.
+    """
 
     def __init__(
-        self,
-        plans: Sequence[Plan],
-        pipeline: Pipeline,
-        size: int,
-        limits: Limits,
-        finished: Callable[[WorkUnit], None],
-        reached: Callable[[WorkUnit, str], None],
-        glance: Callable[[Sequence[Worker]], None],
+        self, plans: Sequence[Plan], pipeline: Pipeline, size: int, limits: Limits
     ) -> None:
         self._plans = plans
-        self._procedure = pipeline
-        self._reached = reached
+        self._pipeline = pipeline
+        self._size = size
         self._limits = limits
-        self._finished = finished
-        self._glance = glance
-        self._workers = [Worker(plans, pipeline, place) for place in range(size)]
+        self._is_working = False
+        self.workers = [Worker(plans, pipeline, 0, describes=True)]
 
-    def run(self, units: Iterator[WorkUnit]) -> None:
+    def __enter__(self) -> Scheduler:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         try:
-            self._work(units)
-            for worker in self._workers:
-                worker.dismiss()
-        except (MnemoscopeError, KeyboardInterrupt):
-            self._drain()
-            raise
+            if kind is None or not self._is_working:
+                for worker in self.workers:
+                    worker.stop()
+            elif issubclass(kind, MnemoscopeError | KeyboardInterrupt):
+                self._drain()
         finally:
-            for worker in self._workers:
+            for worker in self.workers:
                 worker.kill()
+
+    def describe(self) -> list[Plan]:
+        """The plans with what the built systems say of themselves."""
+        [first] = self.workers
+        return [plan if plan.is_described else first.described(plan) for plan in self._plans]
+
+    def work(self, units: Iterator[WorkUnit], locks: Sequence[int]) -> Iterator[Event | None]:
+        """Work through the units; yields what happened, or None where nothing did for a moment.
+
+        `locks` are those of the run directories: a worker holds them for as long as it lives.
+        """
+        self._is_working = True
+        for lock in locks:
+            self.workers[0].hold(lock)
+        for place in range(1, self._size):
+            self.workers.append(Worker(self._plans, self._pipeline, place))
+        while True:
+            for worker in self.workers:
+                if worker.unit is None and (unit := next(units, None)) is not None:
+                    worker.assign(unit)
+            busy = [worker for worker in self.workers if worker.unit is not None]
+            if not busy:
+                for worker in self.workers:
+                    worker.stop()
+                return
+            ready = wait([worker.pipe for worker in busy], timeout=_TICK)
+            for worker in busy:
+                if worker.pipe in ready:
+                    yield from self._on_message(worker)
+                elif worker.overdue(self._limits) is not None:
+                    yield from self._on_overdue(worker)
+            yield None
 
     def _drain(self) -> None:
         """Let what is in flight come to its end and be recorded: it may have been paid for."""
         deadline = time.monotonic() + _GRACE
-        busy = [w for w in self._workers if w.unit is not None and not w.pipe.closed]
+        busy = [w for w in self.workers if w.unit is not None and not w.pipe.closed]
         for worker in busy:
-            worker.heartbeat.halt()
+            worker.heartbeat.shared.is_halted = True
         while busy and (left := deadline - time.monotonic()) > 0:
-            ready = wait([worker.pipe for worker in busy], timeout=min(left, _GLANCE))
+            ready = wait([worker.pipe for worker in busy], timeout=min(left, _TICK))
             for worker in [worker for worker in busy if worker.pipe in ready]:
                 try:
                     message = worker.pipe.recv_bytes()
                 except (EOFError, ConnectionResetError):
                     message = HALTED
-                if not message.startswith(REACHED):
+                if not message.startswith(CHECKPOINT):
                     busy.remove(worker)
 
-    def _work(self, units: Iterator[WorkUnit]) -> None:
-        while True:
-            for worker in self._workers:
-                if worker.unit is None and (unit := next(units, None)) is not None:
-                    worker.give(unit)
-            busy = [worker for worker in self._workers if worker.unit is not None]
-            if not busy:
-                return
-            ready = wait([worker.pipe for worker in busy], timeout=_GLANCE)
-            for worker in busy:
-                if worker.pipe in ready:
-                    self._hear(worker)
-                elif worker.overdue(self._limits) is not None:
-                    self._end(worker)
-            self._glance(self._workers)
-
-    def _hear(self, worker: Worker) -> None:
+    def _on_message(self, worker: Worker) -> Iterator[Event]:
+        assert worker.unit is not None
         try:
             message = worker.pipe.recv_bytes()
         except (EOFError, ConnectionResetError):
-            worker.process.join(5)
+            worker.wait(_FAREWELL)
             worker.kill()  # it may be alive and have closed the pipe
-            self._bury(worker, cause_of_death(worker.process.exitcode))
+            yield from self._on_death(worker, cause_of_death(worker.process.exitcode))
+            return
+        said = message[1:].decode()
+        if message.startswith(BROKEN):
+            worker.unit = None
+            raise MnemoscopeError(said)
+        if message.startswith(DONE):
+            unit, worker.unit = worker.unit, None
+            yield Finished(unit)
         else:
-            assert worker.unit is not None
-            said = message[1:].decode()
-            if message.startswith(BROKEN):
-                worker.unit = None
-                raise MnemoscopeError(said)
-            if message.startswith(DONE):
-                self._finished(worker.unit)
-                worker.unit = None
-            else:
-                self._reached(worker.unit, said)
+            yield CheckpointDone(worker.unit, said)
 
-    def _end(self, worker: Worker) -> None:
+    def _on_overdue(self, worker: Worker) -> Iterator[Event]:
         """Kill a worker that is late, and blame the question that it is late with."""
         worker.kill()
         # Between the look and the kill it may have gone on; then it was late with nothing.
         if (late := worker.overdue(self._limits)) is not None:
-            beat, limit = late
-            self._blame(worker, beat, f"no answer within {limit:g} s", timed_out=True)
-        self._replace(worker)
+            slot, limit = late
+            self._blame(worker, slot, f"no answer within {limit:g} s", timed_out=True)
+        yield from self._replace(worker)
 
-    def _bury(self, worker: Worker, cause: str) -> None:
+    def _on_death(self, worker: Worker, cause: str) -> Iterator[Event]:
         """Blame the question that a worker died of, if it was on one."""
         assert worker.unit is not None
         active = worker.heartbeat.active
@@ -193,44 +267,50 @@ class Scheduler:
             worker.unit = msgspec.structs.replace(worker.unit, careful=True)
         elif active:
             self._blame(worker, active[0], cause, timed_out=False)
-        elif reread(worker.unit, self._procedure).recorded == worker.unit.recorded:
+        elif reread(worker.unit, self._pipeline).recorded == worker.unit.recorded:
             raise MnemoscopeError(f"a worker process died between questions: {cause}")
-        self._replace(worker)
+        yield from self._replace(worker)
 
-    def _replace(self, worker: Worker) -> None:
+    def _replace(self, worker: Worker) -> Iterator[Event]:
         """Give the rest of a lost worker's unit to a new one."""
         assert worker.unit is not None
-        fresh = Worker(self._plans, self._procedure, worker.place)
-        self._workers[self._workers.index(worker)] = fresh
-        unit = reread(worker.unit, self._procedure)
+        fresh = Worker(self._plans, self._pipeline, worker.place)
+        self.workers[self.workers.index(worker)] = fresh
+        unit = reread(worker.unit, self._pipeline)
         if unit.is_complete:
-            self._finished(unit)
+            yield Finished(unit)
         else:
-            fresh.give(unit)
+            fresh.assign(unit)
 
-    def _blame(self, worker: Worker, beat: Beat, cause: str, *, timed_out: bool) -> None:
+    def _blame(self, worker: Worker, slot: InFlight, cause: str, *, timed_out: bool) -> None:
         """Record how the question, or the remembering, that a lost worker was on has ended."""
         assert worker.unit is not None
-        unit, position = reread(worker.unit, self._procedure), beat.position
-        with Journal(spool_trials(Path(unit.spool))) as lines:
+        unit, position = reread(worker.unit, self._pipeline), slot.position
+        scenario = unit.scenario
+        with Journal(spool_of(unit.folder, unit.order).trials) as lines:
             if position == REMEMBERING:
-                record_unasked(unit, self._procedure, lines, f"while remembering: {cause}")
+                record_unasked(unit, self._pipeline, lines, f"while remembering: {cause}")
                 return
-            stage = next(s for s in reversed(stages(unit.scenario)) if s.first <= position)
+            stage = next(s for s in reversed(stages(scenario)) if s.first <= position)
             ask = stage.asks[position - stage.first]
             if ask.key in unit.settled:
                 return
-            about = (unit.scenario.id, ask.question.id)
-            recalled = ("recall", *ask.key) in unit.recorded
-            if beat.phase == RECALLING and not recalled:
-                pool = pool_of(unit, self._procedure)
+            if slot.phase == RECALLING and ("recall", *ask.key) not in unit.recorded:
+                trials = TrialBuilder(scenario, keep_texts=self._pipeline.answers)
                 seen = stage.checkpoint.memories
-                lines.append(pool.trial(ask, seen=seen, error=cause, timed_out=timed_out))
-            elif beat.phase == JUDGING and ("answer", *ask.key) in unit.recorded:
+                lines.append(trials.trial(ask, seen=seen, error=cause, timed_out=timed_out))
+            elif slot.phase == JUDGING and ("answer", *ask.key) in unit.recorded:
+                about = (scenario.id, ask.question.id)
                 lines.append(Verdict(*about, error=cause, checkpoint=ask.checkpoint))
             else:
                 status: Status = "timeout" if timed_out else "error"
-                lines.append(self._procedure.no_answer(unit.scenario.id, ask, status, cause))
+                lines.append(self._pipeline.no_answer(scenario.id, ask, status, cause))
+
+
+def describe(plans: Sequence[Plan]) -> list[Plan]:
+    """The plans with what the systems say of themselves, built in a process of its own."""
+    with Scheduler(plans, Pipeline(), 1, Limits()) as scheduler:
+        return scheduler.describe()
 
 
 def cause_of_death(code: int | None) -> str:

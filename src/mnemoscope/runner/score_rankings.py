@@ -20,7 +20,7 @@ from mnemoscope.analysis.measure import SEED, Depth
 from mnemoscope.datasets.base import DataFile, Dataset, DatasetInfo
 from mnemoscope.runner.finish import finish
 from mnemoscope.runner.pipeline import Ask
-from mnemoscope.runner.ranking_files import Format, Rankings, read_rankings
+from mnemoscope.runner.ranking_files import Format, RankingFile, read_rankings
 from mnemoscope.runner.run import benchmark_identity, data_notes, installed
 from mnemoscope.runner.trial_builder import TrialBuilder
 from mnemoscope.types import Hit, Question, Trial
@@ -42,7 +42,7 @@ def score(
     asked = [
         _Asked(scenario.id, pool, question)
         for scenario in dataset.scenarios()
-        for pool in [TrialBuilder(scenario.id, scenario.memories)]
+        for pool in [TrialBuilder(scenario)]
         for question in scenario.questions
     ]
     if not asked:
@@ -84,7 +84,7 @@ class _Asked(NamedTuple):
     pool: TrialBuilder
     question: Question
 
-    def trial(self, rankings: Rankings, names: Mapping[tuple[str, str], str]) -> Trial:
+    def trial(self, rankings: RankingFile, names: Mapping[tuple[str, str], str]) -> Trial:
         id = self.question.id
         hits = rankings.hits.get(id)
         error = rankings.failures.get(id, "")
@@ -97,7 +97,9 @@ class _Asked(NamedTuple):
         return msgspec.structs.replace(trial, first_rank=rankings.first_ranks.get(id))
 
 
-def _check(rankings: Rankings, questions: Mapping[str, Question], file: Path, dataset: str) -> int:
+def _check(
+    rankings: RankingFile, questions: Mapping[str, Question], file: Path, dataset: str
+) -> int:
     """How many rankings belong to no question; none may be left over entirely."""
     if not rankings.depth:
         raise UsageError(f"{file} holds no ranking")
@@ -137,7 +139,7 @@ def _renamed(hit: Hit, scenario: str, names: Mapping[tuple[str, str], str]) -> H
 
 
 def _notes(
-    dataset: DatasetInfo, rankings: Rankings, compat: Compat | None, unused: int
+    dataset: DatasetInfo, rankings: RankingFile, compat: Compat | None, unused: int
 ) -> Iterator[str]:
     if unused:
         yield f"{unused} rankings are for questions that the dataset does not have"

@@ -1,4 +1,4 @@
-"""The memories that questions are asked of: what is known, what is reachable, what it costs."""
+"""From hits to trials: what of the evidence is reachable, what is unknown, what hits cost."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ from collections.abc import Sequence
 from mnemoscope._store.jsonl import printable
 from mnemoscope.runner.pipeline import Ask
 from mnemoscope.text.token_estimate import estimate_tokens
-from mnemoscope.types import Hit, Memory, Status, Trial
+from mnemoscope.types import Hit, Scenario, Status, Trial
 
 
 class TrialBuilder:
-    """A scenario's memories, of which a system has seen the first so many."""
+    """Makes the trials of one scenario, of whose memories a system has seen the first so many."""
 
-    def __init__(
-        self, scenario: str, memories: Sequence[Memory], *, keep_texts: bool = False
-    ) -> None:
-        self._scenario = scenario
-        self._memories = {memory.id: memory for memory in memories}
+    def __init__(self, scenario: Scenario, *, keep_texts: bool = False) -> None:
+        self._scenario = scenario.id
+        self._memories = {memory.id: memory for memory in scenario.memories}
         self._keep_texts = keep_texts
         self._tokens: dict[str, int] = {}
-        self._place = {memory.id: place for place, memory in enumerate(memories)}
+        self._place = {memory.id: place for place, memory in enumerate(scenario.memories)}
         self._evidence_place: dict[str, int] = {}
-        for place, memory in enumerate(memories):
+        for place, memory in enumerate(scenario.memories):
             self._evidence_place.setdefault(memory.part_of or memory.id, place)
-        self._has_parts = any(memory.part_of for memory in memories)
+        self._has_parts = any(memory.part_of for memory in scenario.memories)
 
     def trial(
         self,
@@ -38,7 +36,6 @@ class TrialBuilder:
         question = ask.question
         seen = len(self._memories) if seen is None else seen
         evidence = tuple(dict.fromkeys(question.evidence))
-        ranking = tuple([hit.id for hit in hits])
         scores = tuple([hit.score for hit in hits])
         status: Status = "answered" if hits else "empty"
         if error:
@@ -51,14 +48,18 @@ class TrialBuilder:
             cluster=question.cluster or self._scenario,
             evidence=evidence,
             grades=question.grades,
-            # Chance knows no memories of which several make up one evidence: it is left unknown.
+            # Chance cannot be computed where several memories make up one evidence.
             pool=0 if self._has_parts else seen - ask.forgotten,
             reachable=sum(self._evidence_place.get(id, seen) < seen for id in evidence),
-            ranking=ranking,
+            ranking=tuple([hit.id for hit in hits]),
             scores=() if scores.count(None) == len(scores) else scores,
             tokens=tuple([self._cost(hit) for hit in hits]),
             sources=self._sources(hits),
-            unknown=self._unknown(hits, seen),
+            # Hits that are, or stem from, something that is not a memory of the scenario yet.
+            unknown=sum(
+                any(self._place.get(id, seen) >= seen for id in hit.sources or (hit.id,))
+                for hit in hits
+            ),
             error=error,
             checkpoint=ask.checkpoint,
             texts=self._own_texts(hits) if self._keep_texts else {},
@@ -74,33 +75,28 @@ class TrialBuilder:
         }
 
     def _sources(self, hits: Sequence[Hit]) -> dict[str, tuple[str, ...]]:
-        """What evidence each hit brings, for hits that are not one memory."""
+        """What evidence each hit brings, for hits that are not one memory.
+
+        With a memory comes the larger thing that it is a part of.
+        """
         if not self._has_parts:
             return {hit.id: hit.sources for hit in hits if hit.sources}
-        return {hit.id: tuple(self._with_wholes(hit)) for hit in hits}
-
-    def _with_wholes(self, hit: Hit) -> dict[str, None]:
-        """The memories of a hit and the larger things that they are pieces of."""
-        made_of = hit.sources or (hit.id,)
-        known = [self._memories[id] for id in made_of if id in self._memories]
-        return dict.fromkeys([*made_of, *(memory.part_of or memory.id for memory in known)])
+        found: dict[str, tuple[str, ...]] = {}
+        for hit in hits:
+            made_of = hit.sources or (hit.id,)
+            known = [self._memories[id] for id in made_of if id in self._memories]
+            wholes = [memory.part_of or memory.id for memory in known]
+            found[hit.id] = tuple(dict.fromkeys([*made_of, *wholes]))
+        return found
 
     def _cost(self, hit: Hit) -> int:
         """Its own text's tokens, or those of all that it stems from."""
         if hit.text:
             return estimate_tokens(hit.text)
-        return sum(map(self._tokens_of, hit.sources or (hit.id,)))
-
-    def _tokens_of(self, id: str) -> int:
-        known = self._tokens.get(id)
-        if known is None:
-            memory = self._memories.get(id)
-            known = self._tokens[id] = estimate_tokens(memory.text) if memory else 0
-        return known
-
-    def _unknown(self, hits: Sequence[Hit], seen: int) -> int:
-        """How many hits are, or stem from, something that is no memory of the scenario yet."""
-        return sum(
-            any(self._place.get(id, seen) >= seen for id in hit.sources or (hit.id,))
-            for hit in hits
-        )
+        total = 0
+        for id in hit.sources or (hit.id,):
+            if id not in self._tokens:
+                memory = self._memories.get(id)
+                self._tokens[id] = estimate_tokens(memory.text) if memory else 0
+            total += self._tokens[id]
+        return total

@@ -17,7 +17,7 @@ from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope.connectors.grpc import UNLIMITED
 from mnemoscope.connectors.grpc.channel import RpcMethod, begin_grpc
 from mnemoscope.models.http_errors import shortened
-from mnemoscope.serving.sessions import NoSuchSpace
+from mnemoscope.serving.sessions import NoSuchSession
 
 _AT_ONCE = 64
 """Calls that can be waiting for their systems at the same time."""
@@ -25,7 +25,7 @@ _FAREWELL = 2.0
 """Seconds that calls get to end when the server does."""
 
 
-class Service(Protocol):
+class GrpcService(Protocol):
     """Something that answers the methods of a service."""
 
     def answerers(self) -> Mapping[RpcMethod, Callable[[Any], Any]]:
@@ -35,10 +35,10 @@ class Service(Protocol):
     def close(self) -> None: ...
 
 
-class Server:
+class GrpcServer:
     """Serves from the moment it is made until it is closed."""
 
-    def __init__(self, services: Iterable[Service], host: str, port: int) -> None:
+    def __init__(self, services: Iterable[GrpcService], host: str, port: int) -> None:
         self._services = list(services)
         begin_grpc()
         # Without the option two servers could share a port, and each get half of the calls.
@@ -68,7 +68,7 @@ class Server:
         for service in self._services:
             service.close()
 
-    def _add(self, service: Service) -> None:
+    def _add(self, service: GrpcService) -> None:
         by_service: dict[str, dict[str, Any]] = {}
         for method, answerer in service.answerers().items():
             by_service.setdefault(method.service, {})[method.name] = _handler(method, answerer)
@@ -100,7 +100,7 @@ def _handler(method: RpcMethod, answerer: Callable[[Any], Any]) -> Any:
 
 
 def _refuse(error: BaseException, context: grpc.ServicerContext) -> NoReturn:
-    if isinstance(error, NoSuchSpace):
+    if isinstance(error, NoSuchSession):
         context.abort(grpc.StatusCode.NOT_FOUND, str(error))
     if isinstance(error, MnemoscopeError):
         context.abort(grpc.StatusCode.FAILED_PRECONDITION, shortened(error))

@@ -10,29 +10,35 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from mnemoscope._store.json_server import Handler, JsonServer, Refused, Request
+from mnemoscope._store.json_server import Handler, JsonRequest, JsonServer, Refused
 from mnemoscope.connectors.handshake import Hello
 from mnemoscope.connectors.http.http_connector import GONE
-from mnemoscope.serving.sessions import NoSuchSpace, Space, Spaces, as_question, served_hello
+from mnemoscope.serving.sessions import (
+    NoSuchSession,
+    ServedSession,
+    Sessions,
+    as_question,
+    served_hello,
+)
 from mnemoscope.systems.loader import Plan
 from mnemoscope.types import Memory, Query, Receipt, Selector
 
 T = TypeVar("T")
 
 
-class _InSpace(msgspec.Struct):
+class _SessionRequest(msgspec.Struct):
     space: str
 
 
-class _Reset(_InSpace):
+class _ResetRequest(_SessionRequest):
     scope: str
 
 
-class _Memories(_InSpace):
+class _MemoriesRequest(_SessionRequest):
     memories: list[Memory]
 
 
-class _Asked(_InSpace):
+class _QueryRequest(_SessionRequest):
     query: Query
     k: int = 0
 
@@ -45,7 +51,7 @@ class HttpServer(JsonServer):
     ) -> None:
         self._hello = _in_the_contract(served_hello(plan))
         self._key = key
-        self._spaces = Spaces(plan.build)
+        self._sessions = Sessions(plan.build)
         verbs: dict[str, Handler] = {
             "reset": self._reset,
             "remember": self._remember,
@@ -62,10 +68,10 @@ class HttpServer(JsonServer):
 
     def close(self) -> None:
         super().close()
-        self._spaces.close()
+        self._sessions.close()
 
     def _guarded(self, verb: Handler) -> Handler:
-        def serve(request: Request) -> Any:
+        def serve(request: JsonRequest) -> Any:
             given = request.headers.get("authorization", "")
             if self._key and not hmac.compare_digest(
                 given.encode(errors="replace"), f"Bearer {self._key}".encode()
@@ -73,47 +79,47 @@ class HttpServer(JsonServer):
                 raise Refused(401, "this server wants its key as a Bearer token")
             try:
                 return verb(request)
-            except NoSuchSpace as error:
+            except NoSuchSession as error:
                 raise Refused(GONE, str(error)) from None
 
         return serve
 
-    def _reset(self, request: Request) -> dict[str, Any]:
-        order = _read(request, _Reset)
-        self._spaces.reset(order.space, order.scope)
+    def _reset(self, request: JsonRequest) -> dict[str, Any]:
+        order = _read(request, _ResetRequest)
+        self._sessions.reset(order.space, order.scope)
         return {}
 
-    def _remember(self, request: Request) -> Receipt:
-        order, space = self._in(request, _Memories)
+    def _remember(self, request: JsonRequest) -> Receipt:
+        order, space = self._in(request, _MemoriesRequest)
         return space.do(lambda driver: driver.remember(order.memories))
 
-    def _recall(self, request: Request) -> dict[str, Any]:
-        order, space = self._in(request, _Asked)
+    def _recall(self, request: JsonRequest) -> dict[str, Any]:
+        order, space = self._in(request, _QueryRequest)
         asked = as_question(order.query)
         return {"hits": space.do(lambda driver: driver.recall(asked, order.k))}
 
-    def _answer(self, request: Request) -> dict[str, Any]:
-        order, space = self._in(request, _Asked)
+    def _answer(self, request: JsonRequest) -> dict[str, Any]:
+        order, space = self._in(request, _QueryRequest)
         return {"answer": space.do(lambda driver: driver.answer(as_question(order.query)))}
 
-    def _forget(self, request: Request) -> dict[str, Any]:
-        order, space = self._in(request, _Memories)
+    def _forget(self, request: JsonRequest) -> dict[str, Any]:
+        order, space = self._in(request, _MemoriesRequest)
         space.do(lambda driver: driver.forget(Selector(tuple(order.memories))))
         return {}
 
-    def _stats(self, request: Request) -> dict[str, int]:
-        return self._in(request, _InSpace)[1].stats()
+    def _stats(self, request: JsonRequest) -> dict[str, int]:
+        return self._in(request, _SessionRequest)[1].stats()
 
-    def _close(self, request: Request) -> dict[str, Any]:
-        self._spaces.drop(_read(request, _InSpace).space)
+    def _close(self, request: JsonRequest) -> dict[str, Any]:
+        self._sessions.drop(_read(request, _SessionRequest).space)
         return {}
 
-    def _in(self, request: Request, kind: type[_Told]) -> tuple[_Told, Space]:
+    def _in(self, request: JsonRequest, kind: type[_Kind]) -> tuple[_Kind, ServedSession]:
         order = _read(request, kind)
-        return order, self._spaces.get(order.space)
+        return order, self._sessions.get(order.space)
 
 
-_Told = TypeVar("_Told", bound=_InSpace)
+_Kind = TypeVar("_Kind", bound=_SessionRequest)
 
 
 def _in_the_contract(hello: Hello) -> Hello:
@@ -122,7 +128,7 @@ def _in_the_contract(hello: Hello) -> Hello:
     return msgspec.structs.replace(hello, methods=methods)
 
 
-def _read(request: Request, kind: type[T]) -> T:
+def _read(request: JsonRequest, kind: type[T]) -> T:
     try:
         return msgspec.convert(request.body, kind)
     except msgspec.ValidationError as error:

@@ -11,7 +11,7 @@ from mnemoscope.connectors.grpc import messages
 from mnemoscope.connectors.grpc.channel import RpcMethod
 from mnemoscope.connectors.grpc.protos import mnemoscope_v1_pb2 as v1
 from mnemoscope.connectors.handshake import Hello
-from mnemoscope.serving.sessions import Spaces, as_question, new_name
+from mnemoscope.serving.sessions import Sessions, as_question, new_name
 from mnemoscope.types import Memory, Selector
 
 
@@ -20,7 +20,7 @@ class MemoryService:
 
     def __init__(self, build: Callable[[], Any], about: Hello) -> None:
         self._about = about
-        self._spaces = Spaces(build)
+        self._sessions = Sessions(build)
 
     def answerers(self) -> dict[RpcMethod, Callable[[Any], Any]]:
         verbs: dict[str, dict[str, Callable[[Any], Any]]] = {
@@ -41,7 +41,7 @@ class MemoryService:
         return {messages.METHODS[name]: answerer for name, answerer in offered.items()}
 
     def close(self) -> None:
-        self._spaces.close()
+        self._sessions.close()
 
     def _hello(self, asked: Any) -> Any:
         about = self._about
@@ -53,8 +53,8 @@ class MemoryService:
         )
 
     def _reset(self, asked: Any) -> Any:
-        space = asked.space if asked.space in self._spaces else new_name()
-        self._spaces.reset(space, asked.scope)
+        space = asked.space if asked.space in self._sessions else new_name()
+        self._sessions.reset(space, asked.scope)
         return v1.ResetResponse(space=space)
 
     def _remember(self, asked: Iterator[Any]) -> Any:
@@ -62,34 +62,34 @@ class MemoryService:
         for part in asked:
             space = part.space or space
             memories += map(messages.memory_of, part.memories)
-        receipt = self._spaces.get(space).do(lambda driver: driver.remember(memories))
+        receipt = self._sessions.get(space).do(lambda driver: driver.remember(memories))
         return messages.of_receipt(receipt)
 
     def _recall(self, asked: Any) -> Any:
         question = as_question(messages.query_of(asked.query))
-        hits = self._spaces.get(asked.space).do(lambda driver: driver.recall(question, asked.k))
+        hits = self._sessions.get(asked.space).do(lambda driver: driver.recall(question, asked.k))
         return messages.of_hits(hits)
 
     def _answer(self, asked: Any) -> Any:
         question = as_question(messages.query_of(asked.query))
-        said = self._spaces.get(asked.space).do(lambda driver: driver.answer(question))
+        said = self._sessions.get(asked.space).do(lambda driver: driver.answer(question))
         return v1.AnswerResponse(answer=said)
 
     def _forget(self, asked: Any) -> Any:
         selector = Selector(tuple(map(messages.memory_of, asked.memories)))
-        self._spaces.get(asked.space).do(lambda driver: driver.forget(selector))
+        self._sessions.get(asked.space).do(lambda driver: driver.forget(selector))
         return v1.ForgetResponse()
 
     def _fork(self, asked: Any) -> Any:
-        return v1.ForkResponse(space=self._spaces.fork(asked.space))
+        return v1.ForkResponse(space=self._sessions.fork(asked.space))
 
     def _drop_fork(self, asked: Any) -> Any:
-        self._spaces.drop(asked.space)
+        self._sessions.drop(asked.space)
         return v1.DropForkResponse()
 
     def _stats(self, asked: Any) -> Any:
-        return v1.StatsResponse(counters=self._spaces.get(asked.space).stats())
+        return v1.StatsResponse(counters=self._sessions.get(asked.space).stats())
 
     def _close(self, asked: Any) -> Any:
-        self._spaces.drop(asked.space)
+        self._sessions.drop(asked.space)
         return v1.CloseResponse()

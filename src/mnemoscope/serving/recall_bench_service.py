@@ -9,7 +9,7 @@ from mnemoscope._store.errors import UsageError
 from mnemoscope.connectors.grpc.channel import RpcMethod
 from mnemoscope.connectors.grpc.protos import recall_bench_pb2 as rb
 from mnemoscope.connectors.grpc.recall_bench_client import METHODS, Day, day_memory
-from mnemoscope.serving.sessions import Space
+from mnemoscope.serving.sessions import ServedSession
 from mnemoscope.systems.loader import Driver
 from mnemoscope.types import Question
 
@@ -17,12 +17,12 @@ _SCOPE = "recall-bench"
 """Setup does not say whose life begins."""
 
 
-class BenchService:
+class RecallBenchService:
     """One life at a time. Days are handed to the system together, when they have to be found."""
 
     def __init__(self, build: Callable[[], Any], name: str) -> None:
         self._name = name
-        self._space = Space(Driver(build))
+        self._session = ServedSession(Driver(build))
         self._pending: list[Day] = []
         self._is_set_up = False
 
@@ -38,7 +38,7 @@ class BenchService:
         return {METHODS[name]: answerer for name, answerer in verbs.items()}
 
     def close(self) -> None:
-        self._space.close()
+        self._session.close()
 
     def _setup(self, asked: Any) -> Any:
         def begin(driver: Driver) -> None:
@@ -46,7 +46,7 @@ class BenchService:
             driver.begin(_SCOPE)
             self._is_set_up = True
 
-        self._space.do(begin)
+        self._session.do(begin)
         return rb.SetupResponse()
 
     def _ingest_day(self, asked: Any) -> Any:
@@ -73,7 +73,7 @@ class BenchService:
             self._pending, self._is_set_up = [], False
             driver.close()
 
-        self._space.do(end)
+        self._session.do(end)
         return rb.TeardownResponse()
 
     def _hand_over(self, driver: Driver) -> None:
@@ -87,4 +87,4 @@ class BenchService:
                 raise UsageError("nothing is set up: call Setup first")
             return act(driver)
 
-        return self._space.do(checked)
+        return self._session.do(checked)

@@ -18,7 +18,7 @@ import mnemoscope
 from mnemoscope._store.errors import UsageError
 from mnemoscope.connectors.handshake import Hello
 from mnemoscope.systems.builtin.baselines import Oracle
-from mnemoscope.systems.loader import Driver, Plan, can_recall, can_remember
+from mnemoscope.systems.loader import Driver, Plan, can_recall, can_remember, describe
 from mnemoscope.types import Query, Question
 
 T = TypeVar("T")
@@ -27,11 +27,11 @@ _MOST = 256
 """Lives at once; more are those of clients that were killed."""
 
 
-class NoSuchSpace(LookupError):
+class NoSuchSession(LookupError):
     """A space that was never made here, or is gone."""
 
 
-class Space:
+class ServedSession:
     """One life of a system."""
 
     def __init__(self, driver: Driver, thread: ThreadPoolExecutor | None = None) -> None:
@@ -44,8 +44,8 @@ class Space:
         """Act in the space's own thread, after whatever was asked before."""
         return self._thread.submit(act, self._driver).result()
 
-    def fork(self) -> Space:
-        return Space(self.do(lambda driver: driver.fork()), self._thread)
+    def fork(self) -> ServedSession:
+        return ServedSession(self.do(lambda driver: driver.fork()), self._thread)
 
     def stats(self) -> dict[str, int]:
         """Totals since the space was made; the size as it is."""
@@ -62,33 +62,33 @@ class Space:
         self._thread.submit(self._driver.close)
 
 
-class Spaces:
+class Sessions:
     """All lives of one server, by name."""
 
     def __init__(self, build: Callable[[], Any]) -> None:
         self._build = build
-        self._spaces: OrderedDict[str, Space] = OrderedDict()
+        self._sessions: OrderedDict[str, ServedSession] = OrderedDict()
         self._turn = threading.Lock()
 
     def __contains__(self, name: str) -> bool:
-        return name in self._spaces
+        return name in self._sessions
 
-    def get(self, name: str) -> Space:
+    def get(self, name: str) -> ServedSession:
         with self._turn:
-            if name not in self._spaces:
-                raise NoSuchSpace(
+            if name not in self._sessions:
+                raise NoSuchSession(
                     f"there is no space {name!r:.80} here (any more): reset it, and tell it all "
                     "again"
                 )
-            self._spaces.move_to_end(name)
-            return self._spaces[name]
+            self._sessions.move_to_end(name)
+            return self._sessions[name]
 
     def reset(self, name: str, scope: str) -> None:
         """A fresh life in the space of this name, which is made if it is not there."""
         try:
             space = self.get(name)
-        except NoSuchSpace:
-            space = self._kept(name, Space(Driver(self._build)))
+        except NoSuchSession:
+            space = self._kept(name, ServedSession(Driver(self._build)))
         space.do(lambda driver: driver.begin(scope))
 
     def fork(self, name: str) -> str:
@@ -99,19 +99,19 @@ class Spaces:
 
     def drop(self, name: str) -> None:
         with self._turn:
-            space = self._spaces.pop(name, None)
+            space = self._sessions.pop(name, None)
         if space is not None:
             space.close()
 
     def close(self) -> None:
-        for name in list(self._spaces):
+        for name in list(self._sessions):
             self.drop(name)
 
-    def _kept(self, name: str, space: Space) -> Space:
+    def _kept(self, name: str, space: ServedSession) -> ServedSession:
         """The space of this name: this one, unless somebody was quicker."""
         with self._turn:
-            space = self._spaces.setdefault(name, space)
-            oldest = next(iter(self._spaces)) if len(self._spaces) > _MOST else None
+            space = self._sessions.setdefault(name, space)
+            oldest = next(iter(self._sessions)) if len(self._sessions) > _MOST else None
         if oldest is not None:
             self.drop(oldest)
         return space
@@ -127,7 +127,7 @@ def served_hello(plan: Plan) -> Hello:
 
     A system that cannot begin a life says so here, before anybody asks.
     """
-    system = plan.build()
+    plan, system = describe(plan)
     if type(system) is Oracle:
         raise UsageError("the oracle is told the evidence, which no client can send: serve another")
     has = {
@@ -139,7 +139,7 @@ def served_hello(plan: Plan) -> Hello:
         "fork": hasattr(system, "fork"),
         "stats": hasattr(system, "stats") or hasattr(system, "index_size_bytes"),
     }
-    driver = Driver(lambda: system)
+    driver = Driver(plan.build, system)
     driver.begin("hello")
     driver.close()
     return Hello(

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mnemoscope._store.errors import UsageError
+from mnemoscope.connectors.handshake import Hello
 from mnemoscope.runner.answer_and_judge import AnswerAndJudge
 from mnemoscope.runner.pipeline import Ask, Pipeline
 from mnemoscope.runner.trial_builder import TrialBuilder
-from mnemoscope.serving.sessions import served_hello
 from mnemoscope.systems.loader import Driver, Plan
 from mnemoscope.types import FAILED, Memory, Query, Question, Receipt, Scenario
 
 if TYPE_CHECKING:
-    from mnemoscope.serving.grpc_server import Server
+    from mnemoscope.serving.grpc_server import GrpcServer
 
 
 class Answering:
@@ -27,23 +27,22 @@ class Answering:
     def __init__(self, system: Plan, reader: Plan, depth: int) -> None:
         self._driver = Driver(system.build)
         self._depth = depth
-        self._panel = AnswerAndJudge(Pipeline(depth=depth, reader=reader))
-        self._life = Scenario("", (), ())
-        self._pool = TrialBuilder("", ())
+        self._answer_and_judge = AnswerAndJudge(Pipeline(depth=depth, reader=reader))
+        self._hold(Scenario("", (), ()))
 
     def reset(self, scope: str) -> None:
         self._driver.begin(scope)
-        self._holds(Scenario(scope, (), ()))
+        self._hold(Scenario(scope, (), ()))
 
     def remember(self, memories: Sequence[Memory]) -> Receipt:
         receipt = self._driver.remember(memories)
-        self._holds(Scenario(self._life.id, (*self._life.memories, *memories), ()))
+        self._hold(Scenario(self._scenario.id, (*self._scenario.memories, *memories), ()))
         return receipt
 
     def answer(self, query: Query) -> str:
         ask = Ask("", Question("", query.text, query.now, session=query.session))
-        trial = self._pool.trial(ask, self._driver.recall(ask.question, self._depth))
-        answer = self._panel.answer(ask, trial, None, len(self._life.memories))
+        trial = self._trials.trial(ask, self._driver.recall(ask.question, self._depth))
+        answer = self._answer_and_judge.answer(ask, trial, None, len(self._scenario.memories))
         if answer.status in FAILED:
             raise RuntimeError(answer.error)
         return answer.text
@@ -51,34 +50,36 @@ class Answering:
     def close(self) -> None:
         self._driver.close()
 
-    def _holds(self, life: Scenario) -> None:
-        self._life = life
-        self._pool = TrialBuilder(life.id, life.memories, keep_texts=True)
-        self._panel.begin(life)
+    def _hold(self, scenario: Scenario) -> None:
+        """Answer from these memories from now on."""
+        self._scenario = scenario
+        self._trials = TrialBuilder(scenario, keep_texts=True)
+        self._answer_and_judge.begin(scenario)
 
 
 def serve_grpc(
     system: Plan,
+    hello: Hello,
     *,
     host: str,
     port: int,
     reader: Plan | None = None,
     depth: int,
     recall_bench_only: bool = False,
-) -> Server:
+) -> GrpcServer:
     """A running server: the system behind mnemoscope.v1, and as one that answers for Recall Bench.
 
-    With a reader that one answers; without, the system must answer by itself.
+    `hello` is what `served_hello` says of the system. With a reader that one answers; without, the
+    system must answer by itself.
     """
-    from mnemoscope.serving.grpc_server import Server, Service
+    from mnemoscope.serving.grpc_server import GrpcServer, GrpcService
     from mnemoscope.serving.memory_service import MemoryService
-    from mnemoscope.serving.recall_bench_service import BenchService
+    from mnemoscope.serving.recall_bench_service import RecallBenchService
 
-    hello = served_hello(system)
-    if reader is None and not system.answers:
+    if reader is None and "answer" not in hello.methods:
         raise UsageError(f"{hello.name} does not answer by itself: give it a reader")
     build = system.build if reader is None else lambda: Answering(system, reader, depth)
-    services: list[Service] = [BenchService(build, hello.name)]
+    services: list[GrpcService] = [RecallBenchService(build, hello.name)]
     if not recall_bench_only:
         services.append(MemoryService(system.build, hello))
-    return Server(services, host, port)
+    return GrpcServer(services, host, port)

@@ -1,8 +1,7 @@
 """How sure a number is: intervals that know their sample and its clusters, tests, verdicts."""
 
-from mnemoscope.stats.agreement import Kappa, VarianceSplit, cohens_kappa, variance_split
-from mnemoscope.stats.corrections import holm
-from mnemoscope.stats.equivalence import Equivalence, Verdict, equivalent, tost, verdict
+from mnemoscope.stats.agreement import Kappa, cohens_kappa
+from mnemoscope.stats.correlation import Correlation, pearson, spearman
 from mnemoscope.stats.intervals import Bootstrap, Interval, bootstrap, wilson
 from mnemoscope.stats.paired import (
     Test,
@@ -12,32 +11,19 @@ from mnemoscope.stats.paired import (
     permutation,
     wilcoxon,
 )
-from mnemoscope.stats.power import (
-    effective_n,
-    mdd_mcnemar,
-    mdd_paired,
-    mdd_unpaired,
-    power_paired,
-    power_unpaired,
-)
-from mnemoscope.stats.proportions import (
-    Effect,
-    ZTest,
-    cohens_h,
-    effect_label,
-    two_proportion_z,
-)
+from mnemoscope.stats.power import effective_n, mdd_mcnemar, mdd_paired
+from mnemoscope.stats.proportions import Effect, ZTest, cohens_h, effect_label, two_proportion_z
 from mnemoscope.stats.trend import Trend, linear_trend
+from mnemoscope.stats.verdicts import Verdict, equivalent, holm, verdict
 
 __all__ = [
     "Bootstrap",
+    "Correlation",
     "Effect",
-    "Equivalence",
     "Interval",
     "Kappa",
     "Test",
     "Trend",
-    "VarianceSplit",
     "Verdict",
     "ZTest",
     "bootstrap",
@@ -51,15 +37,12 @@ __all__ = [
     "mcnemar_exact",
     "mdd_mcnemar",
     "mdd_paired",
-    "mdd_unpaired",
     "paired_bootstrap",
     "paired_t",
+    "pearson",
     "permutation",
-    "power_paired",
-    "power_unpaired",
-    "tost",
+    "spearman",
     "two_proportion_z",
-    "variance_split",
     "verdict",
     "wilcoxon",
     "wilson",

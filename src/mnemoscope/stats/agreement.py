@@ -1,4 +1,4 @@
-"""Do judges agree, and whose noise is it: Cohen's kappa, and variance split by its source."""
+"""Do judges agree: Cohen's kappa."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import nan
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from mnemoscope.stats.intervals import Floats
 
@@ -19,17 +19,6 @@ class Kappa(NamedTuple):
     low: float
     high: float
     n: int
-
-
-class VarianceSplit(NamedTuple):
-    """Variance of a score from one run, judged once: system + judge."""
-
-    system: float
-    judge: float
-    clipped: bool
-    """The system's estimate came out negative, and stands at 0: there were too few runs."""
-    runs: int
-    judgings: int
 
 
 def cohens_kappa(
@@ -63,36 +52,6 @@ def cohens_kappa(
     tail = (1 - confidence) / 2
     low, high = np.quantile(_kappas(cells, drawn, len(code)), [tail, 1 - tail])
     return Kappa(float(_kappas(cells, counts[None], len(code))[0]), float(low), float(high), n)
-
-
-def variance_split(values: ArrayLike) -> VarianceSplit:
-    """Split the variance of a score into the system's and the judge's, which is nested in it.
-
-    `values` is runs x judgings of mean scores, or runs x judgings x questions. The nested analysis
-    of variance with R runs of J judgings gives judge = W = ΣΣ(y_rj - ȳ_r)² / (R (J - 1)) and
-    system = (B - W) / J with B = J Σ(ȳ_r - ȳ)² / (R - 1). Judging one run again and again shows
-    only the judge. One run has no system's variance, one judging no split: NaN.
-    """
-    table = np.asarray(values, dtype=np.float64)
-    if table.ndim not in (2, 3):
-        raise ValueError(
-            f"values must be runs x judgings, or runs x judgings x questions: "
-            f"got shape {table.shape}"
-        )
-    if table.ndim == 3:
-        # A question that one judging lacks would move that mean for a reason that is not noise.
-        table = table[:, :, ~np.isnan(table).any(axis=(0, 1))]
-        if not table.shape[2]:
-            return VarianceSplit(nan, nan, False, table.shape[0], table.shape[1])
-        table = table.mean(axis=2)
-    runs, judgings = table.shape
-    if not runs or judgings < 2 or np.isnan(table).any():
-        return VarianceSplit(nan, nan, False, runs, judgings)
-    judge = float(table.var(axis=1, ddof=1).mean())
-    if runs < 2:
-        return VarianceSplit(nan, judge, False, runs, judgings)
-    system = float(table.mean(axis=1).var(ddof=1)) - judge / judgings
-    return VarianceSplit(max(0.0, system), judge, system < 0, runs, judgings)
 
 
 def _kappas(cells: NDArray[np.int64], counts: NDArray[np.int64], labels: int) -> Floats:

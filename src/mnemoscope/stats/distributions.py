@@ -9,10 +9,6 @@ TINY = 1e-300
 """Stands in for a zero denominator in a continued fraction."""
 
 
-def normal_cdf(z: float) -> float:
-    return 0.5 * erfc(-z / sqrt(2))
-
-
 def two_sided_p(z: float) -> float:
     """2 (1 - Φ(|z|)), without the cancellation that turns small ones into zero."""
     return erfc(abs(z) / sqrt(2))
@@ -35,7 +31,8 @@ def t_tail(t: float, freedom: float) -> float:
         return 0.0
     # Both arguments are formed on their own: 1 - x would lose the digits of a small one.
     inside, outside = 1 / (1 + ratio), 1 / (1 + 1 / ratio)
-    logs = freedom / 2 * -log1p(ratio) + 0.5 * -log1p(1 / ratio) - _log_beta(freedom / 2, 0.5)
+    log_beta = lgamma(freedom / 2) + lgamma(0.5) - lgamma(freedom / 2 + 0.5)
+    logs = freedom / 2 * -log1p(ratio) + 0.5 * -log1p(1 / ratio) - log_beta
     if inside < (freedom / 2 + 1) / (freedom / 2 + 2.5):
         return exp(logs) * _beta_fraction(inside, freedom / 2, 0.5) / freedom
     return 0.5 - exp(logs) * _beta_fraction(outside, 0.5, freedom / 2)
@@ -58,10 +55,6 @@ def t_quantile(tail: float, freedom: float) -> float:
 def _t_density(t: float, freedom: float) -> float:
     scale = lgamma((freedom + 1) / 2) - lgamma(freedom / 2) - 0.5 * log(freedom * pi)
     return exp(scale - (freedom + 1) / 2 * log1p(t * t / freedom))
-
-
-def _log_beta(a: float, b: float) -> float:
-    return lgamma(a) + lgamma(b) - lgamma(a + b)
 
 
 def _beta_fraction(x: float, a: float, b: float) -> float:

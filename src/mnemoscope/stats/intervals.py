@@ -40,9 +40,11 @@ class Bootstrap(NamedTuple):
 
 def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
     """Wilson's score interval of a proportion (JASA 22, 1927); of nothing, all of [0, 1]."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
     if not 0 <= successes <= n:
         raise ValueError(f"{successes} successes of {n} is no proportion")
-    z = normal_quantile((1 + _checked(confidence)) / 2)
+    z = normal_quantile((1 + confidence) / 2)
     if n == 0:
         return Interval(0.0, 1.0)
     rate = successes / n
@@ -75,30 +77,22 @@ def bootstrap(
     widens the normal interval, by t(k - 1) sqrt(k / (k - 1)) / z. It then ends at the `limits` that
     all values keep to. One value cannot say how much values differ: its interval is the limits.
     """
-    table = clustered_table(values, clusters, draws)
-    tail = (1 - _checked(confidence)) / 2
-    sums, counts = by_cluster(table, clusters)
-    means = _resampled_means(sums, counts, draws, np.random.default_rng(seed))
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+    sums, counts = by_cluster(clustered_table(values, clusters, draws), clusters)
+    tail, units = (1 - confidence) / 2, len(sums)
     valued = counts.sum(axis=0)
-    mean = _ratio(sums.sum(axis=0), valued)
-    wider = _few_units(len(sums), tail)
+    with np.errstate(invalid="ignore"):
+        mean = sums.sum(axis=0) / valued
+        means = _resampled_means(sums, counts, draws, np.random.default_rng(seed))
+    wider = 1.0
+    if units > 1:
+        wider = t_quantile(tail, units - 1) * sqrt(units / (units - 1)) / normal_quantile(1 - tail)
     low, high = (
         np.where(valued == 1, limit, np.clip(mean + wider * (end - mean), *limits))
         for limit, end in zip(limits, _ends(means, tail), strict=True)
     )
-    return Bootstrap(mean, low, high, len(sums))
-
-
-def _few_units(units: int, tail: float) -> float:
-    if units < 2:
-        return 1.0
-    return t_quantile(tail, units - 1) * sqrt(units / (units - 1)) / normal_quantile(1 - tail)
-
-
-def _checked(confidence: float) -> float:
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
-    return confidence
+    return Bootstrap(mean, low, high, units)
 
 
 def clustered_table(values: ArrayLike, clusters: Sequence[str], draws: int) -> Floats:
@@ -148,14 +142,8 @@ def _resampled_means(
         picks += np.arange(size)[:, None] * units
         weights = np.bincount(picks.ravel(), minlength=size * units).reshape(size, units)
         drawn = weights.astype(np.float64) @ both
-        blocks.append(_ratio(drawn[:, : sums.shape[1]], drawn[:, sums.shape[1] :]))
+        blocks.append(drawn[:, : sums.shape[1]] / drawn[:, sums.shape[1] :])
     return np.concatenate(blocks)
-
-
-def _ratio(sums: Floats, counts: Floats) -> Floats:
-    with np.errstate(invalid="ignore"):
-        ratio: Floats = sums / counts
-    return ratio
 
 
 def _ends(means: Floats, tail: float) -> Floats:

@@ -16,7 +16,7 @@ BUILT_IN = {
         "mnemoscope.systems.builtin.baselines:Oracle", "is told the evidence: the ceiling"
     ),
     "full-context": Entry(
-        "mnemoscope.systems.builtin.baselines:FullContext",
+        "mnemoscope.systems.builtin.baselines:FullContextBaseline",
         "everything, in time order, whatever k says",
     ),
     "fts5": Entry(
@@ -26,7 +26,7 @@ BUILT_IN = {
     "dense": Entry("mnemoscope.systems.builtin.dense:Dense", "embeddings of ~128-token chunks"),
     "hybrid": Entry("mnemoscope.systems.builtin.hybrid:Hybrid", "bm25 and dense, fused"),
     "graph": Entry(
-        "mnemoscope.systems.builtin.graph:Graph", "personalised PageRank over shared entities"
+        "mnemoscope.systems.builtin.graph:EntityGraph", "personalised PageRank over shared entities"
     ),
 }
 """Those that come with Mnemoscope and need nothing else."""
@@ -60,4 +60,4 @@ CONNECTORS = Registry(
 BASELINES = ("random", "bm25", "oracle")
 """What runs beside every system unless it is told not to: chance, a plain baseline, the ceiling."""
 
-__all__ = ["ARMS", "BUILT_IN", "DOORS", "SYSTEMS"]
+__all__ = ["BASELINES", "BUILT_IN", "CONNECTORS", "SYSTEMS"]

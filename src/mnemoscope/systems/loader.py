@@ -1,8 +1,8 @@
-"""The Python door: any object, class or function becomes a system the engine can drive.
+"""From a spec to a system that the runner can drive: any class, object, function or connector.
 
-What it can do is what it has. Missing verbs are made up for: without `reset` it is built anew for
-each scenario; a bare function `(query, k) -> ids` has nothing to remember. Only that: a class, an
-object or an adapter that cannot remember is refused, as it would score nothing in silence.
+Without `reset` a system is built anew for each scenario; a bare function `(query, k) -> ids` has
+nothing to remember. A class, an object or an adapter that cannot remember is refused, as it would
+score nothing in silence.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class Plan(msgspec.Struct, frozen=True):
     recalls: bool = True
     answers: bool = False
     """Whether it answers by itself."""
+    is_described: bool = True
+    """Whether the fields above are final, or lack what only the built system can say."""
 
     @property
     def notes(self) -> list[str]:
@@ -50,16 +52,16 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def plan(spec: Spec, target: Any = None) -> Plan:
-    """Resolve a spec; wrong names and options fail here, before anything runs.
+    """Resolve a spec without building the system; wrong names and options fail here.
 
     `target` is the class, object or function itself, where it was given from Python.
     """
-    door, _, address = spec.name.partition(":")
-    if door in CONNECTORS.builtin and target is None:
-        opened = CONNECTORS.get(door)
-        given = bind_arguments(opened, spec, "address")
-        behind = partial(opened, address, **given)
-        return _tried(Plan(spec, behind, {"arguments": given}))
+    connector_name, _, address = spec.name.partition(":")
+    if connector_name in CONNECTORS.builtin and target is None:
+        connector = CONNECTORS.get(connector_name)
+        given = bind_arguments(connector, spec, "address")
+        build = partial(connector, address, **given)
+        return Plan(spec, build, {"arguments": given}, is_described=False)
     target = SYSTEMS.get(spec.name) if target is None else target
     if _is_recall_function(target):
         if spec.args:
@@ -78,36 +80,44 @@ def plan(spec: Spec, target: Any = None) -> Plan:
         answers = hasattr(target, "answer")
         return Plan(spec, lambda: target, source_of(type(target)), answers=answers)
     arguments = bind_arguments(target, spec)
-
-    def build() -> Any:
-        return target(**arguments)
-
     # A default that is no scalar is known by the hash of the source it stands in.
     known = {key: value for key, value in arguments.items() if isinstance(value, Scalar | None)}
-    return _tried(Plan(spec, build, {"arguments": known, **source_of(target)}))
+    identity = {"arguments": known, **source_of(target)}
+    return Plan(spec, partial(target, **arguments), identity, is_described=False)
 
 
-def _tried(plan: Plan) -> Plan:
-    """Build the system once, to see that it can be, and let it say what decides its results."""
+class Described(NamedTuple):
+    """A system that was built, and its plan with what the system says of itself."""
+
+    plan: Plan
+    system: Any
+
+
+def describe(plan: Plan) -> Described:
+    """Build a system, and complete its plan; refuse one that cannot be built, told or asked."""
+    if plan.is_described:
+        return Described(plan, plan.build())
+    system: Any = None
     try:
         system = plan.build()
-        try:
-            recalls, answers = can_recall(system), hasattr(system, "answer")
-            remembers = can_remember(system)
-            about = dict(system.identity()) if hasattr(system, "identity") else {}
-            msgspec.json.encode(about)
-        finally:
+        recalls, answers = can_recall(system), hasattr(system, "answer")
+        remembers = can_remember(system)
+        about = dict(system.identity()) if hasattr(system, "identity") else {}
+        about = msgspec.json.decode(msgspec.json.encode(about))
+        if not recalls and not answers:
+            raise UsageError(_lacks(plan.spec.name, system, "recall(query, k)"))
+        if not remembers:
+            raise UsageError(_lacks(plan.spec.name, system, "remember(memories)"))
+    except (Exception, SystemExit) as error:
+        with suppress(Exception, SystemExit):
             if hasattr(system, "close"):
                 _done(system.close())
-    except MnemoscopeError:
-        raise
-    except (Exception, SystemExit) as error:
+        if isinstance(error, MnemoscopeError):
+            raise
         raise UsageError(f"cannot build {plan.spec}: {type(error).__name__}: {error}") from error
-    if not recalls and not answers:
-        raise UsageError(_lacks(plan.spec.name, system, "recall(query, k)"))
-    if not remembers:
-        raise UsageError(_lacks(plan.spec.name, system, "remember(memories)"))
-    return Plan(plan.spec, plan.build, {**plan.identity, **about}, recalls, answers)
+    return Described(
+        Plan(plan.spec, plan.build, {**plan.identity, **about}, recalls, answers), system
+    )
 
 
 def can_recall(system: Any) -> bool:
@@ -140,22 +150,28 @@ class Counted(NamedTuple):
 class Driver:
     """One system in one process, through one scenario after another."""
 
-    def __init__(self, build: Callable[[], Any]) -> None:
+    def __init__(self, build: Callable[[], Any], system: Any = None) -> None:
+        """`system` is one that was built already and has begun no scenario yet."""
         self._build = build
+        self._ask: Callable[[Question, int], Any]
         self._system: Any = None
+        self._is_unused = system is not None
         self._reported: dict[str, int] = {}
+        if self._is_unused:
+            self._use(system)
 
     def begin(self, scope: str) -> None:
         """A fresh, isolated space."""
-        if self._system is None or not hasattr(self._system, "reset"):
+        is_empty = self._is_unused or hasattr(self._system, "reset")
+        if self._system is None or not is_empty:
             self.close()
             self._use(self._build())
+        self._is_unused = False
         if hasattr(self._system, "reset"):
             _done(self._system.reset(scope))
 
-    @property
-    def can_fork(self) -> bool:
-        return hasattr(self._system, "fork")
+    def can(self, verb: str) -> bool:
+        return hasattr(self._system, verb)
 
     def fork(self) -> Driver:
         """A driver of a copy of the system as it is now."""
@@ -164,8 +180,16 @@ class Driver:
         return twin
 
     def _use(self, system: Any) -> None:
+        """Drive this system from now on, and see how it is asked, with how much of a question."""
         self._system = system
-        self._ask = _asker(system)
+        if type(system) is Oracle:  # a subclass is somebody else's system
+            self._ask = system.recall
+        elif hasattr(system, "recall"):
+            self._ask = lambda question, k: system.recall(_query(question), k)
+        elif hasattr(system, "retrieve"):
+            self._ask = lambda question, k: system.retrieve(question.text, k)
+        else:
+            self._ask = lambda question, k: system(_query(question), k)
 
     def remember(self, memories: Sequence[Memory]) -> Receipt:
         """Hand over the memories and wait until they are searchable."""
@@ -173,10 +197,6 @@ class Driver:
         receipt = _done(take(memories)) if take else None
         self._settle()
         return _readable(receipt) if isinstance(receipt, Receipt | dict) else Receipt()
-
-    @property
-    def can_forget(self) -> bool:
-        return hasattr(self._system, "forget")
 
     def forget(self, selector: Selector) -> None:
         """Let the system forget, and wait until it has."""
@@ -200,8 +220,12 @@ class Driver:
 
     def counted(self) -> Counted:
         """What the system reports of itself: index size, and its counters since last asked."""
+        report: dict[str, int] = {}
         try:
-            report = self._stats()
+            if hasattr(self._system, "stats"):
+                report = {str(key): int(n) for key, n in _done(self._system.stats()).items()}
+            elif hasattr(self._system, "index_size_bytes"):
+                report = {"index_bytes": int(_done(self._system.index_size_bytes()))}
         except SystemLost:
             raise
         except (Exception, SystemExit):  # a report must not be able to spoil a run
@@ -215,13 +239,6 @@ class Driver:
         """What the system has counted is lost with it."""
         self._reported = {}
 
-    def _stats(self) -> dict[str, int]:
-        if hasattr(self._system, "stats"):
-            return {str(key): int(value) for key, value in _done(self._system.stats()).items()}
-        if hasattr(self._system, "index_size_bytes"):
-            return {"index_bytes": int(_done(self._system.index_size_bytes()))}
-        return {}
-
     def close(self) -> None:
         """Let the system go. How it takes that must not touch the scenario that comes next."""
         with suppress(Exception, SystemExit):
@@ -229,17 +246,6 @@ class Driver:
                 _done(self._system.close())
         self._system = None
         self._reported = {}
-
-
-def _asker(system: Any) -> Callable[[Question, int], Any]:
-    """How to ask this system: by which method, and with how much of the question."""
-    if type(system) is Oracle:  # a subclass is somebody else's system
-        return system.recall
-    if hasattr(system, "recall"):
-        return lambda question, k: system.recall(_query(question), k)
-    if hasattr(system, "retrieve"):
-        return lambda question, k: system.retrieve(question.text, k)
-    return lambda question, k: system(_query(question), k)
 
 
 def _query(question: Question) -> Query:
@@ -252,13 +258,11 @@ def read_hits(reply: object) -> list[Hit]:
     if isinstance(reply, str | bytes | dict) or not isinstance(reply, Iterable):
         raise BadReply(f"recall returned {_short(reply)}; expected a list of hits or ids")
     entries = list(reply)
-    if set(map(type, entries)) <= {Hit} and set(map(_kinds, entries)) <= _PLAIN_KINDS:
-        return entries
+    if set(map(type, entries)) <= {Hit}:
+        kinds = {(type(h.id), type(h.score), type(h.text), bool(h.sources)) for h in entries}
+        if kinds <= _PLAIN_KINDS:
+            return entries
     return [_read_hit(entry) for entry in entries]
-
-
-def _kinds(hit: Hit) -> tuple[type, type, type, bool]:
-    return type(hit.id), type(hit.score), type(hit.text), bool(hit.sources)
 
 
 _PLAIN_KINDS = {(str, float, str, False), (str, type(None), str, False)}

@@ -1,21 +1,25 @@
-"""Whether an answer abstains, read from its text alone.
+"""Whether an answer is no answer: it abstains, or it refuses to tell.
 
-Models seldom say so in a field. Believed is only what cannot well mean anything else: a claim, for
-the answer itself or for the texts it was made from, that nothing is known, and no assertion beside
-it. What a person in a story did not know or tell is an answer.
+An answer that says it knows nothing and then asserts something after all is an answer. There are
+two rules. `says_nothing` knows the text alone and believes only what cannot well mean anything
+else; what a person in a story did not know or tell is an answer. `besides_nothing`, `asserts` and
+`refuses` are for a judge that knows what is true, and so may take many phrases for silence.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from functools import cache
 
 from mnemoscope.text.english import STOP_WORDS, stem_words
-from mnemoscope.text.matching import normalise, sentences, stems
+from mnemoscope.text.matching import Sentence, normalise, sentences, stems
 
 _ASSERTED = 2
 """So many words that are neither the question's own nor talk about texts make an assertion."""
+
+# The narrow rule, for a text alone.
 
 _HINT = r"(?:information|info|mention|indication|details?|specifics|clues?)"
 _PROOF = r"(?:evidence|records?|data|memory|memories|trace|references?|answer)"
@@ -124,6 +128,38 @@ _TALK = (
 ).split()
 _WORD = re.compile(r"[^\W_]+")
 
+# The wide rule, for a judge that knows what is true.
+_SOURCE = r"(?:evidence|records?|mention|information|info|memory|memories|trace|reference|data)"
+_NOTHING = re.compile(
+    rf"\bno (?:\w+ ){{0,2}}{_SOURCE}\b"
+    rf"|\bnot (?:\w+ )?(?:mentioned|recorded|documented|specified|stated|found|known|discussed)\b"
+    rf"|\b(?:isn't|wasn't|aren't|weren't) (?:\w+ )?(?:mentioned|recorded|documented|known)"
+    rf"|\bnever (?:\w+ )?(?:mentioned|recorded|documented|came up|discussed|stated)\b"
+    rf"|\bnothing (?:\w+ ){{0,3}}(?:about|on|that|found|recorded|in (?:the|my))\b"
+    rf"|\b(?:can't|cannot|can not|couldn't|could not|unable to|not able to|didn't|did not)"
+    rf" (?:\w+ )?(?:find|answer|determine|tell|say|locate|confirm)\b"
+    rf"|\b(?:don't|do not|doesn't|does not) (?:\w+ )?(?:know|mention|say|contain|recall|record)\b"
+    rf"|\b(?:don't|do not) have (?:\w+ ){{0,3}}{_SOURCE}\b"
+    rf"|\bhave no (?:\w+ ){{0,2}}{_SOURCE}\b"
+    r"|\bno (?:such|answer|relevant)\b|\bunknown\b|\bnot (?:in|part of) (?:my|the) \w+"
+)
+_REFUSAL = re.compile(
+    r"\b(?:can't|cannot|can not|couldn't|won't|will not|am not able to|not able to|unable to|"
+    r"may not|must not|not free to|not allowed to|not permitted to|not at liberty to|rather not)"
+    r" (?:\w+ )?(?:share|discuss|disclose|reveal|tell|say|talk|go into|comment|speak|pass|give)\b"
+    r"|\bconfidential\b|\bnot (?:something|a (?:matter|topic)) (?:that )?(?:i|we) (?:can|may)\b"
+    r"|\bdecline to\b|\boff limits\b|\bnot for (?:me|this)\b|\bstays? (?:in|within|between)\b"
+    r"|\b(?:is|are|remains?|kept) private\b"
+)
+_TURN = re.compile(
+    r"[;,:.]?\s(?=(?:but|however|though|although|that said|nevertheless)\b)|;\s", re.IGNORECASE
+)
+_EMPTY = STOP_WORDS | frozenset("but however though although nevertheless".split())
+_COURTESY = re.compile(
+    r"\b(?:let me know|happy to|feel free|glad to|i can help|if you (?:have|can|like|want|tell)|"
+    r"sorry|apologi[sz]e|please|i (?:searched|looked|checked|went)|thank)\b"
+)
+
 
 def says_nothing(text: str, question: str) -> bool:
     """Whether the answer claims that nothing is known and asserts nothing after all.
@@ -140,7 +176,7 @@ def says_nothing(text: str, question: str) -> bool:
             found, besides = _without_claims(_ACCORDING.sub("", part.text))
             claimed |= found
             rest.append(besides)
-    return claimed and len(_own_words(" ".join(rest), question)) < _ASSERTED
+    return claimed and len(_own_words(" ".join(rest), question) - _talk()) < _ASSERTED
 
 
 def _without_claims(sentence: str) -> tuple[bool, str]:
@@ -158,12 +194,48 @@ def _without_claims(sentence: str) -> tuple[bool, str]:
     return bool(claims), " ".join([*rest, sentence[at:]])
 
 
-def _own_words(text: str, question: str) -> set[str]:
-    words = [word for word in _WORD.findall(text) if word not in STOP_WORDS]
-    return set(stem_words(words)) - set(stems(normalise(question))) - _talk()
+def _own_words(text: str, question: str, empty: frozenset[str] = STOP_WORDS) -> set[str]:
+    """Stems of the words that are neither empty nor the question's own."""
+    words = [word for word in _WORD.findall(text) if word not in empty]
+    return set(stem_words(words)) - set(stems(normalise(question)))
 
 
 @cache
 def _talk() -> frozenset[str]:
     """Stems of what is said about an answer and its texts."""
     return frozenset(stem_words(_TALK))
+
+
+def besides_nothing(parts: Sequence[Sentence]) -> list[str] | None:
+    """Of an answer that claims to know nothing: what it says besides. None: it does not claim so.
+
+    Lines quoted from a log by their date never claim it: that somebody wrote "no word yet" is
+    something that was found.
+    """
+    return _besides(parts, _NOTHING)
+
+
+def refuses(parts: Sequence[Sentence]) -> bool:
+    """Whether it says that this will not be told."""
+    return _besides(parts, _REFUSAL) is not None
+
+
+def asserts(besides: Sequence[str], question: str) -> bool:
+    """Whether what is said besides knowing nothing claims something after all."""
+    plain = (text for text in map(normalise, besides) if not _COURTESY.search(text))
+    return any(len(_own_words(text, question, _EMPTY)) >= _ASSERTED for text in plain)
+
+
+def _besides(parts: Sequence[Sentence], claim: re.Pattern[str]) -> list[str] | None:
+    if not parts:
+        return []
+    rest: list[str] = []
+    claimed = False
+    for part in parts:
+        if part.cited or not claim.search(part.text):
+            rest.append(part.original)
+            continue
+        claimed = True
+        pieces = _TURN.split(part.original)
+        rest += (piece for piece in pieces if not claim.search(normalise(piece)))
+    return rest if claimed else None

@@ -155,52 +155,50 @@ def _opens(text: str, start: int) -> bool:
     return not before or before[-1] in ".!?:;\n]"
 
 
-class _Atoms:
-    """Reads memories for their atoms, and tells those of an answer that nobody knows."""
+class AtomIndex:
+    """Every atom of a life, with the places of the memories that hold it."""
 
-    def __init__(self) -> None:
+    def __init__(self, memories: Sequence[Memory]) -> None:
         self._units: set[str] = set()
         self._ordinary: set[str] = set(_OPENERS)
-
-    def _read_memories(
-        self, memories: Sequence[Memory], note: Callable[[str, int], object]
-    ) -> None:
+        self._places: dict[str, list[int]] = {}
         for place, memory in enumerate(memories):
-            if memory.at is not None:
-                day = memory.at
-                for atom in date_atoms(str(day.year), day.month, day.day):
-                    note(atom, place)
-                note(f"number {day.year}", place)
-            self._read(f"{memory.speaker}\n{memory.text}", place, note, self._units)
+            found = _noted(f"{memory.speaker}\n{memory.text}", self._units)
+            if (day := memory.at) is not None:
+                dated = date_atoms(str(day.year), day.month, day.day)
+                found |= dict.fromkeys((*dated, f"number {day.year}"))
+            for atom in found:
+                self._places.setdefault(atom, []).append(place)
             self._ordinary.update(_LOWER.findall(memory.text))
 
-    def _read(
-        self, text: str, place: int, note: Callable[[str, int], object], counted: set[str]
-    ) -> None:
-        """Note the atoms of a text, and what things are counted in."""
-        found = atoms(text)
-        for atom in found.exact:
-            note(atom, place)
-            if atom.startswith("date ") and atom.count("-") == 2:
-                note(f"date {atom[-5:]}", place)
-            elif atom[0] in "$€£" or atom[-1] == "%":
-                note(f"number {atom.strip('$€£%')}", place)
-        for number, units in found.numbers:
-            note(f"number {number}", place)
-            counted.update(units[:1])
-            for unit in units:
-                note(f"number {number} {unit}", place)
-        for words, _ in found.names:
-            for pair in pairwise(words):
-                note(_named(pair), place)
+    def invented(
+        self, answer: str, seen: int, allowed: Iterable[str], *, small: int = _SMALL
+    ) -> list[str]:
+        """What the answer holds that no memory before place `seen` and no allowed text holds.
+
+        Whole numbers up to `small` pass: people count what they report, "the 3 decisions".
+        """
+
+        def known(atom: str) -> bool:
+            return atom in self._places and self._places[atom][0] < seen
+
+        return self._strange(answer, allowed, known, small)
+
+    def absent(self, answer: str, places: Set[int], allowed: Iterable[str]) -> list[str]:
+        """What the answer holds that no memory at these places and no allowed text holds."""
+
+        def known(atom: str) -> bool:
+            return not places.isdisjoint(self._places.get(atom, ()))
+
+        return self._strange(answer, allowed, known, _SMALL)
 
     def _strange(
         self, answer: str, allowed: Iterable[str], known: Callable[[str], bool], small: int
     ) -> list[str]:
         """The answer's atoms that are neither known nor in an allowed text."""
-        own: dict[str, int] = {}
+        own: dict[str, None] = {}
         for text in allowed:
-            self._read(text, -1, own.setdefault, set())
+            own |= _noted(text, set())
 
         def familiar(atom: str) -> bool:
             return atom in own or known(atom)
@@ -234,44 +232,24 @@ class _Atoms:
                 yield " ".join(pair)
 
 
-class AtomIndex(_Atoms):
-    """Every atom of a life, with the place of the memory that first holds it."""
+def _noted(text: str, counted: set[str]) -> dict[str, None]:
+    """The atoms of a text in every form that an answer may know them by.
 
-    def __init__(self, memories: Sequence[Memory]) -> None:
-        super().__init__()
-        self._first: dict[str, int] = {}
-        self._read_memories(memories, self._first.setdefault)
-
-    def invented(
-        self, answer: str, seen: int, allowed: Iterable[str], *, small: int = _SMALL
-    ) -> list[str]:
-        """What the answer holds that no memory before place `seen` and no allowed text holds.
-
-        Whole numbers up to `small` pass: people count what they report, "the 3 decisions".
-        """
-        return self._strange(
-            answer, allowed, lambda atom: self._first.get(atom, seen) < seen, small
-        )
-
-
-class AtomPlaces(_Atoms):
-    """Every atom of a life, with the places of all memories that hold it."""
-
-    def __init__(self, memories: Sequence[Memory]) -> None:
-        super().__init__()
-        self._places: dict[str, set[int]] = {}
-        self._read_memories(memories, self._note)
-
-    def _note(self, atom: str, place: int) -> None:
-        self._places.setdefault(atom, set()).add(place)
-
-    def absent(self, answer: str, places: Set[int], allowed: Iterable[str]) -> list[str]:
-        """What the answer holds that no memory at these places and no allowed text holds."""
-
-        def known(atom: str) -> bool:
-            return not places.isdisjoint(self._places.get(atom, ()))
-
-        return self._strange(answer, allowed, known, _SMALL)
+    What things are counted in is added to `counted`.
+    """
+    found, noted = atoms(text), dict[str, None]()
+    for atom in found.exact:
+        noted[atom] = None
+        if atom.startswith("date ") and atom.count("-") == 2:
+            noted[f"date {atom[-5:]}"] = None
+        elif atom[0] in "$€£" or atom[-1] == "%":
+            noted[f"number {atom.strip('$€£%')}"] = None
+    for number, units in found.numbers:
+        counted.update(units[:1])
+        noted |= dict.fromkeys([f"number {number}", *(f"number {number} {unit}" for unit in units)])
+    for words, _ in found.names:
+        noted |= dict.fromkeys(map(_named, pairwise(words)))
+    return noted
 
 
 def _named(pair: Sequence[str]) -> str:

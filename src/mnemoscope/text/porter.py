@@ -13,58 +13,27 @@ from itertools import pairwise
 
 _VOWELS = frozenset("aeiou")
 _SHORT = 2
-_LISTED = {
-    "skies": "sky",
-    "sky": "sky",
-    "dying": "die",
-    "lying": "lie",
-    "tying": "tie",
-    "news": "news",
-    "innings": "inning",
-    "inning": "inning",
-    "outings": "outing",
-    "outing": "outing",
-    "cannings": "canning",
-    "canning": "canning",
-    "howe": "howe",
-    "proceed": "proceed",
-    "exceed": "exceed",
-    "succeed": "succeed",
-}
+_LISTED = dict(
+    pair.split(">")
+    for pair in (
+        "skies>sky sky>sky dying>die lying>lie tying>tie news>news innings>inning inning>inning "
+        "outings>outing outing>outing cannings>canning canning>canning howe>howe proceed>proceed "
+        "exceed>exceed succeed>succeed"
+    ).split()
+)
 _PLURALS = {"sses": "ss", "ies": "i", "ss": "ss", "s": ""}
 # Of two endings that fit, the first one listed counts, whether it can then be changed or not.
-_STEP_2 = {
-    "ational": "ate",
-    "tional": "tion",
-    "enci": "ence",
-    "anci": "ance",
-    "izer": "ize",
-    "bli": "ble",
-    "alli": "al",
-    "entli": "ent",
-    "eli": "e",
-    "ousli": "ous",
-    "ization": "ize",
-    "ation": "ate",
-    "ator": "ate",
-    "alism": "al",
-    "iveness": "ive",
-    "fulness": "ful",
-    "ousness": "ous",
-    "aliti": "al",
-    "iviti": "ive",
-    "biliti": "ble",
-    "fulli": "ful",
-}
-_STEP_3 = {
-    "icate": "ic",
-    "ative": "",
-    "alize": "al",
-    "iciti": "ic",
-    "ical": "ic",
-    "ful": "",
-    "ness": "",
-}
+_STEP_2 = dict(
+    pair.split(">")
+    for pair in (
+        "ational>ate tional>tion enci>ence anci>ance izer>ize bli>ble alli>al entli>ent eli>e "
+        "ousli>ous ization>ize ation>ate ator>ate alism>al iveness>ive fulness>ful ousness>ous "
+        "aliti>al iviti>ive biliti>ble fulli>ful"
+    ).split()
+)
+_STEP_3 = dict(
+    pair.split(">") for pair in "icate>ic ative> alize>al iciti>ic ical>ic ful> ness>".split()
+)
 _STEP_4 = dict.fromkeys(
     ("al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize").split(),
     "",

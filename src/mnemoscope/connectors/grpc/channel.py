@@ -84,14 +84,17 @@ class GrpcConnection:
         self._patience = patience
         self._lost = (*_LOST, *lost)
         self._watched = watched
-        self._channels: dict[int, _ProcessChannel] = {}
-        """By process. What a fork inherits stays untouched: ending it could end the parent's."""
+        self.drops = 0
+        """How often the connection broke; gRPC makes a new one, maybe to another server."""
+        self._is_ready = False
+        self._channel: grpc.Channel | None = None
+        self._callers: dict[RpcMethod, Any] = {}
         self._opening = threading.Lock()
 
     def call(self, method: RpcMethod, message: Any) -> Any:
         """The server's reply. A call is not repeated: the first try may have had its effect."""
         try:
-            return self._channel.caller(method)(message, timeout=self._timeout)
+            return self._caller(method)(message, timeout=self._timeout)
         except grpc.RpcError as error:
             raise self._meaning(error, method) from None
 
@@ -104,7 +107,7 @@ class GrpcConnection:
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             try:
-                check = self._channel.caller(_HEALTH)
+                check = self._caller(_HEALTH)
                 said = check(health_pb2.HealthCheckRequest(), timeout=left, wait_for_ready=True)
             except grpc.RpcError as error:
                 if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
@@ -117,24 +120,39 @@ class GrpcConnection:
             time.sleep(min(_PAUSE, left))
         raise self.is_down(f"it was not there to serve within {seconds:g} s")
 
-    @property
-    def drops(self) -> int:
-        """How often the connection broke; gRPC makes a new one, maybe to another server."""
-        return self._channel.drops
-
     def close(self) -> None:
         """Close this process's connection; another call would open a new one."""
-        if (channel := self._channels.pop(os.getpid(), None)) is not None:
-            channel.close()
+        if self._channel is None or not is_grpc_process():
+            return  # what a fork inherits stays untouched: ending it could end the parent's
+        channel, self._channel = self._channel, None
+        self._callers.clear()
+        if self._watched:
+            # gRPC's watching thread complains where a subscriber is left.
+            channel.unsubscribe(self._watch)
+        channel.close()
 
-    @property
-    def _channel(self) -> _ProcessChannel:
+    def _caller(self, method: RpcMethod) -> Any:
+        """What makes the call; the first one opens the channel."""
+        begin_grpc()
         with self._opening:
-            if (mine := self._channels.get(os.getpid())) is None:
-                mine = self._channels[os.getpid()] = _ProcessChannel(
-                    self.target, watched=self._watched
+            if self._channel is None:
+                self._channel = grpc.insecure_channel(self.target, options=_OPTIONS)
+                self.drops, self._is_ready = 0, False
+                if self._watched:
+                    self._channel.subscribe(self._watch)
+            if (made := self._callers.get(method)) is None:
+                make = self._channel.stream_unary if method.streams else self._channel.unary_unary
+                made = self._callers[method] = make(
+                    f"/{method.service}/{method.name}",
+                    request_serializer=method.request.SerializeToString,
+                    response_deserializer=method.response.FromString,
                 )
-            return mine
+            return made
+
+    def _watch(self, state: grpc.ChannelConnectivity) -> None:
+        is_ready = state is grpc.ChannelConnectivity.READY
+        self.drops += self._is_ready and not is_ready
+        self._is_ready = is_ready
 
     def is_down(self, why: str) -> MnemoscopeError:
         return MnemoscopeError(
@@ -160,41 +178,6 @@ _HEALTH = RpcMethod(
     health_pb2.HealthCheckRequest,
     health_pb2.HealthCheckResponse,
 )
-
-
-class _ProcessChannel:
-    """An open channel, the callers made of it, and how often its connection broke."""
-
-    def __init__(self, target: str, *, watched: bool) -> None:
-        begin_grpc()
-        self.drops = 0
-        self._is_ready = False
-        self._channel = grpc.insecure_channel(target, options=_OPTIONS)
-        self._callers: dict[RpcMethod, Any] = {}
-        self._watched = watched
-        if watched:
-            self._channel.subscribe(self._watch)
-
-    def caller(self, method: RpcMethod) -> Any:
-        if (made := self._callers.get(method)) is None:
-            make = self._channel.stream_unary if method.streams else self._channel.unary_unary
-            made = self._callers[method] = make(
-                f"/{method.service}/{method.name}",
-                request_serializer=method.request.SerializeToString,
-                response_deserializer=method.response.FromString,
-            )
-        return made
-
-    def close(self) -> None:
-        if self._watched:
-            # gRPC's watching thread complains where a subscriber is left.
-            self._channel.unsubscribe(self._watch)
-        self._channel.close()
-
-    def _watch(self, state: grpc.ChannelConnectivity) -> None:
-        is_ready = state is grpc.ChannelConnectivity.READY
-        self.drops += self._is_ready and not is_ready
-        self._is_ready = is_ready
 
 
 def _target(connector: str, address: str) -> str:
@@ -223,9 +206,13 @@ def begin_grpc() -> None:
     _process_with_grpc = os.getpid()
 
 
+def is_grpc_process() -> bool:
+    return _process_with_grpc == os.getpid()
+
+
 def ask_in_fork(ask: Callable[[], T]) -> T:
     """What `ask` returns or raises; it runs here only where gRPC is used already."""
-    if _process_with_grpc == os.getpid():
+    if is_grpc_process():
         return ask()
     ours, theirs = os.pipe()
     child = os.fork()

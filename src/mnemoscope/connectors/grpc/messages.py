@@ -17,45 +17,34 @@ _LARGE = 1 << 20
 """Characters of memories in one message; servers usually take four megabytes."""
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 
+_TEXTS = ("id", "text", "session", "speaker", "part_of")
+"""Fields of a memory that are sent as they are."""
+
 METHODS = {
-    name: RpcMethod(MEMORY, name, request, response, streams=name == "Remember")
-    for name, request, response in (
-        ("Hello", v1.HelloRequest, v1.HelloResponse),
-        ("Reset", v1.ResetRequest, v1.ResetResponse),
-        ("Remember", v1.RememberRequest, v1.Receipt),
-        ("Ready", v1.ReadyRequest, v1.ReadyResponse),
-        ("Recall", v1.RecallRequest, v1.RecallResponse),
-        ("Answer", v1.AnswerRequest, v1.AnswerResponse),
-        ("Forget", v1.ForgetRequest, v1.ForgetResponse),
-        ("Fork", v1.ForkRequest, v1.ForkResponse),
-        ("DropFork", v1.DropForkRequest, v1.DropForkResponse),
-        ("Stats", v1.StatsRequest, v1.StatsResponse),
-        ("Close", v1.CloseRequest, v1.CloseResponse),
+    name: RpcMethod(
+        MEMORY,
+        name,
+        getattr(v1, f"{name}Request"),
+        v1.Receipt if name == "Remember" else getattr(v1, f"{name}Response"),
+        streams=name == "Remember",
     )
+    for name in "Hello Reset Remember Ready Recall Answer Forget Fork DropFork Stats Close".split()
 }
 
 
 def of_memory(memory: Memory) -> Any:
     return v1.MemoryRecord(
-        id=printable(memory.id),
-        text=printable(memory.text),
+        **{field: printable(getattr(memory, field)) for field in _TEXTS},
         at=_written(memory.at),
-        session=printable(memory.session),
-        speaker=printable(memory.speaker),
         metadata={printable(key): _of_scalar(value) for key, value in memory.metadata.items()},
-        part_of=printable(memory.part_of),
     )
 
 
 def memory_of(record: Any) -> Memory:
     return Memory(
-        record.id,
-        record.text,
-        _read(record.at),
-        record.session,
-        record.speaker,
-        {key: _scalar_of(value) for key, value in record.metadata.items()},
-        record.part_of,
+        **{field: getattr(record, field) for field in _TEXTS},
+        at=_read(record.at),
+        metadata={key: _scalar_of(value) for key, value in record.metadata.items()},
     )
 
 
@@ -82,29 +71,20 @@ def query_of(message: Any) -> Query:
 
 
 def of_hits(hits: Iterable[Hit]) -> Any:
-    return v1.RecallResponse(
-        hits=[
-            v1.Hit(
-                id=printable(hit.id),
-                score=hit.score,
-                text=printable(hit.text),
-                sources=map(printable, hit.sources),
-            )
-            for hit in hits
-        ]
-    )
+    def of_hit(hit: Hit) -> Any:
+        sources = map(printable, hit.sources)
+        text = printable(hit.text)
+        return v1.Hit(id=printable(hit.id), score=hit.score, text=text, sources=sources)
+
+    return v1.RecallResponse(hits=map(of_hit, hits))
 
 
 def hits_of(message: Any) -> list[Hit]:
-    return [
-        Hit(
-            hit.id,
-            hit.score if hit.HasField("score") else None,
-            hit.text,
-            tuple(hit.sources),
-        )
-        for hit in message.hits
-    ]
+    def hit_of(hit: Any) -> Hit:
+        score = hit.score if hit.HasField("score") else None
+        return Hit(hit.id, score, hit.text, tuple(hit.sources))
+
+    return [hit_of(hit) for hit in message.hits]
 
 
 def of_receipt(receipt: Receipt) -> Any:

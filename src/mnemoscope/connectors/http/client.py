@@ -1,16 +1,13 @@
-"""HTTP with one server: kept connections, deadlines, patience, and what a failure means.
+"""Requests to one server under test: how long to wait for it, and what its failures mean.
 
-A connection belongs to one thread of one process. Nothing that leaves this room as an error holds
-a key.
+No error that is raised here holds a key.
 """
 
 from __future__ import annotations
 
-import re
 import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
-from http.client import HTTPConnection, HTTPException, IncompleteRead
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, quote, urlsplit
 
@@ -19,14 +16,8 @@ import msgspec
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
 from mnemoscope._store.lenient_json import decoded, encoded
 from mnemoscope.connectors.handshake import ServerError as ServerError
-from mnemoscope.connectors.http.connection_pool import (
-    Lines,
-    Reply,
-    Sent,
-    exchanged,
-    has_something_to_read,
-)
-from mnemoscope.models.http_errors import PerProcess, retry_after, shortened
+from mnemoscope.models.http_client import HttpClient, HttpFailure, HttpReply
+from mnemoscope.models.http_errors import retry_after, shortened
 
 T = TypeVar("T")
 
@@ -37,10 +28,10 @@ _SHORTEST_SECRET = 4
 UNAVAILABLE = (502, 503, 504)
 _ASKS_TO_WAIT = (429, 503)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
-_HEADER = re.compile(r"[\t -~\xa0-\xff]*")
+_REASONS = ("error", "detail", "message", "reason", "title")
 
 _met: set[str] = set()
-"""Addresses where somebody has answered; a forked worker knows what its parent knew."""
+"""Addresses where a server has answered; a forked worker knows what its parent knew."""
 
 
 class Wire:
@@ -63,11 +54,11 @@ class Wire:
         self.url = self._parts.geturl()
         self.timeout = timeout
         self.patience = patience
-        self._headers = dict(headers or {})
+        self._headers = {"Accept-Encoding": "identity", **(headers or {})}
         self._secrets = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
         self._login = login
         """What to do where the server wants another key, or one at all."""
-        self._lines = PerProcess(Lines)
+        self._client = HttpClient(self.url, proxies=False, redirects=False, connect=_CONNECT)
 
     def ask(
         self,
@@ -79,26 +70,26 @@ class Wire:
         accept: Iterable[int] = (),
         repeatable: bool = False,
         seconds: float | None = None,
-    ) -> Reply:
+    ) -> HttpReply:
         """The reply, of a status from 200 to 299 or one that is accepted.
 
         `repeatable` says that it does no harm if the server gets the request twice.
         """
-        sent = Sent(
-            method,
-            self._parts.path + path,
-            None if body is None else encoded(body),
-            _carried({**self._headers, **(headers or {})}),
-            repeatable,
-        )
+        sent = {**self._headers, **(headers or {})}
+        content = None
+        if body is not None:
+            content = encoded(body)
+            if not any(name.lower() == "content-type" for name in sent):
+                sent["Content-Type"] = "application/json"
         waited = 0.0
         while True:
-            reply = self._exchange(sent, self.timeout if seconds is None else seconds)
+            limit = self.timeout if seconds is None else seconds
+            reply = self._exchange(method, path, content, sent, limit, repeatable)
             if reply.status in accept or 200 <= reply.status < 300:
                 return reply
             wait = retry_after(reply.headers) if reply.status in _ASKS_TO_WAIT else None
             if wait is None or waited + wait > self.patience:
-                raise self._failure(method, path, reply)
+                raise self._error_of_status(method, path, reply)
             waited += max(wait, _FIRST_PAUSE)
             time.sleep(max(wait, _FIRST_PAUSE))
 
@@ -125,7 +116,7 @@ class Wire:
         )
 
     def meet(self, call: Callable[[], T]) -> T:
-        """Do the first thing; nobody waits for a server that has never been there."""
+        """Do the first thing, without waiting for a server that has never been there."""
         try:
             result = self.patiently(call) if self.url in _met else call()
         except SystemLost as lost:
@@ -134,10 +125,13 @@ class Wire:
         return result
 
     def reach(self) -> None:
-        """See that somebody listens."""
-        self._connected(self._line(), time.monotonic() + self.timeout)
+        """See that the server takes connections."""
+        try:
+            self._client.connect(self.timeout)
+        except HttpFailure as failure:
+            raise self._error_of_exchange("", "", self.timeout, failure) from None
 
-    def decoded(self, reply: Reply, where: str) -> Any:
+    def decoded(self, reply: HttpReply, where: str) -> Any:
         """The reply's JSON; nothing where it has no body."""
         if not reply.data.strip():
             return None
@@ -146,7 +140,7 @@ class Wire:
         except ValueError:
             raise BadReply(f"{where}: the reply is no JSON: {self.said(reply)}") from None
 
-    def said(self, reply: Reply) -> str:
+    def said(self, reply: HttpReply) -> str:
         """What a reply says, in a line for people."""
         return shortened(self.clean(_reason_in(reply.data)))
 
@@ -158,66 +152,56 @@ class Wire:
 
     def close(self) -> None:
         """Let all connections of this process go."""
-        self._lines.get().close()
+        self._client.close()
 
-    def _line(self) -> HTTPConnection:
-        return self._lines.get().mine(self._parts)
-
-    def _exchange(self, sent: Sent, seconds: float) -> Reply:
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        content: bytes | None,
+        headers: Mapping[str, str],
+        seconds: float,
+        repeatable: bool,
+    ) -> HttpReply:
         until = time.monotonic() + seconds
-        line = self._line()
-        try:
-            fresh = self._connected(line, until)
+        while True:
             try:
-                return exchanged(line, sent, until)
-            except ConnectionError:
-                line.close()
-                if fresh or not sent.repeatable:
-                    raise
-                # The server had let the kept connection go in the moment that we used it.
-                self._connected(line, until)
-                return exchanged(line, sent, until)
-        except TimeoutError:
-            line.close()
-            raise TimeoutError(
-                f"{self.url} gave no whole reply to {sent.method} within {seconds:g} s"
-            ) from None
-        except (OSError, IncompleteRead) as error:
-            line.close()
-            raise SystemLost(
-                f"{self.url} dropped the connection in the middle of {sent.method} "
-                f"{self.clean(sent.target)} ({shortened(self.clean(str(error)))})"
-            ) from None
-        except HTTPException as error:
-            line.close()
-            reason = shortened(self.clean(f"{type(error).__name__}: {error}"))
-            raise BadReply(f"{self.url} does not reply as HTTP demands: {reason}") from None
-        except BaseException:
-            line.close()  # a reply that nobody has read must not be taken for that of the next call
-            raise
+                left = until - time.monotonic()
+                return self._client.exchange(
+                    method, self.url + path, content, headers=headers, seconds=left
+                )
+            except HttpFailure as failure:
+                if failure.kind == "stale" and repeatable:
+                    continue  # at last a connection is made, and that one is not stale
+                raise self._error_of_exchange(method, path, seconds, failure) from None
 
-    def _connected(self, line: HTTPConnection, until: float) -> bool:
-        """Whether the connection had to be made."""
-        if line.sock is not None:
-            if not has_something_to_read(line.sock):
-                return False
-            line.close()  # its end, as nobody has asked for anything
-        line.timeout = max(0.001, min(_CONNECT, until - time.monotonic()))
-        try:
-            line.connect()
-        except ssl.SSLCertVerificationError as error:
-            line.close()
-            raise MnemoscopeError(
-                f"{self.url}: its certificate is not trusted ({error.verify_message}); add the one "
-                "that signed it to this machine, or name it in SSL_CERT_FILE"
-            ) from None
-        except OSError as error:
-            line.close()
-            reason = shortened(error.strerror or error)
-            raise SystemLost(f"no connection to {self.url} ({reason})") from None
-        return True
+    def _error_of_exchange(
+        self, method: str, path: str, seconds: float, failure: HttpFailure
+    ) -> Exception:
+        reason, cause = shortened(self.clean(str(failure))), failure.cause
+        match failure.kind:
+            case "connect" if isinstance(cause, ssl.SSLCertVerificationError):
+                return MnemoscopeError(
+                    f"{self.url}: its certificate is not trusted ({cause.verify_message}); add the "
+                    "one that signed it to this machine, or name it in SSL_CERT_FILE"
+                )
+            case "connect" | "connect timeout":
+                reason = shortened(getattr(cause, "strerror", "") or cause)
+                return SystemLost(f"no connection to {self.url} ({reason})")
+            case "timeout":
+                return TimeoutError(
+                    f"{self.url} gave no whole reply to {method} within {seconds:g} s"
+                )
+            case "protocol":
+                return BadReply(f"{self.url} does not reply as HTTP demands: {reason}")
+            case "size":
+                return BadReply(reason)
+        return SystemLost(
+            f"{self.url} dropped the connection in the middle of {method} "
+            f"{self.clean(self._parts.path + path)} ({reason})"
+        )
 
-    def _failure(self, method: str, path: str, reply: Reply) -> Exception:
+    def _error_of_status(self, method: str, path: str, reply: HttpReply) -> Exception:
         where = self.clean(f"{method} {self.url}{path}")
         said = self.said(reply) or "no reason given"
         problem = f"{where}: status {reply.status} ({said})"
@@ -232,14 +216,6 @@ class Wire:
         return ServerError(problem, reply.status)
 
 
-def _carried(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """The headers; the library's own complaint about one would repeat what is in it."""
-    for name, value in headers.items():
-        if not _HEADER.fullmatch(value) or not re.fullmatch(r"[!#-'*+.^-z|~\w-]+", name, re.ASCII):
-            raise UsageError(f"the header {name!r:.80} holds signs that no header can carry")
-    return headers
-
-
 def _reason_in(data: bytes) -> str:
     """The reason in the body of a failure, in the shapes that servers have for it."""
     try:
@@ -250,9 +226,6 @@ def _reason_in(data: bytes) -> str:
         if isinstance(said, dict):
             said = next((said[key] for key in _REASONS if said.get(key)), said)
     return said if isinstance(said, str) else msgspec.json.encode(said).decode()
-
-
-_REASONS = ("error", "detail", "message", "reason", "title")
 
 
 def _checked(address: str) -> SplitResult:

@@ -23,9 +23,9 @@ from mnemoscope.connectors.handshake import (
     read_hello,
 )
 from mnemoscope.connectors.http.client import UNAVAILABLE, ServerError, Wire
-from mnemoscope.connectors.http.connection_pool import Reply
 from mnemoscope.connectors.http.rest_mapping import find_mapping
 from mnemoscope.connectors.http.rest_system import RestSystem
+from mnemoscope.models.http_client import HttpReply
 from mnemoscope.models.http_errors import PerProcess, retry_after
 from mnemoscope.types import Memory, Query, Selector
 
@@ -192,7 +192,7 @@ class ContractSystem:
     def _call(self, verb: str, body: dict[str, Any]) -> Any:
         return self._wire.decoded(self._post(verb, body), verb)
 
-    def _post(self, verb: str, body: dict[str, Any], seconds: float | None = None) -> Reply:
+    def _post(self, verb: str, body: dict[str, Any], seconds: float | None = None) -> HttpReply:
         try:
             return self._wire.ask(
                 "POST",

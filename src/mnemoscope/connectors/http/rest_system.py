@@ -16,11 +16,11 @@ import msgspec
 
 from mnemoscope._store.errors import BadReply
 from mnemoscope.connectors.http.client import ServerError, Wire
-from mnemoscope.connectors.http.connection_pool import Reply
 from mnemoscope.connectors.http.rest_mapping import LoadedMapping, RestRequest
 from mnemoscope.connectors.id_mapping import IdMapping
 from mnemoscope.connectors.mapping import fill, fill_text, find, hits, of_query, sends_tags
 from mnemoscope.connectors.server_lock import ServerLock
+from mnemoscope.models.http_client import HttpReply
 from mnemoscope.models.http_errors import shortened
 from mnemoscope.types import Hit, Memory, Query, Receipt, Selector
 
@@ -177,7 +177,7 @@ class RestSystem:
         accept: Iterable[int] = (),
         repeatable: bool = False,
         seconds: float | None = None,
-    ) -> Reply:
+    ) -> HttpReply:
         values = {**self._always, **given}
         path = fill_text(request.path, values, _segment)
         if query := fill(request.query, values):
@@ -193,11 +193,11 @@ class RestSystem:
             seconds=seconds,
         )
 
-    def _find(self, reply: Reply, expression: str, verb: str) -> Any:
+    def _find(self, reply: HttpReply, expression: str, verb: str) -> Any:
         with _readable(verb):
             return find(self._value(reply, verb), expression)
 
-    def _value(self, reply: Reply, verb: str) -> Any:
+    def _value(self, reply: HttpReply, verb: str) -> Any:
         """The reply's JSON, or its text where the content type is text."""
         if reply.headers.get("content-type", "").startswith("text/"):
             return reply.data.decode("utf-8", "backslashreplace")

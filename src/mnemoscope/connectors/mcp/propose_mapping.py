@@ -238,15 +238,10 @@ class _MappingDraft:
         if tool is None:
             return None
         given = parameters(tool.parameters)
-        wanted = {
-            "tags": (tool_schemas.TAGS, MARK),
-            "name": (
-                [*tool_schemas.NAME, "names", "entity_names", "entity_name", "id", "ids"],
-                MARK,
-            ),
-        }.get(self._carrier)
-        target = named(given, wanted[0], "string", "array") if wanted else None
-        if wanted is None or target is None:
+        name = [*tool_schemas.NAME, "names", "entity_names", "entity_name", "id", "ids"]
+        carriers = {"tags": tool_schemas.TAGS, "name": name}.get(self._carrier, ())
+        target = named(given, carriers, "string", "array")
+        if target is None:
             its_id = named(given, tool_schemas.ITS_ID) is not None
             need = "the server's own id" if its_id else ", ".join(p.name for p in given) or "?"
             self.missing.append(
@@ -254,14 +249,10 @@ class _MappingDraft:
                 'storing tool has it, and map forget with "${kept}"'
             )
             return None
-        if target.kinds == {"array"}:
-            filled = {target.name: "${items}", **self._rest(tool, given, {target.name})}
-            return {"tool": tool.name, "arguments": filled, "each": wanted[1]}
-        filled = {target.name: _listed(target, wanted[1])}
-        return {
-            "tool": tool.name,
-            "arguments": {**filled, **self._rest(tool, given, {target.name})},
-        }
+        many = target.kinds == {"array"}
+        value = "${items}" if many else _listed(target, MARK)
+        arguments = {target.name: value, **self._rest(tool, given, {target.name})}
+        return {"tool": tool.name, "arguments": arguments, **({"each": MARK} if many else {})}
 
     def _reset(self) -> Any:
         if self._scope:

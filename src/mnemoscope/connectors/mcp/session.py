@@ -12,10 +12,10 @@ import asyncio
 import os
 import re
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from mnemoscope._store.errors import MissingExtra, MnemoscopeError, SystemLost
 from mnemoscope.models.http_errors import shortened, without_keys
@@ -29,7 +29,14 @@ _NO_SESSION = re.compile(
     re.I,
 )
 
-Transport = Callable[[], AbstractAsyncContextManager[tuple[Any, Any]]]
+
+class Transport(Protocol):
+    """What carries the messages of a session."""
+
+    gone: str
+    """How the server ended; empty as long as it can be talked to."""
+
+    def streams(self) -> AbstractAsyncContextManager[tuple[Any, Any]]: ...
 
 
 class ToolError(Exception):
@@ -55,21 +62,15 @@ class Tool(NamedTuple):
 
 
 class McpSession:
-    """An open session; `gone` says why the server is gone, and is empty as long as it is there."""
+    """An open session."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        start: float,
-        gone: Callable[[], str] = str,
-        secrets: Collection[str] = (),
-    ) -> None:
+    def __init__(self, transport: Transport, start: float, secrets: Collection[str]) -> None:
         """Open it; raises what kept it from being opened within `start` seconds."""
         self.owner = os.getpid()
         self.server: dict[str, str] = {}
         """The server's name and version, as it says them."""
         self.tools: list[Tool] = []
-        self._gone = gone
+        self._transport = transport
         self._secrets = sorted(secrets, key=len, reverse=True)
         """What no error may repeat."""
         self._start = start
@@ -78,7 +79,7 @@ class McpSession:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._session: Any = None
         self._over = asyncio.Event()
-        self._thread = threading.Thread(target=self._run, args=(transport,), daemon=True)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         self._opened.result()
 
@@ -115,9 +116,9 @@ class McpSession:
                 return
             self._thread.join(_GOODBYE)
 
-    def _run(self, transport: Transport) -> None:
+    def _run(self) -> None:
         try:
-            asyncio.run(self._main(transport))
+            asyncio.run(self._main())
         except BaseException as error:
             while isinstance(error, BaseExceptionGroup):
                 error = error.exceptions[0]
@@ -125,12 +126,12 @@ class McpSession:
                 self._opened.set_exception(self._opening_failed(error))
             self._lost = self._lost or self._cause(error)
 
-    async def _main(self, transport: Transport) -> None:
+    async def _main(self) -> None:
         from mcp.client.session import ClientSession
 
         self._loop = asyncio.get_running_loop()
         async with (
-            transport() as (incoming, outgoing),
+            self._transport.streams() as (incoming, outgoing),
             ClientSession(incoming, outgoing) as session,
         ):
             async with asyncio.timeout(self._start):
@@ -152,7 +153,7 @@ class McpSession:
         except TimeoutError:
             raise
         except Exception as error:
-            if self._gone() or _is_lost(error):
+            if self._transport.gone or _is_lost(error):
                 raise SystemLost(f"{tool}: {self._cause(error)}") from None
             kind = "" if isinstance(error, MCPError) else f"{type(error).__name__}: "
             raise ToolError(self._clean(f"{tool}: {kind}{error}")) from None
@@ -163,7 +164,7 @@ class McpSession:
 
     def _cause(self, error: BaseException) -> str:
         said = str(error) or type(error).__name__
-        return self._clean(self._gone() or f"the connection was lost ({said})")
+        return self._clean(self._transport.gone or f"the connection was lost ({said})")
 
     def _clean(self, text: str) -> str:
         for secret in self._secrets:
@@ -175,7 +176,7 @@ class McpSession:
 
         if isinstance(error, TimeoutError):
             return TimeoutError(f"no MCP server said hello within {self._start:g} s")
-        if self._gone() or _is_lost(error):
+        if self._transport.gone or _is_lost(error):
             return SystemLost(self._cause(error))
         if isinstance(error, MCPError):
             return ToolError(

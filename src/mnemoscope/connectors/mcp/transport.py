@@ -9,8 +9,8 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -42,7 +42,6 @@ class ChildTransport:
     def __init__(self, child: Child) -> None:
         self._child = child
         self.gone = ""
-        """How the server ended; empty as long as it can be talked to."""
 
     @asynccontextmanager
     async def streams(self) -> AsyncIterator[tuple[Any, Any]]:
@@ -87,22 +86,30 @@ class ChildTransport:
 
     def _received(self, to_session: Any) -> str:
         """Pass the messages on; why no more will come, where that is so."""
+        import anyio
         from mcp.shared.message import SessionMessage
         from mcp_types import jsonrpc_message_adapter
 
+        more = self._child.read()
         try:
-            more = self._child.read()
-            for line in self._child.whole_lines():
+            for line in self._lines(more):
                 try:
                     message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                 except ValueError:
                     if line.strip():
                         self._child.stderr.log(line)
                 else:
-                    to_session.send_nowait(SessionMessage(message))
+                    with suppress(anyio.BrokenResourceError):  # the session is being closed
+                        to_session.send_nowait(SessionMessage(message))
         except LineTooLong:
             return f"wrote a message of more than {LONGEST_LINE >> 20} MiB"
         return "" if more else "closed its stdout"
+
+    def _lines(self, more: bool) -> Iterator[bytes]:
+        """The lines that were read; at the end of stdout also one without its end."""
+        yield from self._child.whole_lines()
+        if not more:
+            yield self._child.rest
 
     def _unwatch(self, loop: asyncio.AbstractEventLoop) -> None:
         loop.remove_reader(self._child.stdout)
@@ -130,7 +137,7 @@ class CommandServer:
     def identity(self) -> dict[str, Any]:
         return {"command": self._words, "files_sha256": file_hashes(self._words)}
 
-    def open(self, start: float, patience: float = 0.0) -> McpSession:
+    def open(self, start: float, patience: float | None = None) -> McpSession:
         scratch = tempfile.mkdtemp(prefix="mnemoscope-mcp-")
         try:
             environment = {**os.environ, **self._environment(scratch)}
@@ -138,7 +145,7 @@ class CommandServer:
         except BaseException:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
-        return McpSession(transport.streams, start, lambda: transport.gone, self._secrets.values())
+        return McpSession(transport, start, self._secrets.values())
 
     def _environment(self, scratch: str) -> dict[str, str]:
         values = {"scratch": scratch, "embeddings": self._embeddings(), "env": self._secrets}
@@ -150,6 +157,7 @@ class UrlServer:
     """A server that already runs, over streamable HTTP."""
 
     restarts = False
+    gone = ""  # only the connection tells
 
     def __init__(self, url: str, key: str, timeout: float, secrets: Mapping[str, str]) -> None:
         self._url = _checked(url)
@@ -164,7 +172,7 @@ class UrlServer:
     def open(self, start: float, patience: float | None = None) -> McpSession:
         """Open a session; `patience` is how many seconds a server that is down is waited for."""
         if patience is None:
-            return McpSession(self._streams, start, secrets=self._secrets)
+            return McpSession(self, start, self._secrets)
         until, wait = time.monotonic() + patience, _FIRST_WAIT
         while True:
             try:
@@ -179,7 +187,7 @@ class UrlServer:
             wait = min(2 * wait, _LONGEST_WAIT)
 
     @asynccontextmanager
-    async def _streams(self) -> AsyncIterator[tuple[Any, Any]]:
+    async def streams(self) -> AsyncIterator[tuple[Any, Any]]:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 

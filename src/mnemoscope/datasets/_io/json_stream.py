@@ -1,4 +1,4 @@
-"""Large JSON arrays, one element at a time, from plain, .xz or .gz files, hashed on the way.
+"""Large JSON arrays, one element at a time, from plain, .xz or .gz files.
 
 A 2.7 GB array is never in memory at once: the buffer holds a few elements. Each element comes
 with the line it starts on, so that an error can name it.
@@ -14,13 +14,18 @@ import lzma
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+import msgspec
 
 from mnemoscope._store.errors import DataError
+
+T = TypeVar("T")
 
 CHUNK = 4 << 20
 _NEAR_END = 64
 """A syntax error this close to the buffer's end may just be an element that goes on."""
+_OPEN: dict[str, Any] = {".xz": lzma.open, ".gz": gzip.open}
 
 _decoder = json.JSONDecoder()
 
@@ -32,64 +37,59 @@ class Element(NamedTuple):
     value: Any
 
 
-def open_unpacked(path: Path) -> BinaryIO:
-    if path.suffix == ".xz":
-        return cast(BinaryIO, lzma.open(path))
-    if path.suffix == ".gz":
-        return cast(BinaryIO, gzip.open(path))
-    return path.open("rb")
+def unpacked(path: Path, *, lines: bool = False) -> Iterator[bytes]:
+    """The file's content in blocks or lines, unpacked if it is compressed."""
+    try:
+        with _OPEN.get(path.suffix, Path.open)(path, "rb") as file:
+            yield from file if lines else iter(lambda: file.read(CHUNK), b"")
+    except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise DataError(f"cannot unpack: {error}", file=path) from None
 
 
 def sha256_unpacked(path: Path) -> str:
     """The hash of the content, unpacked if the file is compressed."""
     digest = hashlib.sha256()
-    for block in _blocks(path):
+    for block in unpacked(path):
         digest.update(block)
     return digest.hexdigest()
 
 
-def array_elements(path: Path, digest: Any = None) -> Iterator[Element]:
-    """The elements of the JSON array in `path`; `digest.update` sees every byte of it."""
-    stream = _Text(path, digest)
-    stream.expect("[")
-    if stream.peek() == "]":
-        stream.expect("]")
-    else:
-        while True:
-            yield stream.element()
-            if stream.peek() != ",":
-                break
-            stream.expect(",")
-        stream.expect("]")
-    stream.expect_end()
-
-
-def _blocks(path: Path) -> Iterator[bytes]:
+def converted(value: Any, kind: type[T], path: Path, line: int, about: str = "") -> T:
+    """The element as a `kind`; an error that says `about` what, where it is not one."""
     try:
-        with open_unpacked(path) as file:
-            while block := file.read(CHUNK):
-                yield block
-    except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise DataError(f"cannot unpack: {error}", file=path) from None
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{about}{error}", file=path, line=line) from None
 
 
-class _Text:
+def array_elements(path: Path) -> Iterator[Element]:
+    """The elements of the JSON array in `path`."""
+    stream = _Window(path)
+    stream.take("[")
+    if stream.next_character() == "]":
+        stream.take("]")
+    else:
+        yield stream.element()
+        while stream.take(",]") == ",":
+            yield stream.element()
+    if left := stream.next_character():
+        stream.fail(f"{left!r} after the end of the array", stream.line)
+
+
+class _Window:
     """A window of decoded text over the file, with the number of the line it starts on."""
 
-    def __init__(self, path: Path, digest: Any) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self.buffer = ""
         self.at = 0
         self.line = 1
         self.ended = False
-        self._blocks = _blocks(path)
-        self._digest = digest
+        self._blocks = unpacked(path)
         self._decode = codecs.getincrementaldecoder("utf-8-sig")().decode
 
     def fill(self) -> None:
         block = next(self._blocks, b"")
-        if self._digest is not None:
-            self._digest.update(block)
         self.ended = not block
         try:
             more = self._decode(block, final=self.ended)
@@ -99,36 +99,29 @@ class _Text:
         self.buffer = self.buffer[self.at :] + more
         self.at = 0
 
-    def advance(self, to: int) -> None:
-        self.line += self.buffer.count("\n", self.at, to)
-        self.at = to
-
-    def peek(self) -> str:
+    def next_character(self) -> str:
         """The next character that is not white space, or nothing at the end."""
         while True:
-            position = self.at
-            while position < len(self.buffer) and self.buffer[position] in " \t\r\n":
-                position += 1
-            self.advance(position)
-            if position < len(self.buffer):
-                return self.buffer[position]
+            while self.at < len(self.buffer) and (here := self.buffer[self.at]) in " \t\r\n":
+                self.line += here == "\n"
+                self.at += 1
+            if self.at < len(self.buffer):
+                return self.buffer[self.at]
             if self.ended:
                 return ""
             self.fill()
 
-    def expect(self, character: str) -> None:
-        found = self.peek()
-        if found != character:
+    def take(self, allowed: str) -> str:
+        """Step over one of the allowed characters; the last of them must come in the end."""
+        found = self.next_character()
+        if not found or found not in allowed:
             seen = repr(found) if found else "the end of the file"
-            self.fail(f"expected {character!r}, found {seen}", self.line)
-        self.advance(self.at + 1)
-
-    def expect_end(self) -> None:
-        if self.peek():
-            self.fail(f"{self.peek()!r} after the end of the array", self.line)
+            self.fail(f"expected {allowed[-1]!r}, found {seen}", self.line)
+        self.at += 1
+        return found
 
     def element(self) -> Element:
-        self.peek()
+        self.next_character()
         line = self.line
         while True:
             try:
@@ -142,36 +135,28 @@ class _Text:
             except ValueError as error:  # a number of thousands of digits
                 self.fail(str(error), line)
             else:
-                if self.ended or not self._may_go_on(value, end):
-                    self._refuse_half_characters(value, end, line)
-                    self.advance(end)
+                rest = self.buffer[end : end + _NEAR_END]
+                # The next block may continue a number: `1`, or `1.` of which only 1 was read.
+                number = isinstance(value, int | float) and rest[:1] in ".eE"
+                if self.ended or (rest and not (number and len(rest) < _NEAR_END)):
+                    if "\\ud" in (raw := self.buffer[self.at : end]) or "\\uD" in raw:
+                        self._refuse_half_characters(value, line)
+                    self.line += raw.count("\n")
+                    self.at = end
                     return Element(line, value)
-            self.grow()
+            # Read on until the window has doubled, so that a long element is not parsed too often.
+            wanted = 2 * (len(self.buffer) - self.at)
+            self.fill()
+            while not self.ended and len(self.buffer) < wanted:
+                self.fill()
 
-    def _may_go_on(self, value: Any, end: int) -> bool:
-        """Whether the next block may continue a number: `1`, or `1.` of which only 1 was read."""
-        rest = self.buffer[end : end + _NEAR_END]
-        return not rest or (
-            isinstance(value, int | float) and rest[0] in ".eE" and len(rest) < _NEAR_END
-        )
-
-    def _refuse_half_characters(self, value: Any, end: int, line: int) -> None:
+    def _refuse_half_characters(self, value: Any, line: int) -> None:
         """Half of an escaped surrogate pair cannot be written, hashed or sent anywhere."""
-        if all(self.buffer.find(escape, self.at, end) < 0 for escape in ("\\ud", "\\uD")):
-            return
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
             half = f"\\u{ord(error.object[error.start]):04x}"
             self.fail(f"{half} is half a character, in the element that starts here", line)
-
-    def grow(self) -> None:
-        """Read on until the window has doubled, so that a long element is not parsed too often."""
-        wanted = 2 * (len(self.buffer) - self.at)
-        while True:
-            self.fill()
-            if self.ended or len(self.buffer) >= wanted:
-                return
 
     def fail(self, problem: str, line: int) -> NoReturn:
         raise DataError(f"malformed JSON: {problem}", file=self.path, line=line)

@@ -28,20 +28,9 @@ def locate(dataset: DatasetInfo, data: Path | None) -> Path:
     for place in places:
         if place.exists():
             return place
-    fetch = f"mnemoscope datasets fetch {dataset.name}" if dataset.files else ""
+    fetch = f"mnemoscope datasets fetch {dataset.name}" if dataset.downloadable else ""
     get_it = dataset.how_to_get or fetch
     raise MissingData(
         f"no {dataset.name} data (looked in {', '.join(map(str, places))}): "
         f"{get_it and f'run `{get_it}`, or '}give its file or folder with --data"
     )
-
-
-def find_file(data: Path, *names: str) -> Path:
-    """`data` itself if it is a file, else the first of `names` (globs, also .xz or .gz) in it."""
-    if data.is_file():
-        return data
-    for name in names:
-        for suffix in ("", ".xz", ".gz"):
-            if found := sorted(data.glob(name + suffix)):
-                return found[0]
-    raise MissingData(f"{data} has no {' or '.join(names)} (plain, .xz or .gz)")

@@ -1,4 +1,4 @@
-"""What chat over HTTP has in common, whoever serves it.
+"""What chat over HTTP has in common, whatever the protocol.
 
 Servers differ in which parameters they take. One that refuses a parameter by name is asked again
 without it, at once and from then on; it is not asked what it can beforehand.
@@ -6,29 +6,36 @@ without it, at once and from then on; it is not asked what it can beforehand.
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import msgspec
 
+from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope.models import http_errors
-from mnemoscope.models.chat import Completion, Prompt
+from mnemoscope.models.chat import Completion, Prompt, TransientTimeout
+from mnemoscope.models.http_client import HttpClient, HttpFailure, HttpReply
 
 
 class HttpProvider(ABC):
-    """One model at one address, asked through an official SDK that has no patience of its own."""
+    """One model at one address."""
 
     kind: ClassVar[str]
     key_variable: ClassVar[str]
     at_limit: ClassVar[str]
     """What the server says where a reply ran into its limit of tokens."""
+    address: ClassVar[str] = ""
+    """The vendor's own."""
 
-    def __init__(self, model: str, base_url: str, temperature: float, timeout: float) -> None:
+    def __init__(
+        self, model: str, *, base_url: str = "", temperature: float = 0.0, timeout: float = 120.0
+    ) -> None:
         self._model = model
-        self._base_url = base_url.rstrip("/")
+        self._base_url = (base_url or self.address).rstrip("/")
         self._temperature = temperature
         self._timeout = timeout
-        self._client: http_errors.PerProcess[Any] = http_errors.PerProcess(self._connect)
+        self._client = HttpClient(self._base_url, proxies=True, redirects=True)
         self._refused: frozenset[str] = frozenset()
 
     @property
@@ -36,7 +43,6 @@ class HttpProvider(ABC):
         return f"{self._model!r} at {self._base_url}"
 
     def identity(self) -> dict[str, Any]:
-        # Without the SDK's version: it decides no reply, and would pay for all of them again.
         return {
             "provider": self.kind,
             "model": self._model,
@@ -45,36 +51,91 @@ class HttpProvider(ABC):
         }
 
     def complete(self, prompt: Prompt) -> Completion:
-        client = self._client.get()
+        url, headers = self._address()
         while True:
-            result = self._attempt(client, self._request(prompt, self._refused))
-            if isinstance(result, Completion):
-                return http_errors.checked(
-                    result, self.where, at_limit=result.finish == self.at_limit
+            request = self._request(prompt, self._refused)
+            try:
+                reply = self._client.post_json(url, request, headers, self._timeout)
+            except HttpFailure as failure:
+                raise failure_of_exchange(failure, self._timeout, self.where) from None
+            if reply.status < 300:
+                return self._completion(reply)
+            said, code, named = error_details(reply)
+            refused = None
+            if reply.status in (400, 422):
+                refused = self._refused_parameter(request, said, code, named)
+            if refused is None:
+                raise http_errors.failure_of_status(
+                    reply.status, said, code, reply.headers, self.where, self.key_variable
                 )
-            if not isinstance(result, str):
-                raise result
             # Two threads at once may lose what one of them learnt: then the server says it again.
-            self._refused |= {result}
+            self._refused |= {refused}
 
-    def _settings(self) -> dict[str, Any]:
-        """For the SDK's client: our transport, and neither its timeouts nor its retries."""
-        from mnemoscope.models.deadline import client_for
-
-        return {"http_client": client_for(self._base_url), "timeout": None, "max_retries": 0}
+    def _completion(self, reply: HttpReply) -> Completion:
+        try:
+            completion = self._read(reply.data)
+        except (msgspec.MsgspecError, LookupError, TypeError) as error:
+            raise http_errors.ReplyLost(
+                f"{self.where}: the reply is torn or no completion "
+                f"({http_errors.shortened(f'{type(error).__name__}: {error}')})"
+            ) from None
+        return http_errors.checked(
+            completion, self.where, at_limit=completion.finish == self.at_limit
+        )
 
     @abstractmethod
-    def _connect(self) -> Any: ...
+    def _address(self) -> tuple[str, dict[str, str]]:
+        """Where requests go, and the headers with the key."""
 
     @abstractmethod
     def _request(self, prompt: Prompt, without: frozenset[str]) -> dict[str, Any]: ...
 
     @abstractmethod
-    def _attempt(self, client: Any, request: dict[str, Any]) -> Completion | str | Exception:
-        """The completion, the name of the parameter that is not taken, or the failure."""
+    def _refused_parameter(
+        self, request: dict[str, Any], said: str, code: str, named: str | None
+    ) -> str | None:
+        """The parameter that this server does not take, if that is what it complains about."""
+
+    @abstractmethod
+    def _read(self, raw: bytes) -> Completion: ...
 
 
 def with_schema(system: str, schema: dict[str, Any]) -> str:
     """The schema in words, for servers that cannot hold a model to it."""
     spelt = msgspec.json.encode(schema).decode()
     return f"{system}\n\nYour whole reply is one JSON object that fits this schema: {spelt}".strip()
+
+
+def failure_of_exchange(failure: HttpFailure, seconds: float, where: str) -> Exception:
+    """What it means that a connection could not be made, or was lost, or was too slow."""
+    if failure.kind in ("timeout", "connect timeout"):
+        return TransientTimeout(f"{where}: no whole reply within {seconds:g} seconds")
+    if failure.kind == "connect":
+        reason = http_errors.shortened(failure.cause)
+        return MnemoscopeError(
+            f"{where}: no connection ({reason}); check the address and that the server runs, then "
+            "resume; nothing recorded is lost"
+        )
+    return http_errors.ReplyLost(
+        f"{where}: the connection was lost ({http_errors.shortened(failure)})"
+    )
+
+
+def error_details(reply: HttpReply) -> tuple[str, str, str | None]:
+    """What a server said in a reply of an error status, its code, the parameter that it names."""
+    text = reply.data.decode("utf-8", "replace").strip()
+    try:
+        body = json.loads(text)
+    except ValueError:
+        return text or f"Error code: {reply.status}", "", None
+    inner = body.get("error", body) if isinstance(body, dict) else body
+    if not isinstance(inner, dict):
+        return str(inner or f"Error code: {reply.status} - {body}"), "", None
+    said = inner.get("message") or inner.get("detail") or inner.get("error")
+    code = " ".join(str(inner[key]) for key in ("code", "type") if inner.get(key))
+    named = inner.get("param")
+    return (
+        str(said or f"Error code: {reply.status} - {body}"),
+        code,
+        named if isinstance(named, str) else None,
+    )

@@ -17,7 +17,7 @@ from mnemoscope.personas.write.llm_writer import AccountEntry
 from mnemoscope.personas.write.persona_files import PersonaFiles
 from mnemoscope.personas.write.question_checks import word_stems
 from mnemoscope.text.fact_ledger import Ledger, LedgerFact
-from mnemoscope.text.facts import AtomPlaces
+from mnemoscope.text.facts import AtomIndex
 from mnemoscope.text.matching import normalise
 from mnemoscope.types import Memory
 
@@ -105,10 +105,10 @@ class AuditedHistory:
                 yield wordings[0]
 
     @cached_property
-    def _atoms(self) -> AtomPlaces:
+    def _atoms(self) -> AtomIndex:
         epoch = self.files.epoch
         logs = self.logs.items()
-        return AtomPlaces([Memory(str(d), text, morning(epoch, d), "") for d, text in logs])
+        return AtomIndex([Memory(str(d), text, morning(epoch, d), "") for d, text in logs])
 
     @cached_property
     def _place(self) -> dict[int, int]:

@@ -11,7 +11,13 @@ from datetime import timedelta
 from mnemoscope.runner.conformance.machine_clock import MachineClock, machine_clock
 from mnemoscope.runner.conformance.question_checks import must_be_clean, must_be_repeatable
 from mnemoscope.runner.conformance.sample_facts import DAWN, DUSK, FACTS, remark, told
-from mnemoscope.runner.conformance.subject import Flaw, Subject, Unclear, differing, named
+from mnemoscope.runner.conformance.system_probe import (
+    Flaw,
+    SystemProbe,
+    Unclear,
+    differing,
+    named,
+)
 from mnemoscope.types import Memory
 
 _AGES = timedelta(weeks=1356), timedelta(weeks=-1400)
@@ -21,19 +27,19 @@ _WHILE = 400 * 86400.0
 _CODE = "Use memory.at for when it happened and query.now for now; never the machine's clock."
 
 
-def dates(subject: Subject) -> str:
+def dates(system: SystemProbe) -> str:
     """A life that happened decades earlier or later, questions and all, is remembered the same."""
-    must_be_repeatable(subject)
+    must_be_repeatable(system)
     memories = told("dates", FACTS)
-    life = subject.life("kit", memories)
-    life.must_find(memories)
-    found = life.rankings(memories)
+    scope = system.scope("kit", memories)
+    scope.must_find(memories)
+    found = scope.rankings(memories)
     for now in (None, DAWN, DUSK + timedelta(days=4000)):
-        life.recall(memories[0].text, now=now, about=memories[0].id)
+        scope.recall(memories[0].text, now=now, about=memories[0].id)
     reordered: list[str] = []
     for age in _AGES:
         moved = told("dates", FACTS, first=DAWN - age)
-        other = subject.life("kit", moved)
+        other = system.scope("kit", moved)
         year = moved[0].at.year if moved[0].at else 0
         lost = [memory for memory in moved if not other.finds(memory, now=DUSK - age)]
         lost = [memory for memory in lost if memory.id not in other.receipt.rejected]
@@ -51,20 +57,20 @@ def dates(subject: Subject) -> str:
     return "the same rankings in 1993, 2019 and the 2040s, with now moved along"
 
 
-def machine(subject: Subject) -> str:
+def machine(system: SystemProbe) -> str:
     """What is told and asked stays the same; only the machine's clock is put forward and back."""
-    if subject.is_elsewhere:
+    if system.is_remote:
         raise Unclear("it lives in another process, whose clock cannot be moved (but see dates)")
-    must_be_clean(subject)
+    must_be_clean(system)
     early, late = _with_echoes()
     # What fails by itself must not be blamed on the clock.
-    subject.life("kit", early, late).recall_own(late[0])
+    system.scope("kit", early, late).recall_own(late[0])
     with machine_clock() as clock:
         try:
-            usual, again = (_lived(subject, clock, early, late, 0.0) for _ in range(2))
+            usual, again = (_lived(system, clock, early, late, 0.0) for _ in range(2))
         except Flaw as flaw:
             raise Unclear(f"it cannot work while the clock is replaced: {flaw.seen}") from flaw
-        unusual = _lived(subject, clock, early, late, _WHILE)
+        unusual = _lived(system, clock, early, late, _WHILE)
     if usual != again:
         raise Unclear("cannot be told: it differs from life to life whatever the clock says")
     if changed := differing(usual, unusual):
@@ -79,17 +85,17 @@ def machine(subject: Subject) -> str:
 
 
 def _lived(
-    subject: Subject, clock: MachineClock, early: list[Memory], late: list[Memory], back: float
+    system: SystemProbe, clock: MachineClock, early: list[Memory], late: list[Memory], back: float
 ) -> dict[str, list[str]]:
     """The rankings after a life in which the clock is put back by so much between two batches."""
     clock.put(0.0)
-    life = subject.life("kit", early)
+    scope = system.scope("kit", early)
     clock.put(60.0 - back)
-    life.remember(late)
+    scope.remember(late)
     clock.put(120.0 + back)
     asked = [*early, *late]
-    life.must_find(asked)
-    return life.rankings(asked)
+    scope.must_find(asked)
+    return scope.rankings(asked)
 
 
 def _with_echoes() -> tuple[list[Memory], list[Memory]]:

@@ -4,32 +4,39 @@ from __future__ import annotations
 
 from mnemoscope.runner.conformance.question_checks import must_be_repeatable
 from mnemoscope.runner.conformance.sample_facts import FACTS, told
-from mnemoscope.runner.conformance.subject import Flaw, Life, Subject, Unclear, named, stems_from
+from mnemoscope.runner.conformance.system_probe import (
+    Flaw,
+    Scope,
+    SystemProbe,
+    Unclear,
+    named,
+    stems_from,
+)
 from mnemoscope.types import Memory
 
 
-def forget(subject: Subject) -> str:
+def forget(system: SystemProbe) -> str:
     """What is to be forgotten is gone, in every form; the rest is still there."""
     memories = told("forget", FACTS)
-    life = subject.life("kit", memories[:6], memories[6:])
-    life.must_find(memories)
+    scope = system.scope("kit", memories[:6], memories[6:])
+    scope.must_find(memories)
     gone = [memories[2], *memories[7:9]]
-    life.forget(gone[:1])
-    life.forget(gone[1:])
+    scope.forget(gone[:1])
+    scope.forget(gone[1:])
     for memory, fact in zip(gone, (FACTS[2], *FACTS[7:9]), strict=True):
-        for hit in life.recall_own(memory):
+        for hit in scope.recall_own(memory):
             if stems_from(hit, memory.id) or fact.secret in hit.text.lower():
                 raise Flaw(
                     f"still recalled after it was to be forgotten: {named([memory])}",
                     "forget(selector) must delete every memory in selector.memories (by id, as in "
                     "selector.ids) and all that was made from it, before it or ready() returns.",
                 )
-        if "answer" in subject.verbs and fact.secret in life.answer(fact.question).lower():
+        if "answer" in system.verbs and fact.secret in scope.answer(fact.question).lower():
             raise Flaw(
                 f"still told in an answer after it was to be forgotten: {named([memory])}",
                 "Summaries, profiles and caches must forget as well.",
             )
-    if lost := life.missing([memory for memory in memories if memory not in gone]):
+    if lost := scope.missing([memory for memory in memories if memory not in gone]):
         raise Flaw(
             f"forgotten though nobody asked for it: {named(lost)}",
             "forget(selector) may delete only the memories in the selector.",
@@ -37,14 +44,14 @@ def forget(subject: Subject) -> str:
     return f"{len(gone)} of {len(memories)} forgotten, the rest still found"
 
 
-def fork(subject: Subject) -> str:
+def fork(system: SystemProbe) -> str:
     """A copy answers as one that lived it all, and neither side sees what the other is told."""
-    must_be_repeatable(subject)
+    must_be_repeatable(system)
     past, future, elsewhere = told("fork", FACTS)[:6], told("fork", FACTS)[6:9], told("else", FACTS)
-    lived = subject.life("kit", past, future).rankings([*past, *future])
+    lived = system.scope("kit", past, future).rankings([*past, *future])
     if not any(lived.values()):
         raise Unclear("cannot be told: nothing was recalled (see losses)")
-    original = subject.life("kit", past)
+    original = system.scope("kit", past)
     before = original.rankings(past)
     copy = original.fork()
     if copy.rankings(past) != before:
@@ -67,8 +74,8 @@ _EQUAL = "fork() must copy everything that decides a ranking, indexed or not yet
 _APART = "fork() must copy what changes later: no list, index or connection may be shared."
 
 
-def _must_not_know(life: Life, teller: Life, who: str, memories: list[Memory]) -> None:
+def _must_not_know(scope: Scope, teller: Scope, who: str, memories: list[Memory]) -> None:
     teller.must_find(memories)
     for memory in memories:
-        if any(stems_from(hit, memory.id) for hit in life.recall_own(memory)):
+        if any(stems_from(hit, memory.id) for hit in scope.recall_own(memory)):
             raise Flaw(f"told to {who} alone, heard from both: {named([memory])}", _APART)

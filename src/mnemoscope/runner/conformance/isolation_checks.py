@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mnemoscope.runner.conformance.sample_facts import FACTS, Fact, told
-from mnemoscope.runner.conformance.subject import Flaw, Life, Subject, Unclear, named, stems_from
+from mnemoscope.runner.conformance.sample_facts import FACTS, SampleFact, told
+from mnemoscope.runner.conformance.system_probe import (
+    Flaw,
+    Scope,
+    SystemProbe,
+    Unclear,
+    named,
+    stems_from,
+)
 from mnemoscope.types import Memory
 
 OURS, THEIRS, LATER = FACTS[:4], FACTS[4:8], FACTS[8:]
@@ -22,13 +29,13 @@ LEAKS = frozenset({_APART, _EMPTY})
 """What the author of a system is told whose scopes are not empty when they begin."""
 
 
-def isolation(subject: Subject) -> str:
+def isolation(system: SystemProbe) -> str:
     """A canary that is known next door must not be heard here, where other things are known."""
     canaries = told("iso-a", OURS)
-    home = subject.life(_HOME, canaries)
-    _must_know(subject, home, canaries, OURS)
-    next_door = subject.life(_NEXT_DOOR, told("iso-b", THEIRS))
-    if heard := _leaks(subject, next_door, canaries, OURS):
+    home = system.scope(_HOME, canaries)
+    _must_know(system, home, canaries, OURS)
+    next_door = system.scope(_NEXT_DOOR, told("iso-b", THEIRS))
+    if heard := _leaks(system, next_door, canaries, OURS):
         raise Flaw(
             f"told in scope {_HOME!r}, heard in scope {_NEXT_DOOR!r}: {named(heard)}",
             _APART,
@@ -36,12 +43,12 @@ def isolation(subject: Subject) -> str:
     return f"{len(canaries)} canaries told next door, none heard here"
 
 
-def fresh(subject: Subject) -> str:
+def fresh(system: SystemProbe) -> str:
     """A scope that is opened again is as empty as a new one: replays and resumed runs do that."""
     before = told("fresh-a", OURS)
-    _must_know(subject, subject.life(_HOME, before), before, OURS)
-    again = subject.life(_HOME, told("fresh-b", LATER))
-    if heard := _leaks(subject, again, before, OURS):
+    _must_know(system, system.scope(_HOME, before), before, OURS)
+    again = system.scope(_HOME, told("fresh-b", LATER))
+    if heard := _leaks(system, again, before, OURS):
         raise Flaw(
             f"told before reset({_HOME!r}), heard after it: {named(heard)}",
             _EMPTY,
@@ -49,17 +56,17 @@ def fresh(subject: Subject) -> str:
     return "a scope opened again knew nothing of what it was told before"
 
 
-def side_by_side(subject: Subject) -> str:
+def side_by_side(system: SystemProbe) -> str:
     """Systems live beside each other in a run of several; resetting one must not touch another."""
-    if subject.is_shared_object:
+    if system.is_shared_object:
         raise Unclear("it is one object, so there are never two of it in a process")
     ours, theirs = told("side-a", OURS), told("side-b", THEIRS)
-    one = subject.other_life(_HOME, ours)
+    one = system.separate_scope(_HOME, ours)
     one.must_find(ours)
-    other = subject.other_life(_NEXT_DOOR, theirs)
+    other = system.separate_scope(_NEXT_DOOR, theirs)
     try:
-        lost, heard = one.missing(ours), _leaks(subject, one, theirs, THEIRS)
-        crossed = _leaks(subject, other, ours, OURS)
+        lost, heard = one.missing(ours), _leaks(system, one, theirs, THEIRS)
+        crossed = _leaks(system, other, ours, OURS)
     finally:
         one.close()
     gone = other.missing(theirs)
@@ -74,26 +81,28 @@ def side_by_side(subject: Subject) -> str:
     return "two of them in one process, in two scopes: neither noticed the other"
 
 
-def _must_know(subject: Subject, life: Life, told_it: list[Memory], facts: Sequence[Fact]) -> None:
-    if "recall" in subject.verbs:
-        life.must_find(told_it)
-    elif not any(fact.secret in life.answer(fact.question).lower() for fact in facts):
+def _must_know(
+    system: SystemProbe, scope: Scope, told_it: list[Memory], facts: Sequence[SampleFact]
+) -> None:
+    if "recall" in system.verbs:
+        scope.must_find(told_it)
+    elif not any(fact.secret in scope.answer(fact.question).lower() for fact in facts):
         raise Unclear("cannot be told: its answers say nothing of what it was told")
 
 
 def _leaks(
-    subject: Subject, life: Life, elsewhere: Sequence[Memory], facts: Sequence[Fact]
+    system: SystemProbe, scope: Scope, elsewhere: Sequence[Memory], facts: Sequence[SampleFact]
 ) -> list[Memory]:
     """The memories that this life was never told and yet gives away, by id, source or wording."""
     heard = []
     for memory, fact in zip(elsewhere, facts, strict=True):
         said = ""
         hits = []
-        if "recall" in subject.verbs:
-            hits = life.recall_own(memory)
+        if "recall" in system.verbs:
+            hits = scope.recall_own(memory)
             said = " ".join(hit.text for hit in hits)
-        if "answer" in subject.verbs:
-            said += life.answer(fact.question)
+        if "answer" in system.verbs:
+            said += scope.answer(fact.question)
         if fact.secret in said.lower() or any(stems_from(hit, memory.id) for hit in hits):
             heard.append(memory)
     return heard

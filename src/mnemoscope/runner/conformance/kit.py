@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
+from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope.runner.conformance import (
     clock_checks,
     forget_and_fork_checks,
@@ -25,11 +23,17 @@ from mnemoscope.runner.conformance import (
     isolation_checks,
     question_checks,
 )
-from mnemoscope.runner.conformance.subject import Flaw, Raised, Subject, Unclear
+from mnemoscope.runner.conformance.system_probe import (
+    BUILDING,
+    Flaw,
+    Raised,
+    SystemProbe,
+    Unclear,
+)
 from mnemoscope.runner.heartbeat import fork
 from mnemoscope.runner.scheduler import cause_of_death
-from mnemoscope.runner.worker import die_with_parent
-from mnemoscope.systems.loader import Plan
+from mnemoscope.runner.worker import be_a_child_of
+from mnemoscope.systems.loader import Plan, describe
 
 Verdict = Literal["passed", "failed", "advice", "not applicable"]
 """Only what failed keeps a system from conforming; advice is about what makes figures worse."""
@@ -52,51 +56,58 @@ class Result(Struct, frozen=True):
     """What its author should do; empty unless there is something to do."""
 
 
-class Check(NamedTuple):
+class _CannotCheck(NamedTuple):
+    """Why a system cannot be checked at all."""
+
+    text: str
+    is_usage: bool
+
+
+class CheckSpec(NamedTuple):
     demand: str
     needs: tuple[str, ...]
     """The verbs without which there is nothing to check."""
-    run: Callable[[Subject], str]
+    run: Callable[[SystemProbe], str]
     of_hits: bool = True
     """Whether it says anything about a system that recalls nothing by design."""
 
 
 _BOTH = ("remember", "recall")
 CHECKS = {
-    "read-back": Check(
+    "read-back": CheckSpec(
         "found by its own words as soon as ready() returns", _BOTH, ingest_checks.read_back
     ),
-    "losses": Check("what is not kept is in the receipt", _BOTH, ingest_checks.losses),
-    "ids": Check("hits are traced to memories that were given", _BOTH, ingest_checks.ids),
-    "isolation": Check(
+    "losses": CheckSpec("what is not kept is in the receipt", _BOTH, ingest_checks.losses),
+    "ids": CheckSpec("hits are traced to memories that were given", _BOTH, ingest_checks.ids),
+    "isolation": CheckSpec(
         "a scope knows nothing of its neighbour", ("remember",), isolation_checks.isolation
     ),
-    "fresh": Check("a scope that is reset is empty", ("remember",), isolation_checks.fresh),
-    "side by side": Check(
+    "fresh": CheckSpec("a scope that is reset is empty", ("remember",), isolation_checks.fresh),
+    "side by side": CheckSpec(
         "two in one process do not disturb each other", _BOTH, isolation_checks.side_by_side
     ),
-    "dates": Check("past and future dates are taken as they are", _BOTH, clock_checks.dates),
-    "machine clock": Check("the machine's clock decides nothing", _BOTH, clock_checks.machine),
-    "undated": Check(
+    "dates": CheckSpec("past and future dates are taken as they are", _BOTH, clock_checks.dates),
+    "machine clock": CheckSpec("the machine's clock decides nothing", _BOTH, clock_checks.machine),
+    "undated": CheckSpec(
         "memories and questions without a date are taken", _BOTH, ingest_checks.undated
     ),
-    "steady": Check("recall changes nothing", ("recall",), question_checks.steady),
-    "determinism": Check(
+    "steady": CheckSpec("recall changes nothing", ("recall",), question_checks.steady),
+    "determinism": CheckSpec(
         "the same life gives the same rankings", ("recall",), question_checks.determinism
     ),
-    "forget": Check(
+    "forget": CheckSpec(
         "forget really forgets, and only that", (*_BOTH, "forget"), forget_and_fork_checks.forget
     ),
-    "fork": Check(
+    "fork": CheckSpec(
         "a copy equals a replay and goes its own way", (*_BOTH, "fork"), forget_and_fork_checks.fork
     ),
-    "k": Check(
+    "k": CheckSpec(
         "no more hits than asked for, none twice", ("recall",), question_checks.k, of_hits=False
     ),
-    "edges": Check("odd calls do no harm", ("recall",), question_checks.edges, of_hits=False),
-    "unicode": Check("any script and sign survives", _BOTH, ingest_checks.unicode),
-    "long": Check("a long text is found by its end", _BOTH, ingest_checks.long_text),
-    "duplicates": Check(
+    "edges": CheckSpec("odd calls do no harm", ("recall",), question_checks.edges, of_hits=False),
+    "unicode": CheckSpec("any script and sign survives", _BOTH, ingest_checks.unicode),
+    "long": CheckSpec("a long text is found by its end", _BOTH, ingest_checks.long_text),
+    "duplicates": CheckSpec(
         "the same words twice are not lost silently", _BOTH, ingest_checks.duplicates
     ),
 }
@@ -127,8 +138,9 @@ def check_system(
             said = f"not asked: {hangs} calls before it did not come back"
             new = [_result(name, "not applicable", said) for name in left]
         else:
-            soiled = any(result.fix in isolation_checks.LEAKS for result in results)
-            new, hung = _one_process(plan, left, timeout, patience, done, soiled=soiled)
+            leaking = any(result.fix in isolation_checks.LEAKS for result in results)
+            is_first = not results
+            new, hung = _one_process(plan, left, timeout, patience, done, leaking, is_first)
             hangs += hung
         results += new
     return results
@@ -140,12 +152,13 @@ def _one_process(
     timeout: float,
     patience: float,
     done: Callable[[Result], None],
-    *,
-    soiled: bool,
+    leaking: bool,
+    is_first: bool,
 ) -> tuple[list[Result], bool]:
     """The results until the process was lost, the last one of that; and whether it hung."""
     pipe, theirs = fork.Pipe(duplex=False)
-    process = fork.Process(target=_serve, args=(theirs, plan, names, patience, soiled, os.getpid()))
+    arguments = (theirs, plan, names, patience, leaking, is_first, os.getpid())
+    process = fork.Process(target=_serve, args=arguments)
     process.start()
     theirs.close()
     results: list[Result] = []
@@ -164,6 +177,9 @@ def _one_process(
                 process.join(5)
                 trouble = f"{cause_of_death(process.exitcode)} in {call}"
                 continue
+            if isinstance(message, _CannotCheck):
+                process.join(5)
+                raise (UsageError if message.is_usage else MnemoscopeError)(message.text)
             if isinstance(message, Result):
                 results.append(message)
                 done(message)
@@ -191,22 +207,31 @@ def _serve(
     plan: Plan,
     names: Sequence[str],
     patience: float,
-    soiled: bool,
+    leaking: bool,
+    is_first: bool,
     parent: int,
 ) -> None:
-    """The process of its own: one check after another, every call announced."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.dup2(2, 1)  # what a system prints must not end up in our table
-    sys.stdout = sys.stderr
-    threading.Thread(target=die_with_parent, args=(parent,), daemon=True).start()
-    subject: Subject | None = None
+    """The process of its own: one check after another, every call announced.
+
+    The first process of a system refuses one that cannot be built or lacks a method.
+    """
+    be_a_child_of(parent)
+    system: SystemProbe | None = None
+    built: Any = None
+    if is_first and not plan.is_described:
+        pipe.send(BUILDING)
+        try:
+            built = describe(plan).system
+        except MnemoscopeError as error:
+            pipe.send(_CannotCheck(str(error), isinstance(error, UsageError)))
+            return
     met: dict[str, str] = {}
     for name in names:
         broken = False
         try:
-            subject = subject or Subject(plan, pipe.send, patience)
-            subject.is_soiled |= soiled
-            result = _tried(name, subject, plan)
+            system = system or SystemProbe(plan, pipe.send, patience, built)
+            system.is_leaking |= leaking
+            result = _tried(name, system, plan)
         except Raised as flaw:
             broken, result = True, _of_error(name, flaw, met)
         except Flaw as flaw:
@@ -214,12 +239,12 @@ def _serve(
             broken, result = flaw.required, _result(name, verdict, flaw.seen, flaw.fix)
         except Unclear as reason:
             result = _result(name, "not applicable", str(reason))
-        soiled |= result.fix in isolation_checks.LEAKS
-        if subject is not None and broken:
-            subject.start_over()
+        leaking |= result.fix in isolation_checks.LEAKS
+        if system is not None and broken:
+            system.start_over()
         pipe.send(result)
-    if subject is not None:
-        subject.close()
+    if system is not None:
+        system.close()
 
 
 def _of_error(name: str, flaw: Raised, met: dict[str, str]) -> Result:
@@ -234,15 +259,15 @@ def _of_error(name: str, flaw: Raised, met: dict[str, str]) -> Result:
     return _result(name, "failed", flaw.seen, flaw.fix)
 
 
-def _tried(name: str, subject: Subject, plan: Plan) -> Result:
+def _tried(name: str, system: SystemProbe, plan: Plan) -> Result:
     check = CHECKS[name]
-    if lacking := [verb for verb in check.needs if verb not in subject.verbs]:
-        if name == "read-back" and not subject.can_remember:
+    if lacking := [verb for verb in check.needs if verb not in system.verbs]:
+        if name == "read-back" and not system.can_remember:
             raise Flaw("it has no remember: nothing can be told to it", "Write remember(memories).")
         return _result(name, "not applicable", f"it has no {' and no '.join(lacking)}")
     if plan.spec.name == _FLOOR and check.of_hits:
         return _result(name, "not applicable", "it recalls nothing, by design")
-    return _result(name, "passed", check.run(subject))
+    return _result(name, "passed", check.run(system))
 
 
 def _result(name: str, verdict: Verdict, seen: str, fix: str = "") -> Result:

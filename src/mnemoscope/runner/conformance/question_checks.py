@@ -6,38 +6,44 @@ from collections.abc import Callable
 
 from mnemoscope._store.errors import BadReply
 from mnemoscope.runner.conformance.sample_facts import DAWN, FACTS, told
-from mnemoscope.runner.conformance.subject import Flaw, Subject, Unclear, differing, named
+from mnemoscope.runner.conformance.system_probe import (
+    Flaw,
+    SystemProbe,
+    Unclear,
+    differing,
+    named,
+)
 from mnemoscope.types import Memory
 
 _TOLD = told("ask", FACTS)
 
 
-def repeatable(subject: Subject) -> bool:
+def repeatable(system: SystemProbe) -> bool:
     """Whether two systems that are led through the same life say the same."""
-    one, other = (subject.other_life("kit", _TOLD[:6], _TOLD[6:]) for _ in range(2))
+    one, other = (system.separate_scope("kit", _TOLD[:6], _TOLD[6:]) for _ in range(2))
     same = one.rankings(_TOLD) == other.rankings(_TOLD)
     one.close()
     other.close()
     return same
 
 
-def must_be_repeatable(subject: Subject) -> None:
+def must_be_repeatable(system: SystemProbe) -> None:
     """Lives can be compared only where the same life twice is the same."""
-    must_be_clean(subject)
-    if not subject.is_shared_object and not repeatable(subject):
+    must_be_clean(system)
+    if not system.is_shared_object and not repeatable(system):
         raise Unclear("cannot be told: two fresh systems differ by themselves (see determinism)")
 
 
-def must_be_clean(subject: Subject) -> None:
-    if subject.is_soiled:
+def must_be_clean(system: SystemProbe) -> None:
+    if system.is_leaking:
         raise Unclear("cannot be told: a scope is not empty when it begins (see isolation, fresh)")
 
 
-def determinism(subject: Subject) -> str:
-    if subject.is_shared_object:
+def determinism(system: SystemProbe) -> str:
+    if system.is_shared_object:
         raise Unclear("it is one object, so there are no two fresh ones to compare")
-    must_be_clean(subject)
-    if not repeatable(subject):
+    must_be_clean(system)
+    if not repeatable(system):
         raise Flaw(
             "two fresh systems, told the same, rank differently",
             "Fix seeds and tie-breaks; if that cannot be (a language model decides), expect "
@@ -47,15 +53,15 @@ def determinism(subject: Subject) -> str:
     return "two fresh systems, told the same, rank the same"
 
 
-def steady(subject: Subject) -> str:
+def steady(system: SystemProbe) -> str:
     """The order in which questions are asked must not decide what they are answered."""
-    must_be_repeatable(subject)
-    life = subject.life("kit", _TOLD)
-    first = life.rankings(_TOLD[:1])
-    repeated = life.rankings(_TOLD[:1])
+    must_be_repeatable(system)
+    scope = system.scope("kit", _TOLD)
+    first = scope.rankings(_TOLD[:1])
+    repeated = scope.rankings(_TOLD[:1])
     for _ in range(3):
-        life.rankings(_TOLD[1:4])
-    later = life.rankings(_TOLD)
+        scope.rankings(_TOLD[1:4])
+    later = scope.rankings(_TOLD)
     fix = (
         "recall must not learn: switch reinforcement, access counts and query logging off, or let "
         "them not touch the ranking."
@@ -64,7 +70,7 @@ def steady(subject: Subject) -> str:
         raise Flaw("the same question, asked twice in a row, has two answers", fix)
     if later[_TOLD[0].id] != first[_TOLD[0].id]:
         raise Flaw("a question is answered differently after other questions were asked", fix)
-    untouched = subject.life("kit", _TOLD)
+    untouched = system.scope("kit", _TOLD)
     asked_first = untouched.rankings(reversed(_TOLD))
     if changed := differing(asked_first, later):
         text = next(memory for memory in _TOLD if memory.id == changed[0])
@@ -74,10 +80,10 @@ def steady(subject: Subject) -> str:
     return "the same answers twice in a row, after other questions, and in another order"
 
 
-def k(subject: Subject) -> str:
-    life = subject.life("kit", _TOLD)
+def k(system: SystemProbe) -> str:
+    scope = system.scope("kit", _TOLD)
     for wanted in (1, 3, 5):
-        hits = life.recall(_TOLD[0].text, wanted, about=_TOLD[0].id)
+        hits = scope.recall(_TOLD[0].text, wanted, about=_TOLD[0].id)
         if len(hits) > wanted:
             raise Flaw(
                 f"{len(hits)} hits for k={wanted}",
@@ -94,24 +100,24 @@ def k(subject: Subject) -> str:
     return "never more hits than asked for, none twice"
 
 
-def edges(subject: Subject) -> str:
+def edges(system: SystemProbe) -> str:
     """Odd calls may be refused with an error, but the system must live on, and well."""
-    can_remember = "remember" in subject.verbs
-    life = subject.life("kit")
-    refused = _refused({"a question in an empty scope": lambda: life.recall("anything at all")})
+    can_remember = "remember" in system.verbs
+    scope = system.scope("kit")
+    refused = _refused({"a question in an empty scope": lambda: scope.recall("anything at all")})
     before = []
     if can_remember:
-        life.remember(_TOLD)
-        before = life.missing(_TOLD)
+        scope.remember(_TOLD)
+        before = scope.missing(_TOLD)
     tries: dict[str, Callable[[], object]] = {
-        "a memory with no text": lambda: life.remember([Memory("edge-0", "", DAWN)]),
-        "no memories": lambda: life.remember([]),
-        "an empty question": lambda: life.recall(""),
-        "k=0": lambda: life.recall(_TOLD[0].text, 0),
-        "a question of 20,000 words": lambda: life.recall("what of the harbour " * 5000),
+        "a memory with no text": lambda: scope.remember([Memory("edge-0", "", DAWN)]),
+        "no memories": lambda: scope.remember([]),
+        "an empty question": lambda: scope.recall(""),
+        "k=0": lambda: scope.recall(_TOLD[0].text, 0),
+        "a question of 20,000 words": lambda: scope.recall("what of the harbour " * 5000),
     }
     refused += _refused({w: t for w, t in tries.items() if can_remember or "memor" not in w})
-    if can_remember and (lost := [m for m in life.missing(_TOLD) if m not in before]):
+    if can_remember and (lost := [m for m in scope.missing(_TOLD) if m not in before]):
         after = f"; it had refused {', '.join(refused)}" if refused else ""
         raise Flaw(
             f"after odd calls it no longer finds {named(lost)}{after}",

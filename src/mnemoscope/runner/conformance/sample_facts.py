@@ -12,7 +12,7 @@ from typing import NamedTuple
 from mnemoscope.types import Memory
 
 
-class Fact(NamedTuple):
+class SampleFact(NamedTuple):
     text: str
     question: str
     secret: str
@@ -20,62 +20,62 @@ class Fact(NamedTuple):
 
 
 FACTS = (
-    Fact(
+    SampleFact(
         "Quorvale hides the spare key under a violet flowerpot.",
         "Where does Quorvale hide the spare key?",
         "violet flowerpot",
     ),
-    Fact(
+    SampleFact(
         "The Zintrosk bakery sells cinnamon bread only before sunrise.",
         "When can one buy the Zintrosk speciality?",
         "before sunrise",
     ),
-    Fact(
+    SampleFact(
         "Old Mibberlan repaired a copper telescope for the harbour museum.",
         "What did Mibberlan repair?",
         "copper telescope",
     ),
-    Fact(
+    SampleFact(
         "Ruthwick's daughter plays the bassoon in a marching orchestra.",
         "Which instrument is heard from Ruthwick's family?",
         "bassoon",
     ),
-    Fact(
+    SampleFact(
         "The Pellanore ferry was late because of drifting ice.",
         "Why did Pellanore passengers wait?",
         "drifting ice",
     ),
-    Fact(
+    SampleFact(
         "Dr. Ansquith prescribed chamomile tea against the headache.",
         "What did Ansquith prescribe?",
         "chamomile tea",
     ),
-    Fact(
+    SampleFact(
         "In Hoskeld the library closes whenever a thunderstorm begins.",
         "What makes the Hoskeld reading room shut?",
         "thunderstorm",
     ),
-    Fact(
+    SampleFact(
         "Ferribane traded seven goats for a wooden sailing boat.",
         "What did Ferribane pay with?",
         "seven goats",
     ),
-    Fact(
+    SampleFact(
         "A Yondrick engineer painted the water tower bright orange.",
         "Which colour did Yondrick choose?",
         "bright orange",
     ),
-    Fact(
+    SampleFact(
         "Grandmother Velloway writes every letter with a peacock feather.",
         "How does Velloway write?",
         "peacock feather",
     ),
-    Fact(
+    SampleFact(
         "The Crastenby chess club meets beneath the railway viaduct.",
         "Where do Crastenby players meet?",
         "railway viaduct",
     ),
-    Fact(
+    SampleFact(
         "Umbrecht lost his passport inside a rented accordion case.",
         "Where was Umbrecht's document lost?",
         "accordion case",
@@ -88,7 +88,7 @@ DUSK = DAWN + timedelta(days=60)
 """When its questions are asked."""
 
 
-def told(label: str, facts: Sequence[Fact], *, first: datetime = DAWN) -> list[Memory]:
+def told(label: str, facts: Sequence[SampleFact], *, first: datetime = DAWN) -> list[Memory]:
     """The facts as memories of one day each, with ids that say nothing."""
     return [remark(f"{label}-{n}", fact.text, n, first=first) for n, fact in enumerate(facts)]
 

@@ -70,7 +70,7 @@ class Recency(_Listed):
         return [Hit(memory.id) for memory in reversed(self.memories[-k:])]
 
 
-class FullContext(_Listed):
+class FullContextBaseline(_Listed):
     """Everything, in time order: what a reader with an endless context would be given."""
 
     def recall(self, query: Query, k: int) -> list[Hit]:

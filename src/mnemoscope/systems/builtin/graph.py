@@ -31,7 +31,7 @@ def entities(text: str) -> list[str]:
     return [f"!{stem}" for stem in stems(names)] + stems(text)
 
 
-class Graph(Scored):
+class EntityGraph(Scored):
     """Ranks memories by where the walk stays."""
 
     def __init__(self, restart: float = 0.5, rare: float = 0.1, cache: bool = True) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from mnemoscope._store.errors import UsageError
 from mnemoscope.systems.builtin.bm25 import Bm25
 from mnemoscope.systems.builtin.dense import Dense
-from mnemoscope.systems.builtin.graph import Graph
+from mnemoscope.systems.builtin.graph import EntityGraph
 from mnemoscope.systems.builtin.scored import FloatArray, Scored
 from mnemoscope.text.tokenize import CHUNK_WORDS
 from mnemoscope.types import Memory, Query, Receipt, Selector
@@ -52,7 +52,7 @@ class Hybrid(Scored):
             (weight, self.dense),
         ]
         if graph > 0:
-            self.legs.append((graph, Graph(cache=cache)))
+            self.legs.append((graph, EntityGraph(cache=cache)))
 
     def identity(self) -> dict[str, Any]:
         return self.dense.identity()

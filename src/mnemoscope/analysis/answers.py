@@ -1,0 +1,407 @@
+"""answers.json: what a run's answers are worth, and why they failed where they did.
+
+Two headline figures stand beside each other and are never mixed: questions that have an answer, and
+all questions, including those that must not be answered. What failed or was not judged is not a
+zero: it is left out, and bounds say what the figure would be had all of it been wrong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from math import isnan
+from typing import Literal, NamedTuple, NotRequired, TypedDict
+
+import numpy as np
+from msgspec import convert
+from msgspec.structs import replace
+
+from mnemoscope._store.run_directory import Manifest
+from mnemoscope.analysis.diagnosis import Diagnosis, diagnose, receipts_of
+from mnemoscope.analysis.estimates import (
+    DRAWS,
+    SEED,
+    Estimate,
+    Rate,
+    interval_between,
+    interval_of_mean,
+    rate,
+    rounded,
+    rounded_all,
+)
+from mnemoscope.analysis.question_records import (
+    BEST_SCORE,
+    QuestionRecord,
+    by_category,
+    changed,
+    in_order,
+    value_of,
+)
+from mnemoscope.stats import spearman
+from mnemoscope.types import FAILED, Ingestion, Scale, Trial
+
+ANSWERS = "answers.json"
+_BINARY = ("", "accuracy", "binary")
+_UNRECORDED = {
+    "f1": Scale("f1"),
+    "rouge-l": Scale("rouge_l"),
+    "likelihood": Scale("likelihood", None, None),
+}
+"""Our own judges that measure something of their own: their runs record the judge's name alone."""
+_UNNAMED = Scale("")
+"""Right and wrong, the rubric, a panel, and judges that declare no scale."""
+
+
+class AnswerCounts(TypedDict):
+    """How many questions were asked, and what became of them."""
+
+    asked: int
+    answered: int
+    abstained: int
+    empty: int
+    failed: dict[str, int]
+    unanswered: int
+    judged: int
+    unjudged: int
+    coverage: float | None
+
+
+class Headlines(TypedDict):
+    """The two headline figures."""
+
+    answerable: Estimate
+    all: Estimate
+
+
+class Abstention(TypedDict):
+    """Three rates over what was answered, whatever a judge made of it."""
+
+    correct_abstain: Rate
+    confabulated: Rate
+    false_abstain: Rate
+
+
+class RankCorrelation(TypedDict):
+    """How the length of answers goes with their grade."""
+
+    rho: float | None
+    n: int
+    ci95: list[float] | None
+
+
+class AnswerLength(Estimate):
+    """Words of what was answered, abstentions left out."""
+
+    median: float | None
+    against_grade: RankCorrelation
+
+
+class JudgePanel(TypedDict):
+    """Each judge's own mean, how far they lie apart, how often all say the same."""
+
+    judges: dict[str, Estimate]
+    span: float
+    agreement: Rate
+
+
+class Appeals(TypedDict):
+    """What the second judge changed: the first one's mean beside the final one, of all judged."""
+
+    heard: int
+    changed: int
+    rescued: int
+    primary: Estimate
+    final: Estimate
+
+
+class AnswerFigures(TypedDict):
+    """What a run's answers are worth."""
+
+    scale: Literal["binary", "mean"]
+    metric: str
+    counts: AnswerCounts
+    answerable: Estimate
+    all: Estimate
+    by_category: dict[str, Headlines]
+    abstention: Abstention
+    length: AnswerLength
+    panel: JudgePanel | None
+    appeals: Appeals | None
+    composite: NotRequired[Estimate]
+    """Of the rubric: from 0 to 6."""
+    hallucination: NotRequired[Rate]
+
+
+class AnswerSheet(TypedDict):
+    """The content of answers.json."""
+
+    judge: str
+    figures: AnswerFigures
+    errors: dict[str, int]
+    diagnosis: Diagnosis | None
+
+
+class _Point(NamedTuple):
+    """One number, and what it is not independent of."""
+
+    record: QuestionRecord
+    value: float
+
+
+def answer_sheet(
+    manifest: Manifest,
+    records: Sequence[QuestionRecord],
+    ingestions: Iterable[Ingestion],
+    seed: int,
+) -> AnswerSheet:
+    """The figures, at the last checkpoint; the diagnosis, wherever something failed.
+
+    A measure that knows no right and wrong has no failures to explain.
+    """
+    last = manifest.checkpoints[-1] if manifest.checkpoints else ""
+    scale = scale_of(manifest)
+    at_the_end = [record for record in records if record.checkpoint == last]
+    shown = as_read(manifest, records)
+    said = (line.error for one in records for line in (one.answer, one.verdict) if line)
+    return {
+        "judge": (manifest.identity.get("judge") or {"spec": ""})["spec"],
+        "figures": answer_figures(at_the_end, seed=seed, scale=scale),
+        "errors": dict(Counter(filter(None, said)).most_common(3)),
+        "diagnosis": diagnose(shown, receipts_of(ingestions)) if scale.bounded else None,
+    }
+
+
+def scale_of(manifest: Manifest) -> Scale:
+    """What the run's judge measures; without a name for right and wrong, the rubric, a panel."""
+    judge = manifest.identity.get("judge") or {"spec": ""}
+    if "panel" in judge:
+        return _UNNAMED
+    if "scale" in judge:
+        return convert(judge["scale"], Scale)
+    return _UNRECORDED.get(judge["spec"].partition(",")[0], _UNNAMED)
+
+
+def as_read(manifest: Manifest, records: Sequence[QuestionRecord]) -> list[QuestionRecord]:
+    """The records as the reader had them: one that is shown everything has all evidence in hand.
+
+    Where not all of it fitted, it is not known what was shown.
+    """
+    reader = manifest.identity.get("reader")
+    if not isinstance(reader, dict) or not reader["spec"].startswith("full-context"):
+        return list(records)
+    return [record._replace(trial=_with_everything(record)) for record in records]
+
+
+def _with_everything(record: QuestionRecord) -> Trial | None:
+    trial, answer = record.trial, record.answer
+    if trial is None or answer is None or answer.shown is None:
+        return trial
+    if answer.shown < trial.pool:
+        return None
+    return replace(trial, ranking=trial.evidence, sources={})
+
+
+def answer_figures(
+    records: Iterable[QuestionRecord], *, seed: int = SEED, scale: Scale = _UNNAMED
+) -> AnswerFigures:
+    """Everything there is to say of a run's answers.
+
+    `scale` says what the judge measures (`f1`, `rouge_l`, `likelihood`); a measure so named is a
+    mean even where all its values happen to be 0 or 1. Without a name, or as `accuracy`, grades
+    that are all 0 or 1 are an accuracy.
+    """
+    records = in_order(records)
+    averaging = _Averaging.of(records, seed, scale)
+    headlines = averaging.headlines(records)
+    figures: AnswerFigures = {
+        "scale": "binary" if averaging.binary else "mean",
+        "metric": averaging.metric,
+        "counts": _counts(records),
+        "answerable": headlines["answerable"],
+        "all": headlines["all"],
+        "by_category": {
+            category: averaging.headlines(own) for category, own in by_category(records).items()
+        },
+        "abstention": _abstention(records),
+        "length": _length(records, averaging),
+        "panel": _panel(records, averaging),
+        "appeals": _appeals(records, averaging),
+    }
+    if averaging.metric == "composite":
+        figures["composite"] = _composite(averaging.headline(records))
+        figures["hallucination"] = _hallucination(records)
+    return figures
+
+
+class _Averaging(NamedTuple):
+    """How the numbers of this run are to be averaged."""
+
+    metric: str
+    binary: bool
+    limits: tuple[float, float] | None
+    """Between what values lie, if that is known."""
+    seed: int
+
+    @classmethod
+    def of(cls, records: Sequence[QuestionRecord], seed: int, scale: Scale) -> _Averaging:
+        values = {value for record in records if (value := record.value) is not None}
+        if any(record.score is not None for record in records):
+            return cls("composite", False, (0.0, 1.0), seed)
+        unnamed = scale.name in _BINARY
+        binary = unnamed and values <= {0.0, 1.0}
+        metric = ("accuracy" if binary else "grade") if unnamed else scale.name
+        bounded = scale.bounded and all(map(scale.holds, values))
+        limits = (float(scale.low or 0), float(scale.high or 0)) if bounded else None
+        return cls(metric, binary, limits, seed)
+
+    def headlines(self, records: Sequence[QuestionRecord]) -> Headlines:
+        answerable = [record for record in records if record.question.expects == "answer"]
+        return {"answerable": self.headline(answerable), "all": self.headline(records)}
+
+    def headline(self, records: Sequence[QuestionRecord]) -> Estimate:
+        points = [_Point(one, value) for one in records if (value := one.value) is not None]
+        return self.estimate(points, len(records) - len(points))
+
+    def estimate(self, points: Sequence[_Point], missing: int = 0) -> Estimate:
+        """The mean with its interval, and with bounds where values are missing."""
+        if not points:
+            nothing: Estimate = {"mean": None, "n": 0, "ci95": None}
+            return {**nothing, "missing": missing} if missing else nothing
+        values = [point.value for point in points]
+        total, n = float(np.sum(values)), len(values)
+        found: Estimate = {
+            "mean": rounded(total / n),
+            "n": n,
+            "ci95": self._interval(points),
+        }
+        if missing:
+            found["missing"] = missing
+        if missing and self.limits:
+            worst = (total + missing * self.limits[0]) / (n + missing)
+            found["bounds"] = sorted(rounded_all((worst, total / n)))
+        return found
+
+    def _interval(self, points: Sequence[_Point]) -> list[float] | None:
+        values = np.array([point.value for point in points])
+        # A question that was asked at several checkpoints is one question.
+        questions = [f"{point.record.scenario}/{point.record.question.id}" for point in points]
+        independent = len(set(questions))
+        # A judge of a panel may have a finer scale than the panel's verdict.
+        if self.binary and bool(np.isin(values, (0, 1)).all()):
+            return interval_between((0.0, 1.0), float(values.mean()), independent)
+        limits = self.limits
+        if limits and not ((values >= limits[0]) & (values <= limits[1])).all():
+            limits = None
+        clusters = [point.record.question.cluster or point.record.scenario for point in points]
+        return interval_of_mean(
+            values,
+            clusters if len(set(clusters)) > 1 else questions,
+            independent=independent,
+            limits=limits,
+            seed=self.seed,
+            draws=DRAWS,
+        )
+
+
+def _counts(records: Sequence[QuestionRecord]) -> AnswerCounts:
+    statuses = Counter(record.status for record in records)
+    judged = sum(record.final is not None for record in records)
+    failed = {str(status): statuses[status] for status in sorted(FAILED) if statuses[status]}
+    fair = sum(statuses[status] for status in ("answered", "abstained", "empty"))
+    return {
+        "asked": len(records),
+        "answered": statuses["answered"],
+        "abstained": statuses["abstained"],
+        "empty": statuses["empty"],
+        "failed": failed,
+        "unanswered": len(records) - fair - sum(failed.values()),
+        "judged": judged,
+        "unjudged": fair - judged,
+        "coverage": rounded(judged / len(records)) if records else None,
+    }
+
+
+def _abstention(records: Sequence[QuestionRecord]) -> Abstention:
+    put = [one for one in records if one.status is not None and one.status not in FAILED]
+    unanswerable = [one.status for one in put if one.question.expects == "abstain"]
+    answerable = [one.status for one in put if one.question.expects == "answer"]
+    return {
+        "correct_abstain": rate(unanswerable.count("abstained"), len(unanswerable)),
+        "confabulated": rate(unanswerable.count("answered"), len(unanswerable)),
+        "false_abstain": rate(answerable.count("abstained"), len(answerable)),
+    }
+
+
+def _composite(share: Estimate) -> Estimate:
+    """A share of the best composite as a composite from 0 to 6."""
+    found = share.copy()
+    if share["mean"] is not None:
+        found["mean"] = rounded(share["mean"] * BEST_SCORE)
+    if share["ci95"] is not None:
+        found["ci95"] = [rounded(end * BEST_SCORE) for end in share["ci95"]]
+    if "bounds" in share:
+        found["bounds"] = [rounded(end * BEST_SCORE) for end in share["bounds"]]
+    return found
+
+
+def _hallucination(records: Sequence[QuestionRecord]) -> Rate:
+    scores = [score for record in records if (score := record.score) is not None]
+    invented = sum(score.hallucination == 0 for score in scores)
+    found = rate(invented, len(scores))
+    if (missing := len(records) - len(scores)) and scores:
+        ends = (invented / len(records), (invented + missing) / len(records))
+        found["missing"], found["bounds"] = missing, rounded_all(ends)
+    return found
+
+
+def _length(records: Sequence[QuestionRecord], averaging: _Averaging) -> AnswerLength:
+    points = [
+        _Point(record, float(len(record.answer.text.split())))
+        for record in records
+        if record.answer is not None and record.answer.status == "answered"
+    ]
+    graded = [(n, grade) for one, n in points if (grade := one.value) is not None]
+    found = spearman([words for words, _ in graded], [grade for _, grade in graded])
+    return {
+        **averaging._replace(binary=False, limits=None).estimate(points),
+        "median": float(np.median([point.value for point in points])) if points else None,
+        "against_grade": {
+            "rho": None if isnan(found.r) else rounded(found.r),
+            "n": found.n,
+            "ci95": rounded_all(found.ci95) if found.ci95 else None,
+        },
+    }
+
+
+def _panel(records: Sequence[QuestionRecord], averaging: _Averaging) -> JudgePanel | None:
+    voted = [(one, final) for one in records if (final := one.final) is not None and final.votes]
+    if not voted:
+        return None
+    own: dict[str, list[_Point]] = {}
+    for record, final in voted:
+        for judge, vote in final.votes.items():
+            own.setdefault(judge, []).append(_Point(record, vote))
+    judges = {judge: averaging.estimate(points) for judge, points in sorted(own.items())}
+    means = [figure["mean"] or 0.0 for figure in judges.values()]
+    # A single vote has no other to agree with.
+    several = [final.votes.values() for _, final in voted if len(final.votes) > 1]
+    return {
+        "judges": judges,
+        "span": rounded(max(means) - min(means)),
+        "agreement": rate(sum(len(set(votes)) == 1 for votes in several), len(several)),
+    }
+
+
+def _appeals(records: Sequence[QuestionRecord], averaging: _Averaging) -> Appeals | None:
+    judged = [(one, one.primary, final) for one in records if (final := one.final) is not None]
+    heard = [(primary, final) for _, primary, final in judged if primary is not None]
+    if not heard:
+        return None
+    first = [_Point(one, value_of(primary or final)) for one, primary, final in judged]
+    return {
+        "heard": len(heard),
+        "changed": sum(changed(before, after) for before, after in heard),
+        "rescued": sum(before.fails and not after.fails for before, after in heard),
+        "primary": averaging.estimate(first),
+        "final": averaging.estimate([_Point(one, value_of(final)) for one, _, final in judged]),
+    }

@@ -1,0 +1,152 @@
+"""One question put to one system, with all that came of it: assembled from the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from mnemoscope._store.errors import UsageError
+from mnemoscope._store.run_directory import JournalLine
+from mnemoscope.types import (
+    FAILED,
+    Answer,
+    Grade,
+    Ingestion,
+    Question,
+    Score,
+    Status,
+    Timing,
+    Trial,
+    Verdict,
+)
+
+BEST_SCORE = 6
+
+
+class QuestionRecord(NamedTuple):
+    """The lines of the journal for one question at one checkpoint."""
+
+    question: Question
+    trial: Trial | None = None
+    answer: Answer | None = None
+    verdict: Verdict | None = None
+    scenario: str = ""
+    """For personas, the persona."""
+    checkpoint: str = ""
+    ms: float | None = None
+    """How long recalling and answering took."""
+
+    @property
+    def status(self) -> Status | None:
+        """How answering ended, whatever a judge says; None where it was not to be answered yet."""
+        if self.answer is not None:
+            return self.answer.status
+        if self.trial is not None and self.trial.status in FAILED:
+            return self.trial.status
+        return "answered" if self.verdict is not None else None
+
+    @property
+    def final(self) -> Score | Grade | None:
+        """What the answer got; None where it failed or was not judged."""
+        if self.verdict is None or self.status in FAILED:
+            return None
+        return self.verdict.final
+
+    @property
+    def score(self) -> Score | None:
+        """The final score by Recall Bench's rubric, if that is what the judge gave."""
+        final = self.final
+        return final if isinstance(final, Score) else None
+
+    @property
+    def value(self) -> float | None:
+        """What the answer got as one number."""
+        final = self.final
+        return None if final is None else value_of(final)
+
+    @property
+    def primary(self) -> Score | Grade | None:
+        """What the first judge said, where an appeal was heard."""
+        if self.verdict is None or self.final is None:
+            return None
+        graded = self.verdict.score is None
+        return self.verdict.primary_grade if graded else self.verdict.primary
+
+    @property
+    def errors(self) -> list[str]:
+        """What recalling, answering and judging said when they failed."""
+        lines = (self.trial, self.answer, self.verdict)
+        return [line.error for line in lines if line is not None and line.error]
+
+
+def assemble(
+    lines: Iterable[JournalLine], questions: Mapping[str, Question], timings: Iterable[Timing] = ()
+) -> list[QuestionRecord]:
+    """The journal's lines put together, a record for each question at each checkpoint.
+
+    In the order in which they were first recorded.
+    """
+    parts: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for line in lines:
+        if isinstance(line, Ingestion):
+            continue
+        if line.question not in questions:
+            raise UsageError(
+                f"the journal has question {line.question}, which the benchmark has not: "
+                "it was made from other data"
+            )
+        own = parts.setdefault((line.scenario, line.checkpoint, line.question), {})
+        own[type(line).__name__.lower()] = line
+    took: dict[tuple[str, str, str], float] = {}
+    for timing in timings:
+        key = (timing.scenario, timing.checkpoint, timing.question)
+        took[key] = took.get(key, 0.0) + (timing.recall_ms or 0.0) + (timing.answer_ms or 0.0)
+    return [
+        QuestionRecord(
+            questions[key[2]],
+            **own,
+            scenario=key[0],
+            checkpoint=key[1],
+            ms=round(took[key], 3) if key in took else None,
+        )
+        for key, own in parts.items()
+    ]
+
+
+def in_order(records: Iterable[QuestionRecord]) -> list[QuestionRecord]:
+    """Records in an order that does not depend on which question was asked first."""
+    return sorted(records, key=lambda one: (one.scenario, one.checkpoint, one.question.id))
+
+
+def by_category(
+    records: Iterable[QuestionRecord],
+) -> dict[str, list[QuestionRecord]]:
+    """The records of each named category, in the order of the names."""
+    found: dict[str, list[QuestionRecord]] = {}
+    for record in records:
+        found.setdefault(record.question.category, []).append(record)
+    return {name: found[name] for name in sorted(found) if name}
+
+
+def by_checkpoint(records: Iterable[QuestionRecord]) -> dict[str, list[QuestionRecord]]:
+    """The records of each checkpoint."""
+    found: dict[str, list[QuestionRecord]] = {}
+    for record in records:
+        found.setdefault(record.checkpoint, []).append(record)
+    return found
+
+
+def value_of(mark: Score | Grade) -> float:
+    """A grade as it is, a score of the rubric as its share of the best."""
+    return mark.composite / BEST_SCORE if isinstance(mark, Score) else float(mark.value)
+
+
+def changed(before: Score | Grade, after: Score | Grade) -> bool:
+    """Whether two judges gave different marks, whatever they said to them."""
+    return _marks(before) != _marks(after)
+
+
+def _marks(mark: Score | Grade) -> tuple[float, ...]:
+    if isinstance(mark, Score):
+        return mark.correctness, mark.completeness, mark.hallucination
+    return (mark.value,)

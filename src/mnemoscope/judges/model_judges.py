@@ -1,0 +1,249 @@
+"""Judges that ask a model: fenced material, a verdict read strictly, asking again.
+
+`binary` asks for CORRECT or WRONG, `longmemeval` too, by another prompt for each type of question,
+and `rubric` for Recall Bench's marks. A reply that holds no clear verdict is never guessed at:
+after the last try the case is unjudged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from math import isfinite
+from typing import Any, ClassVar, TypeVar
+
+from msgspec.structs import replace
+
+from mnemoscope.judges import ACCURACY, MARKS, RUBRIC, Case, EachCaseAlone, Unjudged
+from mnemoscope.judges.plain_judges import without_asking
+from mnemoscope.models.chat import ModelFailure, Prompt
+from mnemoscope.models.model import Model
+from mnemoscope.models.model_loader import load_model
+from mnemoscope.models.prompts import PromptFile, load_prompt
+from mnemoscope.models.replies import parse_json, without_thoughts
+from mnemoscope.types import Grade, Score
+
+T = TypeVar("T")
+
+HOLES = frozenset({"question", "reference", "answer", "now"})
+"""What every judge's prompt may name."""
+NEEDED = frozenset({"question", "answer"})
+"""What it must name: without one of them it would judge something else."""
+_TRIES = 3
+_SHOWN = 80
+# The word alone: "Correct answer: Oslo, so this is wrong" begins with it too.
+_FIRST_WORD = re.compile(
+    r"[\s*_\"'`#>-]*(correct|incorrect|wrong)[*_\"'`]*(?=\s*(?:\Z|[.,;!\n—–-]))([^\n]*)",
+    re.IGNORECASE,
+)
+_EITHER = re.compile(r"\b(?:correct|incorrect|wrong)\b", re.IGNORECASE)
+_VERDICTS = {"CORRECT": 1.0, "WRONG": 0.0, "INCORRECT": 0.0}
+_ABSTENTION = "abstention"
+_TYPE_PROMPTS = {
+    "single-session-user": "single-session",
+    "single-session-assistant": "single-session",
+    "single-session-preference": "single-session-preference",
+    "multi-session": "multi-session",
+    "temporal-reasoning": "temporal-reasoning",
+    "knowledge-update": "knowledge-update",
+}
+
+
+class Binary(EachCaseAlone):
+    """1 for an answer with the same facts as the reference, 0 for any other.
+
+    Questions that have no answer and no reference are decided by whether the system abstained, and
+    an empty answer is wrong; neither is sent anywhere.
+    """
+
+    scale = ACCURACY
+
+    def __init__(self, model: str, prompt: str = "judge-binary") -> None:
+        self._model = load_model(model)
+        self._prompt = load_prompt(prompt, HOLES, NEEDED)
+
+    def identity(self) -> dict[str, Any]:
+        return {"model": self._model.identity(), **self._prompt.identity()}
+
+    def judge(self, case: Case) -> Grade:
+        if (settled := without_asking(case)) is not None:
+            return settled
+        return settle(self._model, fill(self._prompt, case), read_verdict)
+
+
+class _PromptFamily(EachCaseAlone):
+    """A judge with a prompt file for each kind: `NAME-KIND`, or `folder/name-KIND.yaml`."""
+
+    kinds: ClassVar[tuple[str, ...]]
+    holes: ClassVar[frozenset[str]]
+
+    def __init__(self, model: str, prompt: str) -> None:
+        self._model = load_model(model)
+        stem, dot, ending = prompt, "", ""
+        if prompt.endswith((".yaml", ".yml")):
+            stem, dot, ending = prompt.rpartition(".")
+        self._prompts = {
+            kind: load_prompt(f"{stem}-{kind}{dot}{ending}" if kind else prompt, self.holes, NEEDED)
+            for kind in self.kinds
+        }
+
+    def identity(self) -> dict[str, Any]:
+        known = {kind or "default": prompt.identity() for kind, prompt in self._prompts.items()}
+        return {"model": self._model.identity(), "prompts": known}
+
+
+class LongMemEvalJudge(_PromptFamily):
+    """`prompt` is the beginning of six names: each goes on with a type, or with abstention.
+
+    The type is the question's category; one that is not known is unjudged, never judged by the
+    prompt of another.
+    """
+
+    scale = ACCURACY
+    needs: ClassVar[Mapping[str, str]] = {
+        "longmemeval question types": "the longmemeval judge knows no question types of {dataset}"
+    }
+    kinds = (*dict.fromkeys(_TYPE_PROMPTS.values()), _ABSTENTION)
+    holes = HOLES
+
+    def __init__(self, model: str, prompt: str = "judge-longmemeval") -> None:
+        super().__init__(model, prompt)
+
+    def judge(self, case: Case) -> Grade:
+        question = case.question
+        abstains = question.expects == "abstain"
+        if not abstains and question.category not in _TYPE_PROMPTS:
+            raise Unjudged(
+                f"question {question.id}: {question.category!r} is no question type of "
+                f"LongMemEval; known are {', '.join(_TYPE_PROMPTS)}; judge other datasets with "
+                "binary"
+            )
+        if (settled := without_asking(case)) is not None:
+            return settled
+        kind = _ABSTENTION if abstains else _TYPE_PROMPTS[question.category]
+        return settle(self._model, fill(self._prompts[kind], case), read_verdict)
+
+
+class Rubric(_PromptFamily):
+    """Recall Bench's marks for correctness, completeness and no hallucination.
+
+    `prompt` is one name of three: NAME for judging by the reference alone, NAME-grounded with the
+    days around the evidence in view, NAME-boundary for questions about what may not be told.
+    """
+
+    scale = RUBRIC
+    kinds = ("", "grounded", "boundary")
+    holes = HOLES | {"excerpts", "session", "forbidden", "expects"}
+
+    def __init__(self, model: str, prompt: str = "judge-rubric") -> None:
+        super().__init__(model, prompt)
+
+    def judge(self, case: Case) -> Score:
+        question = case.question
+        kind = "grounded" if case.excerpts else ""
+        if question.forbidden or question.expects in ("refuse", "partial"):
+            kind = "boundary"
+        if not question.reference.strip() and kind != "boundary":
+            # Where no answer exists either, abstaining is all that is right.
+            if question.expects != "abstain":
+                raise Unjudged(f"question {question.id} has no reference to judge by")
+            if case.abstained:
+                return Score(3, 2, 1, "The question has no answer, and this abstains.")
+            return Score(0, 0, 0, "The question has no answer, and this answers.")
+        if not case.answer.strip():
+            # By the rubric: nothing right, nothing complete, nothing made up either.
+            return Score(0, 0, 1, "Says nothing.")
+        filled = fill(
+            self._prompts[kind],
+            case,
+            excerpts=fenced("log", case.excerpts) if case.excerpts else "(none shown)",
+            session=question.session or "the principal's own",
+            forbidden=", ".join(question.forbidden) or "none",
+            expects=question.expects,
+        )
+        return settle(self._model, filled, read_marks)
+
+
+def settle(model: Model, prompt: Prompt, read: Callable[[str], T]) -> T:
+    """What `read` makes of the model's reply; it raises ValueError where that is no verdict.
+
+    Then the model is told what was wrong and asked again, twice at most.
+    """
+    asked, problem, reply = prompt, "", ""
+    for attempt in range(1, _TRIES + 1):
+        try:
+            reply = model.ask(asked)
+        except ModelFailure as error:
+            raise Unjudged(f"the judge's model gave no reply: {error}") from error
+        try:
+            return read(reply)
+        except ValueError as error:
+            problem = str(error)
+        asked = replace(
+            prompt,
+            user=f"{prompt.user}\n\nYour last reply was of no use: {problem}. Reply again, with "
+            "nothing but what is asked for.",
+            attempt=attempt + 1,
+        )
+    raise Unjudged(f"no verdict in {_TRIES} replies: {problem}; the last begins {reply[:_SHOWN]!r}")
+
+
+def read_verdict(reply: str) -> Grade:
+    """CORRECT or WRONG, from a JSON object's `verdict` or as the reply's first word, alone."""
+    reply = without_thoughts(reply)
+    if first := _FIRST_WORD.match(reply):
+        if _EITHER.search(first[2]):
+            raise ValueError("its first line holds more than one verdict")
+        reasoning = reply[first.start(2) :].lstrip(" .,;!\n—–-").rstrip()
+        return Grade(_VERDICTS[first[1].upper()], reasoning)
+    content = read_object(reply)
+    word = content.get("verdict")
+    if not isinstance(word, str) or word.strip().upper() not in _VERDICTS:
+        raise ValueError('it holds no "verdict" that is CORRECT or WRONG')
+    return Grade(_VERDICTS[word.strip().upper()], str(content.get("reasoning") or ""))
+
+
+def read_object(reply: str) -> dict[str, Any]:
+    """The JSON object that the reply begins with.
+
+    One further down may be quoted from the answer, which can hold a verdict of its own making.
+    """
+    reply = without_thoughts(reply).strip()
+    if not reply.startswith(("{", "```")):
+        raise ValueError("it does not begin with the JSON object")
+    return parse_json(reply)
+
+
+def fill(prompt: PromptFile, case: Case, **more: str) -> Prompt:
+    """The prompt about this case; what the system said is fenced."""
+    question = case.question
+    return prompt.fill(
+        question=question.text,
+        reference=question.reference,
+        answer=fenced("answer", case.answer),
+        now="an unknown day" if question.now is None else f"{question.now:%A, %d %B %Y}",
+        **more,
+    )
+
+
+def fenced(name: str, text: str) -> str:
+    """The text between tags that it cannot close: they carry its own hash."""
+    tag = f"{name}-{sha256(text.encode('utf-8', 'backslashreplace')).hexdigest()[:12]}"
+    return f"<{tag}>\n{text}\n</{tag}>"
+
+
+def read_marks(reply: str) -> Score:
+    """The marks from a JSON object: numbers only, rounded, within the rubric."""
+    content = read_object(reply)
+    marks: list[int] = []
+    for name, most in MARKS.items():
+        mark = content.get(name)
+        if isinstance(mark, bool) or not isinstance(mark, int | float) or not isfinite(mark):
+            raise ValueError(f'"{name}" is {"missing" if mark is None else "no number"}')
+        if not 0 <= round(mark) <= most:
+            raise ValueError(f'"{name}" goes from 0 to {most}')
+        marks.append(round(mark))
+    correctness, completeness, hallucination = marks
+    reasoning = str(content.get("reasoning") or "")
+    return Score(correctness, completeness, hallucination, reasoning)

@@ -1,0 +1,256 @@
+"""The one HTTP client: kept connections, a deadline for the whole exchange, a limit on size.
+
+HTTP libraries limit the time of single reads: a server that sends a byte now and then is waited for
+without end. Here each read and write gets what is left of the exchange's time.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any, Literal, NamedTuple
+from urllib.parse import quote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import httpcore2
+import httpx2
+import msgspec
+
+from mnemoscope import __version__
+from mnemoscope._store.errors import UsageError
+from mnemoscope.models.http_errors import PerProcess
+
+LARGEST_REPLY = 256 << 20
+"""Bytes."""
+_IDLE_SECONDS = 30.0
+_PRINTABLE = "".join(map(chr, range(33, 127)))
+_HEADER_NAME = re.compile(r"[!#-'*+.^-z|~\w-]+", re.ASCII)
+_HEADER_VALUE = re.compile(r"[\t -~\xa0-\xff]*")
+
+
+class HttpReply(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    data: bytes
+
+
+FailureKind = Literal["connect", "connect timeout", "timeout", "lost", "stale", "protocol", "size"]
+"""`stale`: the server had closed the kept connection before it could see the request."""
+
+
+class HttpFailure(Exception):
+    """No whole reply came. It holds no part of the request, and so no key."""
+
+    def __init__(self, kind: FailureKind, reason: str, cause: BaseException | None = None) -> None:
+        super().__init__(reason)
+        self.kind = kind
+        self.cause = cause
+        """The first error of all, as the operating system or the protocol's parser gave it."""
+
+
+class HttpClient:
+    """All exchanges with one server. Threads share its connections, processes do not."""
+
+    def __init__(
+        self, base_url: str, *, proxies: bool, redirects: bool, connect: float | None = None
+    ) -> None:
+        """`connect` is how many seconds a connection may take to be made, if not all there are."""
+        self._base_url = base_url
+        self._proxies = proxies
+        self._redirects = redirects
+        self._connect = connect
+        self._client = PerProcess(self._open)
+
+    def exchange(
+        self,
+        method: str,
+        url: str,
+        body: bytes | None = None,
+        *,
+        headers: Mapping[str, str],
+        seconds: float,
+    ) -> HttpReply:
+        """The reply to one request, of whatever status; HttpFailure where none comes in time."""
+        how: dict[str, Any] = {"content": body, "headers": _encoded(headers)}
+        if not self._redirects:
+            # As it is given: the library refuses a long URL. A redirect would go there again.
+            target = urlsplit(url)._replace(scheme="", netloc="").geturl()
+            url, how["extensions"] = self._base_url, {"target": quote(target, safe=_PRINTABLE)}
+        data = bytearray()
+        with _within(seconds) as exchange:
+            try:
+                with self._client.get().stream(method, url, **how) as reply:
+                    for piece in reply.iter_bytes():
+                        data += piece
+                        if len(data) > LARGEST_REPLY:
+                            said = f"a reply of more than {LARGEST_REPLY >> 20} MiB"
+                            raise HttpFailure("size", said)
+                return HttpReply(reply.status_code, dict(reply.headers), bytes(data))
+            except (httpx2.RequestError, httpx2.InvalidURL) as error:
+                failure = _failure(error, exchange)
+        # Not inside the block: the library's error holds the request with its headers.
+        raise failure
+
+    def post_json(
+        self, url: str, body: Any, headers: Mapping[str, str], seconds: float
+    ) -> HttpReply:
+        json = {"Accept": "application/json", "Content-Type": "application/json"}
+        content = msgspec.json.encode(body)
+        return self.exchange("POST", url, content, headers={**headers, **json}, seconds=seconds)
+
+    def connect(self, seconds: float) -> None:
+        """See that the server accepts a connection, without a request."""
+        url = httpx2.URL(self._base_url)
+        is_secure = url.scheme == "https"
+        with _within(seconds) as exchange:
+            try:
+                port = url.port or (443 if is_secure else 80)
+                made = _Backend().connect_tcp(url.host, port, self._connect)
+                if is_secure:
+                    made = made.start_tls(httpx2.create_ssl_context(), url.host, self._connect)
+                made.close()
+                return
+            except (httpcore2.ConnectError, httpcore2.TimeoutException) as error:
+                failure = _failure(error, exchange)
+        raise failure
+
+    def close(self) -> None:
+        """Close all connections of this process; the next exchange makes new ones."""
+        if (client := self._client.drop()) is not None:
+            client.close()
+
+    def _open(self) -> httpx2.Client:
+        return httpx2.Client(
+            transport=_Transport(self._base_url, self._proxies),
+            timeout=httpx2.Timeout(None, connect=self._connect),
+            follow_redirects=self._redirects,
+            headers={"User-Agent": f"mnemoscope/{__version__}"},
+            # A cookie would carry something from one exchange to the next.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+            trust_env=False,
+        )
+
+
+class _Exchange:
+    """How much time one exchange of a thread has left, and how far it has come."""
+
+    def __init__(self, seconds: float) -> None:
+        self._until = time.monotonic() + seconds
+        self.connected = False
+        """Whether a connection was made for it; else it uses a kept one."""
+        self.received = False
+        self.ended = False
+        """Whether the server closed the connection."""
+
+    def left(self, timeout: float | None) -> float:
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise httpcore2.ReadTimeout("the time for the whole exchange is over")
+        return left if timeout is None else min(timeout, left)
+
+
+_local = threading.local()
+
+
+@contextmanager
+def _within(seconds: float) -> Iterator[_Exchange]:
+    _local.exchange = _Exchange(seconds)
+    try:
+        yield _local.exchange
+    finally:
+        del _local.exchange
+
+
+class _Stream(httpcore2.NetworkStream):
+    def __init__(self, inner: httpcore2.NetworkStream) -> None:
+        self._inner = inner
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        data = self._inner.read(max_bytes, _local.exchange.left(timeout))
+        if data:
+            _local.exchange.received = True
+        else:
+            _local.exchange.ended = True
+        return data
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._inner.write(buffer, _local.exchange.left(timeout))
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def start_tls(
+        self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.NetworkStream:
+        left = _local.exchange.left(timeout)
+        return _Stream(self._inner.start_tls(ssl_context, server_hostname, left))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
+class _Backend(httpcore2.SyncBackend):
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Any = None,
+    ) -> httpcore2.NetworkStream:
+        left = _local.exchange.left(timeout)
+        made = super().connect_tcp(host, port, left, local_address, socket_options)
+        _local.exchange.connected = True
+        return _Stream(made)
+
+
+class _Transport(httpx2.HTTPTransport):
+    """httpx2's own transport, over a pool whose connections keep to the deadline."""
+
+    def __init__(self, base_url: str, proxies: bool) -> None:
+        is_secure = base_url.startswith("https:")
+        self._pool = httpcore2.ConnectionPool(
+            ssl_context=httpx2.create_ssl_context() if is_secure else None,
+            proxy=_proxy_for(base_url) if proxies else None,
+            max_connections=None,
+            keepalive_expiry=_IDLE_SECONDS,
+            network_backend=_Backend(),
+        )
+
+
+def _proxy_for(base_url: str) -> httpcore2.Proxy | None:
+    """The proxy that the environment names for this address."""
+    address = urlsplit(base_url)
+    named = getproxies()
+    url = named.get(address.scheme) or named.get("all")
+    return httpcore2.Proxy(url) if url and not proxy_bypass(address.hostname or "") else None
+
+
+def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """The library's own complaint about a header would repeat the key in it."""
+    for name, value in headers.items():
+        if not _HEADER_VALUE.fullmatch(value) or not _HEADER_NAME.fullmatch(name):
+            raise UsageError(f"the header {name!r:.80} holds signs that no header can carry")
+    return [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+
+
+def _failure(error: Exception, exchange: _Exchange) -> HttpFailure:
+    cause: BaseException = error
+    while (earlier := cause.__cause__ or cause.__context__) is not None:
+        cause = earlier
+    kind: FailureKind = "stale" if not (exchange.connected or exchange.received) else "lost"
+    match error:
+        case httpx2.ConnectTimeout() | httpcore2.ConnectTimeout():
+            kind = "connect timeout"
+        case httpx2.TimeoutException() | httpcore2.TimeoutException():
+            kind = "timeout"
+        case httpx2.ConnectError() | httpcore2.ConnectError():
+            kind = "connect"
+        case httpx2.ProtocolError() | httpx2.InvalidURL() if not exchange.ended:
+            kind = "protocol"
+    return HttpFailure(kind, str(error), cause)

@@ -1,0 +1,159 @@
+"""What a text is held to: the figures that a release's runs gave, and the state of those runs.
+
+Ends of intervals are not held: they depend on the method. A number agrees if rounding can make it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from mnemoscope._store.run_directory import RunDirectory
+from mnemoscope.analysis.compare import OVERALL, Comparison, Row
+from mnemoscope.release.claim_patterns import PValue, estimates, metrics, p_values
+from mnemoscope.release.decide import comparisons, standing
+from mnemoscope.release.state import Release, RunRecord
+from mnemoscope.release.statements import Segment, Statement
+
+_POINTS = re.compile(r"pp|points?", re.IGNORECASE)
+_PATH = re.compile(r"(?<![\w:/])(?:\.{0,2}/)?[\w.+,=-]+(?:/[\w.+,=-]+)+/?")
+_HEX = re.compile(r"\b[0-9a-f]{12,64}\b")
+
+
+def matches(name: str, metric: str) -> bool:
+    """`mrr` in a text means any mrr@k, `recall` any recall@k."""
+    return name == metric or ("@" not in name and metric.startswith(f"{name}@"))
+
+
+class Facts:
+    """What is known beside the text: levels, differences, p-values, and the state of the runs."""
+
+    def __init__(self, release: Release, found: Sequence[Comparison]) -> None:
+        self.protocol = release.protocol
+        self.found = found
+        self.runs = {release.run(record).path: record for record in release.records()}
+        self.states = {path: _status(path) for path in self.runs}
+        self._rows = [row for one in found for row in one.rows]
+        self._levels = [(row.metric, value) for row in self._rows for value in (row.base, row.cand)]
+        for path in self.runs:
+            recorded = RunDirectory(path).read_json("metrics.json")
+            for scope in (recorded[OVERALL], *recorded["by_category"].values()):
+                self._levels += [(m, f["mean"]) for m, f in scope.items() if "mean" in f]
+
+    @classmethod
+    def of(cls, release: Release) -> Facts:
+        return cls(release, comparisons(release))
+
+    @property
+    def unsound(self) -> dict[Path, str]:
+        return {path: state for path, state in self.states.items() if state != "VERIFIED"}
+
+    @property
+    def improved(self) -> set[str]:
+        rows = (row for row in self._rows if row.scope == OVERALL)
+        return {row.metric for row in rows if standing(row) == "improved"}
+
+    def doubts(self, segment: Segment) -> list[str]:
+        """The metrics that the segment praises and the runs do not."""
+        in_category = "categor" in segment.text.lower()
+        named = [one for one in self.found if one.benchmark.lower() in segment.text.lower()]
+        doubted = []
+        for one in named or self.found:
+            for row in one.rows:
+                if (row.scope == OVERALL) == in_category or standing(row) == "improved":
+                    continue
+                if any(matches(name, row.metric) for name in segment.names):
+                    place = one.benchmark if row.scope == OVERALL else f"category {row.scope}"
+                    doubted.append(f"{row.metric} on {place} has p_corrected={row.p_corrected:.4f}")
+        strange = self.strange(segment.names, segment.text)
+        return doubted or [f"no run gave {said}" for said in strange]
+
+    def row_doubts(self, names: Sequence[str], category: str) -> list[str]:
+        """The metrics that a row of a table praises and the runs do not."""
+        return [
+            f"{row.metric} has p_corrected={row.p_corrected:.4f}"
+            for row in self._of(names)
+            if standing(row) != "improved" and f"{category or OVERALL} ".startswith(f"{row.scope} ")
+        ]
+
+    def strange(self, names: Sequence[str], text: str) -> list[str]:
+        """The figures and p-values of a text that no run gave for these metrics."""
+        said = [n[0].strip() for n in estimates(text) if not self.has(names, n[0])]
+        return said + [f"p={p.value:g}" for p in p_values(text) if not self.allows(names, p)]
+
+    def has(self, names: Sequence[str], figure: str, points: bool = False) -> bool:
+        """Whether a run gave it; a bare number may be a share, with `points` it is none."""
+        digits = re.sub(r"[^\d.]", "", figure)
+        slack = 0.51 * 10 ** -len(digits.partition(".")[2])
+        return any(abs(float(digits) - one) <= slack for one in self._like(names, figure, points))
+
+    def allows(self, names: Sequence[str], p: PValue) -> bool:
+        """Whether no smaller p is written than the runs gave; a larger one claims less."""
+        given = [row.p_raw if p.raw else row.p_corrected for row in self._of(names)]
+        return not given or any(one <= p.value + p.slack for one in given)
+
+    def _of(self, names: Iterable[str]) -> list[Row]:
+        return [row for row in self._rows if any(matches(name, row.metric) for name in names)]
+
+    def _like(self, names: Sequence[str], figure: str, points: bool) -> Iterator[float]:
+        """Everything known that could be written in the figure's unit."""
+        percent = "%" in figure or "percent" in figure.lower()
+        rows = self._of(names)
+        differences = [abs(row.delta) for row in rows]
+        if points or _POINTS.search(figure):
+            yield from (100 * one for one in differences)
+            return
+        levels = [value for metric, value in self._levels if any(matches(n, metric) for n in names)]
+        scale = 100 if percent else 1
+        yield from (scale * one for one in [*levels, *differences])
+        if percent:
+            yield from (100 * abs(row.delta) / row.base for row in rows if row.base)
+
+
+def cited_runs(
+    said: Sequence[Statement],
+    folder: Path,
+    known: Mapping[Path, RunRecord],
+    states: Mapping[Path, str],
+) -> Iterator[tuple[Path, int, str]]:
+    """Runs that are cited although they are not VERIFIED, with line and state.
+
+    A text may say that a run is BLOCKED or UNVERIFIED; it may not quote its numbers. `states` are
+    those that are known already. Each run is reported once, however its path is written.
+    """
+    states = {path.resolve(): state for path, state in states.items()}
+    reported = set[Path]()
+    for one in said:
+        context = " ".join(s.text for s in said if s.block == one.block and s.kind == one.kind)
+        if one.kind == "row":
+            context = one.text
+        for path in _runs(one.text, folder, known):
+            if path not in states:
+                states[path] = _status(path)
+            disclosed = states[path] in context and not (metrics(context) and estimates(context))
+            if states[path] != "VERIFIED" and not disclosed and path not in reported:
+                reported.add(path)
+                yield path, one.line, states[path]
+
+
+def _runs(text: str, folder: Path, known: Mapping[Path, RunRecord]) -> set[Path]:
+    found = set()
+    for token in _PATH.findall(text):
+        named = token.rstrip("/.,")
+        for root in (folder, Path.cwd()):
+            for place in (root / named, (root / named).parent):
+                if (place / "manifest.json").is_file():
+                    found.add(place.resolve())
+    for prefix in _HEX.findall(text):
+        found |= {
+            path.resolve() for path, run in known.items() if run.fingerprint.startswith(prefix)
+        }
+    return found
+
+
+def _status(path: Path) -> str:
+    """VERIFIED, UNVERIFIED or BLOCKED."""
+    from mnemoscope.analysis.verify import verify
+
+    return str(verify(RunDirectory(path)).status)

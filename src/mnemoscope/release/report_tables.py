@@ -1,0 +1,149 @@
+"""Tables and figures as the report, the notes and the history print them."""
+
+from __future__ import annotations
+
+from math import isnan
+from pathlib import Path
+
+from mnemoscope.analysis.aggregates import CAVEAT, SeedRow, read_aggregates, seed_comparison
+from mnemoscope.analysis.compare import OVERALL, Comparison, Row
+from mnemoscope.release.decide import ALPHA, standing
+from mnemoscope.reports.run_view import Figures
+from mnemoscope.reports.tables import ReportTable, document_table, with_interval
+
+_COLUMNS = (
+    "metric",
+    "prev [95 % CI]",
+    "new [95 % CI]",
+    "Δ [95 % CI], pp",
+    "test",
+    "p_raw",
+    "p_corrected",
+    "effect",
+    "significant",
+)
+_PAIRED = (
+    f"{'base':>8}{'cand':>8}{'delta':>9} {'95% CI':<20}{'test':<15}{'p_raw':>9}"
+    f"{'p_corr':>9}{'effect':>14}{'detectable':>12}  verdict"
+)
+_UNPAIRED = f"{'base':>8} {'95% CI':<18}{'cand':>8} {'95% CI':<18}{'z':>7}{'p_raw':>9}{'p_corr':>9}"
+
+
+def p_value(p: float) -> str:
+    if isnan(p):
+        return "none"
+    return "<0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def p_equals(p: float) -> str:
+    """`p=0.0123`, or `p<0.0001`."""
+    text = p_value(p)
+    return f"p{text}" if text.startswith("<") else f"p={text}"
+
+
+def points(delta: float) -> str:
+    """A difference in percentage points; a typographic minus would not be found by a search."""
+    return f"{100 * delta:+.2f}pp"
+
+
+def points_interval(row: Row) -> str:
+    low, high = row.ci95
+    return f"[{100 * low:+.2f}, {100 * high:+.2f}]"
+
+
+def effect(row: Row) -> str:
+    return f"{row.effect_name}={row.effect:+.3f}"
+
+
+def overall_table(comparison: Comparison, base: Figures, cand: Figures) -> ReportTable:
+    """Every metric of the protocol, before and after."""
+    rows = [
+        _cells(row, base["overall"], cand["overall"])
+        for row in comparison.rows
+        if row.scope == OVERALL
+    ]
+    return document_table(_COLUMNS, rows)
+
+
+def category_table(
+    comparison: Comparison, base: Figures, cand: Figures, names: dict[str, str]
+) -> ReportTable | None:
+    """Every metric in each category; None where the data have no categories."""
+    before, after = base["by_category"], cand["by_category"]
+    rows = [
+        [
+            f"{row.scope} {names.get(row.scope, '')}".strip(),
+            str(row.n),
+            *_cells(row, before[row.scope], after[row.scope]),
+        ]
+        for row in comparison.rows
+        if row.scope != OVERALL
+    ]
+    return document_table(("category", "n", *_COLUMNS), rows) if rows else None
+
+
+def impact_table(comparison: Comparison) -> ReportTable:
+    """What a change of method did to each metric."""
+    rows = [
+        [
+            row.metric,
+            f"{row.base:.4f}",
+            f"{row.cand:.4f}",
+            f"{points(row.delta)} {points_interval(row)}",
+            p_value(row.p_corrected),
+        ]
+        for row in comparison.rows
+        if row.scope == OVERALL
+    ]
+    return document_table(["metric", "old", "new", "Δ [95 % CI]", "p_corrected"], rows)
+
+
+def _cells(row: Row, before: Figures, after: Figures) -> list[str]:
+    significant = "no" if standing(row) == "neutral" else "yes"
+    if significant == "no" and row.p_corrected < ALPHA:
+        # The test knows no clusters, the interval does.
+        significant = "no: the interval holds 0"
+    old, new = before[row.metric], after[row.metric]
+    return [
+        row.metric,
+        with_interval(old["mean"], old["ci95"]),
+        with_interval(new["mean"], new["ci95"]),
+        f"{100 * row.delta:+.2f} {points_interval(row)}",
+        row.test,
+        p_value(row.p_raw),
+        p_value(row.p_corrected),
+        f"{effect(row)} {row.effect_label}",
+        significant,
+    ]
+
+
+def verbatim(comparison: Comparison, base: Path, cand: Path) -> str:
+    """The whole significance output as text: paired, then the process's unpaired procedure."""
+    head = (
+        f"{comparison.benchmark}: {comparison.base} -> {comparison.cand}, "
+        f"{comparison.paired} paired questions in {comparison.clusters} clusters, "
+        f"Holm over all tests of this report"
+    )
+    lines = [head, *comparison.notes, "", f"{'scope':<10} {'metric':<11}{_PAIRED}"]
+    lines += [_paired_line(row) for row in comparison.rows]
+    lines += ["", "Unpaired, as significance_test.py computes it:", CAVEAT, ""]
+    lines += [f"{'metric':<11}{_UNPAIRED}"]
+    seeds = seed_comparison(read_aggregates(base), read_aggregates(cand))
+    return "\n".join([*lines, *map(_seed_line, seeds)])
+
+
+def _paired_line(row: Row) -> str:
+    interval = f"[{row.ci95[0]:+.4f}, {row.ci95[1]:+.4f}]"
+    return (
+        f"{row.scope:<10} {row.metric:<11}{row.base:>8.4f}{row.cand:>8.4f}{row.delta:>+9.4f} "
+        f"{interval:<20}{row.test:<15}{p_value(row.p_raw):>9}{p_value(row.p_corrected):>9}"
+        f"{effect(row):>14}{row.detectable:>12.4f}  {row.verdict}"
+    )
+
+
+def _seed_line(row: SeedRow) -> str:
+    before, after = (f"[{low:.4f}, {high:.4f}]" for low, high in (row.base_ci95, row.cand_ci95))
+    return (
+        f"{row.metric:<11}{row.base:>8.4f} {before:<18}{row.cand:>8.4f} {after:<18}"
+        f"{row.z:>7.2f}{p_value(row.p_raw):>9}{p_value(row.p_corrected):>9}"
+    )

@@ -1,0 +1,234 @@
+"""The system that is being checked: everything the kit does to it goes through here.
+
+A call that raises becomes a flaw with the call's name in it, and the parent is told what is being
+tried before it is tried, so that a call that never comes back can be named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from mnemoscope._store.errors import BadReply
+from mnemoscope.integrations.catalog import ITEMS
+from mnemoscope.runner.checkpoints import joined
+from mnemoscope.runner.conformance.sample_facts import DUSK
+from mnemoscope.runner.failures import error_line
+from mnemoscope.systems import CONNECTORS
+from mnemoscope.systems.loader import Driver, Plan, can_recall, can_remember
+from mnemoscope.types import Hit, Memory, Question, Receipt, Selector
+
+ROOM = 50
+"""The k of a question that must not fail for want of room: far more than the kit tells."""
+
+BUILDING = "building it, or reset('kit')"
+
+
+class Flaw(Exception):
+    """What is wrong with the system: what was seen, and what its author should do."""
+
+    def __init__(self, seen: str, fix: str, *, required: bool = True) -> None:
+        super().__init__(seen)
+        self.seen, self.fix, self.required = seen, fix, required
+
+
+class Raised(Flaw):
+    """A call that raised. Whatever check comes upon the same error again has seen nothing new."""
+
+
+class Unclear(Exception):
+    """A check that cannot tell anything about this system, and why."""
+
+
+class SystemProbe:
+    """One system, and life after life that it is led through."""
+
+    def __init__(
+        self, plan: Plan, tell: Callable[[str], None], patience: float, built: Any = None
+    ) -> None:
+        self.patience = patience
+        """Seconds after which a memory that does not turn up counts as lost."""
+        self.is_leaking = False
+        """Whether a scope of it is known to hold what was told elsewhere or before."""
+        name = plan.spec.name
+        self.is_remote = name in ITEMS or name.partition(":")[0] in CONNECTORS.builtin
+        """Whether it lives behind a door, in a process that is not this one."""
+        self.tell = tell
+        self.ever_given: set[str] = set()
+        self._plan = plan
+        self._built = built
+        self._driver = Driver(self._build, built)
+        with self.trying(BUILDING):
+            self._driver.begin("kit")
+        self._first = self._built
+        self.verbs = _verbs(self._first)
+        self.can_remember = can_remember(self._first)
+        """Whether it takes memories, or is a bare function, which need not."""
+
+    def _build(self) -> Any:
+        self._built = self._plan.build()
+        return self._built
+
+    @cached_property
+    def is_shared_object(self) -> bool:
+        """Whether there is only one of it, however often it is built."""
+        driver = Driver(self._build)
+        with self.trying("building another one, or reset('kit')"):
+            driver.begin("kit")
+        if self._built is self._first:
+            return True
+        driver.close()
+        return False
+
+    def scope(self, scope: str, *batches: Sequence[Memory]) -> Scope:
+        """The one system, as in a run: reset to this scope, and told these."""
+        return self._begun(self._driver, scope, batches)
+
+    def separate_scope(self, scope: str, *batches: Sequence[Memory]) -> Scope:
+        """The same in a system built for this alone; to be closed."""
+        return self._begun(Driver(self._build), scope, batches)
+
+    def _begun(self, driver: Driver, scope: str, batches: Iterable[Sequence[Memory]]) -> Scope:
+        with self.trying(f"reset({scope!r})" if "reset" in self.verbs else "building it"):
+            driver.begin(scope)
+        opened = Scope(self, driver)
+        for batch in batches:
+            opened.remember(batch)
+        return opened
+
+    def start_over(self) -> None:
+        """Build the system anew: the last check may have left it in pieces."""
+        self._driver.close()
+
+    def close(self) -> None:
+        self.tell("close()")
+        self._driver.close()
+
+    @contextmanager
+    def trying(self, call: str) -> Iterator[None]:
+        self.tell(call)
+        try:
+            yield
+        except BadReply as error:
+            raise Raised(f"{call}: {error}", "Return what docs/systems.md says of it.") from error
+        except (Exception, SystemExit) as error:
+            raise Raised(
+                f"{call} raised {error_line(error)}",
+                "Mend the error; in a run it ends the question, or the whole scenario.",
+            ) from error
+
+
+class Scope:
+    """The system in one scope, with what it was told there."""
+
+    def __init__(self, system: SystemProbe, driver: Driver) -> None:
+        self.given: dict[str, Memory] = {}
+        self.receipt = Receipt()
+        self._subject = system
+        self._driver = driver
+
+    def remember(self, memories: Sequence[Memory]) -> Receipt:
+        self.given |= {memory.id: memory for memory in memories}
+        self._subject.ever_given |= self.given.keys()
+        with self._subject.trying(f"remember({len(memories)} memories) or ready()"):
+            new = self._driver.remember(memories)
+        self.receipt = joined(self.receipt, new)
+        return new
+
+    def forget(self, memories: Sequence[Memory]) -> None:
+        with self._subject.trying(f"forget({len(memories)} memories) or ready()"):
+            self._driver.forget(Selector(tuple(memories)))
+
+    def fork(self) -> Scope:
+        with self._subject.trying("fork()"):
+            copy = Scope(self._subject, self._driver.fork())
+        copy.given, copy.receipt = dict(self.given), self.receipt
+        return copy
+
+    def close(self) -> None:
+        self._subject.tell("close()")
+        self._driver.close()
+
+    def recall(
+        self, text: str, k: int = ROOM, *, now: datetime | None = DUSK, about: str = ""
+    ) -> list[Hit]:
+        """Ask; `about` is the memory asked for, which only the oracle is told."""
+        question = Question("", text, now, evidence=(about,) if about else ())
+        with self._subject.trying(f"recall({text[:40]!r}, k={k})"):
+            return self._driver.recall(question, k)
+
+    def answer(self, text: str) -> str:
+        with self._subject.trying(f"answer({text[:40]!r})"):
+            return self._driver.answer(Question("", text, DUSK))
+
+    def finds(self, memory: Memory, *, now: datetime | None = DUSK) -> bool:
+        """Whether a memory comes back when its own words are asked for."""
+        return any(stems_from(hit, memory.id) for hit in self.recall_own(memory, now=now))
+
+    def recall_own(self, memory: Memory, *, now: datetime | None = DUSK) -> list[Hit]:
+        return self.recall(memory.text, now=now, about=memory.id)
+
+    def missing(self, memories: Iterable[Memory]) -> list[Memory]:
+        """Those that do not come back though the receipt does not say why.
+
+        Last given first: what is still being indexed is best caught at once.
+        """
+        excused = self.receipt.rejected.keys() | self.receipt.merged.keys()
+        asked = [memory for memory in memories if memory.id not in excused]
+        return [memory for memory in reversed(asked) if not self.finds(memory)]
+
+    def must_find(self, memories: Sequence[Memory]) -> None:
+        """No check can tell that something is gone where it could never be found."""
+        if gone := self.missing(memories):
+            why = "foreign ids, see ids" if self.foreign(gone[0]) else "see read-back and losses"
+            raise Unclear(f"cannot be told: {named(gone)} not found to begin with ({why})")
+        if all(m.id in self.receipt.rejected.keys() | self.receipt.merged.keys() for m in memories):
+            raise Unclear("cannot be told: it rejected or merged every memory")
+
+    def foreign(self, memory: Memory) -> list[Hit]:
+        """Hits for a memory's own words that can be traced to nothing the kit ever told."""
+        known = self._subject.ever_given
+        return [hit for hit in self.recall_own(memory) if not set(origins(hit)) <= known]
+
+    def rankings(
+        self, memories: Iterable[Memory], *, now: datetime | None = DUSK
+    ) -> dict[str, list[str]]:
+        """What comes back for each one's words, best first: as memories of this life, each once."""
+        return {memory.id: self._traced(self.recall_own(memory, now=now)) for memory in memories}
+
+    def _traced(self, hits: Iterable[Hit]) -> list[str]:
+        ids = [id for hit in hits for id in origins(hit) if id in self.given]
+        return list(dict.fromkeys(ids))
+
+
+def origins(hit: Hit) -> tuple[str, ...]:
+    """The memories that a hit claims to stem from."""
+    return hit.sources or (hit.id,)
+
+
+def stems_from(hit: Hit, id: str) -> bool:
+    return hit.id == id or id in hit.sources
+
+
+def named(memories: Sequence[Memory]) -> str:
+    """For a report: the first one's words, and how many more there are."""
+    more = f" and {len(memories) - 1} more" if len(memories) > 1 else ""
+    return f"“{memories[0].text[:48]}”{more}"
+
+
+def differing(one: dict[str, list[str]], other: dict[str, list[str]]) -> list[str]:
+    """The questions, by memory id, that two lives do not answer alike."""
+    return [id for id, ranking in one.items() if ranking != other[id]]
+
+
+def _verbs(system: Any) -> frozenset[str]:
+    names = ("reset", "remember", "ready", "answer", "forget", "fork", "stats", "close")
+    verbs = {name for name in names if hasattr(system, name)}
+    if hasattr(system, "build_index"):
+        verbs.add("remember")
+    if can_recall(system):
+        verbs.add("recall")
+    return frozenset(verbs)

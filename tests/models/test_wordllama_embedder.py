@@ -1,0 +1,164 @@
+"""The default embedder, against the package it takes its weights from; embedders by name."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from tests.optional import missing
+
+from mnemoscope._store.errors import MissingExtra, UsageError
+from mnemoscope.models import EMBEDDERS, load_embedder
+from mnemoscope.models.embedders import WordLlamaEmbedder, package_folder
+
+SENTENCES = [
+    "Ana moved to Lisbon in March.",
+    "  two  spaces   and\ttabs\nand lines  ",
+    "naïve café, 東京, 🦊 and 3.14159",
+    "<s> special </s> tokens <unk> inside",
+    "▁ a literal mark ▁▁",
+    "x",
+    "word " * 3000,
+]
+
+# Characters on which a tokenizer can stumble, beside any others.
+tricky = st.text(st.one_of(st.sampled_from(" ▁\n\t<>/sunk.a'é東🦊"), st.characters(codec="utf-8")))
+texts_of_any_kind = st.one_of(tricky, st.sampled_from(SENTENCES[:6]))
+
+EMBEDDER = WordLlamaEmbedder()
+
+
+def packages_own(texts: list[str]) -> NDArray[np.float32]:
+    import wordllama
+
+    folder = Path(wordllama.__file__).parent
+    model = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+    vectors: NDArray[np.float32] = model.embed(texts, norm=True)
+    return vectors
+
+
+def test_vectors_equal_the_packages_own() -> None:
+    np.testing.assert_allclose(EMBEDDER.embed(SENTENCES), packages_own(SENTENCES), atol=1e-5)
+
+
+def test_rows_have_length_one() -> None:
+    rows = EMBEDDER.embed(SENTENCES)
+    assert rows.dtype == np.float32
+    assert rows.shape == (len(SENTENCES), 256)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("texts", [[""], ["", "", ""], ["", "a b", ""], ["a b", ""]])
+def test_an_empty_text_gives_zeros_and_disturbs_no_neighbour(texts: list[str]) -> None:
+    rows = EMBEDDER.embed(texts)
+    for row, text in zip(rows, texts, strict=True):
+        expected = EMBEDDER.embed([text])[0] if text else np.zeros(256)
+        np.testing.assert_array_equal(row, expected)
+
+
+def test_no_texts_give_no_rows() -> None:
+    assert EMBEDDER.embed([]).shape == (0, 256)
+
+
+@given(st.lists(texts_of_any_kind, max_size=12))
+@settings(deadline=None)
+def test_a_vector_does_not_depend_on_the_batch(texts: list[str]) -> None:
+    together = EMBEDDER.embed(texts)
+    alone = [EMBEDDER.embed([text])[0] for text in texts]
+    assert [row.tobytes() for row in together] == [row.tobytes() for row in alone]
+    assert np.isfinite(together).all()
+
+
+@given(tricky)
+@settings(deadline=None, max_examples=300)
+def test_tokenising_piece_by_piece_gives_the_tokenizers_own_ids(text: str) -> None:
+    _, tokenise = EMBEDDER._loaded
+    whole = tokenise._tokenizer.encode(text, add_special_tokens=False).ids  # type: ignore[attr-defined]
+    assert tokenise(text) == whole
+
+
+def test_no_token_of_the_vocabulary_reaches_into_the_next_word() -> None:
+    vocabulary = EMBEDDER._loaded[1]._tokenizer.get_vocab()  # type: ignore[attr-defined]
+    assert [token for token in vocabulary if "▁" in token.lstrip("▁")] == []
+
+
+def test_the_memo_of_pieces_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mnemoscope.models.embedders._MEMO_PIECES", 10)
+    fresh = WordLlamaEmbedder()
+    many = " ".join(f"word{n}" for n in range(100))
+    np.testing.assert_array_equal(fresh.embed([many]), EMBEDDER.embed([many]))
+    assert len(fresh._loaded[1]) <= 10  # type: ignore[arg-type]
+
+
+def test_identity_names_weights_without_loading_them() -> None:
+    fresh = WordLlamaEmbedder()
+    identity = fresh.identity()
+    assert len(str(identity["weights_sha256"])) == 64
+    assert str(identity["package"]).startswith("wordllama ")
+    assert "_table" not in vars(fresh)
+
+
+def test_importing_the_package_loads_no_model_and_no_sdk() -> None:
+    heavy = "wordllama", "onnxruntime", "onnx", "torch", "openai", "tokenizers", "safetensors"
+    code = (
+        "import sys, mnemoscope.models, "
+        "mnemoscope.models.onnx_embedders, "
+        "mnemoscope.models.remote_embedders; "
+        f"sys.exit(' '.join(set({heavy}) & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.strip()) == (0, "")
+
+
+def test_embedding_leaves_the_root_logger_alone() -> None:
+    code = (
+        "import logging, mnemoscope.models as llm; llm.load_embedder('wordllama').embed(['a']); "
+        "raise SystemExit(len(logging.getLogger().handlers))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_default_is_loaded_by_name() -> None:
+    assert load_embedder("wordllama").name == "wordllama"
+    assert EMBEDDERS.names()[:5] == [
+        "wordllama",
+        "minilm",
+        "onnx",
+        "sentence-transformers",
+        "openai",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("wordlama", "did you mean 'wordllama'"),
+        ("", "empty name"),
+        ("wordllama@256", "takes no argument"),
+        ("onnx", "write onnx@FOLDER"),
+        ("onnx@", "write onnx@FOLDER"),
+        ("openai", "write openai@MODEL@BASE_URL"),
+    ],
+)
+def test_a_wrong_embedder_is_explained(spec: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        load_embedder(spec)
+
+
+def test_a_folder_with_an_at_sign_stays_whole(tmp_path: Path) -> None:
+    if importlib.util.find_spec("onnxruntime") is None:
+        missing("onnxruntime is not installed")
+    with pytest.raises(UsageError, match=r"a@b@c holds no tokenizer\.json"):
+        load_embedder(f"onnx@{tmp_path}/a@b@c")
+
+
+def test_a_missing_package_names_what_to_install() -> None:
+    with pytest.raises(MissingExtra, match="run: pip install nothing"):
+        package_folder("mnemoscope_has_no_such_package", "this test", "pip install nothing")
