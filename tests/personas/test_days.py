@@ -265,9 +265,9 @@ def test_an_agent_that_hangs_is_ended_with_all_that_it_started(
         f"sleep 600 & echo $! > {child}; wait;;\n*) echo '### Fine';;\nesac\n"
     )
     model = f"command:sh {agent}?tries=1"
-    writing = Writing(persona=home.folder, model=model, start=6, end=6, timeout=8)
+    writing = Writing(persona=home.folder, model=model, start=6, end=6, timeout=3)
     assert generate(writing=writing) == 1
-    assert "session crew skipped: sh gave no answer within 8 s" in capfd.readouterr().err
+    assert "session crew skipped: sh gave no answer within 3 s" in capfd.readouterr().err
     assert sessions_on_disk(home, 6) == ["principal", "family"]
     assert eventually(lambda: is_gone(int(child.read_text())))
 

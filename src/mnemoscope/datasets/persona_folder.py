@@ -235,6 +235,10 @@ def answer_keys(
     return keys
 
 
+def _all_checked(path: Path) -> list[QuestionEntry | DataError]:
+    return list(check_questions(path))
+
+
 def problems(data: Path, personas: str = "", arcs: str = "") -> list[MnemoscopeError]:
     """Everything that would stop a run over these personas, each as its own error."""
     found: list[MnemoscopeError] = []
@@ -249,7 +253,7 @@ def problems(data: Path, personas: str = "", arcs: str = "") -> list[MnemoscopeE
     for persona in attempt(lambda: find_personas(data, personas, arcs)) or []:
         epoch = attempt(partial(read_epoch, persona)) or date.min
         attempt(partial(day_files, persona.memories))
-        checked = attempt(lambda path=persona.questions: [*check_questions(path)])
+        checked = attempt(partial(_all_checked, persona.questions))
         if checked:
             found += [one for one in checked if isinstance(one, DataError)]
             entries = [one for one in checked if isinstance(one, QuestionEntry)]
