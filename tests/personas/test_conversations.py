@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import StartLeg
-from tests.personas.small_life import (
+from tests.personas.small_persona import (
     fail_a_fifth,
     kill_and_resume,
     reply,

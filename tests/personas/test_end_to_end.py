@@ -23,7 +23,7 @@ from typing import NamedTuple
 import pytest
 from tests.conftest import Leg, StartLeg
 from tests.personas.scripted_author import author
-from tests.personas.small_life import EPOCH, kill_and_resume
+from tests.personas.small_persona import EPOCH, kill_and_resume
 from tests.response_cache import kept_replies
 from tests.scripted_server import Request, ScriptedServer, failing
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
-from tests.personas.written_life import (
+from tests.personas.written_persona import (
     CANARIES,
     ISOLATED,
     SECRETS,

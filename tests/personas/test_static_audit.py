@@ -19,7 +19,7 @@ from mnemoscope.personas.simulate.history_files import write_history
 from mnemoscope.personas.simulate.simulator import simulate
 from mnemoscope.personas.simulate.story import SHIPPED, shipped_story
 from mnemoscope.personas.write.persona_files import open_persona_files
-from mnemoscope.personas.write.question_checks import names
+from mnemoscope.personas.write.question_rules import names
 
 Change = Callable[[dict[str, Any]], None]
 

@@ -9,7 +9,7 @@ from typing import ClassVar, TypeVar
 
 import pytest
 from tests.conftest import StartLeg
-from tests.personas.small_life import (
+from tests.personas.small_persona import (
     calls,
     fail_a_fifth,
     kill_and_resume,

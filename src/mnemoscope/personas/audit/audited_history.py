@@ -15,7 +15,7 @@ from mnemoscope.datasets.day_logs import day_files, read_day
 from mnemoscope.datasets.persona_folder import Entry, check_questions
 from mnemoscope.personas.write.llm_writer import AccountEntry
 from mnemoscope.personas.write.persona_files import PersonaFiles
-from mnemoscope.personas.write.question_checks import word_stems
+from mnemoscope.personas.write.question_rules import word_stems
 from mnemoscope.text.fact_ledger import Ledger, LedgerFact
 from mnemoscope.text.facts import AtomIndex
 from mnemoscope.text.matching import normalise

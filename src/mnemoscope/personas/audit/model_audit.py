@@ -26,7 +26,7 @@ from mnemoscope.personas.audit.audited_history import AuditedHistory
 from mnemoscope.personas.audit.findings import AuditFinding, RepairProposal
 from mnemoscope.personas.audit.static_audit import wants_evidence
 from mnemoscope.personas.write.llm_writer import JsonObject, LlmWriter, Task, UnusableReply
-from mnemoscope.personas.write.question_checks import COMMON, word_stems
+from mnemoscope.personas.write.question_rules import COMMON, word_stems
 from mnemoscope.text.facts import AtomIndex
 from mnemoscope.types import Memory
 

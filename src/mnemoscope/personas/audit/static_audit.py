@@ -14,7 +14,7 @@ from mnemoscope.datasets.persona_folder import Entry
 from mnemoscope.datasets.personas import DAY_NUMBERS, WEEK, longest_row
 from mnemoscope.personas.audit.audited_history import AuditedHistory
 from mnemoscope.personas.audit.findings import AuditFinding, RepairProposal
-from mnemoscope.personas.write.question_checks import (
+from mnemoscope.personas.write.question_rules import (
     COMMON,
     DENIAL,
     asked_words,

@@ -20,7 +20,7 @@ from mnemoscope.datasets.persona_folder import read_questions
 from mnemoscope.personas.authored_question import AuthoredQuestion
 from mnemoscope.personas.write.llm_writer import Written
 from mnemoscope.personas.write.persona_files import PersonaFiles
-from mnemoscope.personas.write.question_checks import WindowReply, asked_words
+from mnemoscope.personas.write.question_rules import WindowReply, asked_words
 
 
 class WindowRecord(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -26,7 +26,7 @@ from mnemoscope.personas.authored_question import AuthoredQuestion, Disclosure
 from mnemoscope.personas.write.llm_writer import JsonObject, LlmWriter, Task
 from mnemoscope.personas.write.persona_files import Arc, PersonaFiles, PersonaSession
 from mnemoscope.personas.write.question_book import QuestionBook, WindowRecord
-from mnemoscope.personas.write.question_checks import (
+from mnemoscope.personas.write.question_rules import (
     RejectedPair,
     ReplyReader,
     ShownDays,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.personas.written_life import (
+from tests.personas.written_persona import (
     CANARIES,
     date_of,
     entry_for,

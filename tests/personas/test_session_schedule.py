@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.personas.written_life import PERSONA
-from tests.personas.written_life import arc as written
+from tests.personas.written_persona import PERSONA
+from tests.personas.written_persona import arc as written
 
 from mnemoscope.personas.simulate.calendar import date_of_day, is_weekend
 from mnemoscope.personas.write.persona_files import Arc, Arcs, Persona

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.personas.written_life import write_papers
+from tests.personas.written_persona import write_papers
 
 from mnemoscope._store.errors import DataError, MnemoscopeError, UsageError
 from mnemoscope.models.chat import Prompt, note

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import StartLeg
-from tests.personas.small_life import (
+from tests.personas.small_persona import (
     days_in,
     fail_a_fifth,
     kill_and_resume,
@@ -34,7 +34,7 @@ from mnemoscope.personas.authored_question import AuthoredQuestion
 from mnemoscope.personas.write.llm_writer import Task, Written
 from mnemoscope.personas.write.persona_files import PersonaFiles
 from mnemoscope.personas.write.question_book import QuestionBook, WindowRecord
-from mnemoscope.personas.write.question_checks import WindowReply
+from mnemoscope.personas.write.question_rules import WindowReply
 from mnemoscope.personas.write.question_windows import open_windows, wanted
 
 
