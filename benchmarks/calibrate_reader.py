@@ -27,7 +27,7 @@ from scipy.optimize import minimize
 from mnemoscope.datasets.personas import Personas
 from mnemoscope.judges import Case
 from mnemoscope.judges.ledger_judge import LedgerJudge
-from mnemoscope.personas.simulate.life_files import write_life
+from mnemoscope.personas.simulate.history_files import write_history
 from mnemoscope.personas.simulate.simulator import simulate
 from mnemoscope.personas.simulate.story import SHIPPED, shipped_story
 from mnemoscope.readers import Passage
@@ -78,7 +78,7 @@ Life = tuple[Scenario, list[Put]]
 def lives(first_seed: int, days: int, personas: Sequence[str]) -> list[Life]:
     with tempfile.TemporaryDirectory() as place:
         for number, persona in enumerate(personas):
-            write_life(simulate(shipped_story(persona), days, first_seed + number), Path(place))
+            write_history(simulate(shipped_story(persona), days, first_seed + number), Path(place))
         ranges = f"{days // 2}d,{days}d"
         scenarios = Personas(Path(place), ranges=ranges, groups=True).scenarios()
         return [(scenario, list(puts(scenario))) for scenario in scenarios]

@@ -24,7 +24,7 @@ from mnemoscope import api
 from mnemoscope.datasets.personas import Personas
 from mnemoscope.judges import Case
 from mnemoscope.judges.ledger_judge import LedgerJudge
-from mnemoscope.personas.simulate.life_files import write_life
+from mnemoscope.personas.simulate.history_files import write_history
 from mnemoscope.personas.simulate.simulator import simulate
 from mnemoscope.personas.simulate.story import SHIPPED, shipped_story
 from mnemoscope.types import Scenario
@@ -41,7 +41,7 @@ Figures = Mapping[str, Mapping[str, Any]]
 def lives(folder: Path, personas: list[str], days: int, seed: int) -> None:
     for persona in personas:
         if not (folder / persona).exists():
-            write_life(simulate(shipped_story(persona), days, seed), folder)
+            write_history(simulate(shipped_story(persona), days, seed), folder)
 
 
 def judge_bounds(dataset: Personas) -> tuple[float, float]:

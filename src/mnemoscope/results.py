@@ -23,13 +23,12 @@ from mnemoscope.types import FAILED, Question
 if TYPE_CHECKING:
     import pandas
 
-    from mnemoscope.analysis.aggregates import SeedRow
+    from mnemoscope.analysis.aggregates import GateRow, SeedRow
     from mnemoscope.analysis.answers import AnswerSheet
     from mnemoscope.analysis.compare import Comparison
     from mnemoscope.analysis.longitudinal import LongitudinalFigures
     from mnemoscope.analysis.measure import Metrics
     from mnemoscope.analysis.question_records import QuestionRecord
-    from mnemoscope.analysis.regression_gate import GateRow
 
     DataFrame: TypeAlias = "Frame | pandas.DataFrame"
 
@@ -153,10 +152,7 @@ class RunResult:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.directory = RunDirectory(self.path)
-
-    @property
-    def label(self) -> str:
-        return self.directory.label
+        self.label = self.path.name
 
     @cached_property
     def manifest(self) -> Manifest:
@@ -328,6 +324,8 @@ class Results(Mapping[str, RunResult]):
 
     def __init__(self, runs: Sequence[RunResult]) -> None:
         self.runs = list(runs)
+        self.path = self.runs[0].path.parent
+        """The folder of the run directories."""
         self._by_label = {run.label: run for run in self.runs}
 
     def __getitem__(self, label: str) -> RunResult:
@@ -341,11 +339,6 @@ class Results(Mapping[str, RunResult]):
 
     def __len__(self) -> int:
         return len(self.runs)
-
-    @property
-    def path(self) -> Path:
-        """The folder of the run directories."""
-        return self.runs[0].path.parent
 
     @property
     def over_checkpoints(self) -> bool:

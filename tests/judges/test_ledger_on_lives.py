@@ -5,11 +5,11 @@ from __future__ import annotations
 from statistics import fmean
 
 import pytest
-from mnemoscope.personas.simulate.life_files import write_life
 
 from mnemoscope.datasets.personas import Personas
 from mnemoscope.judges import Case
 from mnemoscope.judges.ledger_judge import LedgerJudge
+from mnemoscope.personas.simulate.history_files import write_history
 from mnemoscope.personas.simulate.simulator import simulate
 from mnemoscope.personas.simulate.story import shipped_story
 from mnemoscope.types import Question, Scenario
@@ -18,7 +18,7 @@ from mnemoscope.types import Question, Scenario
 @pytest.fixture(scope="module")
 def life(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
     folder = tmp_path_factory.mktemp("lives")
-    write_life(simulate(shipped_story("backend-eng-saas"), 90, 9201), folder)
+    write_history(simulate(shipped_story("backend-eng-saas"), 90, 9201), folder)
     return next(iter(Personas(folder, ranges="full", groups=True).scenarios()))
 
 

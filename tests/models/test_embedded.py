@@ -194,7 +194,7 @@ def test_nobody_else_on_the_machine_can_ask_it(model: EmbeddedProvider) -> None:
 
 
 def test_identity_tells_the_weights_and_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smollm2, "_Served", None)
+    monkeypatch.setattr(smollm2, "_LlamaServer", None)
     identity = EmbeddedProvider().identity()
     assert identity["model"] == "SmolLM2-135M-Instruct.Q4_1"
     assert identity["weights sha256"].startswith("b179c952")

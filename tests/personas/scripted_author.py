@@ -16,8 +16,8 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from tests.personas.small_life import EPOCH, days_in, pair, secret_pair
-from tests.personas.written_life import arc, date_of, session_of
+from tests.personas.small_persona import EPOCH, days_in, pair, secret_pair
+from tests.personas.written_persona import arc, date_of, session_of
 from tests.scripted_server import Request
 
 from mnemoscope._store.yaml import load_yaml

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.personas.small_life import days_in, reply, secret_pair, write_life
+from tests.personas.small_persona import days_in, reply, secret_pair, write_life
 from tests.scripted_server import Request, ScriptedServer
 
 from mnemoscope._store.errors import UsageError

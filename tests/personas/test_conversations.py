@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import StartLeg
-from tests.personas.small_life import (
+from tests.personas.small_persona import (
     fail_a_fifth,
     kill_and_resume,
     reply,
@@ -21,7 +21,7 @@ from tests.scripted_server import Request, ScriptedServer, says
 from mnemoscope._store.errors import MissingData
 from mnemoscope.cli.write_conversations import conversations
 from mnemoscope.personas.write.conversations import read_turns
-from mnemoscope.personas.write.llm_writer import TRIES, Unusable
+from mnemoscope.personas.write.llm_writer import TRIES, UnusableReply
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_what_was_said_in_an_isolated_session_is_in_no_conversation(
     ],
 )
 def test_what_is_no_conversation_is_sent_back_with_the_reason(said: str, problem: str) -> None:
-    with pytest.raises(Unusable, match=problem):
+    with pytest.raises(UnusableReply, match=problem):
         read_turns(said)
 
 

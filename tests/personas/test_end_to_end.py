@@ -23,7 +23,7 @@ from typing import NamedTuple
 import pytest
 from tests.conftest import Leg, StartLeg
 from tests.personas.scripted_author import author
-from tests.personas.small_life import EPOCH, kill_and_resume
+from tests.personas.small_persona import EPOCH, kill_and_resume
 from tests.response_cache import kept_replies
 from tests.scripted_server import Request, ScriptedServer, failing
 
@@ -32,8 +32,7 @@ from mnemoscope.cli.app import invoke
 from mnemoscope.datasets.persona_folder import read_questions
 from mnemoscope.models.chat import total
 from mnemoscope.personas.write.daily_log_writer import gaps
-from mnemoscope.personas.write.llm_writer import Entry, paid
-from mnemoscope.personas.write.log_pages import sessions_of
+from mnemoscope.personas.write.llm_writer import AccountEntry, paid
 from mnemoscope.personas.write.persona_files import open_persona_files
 
 PASSES: dict[str, Sequence[str]] = {
@@ -195,7 +194,7 @@ def test_a_life_is_written_and_asked_about_whole(undisturbed: Told) -> None:
     made = {path.name for path in home.beside("tools").iterdir()}
     assert made == {f"day-{day:04}.yaml" for day in days}
     told = {path.name: path.read_text() for path in home.beside("conversations").iterdir()}
-    open_days = [day for day in days if any(map(home.is_open, sessions_of(home, day)))]
+    open_days = [day for day in days if any(map(home.is_open, home.sessions_of(day)))]
     assert told.keys() == {f"conv-{day:04}.md" for day in open_days}
     assert len(open_days) < len(days) and "vaultword" not in "".join(told.values())
     asked = Counter(one.category for one in read_questions(home.beside("qa") / "questions.yaml"))
@@ -319,7 +318,7 @@ def test_an_estimate_is_near_what_the_server_counts(undisturbed: Told, name: str
     numbers = re.findall(r"([\d,]+) (?:requests|input tokens|output tokens)", said)
     requests, *tokens = (int(number.replace(",", "")) for number in numbers)
     assert requests == undisturbed.requests[name]
-    entries = read_records(undisturbed.folder / "account.jsonl", Entry)
+    entries = read_records(undisturbed.folder / "account.jsonl", AccountEntry)
     used = total([one.usage for one in entries if one.pass_name == name])
     assert used is not None and used.requests == requests
     assert tokens[0] == pytest.approx(used.input_tokens, rel=0.3)

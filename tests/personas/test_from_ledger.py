@@ -18,21 +18,20 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from mnemoscope.personas.simulate.life_files import write_life
 from tests.conftest import StartLeg
 from tests.optional import missing
 from tests.scripted_server import Request, ScriptedServer, failing
 
 from mnemoscope._store.errors import MissingData, UsageError
-from mnemoscope.cli.write_from_ledger import from_ledger
+from mnemoscope.cli.write_days import generate
 from mnemoscope.cli.writing import Writing
 from mnemoscope.datasets.personas import Personas
+from mnemoscope.personas.simulate.history_files import write_history
 from mnemoscope.personas.simulate.simulator import simulate
 from mnemoscope.personas.simulate.story import shipped_story
-from mnemoscope.personas.write.from_ledger import Retelling
+from mnemoscope.personas.write.from_ledger import Retelling, SessionNotes, broken, wordings
 from mnemoscope.personas.write.llm_writer import TRIES, paid
 from mnemoscope.personas.write.persona_files import PersonaFiles, open_persona_files
-from mnemoscope.personas.write.retelling_checks import Notes, broken, wordings
 from mnemoscope.text.fact_ledger import LedgerFact
 
 if importlib.util.find_spec("openai") is None:
@@ -64,7 +63,7 @@ def told_otherwise(notes: str) -> str:
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     life = simulate(shipped_story("executive-assistant"), DAYS, 5)
-    return write_life(life, tmp_path_factory.mktemp("simulated"))
+    return write_history(life, tmp_path_factory.mktemp("simulated"))
 
 
 @pytest.fixture
@@ -76,6 +75,10 @@ def server() -> Iterator[ScriptedServer]:
 @pytest.fixture
 def writing(source: Path, server: ScriptedServer) -> Writing:
     return Writing(persona=source, model=f"toy@{server.url}")
+
+
+def from_ledger(writing: Writing, out: Path, *, overwrite: bool = False) -> int:
+    return generate(writing=writing, from_ledger=True, out=out, overwrite=overwrite)
 
 
 def logs(folder: Path) -> dict[str, bytes]:
@@ -297,7 +300,7 @@ class Material:
 @pytest.fixture(scope="module")
 def material(tmp_path_factory: pytest.TempPathFactory) -> Material:
     folder = tmp_path_factory.mktemp("material")
-    home = write_life(simulate(shipped_story("financial-advisor"), 60, 11), folder)
+    home = write_history(simulate(shipped_story("financial-advisor"), 60, 11), folder)
     return Material(open_persona_files(home), folder / "nowhere")
 
 
@@ -439,6 +442,6 @@ def test_whoever_changes_what_the_ledger_says_is_caught(material: Material, spoi
 def test_the_reasons_say_what_to_mend(told: str, reason: str) -> None:
     fact = LedgerFact("f1", "Alpha", "a.b", "$12k", 3, speaker="Zeno")
     old = LedgerFact("f0", "Alpha", "a.b", "$9k", 1, superseded_by="f1", superseded_on=3)
-    notes = Notes(3, "principal", "Monday. Zeno paid $12k for Alpha.", (fact,))
+    notes = SessionNotes(3, "principal", "Monday. Zeno paid $12k for Alpha.", (fact,))
     assert broken(notes, notes.text, [old, fact]) == []
     assert reason in " ".join(broken(notes, told, [old, fact]))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
-from tests.personas.written_life import (
+from tests.personas.written_persona import (
     CANARIES,
     ISOLATED,
     SECRETS,
@@ -25,8 +25,8 @@ from mnemoscope.cli.writing import Writing
 from mnemoscope.datasets.day_logs import pieces, read_day
 from mnemoscope.personas.write.daily_log_writer import gaps
 from mnemoscope.personas.write.persona_files import PersonaFiles
+from mnemoscope.personas.write.session_schedule import SessionSchedule
 from mnemoscope.personas.write.visibility import Visibility
-from mnemoscope.personas.write.writing_calendar import WritingCalendar
 
 
 class Story(NamedTuple):
@@ -100,7 +100,7 @@ def test_who_is_met_in_isolated_sessions_alone_is_no_participant_elsewhere(tmp_p
 
 
 def test_isolated_arcs_bring_no_other_session_into_a_day(tmp_path: Path) -> None:
-    calendar = WritingCalendar.of(write_papers(tmp_path / "planner"))
+    calendar = SessionSchedule.of(write_papers(tmp_path / "planner"))
     agendas = [calendar.agenda(day, id) for day in range(1, 61) for id in SESSIONS]
     echoed = {arc.primary_session for agenda in agendas for arc in agenda.echoed}
     assert echoed and not echoed & set(ISOLATED)

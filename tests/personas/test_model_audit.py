@@ -15,9 +15,8 @@ from tests.scripted_server import Request, ScriptedServer, failing
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.yaml import dump_yaml, load_yaml
 from mnemoscope.cli.audit_persona import audit
-from mnemoscope.personas.audit.audited_log import AuditedLife
-from mnemoscope.personas.audit.later_passages import Passages
-from mnemoscope.personas.audit.model_audit import agrees
+from mnemoscope.personas.audit.audited_history import AuditedHistory
+from mnemoscope.personas.audit.model_audit import LogPassages, agrees
 from mnemoscope.personas.write.persona_files import open_persona_files
 
 if importlib.util.find_spec("openai") is None:
@@ -152,8 +151,8 @@ def test_superseded_proposes_the_day_before(
 
 
 def test_later_passages_are_about_the_same_and_after_the_evidence(home: Path) -> None:
-    life = AuditedLife(open_persona_files(home))
-    passages = Passages(life)
+    life = AuditedHistory(open_persona_files(home))
+    passages = LogPassages(life)
     later = {entry.id: passages.after(entry) for entry in life.entries}
     assert any("300 crates" in passage.text for passage in later["tester-q009"])
     for entry in life.entries:

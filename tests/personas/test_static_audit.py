@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mnemoscope.personas.simulate.life_files import write_life
 
 from mnemoscope._store.errors import MissingData, UsageError
 from mnemoscope._store.yaml import dump_yaml, load_yaml
 from mnemoscope.cli.audit_persona import audit
-from mnemoscope.personas.audit.audited_log import AuditedLife
-from mnemoscope.personas.audit.findings import DAY_CODES, QUESTION_CODES, Finding, tally
+from mnemoscope.personas.audit.audited_history import AuditedHistory
+from mnemoscope.personas.audit.findings import DAY_CODES, QUESTION_CODES, AuditFinding, tally
 from mnemoscope.personas.audit.static_audit import static_audit
+from mnemoscope.personas.simulate.history_files import write_history
 from mnemoscope.personas.simulate.simulator import simulate
 from mnemoscope.personas.simulate.story import SHIPPED, shipped_story
 from mnemoscope.personas.write.persona_files import open_persona_files
-from mnemoscope.personas.write.question_wording import names
+from mnemoscope.personas.write.question_rules import names
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -50,10 +50,10 @@ class Planted:
         change(written)
         self.questions.write_text(dump_yaml(written))
 
-    def findings(self) -> list[Finding]:
-        return static_audit(AuditedLife(open_persona_files(self.folder)))
+    def findings(self) -> list[AuditFinding]:
+        return static_audit(AuditedHistory(open_persona_files(self.folder)))
 
-    def the_one(self) -> Finding:
+    def the_one(self) -> AuditFinding:
         """The only finding that there is."""
         [found] = self.findings()
         return found
@@ -94,7 +94,7 @@ def test_missing_day_and_the_questions_that_lean_on_it(planted: Planted) -> None
     assert all(f.proposal and f.proposal.drop for f in unknown)
     rows = {
         row.code: row
-        for row in tally(found, AuditedLife(open_persona_files(planted.folder)).entries)
+        for row in tally(found, AuditedHistory(open_persona_files(planted.folder)).entries)
     }
     assert (rows["missing-day"].days, rows["missing-day"].questions) == (1, 2)
 
@@ -138,7 +138,7 @@ def test_missing_session_where_the_ledger_knows(
     folder = write_persona(tmp_path) / "tester"
     log = folder / "memories-12d" / "day-0005.md"
     log.write_text(log.read_text().replace("session: principal", "session: other"))
-    found = [f for f in static_audit(AuditedLife(open_persona_files(folder))) if f.day]
+    found = [f for f in static_audit(AuditedHistory(open_persona_files(folder))) if f.day]
     assert [(f.code, f.day) for f in found] == [("missing-session", 5)]
 
 
@@ -162,7 +162,7 @@ def test_value_absent_where_the_ledger_wants_it(
     folder = write_persona(tmp_path) / "tester"
     log = folder / "memories-12d" / "day-0005.md"
     log.write_text(log.read_text().replace("105 crates", "a lot"))
-    found = static_audit(AuditedLife(open_persona_files(folder)))
+    found = static_audit(AuditedHistory(open_persona_files(folder)))
     assert {(f.code, f.question) for f in found if f.code == "value-absent"} == {
         ("value-absent", "tester-q009"),
         ("value-absent", "tester-q010"),
@@ -282,7 +282,7 @@ def test_names_are_what_no_sentence_begins_with() -> None:
 @pytest.fixture(scope="module")
 def lives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Path]]:
     folder = tmp_path_factory.mktemp("lives")
-    yield [write_life(simulate(shipped_story(id), 120, 7), folder) for id in SHIPPED]
+    yield [write_history(simulate(shipped_story(id), 120, 7), folder) for id in SHIPPED]
 
 
 def test_simulated_lives_have_none_but_names_that_only_the_question_uses(
@@ -290,7 +290,7 @@ def test_simulated_lives_have_none_but_names_that_only_the_question_uses(
 ) -> None:
     """Some are asked for by a description whose abbreviations, CT or BP, that day has not."""
     for home in lives:
-        life = AuditedLife(open_persona_files(home))
+        life = AuditedHistory(open_persona_files(home))
         found = static_audit(life)
         assert {finding.code for finding in found} <= {"entity-missing"}
         assert len(found) <= 0.05 * len(life.entries)
@@ -358,7 +358,7 @@ def test_the_real_180_days(shared_data: Callable[[str], Path]) -> None:
     q071 are called negative and deny nothing, as the spec says of q023; q116 gives two dates that
     its one day has not, q301 asks for Q1 on a day without it.
     """
-    life = AuditedLife(open_persona_files(shared_data("recall-bench") / "executive-assistant"))
+    life = AuditedHistory(open_persona_files(shared_data("recall-bench") / "executive-assistant"))
     found = static_audit(life)
     assert len(life.entries) == 316
     assert {row.code: (row.days, row.questions) for row in tally(found, life.entries)} == {

@@ -9,7 +9,7 @@ from typing import ClassVar, TypeVar
 
 import pytest
 from tests.conftest import StartLeg
-from tests.personas.small_life import (
+from tests.personas.small_persona import (
     calls,
     fail_a_fifth,
     kill_and_resume,
@@ -22,7 +22,7 @@ from tests.scripted_server import Request, ScriptedServer, says
 from mnemoscope._store.yaml import load_yaml
 from mnemoscope.cli.write_tool_calls import tool_calls
 from mnemoscope.models.model_loader import load_model
-from mnemoscope.personas.write.llm_writer import LlmWriter, Task, Unusable, Written, account_of
+from mnemoscope.personas.write.llm_writer import LlmWriter, Task, UnusableReply, Written, account_of
 from mnemoscope.personas.write.tool_calls import read_calls, tool_file, write_tool_calls
 
 T = TypeVar("T")
@@ -125,7 +125,7 @@ def test_prompts_do_not_depend_on_parallelism(server: ScriptedServer, tmp_path: 
     ],
 )
 def test_what_cannot_be_used_is_sent_back_with_the_reason(said: str, problem: str) -> None:
-    with pytest.raises(Unusable, match=problem):
+    with pytest.raises(UnusableReply, match=problem):
         read_calls(said, ["principal", "team"])
 
 

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from mnemoscope.analysis.answers import answer_figures
-from mnemoscope.analysis.costs import accounts
+from mnemoscope.analysis.costs import Costs, accounts
 from mnemoscope.analysis.diagnosis import diagnose
 from mnemoscope.analysis.question_records import QuestionRecord
 from mnemoscope.reports.answer_tables import (
@@ -85,7 +85,7 @@ def rows(right: int = 5, *, missing: bool = False) -> list[QuestionRecord]:
     return made
 
 
-def spent(*, estimated: bool = False) -> dict[str, Any]:
+def spent(*, estimated: bool = False) -> Costs:
     usage = Usage(
         requests=1,
         input_tokens=900_000,
@@ -94,7 +94,7 @@ def spent(*, estimated: bool = False) -> dict[str, Any]:
         paid=1.25,
         estimated=estimated,
     )
-    return dict(accounts([Timing("s", "q00", answer_ms=1.0, usage=usage)]))
+    return accounts([Timing("s", "q00", answer_ms=1.0, usage=usage)])
 
 
 def printed(

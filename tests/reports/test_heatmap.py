@@ -149,6 +149,8 @@ def test_text_stands_out_on_every_colour_of_the_ramp(share: float) -> None:
 
 def test_checkpoints_beyond_the_end_of_a_life_are_told_apart_from_more_evidence() -> None:
     days = {"30d": 30, "90d": 60, "1y": 60}
-    points = [{"label": label, "ingested_days": count} for label, count in days.items()]
-    assert same_days({"checkpoints": points}) == ["90d, 1y are the same 60 days, asked about again"]
-    assert same_days({"checkpoints": points[:2]}) == []
+    points: Any = [{"label": label, "ingested_days": count} for label, count in days.items()]
+    life: Any = {"checkpoints": points}
+    cut: Any = {"checkpoints": points[:2]}
+    assert same_days(life) == ["90d, 1y are the same 60 days, asked about again"]
+    assert same_days(cut) == []

@@ -217,7 +217,7 @@ def test_forgetting_is_set_beside_the_two_figures_of_the_seed(judged: RunView) -
     def after(value: float, n: int) -> dict[str, Any]:
         return {"n": n, "mean_rouge_l": {"mean": value, "ci95": [value - 0.01, value + 0.01]}}
 
-    score = {"after": {"forget": after(0.06, 400), "retain": after(0.35, 3600)}}
+    score: Any = {"after": {"forget": after(0.06, 400), "retain": after(0.35, 3600)}}
     about = {"name": "tofu", "options": {"forget": "10"}, "sha256": []}
     changed = with_identity(judged, benchmark=about)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -11,17 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope.cli.console import err, out, print_json, say
-from mnemoscope.cli.writing import Outcome, Tell, Writing, at_desk, run_pass
+from mnemoscope.cli.console import err, print_json, say
+from mnemoscope.cli.console import out as stdout
+from mnemoscope.cli.writing import interruptible, show_pass, tell, warn
+from mnemoscope.personas.write.writing_options import WritingOptions
 
 if TYPE_CHECKING:
-    from mnemoscope.personas.audit.audit_verdicts import Verdict
-    from mnemoscope.personas.audit.audited_log import AuditedLife
-    from mnemoscope.personas.audit.findings import Finding, Tally
-    from mnemoscope.personas.write.llm_writer import LlmWriter
-    from mnemoscope.personas.write.persona_files import PersonaFiles
+    from mnemoscope.personas.audit.persona_audit import AuditResult
 
-PROPOSALS = "proposals.yaml"
 CheckName = Literal["answerable", "without-evidence", "superseded"]
 
 
@@ -85,139 +81,67 @@ def audit(
         raise UsageError("--estimate and --dry-run are about what a --model would be asked")
     if model is None and check:
         raise UsageError("--check chooses among the checks of a --model")
-    writing = Writing(
+    from mnemoscope.personas.audit.model_audit import CHECKS
+    from mnemoscope.personas.audit.persona_audit import audit_pass, audit_persona
+
+    options = WritingOptions(
         persona=persona,
         model=model or "",
         arcs=arcs,
         parallelism=parallelism,
         timeout=timeout,
         max_cost=max_cost,
-        estimate=estimate,
-        dry_run=dry_run,
     )
+    checks = check or CHECKS
     if estimate or dry_run:
-        from mnemoscope.personas.audit.audited_log import AuditedLife
-
-        def work(home: PersonaFiles, desk: LlmWriter, tell: Tell) -> Outcome:
-            life = AuditedLife(home)
-            return Outcome("audited", _ask(life, desk, tell, writing.model, check, overwrite))
-
-        return run_pass(writing, "audit", work)
-    return _audit(writing, check, out, overwrite=overwrite, strict=strict, json=json)
-
-
-def _audit(
-    writing: Writing,
-    check: list[CheckName] | None,
-    trail: Path | None,
-    *,
-    overwrite: bool,
-    strict: bool,
-    json: bool,
-) -> int:
-    from mnemoscope.personas.audit.audit_verdicts import as_findings
-    from mnemoscope.personas.audit.audited_log import AuditedLife
-    from mnemoscope.personas.audit.findings import tally, write_proposals
-    from mnemoscope.personas.audit.static_audit import static_audit, write_static_trail
-    from mnemoscope.personas.write.persona_files import open_persona_files
-
-    life = AuditedLife(open_persona_files(writing.persona, writing.arcs), trail)
-    life.trail.mkdir(parents=True, exist_ok=True)
-    findings = static_audit(life)
-    write_static_trail(life, findings)
-    if writing.model:
-        account = replace(writing, persona=trail or writing.persona)
-        with at_desk(account, "audit", fresh=overwrite) as desk:
-            failed = _ask(life, desk, _tell, writing.model, check, overwrite)
-        if failed:
-            note = f"{len(failed)} got no reply; the same command asks for them again"
-            say(err, note, before="[yellow]note:[/] ")
-    verdicts = _verdicts(life, writing.model)
-    findings += as_findings(verdicts)
-    proposed = write_proposals(life.trail / PROPOSALS, findings)
-    rows = tally(findings, life.entries)
-    if json:
-        print_json(_as_json(life, rows, findings, verdicts, proposed))
-    else:
-        _print(life, rows, verdicts, proposed)
-    return 1 if strict and findings else 0
+        task = audit_pass(options, checks, overwrite=overwrite)
+        return show_pass(task, estimate=estimate, dry_run=dry_run)
+    with interruptible():
+        result = audit_persona(
+            options, checks=checks, out=out, overwrite=overwrite, tell=tell, warn=warn
+        )
+    if result.unanswered:
+        note = f"{len(result.unanswered)} got no reply; the same command asks for them again"
+        say(err, note, before="[yellow]note:[/] ")
+    _print_json(result) if json else _print(result)
+    return 1 if strict and result.findings else 0
 
 
-def _tell(line: str) -> None:
-    say(err, line)
+def _print_json(result: AuditResult) -> None:
+    print_json(
+        {
+            "persona": result.persona,
+            "days": result.days,
+            "questions": result.questions,
+            "codes": {
+                row.code: {"days": row.days, "questions": row.questions} for row in result.tallies
+            },
+            "judged": result.judged,
+            "unjudged": len(result.verdicts) - result.judged,
+            "questions with proposals": result.proposed,
+            "findings": result.findings,
+        }
+    )
 
 
-def _ask(
-    life: AuditedLife,
-    desk: LlmWriter,
-    tell: Tell,
-    model: str,
-    check: list[CheckName] | None,
-    overwrite: bool,
-) -> list[str]:
-    """Ask the model what it was not asked yet; what got no reply."""
-    from mnemoscope.models.model_loader import without_price
-    from mnemoscope.personas.audit.audit_verdicts import CHECKS, TRAIL, VerdictBook
-    from mnemoscope.personas.audit.model_audit import ModelAudit
-
-    with VerdictBook(life.trail / TRAIL) as book:
-        asked = ModelAudit(life, tuple(check or CHECKS))
-        return asked.ask(desk, book, without_price(model), again=overwrite, tell=tell)
-
-
-def _verdicts(life: AuditedLife, model: str) -> list[Verdict]:
-    """What this model, or any, said of the questions, now or earlier."""
-    from mnemoscope.models.model_loader import without_price
-    from mnemoscope.personas.audit.audit_verdicts import TRAIL, VerdictBook
-    from mnemoscope.personas.audit.model_audit import ModelAudit
-
-    if not (life.trail / TRAIL).exists():
-        return []
-    with VerdictBook(life.trail / TRAIL) as book:
-        return ModelAudit(life).current(book, without_price(model))
-
-
-def _judged(verdicts: list[Verdict]) -> int:
-    return sum(verdict.judged for verdict in verdicts)
-
-
-def _as_json(
-    life: AuditedLife,
-    rows: list[Tally],
-    findings: list[Finding],
-    verdicts: list[Verdict],
-    proposed: int,
-) -> dict[str, object]:
-    return {
-        "persona": life.home.persona.id,
-        "days": len(life.logs),
-        "questions": len(life.entries) + len(life.unreadable),
-        "codes": {row.code: {"days": row.days, "questions": row.questions} for row in rows},
-        "judged": _judged(verdicts),
-        "unjudged": len(verdicts) - _judged(verdicts),
-        "questions with proposals": proposed,
-        "findings": findings,
-    }
-
-
-def _print(life: AuditedLife, rows: list[Tally], verdicts: list[Verdict], proposed: int) -> None:
-    questions = len(life.entries) + len(life.unreadable)
-    say(out, f"{life.home.persona.id}: {len(life.logs):,} days, {questions:,} questions")
-    if not rows:
-        say(out, "nothing found")
+def _print(result: AuditResult) -> None:
+    say(stdout, f"{result.persona}: {result.days:,} days, {result.questions:,} questions")
+    if not result.tallies:
+        say(stdout, "nothing found")
     else:
         table = Table("code", "days", "questions", "what it means, and an example", box=box.SIMPLE)
-        for row in rows:
+        for row in result.tallies:
             told = Text(row.meaning)
             told.append(f"\n{row.examples[0]}", "dim")
             days = f"{row.days:,}" if row.days else ""
             table.add_row(Text(row.code, "bold cyan"), days, f"{row.questions:,}", told)
-        out.print(table)
-    if unjudged := len(verdicts) - _judged(verdicts):
+        stdout.print(table)
+    if unjudged := len(result.verdicts) - result.judged:
         say(
-            out,
-            f"of {len(verdicts):,} checks by a model {_judged(verdicts):,} were made; {unjudged:,} "
-            "were skipped, since its replies could not be used; --overwrite asks all of them anew",
+            stdout,
+            f"of {len(result.verdicts):,} checks by a model {result.judged:,} were made; "
+            f"{unjudged:,} were skipped, since its replies could not be used; --overwrite asks all "
+            "of them anew",
         )
-    if proposed:
-        say(out, f"{life.trail / PROPOSALS}: repairs of {proposed:,} questions are proposed")
+    if result.proposed:
+        say(stdout, f"{result.proposals}: repairs of {result.proposed:,} questions are proposed")

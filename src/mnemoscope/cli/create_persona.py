@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from mnemoscope._store.errors import MnemoscopeError, UsageError
-from mnemoscope.cli.console import out, say
-from mnemoscope.cli.writing import Writing, at_desk, show_prompts, tell_estimate
-
-if TYPE_CHECKING:
-    from mnemoscope.personas.write.llm_writer import Asks
+from mnemoscope._store.errors import UsageError
+from mnemoscope.cli.writing import show_pass
+from mnemoscope.personas.write.writing_options import WritingOptions
 
 
 def create(
@@ -60,39 +55,14 @@ def create(
     overwrite
         Replace the papers that are there; never where days were written after them.
     """
-    from mnemoscope.personas.write import persona_writer
-    from mnemoscope.personas.write.llm_writer import LlmWriter, account_of
+    from mnemoscope.personas.write.passes import PersonaCreation
 
-    if not prompt.strip():
-        raise UsageError("--prompt is empty: say whom you wish for")
-    first = _date(epoch)
-    persona_writer.check(persona, days, first, overwrite=overwrite)
-
-    def rehearsed(stand_in: Asks, folder: Path) -> None:
-        # The typical arcs are those of a short life; what they would be refused for is no matter.
-        with account_of(folder) as account, suppress(MnemoscopeError):
-            persona_writer.create(
-                LlmWriter(stand_in, account, "create"), prompt, folder, days=days, epoch=first
-            )
-
-    if dry_run:
-        return show_prompts(model, rehearsed)
-    if estimate:
-        return tell_estimate(model, rehearsed)
-    options = Writing(
+    try:
+        first = date.fromisoformat(epoch)
+    except ValueError:
+        raise UsageError(f"--epoch {epoch}: no date such as 2026-01-31") from None
+    options = WritingOptions(
         persona=persona, model=model, parallelism=1, timeout=timeout, max_cost=max_cost
     )
-    with at_desk(options, "create", fresh=overwrite) as desk:
-        home = persona_writer.create(
-            desk, prompt, persona, days=days, epoch=first, overwrite=overwrite
-        )
-    arcs = f"{len(home.arcs.arcs)} arcs over {days:,} days"
-    say(out, f"{persona}: {home.persona.name}, {home.persona.role}; {arcs}")
-    return 0
-
-
-def _date(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"--epoch {text}: no date such as 2026-01-31") from None
+    task = PersonaCreation(options, prompt, days, first, overwrite)
+    return show_pass(task, estimate=estimate, dry_run=dry_run)

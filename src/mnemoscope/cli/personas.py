@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 from rich import box
-from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from mnemoscope._store.errors import UsageError
 from mnemoscope.cli import (
     audit_persona,
     create_persona,
@@ -22,7 +19,7 @@ from mnemoscope.cli import (
     write_tool_calls,
 )
 from mnemoscope.cli.console import err, out, print_json, progress_bar, say
-from mnemoscope.personas.simulate.story import SHIPPED, Story, read_story, shipped_story
+from mnemoscope.personas.simulate.story import SHIPPED, find_story, shipped_story
 
 app = App(name="personas", help="Lives to remember, simulated or written by a model.")
 app.command(create_persona.create)
@@ -66,20 +63,17 @@ def simulate(
     force
         Overwrite what is there and differs.
     """
-    stories = _stories(persona)
-    if jobs < 1:
-        raise UsageError(f"--jobs {jobs}: at least one is needed")
-    if len({story.persona.id for story in stories}) < len(stories):
-        raise UsageError("two of the stories have the same persona id")
+    from mnemoscope.personas.simulate.simulator import simulate_personas
+
+    ids = SHIPPED if persona == "all" else [persona]
+    stories = [find_story(id) for id in ids]
+    made = simulate_personas(stories, out, days=days, seed=seed, jobs=jobs, force=force)
     with progress_bar(f"simulating {persona}", len(stories)) as bar:
-        if jobs == 1 or len(stories) == 1:
-            for story in stories:
-                _report(_live(story, days, seed, out, force), bar)
-            return
-        with ProcessPoolExecutor(min(jobs, len(stories))) as pool:
-            work = [pool.submit(_live, story, days, seed, out, force) for story in stories]
-            for done in as_completed(work):
-                _report(done.result(), bar)
+        for folder, _, questions, facts in made:
+            bar.advance(bar.task_ids[0])
+            bar.refresh()
+            line = f"{folder}: {days:,} days, {questions:,} questions, {facts:,} facts"
+            say(err, line if questions else f"{line}; too short a life to ask anything about")
 
 
 @app.command(name="list")
@@ -111,49 +105,21 @@ def _shipped_table(json: bool) -> Table | None:
         return None
     table = Table("persona", "domain", "sessions", box=box.SIMPLE_HEAD)
     for persona in personas:
-        rooms = ", ".join(room.id for room in persona.sessions)
-        table.add_row(Text(persona.id, "bold cyan"), Text(persona.domain), Text(rooms))
+        sessions = ", ".join(session.id for session in persona.sessions)
+        table.add_row(Text(persona.id, "bold cyan"), Text(persona.domain), Text(sessions))
     return table
 
 
 def _data_table(data: Path, json: bool) -> Table | None:
-    from mnemoscope.personas.simulate.life_files import shelves
+    from mnemoscope.personas.simulate.history_files import list_histories
 
-    found = shelves(data)
+    found = list_histories(data)
     if json:
-        print_json([shelf._asdict() for shelf in found])
+        print_json([one._asdict() for one in found])
         return None
     table = Table("persona", "arcs", "days", "questions", "ledger", box=box.SIMPLE_HEAD)
-    for shelf in found:
-        ledger = "yes" if shelf.ledger else "no"
-        name = Text(shelf.persona, "bold cyan")
-        table.add_row(name, shelf.arcs, f"{shelf.days:,}", f"{shelf.questions:,}", ledger)
+    for one in found:
+        ledger = "yes" if one.ledger else "no"
+        name = Text(one.persona, "bold cyan")
+        table.add_row(name, one.arcs, f"{one.days:,}", f"{one.questions:,}", ledger)
     return table
-
-
-def _stories(persona: str) -> list[Story]:
-    if persona == "all":
-        return [shipped_story(id) for id in SHIPPED]
-    if persona in SHIPPED:
-        return [shipped_story(persona)]
-    path = Path(persona)
-    if path.suffix in (".yaml", ".yml") or path.exists():
-        return [read_story(path)]
-    return [shipped_story(persona)]
-
-
-def _live(story: Story, days: int, seed: int, folder: Path, force: bool) -> str:
-    """Simulate and write one persona; a line that says what came of it."""
-    from mnemoscope.personas.simulate.life_files import write_life
-    from mnemoscope.personas.simulate.simulator import simulate as live
-
-    life = live(story, days, seed)
-    home = write_life(life, folder, force=force)
-    told = f"{home}: {days:,} days, {len(life.questions):,} questions, {len(life.facts):,} facts"
-    return told if life.questions else f"{told}; too short a life to ask anything about"
-
-
-def _report(line: str, bar: Progress) -> None:
-    bar.advance(bar.task_ids[0])
-    bar.refresh()
-    say(err, line)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from mnemoscope.cli.writing import Outcome, Tell, WritingOptions, run_pass
-
-if TYPE_CHECKING:
-    from mnemoscope.personas.write.llm_writer import LlmWriter
-    from mnemoscope.personas.write.persona_files import PersonaFiles
+from mnemoscope.cli.writing import WritingFlags, show_pass
 
 
 def conversations(
     *,
-    writing: WritingOptions,
+    writing: WritingFlags,
     format: Literal["markdown", "json"] = "markdown",
     overwrite: bool = False,
 ) -> int:
@@ -36,24 +32,7 @@ def conversations(
     overwrite
         Write anew what is there already.
     """
-    from mnemoscope.personas.write.conversations import (
-        conversation_file,
-        told_days,
-        write_conversations,
-    )
-    from mnemoscope.personas.write.log_pages import written_days
+    from mnemoscope.personas.write.passes import conversation_pass
 
-    def work(home: PersonaFiles, desk: LlmWriter, tell: Tell) -> Outcome:
-        logs = told_days(home, written_days(home, writing.days(home)))
-        there = [day for day in logs if conversation_file(home, day, format).exists()]
-        asked = logs if overwrite else [day for day in logs if day not in set(there)]
-        have, made = set(there), set[int]()
-        for day in write_conversations(home, desk, asked, format):
-            made.add(day)
-            have.add(day)
-            tell(f"Generated conversation of day {day}/{home.days} ({len(have)} unique)")
-        missing = [f"the conversation of day {day}" for day in asked if day not in made]
-        folder = conversation_file(home, 1, format).parent
-        return Outcome(f"{folder}: {len(made):,} conversations written", missing)
-
-    return run_pass(writing, "conversations", work, fresh=overwrite)
+    task = conversation_pass(writing, format=format, overwrite=overwrite)
+    return show_pass(task, estimate=writing.estimate, dry_run=writing.dry_run)

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope.cli.writing import Outcome, Tell, WritingOptions, run_pass
-
-if TYPE_CHECKING:
-    from mnemoscope.personas.write.llm_writer import LlmWriter
-    from mnemoscope.personas.write.persona_files import PersonaFiles
+from mnemoscope.cli.writing import WritingFlags, show_pass
 
 
 def generate(
     *,
-    writing: WritingOptions,
+    writing: WritingFlags,
     missing: bool = False,
     overwrite: bool = False,
     from_ledger: bool = False,
@@ -49,29 +44,14 @@ def generate(
     out
         Of --from-ledger: the folder of the retold persona.
     """
+    from mnemoscope.personas.write.passes import daily_log_pass, retelling_pass
+
     if missing and overwrite:
         raise UsageError("--missing fills gaps and --overwrite leaves none: choose one")
     if from_ledger != (out is not None):
         raise UsageError("--from-ledger and --out FOLDER go together: a retold life is a new one")
-    if out is not None:
-        from mnemoscope.cli.write_from_ledger import from_ledger as retell
-
-        return retell(writing, out, overwrite=overwrite)
-
-    from mnemoscope.personas.write.daily_log_writer import gaps, refuse_simulated, write_days
-    from mnemoscope.personas.write.persona_files import open_persona_files
-
-    refuse_simulated(open_persona_files(writing.persona, writing.arcs))
-
-    def work(home: PersonaFiles, desk: LlmWriter, tell: Tell) -> Outcome:
-        days = writing.days(home)
-        written = write_days(home, desk, days, missing=missing, overwrite=overwrite, tell=tell)
-        return Outcome(
-            f"{home.beside('memories')}: {written:,} days written",
-            [str(gap) for gap in gaps(home, days)],
-            "run the same command with --missing in place of --overwrite"
-            if overwrite
-            else "run the same command with --missing",
-        )
-
-    return run_pass(writing, "generate", work, fresh=overwrite)
+    if out is None:
+        task = daily_log_pass(writing, missing=missing, overwrite=overwrite)
+    else:
+        task = retelling_pass(writing, out, overwrite=overwrite)
+    return show_pass(task, estimate=writing.estimate, dry_run=writing.dry_run)

@@ -19,7 +19,7 @@ import platformdirs
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope._store.fingerprint import sha256_file
-from mnemoscope.integrations.catalog import ITEMS, Item
+from mnemoscope.integrations.catalog import ITEMS, CatalogItem
 
 _HERE = Path(__file__).parent
 _RECEIPT = "mnemoscope.json"
@@ -34,7 +34,7 @@ _PROBE = (
 State = Literal["installed", "outdated", "not installed", "untested"]
 
 
-class Receipt(msgspec.Struct, frozen=True):
+class InstallReceipt(msgspec.Struct, frozen=True):
     """What an environment was made from."""
 
     lock_sha256: str
@@ -104,7 +104,7 @@ def install(name: str, say: Callable[[str], None]) -> Path:
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)
         raise
-    receipt = Receipt(lock_sha256(name), made_with)
+    receipt = InstallReceipt(lock_sha256(name), made_with)
     (place / _RECEIPT).write_bytes(msgspec.json.encode(receipt))
     return place
 
@@ -139,7 +139,7 @@ def _install_npm(name: str, place: Path, say: Callable[[str], None]) -> str:
     return "npm"
 
 
-def find_python(item: Item) -> str:
+def find_python(item: CatalogItem) -> str:
     """An interpreter that the system can live in, ours first."""
     seen = []
     for candidate in _pythons():
@@ -178,8 +178,8 @@ def _run(words: Sequence[str], name: str) -> None:
         )
 
 
-def _receipt(name: str) -> Receipt | None:
+def _receipt(name: str) -> InstallReceipt | None:
     try:
-        return msgspec.json.decode((folder(name) / _RECEIPT).read_bytes(), type=Receipt)
+        return msgspec.json.decode((folder(name) / _RECEIPT).read_bytes(), type=InstallReceipt)
     except (OSError, msgspec.DecodeError):
         return None

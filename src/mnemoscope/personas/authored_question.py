@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import UNSET, Struct, UnsetType
 
 Difficulty = Literal["easy", "medium", "hard"]
+DIFFICULTIES: tuple[Difficulty, ...] = get_args(Difficulty)
 Disclosure = Literal["", "refuse", "partial", "answer"]
 
 

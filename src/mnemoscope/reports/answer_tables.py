@@ -10,6 +10,9 @@ from math import ceil
 from shlex import quote
 from typing import NamedTuple
 
+from mnemoscope.analysis.answers import AnswerFigures
+from mnemoscope.analysis.costs import Costs
+from mnemoscope.analysis.diagnosis import Diagnosis
 from mnemoscope.reports.run_view import Figures
 from mnemoscope.reports.tables import (
     DIM,
@@ -56,15 +59,15 @@ class SystemAnswers(NamedTuple):
     """One system's answers."""
 
     label: str
-    figures: Figures
+    figures: AnswerFigures
     is_baseline: bool = False
-    accounts: Figures | None = None
+    accounts: Costs | None = None
 
 
 def report_sections(
-    figures: Figures,
-    diagnosis: Figures | None,
-    accounts: Figures | None,
+    figures: AnswerFigures,
+    diagnosis: Diagnosis | None,
+    accounts: Costs | None,
     category_name: CategoryName,
     exam: Figures | None = None,
 ) -> list[Block]:
@@ -74,10 +77,8 @@ def report_sections(
     """
     exams = [Paragraph(exam_line(own, spec)) for spec, own in _exams(exam).items()]
     judges = [*exams, *_judges(figures)]
-    rates = [
-        [name, *_row(figures["abstention"][key])[:3], meaning]
-        for key, (name, meaning) in _RATES.items()
-    ]
+    abstention: Figures = figures["abstention"]
+    rates = [[name, *_row(abstention[key])[:3], meaning] for key, (name, meaning) in _RATES.items()]
     return [
         Heading("Answers"),
         *_overall(figures),
@@ -90,7 +91,7 @@ def report_sections(
 
 
 def failure_sections(
-    diagnosis: Figures | None, accounts: Figures | None, category_name: CategoryName
+    diagnosis: Diagnosis | None, accounts: Costs | None, category_name: CategoryName
 ) -> list[Block]:
     """Why answers failed and what it all cost, for runs whose answers are shown elsewhere."""
     return [
@@ -331,10 +332,11 @@ def _headlines(systems: Sequence[SystemAnswers]) -> list[Block]:
     columns += [numeric("cost\ntokens")] if paid else []
     frame = ReportTable(columns)
     for one in systems:
-        cells = [_cell(one.figures[part]) for part in _PARTS]
+        figures: Figures = one.figures
+        cells = [_cell(figures[part]) for part in _PARTS]
         if rubric:
-            cells.append(_cell(one.figures.get("hallucination", _NOTHING)))
-        cells.append(_cell(one.figures["length"], digits=1))
+            cells.append(_cell(figures.get("hallucination", _NOTHING)))
+        cells.append(_cell(figures["length"], digits=1))
         if paid:
             cells.append(_cost(one.accounts))
         frame.rows.append([system_cell(one.label, one.is_baseline), *cells])
@@ -343,7 +345,7 @@ def _headlines(systems: Sequence[SystemAnswers]) -> list[Block]:
 
 def _rates(systems: Sequence[SystemAnswers]) -> list[Block]:
     """The three rates, where any question has no answer or any answer is an abstention."""
-    told = [one.figures["abstention"] for one in systems]
+    told: list[Figures] = [one.figures["abstention"] for one in systems]
     if not any(own["correct_abstain"]["n"] or own["false_abstain"]["count"] for own in told):
         return []
     frame = ReportTable([SYSTEM, *(numeric(name) for name, _ in _RATES.values())])
@@ -360,7 +362,7 @@ def _categories(
     kinds = sorted({key for one in systems for key in one.figures["by_category"]})
     rows: dict[str, list[Figures]] = {}
     for key in kinds:
-        found = [one.figures["by_category"].get(key, {}) for one in systems]
+        found: list[Figures] = [one.figures["by_category"].get(key) or {} for one in systems]
         own = [figures.get(part, _NOTHING) for figures in found]
         same = [figures.get("answerable", _NOTHING) for figures in found]
         if any(figure["n"] for figure in own) and (part == "answerable" or own != same):

@@ -13,8 +13,9 @@ from itertools import groupby
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from mnemoscope.analysis.longitudinal import CheckpointFigures, LongitudinalFigures
 from mnemoscope.reports.heatmap import HALLUCINATION, OVERALL, ScoreCell, score_rows
-from mnemoscope.reports.run_view import Figures
+from mnemoscope.reports.run_view import CheckpointReport, Figures
 from mnemoscope.reports.tables import FAIR, GOOD, POOR, RGB, ink, ramp
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ _DAYS = ("#5b8cff", "#b070e0", "#ff8a70", "#ffe27a")
 """Early to late, all of them bright enough for the dark paper."""
 
 
-def heatmap_png(figures: Figures, *, title: str, subtitle: str = "") -> bytes:
+def heatmap_png(figures: LongitudinalFigures, *, title: str, subtitle: str = "") -> bytes:
     """Categories down, checkpoints across, then all together and the hallucination rate.
 
     A cell without data is hatched as such; it never takes the value of its neighbour.
@@ -83,7 +84,7 @@ def heatmap_png(figures: Figures, *, title: str, subtitle: str = "") -> bytes:
         return _bytes(figure)
 
 
-def scatter_png(figures: Figures, *, title: str) -> bytes:
+def scatter_png(figures: CheckpointReport, *, title: str) -> bytes:
     """Recall quality across, hallucination rate up, a point for each checkpoint, in their order."""
     found = figures["hallucination"]["against_recall"]
     points = found["points"]
@@ -125,7 +126,7 @@ def _draw_row(axes: Axes, cells: Sequence[ScoreCell], top: float, cell: float) -
             )  # fmt: skip
 
 
-def _label_days(axes: Axes, points: Sequence[Figures], cell: float) -> None:
+def _label_days(axes: Axes, points: Sequence[CheckpointFigures], cell: float) -> None:
     """Labels above the columns, as many as have room; the first and the last always."""
     labels = []
     for point in points:  # a label, with its days where it does not say them
@@ -207,7 +208,7 @@ def _reading(found: Figures) -> str:
     return f"{said} · {found['reading']}".replace("-", "−")
 
 
-def _subtitle(figures: Figures) -> str:
+def _subtitle(figures: LongitudinalFigures) -> str:
     judged, asked = (sum(p[key] for p in figures["checkpoints"]) for key in ("judged", "asked"))
     personas = len(figures["personas"])
     said = f"{personas} {'persona' if personas == 1 else 'personas'} · {judged:,} judged answers"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mnemoscope.analysis.forgetting import Forgetting
 from mnemoscope.reports.run_view import Figures
 from mnemoscope.reports.tables import (
     DIM,
@@ -26,9 +27,9 @@ _SETS = {"forget": "to be forgotten", "retain": "to be kept"}
 _WHEN = ("before", "after")
 
 
-def report_sections(figures: Figures) -> list[Block]:
+def report_sections(figures: Forgetting) -> list[Block]:
     """The sections of report.md on forgetting."""
-    score = figures["score"]
+    score: Figures | None = figures["score"]
     if score is None:
         return [Heading("Forgetting"), Paragraph(f"No score: {figures['why']}.")]
     rows = []
@@ -49,14 +50,15 @@ def report_sections(figures: Figures) -> list[Block]:
     return [Heading("Forgetting"), document_table(head, rows), NoteList(_said(score))]
 
 
-def systems_tables(systems: Sequence[tuple[str, Figures, bool]]) -> list[Block]:
+def systems_tables(systems: Sequence[tuple[str, Forgetting, bool]]) -> list[Block]:
     """For the terminal: all systems, before and after for both sets, then what leaks."""
     sets = (f"{kind}\n{when}" for kind in _SETS for when in _WHEN)
     columns = [SYSTEM, *map(numeric, (*sets, "leaked", "forgets"))]
     frame = ReportTable(columns, title="Forgetting", frame="dense")
     notes = []
     for label, figures, is_baseline in systems:
-        name, score = system_cell(label, is_baseline), figures["score"]
+        name = system_cell(label, is_baseline)
+        score: Figures | None = figures["score"]
         if score is None:
             frame.rows.append([name, *[MISSING] * 6])
             notes.append(f"{label}: no score: {figures['why']}")

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from math import ceil
 from typing import NamedTuple
 
+from mnemoscope.analysis.longitudinal import CheckpointFigures, LongitudinalFigures
 from mnemoscope.reports.run_view import Figures
 from mnemoscope.reports.tables import (
     DIM,
@@ -43,7 +44,7 @@ class SystemHeatmap(NamedTuple):
     """One system's figures, as longitudinal.json holds them."""
 
     label: str
-    figures: Figures
+    figures: LongitudinalFigures
     is_baseline: bool = False
 
 
@@ -64,7 +65,9 @@ class ScoreCell(NamedTuple):
         )
 
 
-def score_rows(points: Sequence[Figures], categories: Iterable[str]) -> dict[str, list[ScoreCell]]:
+def score_rows(
+    points: Sequence[CheckpointFigures], categories: Iterable[str]
+) -> dict[str, list[ScoreCell]]:
     """A row for each category, then all of them together, then the hallucination rate."""
     rows = {name: [_score(p["categories"].get(name, {}), 1) for p in points] for name in categories}
     rows[OVERALL] = [_score({**p["overall"], "asked": p["asked"]}, 2) for p in points]
@@ -95,7 +98,7 @@ def elide(count: int, fit: int) -> tuple[list[int], list[int]]:
     return list(range(head)), list(range(count - (shown - head), count))
 
 
-def heatmap(figures: Figures, title: str, *, width: int = 80) -> list[Block]:
+def heatmap(figures: LongitudinalFigures, title: str, *, width: int = 80) -> list[Block]:
     """One system over its checkpoints."""
     points, names = figures["checkpoints"], figures["categories"]
     name_width = _name_width(names)
@@ -165,7 +168,7 @@ def systems_heatmap(systems: Sequence[SystemHeatmap], *, width: int = 80) -> lis
             rows.append(GridRow(_INTERVAL, [_interval(point) for point in points], DIM))
         else:  # its ends below each other, where cells are too narrow for both
             for end, name in enumerate((f"{_INTERVAL} from", "to".rjust(len(_INTERVAL) + 5))):
-                ends = [ci and ci[end] for ci in (point["overall"]["ci95"] for point in points)]
+                ends = [ci[end] if ci else None for ci in (p["overall"]["ci95"] for p in points)]
                 rows.append(GridRow(name, [Cell(decimal(one, 2), DIM) for one in ends], DIM))
         rows += [
             None,
@@ -182,7 +185,7 @@ def systems_heatmap(systems: Sequence[SystemHeatmap], *, width: int = 80) -> lis
     return blocks
 
 
-def _interval(point: Figures) -> Cell:
+def _interval(point: CheckpointFigures) -> Cell:
     interval = point["overall"]["ci95"]
     return Cell(MISSING if interval is None else "{:.2f}–{:.2f}".format(*interval), DIM)
 
@@ -214,7 +217,7 @@ def _folded(label: str, room: int) -> list[str]:
     return [line for line in lines if line]
 
 
-def _under_title(figures: Figures) -> str:
+def _under_title(figures: LongitudinalFigures) -> str:
     judged = sum(point["judged"] for point in figures["checkpoints"])
     counts = {
         "persona": len(figures["personas"]),
@@ -225,7 +228,7 @@ def _under_title(figures: Figures) -> str:
     return f"mean composite 0–6 · {' · '.join(said)}"
 
 
-def _legend(figures: Figures, hidden: int, width: int) -> list[Block]:
+def _legend(figures: LongitudinalFigures, hidden: int, width: int) -> list[Block]:
     points = figures["checkpoints"]
     after = [Cell(f"   {MISSING} nothing asked")]
     if any(p["asked"] and not p["judged"] for p in points) or any(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mnemoscope.reports.heatmap import HALLUCINATION, OVERALL, elide, score_rows
-from mnemoscope.reports.run_view import Figures, RunView
+from mnemoscope.reports.run_view import CheckpointReport, Figures, RunView
 from mnemoscope.reports.tables import (
     MISSING,
     Block,
@@ -45,7 +45,7 @@ _READINGS = {
 }
 
 
-def sections(figures: Figures, *, pictures: Sequence[tuple[str, str]] = ()) -> list[Block]:
+def sections(figures: CheckpointReport, *, pictures: Sequence[tuple[str, str]] = ()) -> list[Block]:
     """The sections; pictures are captions and file names."""
     points = figures["checkpoints"]
     return [
@@ -63,7 +63,7 @@ def sections(figures: Figures, *, pictures: Sequence[tuple[str, str]] = ()) -> l
     ]
 
 
-def asked(figures: Figures) -> list[str]:
+def asked(figures: CheckpointReport) -> list[str]:
     """Over all checkpoints: how many questions were asked, judged and failed."""
     points = figures["checkpoints"]
     asked, judged, failed = (sum(p[k] for p in points) for k in ("asked", "judged", "failed"))
@@ -76,7 +76,9 @@ def asked(figures: Figures) -> list[str]:
 
 def last_overalls(views: Sequence[RunView]) -> ReportTable:
     """Systems down; the last checkpoint's overall, hallucination and categories across."""
-    ends = {view.label: (view.longitudinal or {})["checkpoints"][-1] for view in views}
+    ends: dict[str, Figures] = {
+        view.label: view.longitudinal["checkpoints"][-1] for view in views if view.longitudinal
+    }
     categories = list(dict.fromkeys(name for end in ends.values() for name in end["categories"]))
     rows = [
         [
@@ -90,7 +92,7 @@ def last_overalls(views: Sequence[RunView]) -> ReportTable:
     return document_table(["system", "composite 0–6", "hallucination", *categories], rows)
 
 
-def _heatmap(figures: Figures) -> list[Block]:
+def _heatmap(figures: CheckpointReport) -> list[Block]:
     points = figures["checkpoints"]
     head, tail = elide(len(points), _COLUMNS)
     kept: list[int | None] = [*head, None, *tail] if tail else [*head]

@@ -132,7 +132,7 @@ def page(
 def _answered(view: RunView) -> Iterator[tuple[RunFigure, Conditions]]:
     """The overall and LoCoMo's categories, where the answers were measured as others do."""
     about = view.manifest.identity["benchmark"]
-    figures = (view.answers or {}).get("figures", {})
+    figures: Figures = view.answers["figures"] if view.answers else {}
     judge = _judge(view.manifest.identity)
     metric = _METRICS.get(figures.get("metric", ""))
     # An accuracy that no model judged is another measure than everybody's.
@@ -158,7 +158,7 @@ def _answered(view: RunView) -> Iterator[tuple[RunFigure, Conditions]]:
 
 def _forgotten(view: RunView) -> Iterator[tuple[RunFigure, Conditions]]:
     """Mean ROUGE-L after forgetting, of what was to go and of what was to stay."""
-    score = (view.forgetting or {}).get("score")
+    score: Figures | None = view.forgetting["score"] if view.forgetting else None
     identity = view.manifest.identity
     if score is None or identity["benchmark"]["name"] != "tofu":
         return
@@ -188,7 +188,7 @@ def _notes(view: RunView) -> Iterator[str]:
     if view.forgetting:
         yield _FORGETTING
         return
-    figures = (view.answers or {})["figures"]
+    figures: Figures = view.answers["figures"] if view.answers else {}
     if missing := figures["all"].get("missing"):
         yield (
             f"{missing:,} questions have no grade. A number over the others is of other questions "

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mnemoscope._store.jsonl import write_atomically, write_json
 from mnemoscope._store.run_directory import RunDirectory, find_runs
+from mnemoscope.analysis.costs import Costs
 from mnemoscope.reports import (
     answer_tables,
     forgetting_tables,
@@ -99,7 +100,7 @@ def report(view: RunView, published: Sequence[Block] = ()) -> list[Block]:
     if points and view.judged:
         there = [(said, file) for file, said in _PICTURES.items() if (view.path / file).exists()]
         sections += longitudinal_report.sections(points, pictures=there)
-    accounts = view.timing.get("accounts")
+    accounts: Costs | None = view.timing.get("accounts")
     if accounts and not accounts["total"]["requests"] + accounts["total"]["cached"]:
         accounts = None
     if view.answers or accounts:
@@ -129,13 +130,15 @@ def report(view: RunView, published: Sequence[Block] = ()) -> list[Block]:
     ]
 
 
-def _answers(view: RunView, accounts: Figures | None) -> list[Block]:
+def _answers(view: RunView, accounts: Costs | None) -> list[Block]:
     """How good the answers are; of a run over checkpoints, only why they failed."""
-    names, answers = view.category_name, view.answers or {}
-    diagnosis = answers.get("diagnosis")
+    names, answers = view.category_name, view.answers
     if view.longitudinal or not answers:
+        diagnosis = answers["diagnosis"] if answers else None
         return answer_tables.failure_sections(diagnosis, accounts, names)
-    return answer_tables.report_sections(answers["figures"], diagnosis, accounts, names, view.exams)
+    return answer_tables.report_sections(
+        answers["figures"], answers["diagnosis"], accounts, names, view.exams
+    )
 
 
 def _retrieval(view: RunView) -> list[Block]:
@@ -212,7 +215,7 @@ def _answered(views: Sequence[RunView]) -> list[Block]:
     """One line a system, those apart whose answers were measured otherwise."""
     rows: dict[str, list[list[str]]] = {}
     for view in views:
-        answers = view.answers or {}
+        answers: Figures = view.answers or {}
         cells = [
             f"{with_interval(figure['mean'], figure['ci95'])} (n {figure['n']:,})"
             for figure in (answers["figures"][part] for part in ("answerable", "all"))

@@ -12,6 +12,7 @@ from mnemoscope.metrics import PRIMARY
 from mnemoscope.reports import answer_tables, forgetting_tables
 from mnemoscope.reports.heatmap import SystemHeatmap, elide, heatmap, systems_heatmap
 from mnemoscope.reports.run_view import (
+    Figures,
     RunView,
     caveats,
     headline,
@@ -93,12 +94,15 @@ def shown(views: Sequence[RunView], *, width: int = 80, only: Sequence[str] = ()
     )
     blank = Paragraph("")
     parts: list[Block] = []
+    systems = []
     for view in views:
+        if not view.longitudinal:
+            continue
+        systems.append(SystemHeatmap(view.label, view.longitudinal, view.is_baseline))
         if (view.label in only) if only else not view.is_baseline:
             title = f"{view.label} · {personas_named(view)}"
-            parts += [blank, *heatmap(view.longitudinal or {}, title, width=width)]
-    if len(views) > 1:
-        systems = [SystemHeatmap(v.label, v.longitudinal or {}, v.is_baseline) for v in views]
+            parts += [blank, *heatmap(view.longitudinal, title, width=width)]
+    if len(systems) > 1:
         parts += [blank, *systems_heatmap(systems, width=width)]
     return render([*parts, NoteList(told, mark=""), blank])
 
@@ -130,7 +134,8 @@ def overview(views: Sequence[RunView]) -> ReportTable:
             cells.append(Cell(f"{figure['mean']:.3f}", "", f"\n{'–'.join(ends)}", precise))
         table.rows.append([system_cell(view.label, view.is_baseline), *cells])
     fullest = max(views, key=lambda view: view.metrics["questions"]["measured"])
-    chances = [fullest.metrics["overall"].get(name, {}).get("chance") for name in names]
+    overall = fullest.metrics["overall"]
+    chances = [overall[name]["chance"] if name in overall else None for name in names]
     expected = [
         MISSING if chance is None else Cell(f"{chance:.3f}", MUTED, markdown=f"{chance:.4f}")
         for chance in chances
@@ -154,7 +159,8 @@ def _answered(views: Sequence[RunView]) -> list[Block]:
         errors = [
             f"{view.label}: {number:,} times: {error}"
             for view in views
-            for error, number in (view.answers or {}).get("errors", {}).items()
+            if view.answers
+            for error, number in view.answers.get("errors", {}).items()
         ]
         parts.append(NoteList([*no_better_than_no_memory(views), *errors]))
     if forgot := [(v.label, v.forgetting, v.is_baseline) for v in views if v.forgetting]:
@@ -223,7 +229,7 @@ def notes(views: Sequence[RunView]) -> list[str]:
         caveat if len(labels) == len(views) else f"{', '.join(labels)}: {caveat}"
         for caveat, labels in said.items()
     ]
-    overall = [view.metrics["overall"] for view in views]
+    overall: list[Figures] = [view.metrics["overall"] for view in views]
     if empty := [
         name
         for name in headline(views)
@@ -237,7 +243,7 @@ def notes(views: Sequence[RunView]) -> list[str]:
 
 def _recall(view: RunView, width: int) -> ReportTable:
     """Whether evidence was among ten hits, by category and days; for runs without a judge."""
-    figures = view.longitudinal or {}
+    figures: Figures = view.longitudinal or {}
     points = figures["checkpoints"]
     head, tail = elide(len(points), (width - 30) // 7)
     kept = [points[place] for place in (*head, *tail)]
@@ -273,5 +279,5 @@ def failures(view: RunView) -> list[str]:
 
 def personas_named(view: RunView) -> str:
     """The personas, by name where there is one."""
-    personas = list((view.longitudinal or {}).get("personas", ()))
+    personas = list(view.longitudinal["personas"]) if view.longitudinal else []
     return personas[0] if len(personas) == 1 else f"{len(personas)} personas"

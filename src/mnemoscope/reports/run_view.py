@@ -8,13 +8,24 @@ from pathlib import Path
 from typing import Any
 
 from mnemoscope._store.run_directory import Manifest, RunDirectory
-from mnemoscope.analysis.gates import judges_of
-from mnemoscope.analysis.measure import few_clusters
+from mnemoscope.analysis.answers import AnswerSheet
+from mnemoscope.analysis.checked_run import judges_of
+from mnemoscope.analysis.forgetting import Forgetting
+from mnemoscope.analysis.hallucination import HallucinationViews
+from mnemoscope.analysis.longitudinal import LongitudinalFigures
+from mnemoscope.analysis.measure import Metrics, few_clusters
 from mnemoscope.metrics import headline as headline_of
 from mnemoscope.metrics import installed_metrics, metric_of
 
 Figures = Mapping[str, Any]
-"""An object of a run's JSON files, as `analysis` wrote it."""
+"""An object of a run's JSON files whose keys are not known before."""
+
+
+class CheckpointReport(LongitudinalFigures):
+    """The content of longitudinal.json."""
+
+    hallucination: HallucinationViews
+    errors: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -23,14 +34,14 @@ class RunView:
 
     label: str
     manifest: Manifest
-    metrics: Figures
+    metrics: Metrics
     timing: Figures
     path: Path
-    longitudinal: Figures | None = None
+    longitudinal: CheckpointReport | None = None
     """The figures of each checkpoint, where the run had checkpoints."""
-    answers: Figures | None = None
+    answers: AnswerSheet | None = None
     """How good the answers are and why they failed, where there are answers."""
-    forgetting: Figures | None = None
+    forgetting: Forgetting | None = None
 
     @classmethod
     def of(cls, run: RunDirectory) -> RunView:
@@ -100,7 +111,7 @@ def dataset_title(name: str, options: Mapping[str, object]) -> str:
     return f"{name} ({about})" if about else name
 
 
-def as_content(views: Sequence[RunView]) -> dict[str, Figures]:
+def as_content(views: Sequence[RunView]) -> dict[str, dict[str, object]]:
     """All runs by label, for programs."""
     return {
         view.label: {
@@ -191,7 +202,7 @@ def caveats(view: RunView) -> list[str]:
     return said
 
 
-def same_days(longitudinal: Figures) -> list[str]:
+def same_days(longitudinal: LongitudinalFigures) -> list[str]:
     """Checkpoints after the end of the history: the same days, asked about again."""
     labels: dict[int, list[str]] = {}
     for point in longitudinal["checkpoints"]:
@@ -210,7 +221,7 @@ def restarts(view: RunView) -> list[str]:
     return [f"{number:,} × {told}"] if number else []
 
 
-def _bounds(overall: Figures) -> str:
+def _bounds(overall: Mapping[str, Figures]) -> str:
     first = [
         name for name in headline_of(list(overall)) if getattr(metric_of(name), "at", "") == "k"
     ]

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from mnemoscope.analysis.measure import few_clusters
 from mnemoscope.metrics import PRIMARY
-from mnemoscope.reports.run_view import RunView, caveats
+from mnemoscope.reports.run_view import Figures, RunView, caveats
 from mnemoscope.reports.tables import (
     MUTED,
     Block,
@@ -59,7 +59,7 @@ class SurveyRow(Struct, frozen=True, kw_only=True):
 
 def measured(view: RunView, of_the_data: Sequence[str] = ()) -> dict[str, object]:
     """A row's figures from a finished run; caveats about the data are said once for all rows."""
-    figure = view.metrics["overall"].get(PRIMARY, {})
+    figure: Figures = view.metrics["overall"].get(PRIMARY) or {}
     ingested, hits = view.metrics["ingestion"], view.metrics["hits"]
     seconds = view.timing["index_ms"] / 1000
     latency = view.timing["recall_ms"] or {}

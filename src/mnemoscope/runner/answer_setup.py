@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
-from math import inf
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
@@ -24,7 +23,9 @@ from mnemoscope.datasets.subset import part_of
 from mnemoscope.judges import RUBRIC, judge_class, needs_of, scale_of
 from mnemoscope.judges.exam import recorded
 from mnemoscope.models.http_errors import without_keys
-from mnemoscope.models.model_loader import load_model, missing_keys, names_a_model
+from mnemoscope.models.model_check import check_models as check_models
+from mnemoscope.models.model_check import priced as priced
+from mnemoscope.models.model_loader import names_a_model
 from mnemoscope.runner.pipeline import (
     Compat,
     Lifecycle,
@@ -162,25 +163,6 @@ def models_of(*parts: str | None) -> list[str]:
         elif "model" in spec.args:
             found.append(str(spec.args["model"]))
     return list(dict.fromkeys(found))
-
-
-def priced(model: str) -> str:
-    """How to write the model with its price."""
-    return f"{model}{'&' if '?' in model else '?'}price_in=…&price_out=…"
-
-
-def check_models(models: Sequence[str], max_cost: float | None) -> None:
-    """Refuse before anything is written what the first request would be refused for."""
-    if max_cost is not None and not 0 < max_cost < inf:
-        raise UsageError(f"--max-cost {max_cost}: it is more than 0 dollars")
-    for model in models:
-        if missing := missing_keys(model):
-            raise UsageError(f"{model} needs {' and '.join(missing)} in the environment")
-        if max_cost is not None and load_model(model).price is None:
-            raise UsageError(
-                f"what {model} costs is not known, so --max-cost cannot hold; give its price in "
-                f"dollars for a million tokens, 0 if it costs nothing: '{priced(model)}'"
-            )
 
 
 def reopened(manifest: Manifest, data: Path | None) -> Dataset:

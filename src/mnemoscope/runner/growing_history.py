@@ -12,7 +12,6 @@ from pathlib import Path
 
 from mnemoscope._store.errors import MissingData, UsageError
 from mnemoscope.datasets._io.locate import locate
-from mnemoscope.datasets.base import Dataset
 from mnemoscope.datasets.persona_folder import problems
 from mnemoscope.datasets.personas import Personas
 from mnemoscope.runner.answer_setup import NONE
@@ -21,11 +20,6 @@ from mnemoscope.types import GROUP_CATEGORIES, Scalar
 TIMEOUT = 30.0
 """Seconds that a recall may take where no limit is given."""
 _log = logging.getLogger(__name__)
-
-
-def history_of(dataset: Dataset) -> Personas | None:
-    """The dataset, if it is such a history."""
-    return dataset if isinstance(dataset, Personas) else None
 
 
 def check_files(data: Path | None, options: Mapping[str, Scalar]) -> None:

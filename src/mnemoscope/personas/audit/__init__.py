@@ -1,4 +1,5 @@
-"""Audit: what is wrong with a life and its questions, and what could be done about it.
+"""Audit: what is wrong with a history and its questions, and what could be done about it.
 
-Nothing here changes a question: findings go into a trail beside them, and repairs are proposed.
+Nothing here changes a question: findings go into a file beside them, and repairs are proposed.
+`persona_audit.audit_persona` does it all.
 """

@@ -1,14 +1,14 @@
-"""Findings: one thing that an audit holds against a day or a question, and where they are kept."""
+"""Findings: what an audit holds against a day or a question, counted and written down."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
-from mnemoscope._store.jsonl import encode_line, write_atomically
+from mnemoscope._store.jsonl import write_atomically
 from mnemoscope._store.yaml import dump_yaml
 from mnemoscope.datasets.persona_folder import Entry
 
@@ -42,8 +42,8 @@ MODEL_CODES: Mapping[str, str] = {
 CODES = {**DAY_CODES, **QUESTION_CODES, **MODEL_CODES}
 
 
-class Proposal(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What somebody who edits the questions could do."""
+class RepairProposal(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a person who edits the questions could do."""
 
     relevant_days: tuple[int, ...] = ()
     irrelevant_after: int | None = None
@@ -52,14 +52,14 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True):
     drop: bool = False
 
 
-class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
+class AuditFinding(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line of the trail: about a question, or about a day."""
 
     code: str
     why: str
     question: str = ""
     day: int | None = None
-    proposal: Proposal | None = None
+    proposal: RepairProposal | None = None
 
 
 class Tally(NamedTuple):
@@ -73,7 +73,9 @@ class Tally(NamedTuple):
     examples: tuple[str, ...]
 
 
-def tally(findings: Sequence[Finding], entries: Sequence[Entry], examples: int = 2) -> list[Tally]:
+def tally(
+    findings: Sequence[AuditFinding], entries: Sequence[Entry], examples: int = 2
+) -> list[Tally]:
     """A row for each code that was found, in the order of the codes."""
     rows: list[Tally] = []
     for code, meaning in CODES.items():
@@ -89,17 +91,13 @@ def tally(findings: Sequence[Finding], entries: Sequence[Entry], examples: int =
     return rows
 
 
-def _example(finding: Finding) -> str:
+def _example(finding: AuditFinding) -> str:
     return f"{finding.question or f'day {finding.day}'}: {finding.why}"
 
 
-def write_trail(path: Path, findings: Iterable[Finding]) -> None:
-    write_atomically(path, b"".join(map(encode_line, findings)))
-
-
-def write_proposals(path: Path, findings: Iterable[Finding]) -> int:
-    """All that is proposed, by question, for somebody to read and decide; how many questions."""
-    by_question: dict[str, list[dict[str, Any]]] = {}
+def write_proposals(path: Path, findings: Iterable[AuditFinding]) -> int:
+    """All that is proposed, by question, for a person to decide; how many questions."""
+    by_question: dict[str, list[dict[str, object]]] = {}
     for finding in findings:
         if finding.proposal is not None and finding.question:
             change = msgspec.to_builtins(finding.proposal)

@@ -1,35 +1,137 @@
 """The audit by a model: is the evidence enough, is it needed, and does the answer stay right?
 
-Only questions that have an answer in the logs are asked about: silence and refusals have none.
+Only questions that have an answer in the logs are asked about: silence and refusals have none. Each
+verdict is on disk as soon as it is there, and is not asked for again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal, NamedTuple
 
+import msgspec
+
+from mnemoscope._store.jsonl import Journal, read_records
+from mnemoscope.datasets.day_logs import pieces
 from mnemoscope.datasets.persona_folder import Entry
 from mnemoscope.models.chat import Prompt
 from mnemoscope.models.prompts import load_prompt
 from mnemoscope.models.replies import parse_json, without_thoughts
-from mnemoscope.personas.audit.audit_verdicts import (
-    CHECKS,
-    CheckName,
-    Verdict,
-    VerdictBook,
-    prompt_hash,
-)
-from mnemoscope.personas.audit.audited_log import AuditedLife
-from mnemoscope.personas.audit.findings import Proposal
-from mnemoscope.personas.audit.later_passages import Passages
-from mnemoscope.personas.audit.qa_checks import wants_evidence
-from mnemoscope.personas.write.llm_writer import LlmWriter, Task, Unusable
-from mnemoscope.personas.write.question_wording import COMMON, word_stems
+from mnemoscope.personas.audit.audited_history import AuditedHistory
+from mnemoscope.personas.audit.findings import AuditFinding, RepairProposal
+from mnemoscope.personas.audit.static_audit import wants_evidence
+from mnemoscope.personas.write.llm_writer import JsonObject, LlmWriter, Task, UnusableReply
+from mnemoscope.personas.write.question_rules import COMMON, word_stems
 from mnemoscope.text.facts import AtomIndex
 from mnemoscope.types import Memory
 
+TRAIL = "model-audit.jsonl"
+CheckName = Literal["answerable", "without-evidence", "superseded"]
+CHECKS: tuple[CheckName, ...] = ("answerable", "without-evidence", "superseded")
+PASSAGES = 8
+"""So many are shown."""
+_SHARED = 0.34
+"""Of what the question's words weigh, a passage has to share so much to be about the same."""
 _SAME_WORDS = 0.8
 """An answer without numbers and names is right if it has so many of the reference's own words."""
+
+
+class AuditVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A line of the trail."""
+
+    question: str
+    check: CheckName
+    model: str
+    asked: str
+    """Hash of the prompt: a question that was edited since is asked again."""
+    judged: bool
+    """Not where the replies could not be read; that is no defect of the question."""
+    code: str = ""
+    """Empty where nothing is wrong."""
+    why: str = ""
+    proposal: RepairProposal | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        return self.question, self.check, self.model, self.asked
+
+
+def prompt_hash(prompt: Prompt) -> str:
+    return sha256(f"{prompt.system}\0{prompt.user}".encode("utf-8", "replace")).hexdigest()[:16]
+
+
+class VerdictJournal:
+    """The trail as a journal: every verdict is on disk as soon as it is there."""
+
+    def __init__(self, path: Path) -> None:
+        self._journal = Journal(path)
+        self.verdicts = {verdict.key: verdict for verdict in read_records(path, AuditVerdict)}
+
+    def add(self, verdict: AuditVerdict) -> None:
+        self._journal.append(verdict)
+        self.verdicts[verdict.key] = verdict
+
+    def __enter__(self) -> VerdictJournal:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._journal.close()
+
+
+def as_findings(verdicts: Iterable[AuditVerdict]) -> list[AuditFinding]:
+    """Those with which something is wrong."""
+    return [
+        AuditFinding(verdict.code, verdict.why, verdict.question, proposal=verdict.proposal)
+        for verdict in verdicts
+        if verdict.code
+    ]
+
+
+class LogPassage(NamedTuple):
+    """A section of a day's log."""
+
+    day: int
+    text: str
+
+
+class LogPassages:
+    """All sections of a history."""
+
+    def __init__(self, history: AuditedHistory) -> None:
+        self._history = history
+
+    @cached_property
+    def _all(self) -> list[tuple[LogPassage, frozenset[str]]]:
+        return [
+            (LogPassage(day, piece.text), word_stems(piece.text))
+            for day, text in self._history.logs.items()
+            for piece in pieces(text, "section")
+        ]
+
+    @cached_property
+    def _seldom(self) -> dict[str, float]:
+        """How much it says that a passage holds a word: the logarithm of how few do."""
+        counts = Counter(word for _, words in self._all for word in words)
+        return {word: math.log(len(self._all) / count) for word, count in counts.items()}
+
+    def after(self, entry: Entry) -> list[LogPassage]:
+        """The passages after its evidence that most likely speak of the same, in their order."""
+        asked = word_stems(entry.question) - COMMON
+        whole = sum(self._seldom.get(word, 0.0) for word in asked)
+        last = max(entry.relevant_days)
+        weighed = [
+            (sum(self._seldom[word] for word in asked & words), passage)
+            for passage, words in self._all
+            if passage.day > last
+        ]
+        near = [pair for pair in weighed if pair[0] > 0 and pair[0] >= _SHARED * whole]
+        near.sort(key=lambda pair: (-pair[0], pair[1].day))
+        return sorted((passage for _, passage in near[:PASSAGES]), key=lambda p: p.day)
 
 
 class Judgement(NamedTuple):
@@ -37,26 +139,26 @@ class Judgement(NamedTuple):
 
     code: str
     why: str
-    proposal: Proposal | None = None
+    proposal: RepairProposal | None = None
 
 
 FINE = Judgement("", "")
 
 
-class _Case(NamedTuple):
+class _AuditCase(NamedTuple):
     entry: Entry
     check: CheckName
     prompt: Prompt
-    read: Callable[[dict[str, Any]], Judgement]
+    read: Callable[[JsonObject], Judgement]
 
 
 class ModelAudit:
-    """The three checks of one life."""
+    """The three checks of one history."""
 
-    def __init__(self, life: AuditedLife, checks: Sequence[CheckName] = CHECKS) -> None:
-        self._life = life
+    def __init__(self, history: AuditedHistory, checks: Sequence[CheckName] = CHECKS) -> None:
+        self._history = history
         self._checks = checks
-        self._passages = Passages(life)
+        self._passages = LogPassages(history)
         self._prompts = {
             "answerable": load_prompt(
                 "audit-answerable", frozenset({"question", "reference", "evidence"})
@@ -69,8 +171,8 @@ class ModelAudit:
 
     def ask(
         self,
-        desk: LlmWriter,
-        book: VerdictBook,
+        writer: LlmWriter,
+        journal: VerdictJournal,
         model: str,
         *,
         again: bool = False,
@@ -78,92 +180,94 @@ class ModelAudit:
     ) -> list[str]:
         """Ask what was not asked yet, each verdict on disk at once; what got no reply at all."""
         cases = list(self._cases())
-        waiting = [case for case in cases if again or _key(case, model) not in book.verdicts]
+        waiting = [case for case in cases if again or _key(case, model) not in journal.verdicts]
         by_about = {_about(case): case for case in waiting}
         failed: list[str] = []
         audited = skipped = 0
-        for written in desk.write_all(map(_task, waiting)):
+        for written in writer.write_all(map(_task, waiting)):
             case = by_about[written.task.about]
             judgement = written.result
             read = written.task.read
-            assert isinstance(read, _Reading)
+            assert isinstance(read, _VerdictReader)
             audited += judgement is not None
             skipped += judgement is None
             if judgement is None and not read.replied:
                 failed.append(written.task.about)
             else:
                 code, why, proposal = judgement or Judgement("", written.problem)
-                book.add(Verdict(*_key(case, model), judgement is not None, code, why, proposal))
+                journal.add(
+                    AuditVerdict(*_key(case, model), judgement is not None, code, why, proposal)
+                )
             tell(f"audited {audited}/{len(waiting)}" + (f", {skipped} skipped" if skipped else ""))
         return failed
 
-    def current(self, book: VerdictBook, model: str = "") -> list[Verdict]:
+    def current(self, journal: VerdictJournal, model: str = "") -> list[AuditVerdict]:
         """The verdicts on questions and logs as they are now, of one model or of all."""
         keys = {_key(case, "")[:2]: _key(case, "")[3] for case in self._cases()}
         current = [
             verdict
-            for verdict in book.verdicts.values()
+            for verdict in journal.verdicts.values()
             if keys.get((verdict.question, verdict.check)) == verdict.asked
             and model in ("", verdict.model)
         ]
-        # The book has them in the order in which replies came, which says nothing.
+        # The journal has them in the order in which replies came, which says nothing.
         place = {key: number for number, key in enumerate(keys)}
         return sorted(current, key=lambda one: place[one.question, one.check])
 
-    def _cases(self) -> Iterator[_Case]:
+    def _cases(self) -> Iterator[_AuditCase]:
         makers = {
             "answerable": self._answerable,
             "without-evidence": self._without,
             "superseded": self._superseded,
         }
-        for entry in self._life.entries:
-            if wants_evidence(entry) and self._life.evidence(entry):
+        for entry in self._history.entries:
+            if wants_evidence(entry) and self._history.evidence(entry):
                 for check in self._checks:
                     yield from makers[check](entry)
 
-    def _answerable(self, entry: Entry) -> Iterator[_Case]:
-        days = self._life.evidence(entry)
+    def _answerable(self, entry: Entry) -> Iterator[_AuditCase]:
+        days = self._history.evidence(entry)
         shown = [
-            f"## day {day}, {self._life.home.date_of(day)}\n\n{self._life.logs[day]}"
+            f"## day {day}, {self._history.files.date_of(day)}\n\n{self._history.logs[day]}"
             for day in days
         ]
         prompt = self._prompts["answerable"].fill(
             question=entry.question, reference=str(entry.answer), evidence="\n\n".join(shown)
         )
 
-        def read(reply: dict[str, Any]) -> Judgement:
+        def read(reply: JsonObject) -> Judgement:
             answerable, why = _boolean(reply, "answerable"), _text(reply, "why")
             if not answerable:
-                return Judgement("not-answerable", why, Proposal(drop=True))
+                return Judgement("not-answerable", why, RepairProposal(drop=True))
             needed = reply.get("days")
             if not isinstance(needed, list) or not all(type(day) is int for day in needed):
-                raise Unusable('"days" is a list of the numbers of days')
+                raise UnusableReply('"days" is a list of the numbers of days')
             fewer = tuple(sorted(set(needed)))
             if not set(fewer) <= set(days):
-                raise Unusable(f'"days" may hold only {", ".join(map(str, days))}')
+                raise UnusableReply(f'"days" may hold only {", ".join(map(str, days))}')
             if 0 < len(fewer) < len(days):
-                return Judgement("loose-evidence", why, Proposal(relevant_days=fewer))
+                return Judgement("loose-evidence", why, RepairProposal(relevant_days=fewer))
             return FINE._replace(why=why)
 
-        yield _Case(entry, "answerable", prompt, read)
+        yield _AuditCase(entry, "answerable", prompt, read)
 
-    def _without(self, entry: Entry) -> Iterator[_Case]:
+    def _without(self, entry: Entry) -> Iterator[_AuditCase]:
         prompt = self._prompts["without-evidence"].fill(question=entry.question)
 
-        def read(reply: dict[str, Any]) -> Judgement:
+        def read(reply: JsonObject) -> Judgement:
             known, answer = _boolean(reply, "known"), _text(reply, "answer")
             if known and agrees(answer, str(entry.answer), entry.question):
                 why = f"answered without evidence: {answer}"
-                return Judgement("leaks", why, Proposal(drop=True))
+                return Judgement("leaks", why, RepairProposal(drop=True))
             return FINE
 
-        yield _Case(entry, "without-evidence", prompt, read)
+        yield _AuditCase(entry, "without-evidence", prompt, read)
 
-    def _superseded(self, entry: Entry) -> Iterator[_Case]:
+    def _superseded(self, entry: Entry) -> Iterator[_AuditCase]:
         later = self._passages.after(entry) if entry.irrelevant_after is None else []
         if not later:
             return
-        date_of = self._life.home.date_of
+        date_of = self._history.files.date_of
         shown = [f"## day {one.day}, {date_of(one.day)}\n\n{one.text}" for one in later]
         last = max(entry.relevant_days)
         prompt = self._prompts["superseded"].fill(
@@ -174,16 +278,16 @@ class ModelAudit:
         )
         days = {one.day for one in later}
 
-        def read(reply: dict[str, Any]) -> Judgement:
+        def read(reply: JsonObject) -> Judgement:
             changed, why, day = _boolean(reply, "superseded"), _text(reply, "why"), reply.get("day")
             if not changed:
                 return FINE._replace(why=why)
             if day not in days:
-                raise Unusable(f'"day" is one of {", ".join(map(str, sorted(days)))}')
+                raise UnusableReply(f'"day" is one of {", ".join(map(str, sorted(days)))}')
             why = f"day {day}: {_text(reply, 'answer') or why}"
-            return Judgement("superseded", why, Proposal(irrelevant_after=day - 1))
+            return Judgement("superseded", why, RepairProposal(irrelevant_after=day - 1))
 
-        yield _Case(entry, "superseded", prompt, read)
+        yield _AuditCase(entry, "superseded", prompt, read)
 
 
 def agrees(answer: str, reference: str, question: str) -> bool:
@@ -198,10 +302,10 @@ def agrees(answer: str, reference: str, question: str) -> bool:
     return bool(wanted) and len(shared) >= _SAME_WORDS * len(wanted)
 
 
-class _Reading:
+class _VerdictReader:
     """Reads the replies to one prompt, and remembers whether there was any."""
 
-    def __init__(self, case: _Case) -> None:
+    def __init__(self, case: _AuditCase) -> None:
         self._case = case
         self.replied = False
 
@@ -209,31 +313,31 @@ class _Reading:
         self.replied = True
         try:
             return self._case.read(parse_json(without_thoughts(reply)))
-        except Unusable:
+        except UnusableReply:
             raise
         except ValueError as error:
-            raise Unusable(str(error)) from None
+            raise UnusableReply(str(error)) from None
 
 
-def _task(case: _Case) -> Task[Judgement]:
-    return Task(_about(case), case.prompt, _Reading(case))
+def _task(case: _AuditCase) -> Task[Judgement]:
+    return Task(_about(case), case.prompt, _VerdictReader(case))
 
 
-def _about(case: _Case) -> str:
+def _about(case: _AuditCase) -> str:
     return f"{case.entry.id}, {case.check}"
 
 
-def _key(case: _Case, model: str) -> tuple[str, CheckName, str, str]:
+def _key(case: _AuditCase, model: str) -> tuple[str, CheckName, str, str]:
     return case.entry.id, case.check, model, prompt_hash(case.prompt)
 
 
-def _boolean(reply: dict[str, Any], name: str) -> bool:
+def _boolean(reply: JsonObject, name: str) -> bool:
     value = reply.get(name)
     if not isinstance(value, bool):
-        raise Unusable(f'"{name}" is true or false')
+        raise UnusableReply(f'"{name}" is true or false')
     return value
 
 
-def _text(reply: dict[str, Any], name: str) -> str:
+def _text(reply: JsonObject, name: str) -> str:
     value = reply.get(name, "")
     return " ".join(value.split()) if isinstance(value, str) else ""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 from random import Random
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope.personas.simulate.story import Story
 
+Density = Literal["quiet", "normal", "busy", "dense"]
+"""How much there is to tell of a day."""
 _SEASON = 180
 """Each season of so many days has one break or two."""
 

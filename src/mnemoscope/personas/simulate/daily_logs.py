@@ -9,10 +9,9 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from random import Random
-from typing import Literal
 
 from mnemoscope.personas.simulate.arc_plan import PlannedArc
-from mnemoscope.personas.simulate.calendar import WorkCalendar, long_date
+from mnemoscope.personas.simulate.calendar import Density, WorkCalendar, long_date
 from mnemoscope.personas.simulate.phrases import (
     PHRASES,
     RepetitionFilter,
@@ -27,7 +26,6 @@ from mnemoscope.personas.simulate.story import Story, StoryFact
 from mnemoscope.personas.simulate.timeline import LogSentence, TimelineRecord
 from mnemoscope.text.fact_ledger import LedgerFact
 
-Density = Literal["quiet", "normal", "busy", "dense"]
 _WORDS: Mapping[Density, tuple[int, int]] = {
     "quiet": (60, 90),
     "normal": (265, 350),

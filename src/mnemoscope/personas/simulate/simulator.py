@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +15,7 @@ from mnemoscope.personas.simulate.history_files import SimulatedHistory, write_h
 from mnemoscope.personas.simulate.known_facts import KnownFacts
 from mnemoscope.personas.simulate.question_mix import make_questions
 from mnemoscope.personas.simulate.rng import Rng
-from mnemoscope.personas.simulate.story import Story, read_story, shipped_story
+from mnemoscope.personas.simulate.story import Story, find_story
 from mnemoscope.personas.simulate.timeline import Timeline
 
 MOST_DAYS = 100_000
@@ -55,14 +54,13 @@ def simulate(story: Story, days: int, seed: int) -> SimulatedHistory:
 def simulate_persona(
     story: Story | str | Path, out: Path, *, days: int = 1000, seed: int = 42, force: bool = False
 ) -> WrittenHistory:
-    """Simulate a story, a shipped one by its id or one in a file, and write its folder into `out`.
+    """Simulate a persona and write its folder into `out`.
 
-    What is there already must be the same, unless `force` says to overwrite it.
+    `story` is a story, the id of a shipped one or the path of a file. What is there already must
+    be the same, unless `force` says to overwrite it.
     """
-    if isinstance(story, Path):
-        story = read_story(story)
-    elif isinstance(story, str):
-        story = shipped_story(story)
+    if not isinstance(story, Story):
+        story = find_story(str(story))
     history = simulate(story, days, seed)
     folder = write_history(history, out, force=force)
     return WrittenHistory(folder, days, len(history.questions), len(history.facts))
@@ -91,6 +89,8 @@ def simulate_personas(
 def _in_processes(
     write: partial[WrittenHistory], stories: Sequence[Story], jobs: int
 ) -> Iterator[WrittenHistory]:
+    from concurrent.futures import ProcessPoolExecutor, as_completed  # slow to import
+
     with ProcessPoolExecutor(min(jobs, len(stories))) as pool:
         for done in as_completed([pool.submit(write, story) for story in stories]):
             yield done.result()

@@ -214,14 +214,12 @@ _SUBJECTS_AND_FACTS: Mapping[ArcType, tuple[int, int]] = {
 """How many subjects and facts each kind of arc has at least."""
 
 
-def find_stories(persona: str) -> list[Story]:
-    """The shipped story with this id, the story in the file of this name, or `all` shipped ones."""
-    if persona == "all":
-        return [shipped_story(id) for id in SHIPPED]
+def find_story(persona: str) -> Story:
+    """The shipped story with this id, or the story in the file of this name."""
     path = Path(persona)
     if persona not in SHIPPED and (path.suffix in (".yaml", ".yml") or path.exists()):
-        return [read_story(path)]
-    return [shipped_story(persona)]
+        return read_story(path)
+    return shipped_story(persona)
 
 
 def read_story(path: Path) -> Story:

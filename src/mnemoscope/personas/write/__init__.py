@@ -1,1 +1,4 @@
-"""Authoring: lives written by a language model, pass by pass, resumable and audited."""
+"""A model writes a persona's history: daily logs, conversations, tool calls and questions.
+
+`passes` has a function for each pass; what it returns can be run, estimated or previewed.
+"""

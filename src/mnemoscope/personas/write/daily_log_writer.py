@@ -1,26 +1,30 @@
-"""Pass 1: the daily logs of a life, one request a day and session, days in their order.
+"""Pass 1: the daily logs, one request a day and session, days in their order.
 
 A session's writer sees the last entries of that session, read from disk, and nothing that another
-session wrote. What is missing is what the calendar has and the disk has not; no record is kept
-beside that could disagree.
+session wrote. Prompts name dates, never day numbers. What is missing is what the schedule has and
+the disk has not; there is no record beside that could disagree.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.jsonl import printable, write_atomically
 from mnemoscope.datasets.day_logs import DAY_FILE, Piece, body, pieces, read_day
+from mnemoscope.models.chat import Prompt
+from mnemoscope.models.prompts import load_prompt
 from mnemoscope.models.replies import without_thoughts
-from mnemoscope.personas.write.day_prompts import DayPrompts, Entry
-from mnemoscope.personas.write.llm_writer import LlmWriter, Task, Unusable
-from mnemoscope.personas.write.persona_files import PersonaFiles
-from mnemoscope.personas.write.writing_calendar import WritingCalendar
+from mnemoscope.personas.simulate.calendar import long_date
+from mnemoscope.personas.write.llm_writer import LlmWriter, Task, UnusableReply
+from mnemoscope.personas.write.persona_files import Arc, Persona, PersonaFiles, PersonaSession
+from mnemoscope.personas.write.session_schedule import Agenda, SessionSchedule, phase
+from mnemoscope.personas.write.visibility import Visibility
 
 HISTORY = 3
 """So many of a session's last entries its writer sees."""
@@ -29,10 +33,27 @@ _FENCE_LINE = re.compile(r"[ \t]*(```|~~~)")
 _HEADING = re.compile(r"#(?:[ \t]|$)")
 _TOPIC = re.compile(r"^###+[ \t]+\S", re.MULTILINE)
 _SESSION_HEADING = re.compile(r"#[ \t]+session:", re.IGNORECASE)
+ECHOED_LINES = 3
+"""Of an arc that only surfaces here, so much of its description is told."""
+_LENGTHS = {
+    "quiet": "quiet: little happens; one or two short topics, 80 to 150 words",
+    "normal": "normal: two or three topics, 200 to 350 words",
+    "busy": "busy: three to five topics, 350 to 600 words",
+    "dense": "dense: a day on which much turns; five or more topics, 600 to 900 words",
+}
+_WHO = frozenset(
+    "name role domain organisation profile style principal cast sessions projects knowledge "
+    "session sensitive".split()
+)
+_DAY = _WHO | frozenset("date density arcs echoes events beliefs earlier history".split())
+_FILLER = _WHO | frozenset("date density earlier history".split())
+
+PastEntry = tuple[date, str]
+"""What a session wrote on a date."""
 
 
 class Gap(NamedTuple):
-    """Something that the calendar has and the disk has not."""
+    """Something that the schedule has and the disk has not."""
 
     day: int
     session: str
@@ -41,20 +62,20 @@ class Gap(NamedTuple):
         return f"day {self.day}, session {self.session}"
 
 
-def refuse_simulated(home: PersonaFiles) -> None:
-    """A life with a ledger is whole without our calendar, and exact only as it is."""
-    if home.ledger.is_file():
+def refuse_simulated(files: PersonaFiles) -> None:
+    """A history with a ledger is whole without our schedule, and exact only as it is."""
+    if files.ledger.is_file():
         raise UsageError(
-            f"{home.folder} was simulated: {home.ledger.name} has every fact of its days, and new "
-            "prose in them would no longer be what exact scoring leans on. To have it told by a "
-            "model, say --from-ledger --out NEW_FOLDER; days that are missing come back with the "
+            f"{files.folder} was simulated: {files.ledger.name} has every fact of its days, and "
+            "new prose in them would no longer be what exact scoring leans on. To have it told by "
+            "a model, say --from-ledger --out NEW_FOLDER; days that are missing come back with the "
             "command that made it"
         )
 
 
 def write_days(
-    home: PersonaFiles,
-    desk: LlmWriter,
+    files: PersonaFiles,
+    writer: LlmWriter,
     days: Iterable[int],
     *,
     missing: bool = False,
@@ -66,23 +87,23 @@ def write_days(
     With `missing` also the sessions that are missing from days that are there; with `overwrite`
     all of them anew, where a session that comes to nothing keeps what it had.
     """
-    calendar = WritingCalendar.of(home)
-    prompts = DayPrompts(home, calendar)
-    shelf = WrittenDays(home)
+    schedule = SessionSchedule.of(files)
+    prompts = DayPrompts(files, schedule)
+    logs = WrittenDays(files)
     written = 0
     for day in days:
-        planned = calendar.sessions(day)
-        if not overwrite and day in shelf:
-            there = shelf.sessions(day)
+        planned = schedule.sessions(day)
+        if not overwrite and day in logs:
+            there = logs.sessions(day)
             wanted = [id for id in planned if id not in there] if missing else []
         else:
             wanted = planned
         new = {
             one.task.about: one.result
-            for one in desk.write_all(
+            for one in writer.write_all(
                 Task(
                     str(Gap(day, session)),
-                    prompts.prompt(day, session, shelf.last_entries(day, session)),
+                    prompts.prompt(day, session, logs.last_entries(day, session)),
                     read_entry,
                 )
                 for session in wanted
@@ -91,28 +112,28 @@ def write_days(
         }
         texts = {id: new[about] for id in wanted if (about := str(Gap(day, id))) in new}
         if texts:
-            shelf.put(day, texts, calendar.order)
+            logs.put(day, texts, schedule.order)
             written += 1
-            tell(f"Generated day {day}/{home.days} ({len(shelf)} unique)")
+            tell(f"Generated day {day}/{files.days} ({len(logs)} unique)")
     return written
 
 
-def gaps(home: PersonaFiles, days: Iterable[int] | None = None) -> list[Gap]:
-    """What is missing on disk, of these days or of the whole life."""
-    calendar, shelf = WritingCalendar.of(home), WrittenDays(home)
+def gaps(files: PersonaFiles, days: Iterable[int] | None = None) -> list[Gap]:
+    """What is missing on disk, of these days or of the whole history."""
+    schedule, logs = SessionSchedule.of(files), WrittenDays(files)
     return [
         Gap(day, session)
-        for day in (range(1, home.days + 1) if days is None else days)
-        for session in calendar.sessions(day)
-        if session not in shelf.sessions(day)
+        for day in (range(1, files.days + 1) if days is None else days)
+        for session in schedule.sessions(day)
+        if session not in logs.sessions(day)
     ]
 
 
 def read_entry(reply: str) -> str:
-    """The entry, or Unusable: an excuse instead of one has no topics."""
+    """The entry, or UnusableReply: an excuse instead of one has no topics."""
     entry = clean(reply)
     if not _TOPIC.search(entry):
-        raise Unusable("it has no topics: each stands under a heading that begins with ###")
+        raise UnusableReply("it has no topics: each stands under a heading that begins with ###")
     return entry
 
 
@@ -129,7 +150,7 @@ def clean(reply: str) -> str:
         if not (is_heading or _SESSION_HEADING.match(line)):
             kept.append(line.rstrip())
     if not (entry := "\n".join(kept).strip()):
-        raise Unusable("nothing is left of it without its frontmatter and # headings")
+        raise UnusableReply("nothing is left of it without its frontmatter and # headings")
     return printable(entry)
 
 
@@ -143,11 +164,11 @@ def unwrapped(reply: str) -> str:
 class WrittenDays:
     """The daily logs on disk, and which sessions wrote on which days."""
 
-    def __init__(self, home: PersonaFiles) -> None:
-        self._home = home
+    def __init__(self, files: PersonaFiles) -> None:
+        self._home = files
         self._sessions: dict[int, frozenset[str]] = {}
         self._days: dict[str, list[int]] = {}
-        folder = home.beside("memories")
+        folder = files.beside("memories")
         for path in folder.iterdir() if folder.is_dir() else ():
             if name := DAY_FILE.fullmatch(path.name):
                 self._note(int(name[1]), _pieces(path))
@@ -161,7 +182,7 @@ class WrittenDays:
     def sessions(self, day: int) -> frozenset[str]:
         return self._sessions.get(day, frozenset())
 
-    def last_entries(self, day: int, session: str) -> list[Entry]:
+    def last_entries(self, day: int, session: str) -> list[PastEntry]:
         """What this session wrote last before the day, oldest first."""
         days = self._days.get(session, [])
         before = days[: bisect_left(days, day)][-HISTORY:]
@@ -198,3 +219,123 @@ def _pieces(path: Path) -> list[Piece]:
     if not path.exists():
         return []
     return [piece for piece in pieces(read_day(path), "session") if piece.text.strip()]
+
+
+class DayPrompts:
+    """The prompts of all sessions; each is told what it may know and no more."""
+
+    def __init__(self, files: PersonaFiles, schedule: SessionSchedule) -> None:
+        self._home = files
+        self._schedule = schedule
+        self._day = load_prompt("write-day", _DAY)
+        self._filler = load_prompt("write-filler", _FILLER)
+        self._visible = {id: Visibility(files.persona, files.arcs, id) for id in schedule.order}
+
+    def prompt(self, day: int, session: str, history: Sequence[PastEntry]) -> Prompt:
+        """`history` is what this very session wrote last, oldest first."""
+        seen, agenda = self._visible[session], self._schedule.agenda(day, session)
+        values = {
+            **_who(seen.persona(), session),
+            "date": long_date(self._home.date_of(day)),
+            "density": _LENGTHS[agenda.density],
+            "earlier": _listed(self._earlier(day, session)),
+            "history": _told(history),
+        }
+        if agenda.is_filler:
+            return self._filler.fill(**values)
+        return self._day.fill(**values, **_agenda(agenda, seen, day))
+
+    def _earlier(self, day: int, session: str) -> Iterator[str]:
+        """This session's own arcs that are over, or go on without being today's matter."""
+        today = {arc.id for arc in self._schedule.agenda(day, session).own}
+        for whole in self._home.arcs.arcs:
+            if whole.primary_session != session or whole.id in today or whole.start > day:
+                continue
+            arc = self._visible[session].arc(whole)
+            known = (
+                f" It is known by now: {arc.corrected_belief}" if _is_put_right(arc, day) else ""
+            )
+            state = "over" if arc.end < day else "still going on, but not today's matter"
+            yield f"{arc.title} ({state}).{known}"
+
+
+def _who(persona: Persona, session: str) -> dict[str, str]:
+    rooms = {room.id: room for room in persona.sessions}
+    own = rooms.get(session) or PersonaSession(session, "1to1")
+    principal = persona.principal
+    told = (
+        f"{principal.name}, {principal.role}. {principal.profile}" if principal else "nobody named"
+    )
+    return {
+        "name": persona.name,
+        "role": persona.role,
+        "domain": persona.domain,
+        "organisation": persona.company or persona.institution or persona.firm or "not named",
+        "profile": persona.profile.strip(),
+        "style": persona.communication_style.strip(),
+        "principal": told.strip(),
+        "cast": _listed(f"{one.name}, {one.role} ({one.kind})" for one in persona.cast),
+        "sessions": _listed(_room(room) for room in persona.sessions),
+        "projects": _listed(f"{one.name}: {one.description}" for one in persona.projects),
+        "knowledge": _listed(persona.shared_knowledge),
+        "session": _room(own),
+        "sensitive": _listed(own.sensitive_topics),
+    }
+
+
+def _room(room: PersonaSession) -> str:
+    kind = "one to one" if room.kind == "1to1" else room.kind
+    kept = "; what is said here stays here" if room.isolated else ""
+    return f"{room.id} ({kind}; {', '.join(room.participants) or 'nobody named'}{kept})"
+
+
+def _agenda(agenda: Agenda, seen: Visibility, day: int) -> dict[str, str]:
+    own = [seen.arc(arc) for arc in agenda.own]
+    echoed = [seen.arc(arc) for arc in agenda.echoed]
+    return {
+        "arcs": _listed(_arc(arc, day) for arc in own),
+        "echoes": _listed(f"{arc.title}: {_first_lines(arc.description)}" for arc in echoed),
+        "events": _listed(event for arc in (*own, *echoed) for event in arc.directed(day)),
+        "beliefs": _listed(belief for arc in (*own, *echoed) for belief in _beliefs(arc, day)),
+    }
+
+
+def _arc(arc: Arc, day: int) -> str:
+    people = f" With {', '.join(arc.participants)}." if arc.participants else ""
+    begins = ", begins today" if day == arc.start else ", ends today" if day == arc.end else ""
+    return f"{arc.title} ({arc.type}, {phase(arc, day)} phase{begins}). {arc.description}{people}"
+
+
+def _beliefs(arc: Arc, day: int) -> Iterator[str]:
+    """What is held to be true on this day, right or wrong."""
+    wrong, right = arc.wrong_day, arc.corrected_day
+    if wrong is None or right is None or day < wrong:
+        return
+    if day == wrong:
+        yield f"Today this is said and believed; nobody doubts it: {arc.wrong_belief}"
+    elif day < right:
+        yield f"This is still believed, and nobody doubts it: {arc.wrong_belief}"
+    elif day == right:
+        yield (
+            f"Today it turns out that this was wrong: {arc.wrong_belief} This is right, and the "
+            f"log says so in plain words: {arc.corrected_belief}"
+        )
+    else:
+        yield f"This is known to be right: {arc.corrected_belief}"
+
+
+def _is_put_right(arc: Arc, day: int) -> bool:
+    return arc.corrected_day is not None and arc.corrected_day < day and bool(arc.corrected_belief)
+
+
+def _first_lines(text: str) -> str:
+    return "\n".join(text.strip().split("\n")[:ECHOED_LINES])
+
+
+def _listed(lines: Iterator[str] | Sequence[str]) -> str:
+    indented = ("- " + line.strip().replace("\n", "\n  ") for line in lines if line.strip())
+    return "\n".join(indented) or "- none"
+
+
+def _told(history: Sequence[PastEntry]) -> str:
+    return "\n\n".join(f"[{long_date(day)}]\n{text}" for day, text in history) or "(nothing yet)"

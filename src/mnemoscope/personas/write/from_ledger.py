@@ -1,14 +1,17 @@
-"""A simulated life in natural prose: a model retells each session, the ledger stays exact.
+"""A simulated history in natural prose: a model retells each session, the ledger stays exact.
 
-The new folder has the same papers, questions and ledger. A day is written when all its sessions are
-retold faithfully; until then those that are wait beside it, so that nothing is paid for twice.
+The new folder has the same persona, arcs, questions and ledger. A day is written when all its
+sessions are retold faithfully; until then those that are wait beside it, so that nothing is paid
+for twice. Faithful means what scoring relies on: values beside what they belong to, who said them,
+dates, and nothing that was not in the notes.
 """
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,18 +20,172 @@ import msgspec
 from mnemoscope._store.errors import MissingData, UsageError
 from mnemoscope._store.jsonl import write_atomically
 from mnemoscope.datasets.day_logs import day_files
-from mnemoscope.models.chat import Prompt
 from mnemoscope.models.prompts import load_prompt
+from mnemoscope.personas.simulate.calendar import long_date
 from mnemoscope.personas.write.daily_log_writer import unwrapped
-from mnemoscope.personas.write.llm_writer import LlmWriter, Task, Unusable
-from mnemoscope.personas.write.log_pages import long_date
+from mnemoscope.personas.write.llm_writer import LlmWriter, Task, UnusableReply
 from mnemoscope.personas.write.persona_files import PersonaFiles, open_persona_files
-from mnemoscope.personas.write.retelling_checks import Notes, broken
 from mnemoscope.text.fact_ledger import Ledger, LedgerFact
+from mnemoscope.text.facts import AtomIndex, atoms
+from mnemoscope.text.matching import normal_wording, normalise, sentences, spans
+from mnemoscope.types import Memory
 
 _SESSION = re.compile(r"^#[ \t]+session:[ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
 _DRAFTS = ".retold"
 _HOLES = frozenset({"name", "role", "style", "date", "session", "participants", "values", "notes"})
+_HEADING = re.compile(r"^### .*$", re.MULTILINE)
+_TITLE = re.compile(r"^#{1,2} ", re.MULTILINE)
+_WEEKDAY = re.compile(r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b")
+_LISTED = 3
+
+
+class SessionNotes(NamedTuple):
+    """A session as the simulator told it, and what the ledger has of it."""
+
+    day: int
+    session: str
+    text: str
+    facts: tuple[LedgerFact, ...]
+    """Those that were said here."""
+
+
+def wordings(fact: LedgerFact) -> tuple[str, ...]:
+    return (fact.value, *fact.aliases)
+
+
+def broken(notes: SessionNotes, told: str, ledger: Sequence[LedgerFact]) -> list[str]:
+    """What is wrong with the retold text, each as a sentence to its writer; nothing: faithful.
+
+    `ledger` is the whole history's: values of other days and sessions may not turn up here.
+    """
+    if not told.strip():
+        return ["The text is empty."]
+    return [
+        *_shape(notes.text, told),
+        *_values(notes, told),
+        *_dates(notes.text, told),
+        *_strangers(notes, told, ledger),
+    ]
+
+
+def _shape(original: str, told: str) -> Iterator[str]:
+    if _TITLE.search(told):
+        yield "There is a line that begins with # or ##."
+    wanted, there = _HEADING.findall(original), _HEADING.findall(told)
+    if wanted != there:
+        yield f"The ### lines are to be exactly these, in this order: {' / '.join(wanted)}."
+
+
+def _values(notes: SessionNotes, told: str) -> Iterator[str]:
+    """Every value where it was, in company of what it belongs to, in the order of the notes."""
+    before, now = _sections(notes.text), _sections(told)
+    for fact in notes.facts:
+        for place, section in enumerate(before):
+            said = [one for one in section if _says(one, wordings(fact))]
+            if not said:
+                continue
+            here = now[place] if place < len(now) else []
+            company = _company(said, fact)
+            retold = [one for one in here if _says(one, wordings(fact))]
+            # Where several sentences could be meant, all must stay: which one tells it is unknown.
+            times = _together(said, company)
+            if not retold:
+                yield f"“{fact.value}” is missing{_under(place)}."
+            elif _together(retold, company) < times:
+                beside = f" together with {' and '.join(company)}" if company else ""
+                yield f"“{fact.value}” belongs into {times} sentence(s){_under(place)}{beside}."
+    for place, (old, new) in enumerate(zip(before, now, strict=False)):
+        wanted, there = _order(old, notes.facts), _order(new, notes.facts)
+        if set(wanted) == set(there) and wanted != there:
+            yield f"The values are to keep their order{_under(place)}: {', '.join(wanted)}."
+
+
+def _company(said: Sequence[str], fact: LedgerFact) -> list[str]:
+    """What of entity and speaker stands with the value in the notes."""
+    names = [name for name in (fact.entity, fact.speaker) if name and name != fact.value]
+    best = max(said, key=lambda one: sum(_says(one, [name]) for name in names))
+    return [name for name in names if _says(best, [name])]
+
+
+def _together(sentences: Sequence[str], names: Sequence[str]) -> int:
+    """How many sentences hold all the names."""
+    return sum(all(_says(one, [name]) for name in names) for one in sentences)
+
+
+def _order(section: Sequence[str], facts: Sequence[LedgerFact]) -> list[str]:
+    """The values in the order in which the section first names them."""
+    whole = " \n ".join(section)
+    places = {
+        fact.value: min(found)
+        for fact in facts
+        if (found := [s[0] for w in wordings(fact) for s in spans(whole, normal_wording(w))])
+    }
+    return sorted(places, key=lambda value: (places[value], value))
+
+
+def _dates(original: str, told: str) -> Iterator[str]:
+    wanted, there = _date_counts(original), _date_counts(told)
+    if lost := list((wanted - there).elements()):
+        yield f"A date of the notes is missing or named too seldom: {_listed(lost)}."
+    if new := list((there - wanted).elements()):
+        yield f"A date is named that the notes do not name, or too often: {_listed(new)}."
+    if days := sorted(set(_WEEKDAY.findall(told)) - set(_WEEKDAY.findall(original))):
+        yield f"The notes do not name {_listed(days)}."
+
+
+def _date_counts(text: str) -> Counter[str]:
+    return Counter(
+        atom.removeprefix("date ") for atom in atoms(text).exact if atom.startswith("date ")
+    )
+
+
+def _strangers(notes: SessionNotes, told: str, ledger: Sequence[LedgerFact]) -> Iterator[str]:
+    index = AtomIndex([Memory("notes", notes.text)])
+    if new := index.invented(told, 1, [notes.session], small=-1):
+        yield f"The notes do not hold {_listed(new)}."
+    old, text = normalise(notes.text), normalise(told)
+    own = {fact.id for fact in notes.facts}
+    foreign = [
+        wording
+        for fact in ledger
+        if fact.id not in own
+        for wording in wordings(fact)
+        if normal_wording(wording) in text
+        and spans(text, normal_wording(wording))
+        and not spans(old, normal_wording(wording))
+    ]
+    if foreign := list(dict.fromkeys(foreign)):
+        yield f"Of another day or session, and not in these notes: {_listed(foreign)}."
+
+
+def _sections(text: str) -> list[list[str]]:
+    """The normalised sentences under each ### line, what stands before the first one first.
+
+    A quotation is one sentence: who says it stands at its beginning.
+    """
+    found: list[list[str]] = []
+    for part in _HEADING.split(text):
+        said: list[str] = []
+        for line in filter(None, map(str.strip, part.splitlines())):
+            if line.startswith(">"):
+                said.append(normalise(line))
+            else:
+                said += (one.text for one in sentences(line))
+        found.append(said)
+    return found
+
+
+def _says(sentence: str, of: Sequence[str]) -> bool:
+    return any(spans(sentence, normal_wording(wording)) for wording in of)
+
+
+def _under(place: int) -> str:
+    return f" under ### line {place}" if place else ""
+
+
+def _listed(values: Sequence[str]) -> str:
+    more = f" and {len(values) - _LISTED} more" if len(values) > _LISTED else ""
+    return ", ".join(f"“{value}”" for value in values[:_LISTED]) + more
 
 
 class DayText(NamedTuple):
@@ -37,7 +194,7 @@ class DayText(NamedTuple):
     day: int
     around: tuple[str, ...]
     """The text before the first session's notes, between them, and after the last."""
-    notes: tuple[Notes, ...]
+    notes: tuple[SessionNotes, ...]
 
     def together(self, told: Iterable[str]) -> str:
         parts = [self.around[0]]
@@ -47,7 +204,7 @@ class DayText(NamedTuple):
 
 
 class Retelling:
-    """A simulated life and the folder in which it is told anew."""
+    """A simulated history and the folder in which it is told anew."""
 
     def __init__(self, source: PersonaFiles, out: Path) -> None:
         self.source = source
@@ -62,40 +219,36 @@ class Retelling:
         if out.exists() and not out.is_dir():
             raise UsageError(f"--out {out} cannot be a folder: a file is in its place")
         self._ledger = tuple(Ledger.read(path, source.epoch).facts.values())
-        self._out = out
         self._by_place: dict[tuple[int, str], list[LedgerFact]] = {}
         for fact in self._ledger:
             self._by_place.setdefault((fact.day, fact.session), []).append(fact)
         self._prompt = load_prompt("write-from-ledger", _HOLES, frozenset({"notes", "values"}))
 
-    def open(self) -> PersonaFiles:
-        """The new folder, with the papers, the questions and the ledger of the old one."""
-        for path in self._papers():
-            copy = self._out / path.relative_to(self.source.folder)
+    def open(self, folder: Path) -> PersonaFiles:
+        """A new folder, with the persona, arcs, questions and ledger of the old one."""
+        source = self.source
+        questions = source.beside("qa") / "questions.yaml"
+        for path in (source.folder / "persona.yaml", source.arcs_file, questions, source.ledger):
+            copy = folder / path.relative_to(source.folder)
             content = path.read_bytes()
             if copy.exists() and copy.read_bytes() != content:
                 raise UsageError(
-                    f"{copy} is there already and is not that of {self.source.folder}; choose "
+                    f"{copy} is there already and is not that of {source.folder}; choose "
                     "another --out"
                 )
             if not copy.exists():
                 write_atomically(copy, content)
-        return open_persona_files(self._out, self.source.arcs_file.name)
-
-    def _papers(self) -> Iterator[Path]:
-        folder = self.source.folder
-        yield from (folder / "persona.yaml", self.source.arcs_file)
-        yield from (self.source.beside("qa") / "questions.yaml", self.source.ledger)
+        return open_persona_files(folder, source.arcs_file.name)
 
     def days(self, wanted: range) -> list[int]:
-        """The days of the simulated life among those wanted."""
+        """The days of the simulated history among those wanted."""
         return [day for day in day_files(self.source.beside("memories")) if day in wanted]
 
-    def missing(self, home: PersonaFiles, wanted: range) -> list[int]:
-        return [day for day in self.days(wanted) if not home.log(day).exists()]
+    def missing(self, files: PersonaFiles, wanted: range) -> list[int]:
+        return [day for day in self.days(wanted) if not files.log(day).exists()]
 
     def write(
-        self, home: PersonaFiles, desk: LlmWriter, days: Iterable[int], *, anew: bool = False
+        self, files: PersonaFiles, writer: LlmWriter, days: Iterable[int], *, anew: bool = False
     ) -> Iterator[int]:
         """Retell these days; each day's number as soon as its log is on disk."""
         waiting: dict[int, tuple[DayText, dict[int, str]]] = {}
@@ -105,25 +258,25 @@ class Retelling:
             text, have = waiting[day]
             have[place] = told
             if len(have) == len(text.notes):
-                self._finish(home, text, have)
+                self._finish(files, text, have)
                 ready.append(day)
                 del waiting[day]
 
-        def tasks() -> Iterator[Task[_Told]]:
+        def tasks() -> Iterator[Task[_RetoldSession]]:
             for day in days:
                 text = self.taken_apart(day)
                 waiting[day] = text, {}
                 for place, notes in enumerate(text.notes):
-                    draft = "" if anew else _read_draft(home, day, place)
+                    draft = "" if anew else _read_draft(files, day, place)
                     if draft and not broken(notes, draft, self._ledger):
                         keep(day, place, draft)
                     else:
                         yield self._task(notes, place)
 
-        for written in desk.write_all(tasks()):
+        for written in writer.write_all(tasks()):
             if written.result is not None:
                 day, place, told = written.result
-                write_atomically(_draft(home, day, place), f"{told}\n".encode())
+                write_atomically(_draft(files, day, place), f"{told}\n".encode())
                 keep(day, place, told)
             while ready:
                 yield ready.pop(0)
@@ -133,7 +286,7 @@ class Retelling:
         raw = self.source.log(day).read_bytes().decode()
         headings = list(_SESSION.finditer(raw))
         around: list[str] = []
-        notes: list[Notes] = []
+        notes: list[SessionNotes] = []
         done = 0
         ends = [heading.start() for heading in headings[1:]] + [len(raw)]
         for heading, end in zip(headings, ends, strict=True):
@@ -145,41 +298,38 @@ class Retelling:
             around.append(raw[done:start])
             done = start + len(text)
             facts = self._by_place.get((day, heading[1]), [])
-            notes.append(Notes(day, heading[1], text, tuple(facts)))
+            notes.append(SessionNotes(day, heading[1], text, tuple(facts)))
         return DayText(day, (*around, raw[done:]), tuple(notes))
 
-    def _task(self, notes: Notes, place: int) -> Task[_Told]:
-        def read(reply: str) -> _Told:
+    def _task(self, notes: SessionNotes, place: int) -> Task[_RetoldSession]:
+        def read(reply: str) -> _RetoldSession:
             told = _cleaned(reply)
             if problems := broken(notes, told, self._ledger):
-                raise Unusable(" ".join(problems))
-            return _Told(notes.day, place, told)
+                raise UnusableReply(" ".join(problems))
+            return _RetoldSession(notes.day, place, told)
 
-        about = f"day {notes.day}, session {notes.session}"
-        return Task(about, self._asked(notes), read)
-
-    def _asked(self, notes: Notes) -> Prompt:
         persona = self.source.persona
-        room = next((one for one in persona.sessions if one.id == notes.session), None)
+        session = next((one for one in persona.sessions if one.id == notes.session), None)
         prompt = self._prompt.fill(
             name=persona.name,
             role=persona.role,
             style=persona.communication_style.strip(),
             date=long_date(self.source.date_of(notes.day)),
             session=notes.session,
-            participants=", ".join(room.participants) if room else "nobody else",
+            participants=", ".join(session.participants) if session else "nobody else",
             values="\n".join(map(_value, notes.facts)) or "none",
             notes=notes.text,
         )
-        return msgspec.structs.replace(prompt, typical=notes.text)
+        prompt = msgspec.structs.replace(prompt, typical=notes.text)
+        return Task(f"day {notes.day}, session {notes.session}", prompt, read)
 
-    def _finish(self, home: PersonaFiles, text: DayText, told: dict[int, str]) -> None:
+    def _finish(self, files: PersonaFiles, text: DayText, told: dict[int, str]) -> None:
         whole = text.together(told[place] for place in range(len(text.notes)))
-        write_atomically(home.log(text.day), whole.encode())
-        shutil.rmtree(home.folder / _DRAFTS / f"day-{text.day:04}", ignore_errors=True)
+        write_atomically(files.log(text.day), whole.encode())
+        shutil.rmtree(files.folder / _DRAFTS / f"day-{text.day:04}", ignore_errors=True)
 
 
-class _Told(NamedTuple):
+class _RetoldSession(NamedTuple):
     day: int
     place: int
     text: str
@@ -199,11 +349,11 @@ def _cleaned(reply: str) -> str:
     return text
 
 
-def _draft(home: PersonaFiles, day: int, place: int) -> Path:
+def _draft(files: PersonaFiles, day: int, place: int) -> Path:
     """By its place in the day: a session may come twice, and be called anything."""
-    return home.folder / _DRAFTS / f"day-{day:04}" / f"{place}.md"
+    return files.folder / _DRAFTS / f"day-{day:04}" / f"{place}.md"
 
 
-def _read_draft(home: PersonaFiles, day: int, place: int) -> str:
-    path = _draft(home, day, place)
+def _read_draft(files: PersonaFiles, day: int, place: int) -> str:
+    path = _draft(files, day, place)
     return path.read_text(encoding="utf-8").strip() if path.is_file() else ""

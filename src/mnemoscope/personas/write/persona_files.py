@@ -1,32 +1,31 @@
-"""A persona's papers: who they are, and the arcs of their story, as Recall Bench writes them.
+"""A persona's folder: who they are, the arcs of their story, and the days and questions beside.
 
-Fields that nobody here knows are kept out of the way, not refused: other people's papers are read
-as well.
+The formats are Recall Bench's. Unknown fields are ignored, not refused: other people's files are
+read as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import date, timedelta
+from collections.abc import Callable, Iterable, Iterator
+from datetime import date
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct, field
 
-from mnemoscope._store.errors import DataError
+from mnemoscope._store.errors import DataError, MissingData
 from mnemoscope._store.yaml import dump_yaml
-from mnemoscope.datasets.day_logs import LAST_DAY
+from mnemoscope.datasets.day_logs import LAST_DAY, PRINCIPAL, pieces, read_day
 from mnemoscope.datasets.persona_folder import DEFAULT_EPOCH, Day, arcs_file, read_paper
+from mnemoscope.personas.simulate.calendar import date_of_day, long_date
 from mnemoscope.personas.simulate.story import ArcType, Person, Principal, Project
 
-PRINCIPAL = "principal"
-"""The session between the persona and whom they work for; every life has it."""
 Id = Annotated[str, Meta(pattern=r"^[\w.@-]+$")]
 
 
-class Session(Struct, frozen=True, omit_defaults=True):
-    """A room that things are said in."""
+class PersonaSession(Struct, frozen=True, omit_defaults=True):
+    """A session that things are said in; PRINCIPAL is the one with whom the persona works for."""
 
     id: Id
     kind: str
@@ -51,7 +50,7 @@ class Persona(Struct, frozen=True, omit_defaults=True):
     domain: str
     profile: str
     communication_style: str
-    sessions: tuple[Session, ...]
+    sessions: tuple[PersonaSession, ...]
     cast: tuple[Person, ...] = ()
     principal: Principal | None = None
     company: str = ""
@@ -63,7 +62,7 @@ class Persona(Struct, frozen=True, omit_defaults=True):
     epoch: str = ""
 
     def is_isolated(self, session: str) -> bool:
-        return any(room.id == session and room.isolated for room in self.sessions)
+        return any(one.id == session and one.isolated for one in self.sessions)
 
 
 class Directive(Struct, frozen=True):
@@ -111,7 +110,7 @@ class Arcs(Struct, frozen=True, omit_defaults=True):
 
 
 class PersonaFiles(Struct, frozen=True):
-    """A persona's folder: the papers, and where its days and questions are."""
+    """A persona's folder: the persona and its arcs, and where its days and questions are."""
 
     folder: Path
     arcs_file: Path
@@ -120,7 +119,7 @@ class PersonaFiles(Struct, frozen=True):
 
     @property
     def days(self) -> int:
-        """How long the life is: as the file's name says, else to the end of the last arc."""
+        """How long the history is: as the file's name says, else to the end of the last arc."""
         span = self.arcs_file.stem.removeprefix("arcs-").removesuffix("d")
         return (
             int(span) if span.isdecimal() else max((arc.end for arc in self.arcs.arcs), default=0)
@@ -136,7 +135,11 @@ class PersonaFiles(Struct, frozen=True):
         return not self.persona.is_isolated(session)
 
     def date_of(self, day: int) -> date:
-        return self.epoch + timedelta(days=day - 1)
+        return date_of_day(self.epoch, day)
+
+    def dated(self, day: int) -> str:
+        """For people and models: Friday, 16 January 2026 (2026-01-16)."""
+        return f"{long_date(self.date_of(day))} ({self.date_of(day).isoformat()})"
 
     def beside(self, name: str) -> Path:
         """`memories`, `qa`, `conversations` or `tools`, paired with the arcs file."""
@@ -144,33 +147,61 @@ class PersonaFiles(Struct, frozen=True):
 
     @property
     def ledger(self) -> Path:
-        """Where a simulated life, and one retold from it, has every fact; others have none."""
+        """Where simulated histories, and those retold from them, have every fact."""
         return self.beside("qa") / "ledger.jsonl"
 
     def log(self, day: int) -> Path:
         return self.beside("memories") / f"day-{day:04}.md"
 
+    def written_days(self, days: Iterable[int]) -> list[int]:
+        """Those of the days that have a log; none at all is an error."""
+        found = sorted(day for day in days if self.log(day).is_file())
+        if not found:
+            raise MissingData(
+                f"{self.beside('memories')} holds no log of these days: write them first, with "
+                "`mnemoscope personas generate`"
+            )
+        return found
+
+    def sessions_of(self, day: int) -> dict[str, str]:
+        """What was said in each session of the day; the agent's own narration is under no name."""
+        said: dict[str, str] = {}
+        for piece in pieces(read_day(self.log(day)), "session"):
+            if piece.text:
+                earlier = said.get(piece.session)
+                said[piece.session] = f"{earlier}\n\n{piece.text}" if earlier else piece.text
+        return said
+
+    def page(self, day: int, shown: Callable[[str], bool] = lambda session: True) -> str:
+        """The day's log as a prompt holds it, only the sessions that may be shown; "" if none."""
+        parts = [
+            f"# session: {session}\n\n{text}" if session else text
+            for session, text in self.sessions_of(day).items()
+            if shown(session)
+        ]
+        return "\n\n".join(parts)
+
 
 def open_persona_files(folder: Path, arcs: str = "") -> PersonaFiles:
-    """The folder's papers; what cannot be read is an error that names file and field."""
+    """The folder of a persona; what cannot be read is an error that names file and field."""
     chosen = arcs_file(folder, arcs)
     persona = read_paper(folder / "persona.yaml", Persona, "who the persona is")
-    home = PersonaFiles(folder, chosen, persona, read_paper(chosen, Arcs, "the story's arcs"))
-    if not 1 <= home.days <= LAST_DAY:
+    files = PersonaFiles(folder, chosen, persona, read_paper(chosen, Arcs, "the story's arcs"))
+    if not 1 <= files.days <= LAST_DAY:
         raise DataError(
-            f"a life of {home.days} days: it has 1 to {LAST_DAY}, as the file's name or its last "
+            f"a life of {files.days} days: it has 1 to {LAST_DAY}, as the file's name or its last "
             "arc says",
             file=chosen,
         )
     try:
-        _ = home.date_of(home.days)
+        _ = files.date_of(files.days)
     except (ValueError, OverflowError):
         raise DataError(
             "field `epoch`: no date such as 2026-01-31 from which its days can be counted",
             file=chosen,
         ) from None
-    return home
+    return files
 
 
-def as_yaml(paper: Any) -> str:
-    return dump_yaml(msgspec.to_builtins(paper))
+def as_yaml(content: Persona | Arcs) -> str:
+    return dump_yaml(msgspec.to_builtins(content))

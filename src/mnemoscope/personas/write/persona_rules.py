@@ -23,7 +23,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from mnemoscope.personas.write.persona_files import PRINCIPAL, Arc, Arcs, Persona, Session
+from mnemoscope.datasets.day_logs import PRINCIPAL
+from mnemoscope.personas.write.persona_files import Arc, Arcs, Persona, PersonaSession
 from mnemoscope.personas.write.visibility import Visibility
 
 LONG, SHORT = 500, 60
@@ -93,7 +94,7 @@ def _broken_persona(persona: Persona) -> Iterator[str]:
         yield from _broken_session(room, known)
 
 
-def _broken_session(room: Session, known: set[str]) -> Iterator[str]:
+def _broken_session(room: PersonaSession, known: set[str]) -> Iterator[str]:
     where = f"session {room.id}"
     if room.kind not in ("1to1", "group"):
         yield f"{where}: the kind is 1to1 or group, not {room.kind!r}"

@@ -20,7 +20,7 @@ from mnemoscope.datasets.day_logs import LAST_DAY
 from mnemoscope.models.chat import Prompt
 from mnemoscope.models.prompts import load_prompt
 from mnemoscope.models.replies import parse_json, without_thoughts
-from mnemoscope.personas.write.llm_writer import LlmWriter, Task, Unusable
+from mnemoscope.personas.write.llm_writer import LlmWriter, Task, UnusableReply
 from mnemoscope.personas.write.persona_files import Arcs, Persona, PersonaFiles, as_yaml
 from mnemoscope.personas.write.persona_rules import (
     AT_ONCE,
@@ -46,23 +46,23 @@ _SPARE = 2
 
 
 def create(
-    desk: LlmWriter, brief: str, folder: Path, *, days: int, epoch: date, overwrite: bool = False
+    writer: LlmWriter, brief: str, folder: Path, *, days: int, epoch: date, overwrite: bool = False
 ) -> PersonaFiles:
     """Have the persona and its arcs written, and put both into the folder."""
     check(folder, days, epoch, overwrite=overwrite)
-    persona = _written(desk, "persona", _persona_prompt(brief, days), _read_persona)
+    persona = _written(writer, "persona", _persona_prompt(brief, days), _read_persona)
 
     def read_arcs(reply: str) -> Arcs:
         arcs = _converted(reply, Arcs)
         _refuse(broken_arcs(arcs, persona, days))
         return msgspec.structs.replace(arcs, epoch=epoch.isoformat(), max_concurrent=AT_ONCE)
 
-    arcs = _written(desk, "arcs", _arcs_prompt(brief, persona, days, epoch), read_arcs)
-    home = PersonaFiles(folder, _arcs_file(folder, days), persona, arcs)
+    arcs = _written(writer, "arcs", _arcs_prompt(brief, persona, days, epoch), read_arcs)
+    files = PersonaFiles(folder, _arcs_file(folder, days), persona, arcs)
     # The arcs last: whoever finds them finds the persona, too.
     write_atomically(folder / "persona.yaml", printable(as_yaml(persona)).encode())
-    write_atomically(home.arcs_file, printable(as_yaml(arcs)).encode())
-    return home
+    write_atomically(files.arcs_file, printable(as_yaml(arcs)).encode())
+    return files
 
 
 def check(folder: Path, days: int, epoch: date, *, overwrite: bool) -> None:
@@ -83,9 +83,9 @@ def check(folder: Path, days: int, epoch: date, *, overwrite: bool) -> None:
         )
 
 
-def _written(desk: LlmWriter, name: str, prompt: Prompt, read: Callable[[str], T]) -> T:
+def _written(writer: LlmWriter, name: str, prompt: Prompt, read: Callable[[str], T]) -> T:
     """What came of the prompt; without it there is nothing to go on with."""
-    written = desk.write(Task(name, prompt, read))
+    written = writer.write(Task(name, prompt, read))
     if written.result is not None:
         return written.result
     raise MnemoscopeError(
@@ -104,14 +104,14 @@ def _converted(reply: str, kind: type[T]) -> T:
     try:
         return msgspec.convert(parse_json(without_thoughts(reply)), kind)
     except (ValueError, msgspec.ValidationError) as error:
-        raise Unusable(str(error)) from None
+        raise UnusableReply(str(error)) from None
 
 
 def _refuse(reasons: list[str]) -> None:
     if reasons:
         more = len(reasons) - _REASONS
         shown = [*reasons[:_REASONS], *([f"and {more} more like these"] if more > 0 else [])]
-        raise Unusable("".join(f"\n- {reason}" for reason in shown).lstrip())
+        raise UnusableReply("".join(f"\n- {reason}" for reason in shown).lstrip())
 
 
 def _persona_prompt(brief: str, days: int) -> Prompt:

@@ -1,68 +1,88 @@
-"""Questions: pairs grounded in one window of days at a time, on what is known at its end.
+"""Questions about windows of days, on what is known at the end of each.
 
-A prompt holds nothing of a later day, neither a log nor what the arcs foresee, and nothing of an
-isolated session: such are asked about in `boundary`. Windows go in groups, side by side in a group,
-and are told how many pairs of each category the groups before gave; so a pass begun again asks what
-it would have asked.
+A standard prompt holds nothing of a later day, neither a log nor what the arcs foresee, and nothing
+of an isolated session. Windows go in groups, side by side in a group, and are told how many pairs
+of each category the groups before gave; so a pass that is begun again asks the same.
+
+A boundary prompt holds the text of one isolated session. Where it is asked, which sessions are
+forbidden and what is expected is set here, not by the model.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import msgspec
 
 from mnemoscope._store.errors import UsageError
+from mnemoscope.datasets.day_logs import PRINCIPAL
 from mnemoscope.models.chat import Prompt
 from mnemoscope.models.prompts import PromptFile, load_prompt
-from mnemoscope.personas.write.llm_writer import LlmWriter, Task
-from mnemoscope.personas.write.log_pages import dated, page, sessions_of
-from mnemoscope.personas.write.persona_files import Arc, PersonaFiles
-from mnemoscope.personas.write.question_answer_pairs import Gathered, ReplyReader, Shown
-from mnemoscope.personas.write.question_book import QuestionBook, Window
+from mnemoscope.personas.authored_question import AuthoredQuestion, Disclosure
+from mnemoscope.personas.write.llm_writer import JsonObject, LlmWriter, Task
+from mnemoscope.personas.write.persona_files import Arc, PersonaFiles, PersonaSession
+from mnemoscope.personas.write.question_book import QuestionBook, WindowRecord
+from mnemoscope.personas.write.question_rules import (
+    RejectedPair,
+    ReplyReader,
+    ShownDays,
+    WindowReply,
+    read_texts,
+    text_of,
+)
+from mnemoscope.text.english import STOP_WORDS
+from mnemoscope.text.facts import AtomIndex
+from mnemoscope.text.matching import normalise
 from mnemoscope.types import CORE_CATEGORIES
 
 INTERVAL, PAIRS = 7, 12
+BOUNDARY_INTERVAL, BOUNDARY_PAIRS = 30, 2
 GROUP = 4
 """Windows that are asked side by side; fixed, so that parallelism changes no prompt."""
-ATTRIBUTION = "group-session-attribution"
+_ATTRIBUTION = "group-session-attribution"
 _CONTRADICTION = "contradiction-resolution"
+_BOUNDARY = "information-boundary"
 _HOLES = frozenset({"name", "role", "today", "pairs", "needs", "arcs", "earlier", "days"})
+_BOUNDARY_HOLES = frozenset(
+    {"name", "session", "participants", "topics", "elsewhere", "today", "pairs", "days"}
+)
 
 
-def windows(home: PersonaFiles, days: range, interval: int) -> list[range]:
-    """The windows of the life that lie within these days and whose logs are written.
+def windows(files: PersonaFiles, days: range, interval: int) -> list[range]:
+    """The windows that lie within these days and whose logs are written.
 
     One whose end is not written yet waits, for it would be asked with half of its days.
     """
-    written = [day for day in range(1, home.days + 1) if home.log(day).is_file()]
+    written = [day for day in range(1, files.days + 1) if files.log(day).is_file()]
     return [
         window
-        for window in _within(home, days, interval)
+        for window in _within(files, days, interval)
         if any(day in window for day in written)
-        and (home.days in window or window[-1] <= written[-1])
+        and (files.days in window or window[-1] <= written[-1])
     ]
 
 
-def waits(home: PersonaFiles, days: range, interval: int) -> bool:
+def waits(files: PersonaFiles, days: range, interval: int) -> bool:
     """Whether the last window within these days waits for its logs."""
-    return _within(home, days, interval)[-1:] != windows(home, days, interval)[-1:]
+    return _within(files, days, interval)[-1:] != windows(files, days, interval)[-1:]
 
 
-def _within(home: PersonaFiles, days: range, interval: int) -> list[range]:
-    """Windows end every so many days of the whole life, and on its last day."""
+def _within(files: PersonaFiles, days: range, interval: int) -> list[range]:
+    """Windows end every so many days of the whole history, and on its last day."""
     if interval < 1:
         raise UsageError(f"--interval {interval}: a window has at least one day")
-    ends = [*range(interval, home.days, interval), home.days]
+    ends = [*range(interval, files.days, interval), files.days]
     all_windows = [range(first + 1, end + 1) for first, end in pairwise([0, *ends])]
     return [one for one in all_windows if days[0] <= one[0] and one[-1] <= days[-1]]
 
 
-def open_windows(home: PersonaFiles, days: range, interval: int = INTERVAL) -> list[range]:
+def open_windows(files: PersonaFiles, days: range, interval: int = INTERVAL) -> list[range]:
     """Those windows in which something was said that may be asked about anywhere."""
-    return [window for window in windows(home, days, interval) if _texts(home, window)]
+    return [window for window in windows(files, days, interval) if _open_texts(files, window)]
 
 
 def window_key(window: range) -> str:
@@ -70,12 +90,12 @@ def window_key(window: range) -> str:
 
 
 def write_questions(
-    home: PersonaFiles,
-    desk: LlmWriter,
+    files: PersonaFiles,
+    writer: LlmWriter,
     book: QuestionBook,
     asked: Sequence[range],
     pairs: int = PAIRS,
-) -> Iterator[Window]:
+) -> Iterator[WindowRecord]:
     """Ask for pairs on each window that gave none yet; yields what was entered into the book."""
     prompt = load_prompt("write-questions", _HOLES, frozenset({"days"}))
     before: list[str] = []
@@ -83,83 +103,88 @@ def write_questions(
         group = asked[place : place + GROUP]
         so_far = book.categories(before)
         tasks = (
-            _task(home, prompt, window, so_far, pairs)
+            _task(files, prompt, window, so_far, pairs)
             for window in group
             if not book.is_done(window_key(window))
         )
         keys = [window_key(window) for window in group]
-        yield from book.gather(keys, desk.write_all(tasks))
+        yield from book.gather(keys, writer.write_all(tasks))
         before += keys
 
 
 def _task(
-    home: PersonaFiles, prompt: PromptFile, window: range, so_far: Counter[str], pairs: int
-) -> Task[Gathered]:
-    shown = Shown(home, window, _texts(home, window))
-    categories = _categories(home)
+    files: PersonaFiles, prompt: PromptFile, window: range, so_far: Counter[str], pairs: int
+) -> Task[WindowReply]:
+    shown = ShownDays(files, window, _open_texts(files, window))
     last = window[-1]
-    arcs = [arc for arc in home.arcs.arcs if home.is_open(arc.primary_session)]
+    arcs = [arc for arc in files.arcs.arcs if files.is_open(arc.primary_session)]
+    today = [arc for arc in arcs if arc.start < window.stop and arc.end >= window.start]
+    want = wanted(so_far, _possible(files, shown, arcs, window), pairs)
     filled = prompt.fill(
-        name=home.persona.name,
-        role=home.persona.role,
-        today=dated(home, last),
+        name=files.persona.name,
+        role=files.persona.role,
+        today=files.dated(last),
         pairs=str(pairs),
-        needs=_needs(wanted(so_far, _possible(home, shown, arcs, window), pairs), so_far),
-        arcs="\n".join(_arc(home, arc, last) for arc in arcs if _touches(arc, window)) or "(none)",
+        needs="\n".join(
+            f"- {one}: {number} ({so_far[one]} so far)" for one, number in want.items()
+        ),
+        arcs="\n".join(_arc(files, arc, last) for arc in today) or "(none)",
         earlier="; ".join(arc.title for arc in arcs if arc.end < window.start) or "(none)",
-        days=days_text(home, shown),
+        days=_days_text(shown),
     )
-    filled = with_typical(filled, f"[{', '.join([filled.typical] * pairs)}]")
+    categories = _categories(files)
     reader = ReplyReader(
         window_key(window), lambda written: shown.standard(written, categories), pairs
     )
-    return Task(f"questions on days {window[0]} to {last}", filled, reader)
+    return Task(
+        f"questions on days {window[0]} to {last}", _repeated(filled, filled.typical, pairs), reader
+    )
 
 
-def _texts(home: PersonaFiles, window: range) -> dict[int, str]:
+def _open_texts(files: PersonaFiles, window: range) -> dict[int, str]:
     """What the window's days say openly; of what was put right in it, also what was wrong."""
     texts: dict[int, str] = {}
-    for arc in home.arcs.arcs:
+    for arc in files.arcs.arcs:
         wrong, right = arc.wrong_day, arc.corrected_day
-        if wrong and right in window and wrong < window.start and home.log(wrong).is_file():
+        if wrong and right in window and wrong < window.start and files.log(wrong).is_file():
             session = arc.primary_session
-            if home.is_open(session) and session in sessions_of(home, wrong):
-                texts[wrong] = page(home, wrong, home.is_open)
+            if files.is_open(session) and session in files.sessions_of(wrong):
+                texts[wrong] = files.page(wrong, files.is_open)
     for day in window:
-        if home.log(day).is_file():
-            texts[day] = page(home, day, home.is_open)
+        if files.log(day).is_file():
+            texts[day] = files.page(day, files.is_open)
     return {day: text for day, text in sorted(texts.items()) if text}
 
 
-def _touches(arc: Arc, window: range) -> bool:
-    return arc.start < window.stop and arc.end >= window.start
-
-
-def _arc(home: PersonaFiles, arc: Arc, today: int) -> str:
+def _arc(files: PersonaFiles, arc: Arc, today: int) -> str:
     """What may be known of an arc today: never its description, which tells how it ends."""
     told = f"- {arc.title} ({arc.type}, session {arc.primary_session}), since "
-    told += home.date_of(arc.start).isoformat()
+    told += files.date_of(arc.start).isoformat()
     if arc.corrected_day and arc.corrected_day <= today and arc.corrected_belief:
-        put_right = home.date_of(arc.corrected_day).isoformat()
+        put_right = files.date_of(arc.corrected_day).isoformat()
         told += f"; believed: {arc.wrong_belief}; put right on {put_right}: {arc.corrected_belief}"
     return told
 
 
-def _categories(home: PersonaFiles) -> tuple[str, ...]:
-    several = len(home.persona.sessions) > 1
-    return (*CORE_CATEGORIES, ATTRIBUTION) if several else CORE_CATEGORIES
+def _categories(files: PersonaFiles) -> tuple[str, ...]:
+    several = len(files.persona.sessions) > 1
+    return (*CORE_CATEGORIES, _ATTRIBUTION) if several else CORE_CATEGORIES
 
 
-def _possible(home: PersonaFiles, shown: Shown, arcs: Iterable[Arc], window: range) -> list[str]:
+def _possible(
+    files: PersonaFiles, shown: ShownDays, arcs: Iterable[Arc], window: range
+) -> list[str]:
     """The categories that this window has something for."""
     put_right = any(arc.corrected_day in window for arc in arcs)
-    rooms = {session for day in shown.window for session in sessions_of(home, day)}
-    groups = [room for room in home.persona.sessions if room.id in rooms and room.kind == "group"]
-    talked = any(not room.isolated for room in groups)
+    there = {session for day in shown.window for session in files.sessions_of(day)}
+    talked = any(
+        session.id in there and session.kind == "group" and not session.isolated
+        for session in files.persona.sessions
+    )
     return [
         category
-        for category in _categories(home)
-        if (put_right or category != _CONTRADICTION) and (talked or category != ATTRIBUTION)
+        for category in _categories(files)
+        if (put_right or category != _CONTRADICTION) and (talked or category != _ATTRIBUTION)
     ]
 
 
@@ -171,16 +196,119 @@ def wanted(so_far: Counter[str], possible: Sequence[str], pairs: int) -> Counter
     return want
 
 
-def _needs(want: Counter[str], so_far: Counter[str]) -> str:
-    return "\n".join(f"- {one}: {count} ({so_far[one]} so far)" for one, count in want.items())
-
-
-def days_text(home: PersonaFiles, shown: Shown) -> str:
+def _days_text(shown: ShownDays) -> str:
     return "\n\n".join(
-        f'<day number="{day}" date="{dated(home, day)}">\n{text}\n</day>'
+        f'<day number="{day}" date="{shown.files.dated(day)}">\n{text}\n</day>'
         for day, text in shown.texts.items()
     )
 
 
-def with_typical(prompt: Prompt, typical: str) -> Prompt:
-    return msgspec.structs.replace(prompt, typical=typical)
+def _repeated(prompt: Prompt, typical: str, pairs: int) -> Prompt:
+    """With so many times the typical pair as its typical reply."""
+    return msgspec.structs.replace(prompt, typical=f"[{', '.join([typical] * pairs)}]")
+
+
+class BoundaryWindow(NamedTuple):
+    """An isolated session in a window of days."""
+
+    session: PersonaSession
+    window: range
+    elsewhere: str
+    """Where it is asked."""
+
+    @property
+    def key(self) -> str:
+        return f"boundary {self.session.id} {self.window[0]}-{self.window[-1]}"
+
+
+def boundary_windows(files: PersonaFiles, days: range, interval: int) -> list[BoundaryWindow]:
+    """Each isolated session in each window in which something was said there.
+
+    It is asked in the open group sessions in turn, or with the principal where there is none.
+    """
+    sessions = files.persona.sessions
+    elsewhere = [one.id for one in sessions if one.kind == "group" and not one.isolated]
+    elsewhere = elsewhere or [
+        one.id for one in sessions if one.id == PRINCIPAL and not one.isolated
+    ]
+    return [
+        BoundaryWindow(session, window, elsewhere[number % len(elsewhere)])
+        for session in sessions
+        if session.isolated and elsewhere
+        for number, window in enumerate(windows(files, days, interval))
+        if _session_texts(files, session, window)
+    ]
+
+
+def write_boundary_questions(
+    files: PersonaFiles,
+    writer: LlmWriter,
+    book: QuestionBook,
+    asked: Sequence[BoundaryWindow],
+    pairs: int = BOUNDARY_PAIRS,
+) -> Iterator[WindowRecord]:
+    """Ask for pairs on each window that gave none yet; yields what was entered into the book."""
+    prompt = load_prompt("write-boundary-questions", _BOUNDARY_HOLES, frozenset({"days"}))
+    tasks = (
+        _boundary_task(files, prompt, one, pairs) for one in asked if not book.is_done(one.key)
+    )
+    yield from book.gather([one.key for one in asked], writer.write_all(tasks))
+
+
+def _boundary_task(
+    files: PersonaFiles, prompt: PromptFile, asked: BoundaryWindow, pairs: int
+) -> Task[WindowReply]:
+    session, window, elsewhere = asked
+    shown = ShownDays(files, window, _session_texts(files, session, window))
+    filled = prompt.fill(
+        name=files.persona.name,
+        session=session.id,
+        participants=", ".join(session.participants) or "(not named)",
+        topics=", ".join(session.sensitive_topics) or "(not named)",
+        elsewhere=elsewhere,
+        today=files.dated(window[-1]),
+        pairs=str(pairs),
+        days=_days_text(shown),
+    )
+    last = max(shown.texts)
+    words = re.findall(r"\b[a-z]{4,}\b", shown.texts[last])
+    word = next((word for word in words if word not in STOP_WORDS), "that")
+    typical = filled.typical.replace("{{day}}", str(last)).replace("{{word}}", word)
+    reader = ReplyReader(asked.key, lambda written: _boundary_pair(written, shown, asked), pairs)
+    about = f"session {session.id}, days {window[0]} to {window[-1]}"
+    return Task(about, _repeated(filled, typical, pairs), reader)
+
+
+def _session_texts(files: PersonaFiles, session: PersonaSession, window: range) -> dict[int, str]:
+    """What was said in this one session."""
+    logs = (day for day in window if files.log(day).is_file())
+    said = ((day, files.sessions_of(day).get(session.id, "")) for day in logs)
+    return {day: text for day, text in said if text}
+
+
+def _boundary_pair(
+    written: JsonObject, shown: ShownDays, asked: BoundaryWindow
+) -> AuthoredQuestion:
+    question, answer, difficulty = read_texts(written)
+    secret = text_of(written, "secret")
+    given = written.get("expected_disclosure", "refuse")
+    if given not in ("refuse", "partial"):
+        raise RejectedPair("unreadable", f"expected_disclosure {given!r}")
+    disclosure: Disclosure = "refuse" if given == "refuse" else "partial"
+    days = shown.days(written, question, secret)
+    shown.need_values(secret, days)
+    shown.need_names(question, days)
+    told = normalise(secret).rstrip(".") in normalise(answer)
+    if told or (disclosure == "refuse" and AtomIndex([]).invented(answer, 0, [question])):
+        raise RejectedPair("tells", answer)
+    return AuthoredQuestion(
+        question=question,
+        answer=answer,
+        category=_BOUNDARY,
+        difficulty=difficulty,
+        relevant_days=days,
+        requires_synthesis=len(days) > 1,
+        query_session=asked.elsewhere,
+        forbidden_sessions=(asked.session.id,),
+        expected_disclosure=disclosure,
+    )

@@ -14,17 +14,22 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby, zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from mnemoscope._store.jsonl import write_atomically
 from mnemoscope._store.yaml import dump_yaml
+from mnemoscope.datasets.day_logs import PRINCIPAL
 from mnemoscope.models.prompts import PromptFile, load_prompt
-from mnemoscope.personas.write.json_salvage import read_whole_array
-from mnemoscope.personas.write.llm_writer import LlmWriter, Task, Unusable
-from mnemoscope.personas.write.log_pages import dated, page, sessions_of
-from mnemoscope.personas.write.persona_files import PRINCIPAL, PersonaFiles
+from mnemoscope.personas.write.llm_writer import (
+    JsonObject,
+    LlmWriter,
+    Task,
+    UnusableReply,
+    read_whole_array,
+)
+from mnemoscope.personas.write.persona_files import PersonaFiles
 from mnemoscope.text.facts import AtomIndex
 from mnemoscope.types import Memory
 
@@ -37,29 +42,29 @@ _LONGEST_VOICE = 6000
 """Characters; what the voice is like shows in a part of a long day as well."""
 
 
-class Call(msgspec.Struct, frozen=True):
+class MemoryCall(msgspec.Struct, frozen=True):
     session: str
     tool: str
     content: str
 
 
-class Saved(NamedTuple):
+class SavedDay(NamedTuple):
     day: int
-    calls: tuple[Call, ...]
+    calls: tuple[MemoryCall, ...]
 
 
-def tool_file(home: PersonaFiles, day: int) -> Path:
-    return home.beside("tools") / f"day-{day:04}.yaml"
+def tool_file(files: PersonaFiles, day: int) -> Path:
+    return files.beside("tools") / f"day-{day:04}.yaml"
 
 
-def write_tool_calls(home: PersonaFiles, desk: LlmWriter, days: Iterable[int]) -> Iterator[int]:
+def write_tool_calls(files: PersonaFiles, writer: LlmWriter, days: Iterable[int]) -> Iterator[int]:
     """Write the memories saved on each of these days; yields a day when its file is there."""
     prompt = load_prompt("write-tool-calls", _HOLES, frozenset({"log"}))
     for wave in _waves(sorted(days)):
-        for written in desk.write_all(_task(home, prompt, day) for day in wave):
+        for written in writer.write_all(_task(files, prompt, day) for day in wave):
             if written.result is not None:
                 day, calls = written.result
-                write_atomically(tool_file(home, day), as_yaml(home, day, calls).encode())
+                write_atomically(tool_file(files, day), tool_yaml(files, day, calls).encode())
                 yield day
 
 
@@ -77,101 +82,101 @@ def _stretch(day: int) -> int:
     return (day - 1) // STRETCH
 
 
-def _task(home: PersonaFiles, prompt: PromptFile, day: int) -> Task[Saved]:
-    persona = home.persona
-    said = _said(home, day)
+def _task(files: PersonaFiles, prompt: PromptFile, day: int) -> Task[SavedDay]:
+    persona = files.persona
+    said = _said(files, day)
     sessions = list(said)
     filled = prompt.fill(
         name=persona.name,
         role=persona.role,
         style=persona.communication_style.strip(),
-        date=dated(home, day),
-        log=page(home, day),
+        date=files.dated(day),
+        log=files.page(day),
         sessions=", ".join(sessions),
-        voice=_voice(home, day),
+        voice=_voice(files, day),
     )
     filled = msgspec.structs.replace(
         filled, typical=filled.typical.replace("{{session}}", sessions[0] if sessions else "")
     )
 
-    def read(reply: str) -> Saved:
+    def read(reply: str) -> SavedDay:
         calls = read_calls(reply, sessions)
-        _refuse_leaks(home, calls, said)
-        return Saved(day, calls)
+        _refuse_leaks(files, calls, said)
+        return SavedDay(day, calls)
 
     return Task(f"day {day}", filled, read)
 
 
-def _said(home: PersonaFiles, day: int) -> dict[str, str]:
+def _said(files: PersonaFiles, day: int) -> dict[str, str]:
     """The day's sessions; what stands before their headings is the principal's."""
     said: dict[str, str] = {}
-    for session, text in sessions_of(home, day).items():
+    for session, text in files.sessions_of(day).items():
         id = session or PRINCIPAL
         said[id] = f"{said[id]}\n\n{text}" if id in said else text
     return said
 
 
-def _refuse_leaks(home: PersonaFiles, calls: Iterable[Call], said: dict[str, str]) -> None:
+def _refuse_leaks(files: PersonaFiles, calls: Iterable[MemoryCall], said: dict[str, str]) -> None:
     for number, call in enumerate(calls, 1):
         for id in said:
-            if id == call.session or home.is_open(id):
+            if id == call.session or files.is_open(id):
                 continue
             index = AtomIndex([Memory(one, said[one]) for one in (call.session, id)])
             own, both = (index.invented(call.content, seen, []) for seen in (1, 2))
             # Dates are worked out, and any two sessions may name the same.
             if told := [one for one in own if one not in both and not _DATE.fullmatch(one)]:
-                raise Unusable(
+                raise UnusableReply(
                     f"call {number} is filed under {call.session}, but holds what was said in "
                     f"{id} alone: {', '.join(told)}"
                 )
 
 
-def _voice(home: PersonaFiles, day: int) -> str:
+def _voice(files: PersonaFiles, day: int) -> str:
     """The file of the nearest day before in the same stretch, or else the first of all."""
     first_of_stretch = _stretch(day) * STRETCH + 1
-    nearest = (tool_file(home, earlier) for earlier in range(day - 1, first_of_stretch - 1, -1))
-    first = (tool_file(home, earlier) for earlier in range(1, first_of_stretch))
+    nearest = (tool_file(files, earlier) for earlier in range(day - 1, first_of_stretch - 1, -1))
+    first = (tool_file(files, earlier) for earlier in range(1, first_of_stretch))
     for file in (*nearest, *first):
         if file.is_file():
             return file.read_text(encoding="utf-8")[:_LONGEST_VOICE].strip()
     return _NO_VOICE
 
 
-def read_calls(reply: str, sessions: Iterable[str]) -> tuple[Call, ...]:
-    """The calls of a day that has these sessions; Unusable says which rule they break."""
+def read_calls(reply: str, sessions: Iterable[str]) -> tuple[MemoryCall, ...]:
+    """The calls of a day that has these sessions; UnusableReply says which rule they break."""
     known = list(sessions)
     calls = tuple(
         _call(one, number, known) for number, one in enumerate(read_whole_array(reply), 1)
     )
     if not calls:
-        raise Unusable("the array is empty; a day with a log has something worth keeping")
+        raise UnusableReply("the array is empty; a day with a log has something worth keeping")
     return calls
 
 
-def _call(written: dict[str, Any], number: int, sessions: list[str]) -> Call:
+def _call(written: JsonObject, number: int, sessions: list[str]) -> MemoryCall:
     session, content = written.get("session"), written.get("content")
     if session not in sessions:
-        raise Unusable(
+        raise UnusableReply(
             f'call {number}: "session" is {session!r}; on this day there is {", ".join(sessions)}'
         )
     if (tool := written.get("tool", TOOL)) != TOOL:
-        raise Unusable(f'call {number}: "tool" is {tool!r}; there is only {TOOL}')
+        raise UnusableReply(f'call {number}: "tool" is {tool!r}; there is only {TOOL}')
     if not isinstance(content, str) or not content.strip():
-        raise Unusable(f'call {number}: "content" is a text that is not empty')
-    return Call(session, TOOL, content.strip())
+        raise UnusableReply(f'call {number}: "content" is a text that is not empty')
+    return MemoryCall(session, TOOL, content.strip())
 
 
-def as_yaml(home: PersonaFiles, day: int, calls: Iterable[Call]) -> str:
-    date, log = home.date_of(day), home.log(day)
+def tool_yaml(files: PersonaFiles, day: int, calls: Iterable[MemoryCall]) -> str:
+    date, log = files.date_of(day), files.log(day)
     header = (
-        f"# {date.isoformat()}: what {home.persona.id} saved to memory on day {day}, one {TOOL} "
+        f"# {date.isoformat()}: what {files.persona.id} saved to memory on day {day}, one {TOOL} "
         f"each.\n# Written by mnemoscope personas tool-calls from {log.parent.name}/{log.name}.\n\n"
     )
     content = {
         "day": day,
         "date": date.isoformat(),
         "day_of_week": f"{date:%A}",
-        "persona": home.persona.id,
+        "persona": files.persona.id,
         "calls": msgspec.to_builtins(tuple(calls)),
     }
     return header + dump_yaml(content)

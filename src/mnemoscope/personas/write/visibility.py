@@ -11,8 +11,8 @@ import re
 import msgspec
 
 from mnemoscope.personas.simulate.story import Person, Principal, Project
-from mnemoscope.personas.write.persona_files import Arc, Arcs, Persona, Session
-from mnemoscope.personas.write.writing_calendar import echoes
+from mnemoscope.personas.write.persona_files import Arc, Arcs, Persona, PersonaSession
+from mnemoscope.personas.write.session_schedule import echoes
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[ \t]+")
 _APART = re.compile(r"[\s_-]+")
@@ -93,7 +93,9 @@ class Visibility:
         return met and not self.is_secret(name)
 
 
-def _secrets(persona: Persona, arcs: Arcs, session: str, others: list[Session]) -> dict[str, None]:
+def _secrets(
+    persona: Persona, arcs: Arcs, session: str, others: list[PersonaSession]
+) -> dict[str, None]:
     """The topics, names and arcs of the other isolated sessions that are not this one's as well."""
     own = {
         topic.casefold()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.personas.written_life import (
+from tests.personas.written_persona import (
     CANARIES,
     date_of,
     entry_for,
@@ -27,11 +27,11 @@ from mnemoscope._store.errors import UsageError
 from mnemoscope.cli.write_days import generate
 from mnemoscope.cli.writing import Writing
 from mnemoscope.datasets.day_logs import day_files, pieces, read_day
+from mnemoscope.personas.simulate.calendar import long_date
 from mnemoscope.personas.write.daily_log_writer import Gap, clean, gaps
-from mnemoscope.personas.write.llm_writer import Unusable
-from mnemoscope.personas.write.log_pages import long_date
+from mnemoscope.personas.write.llm_writer import UnusableReply
 from mnemoscope.personas.write.persona_files import PersonaFiles
-from mnemoscope.personas.write.writing_calendar import WritingCalendar
+from mnemoscope.personas.write.session_schedule import SessionSchedule
 
 LEGS = """
 import os, sys
@@ -79,7 +79,7 @@ def test_a_day_holds_its_sessions_in_order_under_plain_frontmatter(
     home: PersonaFiles, server: ScriptedServer
 ) -> None:
     assert generate(writing=options(home, server, end=8)) == 0
-    planned = WritingCalendar.of(home)
+    planned = SessionSchedule.of(home)
     for day, path in day_files(home.beside("memories")).items():
         assert path.read_text().startswith("---\ntype: daily\n---\n\n# session: ")
         assert sessions_on_disk(home, day) == planned.sessions(day)
@@ -91,7 +91,7 @@ def test_each_day_is_told_its_own_date_across_a_change_of_clocks(
 ) -> None:
     monkeypatch.setenv("TZ", "America/New_York")
     generate(writing=options(home, server, end=14))
-    planned = WritingCalendar.of(home)
+    planned = SessionSchedule.of(home)
     told = {(date_of(one.text), session_of(one.text)) for one in server.seen}
     assert told == {
         (long_date(home.date_of(day)), session)
@@ -157,7 +157,7 @@ def test_missing_fills_a_session_and_leaves_the_others_as_they_are(
     assert [session_of(one.text) for one in server.seen] == ["crew"]
     after = {piece.session: piece.text for piece in pieces(read_day(home.log(6)), "session")}
     assert before.items() < after.items()
-    assert sessions_on_disk(home, 6) == WritingCalendar.of(home).sessions(6)
+    assert sessions_on_disk(home, 6) == SessionSchedule.of(home).sessions(6)
 
 
 def test_a_day_without_any_session_is_not_written(
@@ -238,7 +238,7 @@ def test_a_kill_in_the_middle_pays_for_nothing_twice(
         assert legs.stdout.read().split()[-1:] == ["0"]
     assert gaps(home) == []
     assert set(server.answered.values()) == {1}
-    planned = WritingCalendar.of(home)
+    planned = SessionSchedule.of(home)
     assert len(server.answered) == sum(len(planned.sessions(day)) for day in range(1, 61))
     assert server.requests == len(server.answered) + 4
 
@@ -265,9 +265,9 @@ def test_an_agent_that_hangs_is_ended_with_all_that_it_started(
         f"sleep 600 & echo $! > {child}; wait;;\n*) echo '### Fine';;\nesac\n"
     )
     model = f"command:sh {agent}?tries=1"
-    writing = Writing(persona=home.folder, model=model, start=6, end=6, timeout=8)
+    writing = Writing(persona=home.folder, model=model, start=6, end=6, timeout=3)
     assert generate(writing=writing) == 1
-    assert "session crew skipped: sh gave no answer within 8 s" in capfd.readouterr().err
+    assert "session crew skipped: sh gave no answer within 3 s" in capfd.readouterr().err
     assert sessions_on_disk(home, 6) == ["principal", "family"]
     assert eventually(lambda: is_gone(int(child.read_text())))
 
@@ -279,7 +279,7 @@ def test_an_estimate_and_a_dry_run_ask_and_write_nothing(
     asked, files = server.requests, sorted(home.folder.iterdir())
     before = contents(home)
     assert generate(writing=options(home, server, estimate=True)) == 0
-    planned = WritingCalendar.of(home)
+    planned = SessionSchedule.of(home)
     left = sum(len(planned.sessions(day)) for day in range(11, 61))
     assert f"{left:,} requests" in capfd.readouterr().out
     assert generate(writing=options(home, server, start=11, dry_run=True)) == 0
@@ -342,7 +342,7 @@ def test_an_entry_is_cleaned_of_what_belongs_to_the_file(reply: str, entry: str)
 
 @pytest.mark.parametrize("reply", ["", "# Monday", "---\ntype: daily\n---\n", "```\n```"])
 def test_an_entry_of_nothing_is_of_no_use(reply: str) -> None:
-    with pytest.raises(Unusable):
+    with pytest.raises(UnusableReply):
         clean(reply)
 
 

@@ -9,18 +9,17 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.personas.written_life import PERSONA
-from tests.personas.written_life import arc as written
+from tests.personas.written_persona import PERSONA
+from tests.personas.written_persona import arc as written
 
+from mnemoscope.personas.simulate.calendar import date_of_day, is_weekend
 from mnemoscope.personas.write.persona_files import Arc, Arcs, Persona
-from mnemoscope.personas.write.writing_calendar import (
-    WritingCalendar,
+from mnemoscope.personas.write.session_schedule import (
+    SessionSchedule,
     active_days,
-    date_of,
     density,
     echo_days,
     echoes,
-    is_weekend,
     phase,
 )
 
@@ -32,8 +31,8 @@ def arc(start: int, end: int, type: str = "project", session: str = "crew", **mo
     return msgspec.convert(written(f"a{start}-{end}", type, start, end, session, **more), Arc)
 
 
-def calendar(*arcs: Arc, days: int = 28, epoch: date = MONDAY) -> WritingCalendar:
-    return WritingCalendar(PEOPLE, Arcs(arcs), days, epoch)
+def calendar(*arcs: Arc, days: int = 28, epoch: date = MONDAY) -> SessionSchedule:
+    return SessionSchedule(PEOPLE, Arcs(arcs), days, epoch)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +69,7 @@ def test_an_arc_echoes_when_something_turns_and_every_fortnight() -> None:
 def test_longer_arcs_are_written_about_more_rarely(length: int, every: int) -> None:
     one = arc(1, length)
     plain = sorted(active_days(one, MONDAY) - echo_days(one) | {1})
-    weekdays = [day for day in range(1, length + 1) if not is_weekend(day, MONDAY)]
+    weekdays = [day for day in range(1, length + 1) if not is_weekend(date_of_day(MONDAY, day))]
     assert set(plain) <= set(weekdays[::every])
     assert active_days(one, MONDAY) == set(weekdays[::every]) | echo_days(one)
 
@@ -125,7 +124,7 @@ def test_active_weekends_count_and_are_never_filled() -> None:
 def test_a_session_that_is_closed_writes_nothing() -> None:
     rooms = [msgspec.structs.replace(room, first_day=3) for room in PEOPLE.sessions]
     late = msgspec.structs.replace(PEOPLE, sessions=tuple(rooms))
-    closed = WritingCalendar(late, Arcs((arc(1, 5),)), 5, MONDAY)
+    closed = SessionSchedule(late, Arcs((arc(1, 5),)), 5, MONDAY)
     assert [closed.sessions(day) for day in (1, 2)] == [[], []]
     assert closed.sessions(3) == ["crew"]
 
@@ -140,15 +139,15 @@ def test_every_whole_week_has_five_active_days(
 ) -> None:
     arcs = [arc(start, start + length) for start, length in spans]
     life = calendar(*{one.id: one for one in arcs}.values(), days=days, epoch=epoch)
-    assert not any(is_weekend(day, epoch) for day in life.filler_days)
+    assert not any(is_weekend(date_of_day(epoch, day)) for day in life.filler_days)
     for first in range(1, days - 5):
-        if date_of(first, epoch).weekday() == 0:
+        if date_of_day(epoch, first).weekday() == 0:
             week = range(first, first + 7)
             assert sum(bool(life.sessions(day)) for day in week) >= 5
     assert life.sessions(0) == life.sessions(days + 1) == []
 
 
 def test_no_clock_change_moves_a_date() -> None:
-    dates = [date_of(day, date(2026, 1, 1)) for day in range(1, 366)]
+    dates = [date_of_day(date(2026, 1, 1), day) for day in range(1, 366)]
     assert len(set(dates)) == 365 and dates[-1] == date(2026, 12, 31)
     assert dates[66].isoformat() == "2026-03-08"

@@ -7,12 +7,14 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
-from mnemoscope.personas.simulate.life_files import life_files, shelves, write_life
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.yaml import dump_yaml, load_yaml, parse_yaml
 from mnemoscope.cli.personas import app
+from mnemoscope.personas.authored_question import AuthoredQuestion
+from mnemoscope.personas.simulate.history_files import history_files, list_histories, write_history
 from mnemoscope.personas.simulate.simulator import simulate
 from mnemoscope.personas.simulate.story import SHIPPED, shipped_story
 from mnemoscope.text.fact_ledger import Ledger
@@ -20,6 +22,11 @@ from mnemoscope.text.fact_ledger import Ledger
 
 def mnemoscope(*arguments: str) -> Any:
     return app(arguments, exit_on_error=False, result_action="return_value")
+
+
+def written(question: AuthoredQuestion) -> Any:
+    """As it is read from YAML: lists, no tuples."""
+    return msgspec.json.decode(msgspec.json.encode(question))
 
 
 def everything(folder: Path) -> dict[str, bytes]:
@@ -38,7 +45,7 @@ def test_the_same_life_is_the_same_bytes_for_any_number_of_jobs(tmp_path: Path) 
 
 def test_a_folder_holds_what_recall_bench_would_put_there(tmp_path: Path) -> None:
     life = simulate(shipped_story("executive-assistant"), 40, 3)
-    home = write_life(life, tmp_path)
+    home = write_history(life, tmp_path)
     assert home == tmp_path / "executive-assistant"
     days = sorted(path.name for path in (home / "memories-40d").iterdir())
     assert days == [f"day-{day:04}.md" for day in range(1, 41)]
@@ -47,15 +54,15 @@ def test_a_folder_holds_what_recall_bench_would_put_there(tmp_path: Path) -> Non
     assert persona["sessions"][0]["id"] == "principal"
     arcs = load_yaml(home / "arcs-40d.yaml")
     assert arcs["epoch"] == life.epoch.isoformat()
-    assert [arc["id"] for arc in arcs["arcs"]] == [plot.id for plot in life.plots]
+    assert [arc["id"] for arc in arcs["arcs"]] == [plot.id for plot in life.arcs]
     corrections = [arc for arc in arcs["arcs"] if "wrongDay" in arc]
     assert all(arc["wrongDay"] < arc["correctedDay"] for arc in corrections)
 
 
 def test_questions_and_ledger_can_be_read_back(tmp_path: Path) -> None:
     life = simulate(shipped_story("backend-eng-saas"), 60, 3)
-    home = write_life(life, tmp_path)
-    assert load_yaml(home / "qa-60d" / "questions.yaml") == list(life.questions)
+    home = write_history(life, tmp_path)
+    assert load_yaml(home / "qa-60d" / "questions.yaml") == list(map(written, life.questions))
     ledger = Ledger.read(home / "qa-60d" / "ledger.jsonl", date(2026, 1, 5))
     assert tuple(ledger.facts.values()) == life.facts
 
@@ -63,52 +70,52 @@ def test_questions_and_ledger_can_be_read_back(tmp_path: Path) -> None:
 def test_a_day_beyond_the_ten_thousandth_has_a_longer_number() -> None:
     short = simulate(shipped_story("backend-eng-saas"), 20, 1)
     life = replace(short, days=10_001, daily_logs=("",) * 10_001)
-    names = life_files(life)
+    names = history_files(life)
     assert "memories-10001d/day-9999.md" in names
     assert "memories-10001d/day-10001.md" in names
 
 
 def test_writing_the_same_again_changes_nothing(tmp_path: Path) -> None:
     life = simulate(shipped_story("backend-eng-saas"), 20, 3)
-    write_life(life, tmp_path)
+    write_history(life, tmp_path)
     before = everything(tmp_path)
-    write_life(life, tmp_path)
+    write_history(life, tmp_path)
     assert everything(tmp_path) == before
 
 
 def test_another_life_is_not_written_over_this_one_unless_forced(tmp_path: Path) -> None:
     story = shipped_story("backend-eng-saas")
-    write_life(simulate(story, 20, 1), tmp_path)
+    write_history(simulate(story, 20, 1), tmp_path)
     before = everything(tmp_path)
     other = simulate(story, 20, 2)
     with pytest.raises(UsageError, match=r"arcs-20d.yaml is there already.*--force"):
-        write_life(other, tmp_path)
+        write_history(other, tmp_path)
     assert everything(tmp_path) == before
-    write_life(other, tmp_path, force=True)
+    write_history(other, tmp_path, force=True)
     written = {name.partition("/")[2]: content for name, content in everything(tmp_path).items()}
-    assert written == life_files(other)
+    assert written == history_files(other)
 
 
 def test_a_stray_day_in_the_folder_is_refused_and_removed_when_forced(tmp_path: Path) -> None:
     life = simulate(shipped_story("backend-eng-saas"), 20, 1)
-    stray = write_life(life, tmp_path) / "memories-20d" / "day-0021.md"
+    stray = write_history(life, tmp_path) / "memories-20d" / "day-0021.md"
     stray.write_text("not of this life")
     with pytest.raises(UsageError, match=r"day-0021\.md"):
-        write_life(life, tmp_path)
-    write_life(life, tmp_path, force=True)
+        write_history(life, tmp_path)
+    write_history(life, tmp_path, force=True)
     assert not stray.exists()
 
 
 def test_lives_of_two_lengths_share_a_folder(tmp_path: Path) -> None:
     story = shipped_story("backend-eng-saas")
     for days in (20, 30):
-        write_life(simulate(story, days, 1), tmp_path)
-    found = shelves(tmp_path)
+        write_history(simulate(story, days, 1), tmp_path)
+    found = list_histories(tmp_path)
     assert [(shelf.arcs, shelf.days) for shelf in found] == [
         ("arcs-20d.yaml", 20),
         ("arcs-30d.yaml", 30),
     ]
-    assert shelves(tmp_path / "backend-eng-saas") == found
+    assert list_histories(tmp_path / "backend-eng-saas") == found
     assert all(shelf.ledger and shelf.questions for shelf in found)
 
 

@@ -6,20 +6,19 @@ from datetime import date
 from random import Random
 
 import pytest
-from mnemoscope.personas.simulate.cast import colleagues, speakers
-from mnemoscope.personas.simulate.sentence_templates import (
-    Fresh,
+
+from mnemoscope.personas.simulate.calendar import WorkCalendar, make_calendar
+from mnemoscope.personas.simulate.phrases import (
+    RepetitionFilter,
     capital,
     fill,
     sentence,
     tells_that_open,
     uncapital,
 )
-from mnemoscope.personas.simulate.values import aliases
-
-from mnemoscope.personas.simulate.calendar import LifeCalendar, make_calendar
-from mnemoscope.personas.simulate.rng import Deck, Rng
+from mnemoscope.personas.simulate.rng import Rng, ShuffledCycle
 from mnemoscope.personas.simulate.story import StoryFact, Values, shipped_story
+from mnemoscope.personas.simulate.timeline import aliases
 
 
 def fact(**values: object) -> StoryFact:
@@ -39,18 +38,18 @@ def fact(**values: object) -> StoryFact:
     ],
 )
 def test_a_value_has_the_other_wordings_that_people_use(value: str, others: set[str]) -> None:
-    assert set(aliases(value, fact(pick=(value,)), LifeCalendar(date(2026, 1, 5), 9), 1)) == others
+    assert set(aliases(value, fact(pick=(value,)), WorkCalendar(date(2026, 1, 5), 9), 1)) == others
 
 
 def test_a_date_may_be_written_in_every_way_that_leaves_no_doubt() -> None:
-    calendar = LifeCalendar(date(2026, 1, 5), 100)
+    calendar = WorkCalendar(date(2026, 1, 5), 100)
     found = aliases("3 March 2026", fact(date=(20, 90)), calendar, 1)
     assert set(found) == {"2026-03-03", "March 3, 2026", "3 Mar 2026", "Mar 3, 2026"}
 
 
 def test_nobody_has_another_name() -> None:
     person = fact(person=True)
-    assert aliases("Ruth Adeyinka", person, LifeCalendar(date(2026, 1, 5), 9), 1) == ()
+    assert aliases("Ruth Adeyinka", person, WorkCalendar(date(2026, 1, 5), 9), 1) == ()
 
 
 def test_streams_differ_by_purpose_and_repeat_by_name() -> None:
@@ -58,15 +57,15 @@ def test_streams_differ_by_purpose_and_repeat_by_name() -> None:
     assert first[0] == first[1] != Rng(1, "x").stream("facts").random()
 
 
-def test_a_deck_deals_every_card_before_any_comes_again() -> None:
-    deck = Deck("abcde", Random(1))
-    assert sorted(deck.deal() for _ in range(5)) == list("abcde")
+def test_every_item_is_drawn_before_any_comes_again() -> None:
+    cycle = ShuffledCycle("abcde", Random(1))
+    assert sorted(cycle.draw() for _ in range(5)) == list("abcde")
 
 
-def test_a_deck_deals_what_is_to_be_avoided_only_if_there_is_nothing_else() -> None:
-    deck = Deck("ab", Random(1))
-    assert {deck.deal("a") for _ in range(6)} == {"b"}
-    assert deck.deal("ab") in "ab"
+def test_what_is_to_be_avoided_is_drawn_only_if_there_is_nothing_else() -> None:
+    cycle = ShuffledCycle("ab", Random(1))
+    assert {cycle.draw("a") for _ in range(6)} == {"b"}
+    assert cycle.draw("ab") in "ab"
 
 
 def test_a_sentence_begins_with_a_capital_but_names_keep_their_form() -> None:
@@ -80,8 +79,8 @@ def test_a_question_moves_into_the_middle_of_a_sentence() -> None:
 
 
 def test_two_people_in_one_sentence_are_two_people() -> None:
-    deck = Deck(["Ada", "Ben"], Random(1))
-    text = fill("{person} and {person} met.", deck, Random(1))
+    cycle = ShuffledCycle(["Ada", "Ben"], Random(1))
+    text = fill("{person} and {person} met.", cycle, Random(1))
     assert text in ("Ada and Ben met.", "Ben and Ada met.")
 
 
@@ -91,8 +90,8 @@ def test_a_near_miss_that_says_something_is_unknown_is_known_as_such() -> None:
 
 
 def test_the_same_sentence_is_fresh_again_after_a_month() -> None:
-    fresh, deck = Fresh(), Deck(["x"], Random(1))
-    said = [day for day in range(1, 70) if fresh.deal(deck, day, str.upper)]
+    fresh, cycle = RepetitionFilter(), ShuffledCycle(["x"], Random(1))
+    said = [day for day in range(1, 70) if fresh.draw(cycle, day, str.upper)]
     assert said == [1, 32, 63]
 
 
@@ -106,4 +105,4 @@ def test_a_year_has_breaks_of_ten_to_fifteen_days() -> None:
 def test_who_sits_only_behind_closed_doors_is_not_named_elsewhere() -> None:
     story = shipped_story("executive-assistant")
     family = next(room for room in story.persona.sessions if room.id == "household")
-    assert not set(speakers(story, family)) & set(colleagues(story))
+    assert not set(story.speakers(family)) & set(story.colleagues())

@@ -8,13 +8,20 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.personas.written_life import write_papers
+from tests.personas.written_persona import write_papers
 
 from mnemoscope._store.errors import DataError, MnemoscopeError, UsageError
 from mnemoscope.models.chat import Prompt, note
-from mnemoscope.personas.write.llm_writer import LlmWriter, Task, Unusable, account_of, sweep
+from mnemoscope.personas.write.llm_writer import (
+    KEPT_REJECTED,
+    LlmWriter,
+    RejectedReplies,
+    Task,
+    UnusableReply,
+    account_of,
+    remove_drafts,
+)
 from mnemoscope.personas.write.persona_files import open_persona_files
-from mnemoscope.personas.write.rejected_replies import KEPT, RejectedReplies
 from mnemoscope.types import Usage
 
 
@@ -68,7 +75,7 @@ class Broke:
 
 def read(reply: str) -> str:
     if reply == "bad":
-        raise Unusable("it is bad")
+        raise UnusableReply("it is bad")
     return reply
 
 
@@ -89,7 +96,7 @@ def test_only_drafts_of_processes_that_are_gone_are_swept_up(tmp_path: Path) -> 
     for name in (gone, f".a.md.{10**30}.draft", *kept):
         (tmp_path / "memories" / name).touch()
 
-    sweep(tmp_path)
+    remove_drafts(tmp_path)
 
     assert {path.name for path in (tmp_path / "memories").iterdir()} == kept
 
@@ -137,7 +144,7 @@ class Says:
 
 def refuse(reply: str) -> str:
     if reply == "bad":
-        raise Unusable("it is bad", "reply with something good")
+        raise UnusableReply("it is bad", "reply with something good")
     return reply
 
 
@@ -163,9 +170,9 @@ def test_what_is_skipped_is_told_to_people_and_its_last_reply_kept(tmp_path: Pat
 
 def test_only_the_newest_rejected_replies_are_kept(tmp_path: Path) -> None:
     rejected = RejectedReplies(tmp_path, "p")
-    for number in range(KEPT + 5):
+    for number in range(KEPT_REJECTED + 5):
         path = rejected.keep(f"day {number} {'x' * 300}", "bad")
         os.utime(path, ns=(number, number))
 
     left = {path.name.split("-")[1] for path in path.parent.iterdir()}
-    assert left == {str(number) for number in range(5, KEPT + 5)}
+    assert left == {str(number) for number in range(5, KEPT_REJECTED + 5)}

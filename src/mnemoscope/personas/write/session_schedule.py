@@ -1,25 +1,25 @@
-"""The calendar of a life: which days something is written on, in which sessions, and how much.
+"""The schedule of a written history: on which days which session writes, and how much.
 
-Pure functions of the papers and the date of day 1; days count from 1, weeks begin on Mondays.
-Nothing here depends on what was written, so a gap is whatever the calendar has and the disk lacks.
+It follows from persona, arcs and the date of day 1 alone; days count from 1, weeks begin on
+Mondays. It does not depend on what was written: a gap is what the schedule has and the disk lacks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import date, timedelta
+from datetime import date
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from mnemoscope.personas.write.persona_files import PRINCIPAL, Arc, Arcs, Persona, PersonaFiles
+from mnemoscope.datasets.day_logs import PRINCIPAL
+from mnemoscope.personas.simulate.calendar import Density, date_of_day, is_weekend
+from mnemoscope.personas.write.persona_files import Arc, Arcs, Persona, PersonaFiles
 
 Phase = Literal["early", "mid", "late", "concluding"]
-Density = Literal["quiet", "normal", "busy", "dense"]
 
 ACTIVE_DAYS_A_WEEK = 5
 """A week with fewer gets routine days."""
 ECHO_EVERY = 14
-_SATURDAY = 5
 
 
 def phase(arc: Arc, day: int) -> Phase:
@@ -52,7 +52,9 @@ def active_days(arc: Arc, epoch: date) -> set[int]:
     """
     length = arc.end - arc.start + 1
     every = 2 if length < 15 else 3 if length < 100 else 5
-    weekdays = [day for day in range(arc.start, arc.end + 1) if not is_weekend(day, epoch)]
+    weekdays = [
+        day for day in range(arc.start, arc.end + 1) if not is_weekend(date_of_day(epoch, day))
+    ]
     return echo_days(arc) | set(weekdays[::every])
 
 
@@ -80,14 +82,6 @@ def density(arcs: Sequence[Arc], day: int, *, weekend: bool) -> Density:
     return "normal" if arcs else "quiet"
 
 
-def is_weekend(day: int, epoch: date) -> bool:
-    return date_of(day, epoch).weekday() >= _SATURDAY
-
-
-def date_of(day: int, epoch: date) -> date:
-    return epoch + timedelta(days=day - 1)
-
-
 class Agenda(NamedTuple):
     """What a session has to write about on a day."""
 
@@ -102,15 +96,15 @@ class Agenda(NamedTuple):
         return not (self.own or self.echoed)
 
 
-class WritingCalendar:
-    """All days of a life."""
+class SessionSchedule:
+    """All days of a written history."""
 
     def __init__(self, persona: Persona, arcs: Arcs, days: int, epoch: date) -> None:
         self.days = days
         self.epoch = epoch
         self._arcs = arcs.arcs
-        self._rooms = {room.id: room for room in persona.sessions}
-        declared = [id for id in self._rooms if id != PRINCIPAL]
+        self._sessions = {one.id: one for one in persona.sessions}
+        declared = [id for id in self._sessions if id != PRINCIPAL]
         self.order = [PRINCIPAL, *declared]
         """The order of a day's sessions."""
         self._active = {arc.id: active_days(arc, epoch) for arc in self._arcs}
@@ -118,8 +112,8 @@ class WritingCalendar:
         self._echoes = {arc.id: echoes(arc, persona) for arc in self._arcs}
 
     @classmethod
-    def of(cls, home: PersonaFiles) -> WritingCalendar:
-        return cls(home.persona, home.arcs, home.days, home.epoch)
+    def of(cls, files: PersonaFiles) -> SessionSchedule:
+        return cls(files.persona, files.arcs, files.days, files.epoch)
 
     def sessions(self, day: int) -> list[str]:
         """The sessions in which something is written on a day, principal first."""
@@ -136,24 +130,23 @@ class WritingCalendar:
             for arc in self._arcs
             if session in self._echoes[arc.id] and day in self._echo[arc.id]
         )
-        weekend = is_weekend(day, self.epoch)
-        return Agenda(own, echoed, density([*own, *echoed], day, weekend=weekend))
+        return Agenda(own, echoed, density([*own, *echoed], day, weekend=self._is_weekend(day)))
 
     @cached_property
     def filler_days(self) -> frozenset[int]:
-        """Weekdays that bring a week to five active days, or to all its weekdays in this life."""
+        """Weekdays that bring a week to five active days, or to all its weekdays."""
         return frozenset(day for week in self._weeks() for day in self._filled(week))
 
     def _weeks(self) -> Iterator[range]:
         first = 1
         while first <= self.days:
-            last = first + 6 - date_of(first, self.epoch).weekday()
+            last = first + 6 - date_of_day(self.epoch, first).weekday()
             yield range(first, min(last, self.days) + 1)
             first = last + 1
 
     def _filled(self, week: range) -> list[int]:
         active = {day for day in week if self._driven(day)}
-        free = [day for day in week if day not in active and not is_weekend(day, self.epoch)]
+        free = [day for day in week if day not in active and not self._is_weekend(day)]
         can_write = [day for day in free if self._is_open(PRINCIPAL, day)]
         return can_write[: max(0, ACTIVE_DAYS_A_WEEK - len(active))]
 
@@ -165,6 +158,9 @@ class WritingCalendar:
             id for id in self.order if self._is_open(id, day) and not self.agenda(day, id).is_filler
         ]
 
+    def _is_weekend(self, day: int) -> bool:
+        return is_weekend(date_of_day(self.epoch, day))
+
     def _is_open(self, session: str, day: int) -> bool:
-        room = self._rooms.get(session)
-        return room.is_open(day) if room is not None else session == PRINCIPAL
+        known = self._sessions.get(session)
+        return known.is_open(day) if known is not None else session == PRINCIPAL

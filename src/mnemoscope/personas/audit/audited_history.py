@@ -1,4 +1,4 @@
-"""A life as an audit reads it: every log once, and what words, names and values a day holds."""
+"""A history as an audit reads it: every log once, and what words, names and values a day has."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from itertools import filterfalse
 from pathlib import Path
-from typing import NamedTuple
 
 from mnemoscope._store.errors import DataError
 from mnemoscope._store.jsonl import read_records
 from mnemoscope.datasets.checkpoint_plan import morning
 from mnemoscope.datasets.day_logs import day_files, read_day
 from mnemoscope.datasets.persona_folder import Entry, check_questions
-from mnemoscope.personas.write.llm_writer import Entry as Account
+from mnemoscope.personas.write.llm_writer import AccountEntry
 from mnemoscope.personas.write.persona_files import PersonaFiles
-from mnemoscope.personas.write.question_wording import word_stems
+from mnemoscope.personas.write.question_rules import word_stems
 from mnemoscope.text.fact_ledger import Ledger, LedgerFact
 from mnemoscope.text.facts import AtomIndex
 from mnemoscope.text.matching import normalise
@@ -27,43 +26,38 @@ _WEEKDAY = re.compile(r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b")
 _RANGE = re.compile(r"\b([A-Z][a-z]+ )(\d{1,2})[–-](\d{1,2})\b")
 
 
-class Unreadable(NamedTuple):
-    """An entry of questions.yaml that breaks the format."""
-
-    problem: str
-
-
-class AuditedLife:
+class AuditedHistory:
     """The logs, the questions and, where there is one, the ledger of a persona's folder.
 
     What is found is written down in the `trail` folder, which is the questions' own by default.
     """
 
-    def __init__(self, home: PersonaFiles, trail: Path | None = None) -> None:
-        self.home = home
+    def __init__(self, files: PersonaFiles, trail: Path | None = None) -> None:
+        self.files = files
         self.trail = trail or self.qa
         self.logs = {
-            day: read_day(path) for day, path in day_files(home.beside("memories")).items()
+            day: read_day(path) for day, path in day_files(files.beside("memories")).items()
         }
         self.entries: list[Entry] = []
-        self.unreadable: list[Unreadable] = []
+        self.unreadable: list[str] = []
+        """What is wrong with entries that break the format."""
         for found in check_questions(self.qa / "questions.yaml"):
             if isinstance(found, DataError):
-                self.unreadable.append(Unreadable(str(found)))
+                self.unreadable.append(str(found))
             else:
                 self.entries.append(found)
-        # Methods that remember would keep every life alive.
+        # A cached method would keep every history alive.
         self.stems = lru_cache(maxsize=None)(self._stems)
         self.plain = lru_cache(maxsize=None)(self._plain)
 
     @property
     def qa(self) -> Path:
-        return self.home.beside("qa")
+        return self.files.beside("qa")
 
     @cached_property
     def ledger(self) -> Ledger | None:
-        path = self.home.ledger
-        return Ledger.read(path, self.home.epoch) if path.is_file() else None
+        path = self.files.ledger
+        return Ledger.read(path, self.files.epoch) if path.is_file() else None
 
     def facts(self, day: int) -> list[LedgerFact]:
         """What the ledger says became known on a day."""
@@ -79,9 +73,9 @@ class AuditedLife:
     @cached_property
     def written_here(self) -> bool:
         """Whether its days were written by our own passes, which keep an account."""
-        place = self.home.folder / "account.jsonl"
+        place = self.files.folder / "account.jsonl"
         return place.is_file() and any(
-            entry.pass_name == "generate" for entry in read_records(place, Account)
+            entry.pass_name == "generate" for entry in read_records(place, AccountEntry)
         )
 
     def evidence(self, entry: Entry) -> tuple[int, ...]:
@@ -112,7 +106,7 @@ class AuditedLife:
 
     @cached_property
     def _atoms(self) -> AtomIndex:
-        epoch = self.home.epoch
+        epoch = self.files.epoch
         logs = self.logs.items()
         return AtomIndex([Memory(str(d), text, morning(epoch, d), "") for d, text in logs])
 

@@ -1,7 +1,7 @@
-"""Pairs of question and answer as a model writes them: what one must keep, why it is dropped.
+"""What a question must keep, whether a model has just written it or an audit reads it.
 
-The rules are those that `personas audit` holds against questions later, as far as they need no
-model. Evidence is what the model was shown, and nothing else.
+Words are compared by their stems, names found by their capitals. Evidence is what the model was
+shown, and nothing else.
 """
 
 from __future__ import annotations
@@ -10,20 +10,16 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, timedelta
-from typing import Any, Literal, NamedTuple, get_args
-
-import msgspec
+from typing import NamedTuple
 
 from mnemoscope.datasets.checkpoint_plan import morning
-from mnemoscope.personas.write.json_salvage import read_array
-from mnemoscope.personas.write.llm_writer import Unusable
-from mnemoscope.personas.write.persona_files import PersonaFiles
-from mnemoscope.personas.write.question_wording import COMMON, DENIAL, strangers, word_stems
-from mnemoscope.text.english import stem_words
+from mnemoscope.personas.authored_question import DIFFICULTIES, AuthoredQuestion, Difficulty
+from mnemoscope.personas.write.llm_writer import JsonObject, UnusableReply, read_array
+from mnemoscope.personas.write.persona_files import Persona, PersonaFiles
+from mnemoscope.text.english import STOP_WORDS, stem_words
 from mnemoscope.text.facts import AtomIndex
+from mnemoscope.text.matching import normalise
 from mnemoscope.types import Memory
-
-Difficulty = Literal["easy", "medium", "hard"]
 
 NEGATIVE = "negative-recall"
 TEMPORAL = "temporal-reasoning"
@@ -50,24 +46,62 @@ _COMPLAINTS = 8
 _DURATION = re.compile(r"\b\d+(?= (?:days?|weeks?|months?|hours?)\b)")
 _BARE_WORDS = 2
 _YES_OR_NO = ("yes", "no")
+COMMON = STOP_WORDS.union(stem_words(sorted(STOP_WORDS)))
+"""Stems that say nothing of what a text is about."""
+DENIAL = re.compile(
+    r"\b(?:no|not|never|none|nothing|nobody|nowhere|neither|nor|without|unknown|cannot|silent|"
+    r"absent|missing|refused?|declined?)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+"""What an answer says that knows of nothing."""
+_WORD = re.compile(r"[^\W_]+")
+_CAPITAL = "A-ZÀ-ÖØ-Þ"
+_NAMES = re.compile(rf"[{_CAPITAL}][\w&]*(?:[-'’][\w&]+)*(?: [{_CAPITAL}][\w&]*(?:[-'’][\w&]+)*)*")
+_POSSESSIVE = re.compile(r"['’]s?$")
+_SENTENCE = re.compile(r"(?:^|[.!?:]\s+)[\"'“‘(]*$")
+_NO_NAMES = (
+    frozenset(
+        "i am pm monday tuesday wednesday thursday friday saturday sunday mondays tuesdays "
+        "wednesdays thursdays fridays saturdays sundays january february march "
+        "april may june july august september october november december jan feb mar apr jun jul "
+        "aug sep oct nov dec".split()
+    )
+    | STOP_WORDS
+)
 
 
-class Pair(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One entry of questions.yaml, still without its id."""
-
-    question: str
-    answer: str
-    category: str
-    difficulty: str
-    relevant_days: tuple[int, ...]
-    requires_synthesis: bool
-    query_session: str = ""
-    forbidden_sessions: tuple[str, ...] = ()
-    expected_disclosure: str = ""
-    no_evidence: bool = False
+def word_stems(text: str) -> frozenset[str]:
+    """The stems of all its words, each once: quicker than in their order."""
+    return frozenset(stem_words(sorted(set(_WORD.findall(text.casefold())))))
 
 
-class Dropped(Exception):
+def asked_words(question: str) -> str:
+    """The same for questions that differ in case, space and punctuation alone."""
+    return " ".join(re.findall(r"\w+", normalise(question)))
+
+
+def strangers(text: str, persona: Persona, said: Iterable[Iterable[str]]) -> list[str]:
+    """Names of which no part is among these stems, nor known anyway."""
+    known = [persona.name, persona.company, persona.institution, persona.firm, persona.id]
+    known += [persona.principal.name] if persona.principal else []
+    stems = word_stems(" ".join(known)).union(*said)
+    return [name for name in names(text) if not stems & word_stems(name)]
+
+
+def names(text: str) -> list[str]:
+    """What is capitalised though no sentence begins with it: people, things, places."""
+    found: list[str] = []
+    for match in _NAMES.finditer(text):
+        words = [_POSSESSIVE.sub("", word) for word in match[0].split(" ")]
+        if _SENTENCE.search(text[: match.start()]):
+            words = words[1:]
+        kept = [word for word in words if len(word) > 1 and word.casefold() not in _NO_NAMES]
+        if kept:
+            found.append(" ".join(kept))
+    return list(dict.fromkeys(found))
+
+
+class RejectedPair(Exception):
     """The pair breaks a rule: a key of REASONS, and what exactly."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
@@ -75,73 +109,89 @@ class Dropped(Exception):
         self.reason = reason
 
 
-class Shown:
+class ShownDays:
     """The days that a model sees, and what can be checked against them."""
 
-    def __init__(self, home: PersonaFiles, window: Iterable[int], texts: Mapping[int, str]) -> None:
-        self.home = home
+    def __init__(
+        self, files: PersonaFiles, window: Iterable[int], texts: Mapping[int, str]
+    ) -> None:
+        self.files = files
         self.window = frozenset(window) & texts.keys()
         """The days the questions are about; `texts` may hold earlier ones that bear on them."""
         self.texts = texts
         self._stems = {day: word_stems(text) for day, text in texts.items()}
 
-    def standard(self, written: Mapping[str, Any], categories: Iterable[str]) -> Pair:
-        """The pair with no more days than it needs, or why it is Dropped."""
+    def standard(self, written: JsonObject, categories: Iterable[str]) -> AuthoredQuestion:
+        """The pair with no more days than it needs, or why it is rejected."""
         question, answer, difficulty = read_texts(written)
         category = text_of(written, "category")
         if category not in tuple(categories):
-            raise Dropped("category", category)
+            raise RejectedPair("category", category)
         if category == NEGATIVE:
             if not DENIAL.search(answer):
-                raise Dropped("answered", answer)
-            asked_from = (max(self.texts),)
-            return Pair(question, answer, category, difficulty, asked_from, False, no_evidence=True)
+                raise RejectedPair("answered", answer)
+            return AuthoredQuestion(
+                question=question,
+                answer=answer,
+                category=category,
+                difficulty=difficulty,
+                relevant_days=(max(self.texts),),
+                requires_synthesis=False,
+                no_evidence=True,
+            )
         days = self.days(written, question, answer)
         counted = category == TEMPORAL
         self.need_values(_DURATION.sub("", answer) if counted else answer, days)
         self.need_names(question, days)
         synthesis = written.get("requires_synthesis")
         needs_several = synthesis if isinstance(synthesis, bool) else len(days) > 1
-        return Pair(question, answer, category, difficulty, days, needs_several)
+        return AuthoredQuestion(
+            question=question,
+            answer=answer,
+            category=category,
+            difficulty=difficulty,
+            relevant_days=days,
+            requires_synthesis=needs_several,
+        )
 
     def need_values(self, text: str, days: tuple[int, ...]) -> None:
-        """Dropped where a value or name of the text is in none of these days."""
-        memories = [Memory(str(d), self.texts[d], morning(self.home.epoch, d)) for d in days]
+        """RejectedPair where a value or name of the text is in none of these days."""
+        memories = [Memory(str(d), self.texts[d], morning(self.files.epoch, d)) for d in days]
         implied = [day.isoformat() for day in self._implied(days)]
         absent = AtomIndex(memories).invented(text, len(memories), implied)
         words = text.split()
         if len(words) <= _BARE_WORDS and words[0].casefold().strip(".,!") not in _YES_OR_NO:
             text = f"it is {text}"  # so short that its capital is a name's, not a sentence's
         if strange := [*absent, *self._strangers(text, days)]:
-            raise Dropped("value-absent", ", ".join(strange))
+            raise RejectedPair("value-absent", ", ".join(strange))
 
     def need_names(self, question: str, days: tuple[int, ...]) -> None:
         if strange := self._strangers(question, days):
-            raise Dropped("entity-missing", ", ".join(strange))
+            raise RejectedPair("entity-missing", ", ".join(strange))
 
-    def days(self, written: Mapping[str, Any], question: str, answer: str) -> tuple[int, ...]:
+    def days(self, written: JsonObject, question: str, answer: str) -> tuple[int, ...]:
         """The days given as relevant, without those that share no word with the pair."""
         given = written.get("relevant_days")
         if not isinstance(given, list) or not given or not all(type(day) is int for day in given):
-            raise Dropped("unreadable", "relevant_days is no list of whole numbers")
+            raise RejectedPair("unreadable", "relevant_days is no list of whole numbers")
         if unknown := sorted(set(given) - self.texts.keys()):
-            raise Dropped("unknown-day", ", ".join(map(str, unknown)))
+            raise RejectedPair("unknown-day", ", ".join(map(str, unknown)))
         if len(self.window) >= _SHORTEST_WINDOW and self.window <= set(given):
-            raise Dropped("whole-window", question)
+            raise RejectedPair("whole-window", question)
         asked = word_stems(f"{question} {answer}") - COMMON
         days = tuple(day for day in sorted(set(given)) if asked & self._stems[day])
         if not days:
-            raise Dropped("no-overlap")
+            raise RejectedPair("no-overlap")
         return days
 
     def _strangers(self, text: str, days: Iterable[int]) -> list[str]:
         """Names of which no part is in these days, nor known anyway."""
-        return strangers(text, self.home.persona, (self._stems[day] for day in days))
+        return strangers(text, self.files.persona, (self._stems[day] for day in days))
 
     def _implied(self, days: Iterable[int]) -> Iterator[date]:
         """Dates that these days speak of without naming them: tomorrow, on Friday."""
         for day in days:
-            words, today = self._stems[day], self.home.date_of(day)
+            words, today = self._stems[day], self.files.date_of(day)
             for off in range(-7, 15):
                 then = today + timedelta(days=off)
                 relative = {-1: "yesterday", 0: "today", 1: "tomorrow"}.get(off)
@@ -150,11 +200,11 @@ class Shown:
                     yield then
 
 
-class Gathered(NamedTuple):
+class WindowReply(NamedTuple):
     """What a window gave."""
 
     key: str
-    pairs: tuple[Pair, ...]
+    pairs: tuple[AuthoredQuestion, ...]
     dropped: dict[str, int]
 
 
@@ -165,52 +215,55 @@ class ReplyReader:
     are sent back once; who then still does loses them.
     """
 
-    def __init__(self, key: str, check: Callable[[Mapping[str, Any]], Pair], most: int) -> None:
+    def __init__(
+        self, key: str, check: Callable[[JsonObject], AuthoredQuestion], most: int
+    ) -> None:
         self._key = key
         self._check = check
         self._most = most
         self._asked_for_less = False
 
-    def __call__(self, reply: str) -> Gathered:
-        kept: list[Pair] = []
+    def __call__(self, reply: str) -> WindowReply:
+        kept: list[AuthoredQuestion] = []
         dropped: Counter[str] = Counter()
         complaints: list[str] = []
         for number, written in enumerate(read_array(reply).objects, 1):
             try:
                 kept.append(self._check(written))
-            except Dropped as error:
+            except RejectedPair as error:
                 dropped[error.reason] += 1
                 complaints.append(f"pair {number}: {error}")
         if dropped["whole-window"] and not self._asked_for_less:
             self._asked_for_less = True
-            raise Unusable(
+            raise UnusableReply(
                 "some pairs name every day of the window as relevant; name only the days without "
                 f"which the question could not be answered. {_some(complaints)}"
             )
         if not kept:
-            raise Unusable(f"no pair of it can be used. {_some(complaints)}".strip())
-        return Gathered(self._key, tuple(kept[: self._most]), dict(dropped))
+            raise UnusableReply(f"no pair of it can be used. {_some(complaints)}".strip())
+        return WindowReply(self._key, tuple(kept[: self._most]), dict(dropped))
 
 
 def _some(complaints: list[str]) -> str:
     return "; ".join(complaints[:_COMPLAINTS])
 
 
-def read_texts(written: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Question, answer and difficulty; Dropped where they cannot be used."""
+def read_texts(written: JsonObject) -> tuple[str, str, Difficulty]:
+    """Question, answer and difficulty; RejectedPair where they cannot be used."""
     question, answer = text_of(written, "question"), text_of(written, "answer")
     difficulty = text_of(written, "difficulty").lower()
-    if difficulty not in get_args(Difficulty):
-        raise Dropped("difficulty", difficulty)
+    level = next((one for one in DIFFICULTIES if one == difficulty), None)
+    if level is None:
+        raise RejectedPair("difficulty", difficulty)
     if named := _DAY_NUMBER.search(f"{question}\n{answer}"):
-        raise Dropped("day-number", named[0])
-    return question, answer, difficulty
+        raise RejectedPair("day-number", named[0])
+    return question, answer, level
 
 
-def text_of(written: Mapping[str, Any], field: str) -> str:
+def text_of(written: JsonObject, field: str) -> str:
     value = written.get(field)
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str) or not value.strip():
-        raise Dropped("unreadable", field)
+        raise RejectedPair("unreadable", field)
     return value.strip()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import StartLeg
-from tests.personas.small_life import (
+from tests.personas.small_persona import (
     days_in,
     fail_a_fifth,
     kill_and_resume,
@@ -28,13 +28,25 @@ from mnemoscope.cli.write_questions import qa
 from mnemoscope.cli.writing import Writing
 from mnemoscope.datasets.persona_folder import Entry, read_questions
 from mnemoscope.models.chat import Prompt
-from mnemoscope.personas.audit.audited_log import AuditedLife
-from mnemoscope.personas.audit.qa_checks import check_questions
+from mnemoscope.personas.audit.audited_history import AuditedHistory
+from mnemoscope.personas.audit.static_audit import check_questions
+from mnemoscope.personas.authored_question import AuthoredQuestion
 from mnemoscope.personas.write.llm_writer import Task, Written
 from mnemoscope.personas.write.persona_files import PersonaFiles
-from mnemoscope.personas.write.question_answer_pairs import Gathered, Pair
-from mnemoscope.personas.write.question_book import QuestionBook, Window
+from mnemoscope.personas.write.question_book import QuestionBook, WindowRecord
+from mnemoscope.personas.write.question_rules import WindowReply
 from mnemoscope.personas.write.question_windows import open_windows, wanted
+
+
+def easy_question(question: str, answer: str, day: int) -> AuthoredQuestion:
+    return AuthoredQuestion(
+        question=question,
+        answer=answer,
+        category="factual-recall",
+        difficulty="easy",
+        relevant_days=(day,),
+        requires_synthesis=False,
+    )
 
 
 @pytest.fixture
@@ -83,7 +95,7 @@ def test_what_was_written_passes_the_audit(server: ScriptedServer, tmp_path: Pat
     home = write_life(tmp_path, days=14)
     assert ask(home, server) == 0
 
-    assert list(check_questions(AuditedLife(home))) == []
+    assert list(check_questions(AuditedHistory(home))) == []
 
 
 def test_a_prompt_holds_its_window_nothing_later_and_nothing_isolated(
@@ -379,9 +391,9 @@ def test_pairs_in_the_journal_that_never_arrived_are_entered_without_asking(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
     home = write_life(tmp_path, days=7)
-    known = Pair("What does thing01 weigh?", "101 crates", "factual-recall", "easy", (1,), False)
+    known = easy_question("What does thing01 weigh?", "101 crates", 1)
     with Journal(home.beside("qa") / "windows.jsonl") as journal:
-        journal.append(Window("standard 1-7", ("tester-q001",), (known,)))
+        journal.append(WindowRecord("standard 1-7", ("tester-q001",), (known,)))
         journal.append_bytes(b'{"key": "torn')
 
     assert ask(home, server) == 0
@@ -462,10 +474,10 @@ def test_numbers_follow_the_windows_whoever_replies_first(tmp_path: Path) -> Non
     keys = ["standard 1-7", "standard 8-14"]
     about = {keys[0]: "What does thing01 weigh?", keys[1]: "What does thing08 weigh?"}
 
-    def came(key: str) -> Written[Gathered]:
-        given = Pair(about[key], "crates", "factual-recall", "easy", (1,), False)
-        task = Task(key, Prompt("", ""), lambda reply: Gathered(key, (), {}))
-        return Written(task, Gathered(key, (given,), {}))
+    def came(key: str) -> Written[WindowReply]:
+        given = easy_question(about[key], "crates", 1)
+        task = Task(key, Prompt("", ""), lambda reply: WindowReply(key, (), {}))
+        return Written(task, WindowReply(key, (given,), {}))
 
     killed = QuestionBook(home).gather(keys, iter([came(keys[1]), came(keys[0])]))
     assert next(killed).key == keys[0]
@@ -481,9 +493,9 @@ def test_what_a_killed_pass_left_is_numbered_by_the_next_one_whatever_it_asks(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
     home = write_life(tmp_path, days=14)
-    known = Pair("What does thing09 weigh?", "109 crates", "factual-recall", "easy", (9,), False)
+    known = easy_question("What does thing09 weigh?", "109 crates", 9)
     with Journal(home.beside("qa") / "windows.jsonl") as journal:
-        journal.append(Window("standard 8-14", (), (known,)))
+        journal.append(WindowRecord("standard 8-14", (), (known,)))
 
     assert ask(home, server, writing={"end": 7}) == 0
 
