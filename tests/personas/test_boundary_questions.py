@@ -14,7 +14,7 @@ from tests.scripted_server import Request, ScriptedServer
 from mnemoscope._store.errors import UsageError
 from mnemoscope.cli.write_questions import qa
 from mnemoscope.cli.writing import Writing
-from mnemoscope.datasets.persona_folder import Entry, read_questions
+from mnemoscope.datasets.persona_folder import QuestionEntry, read_questions
 from mnemoscope.personas.write.question_book import QuestionBook
 
 
@@ -29,7 +29,7 @@ def ask(home: Path, server: ScriptedServer, **more: Any) -> int:
     return qa(writing=options, mode="boundary", **more)
 
 
-def written(home: Path) -> list[Entry]:
+def written(home: Path) -> list[QuestionEntry]:
     return read_questions(next(home.glob("qa-*")) / "questions.yaml")
 
 

@@ -26,7 +26,7 @@ from mnemoscope._store.jsonl import Journal
 from mnemoscope._store.yaml import dump_yaml, load_yaml
 from mnemoscope.cli.write_questions import qa
 from mnemoscope.cli.writing import Writing
-from mnemoscope.datasets.persona_folder import Entry, read_questions
+from mnemoscope.datasets.persona_folder import QuestionEntry, read_questions
 from mnemoscope.models.chat import Prompt
 from mnemoscope.personas.audit.audited_history import AuditedHistory
 from mnemoscope.personas.audit.static_audit import check_questions
@@ -60,7 +60,7 @@ def ask(home: PersonaFiles, server: ScriptedServer, **more: Any) -> int:
     return qa(writing=options, **more)
 
 
-def written(home: PersonaFiles) -> list[Entry]:
+def written(home: PersonaFiles) -> list[QuestionEntry]:
     return read_questions(home.beside("qa") / "questions.yaml")
 
 

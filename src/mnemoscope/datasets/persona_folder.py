@@ -75,10 +75,6 @@ class QuestionEntry(Struct, frozen=True):
     """relevant_days only say from when it may be asked; no day holds an answer."""
 
 
-Entry = QuestionEntry
-"""The name that `personas` still uses."""
-
-
 class PersonaFolder(Struct, frozen=True):
     """One persona with the arcs file that was chosen."""
 

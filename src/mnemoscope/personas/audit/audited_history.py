@@ -12,7 +12,7 @@ from mnemoscope._store.errors import DataError
 from mnemoscope._store.jsonl import read_records
 from mnemoscope.datasets.checkpoint_plan import morning
 from mnemoscope.datasets.day_logs import day_files, read_day
-from mnemoscope.datasets.persona_folder import Entry, check_questions
+from mnemoscope.datasets.persona_folder import QuestionEntry, check_questions
 from mnemoscope.personas.write.llm_writer import AccountEntry
 from mnemoscope.personas.write.persona_files import PersonaFiles
 from mnemoscope.personas.write.question_rules import word_stems
@@ -38,7 +38,7 @@ class AuditedHistory:
         self.logs = {
             day: read_day(path) for day, path in day_files(files.beside("memories")).items()
         }
-        self.entries: list[Entry] = []
+        self.entries: list[QuestionEntry] = []
         self.unreadable: list[str] = []
         """What is wrong with entries that break the format."""
         for found in check_questions(self.qa / "questions.yaml"):
@@ -78,11 +78,11 @@ class AuditedHistory:
             entry.pass_name == "generate" for entry in read_records(place, AccountEntry)
         )
 
-    def evidence(self, entry: Entry) -> tuple[int, ...]:
+    def evidence(self, entry: QuestionEntry) -> tuple[int, ...]:
         """The relevant days that have a log, in their order."""
         return tuple(day for day in sorted(set(entry.relevant_days)) if day in self.logs)
 
-    def absent(self, entry: Entry, days: Iterable[int]) -> list[str]:
+    def absent(self, entry: QuestionEntry, days: Iterable[int]) -> list[str]:
         """What of the answer can be checked and is in none of the days, nor in the question."""
         kept = frozenset(days)
         answer, asked = _RANGE.sub(r"\1\2 to \1\3", str(entry.answer)), [entry.question]
@@ -92,7 +92,7 @@ class AuditedHistory:
             *(value for value in self._keys(entry, kept) if value not in missing),
         ]
 
-    def _keys(self, entry: Entry, days: Iterable[int]) -> Iterable[str]:
+    def _keys(self, entry: QuestionEntry, days: Iterable[int]) -> Iterable[str]:
         """What the ledger wants of a right answer and none of the days says."""
         if self.ledger is None:
             return

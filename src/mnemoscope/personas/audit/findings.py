@@ -10,7 +10,7 @@ import msgspec
 
 from mnemoscope._store.jsonl import write_atomically
 from mnemoscope._store.yaml import dump_yaml
-from mnemoscope.datasets.persona_folder import Entry
+from mnemoscope.datasets.persona_folder import QuestionEntry
 
 DAY_CODES: Mapping[str, str] = {
     "missing-day": "a day of the life has no log",
@@ -74,7 +74,7 @@ class Tally(NamedTuple):
 
 
 def tally(
-    findings: Sequence[AuditFinding], entries: Sequence[Entry], examples: int = 2
+    findings: Sequence[AuditFinding], entries: Sequence[QuestionEntry], examples: int = 2
 ) -> list[Tally]:
     """A row for each code that was found, in the order of the codes."""
     rows: list[Tally] = []

@@ -18,7 +18,7 @@ import msgspec
 
 from mnemoscope._store.jsonl import Journal, read_records
 from mnemoscope.datasets.day_logs import pieces
-from mnemoscope.datasets.persona_folder import Entry
+from mnemoscope.datasets.persona_folder import QuestionEntry
 from mnemoscope.models.chat import Prompt
 from mnemoscope.models.prompts import load_prompt
 from mnemoscope.models.replies import parse_json, without_thoughts
@@ -119,7 +119,7 @@ class LogPassages:
         counts = Counter(word for _, words in self._all for word in words)
         return {word: math.log(len(self._all) / count) for word, count in counts.items()}
 
-    def after(self, entry: Entry) -> list[LogPassage]:
+    def after(self, entry: QuestionEntry) -> list[LogPassage]:
         """The passages after its evidence that most likely speak of the same, in their order."""
         asked = word_stems(entry.question) - COMMON
         whole = sum(self._seldom.get(word, 0.0) for word in asked)
@@ -146,7 +146,7 @@ FINE = Judgement("", "")
 
 
 class _AuditCase(NamedTuple):
-    entry: Entry
+    entry: QuestionEntry
     check: CheckName
     prompt: Prompt
     read: Callable[[JsonObject], Judgement]
@@ -225,7 +225,7 @@ class ModelAudit:
                 for check in self._checks:
                     yield from makers[check](entry)
 
-    def _answerable(self, entry: Entry) -> Iterator[_AuditCase]:
+    def _answerable(self, entry: QuestionEntry) -> Iterator[_AuditCase]:
         days = self._history.evidence(entry)
         shown = [
             f"## day {day}, {self._history.files.date_of(day)}\n\n{self._history.logs[day]}"
@@ -251,7 +251,7 @@ class ModelAudit:
 
         yield _AuditCase(entry, "answerable", prompt, read)
 
-    def _without(self, entry: Entry) -> Iterator[_AuditCase]:
+    def _without(self, entry: QuestionEntry) -> Iterator[_AuditCase]:
         prompt = self._prompts["without-evidence"].fill(question=entry.question)
 
         def read(reply: JsonObject) -> Judgement:
@@ -263,7 +263,7 @@ class ModelAudit:
 
         yield _AuditCase(entry, "without-evidence", prompt, read)
 
-    def _superseded(self, entry: Entry) -> Iterator[_AuditCase]:
+    def _superseded(self, entry: QuestionEntry) -> Iterator[_AuditCase]:
         later = self._passages.after(entry) if entry.irrelevant_after is None else []
         if not later:
             return

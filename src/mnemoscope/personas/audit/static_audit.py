@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from mnemoscope.datasets.day_logs import drift, pieces
-from mnemoscope.datasets.persona_folder import Entry
+from mnemoscope.datasets.persona_folder import QuestionEntry
 from mnemoscope.datasets.personas import DAY_NUMBERS, WEEK, longest_row
 from mnemoscope.personas.audit.audited_history import AuditedHistory
 from mnemoscope.personas.audit.findings import AuditFinding, RepairProposal
@@ -24,7 +24,7 @@ from mnemoscope.personas.write.question_rules import (
 from mnemoscope.personas.write.session_schedule import SessionSchedule
 from mnemoscope.text.matching import normalise
 
-QuestionCheck = Callable[[AuditedHistory, Entry], Iterator[AuditFinding]]
+QuestionCheck = Callable[[AuditedHistory, QuestionEntry], Iterator[AuditFinding]]
 _HEADING = re.compile(r"^#.*$", re.MULTILINE)
 
 
@@ -93,13 +93,13 @@ def check_questions(history: AuditedHistory) -> Iterator[AuditFinding]:
     yield from _duplicates(history.entries)
 
 
-def wants_evidence(entry: Entry) -> bool:
+def wants_evidence(entry: QuestionEntry) -> bool:
     """Whether the logs must hold its answer: neither a refusal nor a silence."""
     told = entry.expected_disclosure in (None, "answer")
     return told and entry.category != "negative-recall" and not entry.no_evidence
 
 
-def _unknown_day(history: AuditedHistory, entry: Entry) -> Iterator[AuditFinding]:
+def _unknown_day(history: AuditedHistory, entry: QuestionEntry) -> Iterator[AuditFinding]:
     unknown = sorted(set(entry.relevant_days) - set(history.logs))
     if unknown:
         left = history.evidence(entry)
@@ -109,7 +109,7 @@ def _unknown_day(history: AuditedHistory, entry: Entry) -> Iterator[AuditFinding
         )
 
 
-def _value_absent(history: AuditedHistory, entry: Entry) -> Iterator[AuditFinding]:
+def _value_absent(history: AuditedHistory, entry: QuestionEntry) -> Iterator[AuditFinding]:
     days = history.evidence(entry)
     if not wants_evidence(entry) or not days or not (missing := history.absent(entry, days)):
         return
@@ -119,7 +119,7 @@ def _value_absent(history: AuditedHistory, entry: Entry) -> Iterator[AuditFindin
     yield AuditFinding("value-absent", why, entry.id, proposal=proposal)
 
 
-def _entity_missing(history: AuditedHistory, entry: Entry) -> Iterator[AuditFinding]:
+def _entity_missing(history: AuditedHistory, entry: QuestionEntry) -> Iterator[AuditFinding]:
     days = history.evidence(entry)
     if not wants_evidence(entry) or not days:
         return
@@ -128,7 +128,7 @@ def _entity_missing(history: AuditedHistory, entry: Entry) -> Iterator[AuditFind
         yield AuditFinding("entity-missing", why, entry.id)
 
 
-def _no_overlap(history: AuditedHistory, entry: Entry) -> Iterator[AuditFinding]:
+def _no_overlap(history: AuditedHistory, entry: QuestionEntry) -> Iterator[AuditFinding]:
     days = history.evidence(entry)
     if not wants_evidence(entry) or not days:
         return
@@ -142,7 +142,7 @@ def _no_overlap(history: AuditedHistory, entry: Entry) -> Iterator[AuditFinding]
         )
 
 
-def _day_number(history: AuditedHistory, entry: Entry) -> Iterator[AuditFinding]:
+def _day_number(history: AuditedHistory, entry: QuestionEntry) -> Iterator[AuditFinding]:
     days = history.evidence(entry)
     for named in DAY_NUMBERS.finditer(entry.question):
         if not any(_says(history.plain(day), normalise(named[0])) for day in days):
@@ -154,7 +154,7 @@ def _day_number(history: AuditedHistory, entry: Entry) -> Iterator[AuditFinding]
             return
 
 
-def _whole_window(history: AuditedHistory, entry: Entry) -> Iterator[AuditFinding]:
+def _whole_window(history: AuditedHistory, entry: QuestionEntry) -> Iterator[AuditFinding]:
     days = tuple(sorted(set(entry.relevant_days)))
     if entry.no_evidence or not len(days) == WEEK == longest_row(days):
         return
@@ -163,14 +163,14 @@ def _whole_window(history: AuditedHistory, entry: Entry) -> Iterator[AuditFindin
     yield AuditFinding("whole-window", f"{_days(days)}, all of them", entry.id, proposal=proposal)
 
 
-def _after_checkpoint(history: AuditedHistory, entry: Entry) -> Iterator[AuditFinding]:
+def _after_checkpoint(history: AuditedHistory, entry: QuestionEntry) -> Iterator[AuditFinding]:
     last, until = max(entry.relevant_days), entry.irrelevant_after
     if until is not None and until < last:
         why = f"may be asked until day {until}, but day {last} belongs to its evidence"
         yield AuditFinding("evidence-after-checkpoint", why, entry.id)
 
 
-def _category(history: AuditedHistory, entry: Entry) -> Iterator[AuditFinding]:
+def _category(history: AuditedHistory, entry: QuestionEntry) -> Iterator[AuditFinding]:
     if entry.category == "negative-recall" and not DENIAL.search(str(entry.answer)):
         yield AuditFinding(
             "category-doubt", f"negative-recall, answered “{entry.answer}”", entry.id
@@ -189,9 +189,9 @@ _CHECKS: Sequence[QuestionCheck] = (
 )
 
 
-def _duplicates(entries: Sequence[Entry]) -> Iterator[AuditFinding]:
+def _duplicates(entries: Sequence[QuestionEntry]) -> Iterator[AuditFinding]:
     """The same words while the same time; asked again after it has expired is another question."""
-    asked: dict[tuple[str, str | None], list[Entry]] = {}
+    asked: dict[tuple[str, str | None], list[QuestionEntry]] = {}
     for entry in entries:
         same = asked.setdefault((asked_words(entry.question), entry.query_session), [])
         for first in same:
@@ -204,7 +204,7 @@ def _duplicates(entries: Sequence[Entry]) -> Iterator[AuditFinding]:
         same.append(entry)
 
 
-def _together(one: Entry, other: Entry) -> bool:
+def _together(one: QuestionEntry, other: QuestionEntry) -> bool:
     """Whether there is a day on which both may be asked."""
     until = min(e.irrelevant_after or 10**9 for e in (one, other))
     return max(*one.relevant_days, *other.relevant_days) <= until
@@ -232,7 +232,7 @@ def _days(days: Sequence[int]) -> str:
     return ("day " if len(days) == 1 else "days ") + ", ".join(map(str, days))
 
 
-def fewer_days(history: AuditedHistory, entry: Entry) -> tuple[int, ...]:
+def fewer_days(history: AuditedHistory, entry: QuestionEntry) -> tuple[int, ...]:
     """As few of the relevant days as hold every value that all of them hold; else none.
 
     Of days that hold as many, the one that shares more words with question and answer, then the
@@ -255,7 +255,7 @@ def fewer_days(history: AuditedHistory, entry: Entry) -> tuple[int, ...]:
     return tuple(sorted(chosen)) if 0 < len(chosen) < len(days) else ()
 
 
-def days_with(history: AuditedHistory, entry: Entry) -> tuple[int, ...]:
+def days_with(history: AuditedHistory, entry: QuestionEntry) -> tuple[int, ...]:
     """The first day of the life whose log holds every value of the answer; none where none does."""
     if not history.absent(entry, ()):
         return ()
