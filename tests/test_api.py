@@ -23,6 +23,7 @@ from mnemoscope import api
 from mnemoscope._store.errors import MissingData, RunConflict, UsageError
 from mnemoscope.api import ProgressUpdate
 from mnemoscope.cli.app import invoke
+from mnemoscope.datasets import open_dataset
 from mnemoscope.results import Results
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -384,12 +385,20 @@ def test_personas_are_simulated_and_run_over_checkpoints(
 def test_options_of_checkpoints_are_refused_where_there_are_none(
     option: dict[str, object], tmp_path: Path
 ) -> None:
-    (tmp_path / "bench.yaml").write_text("run: {seed: 1}\n")
+    (tmp_path / "bench.yaml").write_text("run: {ranges: 30d}\n")
     if "profile" in option:
         option = {"profile": tmp_path / "bench.yaml"}
     with pytest.raises(UsageError, match=r"is for histories that are questioned at checkpoints"):
         run("bm25", tmp_path / "runs", **option)
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_dataset_of_ones_own_is_taken_as_it_is(tmp_path: Path) -> None:
+    dataset = open_dataset("strata", STRATA)
+    results = ms.run(dataset, systems="bm25", out=tmp_path / "r", baselines=False)
+    assert results["bm25"].metrics["questions"]["asked"] == 48
+    with pytest.raises(UsageError, match="its options are set"):
+        ms.run(dataset, systems="bm25", out=tmp_path / "r", twins="expand")
 
 
 def test_an_estimate_asks_no_model(write_locomo: Callable[..., Path], tmp_path: Path) -> None:

@@ -473,8 +473,7 @@ def compare(
 
 
 def _compare_means(base: Path, cand: Path) -> ComparisonResult:
-    from mnemoscope.analysis.aggregates import read_aggregates, seed_comparison
-    from mnemoscope.analysis.regression_gate import refuse_unlike
+    from mnemoscope.analysis.aggregates import read_aggregates, refuse_unlike, seed_comparison
 
     with _readable():
         refuse_unlike(base, cand)
@@ -487,7 +486,7 @@ def gate(run: RunLike, *, baseline: RunLike, max_drop: Mapping[str, float]) -> G
 
     It tests no significance, as `compare` does. Failed questions count as wrong.
     """
-    from mnemoscope.analysis.regression_gate import gate as judge_drops
+    from mnemoscope.analysis.aggregates import gate as judge_drops
 
     place, before = _existing(run), _existing(baseline)
     with _readable():

@@ -23,13 +23,12 @@ from mnemoscope.types import FAILED, Question
 if TYPE_CHECKING:
     import pandas
 
-    from mnemoscope.analysis.aggregates import SeedRow
+    from mnemoscope.analysis.aggregates import GateRow, SeedRow
     from mnemoscope.analysis.answers import AnswerSheet
     from mnemoscope.analysis.compare import Comparison
     from mnemoscope.analysis.longitudinal import LongitudinalFigures
     from mnemoscope.analysis.measure import Metrics
     from mnemoscope.analysis.question_records import QuestionRecord
-    from mnemoscope.analysis.regression_gate import GateRow
 
     DataFrame: TypeAlias = "Frame | pandas.DataFrame"
 

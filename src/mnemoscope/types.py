@@ -1,4 +1,4 @@
-"""The nouns everybody shares: a Memory is a Memory on disk, on the wire and in the code.
+"""The types that all rooms share: a Memory is the same on disk, on the wire and in the code.
 
 Small immutable structs without behaviour. Nothing here knows a dataset, a system or a metric.
 """

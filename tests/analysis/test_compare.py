@@ -274,6 +274,26 @@ def test_questions_that_failed_are_left_out_and_counted(
     assert "5 questions failed in one of the runs and are left out" in capsys.readouterr().out
 
 
+def test_questions_that_only_one_run_holds_are_left_out_and_counted(
+    make_run: Make, tmp_path: Path
+) -> None:
+    base = make_run(tmp_path / "base", hits(20, 42))
+    cand = make_run(tmp_path / "cand", hits(20, 40))
+    said = "questions are only in the base, {} only in the candidate; they are left out"
+
+    found, turned = compare(base, cand), compare(cand, base)
+
+    assert (found.paired, found.only_base, found.only_cand) == (40, 2, 0)
+    assert found.notes == ["2 " + said.format(0)]
+    assert turned.notes == ["0 " + said.format(2)]
+
+
+def test_where_nothing_was_left_out_nothing_is_said_of_it(make_run: Make, tmp_path: Path) -> None:
+    base, cand = (make_run(tmp_path / name, hits(20, 40)) for name in ("base", "cand"))
+
+    assert compare(base, cand).notes == []
+
+
 def test_the_page_shows_overall_first_then_categories_by_name_then_the_questions(
     make_run: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from scipy import stats
 
 from mnemoscope._store.errors import UsageError
+from mnemoscope._store.jsonl import encode_line
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.compare import compare
 from mnemoscope.cli.app import invoke
@@ -68,6 +70,22 @@ def test_answers_of_different_judges_are_not_compared_and_it_says_so(answered: P
             RunDirectory(answered / "exact/recency"),
             metrics=["f1"],
         )
+
+
+def test_answers_without_a_grade_are_left_out_and_counted(answered: Path, tmp_path: Path) -> None:
+    shutil.copytree(answered / "f1", tmp_path / "f1")
+    base, cand = (RunDirectory(tmp_path / "f1" / name) for name in ("bm25", "recency"))
+    asked = {line["id"] for line in cand.questions() if line["expects"] == "answer"}
+    lines = list(cand.journal())
+    dropped = next(x for x in lines if isinstance(x, Verdict) and x.question in asked)
+    cand.trials_path.write_bytes(b"".join(encode_line(x) for x in lines if x is not dropped))
+    said = "1 questions have no grade in one of the runs; f1 leaves them out"
+
+    assert said in compare(base, cand).notes
+    assert said in compare(cand, base).notes
+    whole = compare(*(RunDirectory(answered / "f1" / name) for name in ("bm25", "recency")))
+    assert not [note for note in whole.notes if "no grade" in note]
+    assert compare(base, cand).row("f1").n == whole.row("f1").n - 1
 
 
 def test_the_command_shows_the_row(answered: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.run_directory import RunDirectory
+from mnemoscope.analysis.aggregates import gate
 from mnemoscope.analysis.compare import NotComparable
-from mnemoscope.analysis.regression_gate import gate
 from mnemoscope.cli.app import invoke
 
 Make = Callable[..., RunDirectory]

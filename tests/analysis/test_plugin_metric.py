@@ -49,9 +49,7 @@ def forget_what_is_installed() -> None:
         installed.metric_columns,
         installed.metric_names,
         ranking._values,
-        ranking._functions,
         measure._chances,
-        measure._ceilings,
     ):
         cached.cache_clear()
 

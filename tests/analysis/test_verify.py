@@ -543,17 +543,37 @@ def test_rankings_made_elsewhere_are_unverified_and_told_why(
     assert "rankings made elsewhere" in found.gate("granularity").why
 
 
-def test_longmemeval_with_499_of_500_questions_is_unverified_for_that_reason(
-    shared_data: Shared, tmp_path: Path
-) -> None:
-    data = str(shared_data("longmemeval/longmemeval_s_cleaned.499of500.json.xz"))
-    arguments = ["--system", "oracle", "--no-arms", "--protocol", PROTOCOL, "--data", data]
-    assert invoke(["run", "longmemeval", *arguments, "--out", str(tmp_path)]) == 0
+def test_a_benchmark_that_the_runs_protocol_lacks_leaves_it_unverified(sound: RunDirectory) -> None:
+    edit_identity(sound, lambda identity: identity["benchmark"].update(name="homemade"))
 
-    found = verify(RunDirectory(tmp_path / "oracle"))
+    found = verify(sound)
 
     assert found.status == "UNVERIFIED"
-    assert found.gate("coverage").why == "499 of 500 questions asked"
-    expected = "sha256 b6060898fa74… instead of the pinned d6f21ea9d60a…"
-    assert found.gate("dataset").why == expected
-    assert set(found.failed) == {"dataset", "evidence", "granularity", "arms", "coverage"}
+    assert "protocol" in found.failed
+    assert "homemade" in found.gate("protocol").why
+
+
+def test_a_run_without_a_question_that_has_evidence_fails_the_evidence_gate(
+    make_run: Callable[..., RunDirectory], tmp_path: Path
+) -> None:
+    run = make_run(tmp_path / "run", [True, False])
+    whole = run.trials_path.read_text()
+    run.trials_path.write_text(
+        whole.replace('"evidence":["m0"],', "").replace('"reachable":1,', "")
+    )
+
+    gate = verify(run).gate("evidence")
+
+    assert (gate.passed, gate.why) == (False, "0 questions with evidence")
+
+
+def test_a_run_without_a_protocol_passes_every_gate_but_that_one(
+    make_run: Callable[..., RunDirectory], tmp_path: Path
+) -> None:
+    run = make_run(tmp_path / "run", [True, False])
+    (run.path / "report.md").touch()
+
+    found = verify(run)
+
+    assert found.failed == ["protocol"]
+    assert found.gate("evidence").why == "all evidence of 2 questions exists"

@@ -264,6 +264,42 @@ def test_without_arms_only_the_given_systems_run(
     assert folders(tmp_path / "r") == {"bm25,k1=1.2"}
 
 
+@pytest.mark.parametrize("flag", ["--no-baselines", "--no-arms"])
+def test_baselines_are_switched_off_by_their_new_name_and_by_their_old_one(
+    mnemo: Command, data: Path, tmp_path: Path, flag: str
+) -> None:
+    assert mnemo("run", "strata", "--data", data, "-s", "fts5", flag, "--out", "r").code == 0
+    assert folders(tmp_path / "r") == {"fts5"}
+
+
+@pytest.mark.parametrize("flag", ["--baselines", "--arms"])
+def test_baselines_run_where_they_are_asked_for(
+    mnemo: Command, data: Path, tmp_path: Path, flag: str
+) -> None:
+    assert mnemo("run", "strata", "--data", data, "-s", "fts5", flag, "--out", "r").code == 0
+    assert folders(tmp_path / "r") == {"fts5", "random", "bm25", "oracle"}
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--dry-run",),
+        ("--heatmap",),
+        ("--lifecycle", "fork"),
+        ("--json-out", "result.json"),
+        ("--skip-preflight",),
+        ("--judge-memory-window", "2"),
+    ],
+)
+def test_flags_of_histories_are_refused_on_other_benchmarks(
+    mnemo: Command, data: Path, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    done = mnemo("run", "strata", "--data", data, "-s", "fts5", *flags, "--out", "r")
+    assert done.code == 2
+    assert f"{flags[0]} is for histories that are questioned at checkpoints" in done.said
+    assert not (tmp_path / "r").exists()
+
+
 def test_an_arm_that_is_given_as_a_system_runs_once(
     mnemo: Command, data: Path, tmp_path: Path
 ) -> None:

@@ -135,6 +135,17 @@ def test_recall_alone_can_be_measured(life: Path, capsys: pytest.CaptureFixture[
     assert not [line for line in lines(Path("runs/bm25/trials.jsonl")) if line["phase"] == "answer"]
 
 
+def test_the_first_personas_alone_can_be_run(
+    life: Path, write_persona: Callable[..., Path], tmp_path: Path
+) -> None:
+    both = tmp_path / "both"
+    shutil.copytree(life, both)
+    write_persona(both, id="other")
+    assert run(both, "--scenarios", "1", "--no-arms") == 0
+    metrics = json.loads(Path("runs/bm25/metrics.json").read_text())
+    assert metrics["questions"]["asked"] == 24
+
+
 @pytest.mark.parametrize("granularity", ["session", "section"])
 def test_smaller_memories_count_for_their_day(life: Path, granularity: str) -> None:
     assert run(life, "--granularity", granularity, "--no-arms") == 0

@@ -17,6 +17,10 @@ from typing import Any
 
 import pytest
 
+from mnemoscope._store.run_directory import RunDirectory
+from mnemoscope.analysis.verify import verify
+from mnemoscope.protocols import load_protocol
+
 Shared = Callable[[str], Path]
 GIGABYTE = 1 << 30
 SYSTEMS = ("bm25", "dense", "hybrid")
@@ -145,6 +149,18 @@ def test_each_distinct_text_is_embedded_once_whoever_asks(s_run: Run) -> None:
 def test_the_run_says_that_it_was_made_on_a_part_of_the_dataset(s_run: Run) -> None:
     [note] = s_run.read("bm25", "manifest.json")["notes"]
     assert note.startswith("longmemeval_s_cleaned.499of500.json.xz is not the pinned file")
+
+
+def test_499_of_500_questions_are_unverified_for_that_reason(s_run: Run) -> None:
+    run = RunDirectory(s_run.folder / "bm25")
+
+    found = verify(run, load_protocol("mnemoscope-retrieval-1"))
+
+    assert found.status == "UNVERIFIED"
+    assert found.gate("coverage").why == "499 of 500 questions asked"
+    expected = "sha256 b6060898fa74… instead of the pinned d6f21ea9d60a…"
+    assert found.gate("dataset").why == expected
+    assert set(found.failed) == {"dataset", "evidence", "granularity", "arms", "coverage"}
 
 
 def test_all_processes_together_stay_below_two_gigabytes(s_run: Run) -> None:

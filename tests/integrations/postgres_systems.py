@@ -30,7 +30,7 @@ TOLD = [
 _SERVER = """
 import shutil, sys
 from pathlib import Path
-from memory_adapters.kit import scratch
+from memory_adapters.common import scratch
 from memory_adapters.postgres_server import Database, readable_by_the_server
 database, place = Database(""), scratch("share")
 if folder := sys.stdin.readline().strip():

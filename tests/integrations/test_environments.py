@@ -14,7 +14,7 @@ import pytest
 from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope.cli.app import invoke
 from mnemoscope.integrations import environments
-from mnemoscope.integrations.catalog import ITEMS, Item
+from mnemoscope.integrations.catalog import ITEMS, CatalogItem
 
 NAME = "toy-memory"
 
@@ -28,7 +28,7 @@ def pin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]
     monkeypatch.setenv("MNEMOSCOPE_ENVIRONMENTS", str(tmp_path / "environments"))
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    item = Item(summary="a toy", licence="none", packages=("toymemory",), adapter="toy:Toy")
+    item = CatalogItem(summary="a toy", licence="none", packages=("toymemory",), adapter="toy:Toy")
     monkeypatch.setitem(ITEMS, NAME, item)
     monkeypatch.setattr(environments, "lock_file", lambda name: locks / f"{name}.txt")
 
@@ -79,7 +79,7 @@ def test_an_environment_is_made_renewed_and_removed(
     assert _installed_version() == "2.0"
     assert not earlier.exists()
 
-    monkeypatch.setitem(ITEMS, "lodger", Item(summary="", licence="", environment=NAME))
+    monkeypatch.setitem(ITEMS, "lodger", CatalogItem(summary="", licence="", environment=NAME))
     assert invoke(["systems", "remove", NAME]) == 0
     assert f"{NAME} and lodger removed" in capsys.readouterr().out
     assert environments.state(NAME) == "not installed"
@@ -111,7 +111,7 @@ def test_what_is_not_on_the_shelf_is_said(capsys: pytest.CaptureFixture[str]) ->
 
 def test_a_python_that_can_load_extensions_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environments, "_pythons", lambda: iter(["/bin/false"]))
-    wanting = Item(summary="", licence="", loadable_sqlite=True)
+    wanting = CatalogItem(summary="", licence="", loadable_sqlite=True)
     with pytest.raises(MnemoscopeError, match=r"no Python 3\.11 or later, whose sqlite3 can load"):
         environments.find_python(wanting)
 

@@ -21,7 +21,7 @@ from mnemoscope._store.spec import Spec
 from mnemoscope.models.chat import ModelFailure, Prompt
 from mnemoscope.models.prompts import load_prompt, shipped
 from mnemoscope.readers import READERS, Passage, Reader
-from mnemoscope.readers.llm_reader import HOLES, FullContext, Llm, plain_answer
+from mnemoscope.readers.llm_reader import HOLES, FullContextReader, Llm, plain_answer
 from mnemoscope.text.token_estimate import estimate_tokens
 from mnemoscope.types import Hit, Memory, Query, Question
 
@@ -148,13 +148,12 @@ def test_a_first_passage_beyond_the_budget_is_cut_at_a_word_and_stands_alone(
 
 @given(st.lists(st.text(max_size=60), max_size=6), st.integers(1, 60))
 def test_shown_passages_never_cost_more_than_the_budget(texts: list[str], tokens: int) -> None:
+    parrot = Parrot()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "load_model", lambda spec: Parrot())
+        patch.setattr(module, "load_model", lambda spec: parrot)
         reader = Llm("parrot", tokens=tokens)
-    passages = [Passage(str(n), text) for n, text in enumerate(texts)]
-    quoted = [
-        line for line in reader.prompt(QUERY, passages).user.splitlines() if line.startswith("> ")
-    ]
+    reader.read(QUERY, [Passage(str(n), text) for n, text in enumerate(texts)])
+    quoted = [line for line in parrot.asked[0].user.splitlines() if line.startswith("> ")]
     assert sum(map(len, quoted)) <= tokens * 4 + 2
 
 
@@ -294,7 +293,7 @@ def test_prompts_of_dated_benchmarks_tell_the_date() -> None:
 
 
 def test_full_context_wants_and_shows_everything(parrot: Parrot) -> None:
-    reader = FullContext("parrot")
+    reader = FullContextReader("parrot")
     many = [Passage(f"p{n}", f"text {n}", MAY) for n in range(500)]
     assert reader.wants_everything and not Llm("parrot").wants_everything
     assert reader.read(QUERY, many).shown == 500
@@ -302,7 +301,7 @@ def test_full_context_wants_and_shows_everything(parrot: Parrot) -> None:
 
 
 def test_both_readers_are_registered_and_their_options_checked(parrot: Parrot) -> None:
-    for name, built in (("llm", Llm), ("full-context", FullContext)):
+    for name, built in (("llm", Llm), ("full-context", FullContextReader)):
         factory = READERS.get(name)
         assert factory is built
         arguments: dict[str, Any] = {

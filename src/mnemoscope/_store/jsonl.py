@@ -85,8 +85,7 @@ def _cut_torn_line(file: int) -> int:
 
 def read_records(path: Path, kind: type[T]) -> Iterator[T]:
     """Decode each line as `kind`; blank lines are passed over, a bad line is named."""
-    for _, record in numbered_records(path, kind):
-        yield record
+    return (record for _, record in numbered_records(path, kind))
 
 
 def numbered_records(path: Path, kind: type[T]) -> Iterator[tuple[int, T]]:

@@ -18,7 +18,7 @@ import msgspec
 
 from mnemoscope._store.errors import DataError, MissingData, RunConflict
 from mnemoscope._store.fingerprint import differences, fingerprint, sha256_file
-from mnemoscope._store.jsonl import decode_lines, read_records, write_json
+from mnemoscope._store.jsonl import read_records, write_json
 from mnemoscope.types import Answer, Ingestion, Timing, Trial, Verdict
 
 JournalLine = Trial | Answer | Verdict | Ingestion
@@ -65,24 +65,12 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.label = path.name
+        self.trials_path = path / "trials.jsonl"
+        self.timings_path = path / "timings.jsonl"
+        self.manifest_path = path / "manifest.json"
         self.lock: int | None = None
         """The file descriptor of its lock while this process may write here."""
-
-    @property
-    def label(self) -> str:
-        return self.path.name
-
-    @property
-    def trials_path(self) -> Path:
-        return self.path / "trials.jsonl"
-
-    @property
-    def timings_path(self) -> Path:
-        return self.path / "timings.jsonl"
-
-    @property
-    def manifest_path(self) -> Path:
-        return self.path / "manifest.json"
 
     def open(self, identity: Mapping[str, Any], **about: Any) -> Manifest:
         """Begin a run here, or continue the one that has this identity; refuse any other."""
@@ -237,10 +225,8 @@ def _in_short(identity: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_journal(path: Path) -> Iterator[JournalLine]:
     """The lines of a journal, or of the spool of one unit."""
-    decoder: msgspec.json.Decoder[JournalLine] = msgspec.json.Decoder(JournalLine)
-    with path.open("rb") as lines:
-        for _, line in decode_lines(lines, decoder, path):
-            yield line
+    kind: Any = JournalLine
+    return read_records(path, kind)
 
 
 def find_runs(path: Path) -> list[RunDirectory]:

@@ -66,19 +66,8 @@ class AnswerCounts(TypedDict):
     coverage: float | None
 
 
-class Headlines(TypedDict):
-    """The two headline figures."""
-
-    answerable: Estimate
-    all: Estimate
-
-
-class Abstention(TypedDict):
-    """Three rates over what was answered, whatever a judge made of it."""
-
-    correct_abstain: Rate
-    confabulated: Rate
-    false_abstain: Rate
+Headlines = dict[str, Estimate]
+"""The two headline figures, `answerable` and `all`."""
 
 
 class RankCorrelation(TypedDict):
@@ -123,7 +112,8 @@ class AnswerFigures(TypedDict):
     answerable: Estimate
     all: Estimate
     by_category: dict[str, Headlines]
-    abstention: Abstention
+    abstention: dict[str, Rate]
+    """Over what was answered, whatever a judge made of it."""
     length: AnswerLength
     panel: JudgePanel | None
     appeals: Appeals | None
@@ -321,7 +311,7 @@ def _counts(records: Sequence[QuestionRecord]) -> AnswerCounts:
     }
 
 
-def _abstention(records: Sequence[QuestionRecord]) -> Abstention:
+def _abstention(records: Sequence[QuestionRecord]) -> dict[str, Rate]:
     put = [one for one in records if one.status is not None and one.status not in FAILED]
     unanswerable = [one.status for one in put if one.question.expects == "abstain"]
     answerable = [one.status for one in put if one.question.expects == "answer"]

@@ -1,4 +1,4 @@
-"""Are the sanity arms where they belong: the oracle at the ceiling, the random arm at chance?
+"""Are the baselines where they belong: the oracle at the ceiling, the random one at chance?
 
 Judged from the trials, not from recorded figures. Each function says what is wrong, or nothing.
 """
@@ -10,13 +10,60 @@ from math import sqrt
 
 import numpy as np
 
+from mnemoscope._store.fingerprint import differences
+from mnemoscope._store.run_directory import Manifest, RunDirectory
+from mnemoscope.analysis.checked_run import CheckedRun, blocked_reason, changed_files, value_at
 from mnemoscope.analysis.measure import Depth
 from mnemoscope.types import Trial
 
 CEILING_TOLERANCE = 1e-9
 CHANCE_ERRORS = 3.0
-"""Standard errors that the random arm may lie from chance: 0.3 % false alarms; a plain 95 %
+"""Standard errors that the random baseline may lie from chance: 0.3 % false alarms; a plain 95 %
 interval would raise one in twenty."""
+
+
+def baselines_in_place(case: CheckedRun) -> tuple[bool, str]:
+    """Whether the protocol's baselines ran beside the run, under its conditions, as they should."""
+    if not case.ingestions:
+        return False, "rankings made elsewhere have no arms that ran under the same conditions"
+    said = {name: _fault(name, case) for name in case.protocol.arms}
+    if faults := [f"{name}: {fault}" for name, fault in said.items() if fault]:
+        return False, "; ".join(faults)
+    spec = str(value_at(case.manifest, "identity.system.spec")).partition(",")[0]
+    own = f"; {spec} is itself a sanity arm, no memory system" if spec in FAULTS else ""
+    return True, f"{', '.join(said)} ran beside it and are where they belong{own}"
+
+
+def _fault(name: str, case: CheckedRun) -> str:
+    """What is wrong with a baseline; empty if nothing is."""
+    own = case.run.path.resolve()
+    folder = own.parent / name
+    if folder != own and not (folder / "manifest.json").exists():
+        return f"no run at ../{name}"
+    run = RunDirectory(folder)
+    baseline = case if folder == own else CheckedRun(run, run.manifest(), case.chosen, case.rules)
+    if fault := _unlike(baseline.manifest, case.manifest, name):
+        return fault
+    if why := blocked_reason(run):
+        return f"blocked: {why}"
+    if changed := changed_files(run, baseline.manifest):
+        return f"changed since the run: {', '.join(changed)}"
+    fair, scorable = baseline.fair, len(baseline.scorable)
+    if len(fair) < scorable or not fair:
+        return f"only {len(fair):,} of {scorable:,} questions were fairly put"
+    assert case.rules is not None
+    fault_of = FAULTS.get(name)
+    return fault_of(fair, Depth(baseline.depth), case.rules.primary) if fault_of else ""
+
+
+def _unlike(baseline: Manifest, own: Manifest, name: str) -> str:
+    if baseline.state != "complete":
+        return f"not complete (state {baseline.state})"
+    if (system := str(value_at(baseline, "identity.system.spec")).partition(",")[0]) != name:
+        return f"was made with {system}"
+    wanted = {key: own.identity.get(key) for key in ("benchmark", "depth", "seed")}
+    found = {key: baseline.identity.get(key) for key in wanted}
+    return "another benchmark: " + "; ".join(apart) if (apart := differences(wanted, found)) else ""
 
 
 def oracle_fault(trials: Sequence[Trial], depth: Depth, primary: str) -> str:
@@ -53,4 +100,4 @@ FAULTS: dict[str, Callable[[Sequence[Trial], Depth, str], str]] = {
     "oracle": oracle_fault,
     "random": random_fault,
 }
-"""Arms of which it is known where they belong; of bm25 only that it ran is asked."""
+"""Baselines of which it is known where they belong; of bm25 only that it ran is asked."""

@@ -8,19 +8,27 @@ called better or worse only if its corrected p is below alpha and its interval e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf, nan
-from typing import Any, Literal, NamedTuple
+from math import nan
+from typing import Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemoscope._store.errors import MnemoscopeError, UsageError
+from mnemoscope._store.errors import UsageError
 from mnemoscope._store.fingerprint import differences
 from mnemoscope._store.run_directory import RunDirectory
-from mnemoscope.analysis.answer_pairs import AnswerPairs, pair_answers
-from mnemoscope.analysis.gates import changed_files
+from mnemoscope.analysis.checked_run import changed_files
 from mnemoscope.analysis.measure import Depth, few_clusters
+from mnemoscope.analysis.pairing import NotComparable as NotComparable
+from mnemoscope.analysis.pairing import (
+    PairedAnswers,
+    PairedTrials,
+    PairedValues,
+    pair_answers,
+    pair_trials,
+    recorded_depth,
+)
 from mnemoscope.metrics import headline, metric_of
 from mnemoscope.stats import (
     Interval,
@@ -38,14 +46,9 @@ from mnemoscope.stats import (
     verdict,
     wilcoxon,
 )
-from mnemoscope.types import FAILED, Trial
 
 SEED = 42
 OVERALL = "overall"
-
-
-class NotComparable(MnemoscopeError):
-    """Two results that answer different questions."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -129,23 +132,24 @@ def compare(
     """
     depth = _comparable(base, cand)
     answers = pair_answers(base, cand)
-    graded = answers if isinstance(answers, AnswerPairs) else None
+    graded = answers if isinstance(answers, PairedAnswers) else None
     known = [*depth.names, *([graded.metric] if graded else [])]
     names = list(metrics) or headline(depth.names) + known[len(depth.names) :]
     unknown = [name for name in names if name not in known]
     unknown += [name for name in filter(None, [discordant]) if name not in depth.names]
     if unknown:
         raise UsageError(f"no metric {unknown[0]!r} in these runs; they have {', '.join(known)}")
-    pairs = _Pairs(base, cand)
+    pairs = pair_trials(base, cand)
     recalled = [name for name in names if name in depth.names]
-    tables = [(_PairTable.of_trials(pairs.trials, depth, recalled), recalled)] if recalled else []
+    tables = [pairs.values(depth, recalled)] if recalled else []
     if graded and graded.metric in names:
-        tables.append((_PairTable.of_answers(graded), [graded.metric]))
-    drafts = [
-        draft for table, own in tables for draft in table.all_drafts(own, by_category=by_category)
-    ]
-    corrected = holm([draft.row.p_raw for draft in drafts])
-    rows = [_decided(draft, p, band) for draft, p in zip(drafts, corrected.tolist(), strict=True)]
+        tables.append(graded.values)
+    drafts: list[tuple[Row, Interval]] = []
+    for table in tables:
+        drafts += _rows(OVERALL, table, table.limits)
+        for category in sorted(set(table.categories) - {""}) if by_category else ():
+            drafts += _rows(category, table.of_category(category), table.limits)
+    corrected = holm([row.p_raw for row, _ in drafts]).tolist()
     return Comparison(
         base=base.label,
         cand=cand.label,
@@ -154,33 +158,41 @@ def compare(
         only_base=pairs.only_base,
         only_cand=pairs.only_cand,
         failed=pairs.failed,
-        clusters=len(pairs.clusters),
+        clusters=pairs.clusters,
         band=band,
-        rows=rows,
-        notes=[*pairs.notes(), *_told(answers), *_edits(base), *_edits(cand)],
+        rows=[
+            msgspec.structs.replace(
+                row, p_corrected=p, verdict=verdict(Interval(*row.ci95), p, interval90, band)
+            )
+            for (row, interval90), p in zip(drafts, corrected, strict=True)
+        ],
+        notes=[*_notes(pairs, answers), *_edits(base), *_edits(cand)],
         discordant=_discordant(base, pairs, depth, discordant) if discordant else [],
     )
 
 
-def _told(answers: AnswerPairs | str | None) -> list[str]:
+def _notes(pairs: PairedTrials, answers: PairedAnswers | str | None) -> list[str]:
+    """What a reader must be told of what was left out, and of how little is known."""
+    said = few_clusters(pairs.clusters)
+    if pairs.only_base or pairs.only_cand:
+        said.append(
+            f"{pairs.only_base} questions are only in the base, {pairs.only_cand} only in the "
+            "candidate; they are left out"
+        )
+    if pairs.failed:
+        said.append(f"{pairs.failed} questions failed in one of the runs and are left out")
     if isinstance(answers, str):
-        return [answers]
-    if answers is None or not answers.left_out:
-        return []
-    about = f"{answers.left_out} questions have no grade in one of the runs"
-    return [f"{about}; {answers.metric} leaves them out"]
+        said.append(answers)
+    elif answers is not None and answers.left_out:
+        about = f"{answers.left_out} questions have no grade in one of the runs"
+        said.append(f"{about}; {answers.metric} leaves them out")
+    return said
 
 
 def _edits(run: RunDirectory) -> list[str]:
     """Files that are not as the finished run left them."""
     changed = changed_files(run, run.manifest())
     return [f"{run.label}: {name} was changed after the run was finished" for name in changed]
-
-
-def recorded_depth(run: RunDirectory) -> Depth:
-    """How deep the run's rankings go, as its own metrics say."""
-    metrics = run.read_json("metrics.json")
-    return Depth(metrics["depth"], metrics.get("recorded_depth", 0))
 
 
 def _comparable(base: RunDirectory, cand: RunDirectory) -> Depth:
@@ -203,119 +215,26 @@ def _depths(depth: Depth) -> str:
     return f"{depth.returned}{beyond}"
 
 
-class _Pairs:
-    """Trials of the same question, side by side."""
-
-    def __init__(self, base: RunDirectory, cand: RunDirectory) -> None:
-        before = {t.question: t for t in base.trials() if t.evidence}
-        after = {t.question: t for t in cand.trials() if t.evidence}
-        shared = [question for question in before if question in after]
-        if not shared:
-            raise NotComparable("the two runs share no question")
-        self.only_base = len(before) - len(shared)
-        self.only_cand = len(after) - len(shared)
-        fair = [
-            question
-            for question in shared
-            if before[question].status not in FAILED and after[question].status not in FAILED
-        ]
-        self.failed = len(shared) - len(fair)
-        if not fair:
-            raise NotComparable("no question was fairly put in both runs")
-        self.trials = [(before[question], after[question]) for question in fair]
-        self.clusters = {before.cluster for before, _ in self.trials}
-
-    def notes(self) -> list[str]:
-        said = few_clusters(len(self.clusters))
-        if self.only_base or self.only_cand:
-            said.append(
-                f"{self.only_base} questions are only in the base, {self.only_cand} only in the "
-                "candidate; they are left out"
-            )
-        if self.failed:
-            said.append(f"{self.failed} questions failed in one of the runs and are left out")
-        return said
-
-
-class _PairTable:
-    """Values of all pairs: questions down, metrics across, once for each run."""
-
-    def __init__(
-        self,
-        base: NDArray[np.float64],
-        cand: NDArray[np.float64],
-        categories: list[str],
-        clusters: list[str],
-    ) -> None:
-        self.base = base
-        self.cand = cand
-        self.categories = np.array(categories)
-        self.clusters = clusters
-        bounded = all(((values >= 0) & (values <= 1)).all() for values in (base, cand))
-        self._limits = (-1.0, 1.0) if bounded else (-inf, inf)
-
-    @classmethod
-    def of_trials(
-        cls, pairs: Sequence[tuple[Trial, Trial]], depth: Depth, names: Sequence[str]
-    ) -> _PairTable:
-        columns = [depth.names.index(name) for name in names]
-        return cls(
-            np.array([depth.values(before) for before, _ in pairs])[:, columns],
-            np.array([depth.values(after) for _, after in pairs])[:, columns],
-            [before.category for before, _ in pairs],
-            [before.cluster for before, _ in pairs],
-        )
-
-    @classmethod
-    def of_answers(cls, pairs: AnswerPairs) -> _PairTable:
-        return cls(pairs.base[:, None], pairs.cand[:, None], pairs.categories, pairs.clusters)
-
-    def all_drafts(self, names: Sequence[str], *, by_category: bool) -> list[_Draft]:
-        scopes = [(OVERALL, np.ones(len(self.base), dtype=bool))]
-        if by_category:
-            found = sorted(set(self.categories.tolist()))
-            scopes += [(one, self.categories == one) for one in found if one]
-        return [draft for scope, chosen in scopes for draft in self.drafts(scope, names, chosen)]
-
-    def drafts(self, scope: str, names: Sequence[str], chosen: NDArray[np.bool_]) -> list[_Draft]:
-        base, cand = self.base[chosen], self.cand[chosen]
-        clusters = [c for c, keep in zip(self.clusters, chosen, strict=True) if keep]
-        wide, narrow = (
-            paired_bootstrap(
-                base, cand, clusters, seed=SEED, confidence=confidence, limits=self._limits
-            )
-            for confidence in (0.95, 0.9)
-        )
-        flipped = permutation(cand - base, clusters, seed=SEED)
-        return [
-            _Draft(
-                _row(
-                    scope,
-                    name,
-                    base[:, i],
-                    cand[:, i],
-                    clusters,
-                    (float(wide.low[i]), float(wide.high[i])),
-                    float(flipped[i]),
-                ),
-                _interval90(cand[:, i] - base[:, i], narrow.low[i], narrow.high[i]),
-            )
-            for i, name in enumerate(names)
-        ]
-
-
-def _interval90(deltas: NDArray[np.float64], low: float, high: float) -> Interval:
-    """The bootstrap's; where no question changed it has no width, and the rule of three speaks."""
-    if deltas.any():
-        return Interval(float(low), float(high))
-    return Interval(-3 / len(deltas), 3 / len(deltas))
-
-
-class _Draft(NamedTuple):
-    """A row before the correction, and the interval that equivalence is judged by."""
-
-    row: Row
-    interval90: Interval
+def _rows(
+    scope: str, pairs: PairedValues, limits: tuple[float, float]
+) -> list[tuple[Row, Interval]]:
+    """Each metric's row before the correction, and the interval that equivalence is judged by."""
+    base, cand, clusters = pairs.base, pairs.cand, pairs.clusters
+    wide, narrow = (
+        paired_bootstrap(base, cand, clusters, seed=SEED, confidence=confidence, limits=limits)
+        for confidence in (0.95, 0.9)
+    )
+    flipped = permutation(cand - base, clusters, seed=SEED)
+    rows = []
+    for i, name in enumerate(pairs.metrics):
+        interval = (float(wide.low[i]), float(wide.high[i]))
+        row = _row(scope, name, base[:, i], cand[:, i], clusters, interval, float(flipped[i]))
+        interval90 = Interval(float(narrow.low[i]), float(narrow.high[i]))
+        if (base[:, i] == cand[:, i]).all():
+            # Where no question changed the bootstrap has no width, and the rule of three holds.
+            interval90 = Interval(-3 / len(base), 3 / len(base))
+        rows.append((row, interval90))
+    return rows
 
 
 def _row(
@@ -328,43 +247,42 @@ def _row(
     p_permutation: float,
 ) -> Row:
     deltas = cand - base
-    n = len(deltas)
-    size = effective_n(deltas, clusters)
+    n, size = len(deltas), effective_n(deltas, clusters)
+    before, after = float(base.mean()), float(cand.mean())
+    gained: int | None = None
+    lost: int | None = None
+    p_wilcoxon: float | None = None
     if name == "accuracy" or _is_proportion(name):
         gained, lost = int((deltas > 0).sum()), int((deltas < 0).sum())
-        test, p_raw = "exact McNemar", mcnemar_exact(gained, lost)
-        effect = cohens_h(float(base.mean()), float(cand.mean()))
-        about: dict[str, Any] = {"gained": gained, "lost": lost, "effect_name": "h"}
+        p_raw = mcnemar_exact(gained, lost)
+        effect = cohens_h(before, after)
         detectable = mdd_mcnemar((gained + lost) / n, size) if gained + lost else nan
     else:
         spread = float(deltas.std(ddof=1)) if n > 1 else 0.0
-        test, p_raw = "paired t", paired_t(deltas).p
+        p_raw, p_wilcoxon = paired_t(deltas).p, wilcoxon(deltas).p
         effect = float(deltas.mean()) / spread if spread else 0.0
-        about = {"effect_name": "d_z", "p_wilcoxon": wilcoxon(deltas).p}
         detectable = mdd_paired(spread, size) if spread else nan
     return Row(
         scope=scope,
         metric=name,
         n=n,
-        base=float(base.mean()),
-        cand=float(cand.mean()),
+        base=before,
+        cand=after,
         delta=float(deltas.mean()),
         ci95=interval,
-        test=test,
+        test="paired t" if gained is None else "exact McNemar",
         p_raw=p_raw,
         p_corrected=p_raw,
         effect=effect,
+        effect_name="d_z" if gained is None else "h",
         effect_label=effect_label(effect),
         detectable=detectable,
         verdict="cannot tell",
+        gained=gained,
+        lost=lost,
+        p_wilcoxon=p_wilcoxon,
         p_permutation=p_permutation,
-        **about,
     )
-
-
-def _decided(draft: _Draft, p_corrected: float, band: float | None) -> Row:
-    said = verdict(Interval(*draft.row.ci95), p_corrected, draft.interval90, band)
-    return msgspec.structs.replace(draft.row, p_corrected=p_corrected, verdict=said)
 
 
 def _is_proportion(name: str) -> bool:
@@ -372,15 +290,16 @@ def _is_proportion(name: str) -> bool:
     return metric is not None and metric.interval == "proportion"
 
 
-def _discordant(base: RunDirectory, pairs: _Pairs, depth: Depth, metric: str) -> list[Discordant]:
+def _discordant(
+    base: RunDirectory, pairs: PairedTrials, depth: Depth, metric: str
+) -> list[Discordant]:
     if not _is_proportion(metric):
         raise UsageError(f"{metric} is no hit metric: gained and lost need hit@k or all@k")
     column = depth.names.index(metric)
     texts = {line["id"]: line["question"] for line in base.questions()}
     found = []
     for before, after in pairs.trials:
-        change = depth.values(after)[column] - depth.values(before)[column]
-        if change:
+        if change := depth.values(after)[column] - depth.values(before)[column]:
             text = texts.get(before.question, "")
             kind: Literal["gained", "lost"] = "gained" if change > 0 else "lost"
             found.append(Discordant(before.question, before.category, text, kind))

@@ -17,7 +17,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemoscope.analysis.estimates import DRAWS, rounded, rounded_all, share_interval
+from mnemoscope.analysis.estimates import (
+    DRAWS,
+    Estimate,
+    rounded,
+    rounded_all,
+    share_interval,
+)
 from mnemoscope.analysis.estimates import SEED as SEED
 from mnemoscope.metrics import (
     BUDGETS,
@@ -70,15 +76,6 @@ class QuestionCounts(TypedDict):
     coverage: float | None
 
 
-class HitCounts(TypedDict):
-    """How many hits came back, and what was odd about them."""
-
-    returned: int
-    merged: int
-    duplicates: int
-    unknown_ids: int
-
-
 class IngestionLoss(TypedDict):
     """How much of the memories, and of the evidence in particular, ever reached the index."""
 
@@ -91,16 +88,8 @@ class IngestionLoss(TypedDict):
     evidence_unreachable: int
 
 
-class TokenRecall(TypedDict):
-    """Recall within one budget of context tokens."""
-
-    mean: float
-    n: int
-    ci95: list[float]
-
-
 ContextCost = TypedDict(
-    "ContextCost", {"tokens@10": float, "recall_by_tokens": dict[str, TokenRecall]}, total=False
+    "ContextCost", {"tokens@10": float, "recall_by_tokens": dict[str, Estimate]}, total=False
 )
 """What recall costs in context tokens; empty where nothing was measured."""
 
@@ -111,7 +100,8 @@ class Metrics(TypedDict):
     questions: QuestionCounts
     statuses: dict[str, int]
     errors: dict[str, int]
-    hits: HitCounts
+    hits: dict[str, int]
+    """How many hits came back, and how many of them were odd."""
     ingestion: IngestionLoss
     depth: int
     recorded_depth: int
@@ -159,7 +149,9 @@ class Depth(msgspec.Struct, frozen=True):
     def ceilings(self, trial: Trial) -> tuple[float, ...]:
         """The best that any ranking could score: recall@1 of two memories is 0.5 at most."""
         grades = tuple(sorted((trial.grades.get(id, 1) for id in trial.evidence), reverse=True))
-        return _ceilings(trial.reachable, grades, self.returned, self.recorded)
+        ks, cuts = _cutoffs(self.returned)
+        best = tuple(best_score(grades, trial.reachable, ks=ks, cuts=cuts).values())
+        return (*best, float(trial.reachable > 0)) if self.recorded else best
 
 
 class Table:
@@ -169,15 +161,13 @@ class Table:
         self.seed = seed
         self.trials = [trial for trial in trials if trial.status not in FAILED]
         self.names = depth.names
-        self.values = self._matrix([depth.values(trial) for trial in self.trials])
-        self.chances = self._matrix([depth.chances(trial) for trial in self.trials])
-        self.ceilings = self._matrix([depth.ceilings(trial) for trial in self.trials])
+        self.values, self.chances, self.ceilings = (
+            np.array([of(trial) for trial in self.trials]).reshape(-1, len(self.names))
+            for of in (depth.values, depth.chances, depth.ceilings)
+        )
         self.pools = np.array([trial.pool for trial in self.trials])
         self.clusters = np.array([trial.cluster for trial in self.trials])
         self.categories = np.array([trial.category for trial in self.trials])
-
-    def _matrix(self, rows: Sequence[Sequence[float]]) -> Floats:
-        return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.names))
 
     def figures(self, rows: NDArray[np.bool_], failed: int) -> dict[str, Figure]:
         """Metric name to mean, n, interval and chance, over the chosen rows."""
@@ -271,7 +261,14 @@ def ingestion_loss(trials: Sequence[Trial], ingestions: Iterable[Ingestion]) -> 
     lines = list(ingestions)
     receipts = {line.scenario: line.receipt for line in lines}
     cited = sum(len(set(trial.evidence)) for trial in trials)
-    kept = sum(_kept(trial, receipts.get(trial.scenario, Receipt())) for trial in trials)
+    kept = 0.0
+    for trial in trials:
+        if trial.status != "not-indexed":
+            receipt = receipts.get(trial.scenario, Receipt())
+            kept += trial.reachable - sum(
+                1.0 if id in receipt.rejected else 1 - receipt.truncated.get(id, 1.0)
+                for id in set(trial.evidence)
+            )
     return {
         "memories": sum(line.memories for line in lines),
         "rejected": sum(len(line.receipt.rejected) for line in lines),
@@ -281,17 +278,6 @@ def ingestion_loss(trials: Sequence[Trial], ingestions: Iterable[Ingestion]) -> 
         "evidence_reached": rounded(kept / cited) if cited else None,
         "evidence_unreachable": cited - sum(trial.reachable for trial in trials),
     }
-
-
-def _kept(trial: Trial, receipt: Receipt) -> float:
-    """How much of a question's evidence the system holds, in memories."""
-    if trial.status == "not-indexed":
-        return 0.0
-    lost = sum(
-        1.0 if id in receipt.rejected else 1 - receipt.truncated.get(id, 1.0)
-        for id in set(trial.evidence)
-    )
-    return trial.reachable - lost
 
 
 def _figure(
@@ -355,12 +341,3 @@ def _chances(
         return tuple(expected.values())
     beyond = score_by_chance(*about, ks=(), cuts=(recorded,), depth=recorded)
     return (*expected.values(), beyond[f"mrr@{recorded}"])
-
-
-@lru_cache(maxsize=65536)
-def _ceilings(
-    reachable: int, grades: tuple[int, ...], returned: int, recorded: int
-) -> tuple[float, ...]:
-    ks, cuts = _cutoffs(returned)
-    best = best_score(grades, reachable, ks=ks, cuts=cuts)
-    return (*best.values(), float(reachable > 0)) if recorded else tuple(best.values())

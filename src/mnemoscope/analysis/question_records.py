@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope._store.run_directory import JournalLine
+from mnemoscope._store.run_directory import JournalLine, RunDirectory
 from mnemoscope.types import (
     FAILED,
     Answer,
@@ -111,6 +111,25 @@ def assemble(
         )
         for key, own in parts.items()
     ]
+
+
+def records_of(run: RunDirectory) -> list[QuestionRecord]:
+    """The records of a finished run without checkpoints, with what questions.jsonl tells."""
+    journal = list(run.journal())
+    clusters = {line.question: line.cluster for line in journal if isinstance(line, Trial)}
+    questions = {
+        line["id"]: Question(
+            line["id"],
+            line["question"],
+            reference=line["reference"],
+            category=line["category"],
+            evidence=tuple(line["evidence"]),
+            expects=line["expects"],
+            cluster=clusters.get(line["id"], ""),
+        )
+        for line in run.questions()
+    }
+    return assemble(journal, questions)
 
 
 def in_order(records: Iterable[QuestionRecord]) -> list[QuestionRecord]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.jsonl import read_records
@@ -18,14 +20,17 @@ from mnemoscope.analysis.measure import evidence_ranks
 from mnemoscope.analysis.question_records import QuestionRecord, assemble, by_checkpoint
 from mnemoscope.types import CATEGORIES, FAILED, GROUP_CATEGORIES, Checkpoint, Question, Score
 
+JsonObject = dict[str, Any]
+"""An object of Recall Bench's files, whose schema is that project's."""
 
-class Header(NamedTuple):
-    """What was run, in the words of Recall Bench's files."""
+
+class Header(msgspec.Struct, frozen=True, rename="camel"):
+    """What was run, in the words and in the order of Recall Bench's files."""
 
     adapter_name: str
-    groups_enabled: bool = False
     sample: int | None = None
     judge_memory_window: int | None = None
+    groups_enabled: bool = False
     synthesis_model: str | None = None
     embedding_provider: str | None = None
     embedding_model: str | None = None
@@ -33,7 +38,7 @@ class Header(NamedTuple):
     appellate_judge_model: str | None = None
 
 
-def progress_header(header: Header, plan: Plan, *, timestamp: str) -> dict[str, Any]:
+def progress_header(header: Header, plan: Plan, *, timestamp: str) -> JsonObject:
     """The first line of progress.jsonl."""
     return {
         "type": "header",
@@ -52,7 +57,7 @@ def progress_checkpoint(
     *,
     timestamp: str,
     ingest_ms: float = 0.0,
-) -> dict[str, Any]:
+) -> JsonObject:
     """The line of progress.jsonl for one persona's checkpoint; of the records its own are taken."""
     points = plan[persona]
     index = next(i for i, point in enumerate(points) if point.label == label)
@@ -77,7 +82,7 @@ def progress_checkpoint(
 
 def progress_summary(
     records: Sequence[QuestionRecord], *, timestamp: str, duration_ms: float
-) -> dict[str, Any]:
+) -> JsonObject:
     """The last line of progress.jsonl."""
     return {
         "type": "summary",
@@ -89,7 +94,7 @@ def progress_summary(
 
 def question_line(
     record: QuestionRecord, *, timestamp: str, memory_context: bool = False
-) -> dict[str, Any]:
+) -> JsonObject:
     """The line of questions.jsonl for one question at one checkpoint."""
     final = record.score
     return {
@@ -108,7 +113,7 @@ def question_line(
 
 def failure_line(
     record: QuestionRecord, *, timestamp: str, memory_context: bool = False
-) -> dict[str, Any] | None:
+) -> JsonObject | None:
     """The line of failures.jsonl, or none for a question whose final score is no failure.
 
     A question that could not be put or judged is none of the answer's failures: questions.jsonl
@@ -137,7 +142,7 @@ def result(
     timestamp: str,
     duration_ms: float,
     ingest_ms: Mapping[str, float] | None = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """result.json; `ingest_ms` is what each persona's ingestion took in all."""
     took = ingest_ms or {}
     settings = {key: value for key, value in _settings(header).items() if value is not None}
@@ -161,7 +166,7 @@ def _persona(
     plan: Plan,
     header: Header,
     took: Mapping[str, float],
-) -> dict[str, Any]:
+) -> JsonObject:
     at = by_checkpoint(records)
     totals = _totals(records)
     content = {
@@ -185,7 +190,7 @@ def _persona(
 
 def _figures(
     records: Sequence[QuestionRecord], point: Checkpoint, *, scores: bool = False
-) -> dict[str, Any]:
+) -> JsonObject:
     judged = _composites(records)
     return {
         "range": point.label,
@@ -213,7 +218,7 @@ def _figures(
     }
 
 
-def _heatmap(records: Sequence[QuestionRecord], plan: Plan) -> list[dict[str, Any]]:
+def _heatmap(records: Sequence[QuestionRecord], plan: Plan) -> list[JsonObject]:
     """Cells over all personas: pooling the scores weights each persona by its count."""
     at = by_checkpoint(records)
     return [
@@ -232,7 +237,7 @@ def _heatmap(records: Sequence[QuestionRecord], plan: Plan) -> list[dict[str, An
     ]
 
 
-def _disclosure(records: Sequence[QuestionRecord]) -> dict[str, Any]:
+def _disclosure(records: Sequence[QuestionRecord]) -> JsonObject:
     told = {
         expected: {
             "evaluations": own["evaluations"],
@@ -246,7 +251,7 @@ def _disclosure(records: Sequence[QuestionRecord]) -> dict[str, Any]:
     return {"disclosureBreakdown": told} if told else {}
 
 
-def _question_result(record: QuestionRecord) -> dict[str, Any]:
+def _question_result(record: QuestionRecord) -> JsonObject:
     final = record.score
     return {
         **_asked(record),
@@ -257,7 +262,7 @@ def _question_result(record: QuestionRecord) -> dict[str, Any]:
     }
 
 
-def _asked(record: QuestionRecord) -> dict[str, Any]:
+def _asked(record: QuestionRecord) -> JsonObject:
     return {
         "checkpoint": record.checkpoint,
         "status": status_of(record),
@@ -271,13 +276,13 @@ def _primary(record: QuestionRecord) -> Score | None:
     return record.verdict.primary if record.verdict else None
 
 
-def _appealed(record: QuestionRecord) -> dict[str, Any]:
+def _appealed(record: QuestionRecord) -> JsonObject:
     primary = _primary(record)
     return {"primaryScore": _score(primary)} if primary else {}
 
 
-def _qa(question: Question) -> dict[str, Any]:
-    block: dict[str, Any] = {
+def _qa(question: Question) -> JsonObject:
+    block: JsonObject = {
         "id": question.id,
         "question": question.text,
         "referenceAnswer": question.reference,
@@ -294,25 +299,21 @@ def _qa(question: Question) -> dict[str, Any]:
     return block
 
 
-def _score(score: Score | None) -> dict[str, Any] | None:
+def _score(score: Score | None) -> JsonObject | None:
     if score is None:
         return None
-    marks: dict[str, Any] = {
-        "correctness": score.correctness,
-        "completeness": score.completeness,
-        "hallucination": score.hallucination,
-    }
-    return {**marks, "reasoning": score.reasoning} if score.reasoning else marks
+    marks: JsonObject = msgspec.to_builtins(msgspec.structs.replace(score, votes={}))
+    return marks
 
 
-def _retrieval(record: QuestionRecord) -> dict[str, Any]:
+def _retrieval(record: QuestionRecord) -> JsonObject:
     if record.trial is None or not record.trial.ranking:
         return {}
     first = min(evidence_ranks(record.trial), default=None)
     return {"retrieval": {"ids": list(record.trial.ranking), "firstEvidenceRank": first}}
 
 
-def _totals(records: Sequence[QuestionRecord]) -> dict[str, Any]:
+def _totals(records: Sequence[QuestionRecord]) -> JsonObject:
     return {
         "totalEvalsRun": len(_composites(records)),
         "uniqueQAPairCount": len({(r.scenario, r.question.id) for r in records}),
@@ -320,20 +321,13 @@ def _totals(records: Sequence[QuestionRecord]) -> dict[str, Any]:
     }
 
 
-def _settings(header: Header) -> dict[str, Any]:
-    return {
-        "sample": header.sample,
-        "judgeMemoryWindow": header.judge_memory_window,
-        "groupsEnabled": header.groups_enabled,
-        "synthesisModel": header.synthesis_model,
-        "embeddingProvider": header.embedding_provider,
-        "embeddingModel": header.embedding_model,
-        "judgeModel": header.judge_model,
-        "appellateJudgeModel": header.appellate_judge_model,
-    }
+def _settings(header: Header) -> JsonObject:
+    settings: JsonObject = msgspec.to_builtins(header)
+    del settings["adapterName"]
+    return settings
 
 
-def _ranges(plan: Plan) -> list[dict[str, Any]]:
+def _ranges(plan: Plan) -> list[JsonObject]:
     return [{"label": column.label, "days": column.days} for column in columns(plan)]
 
 

@@ -14,7 +14,8 @@ import msgspec
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.jsonl import write_atomically
 from mnemoscope._store.run_directory import Manifest, RunDirectory
-from mnemoscope.analysis.gates import BLOCKED_FILE, Case, Gate, judged, value_at
+from mnemoscope.analysis.checked_run import BLOCKED_FILE, CheckedRun, value_at
+from mnemoscope.analysis.gates import Gate, judged
 from mnemoscope.protocols import Chosen, load_protocol
 
 Status = Literal["VERIFIED", "UNVERIFIED", "BLOCKED"]
@@ -46,7 +47,7 @@ def verify(run: RunDirectory, protocol: Chosen | None = None) -> Verification:
     manifest = run.manifest()
     chosen, standing = _protocol_of(manifest, protocol)
     rules = chosen.benchmark(str(value_at(manifest, "identity.benchmark.name"))) if chosen else None
-    case = Case(run, manifest, chosen, rules)
+    case = CheckedRun(run, manifest, chosen, rules)
     names = ["deviations", *chosen.protocol.gates] if chosen else [*GENERIC]
     names += [name for name in ALWAYS if name not in names]
     gates = [standing, *(judged(name, case) for name in names)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cyclopts import App
 from rich import box
@@ -13,6 +14,9 @@ from rich.text import Text
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.registry import describe_options
 from mnemoscope.cli.console import err, out, parse_options, print_json, progress_bar, say
+
+if TYPE_CHECKING:
+    from mnemoscope.datasets.dataset_check import Checked
 
 app = App(name="datasets", help="The datasets that systems are tested on.")
 
@@ -138,12 +142,9 @@ def check(
         The dataset's own options, such as --granularity turn.
     """
     from mnemoscope.datasets import open_dataset
-    from mnemoscope.datasets.dataset_check import Checked
     from mnemoscope.datasets.dataset_check import check as check_dataset
 
-    checked: Checked = check_dataset(
-        open_dataset(name, data, parse_options(options, check)), subset=subset
-    )
+    checked = check_dataset(open_dataset(name, data, parse_options(options, check)), subset=subset)
     if json:
         print_json(
             {
@@ -159,10 +160,7 @@ def check(
     return 1 if checked.problems else 0
 
 
-def _print_check(name: str, checked: object) -> None:
-    from mnemoscope.datasets.dataset_check import Checked
-
-    assert isinstance(checked, Checked)
+def _print_check(name: str, checked: Checked) -> None:
     counts = Table("counted", "", title=name, title_justify="left", box=box.SIMPLE_HEAD)
     for what, n in checked.counts.items():
         counts.add_row(what, f"{n:,}")

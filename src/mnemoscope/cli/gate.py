@@ -14,7 +14,7 @@ from mnemoscope._store.errors import UsageError
 from mnemoscope.cli.console import out, print_json, say
 
 if TYPE_CHECKING:
-    from mnemoscope.analysis.regression_gate import GateRow
+    from mnemoscope.analysis.aggregates import GateRow
 
 
 def gate(

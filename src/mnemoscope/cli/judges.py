@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from cyclopts import App
@@ -18,7 +18,6 @@ from mnemoscope.cli.console import err, out, print_json, print_problems, progres
 if TYPE_CHECKING:
     from mnemoscope.judges.exam import ExamResult, Share
 
-FAILED = 1
 _SHOWN = 5
 _REASON = 120
 app = App(name="judges", help="Who can judge answers, and how well they do it.")
@@ -129,20 +128,14 @@ def exam(
         )
     place = exams.record(result, plan.identity)
     if json:
-        print_json({"judge": str(plan.spec), "file": str(place), **with_intervals(result)})
+        content = msgspec.to_builtins(result)
+        for name in ("false_accept", "false_reject", "unjudged"):
+            content[name]["ci95"] = list(_interval(getattr(result, name)))
+        print_json({"judge": str(plan.spec), "file": str(place), **content})
     else:
         _print(plan.spec, result)
         say(err, f"kept in {place}")
-    return 0 if result.passed else FAILED
-
-
-def with_intervals(result: ExamResult) -> dict[str, Any]:
-    """The result as JSON has it, its three shares with Wilson's 95 % intervals."""
-    content: dict[str, Any] = msgspec.to_builtins(result)
-    for name in ("false_accept", "false_reject", "unjudged"):
-        share = getattr(result, name)
-        content[name]["ci95"] = list(_interval(share))
-    return content
+    return 0 if result.passed else 1
 
 
 def _interval(share: Share) -> tuple[float, float]:

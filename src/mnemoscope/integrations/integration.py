@@ -1,4 +1,4 @@
-"""A system from the shelf: a worker in its own environment, served through the stdio door.
+"""An installed memory system: a worker in its own environment, served through a connector.
 
 Mnemoscope gives the worker an endpoint for embeddings and, where one is configured, for a language
 model: nothing is downloaded, and what the system asks is on its own account.
@@ -22,15 +22,15 @@ from mnemoscope.connectors.child_process import Child
 from mnemoscope.connectors.stdio import Stdio
 from mnemoscope.integrations import environments
 from mnemoscope.integrations.catalog import ITEMS
-from mnemoscope.integrations.served_models import ServedModels
 from mnemoscope.models.chat import note
 from mnemoscope.models.embedders import load_embedder
 from mnemoscope.models.http_errors import KEY_VARIABLES
 from mnemoscope.models.model_loader import load_model
+from mnemoscope.models.openai_server import ServedModels
 from mnemoscope.types import Query, Scalar
 
 _HERE = Path(__file__).parent
-# Whatever else is set here could change what a system does, and nothing would tell; or be a key.
+# Whatever else is set here could change what a system does unnoticed; or be a key.
 _KEPT = re.compile(
     r"PATH|HOME|USER|LOGNAME|TMPDIR|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|\w+_NUM_THREADS|PG\w+"
     r"|MNEMOSCOPE_\w+"
@@ -38,7 +38,7 @@ _KEPT = re.compile(
 
 
 class Integration(Stdio):
-    """One of the catalogue's systems.
+    """One of the catalog's systems, driven by its adapter.
 
     `embedder` and `llm` are specs of models; `llm` may be empty, then the system has none.
     """
@@ -65,7 +65,7 @@ class Integration(Stdio):
         # Values are spelt in JSON, so that a text that looks like a number stays a text.
         given = [f"{key}={msgspec.json.encode(value).decode()}" for key, value in options.items()]
         program = f"memory_adapters.{item.adapter}"
-        # -P: the folder of serve_stdio.py must not shadow anybody's modules.
+        # -P: modules beside serve_stdio.py must not be taken for others of the same name.
         words = [str(environments.python_of(name)), "-P", serve_stdio.__file__, program, *given]
         super().__init__(words, timeout, start)
         self._name = name
@@ -75,10 +75,13 @@ class Integration(Stdio):
 
     def identity(self) -> dict[str, Any]:
         """What decides the results; where things lie on this machine does not."""
+        # All adapters: they use one another.
+        sources = sorted((_HERE / "memory_adapters").glob("*.py"))
+        adapters = sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
         return {
             "shelf": self._name,
             "packages_sha256": environments.lock_sha256(self._name),
-            "adapters_sha256": _adapters_sha256(),
+            "adapters_sha256": adapters,
             "hello": msgspec.to_builtins(self._introduction()),
             **self._models.identity(),
         }
@@ -100,7 +103,7 @@ class Integration(Stdio):
             "PYTHONNOUSERSITE": "1",
             "HF_HUB_OFFLINE": "1",
             "MNEMOSCOPE_SCRATCH": scratch,
-            "MNEMOSCOPE_ENDPOINT": self._models.endpoint.url if self._models else "",
+            "MNEMOSCOPE_ENDPOINT": self._models.server.url if self._models else "",
             "MNEMOSCOPE_EMBEDDER": self._models.embedder.name if self._models.embedder else "",
             "MNEMOSCOPE_LLM": self._models.model.name if self._models.model else "",
         }
@@ -118,15 +121,9 @@ class Integration(Stdio):
             return super()._call(method, params)
         finally:
             if self._models.model is not None:
-                for usage in self._models.endpoint.settle():
+                for usage in self._models.server.settle():
                     note(usage)
 
     def _stats(self) -> dict[str, Any]:
         counted = super()._stats()
-        return {**counted, **self._models.endpoint.counters} if self._models else counted
-
-
-def _adapters_sha256() -> str:
-    """All of them: they stand on one another's shoulders."""
-    sources = sorted((_HERE / "memory_adapters").glob("*.py"))
-    return sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+        return {**counted, **self._models.server.counters} if self._models else counted

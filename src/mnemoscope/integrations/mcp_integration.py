@@ -1,4 +1,4 @@
-"""An MCP server from the shelf: started from its own environment, driven by a shipped mapping."""
+"""An installed MCP server: started from its own environment, driven by a shipped mapping."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, Literal
 from mnemoscope.connectors.mcp.mcp_connector import Mcp
 from mnemoscope.integrations import environments
 from mnemoscope.integrations.catalog import ITEMS
-from mnemoscope.integrations.served_models import ServedModels
 from mnemoscope.models.embedders import load_embedder
+from mnemoscope.models.openai_server import ServedModels
 
 
 class McpIntegration(Mcp):
-    """One of the catalogue's MCP servers."""
+    """One of the catalog's MCP servers."""
 
     def __init__(
         self,
@@ -47,4 +47,4 @@ class McpIntegration(Mcp):
     def _embeddings(self) -> dict[str, str]:
         if not self._models.embedder:
             return {}
-        return {"model": self._models.embedder.name, "url": self._models.endpoint.url}
+        return {"model": self._models.embedder.name, "url": self._models.server.url}

@@ -6,7 +6,6 @@ from mnemoscope.metrics.installed import (
     headline,
     installed_metrics,
     is_builtin,
-    metric_columns,
     metric_names,
     metric_of,
 )
@@ -24,7 +23,7 @@ from mnemoscope.metrics.ranking import (
     score_by_chance,
     score_merged,
 )
-from mnemoscope.metrics.token_budget import BUDGETS, budget_names, recall_within
+from mnemoscope.metrics.token_budget import BUDGETS, recall_within
 
 __all__ = [
     "BUDGETS",
@@ -36,7 +35,6 @@ __all__ = [
     "RandomTopK",
     "TopK",
     "best_score",
-    "budget_names",
     "check_metric",
     "dedupe",
     "headline",
@@ -44,7 +42,6 @@ __all__ = [
     "is_builtin",
     "is_vacuous",
     "merged_positions",
-    "metric_columns",
     "metric_names",
     "metric_of",
     "recall_within",

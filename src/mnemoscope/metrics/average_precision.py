@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from mnemoscope.metrics.metric import Metric, RandomTopK, TopK
 
 
@@ -15,7 +13,7 @@ class AveragePrecision(Metric):
 
     name = "map"
     at = "all"
-    reference = "Buckley and Voorhees, SIGIR 2000; map of trec_eval"
+    reference = "map of trec_eval"
     aliases = ("AP",)
 
     def value(self, top: TopK) -> float:
@@ -27,12 +25,7 @@ class AveragePrecision(Metric):
         The other r - 1 ranks hold (r - 1) x (reachable - 1) / (pool - 1) evidence on average, so
         the sum over r needs only the harmonic number of the places drawn.
         """
-        harmonic = _harmonic(top.drawn)
+        harmonic = sum(1 / rank for rank in range(1, top.drawn + 1))
         others = (top.reachable - 1) / (top.pool - 1) if top.pool > 1 else 0.0
         share = top.reachable / top.pool / top.total
         return share * (harmonic + (top.drawn - harmonic) * others)
-
-
-@lru_cache(maxsize=1024)
-def _harmonic(n: int) -> float:
-    return sum(1 / rank for rank in range(1, n + 1))

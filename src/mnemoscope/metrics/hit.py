@@ -12,7 +12,7 @@ class HitRate(Metric):
     interval = "proportion"
     headline = (10,)
     rank = 2
-    reference = "success@k of TREC; Voorhees, The TREC-8 Question Answering Track, 1999"
+    reference = "success_k of trec_eval"
     aliases = ("success@k", "recall_any@k", "hit_rate@k")
 
     def value(self, top: TopK) -> float:

@@ -37,10 +37,7 @@ class MetricAt(NamedTuple):
 
     metric: Metric
     k: int
-
-    @property
-    def name(self) -> str:
-        return self.metric.name if self.metric.at == "all" else f"{self.metric.name}@{self.k}"
+    name: str
 
 
 @lru_cache
@@ -82,7 +79,7 @@ def metric_columns(ks: tuple[int, ...], cuts: tuple[int, ...]) -> tuple[MetricAt
             raise ValueError(f"{name} must be distinct positive numbers, got {depths}")
     deepest = max((*ks, *cuts), default=0)
     return tuple(
-        MetricAt(metric, k)
+        MetricAt(metric, k, metric.name if at == "all" else f"{metric.name}@{k}")
         for own in (True, False)
         for at, depths in (("k", ks), ("depth", cuts), ("all", (deepest,)))
         for k in depths

@@ -1,8 +1,7 @@
-"""ndcg@k, and the gain of ideal rankings."""
+"""ndcg@k, and the gain of ideal rankings that it is divided by."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
 from itertools import accumulate
 from math import log2
@@ -29,16 +28,11 @@ class NDCG(Metric):
 
     def chance(self, top: RandomTopK) -> float:
         expected = top.reachable / top.pool * top.mean_grade
-        return expected * ideal_gains(top.drawn)[top.drawn] / top.ideal
+        return expected * ideal_gains((1,) * top.drawn)[top.drawn] / top.ideal
 
 
-@lru_cache(maxsize=1024)
-def ideal_gains(n: int) -> tuple[float, ...]:
-    """The gain of the best ranking of equally relevant memories, for each number of them to n."""
-    return graded_ideal_gains([1] * n)
-
-
-def graded_ideal_gains(grades: Iterable[int]) -> tuple[float, ...]:
+@lru_cache(maxsize=4096)
+def ideal_gains(grades: tuple[int, ...]) -> tuple[float, ...]:
     """The gain of the n best graded memories in the best order, for n from 0 to all of them."""
     best = sorted(grades, reverse=True)
     if best and best[-1] <= 0:

@@ -8,7 +8,7 @@ counts in every denominator. No numpy, since at this size plain Python is faster
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress, count, groupby
 from math import log2, nan
@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from mnemoscope.metrics.installed import metric_columns, metric_names
 from mnemoscope.metrics.metric import RandomTopK, TopK
-from mnemoscope.metrics.ndcg import graded_ideal_gains, ideal_gains
+from mnemoscope.metrics.ndcg import ideal_gains
 
 T = TypeVar("T", bound=Hashable)
 
@@ -72,14 +72,14 @@ def score(
 
     Without a grade an evidence id counts 1; grades of other ids are ignored.
     """
-    wanted = _wanted(evidence)
+    wanted = frozenset(evidence)
     positions = relevant_positions(ranking, wanted)
     gains = once = (1,) * len(positions)
-    ideals = ideal_gains(len(wanted))
+    every: tuple[int, ...] = (1,) * len(wanted)
     if grades:
         gains = tuple(grades.get(id_, 1) for id_ in dedupe(ranking) if id_ in wanted)
-        ideals = graded_ideal_gains(grades.get(id_, 1) for id_ in wanted)
-    values = _values(positions, once, gains, ideals, ks, cuts)
+        every = tuple(grades.get(id_, 1) for id_ in wanted)
+    values = _values(positions, once, gains, every, ks, cuts)
     return dict(zip(metric_names(ks, cuts), values, strict=True))
 
 
@@ -96,14 +96,14 @@ def score_merged(
     A position is relevant when it brings new evidence; recall and `all` count every id that it
     brings, and its gain is the sum of their grades.
     """
-    wanted = _wanted(evidence)
+    wanted = frozenset(evidence)
     finds = merged_positions(hits, wanted)
     grade = {id_: grades.get(id_, 1) if grades else 1 for id_ in wanted}
     values = _values(
         tuple(find.rank for find in finds),
         tuple(len(find.evidence) for find in finds),
         tuple(sum(grade[id_] for id_ in find.evidence) for find in finds),
-        graded_ideal_gains(grade.values()),
+        tuple(grade.values()),
         ks,
         cuts,
     )
@@ -111,15 +111,14 @@ def score_merged(
 
 
 def best_score(
-    grades: Sequence[int], reachable: int, *, ks: tuple[int, ...], cuts: tuple[int, ...]
+    grades: tuple[int, ...], reachable: int, *, ks: tuple[int, ...], cuts: tuple[int, ...]
 ) -> dict[str, float]:
     """The ceiling of all metrics, from the grades of the evidence, best first.
 
     The best ranking has the `reachable` ones of them at its top, in that order.
     """
     places, once = tuple(range(1, reachable + 1)), (1,) * reachable
-    ideals = graded_ideal_gains(grades)
-    values = _values(places, once, tuple(grades[:reachable]), ideals, ks, cuts, "ceiling")
+    values = _values(places, once, grades[:reachable], grades, ks, cuts, "ceiling")
     return dict(zip(metric_names(ks, cuts), values, strict=True))
 
 
@@ -149,7 +148,7 @@ def score_by_chance(
     if not reachable:
         return dict.fromkeys(metric_names(ks, cuts), 0.0)
     returned = min(depth, pool)
-    ideals = graded_ideal_gains(grades) if grades else ideal_gains(total)
+    ideals = ideal_gains(tuple(grades) or (1,) * total)
     mean_grade = sum(grades) / total if grades else 1.0
     missed = [1.0]
     for drawn in range(min(returned, max((*ks, *cuts), default=0))):
@@ -168,51 +167,34 @@ def is_vacuous(k: int, pool: int, chance: float) -> bool:
     return k >= pool or chance > VACUOUS_CHANCE
 
 
-def _wanted(evidence: Collection[str]) -> frozenset[str]:
-    if not evidence:
-        raise ValueError("a question without evidence cannot be scored: leave it out")
-    return frozenset(evidence)
-
-
 @lru_cache(maxsize=65536)
 def _values(
     positions: tuple[int, ...],
     fresh: tuple[int, ...],
     gains: tuple[int, ...],
-    ideals: tuple[float, ...],
+    grades: tuple[int, ...],
     ks: tuple[int, ...],
     cuts: tuple[int, ...],
     what: Literal["value", "ceiling"] = "value",
 ) -> list[float]:
     """The values of all columns, from the ranks that bring evidence not seen before.
 
-    `fresh` is how many ids each rank brings, `gains` their grades, `ideals` the gain of the best
-    ranking of n evidence ids. Cached because few questions differ in where their evidence stands.
+    `fresh` is how many ids each rank brings, `gains` their grades, `grades` those of the whole
+    evidence. Cached because few questions differ in where their evidence stands.
     """
+    if not grades:
+        raise ValueError("a question without evidence cannot be scored: leave it out")
+    ideals, total = ideal_gains(grades), len(grades)
     found, gained, precisions = [0], [0.0], [0.0]
     for nth, (rank, new, gain) in enumerate(zip(positions, fresh, gains, strict=True), 1):
         found.append(found[-1] + new)
         gained.append(gained[-1] + gain / log2(rank + 1))
         precisions.append(precisions[-1] + new * nth / rank)
-    total = len(ideals) - 1
     values: list[float] = []
-    for k, whole, functions in _functions(ks, cuts, what):
-        if n := len(positions) if whole else bisect_right(positions, k):
+    for (k, at), columns in groupby(metric_columns(ks, cuts), lambda one: (one.k, one.metric.at)):
+        top = None
+        if n := len(positions) if at == "all" else bisect_right(positions, k):
             ideal = ideals[min(total, k)]
             top = TopK(k, n, found[n], total, positions[0], gained[n], ideal, precisions[n])
-            values += [function(top) for function in functions]
-        else:
-            values += [0.0] * len(functions)
+        values += [getattr(one.metric, what)(top) if top else 0.0 for one in columns]
     return values
-
-
-@lru_cache
-def _functions(
-    ks: tuple[int, ...], cuts: tuple[int, ...], what: Literal["value", "ceiling"]
-) -> list[tuple[int, bool, list[Callable[[TopK], float]]]]:
-    """The functions that are called with the same top k, in the order of the columns."""
-    by_depth = groupby(metric_columns(ks, cuts), key=lambda column: (column.k, column.metric.at))
-    return [
-        (k, at == "all", [getattr(column.metric, what) for column in columns])
-        for (k, at), columns in by_depth
-    ]

@@ -1,4 +1,4 @@
-"""mrr@c."""
+"""mrr@k."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mnemoscope.metrics.metric import Metric, RandomTopK, TopK
 
 
 class ReciprocalRank(Metric):
-    """1 / rank of the first evidence if it is in the top c, else 0."""
+    """1 / rank of the first evidence if it is in the top k, else 0."""
 
     name = "mrr"
     at = "depth"

@@ -12,11 +12,6 @@ BUDGETS = (256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
 """Context sizes in tokens at which systems are compared."""
 
 
-def budget_names(budgets: tuple[int, ...] = BUDGETS) -> tuple[str, ...]:
-    """The measures' names in the order of the budgets."""
-    return tuple(f"recall@{budget}tokens" for budget in budgets)
-
-
 def recall_within(
     tokens: Sequence[int],
     hits: Sequence[Collection[str]],
@@ -40,4 +35,4 @@ def recall_within(
     covered = list(accumulate((len(find.evidence) for find in finds), initial=0))
     total = len(set(evidence))
     recalls = [covered[bisect_right(ranks, bisect_right(spent, budget))] for budget in budgets]
-    return {name: found / total for name, found in zip(budget_names(budgets), recalls, strict=True)}
+    return {f"recall@{n}tokens": found / total for n, found in zip(budgets, recalls, strict=True)}

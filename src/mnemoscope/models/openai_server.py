@@ -21,6 +21,7 @@ from mnemoscope._store.jsonl import printable
 from mnemoscope.models.cache import ContentCache, default_cache_dir
 from mnemoscope.models.chat import ModelFailure, Prompt, metered, total
 from mnemoscope.models.embedders import Embedder
+from mnemoscope.models.http_errors import PerProcess
 from mnemoscope.models.model import Model
 from mnemoscope.text.token_estimate import estimate_tokens
 from mnemoscope.types import Usage
@@ -29,7 +30,7 @@ _REPLY_TOKENS = 4096
 """How long a reply may be where the system does not say."""
 
 
-class Endpoint:
+class OpenAIServer(JsonServer):
     """`/v1/embeddings`, `/v1/models` and, with a model, `/v1/chat/completions` on loopback."""
 
     def __init__(
@@ -50,7 +51,7 @@ class Endpoint:
         self._counting = threading.Lock()
         self._usages: list[Usage] = []
         self._stopped: MnemoscopeError | None = None
-        self.server = JsonServer(
+        super().__init__(
             {
                 "POST /v1/embeddings": self._embeddings,
                 "POST /v1/chat/completions": self._chat,
@@ -62,7 +63,7 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        return f"{self.server.url}/v1"
+        return f"{super().url}/v1"
 
     @property
     def counters(self) -> dict[str, int]:
@@ -86,7 +87,7 @@ class Endpoint:
         return usages
 
     def close(self) -> None:
-        self.server.close()
+        super().close()
         self._vectors.close()
 
     def _models(self, request: JsonRequest) -> dict[str, Any]:
@@ -96,7 +97,13 @@ class Endpoint:
     def _embeddings(self, request: JsonRequest) -> dict[str, Any]:
         if self._embedder is None:
             raise Refused(400, "no embedding model is configured")
-        texts = _texts(request.body)
+        given = request.body.get("input") if isinstance(request.body, dict) else None
+        texts = [given] if isinstance(given, str) else given
+        if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
+            raise Refused(
+                400, "input must be a text or a list of texts; token numbers are not taken"
+            )
+        texts = list(map(printable, texts))
         vectors = self._embed(texts, self._embedder)
         own = vectors.shape[1]
         wanted = request.body.get("dimensions") or own
@@ -113,7 +120,9 @@ class Endpoint:
                 {
                     "object": "embedding",
                     "index": index,
-                    "embedding": _packed(vector) if packed else vector.tolist(),
+                    "embedding": b64encode(vector.astype("<f4").tobytes()).decode()
+                    if packed
+                    else vector.tolist(),
                 }
                 for index, vector in enumerate(vectors)
             ],
@@ -167,27 +176,15 @@ class Endpoint:
         }
 
 
-def _texts(body: Any) -> list[str]:
-    given = body.get("input") if isinstance(body, dict) else None
-    texts = [given] if isinstance(given, str) else given
-    if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
-        raise Refused(400, "input must be a text or a list of texts; token numbers are not taken")
-    return list(map(printable, texts))
-
-
-def _packed(vector: NDArray[np.float32]) -> str:
-    return b64encode(vector.astype("<f4").tobytes()).decode()
-
-
-class _Turn(msgspec.Struct):
+class _ChatMessage(msgspec.Struct):
     role: str
     content: str | list[dict[str, Any]] | None = None
 
 
-class _Chat(msgspec.Struct):
+class _ChatRequest(msgspec.Struct):
     """Of what OpenAI's protocol can say, what decides a reply here."""
 
-    messages: list[_Turn]
+    messages: list[_ChatMessage]
     tools: list[Any] | None = None
     functions: list[Any] | None = None
     stream: bool | None = None
@@ -199,7 +196,7 @@ class _Chat(msgspec.Struct):
 def _prompt(body: Any) -> Prompt:
     """A conversation as one prompt: instructions apart, turns in order."""
     try:
-        chat = msgspec.convert(body, _Chat)
+        chat = msgspec.convert(body, _ChatRequest)
         wanted = msgspec.convert((chat.response_format or {}).get("json_schema") or {}, dict)
     except msgspec.ValidationError as error:
         raise Refused(400, f"the request cannot be read: {error}") from None
@@ -219,7 +216,42 @@ def _prompt(body: Any) -> Prompt:
     return Prompt(instructions, asked, max_tokens=limit, schema=wanted.get("schema"))
 
 
-def _said(turn: _Turn) -> str:
+def _said(turn: _ChatMessage) -> str:
     if isinstance(turn.content, list):
         return printable("\n".join(str(part.get("text", "")) for part in turn.content))
     return printable(turn.content or "")
+
+
+class ServedModels:
+    """The server that an installed system gets its models from, one in each process.
+
+    It starts at the first use: a fork inherits the socket, not the thread behind it.
+    """
+
+    def __init__(self, embedder: Embedder | None, model: Model | None = None) -> None:
+        self.embedder = embedder
+        self.model = model
+        self._servers = PerProcess(self._serve)
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to serve."""
+        return self.embedder is not None or self.model is not None
+
+    @property
+    def server(self) -> OpenAIServer:
+        return self._servers.get()
+
+    def _serve(self) -> OpenAIServer:
+        server = OpenAIServer(self.embedder, self.model)
+        server.start()
+        return server
+
+    def identity(self) -> dict[str, object]:
+        return {
+            **({"embedder": self.embedder.identity()} if self.embedder else {}),
+            **({"model": self.model.identity()} if self.model else {}),
+        }
+
+    def close(self) -> None:
+        if (server := self._servers.drop()) is not None:
+            server.close()

@@ -53,7 +53,7 @@ READERS = Registry(
             "mnemoscope.readers.llm_reader:Llm", "a language model, from the best passages"
         ),
         "full-context": Entry(
-            "mnemoscope.readers.llm_reader:FullContext",
+            "mnemoscope.readers.llm_reader:FullContextReader",
             "a language model, from all memories at once",
         ),
     },

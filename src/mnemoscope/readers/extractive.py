@@ -7,18 +7,15 @@ English and Markdown, and nothing of how any dataset words its questions.
 from __future__ import annotations
 
 import threading
-from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope.readers import Passage, Reply
 from mnemoscope.readers.answer_cues import Cues, cues
-from mnemoscope.readers.citable_sentences import Cited
-from mnemoscope.readers.passage_index import Digest, library
+from mnemoscope.readers.passage_index import library
 from mnemoscope.readers.sentence_features import FEATURES, Floats, Reading, consider
 from mnemoscope.text.token_estimate import CHARACTERS_PER_TOKEN, estimate_tokens
 from mnemoscope.types import Query
@@ -117,9 +114,15 @@ class Extractive:
         scores = (reading.features @ self._weights).round(5)
         if self.belief(reading, scores) < self.threshold:
             return Reply(ABSTENTION, abstained=True)
-        candidates = _Candidates(cited)
-        chosen = self._choose(candidates, reading, scores, asked)
-        return _reply([candidates[place] for place in chosen])
+        candidates = [(passage, one.text) for passage, own in cited for one in own.cited]
+        chosen = self._choose([passage for passage, _ in candidates], reading, scores, asked)
+        best = [candidates[place] for place in chosen]
+        lines = [
+            f"[{passage.at.date().isoformat()}] {text}" if passage.at else text
+            for passage, text in sorted(best, key=lambda one: _when(one[0]))
+        ]
+        sources = dict.fromkeys(passage.id for passage, _ in best)
+        return Reply("\n".join(lines), sources=tuple(sources))
 
     def belief(self, reading: Reading, scores: Floats) -> float:
         """How near the passages come to the question at all; below the threshold it is silent."""
@@ -128,7 +131,7 @@ class Extractive:
         return nearest + self.sure * float(scores.max()) - self.missing * unheard
 
     def _choose(
-        self, candidates: _Candidates, reading: Reading, scores: Floats, asked: Cues
+        self, passages: Sequence[Passage], reading: Reading, scores: Floats, asked: Cues
     ) -> list[int]:
         """Places of the sentences to cite: good ones, each for something more, from many days."""
         margin = self.margin_several if asked.several else self.margin
@@ -140,7 +143,7 @@ class Extractive:
         values = scores[order]
         covered = np.zeros(len(reading.weights), np.float32)
         own, vectors = reading.own[order], reading.vectors[order]
-        sources = [candidates[place].passage.id for place in order.tolist()]
+        sources = [passages[place].id for place in order.tolist()]
         for _ in range(min(self.sentences, len(order))):
             gains = np.maximum(own - covered, 0) @ reading.weights
             best = int(np.argmax(values + self.gain * gains))
@@ -151,43 +154,24 @@ class Extractive:
             values = values - self.spread * np.array([id == sources[best] for id in sources])
             values[best] = -np.inf
             values[vectors @ vectors[best] > _ALIKE] = -np.inf
-        if asked.current and not asked.several:
-            return self._latest(chosen, candidates, reading.vectors)
-        return chosen
-
-    def _latest(self, chosen: Sequence[int], candidates: _Candidates, vectors: Floats) -> list[int]:
-        """Without what a later sentence on the same thing has overtaken."""
+        if not asked.current or asked.several:
+            return chosen
 
         def overtaken(place: int) -> bool:
+            """Whether a later sentence on the same thing is chosen too."""
+            vector = reading.vectors[place]
             return any(
-                candidates[later].when > candidates[place].when
-                and float(vectors[place] @ vectors[later]) > self.same_thing
+                _when(passages[later]) > _when(passages[place])
+                and float(vector @ reading.vectors[later]) > self.same_thing
                 for later in chosen
             )
 
         return [place for place in chosen if not overtaken(place)]
 
 
-class _Candidate(NamedTuple):
-    passage: Passage
-    cited: Cited
-
-    @property
-    def when(self) -> str:
-        return "" if self.passage.at is None else self.passage.at.isoformat()
-
-
-class _Candidates:
-    """The sentences of all passages under one count; few of the many are ever looked at."""
-
-    def __init__(self, cited: Sequence[tuple[Passage, Digest]]) -> None:
-        self._cited = cited
-        self._first = list(accumulate((len(own.cited) for _, own in cited), initial=0))
-
-    def __getitem__(self, place: int) -> _Candidate:
-        at = bisect_right(self._first, place) - 1
-        passage, digest = self._cited[at]
-        return _Candidate(passage, digest.cited[place - self._first[at]])
+def _when(passage: Passage) -> str:
+    """For sorting: those without a date come first."""
+    return "" if passage.at is None else passage.at.isoformat()
 
 
 def within(passages: Sequence[Passage], budget: int) -> list[tuple[Passage, str]]:
@@ -205,13 +189,3 @@ def within(passages: Sequence[Passage], budget: int) -> list[tuple[Passage, str]
         found.append((passage, passage.text))
         budget -= cost
     return found
-
-
-def _reply(chosen: Sequence[_Candidate]) -> Reply:
-    lines = []
-    for candidate in sorted(chosen, key=lambda candidate: candidate.when):
-        at = candidate.passage.at
-        date = f"[{at.date().isoformat()}] " if at else ""
-        lines.append(date + candidate.cited.text)
-    sources = dict.fromkeys(candidate.passage.id for candidate in chosen)
-    return Reply("\n".join(lines), sources=tuple(sources))

@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope.models.chat import Prompt
 from mnemoscope.models.model_loader import load_model
 from mnemoscope.models.prompts import load_prompt
 from mnemoscope.models.replies import without_thoughts
@@ -78,15 +77,6 @@ class Llm:
 
     def read(self, query: Query, passages: Sequence[Passage]) -> Reply:
         shown = list(self._within(passages))
-        text = plain_answer(self._model.ask(self._filled(query, shown)))
-        sources = tuple(passage.id for passage in shown)
-        return Reply(text, abstained=None, sources=sources, shown=len(shown))
-
-    def prompt(self, query: Query, passages: Sequence[Passage]) -> Prompt:
-        """What the model is asked."""
-        return self._filled(query, list(self._within(passages)))
-
-    def _filled(self, query: Query, shown: Sequence[Passage]) -> Prompt:
         # Sorting is stable: the ranking decides among passages of one moment or of none.
         in_time = sorted(shown, key=lambda passage: (passage.at is None, passage.at or _ANY))
         filled = self._prompt.fill(
@@ -94,7 +84,10 @@ class Llm:
             now=_date(query.now) if query.now else UNKNOWN_DATE,
             question=query.text.strip(),
         )
-        return msgspec.structs.replace(filled, max_tokens=self.max_tokens)
+        prompt = msgspec.structs.replace(filled, max_tokens=self.max_tokens)
+        text = plain_answer(self._model.ask(prompt))
+        sources = tuple(passage.id for passage in shown)
+        return Reply(text, abstained=None, sources=sources, shown=len(shown))
 
     def _within(self, passages: Sequence[Passage]) -> Iterator[Passage]:
         """The passages that are shown: whole ones, but for a first one that is too long alone."""
@@ -109,7 +102,7 @@ class Llm:
             yield passage
 
 
-class FullContext(Llm):
+class FullContextReader(Llm):
     """Asks a model with everything there is to remember in the prompt: no recall at all."""
 
     wants_everything = True

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mnemoscope._store.run_directory import Manifest, RunDirectory
-from mnemoscope.analysis.gates import judges_of
+from mnemoscope.analysis.checked_run import judges_of
 from mnemoscope.analysis.measure import few_clusters
 from mnemoscope.metrics import headline as headline_of
 from mnemoscope.metrics import installed_metrics, metric_of

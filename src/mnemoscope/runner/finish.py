@@ -63,7 +63,7 @@ def finish(
     reader = manifest.identity.get("reader")
     if lived:
         records = [row for row in rows if row.checkpoint]
-        _finish_life(run, records, timings, manifest, plan, seed)
+        _finish_checkpoints(run, records, timings, manifest, plan, seed)
     else:
         receipts = receipts_of(ingestions)
         diagnosed = reader and not forgets and scale_of(manifest).bounded
@@ -84,7 +84,9 @@ def finish(
     figures = measure(trials, ingestions, depth, seed)
     run.write_json("metrics.json", {"benchmark": manifest.identity["benchmark"], **figures})
     run.write_json("timing.json", timing(timings, system_answers=reader == "system"))
-    manifest.counts = {"trials": len(trials), "questions": _asked(questions, plan)}
+    ends = [own[-1] for own in plan.values() if own]
+    asked = sum(len(end.questions) for end in ends) if ends else len(questions)
+    manifest.counts = {"trials": len(trials), "questions": asked}
     run.finish(manifest, also=also)
     return records
 
@@ -98,13 +100,7 @@ def _forgetting(
     return forgetting(rows, forgotten=forgotten, seed=seed)
 
 
-def _asked(questions: Mapping[str, Question], plan: Plan) -> int:
-    """How many questions there are to ask, at the end where there are checkpoints."""
-    ends = [own[-1] for own in plan.values() if own]
-    return sum(len(end.questions) for end in ends) if ends else len(questions)
-
-
-def _finish_life(
+def _finish_checkpoints(
     run: RunDirectory,
     records: Sequence[QuestionRecord],
     timings: Sequence[Timing],

@@ -95,7 +95,8 @@ class ProgressLog:
     def close(self, records: Iterable[QuestionRecord] | None = None) -> None:
         """End with a summary, where the run came to its end."""
         if self._journal is None:
-            self._make_copy()
+            if self._copy is not None:
+                self._make_copy()
             return
         if records is not None:
             took = (time.monotonic() - self._started) * 1000

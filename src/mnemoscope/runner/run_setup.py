@@ -180,6 +180,9 @@ def prepare(
     from mnemoscope.runner.run import DEPTH, Settings
     from mnemoscope.runner.scheduler import Limits
 
+    for option in _ONLY_OVER_CHECKPOINTS:
+        if getattr(config, option) not in (None, False):
+            require_checkpoints(benchmark, f"--{option.replace('_', '-')}")
     if config.profile:
         config, systems, options = _with_profile(config, systems, options)
     specs = read_systems(systems)
@@ -201,12 +204,11 @@ def prepare(
     if depth < 1:
         raise UsageError(f"--depth {depth}: ask for at least one hit")
     whole = benchmark
+    if options and not isinstance(whole, str):
+        raise UsageError(f"{next(iter(options))}: {name} is open already, its options are set")
     if isinstance(whole, str):
         whole = _open(whole, config, {**(rules.options if rules else {}), **options}, seed)
     history = growing_history.history_of(whole)
-    for option in _ONLY_OVER_CHECKPOINTS:
-        if history is None and getattr(config, option) not in (None, False):
-            require_checkpoints(name, f"--{option.replace('_', '-')}")
     dataset = part_of(whole, config.scenarios, config.questions, seed)
     departs = _deviations(chosen, dataset, depth, config.deviation)
     reader, judges = config.reader, config.judges
@@ -264,14 +266,18 @@ def _open(name: str, config: RunConfig, options: Mapping[str, Scalar], seed: int
     return open_dataset(name, config.data, options)
 
 
-def require_checkpoints(benchmark: str, option: str) -> None:
+def require_checkpoints(benchmark: str | Dataset, option: str) -> None:
     """Refuse an option that needs a history which is questioned at several of its days."""
     from mnemoscope.datasets import DATASETS
 
-    if "ranges" not in inspect.signature(DATASETS.get(benchmark)).parameters:
+    if isinstance(benchmark, str):
+        kind, name = DATASETS.get(benchmark), benchmark
+    else:
+        kind, name = type(benchmark), benchmark.name
+    if "ranges" not in inspect.signature(kind).parameters:
         raise UsageError(
             f"{option} is for histories that are questioned at checkpoints, such as personas; "
-            f"{benchmark} is none"
+            f"{name} is none"
         )
 
 

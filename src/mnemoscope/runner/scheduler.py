@@ -92,12 +92,6 @@ class Worker:
         kind = UsageError if message.startswith(REFUSED) else MnemoscopeError
         raise kind(message[1:].decode())
 
-    def hold(self, lock: int) -> None:
-        """Share the lock of a run directory that was opened after this process was forked."""
-        with suppress(BrokenPipeError):  # a dead worker is noticed when it is listened to
-            self.pipe.send_bytes(LOCK)
-            send_handle(self.pipe, lock, self.process.pid)
-
     def assign(self, unit: WorkUnit) -> None:
         self.unit = unit
         with suppress(BrokenPipeError):  # a dead worker is noticed when it is listened to
@@ -193,8 +187,11 @@ class Scheduler:
         `locks` are those of the run directories: a worker holds them for as long as it lives.
         """
         self._is_working = True
-        for lock in locks:
-            self.workers[0].hold(lock)
+        first = self.workers[0]  # was forked before the run directories were locked
+        with suppress(BrokenPipeError):  # a dead worker is noticed when it is listened to
+            for lock in locks:
+                first.pipe.send_bytes(LOCK)
+                send_handle(first.pipe, lock, first.process.pid)
         for place in range(1, self._size):
             self.workers.append(Worker(self._plans, self._pipeline, place))
         while True:

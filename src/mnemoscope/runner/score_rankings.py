@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
@@ -23,7 +23,7 @@ from mnemoscope.runner.pipeline import Ask
 from mnemoscope.runner.ranking_files import Format, RankingFile, read_rankings
 from mnemoscope.runner.run import benchmark_identity, data_notes, installed
 from mnemoscope.runner.trial_builder import TrialBuilder
-from mnemoscope.types import Hit, Question, Trial
+from mnemoscope.types import Question, Trial
 
 Compat = Literal["pgmnemo"]
 
@@ -40,14 +40,14 @@ def score(
     if compat and format != "pgmnemo":
         raise UsageError("--compat pgmnemo goes with --format pgmnemo")
     asked = [
-        _Asked(scenario.id, pool, question)
+        (scenario.id, trials, question)
         for scenario in dataset.scenarios()
-        for pool in [TrialBuilder(scenario)]
+        for trials in [TrialBuilder(scenario)]
         for question in scenario.questions
     ]
     if not asked:
         raise UsageError(f"{dataset.name} holds no question")
-    questions = {one.question.id: one.question for one in asked}
+    questions = {question.id: question for _, _, question in asked}
     rankings = read_rankings(
         file, format, list(questions.values()), keep_repeats=compat is not None
     )
@@ -66,7 +66,7 @@ def score(
         run.trials_path.unlink(missing_ok=True)
         with Journal(run.trials_path) as journal:
             for one in asked:
-                trial = one.trial(rankings, dataset.original_ids)
+                trial = _trial(*one, rankings, dataset.original_ids)
                 if not pool_known:
                     trial = msgspec.structs.replace(trial, pool=0, unknown=0)
                 journal.append(trial)
@@ -77,24 +77,27 @@ def score(
     return run
 
 
-class _Asked(NamedTuple):
-    """A question and what it is asked of."""
-
-    scenario: str
-    pool: TrialBuilder
-    question: Question
-
-    def trial(self, rankings: RankingFile, names: Mapping[tuple[str, str], str]) -> Trial:
-        id = self.question.id
-        hits = rankings.hits.get(id)
-        error = rankings.failures.get(id, "")
-        if hits is None and self.question.evidence:
-            error = "the file has no ranking for this question"
-        elif error:
-            error = f"the file records this question as {error}"
-        found = [_renamed(hit, self.scenario, names) for hit in hits or () if not error]
-        trial = self.pool.trial(Ask("", self.question), found, error=error)
-        return msgspec.structs.replace(trial, first_rank=rankings.first_ranks.get(id))
+def _trial(
+    scenario: str,
+    trials: TrialBuilder,
+    question: Question,
+    rankings: RankingFile,
+    names: Mapping[tuple[str, str], str],
+) -> Trial:
+    """What the file ranks for a question; `names` turns a scenario's own ids into the dataset's."""
+    hits = rankings.hits.get(question.id)
+    error = rankings.failures.get(question.id, "")
+    if hits is None and question.evidence:
+        error = "the file has no ranking for this question"
+    elif error:
+        error = f"the file records this question as {error}"
+    found = [
+        msgspec.structs.replace(hit, id=names.get((scenario, hit.id), hit.id))
+        for hit in hits or ()
+        if not error
+    ]
+    trial = trials.trial(Ask("", question), found, error=error)
+    return msgspec.structs.replace(trial, first_rank=rankings.first_ranks.get(question.id))
 
 
 def _check(
@@ -132,10 +135,6 @@ def _identity(
         "seed": SEED,
         "versions": {"mnemoscope": installed("mnemoscope")},
     }
-
-
-def _renamed(hit: Hit, scenario: str, names: Mapping[tuple[str, str], str]) -> Hit:
-    return msgspec.structs.replace(hit, id=names.get((scenario, hit.id), hit.id))
 
 
 def _notes(

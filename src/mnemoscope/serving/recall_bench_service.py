@@ -14,11 +14,11 @@ from mnemoscope.systems.loader import Driver
 from mnemoscope.types import Question
 
 _SCOPE = "recall-bench"
-"""Setup does not say whose life begins."""
+"""Setup does not say which persona begins."""
 
 
 class RecallBenchService:
-    """One life at a time. Days are handed to the system together, when they have to be found."""
+    """One persona at a time. Days are handed to the system together, when they have to be found."""
 
     def __init__(self, build: Callable[[], Any], name: str) -> None:
         self._name = name

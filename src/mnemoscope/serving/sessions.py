@@ -1,8 +1,8 @@
-"""The lives that a server of ours leads for its clients: each a system in a thread of its own.
+"""The sessions of a server's clients: each has a system of its own, in a thread of its own.
 
-One thread a life, because few systems expect to be called from several; a copy shares the thread
-of what it was copied from. A life whose client never came back is let go when there are too many.
-The HTTP and the gRPC server share it.
+One thread a session, because few systems expect to be called from several; a copy shares the
+thread of what it was copied from. When there are too many sessions, the oldest one is closed. The
+HTTP and the gRPC server use it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mnemoscope.types import Query, Question
 T = TypeVar("T")
 
 _MOST = 256
-"""Lives at once; more are those of clients that were killed."""
+"""Sessions at once; more are those of clients that were killed."""
 
 
 class NoSuchSession(LookupError):
@@ -32,7 +32,7 @@ class NoSuchSession(LookupError):
 
 
 class ServedSession:
-    """One life of a system."""
+    """One client's system."""
 
     def __init__(self, driver: Driver, thread: ThreadPoolExecutor | None = None) -> None:
         self._driver = driver
@@ -84,7 +84,7 @@ class Sessions:
             return self._sessions[name]
 
     def reset(self, name: str, scope: str) -> None:
-        """A fresh life in the space of this name, which is made if it is not there."""
+        """A fresh scope in the session of this name, which is made if it is not there."""
         try:
             space = self.get(name)
         except NoSuchSession:
@@ -123,9 +123,9 @@ def new_name() -> str:
 
 
 def served_hello(plan: Plan) -> Hello:
-    """How a server of this system introduces itself; a life can always begin and end.
+    """How a server of this system introduces itself; it can always be reset and closed.
 
-    A system that cannot begin a life says so here, before anybody asks.
+    A system that cannot be reset says so here, before a client asks.
     """
     plan, system = describe(plan)
     if type(system) is Oracle:

@@ -7,30 +7,26 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
-from .common import DATED, Endpoint, bytes_in, dated, scratch, versions
+from .common import DATED, MemoryAdapter, scratch
 
 _COLLECTION = "memories"
 _DELETED = 3
 """How Chroma's log marks a deletion."""
-_LEFT_BEHIND = "forgetting clears more than Chroma's own deletion, which leaves texts in its log"
 
 
-class Chroma:
+class Chroma(MemoryAdapter):
     """HNSW by cosine over whole texts; `search_ef` is how widely the index is searched."""
 
-    def __init__(self, search_ef: int = 100) -> None:
-        self._search_ef = search_ef
-        self._endpoint = Endpoint()
-        self._client: Any = None
+    packages = ("chromadb",)
+    notes = (
+        DATED,
+        "forgetting clears more than Chroma's own deletion, which leaves texts in its log",
+    )
 
-    def identity(self) -> dict[str, Any]:
-        return {
-            "versions": versions("chromadb"),
-            "space": "cosine",
-            "search_ef": self._search_ef,
-            "provenance": "own id",
-            "notes": [DATED, _LEFT_BEHIND],
-        }
+    def __init__(self, search_ef: int = 100) -> None:
+        super().__init__(space="cosine", search_ef=search_ef)
+        self._search_ef = search_ef
+        self._client: Any = None
 
     def reset(self, scope: str) -> None:
         import chromadb
@@ -49,12 +45,11 @@ class Chroma:
     def remember(self, memories: Sequence[Any]) -> None:
         most = self._client.get_max_batch_size()
         for start in range(0, len(memories), most):
-            batch = memories[start : start + most]
-            texts = [dated(memory) for memory in batch]
+            batch = self._endpoint.embed_memories(memories[start : start + most])
             self._collection.upsert(
-                ids=[memory.id for memory in batch],
-                documents=texts,
-                embeddings=self._endpoint.embed(texts),
+                ids=[memory.id for memory, _, _ in batch],
+                documents=[text for _, text, _ in batch],
+                embeddings=[vector for _, _, vector in batch],
             )
 
     def recall(self, query: Any, k: int) -> list[dict[str, Any]]:
@@ -80,9 +75,6 @@ class Chroma:
             with db:
                 db.executemany(told, [(id, _DELETED) for id in gone])
             db.execute("VACUUM")
-
-    def stats(self) -> dict[str, int]:
-        return {"index_bytes": bytes_in(self._folder)}
 
     def close(self) -> None:
         if self._client is not None:

@@ -9,38 +9,33 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from .common import DATED, Endpoint, bytes_in, dated, scratch, uuid_of, versions
+from .common import DATED, Endpoint, MemoryAdapter, bytes_in, dated, scratch, uuid_of
 
 
-class Cognee:
+class Cognee(MemoryAdapter):
     """Chunks by vector, as SearchType.CHUNKS finds them, of what add and cognify took in.
 
     `chunk_tokens` is how long a chunk may be; 0 leaves it to cognee, which asks the embedder.
     """
 
+    packages = ("cognee", "lancedb", "ladybug")
+    provenance = "tags"
+    notes = (
+        DATED,
+        "chunks are searched, not the graph: the language model decides what the graph holds, not "
+        "which chunks come back",
+    )
+
     def __init__(self, chunk_tokens: int = 0) -> None:
+        super().__init__(search="CHUNKS", chunk_tokens=chunk_tokens)
         self._chunk_tokens = chunk_tokens
-        self._endpoint = Endpoint()
         self._dataset = ""
-        self._folder: Path | None = None
+        self._home: Path | None = None
         self._given: set[str] = set()
 
-    def identity(self) -> dict[str, Any]:
-        return {
-            "versions": versions("cognee", "lancedb", "ladybug"),
-            "search": "CHUNKS",
-            "chunk_tokens": self._chunk_tokens,
-            "provenance": "tags",
-            "notes": [
-                DATED,
-                "chunks are searched, not the graph: the language model decides what the graph "
-                "holds, not which chunks come back",
-            ],
-        }
-
     async def reset(self, scope: str) -> None:
-        if self._folder is None:
-            self._folder = _configured(self._endpoint)
+        if self._home is None:
+            self._home = _configured(self._endpoint)
         elif self._given:
             import cognee
 
@@ -99,7 +94,7 @@ class Cognee:
             self._given.remove(id)
 
     def stats(self) -> dict[str, int]:
-        return {"index_bytes": bytes_in(self._folder) if self._folder else 0}
+        return {"index_bytes": bytes_in(self._home) if self._home else 0}
 
     def _uuid(self, id: str) -> UUID:
         return UUID(uuid_of(self._dataset, id))

@@ -1,4 +1,7 @@
-"""What adapters share: the endpoint that Mnemoscope serves them, folders, dated texts, ids."""
+"""What adapters share: the endpoint that Mnemoscope serves them, folders, dated texts, ids.
+
+The systems' own packages are not imported here: see the package's docstring.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import http.client
 import json
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from itertools import count
@@ -50,6 +54,11 @@ class Endpoint:
                 vectors.append(numbers.tolist())
         return vectors
 
+    def embed_memories(self, memories: Sequence[Any]) -> list[tuple[Any, str, list[float]]]:
+        """Each memory with its dated text and the vector of that."""
+        texts = [dated(memory) for memory in memories]
+        return list(zip(memories, texts, self.embed(texts), strict=True))
+
     def _post(self, path: str, body: dict[str, Any]) -> Any:
         where = urlsplit(self.url)
         if self._connection is None:
@@ -80,10 +89,6 @@ def dated(memory: Any) -> str:
     return f"[{memory.at.date().isoformat()}] {memory.text}" if memory.at else str(memory.text)
 
 
-def versions(*packages: str) -> dict[str, str]:
-    return {package: version(package) for package in packages}
-
-
 def uuid_of(*words: str) -> str:
     """The same for the same words, for systems whose ids are UUIDs."""
     return str(uuid5(NAMESPACE_OID, "\0".join(words)))
@@ -95,3 +100,31 @@ def bytes_in(place: Path) -> int:
         with suppress(FileNotFoundError):  # a system may clear up while we count
             total += file.stat().st_size if file.is_file() else 0
     return total
+
+
+class MemoryAdapter:
+    """What most adapters have: an endpoint, a folder for a scope, what they say of themselves.
+
+    `settings` are what the results depend on besides the versions of the packages.
+    """
+
+    packages: tuple[str, ...]
+    provenance = "own id"
+    notes: tuple[str, ...] = (DATED,)
+    _folder: Path
+    """Where the system keeps its files; made by `reset`."""
+
+    def __init__(self, **settings: Any) -> None:
+        self._endpoint = Endpoint()
+        self._settings = settings
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "versions": {package: version(package) for package in self.packages},
+            **self._settings,
+            "provenance": self.provenance,
+            "notes": [*self.notes],
+        }
+
+    def stats(self) -> dict[str, int]:
+        return {"index_bytes": bytes_in(self._folder)}

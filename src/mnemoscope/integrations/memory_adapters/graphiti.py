@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from .common import Endpoint, bytes_in, scratch, uuid_of, versions
+from .common import Endpoint, MemoryAdapter, bytes_in, scratch, uuid_of
 
 _UNDATED = datetime(2000, 1, 1, tzinfo=UTC)
 """Graphiti takes no episode without a time."""
@@ -18,31 +18,26 @@ _DIRECT = (
 _FOUND = "a hit is a fact that the language model found; its sources are the episodes it stems from"
 
 
-class Graphiti:
+class Graphiti(MemoryAdapter):
     """Facts by full text and cosine, fused by reciprocal rank: Graphiti's EDGE_HYBRID_SEARCH_RRF.
 
     With a model, Graphiti finds the facts itself (add_episode); without one a memory is a fact.
     `threshold` is the least cosine of a fact, 0 for none; Graphiti's own default is 0.6.
     """
 
-    def __init__(self, threshold: float = 0.0) -> None:
-        self._threshold = threshold
-        self._endpoint = Endpoint()
-        self._graph: Any = None
+    packages = ("graphiti-core", "kuzu")
+    provenance = "metadata"
 
-    def identity(self) -> dict[str, Any]:
-        return {
-            "versions": versions("graphiti-core", "kuzu"),
-            "threshold": self._threshold,
-            "search": "EDGE_HYBRID_SEARCH_RRF",
-            "ingestion": "add_episode" if self._endpoint.llm else "direct",
-            "provenance": "metadata",
-            "notes": [
-                _FOUND if self._endpoint.llm else _DIRECT,
-                f"memories without a date are given {_UNDATED.date().isoformat()}",
-                "Graphiti warns that it will drop Kuzu",
-            ],
-        }
+    def __init__(self, threshold: float = 0.0) -> None:
+        super().__init__(threshold=threshold, search="EDGE_HYBRID_SEARCH_RRF")
+        self._settings["ingestion"] = "add_episode" if self._endpoint.llm else "direct"
+        self._threshold = threshold
+        self._graph: Any = None
+        self.notes = (
+            _FOUND if self._endpoint.llm else _DIRECT,
+            f"memories without a date are given {_UNDATED.date().isoformat()}",
+            "Graphiti warns that it will drop Kuzu",
+        )
 
     async def reset(self, scope: str) -> None:
         await self.close()
@@ -82,7 +77,7 @@ class Graphiti:
             await self._graph.remove_episode(episode)
             del self._ids[episode]
 
-    async def stats(self) -> dict[str, int]:
+    async def stats(self) -> dict[str, int]:  # type: ignore[override]  # coroutines are awaited
         records, _, _ = await self._graph.driver.execute_query(
             "MATCH (fact:RelatesToNode_) RETURN count(*) AS facts"
         )

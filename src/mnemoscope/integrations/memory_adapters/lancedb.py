@@ -8,34 +8,29 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Literal
 
-from .common import DATED, Endpoint, bytes_in, dated, scratch, versions
+from .common import DATED, MemoryAdapter, scratch
 
 _TABLE = "memories"
 _WORD = re.compile(r"\w+")
-_LEFT_BEHIND = (
-    "forgetting writes the table anew: LanceDB's own deletion only marks rows and keeps their texts"
-)
 
 
-class LanceDB:
+class LanceDB(MemoryAdapter):
     """Exact cosine over whole texts (no vector index is built), its own full-text index, or both.
 
     In `hybrid` LanceDB fuses its two searches by reciprocal ranks.
     """
 
-    def __init__(self, legs: Literal["vector", "text", "hybrid"] = "vector") -> None:
-        self._legs = legs
-        self._endpoint = Endpoint()
-        self._table: Any = None
+    packages = ("lancedb",)
+    notes = (
+        DATED,
+        "forgetting writes the table anew: LanceDB's own deletion only marks rows and keeps their "
+        "texts",
+    )
 
-    def identity(self) -> dict[str, Any]:
-        return {
-            "versions": versions("lancedb"),
-            "legs": self._legs,
-            "metric": "cosine",
-            "provenance": "own id",
-            "notes": [DATED, _LEFT_BEHIND],
-        }
+    def __init__(self, legs: Literal["vector", "text", "hybrid"] = "vector") -> None:
+        super().__init__(legs=legs, metric="cosine")
+        self._legs = legs
+        self._table: Any = None
 
     def reset(self, scope: str) -> None:
         import lancedb
@@ -50,12 +45,9 @@ class LanceDB:
     def remember(self, memories: Sequence[Any]) -> None:
         if not memories:
             return
-        texts = [dated(memory) for memory in memories]
         rows = [
             {"id": memory.id, "text": text, "vector": vector}
-            for memory, text, vector in zip(
-                memories, texts, self._endpoint.embed(texts), strict=True
-            )
+            for memory, text, vector in self._endpoint.embed_memories(memories)
         ]
         merge = self._table.merge_insert("id").when_matched_update_all()
         merge.when_not_matched_insert_all().execute(rows)
@@ -96,9 +88,6 @@ class LanceDB:
         with warnings.catch_warnings():  # of other readers, of which there are none
             warnings.simplefilter("ignore", UserWarning)
             self._table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
-
-    def stats(self) -> dict[str, int]:
-        return {"index_bytes": bytes_in(self._folder)}
 
 
 def _score(row: dict[str, Any]) -> float:

@@ -5,22 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .common import DATED, Endpoint, dated, versions
+from .common import Endpoint, MemoryAdapter, dated
 
 
-class LangGraph:
+class LangGraph(MemoryAdapter):
     """Cosine over whole texts, all compared with all."""
 
-    def __init__(self) -> None:
-        self._endpoint = Endpoint()
+    packages = ("langgraph", "langgraph-checkpoint", "numpy")
 
-    def identity(self) -> dict[str, Any]:
-        return {
-            "versions": versions("langgraph", "langgraph-checkpoint", "numpy"),
-            "store": "InMemoryStore",
-            "provenance": "own id",
-            "notes": [DATED],
-        }
+    def __init__(self) -> None:
+        super().__init__(store="InMemoryStore")
 
     def reset(self, scope: str) -> None:
         self._namespace = namespace(scope)

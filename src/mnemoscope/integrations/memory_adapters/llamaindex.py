@@ -6,31 +6,26 @@ import shutil
 from collections.abc import Sequence
 from typing import Any
 
-from .common import DATED, Endpoint, bytes_in, dated, scratch, versions
+from .common import DATED, Endpoint, MemoryAdapter, bytes_in, dated, scratch
 
 
-class LlamaIndex:
+class LlamaIndex(MemoryAdapter):
     """A node a memory, uncut, in the index's own vector store: cosine, exact, in memory.
 
     `threshold` drops hits below a similarity, as its SimilarityPostprocessor does; 0 drops none.
     """
 
-    def __init__(self, threshold: float = 0.0) -> None:
-        self._threshold = threshold
-        self._endpoint = Endpoint()
-        self._index: Any = None
+    packages = ("llama-index-core",)
+    notes = (
+        DATED,
+        "memories are given as nodes, so LlamaIndex does not split them into chunks; no metadata "
+        "goes into the embedded text",
+    )
 
-    def identity(self) -> dict[str, Any]:
-        return {
-            "versions": versions("llama-index-core"),
-            "threshold": self._threshold,
-            "provenance": "own id",
-            "notes": [
-                DATED,
-                "memories are given as nodes, so LlamaIndex does not split them into chunks; "
-                "no metadata goes into the embedded text",
-            ],
-        }
+    def __init__(self, threshold: float = 0.0) -> None:
+        super().__init__(threshold=threshold)
+        self._threshold = threshold
+        self._index: Any = None
 
     def reset(self, scope: str) -> None:
         from llama_index.core import VectorStoreIndex
@@ -83,7 +78,7 @@ def _embedding(endpoint: Endpoint) -> Any:
     """LlamaIndex's embedding interface over Mnemoscope's endpoint."""
     from llama_index.core.embeddings import BaseEmbedding
 
-    class Served(BaseEmbedding):  # type: ignore[misc]
+    class ServedEmbedding(BaseEmbedding):  # type: ignore[misc]
         def _get_text_embedding(self, text: str) -> list[float]:
             return endpoint.embed([text])[0]
 
@@ -96,4 +91,4 @@ def _embedding(endpoint: Endpoint) -> Any:
         async def _aget_query_embedding(self, query: str) -> list[float]:
             return endpoint.embed([query])[0]
 
-    return Served(model_name=endpoint.embedder, embed_batch_size=256)
+    return ServedEmbedding(model_name=endpoint.embedder, embed_batch_size=256)

@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import Any
 from urllib.parse import quote
 
-from .common import DATED, Endpoint, bytes_in, dated, scratch, versions
+from .common import DATED, MemoryAdapter, dated, scratch
 
 _COLLECTION = "memories"
 _NOTES = (
@@ -26,26 +26,21 @@ _INFERRED = (
 )
 
 
-class Mem0:
+class Mem0(MemoryAdapter):
     """Cosine over whole texts, or with `infer` over the facts that a model finds in them.
 
     `threshold` cuts hits off below a similarity; mem0's own default is 0.1.
     """
 
+    packages = ("mem0ai", "qdrant-client")
+    provenance = "metadata"
+
     def __init__(self, infer: bool = False, threshold: float = 0.0) -> None:
+        super().__init__(infer=infer, threshold=threshold)
         self._infer = infer
         self._threshold = threshold
-        self._endpoint = Endpoint()
         self._memory: Any = None
-
-    def identity(self) -> dict[str, Any]:
-        return {
-            "versions": versions("mem0ai", "qdrant-client"),
-            "infer": self._infer,
-            "threshold": self._threshold,
-            "provenance": "metadata",
-            "notes": [*_NOTES, *(_INFERRED if self._infer else ())],
-        }
+        self.notes = (*_NOTES, *(_INFERRED if infer else ()))
 
     def reset(self, scope: str) -> None:
         self.close()
@@ -144,7 +139,7 @@ class Mem0:
                 db.execute("VACUUM")
 
     def stats(self) -> dict[str, int]:
-        return {"index_bytes": bytes_in(self._folder), **self._events}
+        return {**super().stats(), **self._events}
 
     def close(self) -> None:
         if self._memory is not None:

@@ -6,27 +6,23 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from .common import DATED, Endpoint, bytes_in, dated, scratch, uuid_of, versions
+from .common import DATED, MemoryAdapter, bytes_in, dated, scratch, uuid_of
 
 
-class MemOS:
+class MemOS(MemoryAdapter):
     """Texts as they are given, by cosine, in Qdrant in process. It hands out no scores."""
 
-    def __init__(self) -> None:
-        self._endpoint = Endpoint()
-        self._memory: Any = None
+    packages = ("MemoryOS", "qdrant-client")
+    provenance = "tags"
+    notes = (
+        DATED,
+        "of MemOS only its general_text memory is used, and no language model: texts are stored as "
+        "they are; its tree memory needs a graph database",
+    )
 
-    def identity(self) -> dict[str, Any]:
-        return {
-            "versions": versions("MemoryOS", "qdrant-client"),
-            "memory": "general_text",
-            "provenance": "tags",
-            "notes": [
-                DATED,
-                "of MemOS only its general_text memory is used, and no language model: texts are "
-                "stored as they are; its tree memory needs a graph database",
-            ],
-        }
+    def __init__(self) -> None:
+        super().__init__(memory="general_text")
+        self._memory: Any = None
 
     def reset(self, scope: str) -> None:
         self.close()

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from .common import DATED, Endpoint, bytes_in, dated, scratch, versions
+from .common import DATED, Endpoint, MemoryAdapter, dated, scratch
 
 _PLACE = "memories"
 _KEYWORD = (
@@ -15,24 +15,21 @@ _KEYWORD = (
 )
 
 
-class Nexus:
+class Nexus(MemoryAdapter):
     """Whole texts, scored one by one.
 
     `search` is Nexus's own: hybrid is 0.7 cosine + 0.3 share of the question's words.
     """
 
-    def __init__(self, search: Literal["hybrid", "semantic", "keyword"] = "hybrid") -> None:
-        self._search = search
-        self._vectors = _Vectors(Endpoint())
-        self._nexus: Any = None
+    packages = ("nexus-ai-fs",)
 
-    def identity(self) -> dict[str, Any]:
-        return {
-            "versions": versions("nexus-ai-fs"),
-            "search": self._search,
-            "provenance": "own id",
-            "notes": [DATED, *([_KEYWORD] if self._search == "keyword" else [])],
-        }
+    def __init__(self, search: Literal["hybrid", "semantic", "keyword"] = "hybrid") -> None:
+        super().__init__(search=search)
+        self._search = search
+        self._vectors = _Vectors(self._endpoint)
+        self._nexus: Any = None
+        if search == "keyword":
+            self.notes = (DATED, _KEYWORD)
 
     def reset(self, scope: str) -> None:
         import nexus
@@ -78,9 +75,6 @@ class Nexus:
             self._memory.delete(stored["memory_id"])
             # Deleting a memory leaves its text among the files.
             self._nexus.backend.delete_content(stored["content_hash"])
-
-    def stats(self) -> dict[str, int]:
-        return {"index_bytes": bytes_in(self._folder)}
 
     def close(self) -> None:
         if self._nexus is not None:

@@ -17,11 +17,12 @@ import subprocess
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from .common import scratch, versions
+from .common import scratch
 
 _NOBODY = "nobody"
 _IPC_RMID = 0
@@ -76,7 +77,7 @@ class Database:
         letters = "SELECT datctype FROM pg_database WHERE datname = current_database()"
         return {
             "versions": {
-                **versions("psycopg"),
+                "psycopg": version("psycopg"),
                 "postgresql": self.rows("SHOW server_version")[0][0],
                 "pgvector": self.rows(pgvector)[0][0],
             },

@@ -5,26 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .common import DATED, Endpoint, bytes_in, dated, scratch, uuid_of, versions
+from .common import MemoryAdapter, scratch, uuid_of
 
 _COLLECTION = "memories"
 
 
-class Qdrant:
+class Qdrant(MemoryAdapter):
     """Exact cosine over whole texts. `threshold` cuts hits off below a similarity; 0 cuts none."""
 
-    def __init__(self, threshold: float = 0.0) -> None:
-        self._threshold = threshold
-        self._endpoint = Endpoint()
-        self._client: Any = None
+    packages = ("qdrant-client",)
+    provenance = "payload"
 
-    def identity(self) -> dict[str, Any]:
-        return {
-            "versions": versions("qdrant-client"),
-            "threshold": self._threshold,
-            "provenance": "payload",
-            "notes": [DATED],
-        }
+    def __init__(self, threshold: float = 0.0) -> None:
+        super().__init__(threshold=threshold)
+        self._threshold = threshold
+        self._client: Any = None
 
     def reset(self, scope: str) -> None:
         from qdrant_client import QdrantClient
@@ -39,14 +34,11 @@ class Qdrant:
     def remember(self, memories: Sequence[Any]) -> None:
         from qdrant_client.models import PointStruct
 
-        texts = [dated(memory) for memory in memories]
         points = [
             PointStruct(
                 id=uuid_of(memory.id), vector=vector, payload={"id": memory.id, "text": text}
             )
-            for memory, text, vector in zip(
-                memories, texts, self._endpoint.embed(texts), strict=True
-            )
+            for memory, text, vector in self._endpoint.embed_memories(memories)
         ]
         if points:
             self._client.upsert(_COLLECTION, points=points)
@@ -65,9 +57,6 @@ class Qdrant:
 
         points: list[Any] = [uuid_of(id) for id in selector.ids]
         self._client.delete(_COLLECTION, points_selector=PointIdsList(points=points))
-
-    def stats(self) -> dict[str, int]:
-        return {"index_bytes": bytes_in(self._folder)}
 
     def close(self) -> None:
         if self._client is not None:

@@ -12,19 +12,21 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from typing import Any, Literal
 
-from .common import DATED, Endpoint, bytes_in, dated, scratch, versions
+from .common import MemoryAdapter, dated, scratch
 
 _WORD = re.compile(r"\w+")
 _MOST = 4096
 """How many neighbours sqlite-vec gives at most."""
 
 
-class SqliteVec:
+class SqliteVec(MemoryAdapter):
     """Exact cosine over whole texts, and bm25 for any word of the query.
 
     In `hybrid` each leg gives `depth` memories (or k, if that is more); a memory scores
     1/(rrf_k + rank) for each leg that found it.
     """
+
+    packages = ("sqlite-vec", "apsw")
 
     def __init__(
         self,
@@ -32,24 +34,18 @@ class SqliteVec:
         depth: int = 100,
         rrf_k: int = 60,
     ) -> None:
+        super().__init__(legs=legs, depth=depth, rrf_k=rrf_k, most_neighbours=_MOST)
         self._legs = legs
         self._depth = depth
         self._rrf_k = rrf_k
-        self._endpoint = Endpoint()
         self._db: Any = None
 
     def identity(self) -> dict[str, Any]:
         import apsw
 
-        return {
-            "versions": {**versions("sqlite-vec", "apsw"), "sqlite": apsw.sqlite_lib_version()},
-            "legs": self._legs,
-            "depth": self._depth,
-            "rrf_k": self._rrf_k,
-            "most_neighbours": _MOST,
-            "provenance": "own id",
-            "notes": [DATED],
-        }
+        about = super().identity()
+        about["versions"]["sqlite"] = apsw.sqlite_lib_version()
+        return about
 
     def reset(self, scope: str) -> None:
         import apsw
@@ -100,9 +96,6 @@ class SqliteVec:
             self._delete(selector.ids)
             self._all("INSERT INTO words (words) VALUES ('rebuild')")
         self._all("VACUUM")
-
-    def stats(self) -> dict[str, int]:
-        return {"index_bytes": bytes_in(self._folder)}
 
     def close(self) -> None:
         if self._db is not None:

@@ -89,7 +89,7 @@ class _LooksReal(type):
 
 
 def _datetime_by(clock: MachineClock) -> type:
-    class Shifted(_Datetime, metaclass=_LooksReal):
+    class ShiftedDatetime(_Datetime, metaclass=_LooksReal):
         """Makes real datetimes only: nothing of it is left behind when the clock is given back."""
 
         def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -107,11 +107,11 @@ def _datetime_by(clock: MachineClock) -> type:
         def utcnow(cls) -> Any:
             return _Datetime.fromtimestamp(clock.time(), real.UTC).replace(tzinfo=None)
 
-    return Shifted
+    return ShiftedDatetime
 
 
 def _date_by(clock: MachineClock) -> type:
-    class Shifted(_Date, metaclass=_LooksReal):
+    class ShiftedDate(_Date, metaclass=_LooksReal):
         def __new__(cls, *args: Any, **kwargs: Any) -> Any:
             return _Date(*args, **kwargs)
 
@@ -119,4 +119,4 @@ def _date_by(clock: MachineClock) -> type:
         def today(cls) -> Any:
             return _Date.fromtimestamp(clock.time())
 
-    return Shifted
+    return ShiftedDate

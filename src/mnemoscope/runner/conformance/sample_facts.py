@@ -5,6 +5,7 @@ Each has a question that does not hold its answer, so that an answer that gives 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -19,67 +20,45 @@ class SampleFact(NamedTuple):
     """What only somebody who was told the text can say; it is in no question."""
 
 
-FACTS = (
-    SampleFact(
-        "Quorvale hides the spare key under a violet flowerpot.",
-        "Where does Quorvale hide the spare key?",
-        "violet flowerpot",
+_SECRETS_IN_BRACKETS = {
+    "Quorvale hides the spare key under a [violet flowerpot].": (
+        "Where does Quorvale hide the spare key?"
     ),
-    SampleFact(
-        "The Zintrosk bakery sells cinnamon bread only before sunrise.",
-        "When can one buy the Zintrosk speciality?",
-        "before sunrise",
+    "The Zintrosk bakery sells cinnamon bread only [before sunrise].": (
+        "When can one buy the Zintrosk speciality?"
     ),
-    SampleFact(
-        "Old Mibberlan repaired a copper telescope for the harbour museum.",
-        "What did Mibberlan repair?",
-        "copper telescope",
+    "Old Mibberlan repaired a [copper telescope] for the harbour museum.": (
+        "What did Mibberlan repair?"
     ),
-    SampleFact(
-        "Ruthwick's daughter plays the bassoon in a marching orchestra.",
-        "Which instrument is heard from Ruthwick's family?",
-        "bassoon",
+    "Ruthwick's daughter plays the [bassoon] in a marching orchestra.": (
+        "Which instrument is heard from Ruthwick's family?"
     ),
-    SampleFact(
-        "The Pellanore ferry was late because of drifting ice.",
-        "Why did Pellanore passengers wait?",
-        "drifting ice",
+    "The Pellanore ferry was late because of [drifting ice].": (
+        "Why did Pellanore passengers wait?"
     ),
-    SampleFact(
-        "Dr. Ansquith prescribed chamomile tea against the headache.",
-        "What did Ansquith prescribe?",
-        "chamomile tea",
+    "Dr. Ansquith prescribed [chamomile tea] against the headache.": (
+        "What did Ansquith prescribe?"
     ),
-    SampleFact(
-        "In Hoskeld the library closes whenever a thunderstorm begins.",
-        "What makes the Hoskeld reading room shut?",
-        "thunderstorm",
+    "In Hoskeld the library closes whenever a [thunderstorm] begins.": (
+        "What makes the Hoskeld reading room shut?"
     ),
-    SampleFact(
-        "Ferribane traded seven goats for a wooden sailing boat.",
-        "What did Ferribane pay with?",
-        "seven goats",
+    "Ferribane traded [seven goats] for a wooden sailing boat.": ("What did Ferribane pay with?"),
+    "A Yondrick engineer painted the water tower [bright orange].": (
+        "Which colour did Yondrick choose?"
     ),
-    SampleFact(
-        "A Yondrick engineer painted the water tower bright orange.",
-        "Which colour did Yondrick choose?",
-        "bright orange",
+    "Grandmother Velloway writes every letter with a [peacock feather].": (
+        "How does Velloway write?"
     ),
-    SampleFact(
-        "Grandmother Velloway writes every letter with a peacock feather.",
-        "How does Velloway write?",
-        "peacock feather",
+    "The Crastenby chess club meets beneath the [railway viaduct].": (
+        "Where do Crastenby players meet?"
     ),
-    SampleFact(
-        "The Crastenby chess club meets beneath the railway viaduct.",
-        "Where do Crastenby players meet?",
-        "railway viaduct",
+    "Umbrecht lost his passport inside a rented [accordion case].": (
+        "Where was Umbrecht's document lost?"
     ),
-    SampleFact(
-        "Umbrecht lost his passport inside a rented accordion case.",
-        "Where was Umbrecht's document lost?",
-        "accordion case",
-    ),
+}
+FACTS = tuple(
+    SampleFact(re.sub(r"[\[\]]", "", text), question, text.partition("[")[2].partition("]")[0])
+    for text, question in _SECRETS_IN_BRACKETS.items()
 )
 
 DAWN = datetime(2019, 3, 4, 9, tzinfo=UTC)

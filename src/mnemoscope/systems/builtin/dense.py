@@ -52,7 +52,9 @@ class Dense(Scored):
         return Receipt(truncated=cut) if cut else None
 
     def index(self, memories: Sequence[Memory]) -> None:
-        texts = [self._kept(memory.text) for memory in memories]
+        texts = [memory.text for memory in memories]
+        if self.truncate:
+            texts = [" ".join(text.split()[: self.truncate]) for text in texts]
         packed = self._cache.get_or_compute(texts, self._embed_each)
         own = [np.frombuffer(blob, dtype=np.float16) for blob in packed or [b""]]
         self._starts = np.cumsum([0, *(len(part) // self._dimensions for part in own[:-1])])
@@ -75,9 +77,6 @@ class Dense(Scored):
     @cached_property
     def _dimensions(self) -> int:
         return len(self._embedder.embed(["how long is a vector?"])[0])
-
-    def _kept(self, text: str) -> str:
-        return " ".join(text.split()[: self.truncate]) if self.truncate else text
 
     def _embed_each(self, texts: list[str]) -> list[bytes]:
         """Chunk vectors of each text as float16 bytes; half precision is what is ranked with."""

@@ -16,20 +16,20 @@ from tests.scripted_server import ScriptedServer, failing
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope.models.embedders import load_embedder
 from mnemoscope.models.model_loader import load_model
-from mnemoscope.models.openai_server import Endpoint
+from mnemoscope.models.openai_server import OpenAIServer
 
 EMBEDDER = load_embedder("wordllama")
 
 
 @pytest.fixture
-def endpoint() -> Iterator[Endpoint]:
-    served = Endpoint(EMBEDDER, cache=False)
-    served.server.start()
+def endpoint() -> Iterator[OpenAIServer]:
+    served = OpenAIServer(EMBEDDER, cache=False)
+    served.start()
     yield served
     served.close()
 
 
-def _client(endpoint: Endpoint) -> openai.OpenAI:
+def _client(endpoint: OpenAIServer) -> openai.OpenAI:
     return openai.OpenAI(base_url=endpoint.url, api_key="x", max_retries=0)
 
 
@@ -42,7 +42,7 @@ def _post(url: str, body: Any) -> tuple[int, Any]:
         return error.code, json.load(error)
 
 
-def test_vectors_are_the_embedders_own(endpoint: Endpoint) -> None:
+def test_vectors_are_the_embedders_own(endpoint: OpenAIServer) -> None:
     texts = ["a dog called Rex", "the piano", "a dog called Rex"]
     said = _client(endpoint).embeddings.create(model="any", input=texts)
     assert [one.index for one in said.data] == [0, 1, 2]
@@ -52,7 +52,7 @@ def test_vectors_are_the_embedders_own(endpoint: Endpoint) -> None:
     assert endpoint.counters == {"texts_embedded": 2, "vectors_reused": 1}
 
 
-def test_plain_numbers_for_those_who_do_not_ask_for_bytes(endpoint: Endpoint) -> None:
+def test_plain_numbers_for_those_who_do_not_ask_for_bytes(endpoint: OpenAIServer) -> None:
     status, body = _post(f"{endpoint.url}/embeddings", {"input": "the piano"})
     assert status == 200
     np.testing.assert_array_equal(
@@ -60,7 +60,9 @@ def test_plain_numbers_for_those_who_do_not_ask_for_bytes(endpoint: Endpoint) ->
     )
 
 
-def test_longer_vectors_keep_their_cosine_and_shorter_ones_are_refused(endpoint: Endpoint) -> None:
+def test_longer_vectors_keep_their_cosine_and_shorter_ones_are_refused(
+    endpoint: OpenAIServer,
+) -> None:
     client = _client(endpoint)
     [long] = client.embeddings.create(model="m", input="the piano", dimensions=1024).data
     assert len(long.embedding) == 1024
@@ -70,13 +72,13 @@ def test_longer_vectors_keep_their_cosine_and_shorter_ones_are_refused(endpoint:
 
 
 @pytest.mark.parametrize("given", [[], [[1, 2, 3]], None, 7, ["text", 3]])
-def test_what_is_no_text_is_refused(endpoint: Endpoint, given: object) -> None:
+def test_what_is_no_text_is_refused(endpoint: OpenAIServer, given: object) -> None:
     status, body = _post(f"{endpoint.url}/embeddings", {"input": given})
     assert status == 400
     assert "input must be a text" in body["error"]["message"]
 
 
-def test_without_a_model_chat_says_how_to_get_one(endpoint: Endpoint) -> None:
+def test_without_a_model_chat_says_how_to_get_one(endpoint: OpenAIServer) -> None:
     with pytest.raises(openai.BadRequestError, match="llm=openai:MODEL"):
         _client(endpoint).chat.completions.create(
             model="m", messages=[{"role": "user", "content": "hello"}]
@@ -86,8 +88,8 @@ def test_without_a_model_chat_says_how_to_get_one(endpoint: Endpoint) -> None:
 def test_chat_is_the_models_and_its_tokens_are_accounted_for() -> None:
     with ScriptedServer() as server:
         model = load_model(f"toy@{server.url}?price_in=1&price_out=1", cache=False)
-        endpoint = Endpoint(EMBEDDER, model, cache=False)
-        endpoint.server.start()
+        endpoint = OpenAIServer(EMBEDDER, model, cache=False)
+        endpoint.start()
         try:
             said = _client(endpoint).chat.completions.create(
                 model="m",
@@ -122,8 +124,8 @@ def test_chat_is_the_models_and_its_tokens_are_accounted_for() -> None:
 )
 def test_what_is_not_served_is_said(more: dict[str, Any], says: str) -> None:
     with ScriptedServer() as server:
-        endpoint = Endpoint(None, load_model(f"toy@{server.url}", cache=False), cache=False)
-        endpoint.server.start()
+        endpoint = OpenAIServer(None, load_model(f"toy@{server.url}", cache=False), cache=False)
+        endpoint.start()
         try:
             body = {"messages": [{"role": "user", "content": "x"}], **more}
             status, said = _post(f"{endpoint.url}/chat/completions", body)
@@ -138,8 +140,8 @@ def test_what_should_stop_the_run_is_not_lost_on_the_way() -> None:
     """A key that is refused: the system under test may swallow the error, the run must not."""
     with ScriptedServer() as server:
         server.when(lambda request: True, failing(401))
-        endpoint = Endpoint(None, load_model(f"toy@{server.url}", cache=False), cache=False)
-        endpoint.server.start()
+        endpoint = OpenAIServer(None, load_model(f"toy@{server.url}", cache=False), cache=False)
+        endpoint.start()
         try:
             body = {"messages": [{"role": "user", "content": "x"}]}
             assert _post(f"{endpoint.url}/chat/completions", body)[0] == 503

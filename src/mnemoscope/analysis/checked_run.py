@@ -1,0 +1,100 @@
+"""A finished run as `verify` and `compare` look at it: its trials, and whether it was changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from mnemoscope._store.fingerprint import sha256_file
+from mnemoscope._store.run_directory import RECORDED, Manifest, RunDirectory
+from mnemoscope.analysis.measure import SEED, Depth, Metrics, measure
+from mnemoscope.protocols import Benchmark, Chosen, Protocol
+from mnemoscope.types import FAILED, Ingestion, Trial
+
+BLOCKED_FILE = "BLOCKED.md"
+
+
+@dataclass(frozen=True)
+class CheckedRun:
+    """What the gates look at: read when first asked for, and only once."""
+
+    run: RunDirectory
+    manifest: Manifest
+    chosen: Chosen | None
+    rules: Benchmark | None
+
+    @property
+    def protocol(self) -> Protocol:
+        assert self.chosen is not None, "this gate needs a protocol"
+        return self.chosen.protocol
+
+    @property
+    def depth(self) -> int:
+        return int(self.manifest.identity["depth"])
+
+    @cached_property
+    def trials(self) -> list[Trial]:
+        return list(self.run.trials())
+
+    @cached_property
+    def ingestions(self) -> list[Ingestion]:
+        return list(self.run.ingestions())
+
+    @property
+    def scorable(self) -> list[Trial]:
+        return [trial for trial in self.trials if trial.evidence]
+
+    @property
+    def fair(self) -> list[Trial]:
+        return [trial for trial in self.scorable if trial.status not in FAILED]
+
+    @property
+    def seed(self) -> int:
+        return int(self.manifest.identity.get("seed", SEED))
+
+    @cached_property
+    def figures(self) -> Metrics:
+        """metrics.json as the journal gives it; only the depth of others' first ranks is taken."""
+        beyond = self.run.read_json("metrics.json").get("recorded_depth", 0)
+        return measure(self.trials, self.ingestions, Depth(self.depth, beyond), self.seed)
+
+
+def value_at(manifest: Manifest, path: str) -> Any:
+    """The value at a dotted path of the manifest, None if there is none."""
+    first, *rest = path.split(".")
+    value = getattr(manifest, first, None)
+    for key in rest:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def blocked_reason(run: RunDirectory) -> str:
+    """What BLOCKED.md says; empty if there is none."""
+    file = run.path / BLOCKED_FILE
+    if not file.exists():
+        return ""
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    said = [line.lstrip("- ").strip() for line in lines if line.strip() and line[0] != "#"]
+    return "; ".join(said) or f"{BLOCKED_FILE} is there, and gives no reason"
+
+
+def judges_of(manifest: Manifest) -> list[str]:
+    """The specs of all who decided on scores, the members of a panel each."""
+    found: list[str] = []
+    for role in ("judge", "appellate_judge"):
+        if about := manifest.identity.get(role):
+            found += about.get("panel") or [about["spec"]]
+    return found
+
+
+def changed_files(run: RunDirectory, manifest: Manifest) -> list[str]:
+    """Recorded files that no longer have the hash the manifest vouches for."""
+
+    def current(name: str) -> str | None:
+        path = run.path / name
+        return sha256_file(path) if path.is_file() else None
+
+    names = dict.fromkeys([*RECORDED, *manifest.files])
+    return [name for name in names if manifest.files.get(name, "") != current(name)]

@@ -1,0 +1,138 @@
+"""Two runs side by side: the values that both have for the same questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemoscope._store.errors import MnemoscopeError
+from mnemoscope._store.fingerprint import differences
+from mnemoscope._store.run_directory import RunDirectory
+from mnemoscope.analysis.answers import ANSWERS
+from mnemoscope.analysis.measure import Depth
+from mnemoscope.analysis.question_records import records_of
+from mnemoscope.types import FAILED, Trial
+
+Floats = NDArray[np.float64]
+
+
+class NotComparable(MnemoscopeError):
+    """Two results that answer different questions."""
+
+
+@dataclass(frozen=True)
+class PairedValues:
+    """Values of both runs: questions down, metrics across."""
+
+    metrics: list[str]
+    base: Floats
+    cand: Floats
+    categories: list[str]
+    clusters: list[str]
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Between what a difference lies."""
+        bounded = all(((values >= 0) & (values <= 1)).all() for values in (self.base, self.cand))
+        return (-1.0, 1.0) if bounded else (-inf, inf)
+
+    def of_category(self, category: str) -> PairedValues:
+        """The values of one category alone."""
+        chosen = np.array(self.categories) == category
+        clusters = [c for c, keep in zip(self.clusters, chosen, strict=True) if keep]
+        own = [category] * len(clusters)
+        return PairedValues(self.metrics, self.base[chosen], self.cand[chosen], own, clusters)
+
+
+class PairedTrials(NamedTuple):
+    """Trials of the same question in both runs, of questions that have evidence."""
+
+    trials: list[tuple[Trial, Trial]]
+    only_base: int
+    only_cand: int
+    failed: int
+    """Questions of both that at least one run did not measure."""
+
+    @property
+    def clusters(self) -> int:
+        return len({before.cluster for before, _ in self.trials})
+
+    def values(self, depth: Depth, metrics: Sequence[str]) -> PairedValues:
+        columns = [depth.names.index(name) for name in metrics]
+        return PairedValues(
+            list(metrics),
+            np.array([depth.values(before) for before, _ in self.trials])[:, columns],
+            np.array([depth.values(after) for _, after in self.trials])[:, columns],
+            [before.category for before, _ in self.trials],
+            [before.cluster for before, _ in self.trials],
+        )
+
+
+class PairedAnswers(NamedTuple):
+    """Grades of the questions that have an answer and were judged in both runs."""
+
+    values: PairedValues
+    left_out: int
+    """Questions that failed or were not judged in at least one of the runs."""
+
+    @property
+    def metric(self) -> str:
+        return self.values.metrics[0]
+
+
+def recorded_depth(run: RunDirectory) -> Depth:
+    """How deep the run's rankings go, as its own metrics say."""
+    metrics = run.read_json("metrics.json")
+    return Depth(metrics["depth"], metrics.get("recorded_depth", 0))
+
+
+def pair_trials(base: RunDirectory, cand: RunDirectory) -> PairedTrials:
+    """The questions that both runs measured; refuses runs that share none."""
+    before = {trial.question: trial for trial in base.trials() if trial.evidence}
+    after = {trial.question: trial for trial in cand.trials() if trial.evidence}
+    shared = [(before[question], after[question]) for question in before if question in after]
+    if not shared:
+        raise NotComparable("the two runs share no question")
+    fair = [pair for pair in shared if not any(trial.status in FAILED for trial in pair)]
+    if not fair:
+        raise NotComparable("no question was fairly put in both runs")
+    n = len(shared)
+    return PairedTrials(fair, len(before) - n, len(after) - n, n - len(fair))
+
+
+def pair_answers(base: RunDirectory, cand: RunDirectory) -> PairedAnswers | str | None:
+    """The pairs; why there are none though both runs have answers; None where they have not."""
+    runs = (base, cand)
+    manifests = [run.manifest() for run in runs]
+    if not all((run.path / ANSWERS).exists() for run in runs) or any(
+        manifest.checkpoints for manifest in manifests
+    ):
+        return None
+    roles = ("judge", "appellate_judge")
+    before, after = ({role: one.identity.get(role) for role in roles} for one in manifests)
+    if differences(before, after):
+        return "the answers were judged differently and are not compared; `mnemoscope judge` can"
+    metrics = [str(run.read_json(ANSWERS)["figures"]["metric"]) for run in runs]
+    asked = [record for record in records_of(base) if record.question.expects == "answer"]
+    theirs = {record.question.id: record.value for record in records_of(cand)}
+    shared = [
+        (record, own, other)
+        for record in asked
+        if (own := record.value) is not None
+        and (other := theirs.get(record.question.id)) is not None
+    ]
+    if metrics[0] != metrics[1] or not shared:
+        return "no answer was judged in both runs"
+    values = PairedValues(
+        metrics[:1],
+        np.array([[own] for _, own, _ in shared]),
+        np.array([[other] for _, _, other in shared]),
+        [record.question.category for record, _, _ in shared],
+        [record.question.cluster or record.scenario for record, _, _ in shared],
+    )
+    return PairedAnswers(values, len(asked) - len(shared))
