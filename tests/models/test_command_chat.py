@@ -105,9 +105,12 @@ noted.with_suffix(".new").rename(noted)
 print("half an answer", flush=True)
 time.sleep(600)
 """
-    with pytest.raises(TransientTimeout, match="no answer within 8 s") as caught:
-        ask(code, timeout=8.0)
-    assert caught.value.timed_out
+    for seconds in (1.0, 8.0):  # the second on a machine too busy to start it in one
+        with pytest.raises(TransientTimeout, match=f"no answer within {seconds:g} s") as caught:
+            ask(code, timeout=seconds)
+        assert caught.value.timed_out
+        if noted.exists():
+            break
     pids = [int(pid) for pid in noted.read_text().split()]
     assert eventually(lambda: all(map(is_gone, pids)))
 
