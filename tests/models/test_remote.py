@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
@@ -249,8 +250,9 @@ def test_sentence_transformers_rows_have_length_one_and_cuts_are_counted(
 ) -> None:
     module = ModuleType("sentence_transformers")
     module.SentenceTransformer = StandIn  # type: ignore[attr-defined]
+    spec = ModuleSpec("sentence_transformers", None, origin="/here/__init__.py")
     monkeypatch.setitem(sys.modules, "sentence_transformers", module)
-    monkeypatch.setattr("mnemoscope.models.embedders.find_spec", lambda name: module)
+    monkeypatch.setattr("mnemoscope.models.embedders.find_spec", lambda name: spec)
     embedder = load_embedder("sentence-transformers@org/model")
     assert isinstance(embedder, SentenceTransformersEmbedder)
     rows = embedder.embed(["one two", "", "one two three four five"])

