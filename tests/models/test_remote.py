@@ -177,7 +177,7 @@ def test_openai_itself_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("address", ["localhost:80", "ftp://host", "http://"])
 def test_a_wrong_address_is_refused(address: str) -> None:
-    with pytest.raises(UsageError, match="is no address"):
+    with pytest.raises(UsageError, match="is not an address"):
         OpenAIEmbedder("m", address)
 
 

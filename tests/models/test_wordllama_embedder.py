@@ -159,7 +159,7 @@ def test_a_wrong_embedder_is_explained(spec: str, message: str) -> None:
 def test_a_folder_with_an_at_sign_stays_whole(tmp_path: Path) -> None:
     if importlib.util.find_spec("onnxruntime") is None:
         missing("onnxruntime is not installed")
-    with pytest.raises(UsageError, match=r"a@b@c holds no tokenizer\.json"):
+    with pytest.raises(UsageError, match=r"a@b@c has no tokenizer\.json"):
         load_embedder(f"onnx@{tmp_path}/a@b@c")
 
 
