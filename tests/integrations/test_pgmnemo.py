@@ -1,7 +1,7 @@
-"""pgmnemo's adapter, in a real PostgreSQL, against a stand-in that has its signatures and guards.
+"""pgmnemo's adapter in a real PostgreSQL, with a stand-in that has its signatures and checks.
 
-The extension itself is on no package index: with MNEMOSCOPE_PGMNEMO naming a folder of it, the
-last tests run it.
+The extension is not on a package index. If MNEMOSCOPE_PGMNEMO names a folder with it, the last
+tests run it.
 """
 
 from __future__ import annotations
