@@ -177,9 +177,7 @@ def test_the_models_limit_applies_if_the_tokenizer_has_none(folder: Path) -> Non
     assert OnnxEmbedder(folder).max_tokens == 512
 
 
-def test_the_error_for_a_folder_without_a_model_names_the_file(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_a_folder_without_a_model_is_an_error(folder: Path, tmp_path: Path) -> None:
     (folder / "onnx" / "model.onnx").unlink()
     with pytest.raises(UsageError, match=r"neither model\.onnx nor onnx/model\.onnx"):
         OnnxEmbedder(folder)
