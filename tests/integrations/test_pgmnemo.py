@@ -90,9 +90,9 @@ def system(shared: Any) -> Any:
     return shared
 
 
-def _said(system: Any) -> dict[str, Any]:
-    said: dict[str, Any] = system.identity()["hello"]["identity"]
-    return said
+def _identity(system: Any) -> dict[str, Any]:
+    identity: dict[str, Any] = system.identity()["hello"]["identity"]
+    return identity
 
 
 def _refuses(system: Any, sentence: str) -> None:
@@ -171,14 +171,14 @@ def test_projects_of_one_server_do_not_supersede_each_other(dsn: str) -> None:
         one.reset("scope")
         other.reset("scope")
         one.remember(MEMORIES)
-        # The same ids and topics: without hashes of their own they would supersede.
+        # The same ids and topics: without unique hashes they would supersede.
         assert other.remember(other_words) == {"rejected": {}, "merged": {}}
         assert sorted(ids(one.recall(_QUESTION, 9))) == [memory.id for memory in MEMORIES]
         assert len(other.recall(_QUESTION, 9)) == len(MEMORIES)
         stolen = Memory("mine", MEMORIES[0].text, MEMORIES[0].at)
         assert "another project" in other.remember([stolen])["rejected"]["mine"]
-        assert "extension_sha256" not in _said(one)
-        assert len(_said(one)["functions_sha256"]) == 64
+        assert "extension_sha256" not in _identity(one)
+        assert len(_identity(one)["functions_sha256"]) == 64
         one.reset("next")
         assert one.recall(_QUESTION, 9) == []
         assert asked(dsn, lessons) == [[len(MEMORIES)]]
@@ -194,7 +194,7 @@ def test_all_recall_functions_work(dsn: str, path: str) -> None:
         system.reset("scope")
         system.remember(MEMORIES)
         assert ids(system.recall(_QUESTION, 2))[0] == "talk/2"
-        assert f"recall_{path}" in _said(system)["calls"]
+        assert f"recall_{path}" in _identity(system)["calls"]
 
 
 def test_an_older_version_is_called_by_the_names_it_has(dsn: str) -> None:
@@ -203,9 +203,9 @@ def test_an_older_version_is_called_by_the_names_it_has(dsn: str) -> None:
         system.reset("scope")
         assert system.remember(MEMORIES) == {"rejected": {}, "merged": {}}
         assert ids(system.recall(_QUESTION, 2))[0] == "talk/2"
-        said = _said(system)
-        assert said["versions"]["pgmnemo"] == "0.1.0"
-        assert said["calls"] == {
+        identity = _identity(system)
+        assert identity["versions"]["pgmnemo"] == "0.1.0"
+        assert identity["calls"] == {
             "ingest": "INSERT",
             "recall_lessons": ["embedding", "project_id", "k"],
         }
@@ -227,7 +227,7 @@ def test_the_error_names_what_a_version_cannot_do(dsn: str) -> None:
 
 @pytest.mark.parametrize(
     ("place", "sentence"),
-    [("", "no package index has.*MNEMOSCOPE_PGMNEMO.*dsn="), ("/nowhere", "there is no pgmnemo--")],
+    [("", "no package index has.*MNEMOSCOPE_PGMNEMO.*dsn="), ("/nowhere", "contains no pgmnemo--")],
 )
 def test_the_error_for_a_missing_extension_says_how_to_add_it(
     monkeypatch: pytest.MonkeyPatch, place: str, sentence: str
@@ -241,15 +241,15 @@ def test_the_error_for_a_missing_extension_says_how_to_add_it(
 
 
 def test_the_identity_contains_what_determines_results(shared: Any, folder: Path) -> None:
-    said = _said(shared)
-    assert said["versions"]["pgmnemo"] == "0.20.0"
-    assert said["extension_sha256"].keys() == {"pgmnemo--0.20.0.sql"}
-    assert said["settings"] == {
+    identity = _identity(shared)
+    assert identity["versions"]["pgmnemo"] == "0.20.0"
+    assert identity["extension_sha256"].keys() == {"pgmnemo--0.20.0.sql"}
+    assert identity["settings"] == {
         "pgmnemo.gate_strict": "warn",
         "pgmnemo.recency_weight": "0.1",
         "pgmnemo.tenant_id": "",
     }
-    assert said["dimensions"] == 1024
+    assert identity["dimensions"] == 1024
 
 
 # The real one
@@ -274,9 +274,9 @@ def test_the_real_extension_recalls_two_conversations(
     words = ["run", "locomo", "--data", data, "--system", "pgmnemo", "--out", tmp_path / "runs"]
     assert invoke([str(word) for word in words]) == 0
     manifest = json.loads((tmp_path / "runs/pgmnemo/manifest.json").read_bytes())
-    said = manifest["identity"]["system"]["hello"]["identity"]
-    assert re.fullmatch(r"\d+\.\d+[.\d]*", said["versions"]["pgmnemo"])
-    assert said["extension_sha256"]
-    assert said["settings"]["pgmnemo.gate_strict"] == "warn"
+    identity = manifest["identity"]["system"]["hello"]["identity"]
+    assert re.fullmatch(r"\d+\.\d+[.\d]*", identity["versions"]["pgmnemo"])
+    assert identity["extension_sha256"]
+    assert identity["settings"]["pgmnemo.gate_strict"] == "warn"
     metrics = json.loads((tmp_path / "runs/pgmnemo/metrics.json").read_bytes())
     assert metrics["overall"]["recall@10"]["mean"] > metrics["overall"]["recall@5"]["mean"] > 0

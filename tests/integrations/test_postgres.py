@@ -42,9 +42,9 @@ def test_vectors_rank_all_memories(dsn: str, options: dict[str, Any]) -> None:
         assert sorted(found) == [memory.id for memory in MEMORIES]
         system.forget(Selector((MEMORIES[1],)))
         assert sorted(ids(system.recall(_QUESTION, 10))) == ["talk/1", "talk/3", "talk/4"]
-        said = system.identity()["hello"]["identity"]
-        assert said["versions"].keys() == {"postgresql", "pgvector", "psycopg"}
-        assert (said["nearest"] == "exact") == ("hnsw" not in options)
+        identity = system.identity()["hello"]["identity"]
+        assert identity["versions"].keys() == {"postgresql", "pgvector", "psycopg"}
+        assert (identity["nearest"] == "exact") == ("hnsw" not in options)
 
 
 def test_text_search_finds_only_memories_with_a_matching_word(dsn: str) -> None:

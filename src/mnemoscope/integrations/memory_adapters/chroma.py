@@ -20,7 +20,7 @@ class Chroma(MemoryAdapter):
     packages = ("chromadb",)
     notes = (
         DATED,
-        "forgetting clears more than Chroma's own deletion, which leaves texts in its log",
+        "forgetting also clears Chroma's log, where its deletion leaves texts",
     )
 
     def __init__(self, search_ef: int = 100) -> None:

@@ -22,8 +22,8 @@ class Cognee(MemoryAdapter):
     provenance = "tags"
     notes = (
         DATED,
-        "chunks are searched, not the graph: the language model decides what the graph holds, not "
-        "which chunks come back",
+        "chunks are searched, not the graph: the language model affects the graph, not the chunks "
+        "that come back",
     )
 
     def __init__(self, chunk_tokens: int = 0) -> None:

@@ -81,7 +81,7 @@ def scratch(name: str = "state") -> Path:
     return place
 
 
-DATED = "dates are written into the texts: the system takes no time of its own for a memory"
+DATED = "dates are written into the texts: the system takes no time for a memory"
 
 
 def dated(memory: Any) -> str:

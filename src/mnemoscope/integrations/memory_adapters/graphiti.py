@@ -12,10 +12,10 @@ from .common import Endpoint, MemoryAdapter, bytes_in, scratch, uuid_of
 _UNDATED = datetime(2000, 1, 1, tzinfo=UTC)
 """The time of undated memories: Graphiti requires one."""
 _DIRECT = (
-    "without a language model a memory is one fact as it stands: an edge between its speaker and "
+    "without a language model each memory is one unchanged fact: an edge between its speaker and "
     "its session"
 )
-_FOUND = "a hit is a fact that the language model found; its sources are the episodes it stems from"
+_FOUND = "a hit is a fact that the language model extracted; its sources are the fact's episodes"
 
 
 class Graphiti(MemoryAdapter):

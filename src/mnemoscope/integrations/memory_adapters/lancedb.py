@@ -23,8 +23,7 @@ class LanceDB(MemoryAdapter):
     packages = ("lancedb",)
     notes = (
         DATED,
-        "forgetting writes the table anew: LanceDB's own deletion only marks rows and keeps their "
-        "texts",
+        "forgetting rewrites the table: LanceDB's deletion only marks rows and keeps their texts",
     )
 
     def __init__(self, legs: Literal["vector", "text", "hybrid"] = "vector") -> None:

@@ -15,14 +15,13 @@ from .common import DATED, MemoryAdapter, dated, scratch
 _COLLECTION = "memories"
 _NOTES = (
     DATED,
-    "mem0 never returns what is less similar to the question than threshold, and no threshold is "
-    "below 0",
+    "mem0 never returns hits below threshold, and threshold cannot be below 0",
     "its keyword and entity scores are off: the models they need would be downloaded",
-    "forgetting clears more than mem0's own deletion, which keeps texts in history.db",
+    "forgetting also clears history.db, where mem0's deletion keeps texts",
 )
 _INFERRED = (
-    "mem0 tells its model that memories are made today, whatever the date in their text",
-    "a fact may hold something of the ten messages before it: forgetting those does not change it",
+    "mem0 gives its model today as the date of all memories, even of texts with a date",
+    "a fact may contain parts of the ten messages before it: forgetting those does not change it",
 )
 
 

@@ -16,8 +16,8 @@ class MemOS(MemoryAdapter):
     provenance = "tags"
     notes = (
         DATED,
-        "of MemOS only its general_text memory is used, and no language model: texts are stored as "
-        "they are; its tree memory needs a graph database",
+        "only the general_text memory of MemOS is used, without a language model: texts are stored "
+        "unchanged; its tree memory needs a graph database",
     )
 
     def __init__(self) -> None:

@@ -19,8 +19,8 @@ from .postgres_server import Database, UsageError, clean, finite, vector
 _PATHS = {"lessons": "recall_lessons", "hybrid": "recall_hybrid", "fast": "recall_fast"}
 _IMPORTANCE = 3
 _LEGS = ("vec_score", "bm25_score")
-_NO_MATCH = "hits that match neither by vector nor by words are left out"
-_NO_DATES = "it is told no dates: dates=false leaves them out of the texts"
+_NO_MATCH = "hits that match neither by vector nor by words are dropped"
+_NO_DATES = "it gets no dates: dates=false omits them from the texts"
 # The settings that the functions of this version read.
 _SETTINGS = """
     SELECT DISTINCT found[1] FROM pg_proc,

@@ -9,9 +9,7 @@ from uuid import uuid4
 from .common import Endpoint, dated
 from .postgres_server import Database, clean, finite, vector
 
-_NOTE = (
-    "dates are in a column of their own and written into the texts: no ranking here looks at a time"
-)
+_NOTE = "dates are in their own column and written into the texts: the rankings use no times"
 
 _MEANING = """
     SELECT id, text, 1 - distance AS score, row_number() OVER (ORDER BY distance, id) AS place
