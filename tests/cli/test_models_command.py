@@ -48,7 +48,7 @@ def test_every_way_to_write_a_model_is_one_that_is_understood() -> None:
         try:
             load_model(example)
         except MnemoscopeError as error:  # of one that is not installed here
-            assert "is no model" not in str(error), form.spec
+            assert "is not a model" not in str(error), form.spec
 
 
 def test_agents_are_listed_as_they_are_installed() -> None:
@@ -136,5 +136,5 @@ def test_check_fails_with_what_the_model_said() -> None:
     broken = python("import sys; sys.exit('no more credit')") + "?tries=1"
     with pytest.raises(MnemoscopeError, match="no more credit"):
         models.check(broken)
-    with pytest.raises(UsageError, match="is no model"):
+    with pytest.raises(UsageError, match="is not a model"):
         models.check("smolm2")

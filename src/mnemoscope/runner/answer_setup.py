@@ -23,9 +23,9 @@ from mnemoscope.datasets.subset import part_of
 from mnemoscope.judges import RUBRIC, judge_class, needs_of, scale_of
 from mnemoscope.judges.exam import recorded
 from mnemoscope.models.http_errors import without_keys
-from mnemoscope.models.model_check import check_models as check_models
-from mnemoscope.models.model_check import priced as priced
+from mnemoscope.models.model_loader import check_models as check_models
 from mnemoscope.models.model_loader import names_a_model
+from mnemoscope.models.model_loader import priced as priced
 from mnemoscope.runner.pipeline import (
     Compat,
     Lifecycle,
