@@ -1,4 +1,4 @@
-"""The gRPC connectors: a system behind a server gives what it gives in process, or an error."""
+"""The gRPC connectors: a served system gives the same results as in process, or an error."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.connectors.crashing_server import restarted
 from tests.connectors.grpc_servers import EXAMPLES, TROUBLED, Listening, heard, here
-from tests.connectors.mortal_server import revived
 from tests.connectors.served_processes import REPOSITORY, Served, mnemoscope, ours, served
 from tests.described import described
 from tests.optional import missing
@@ -52,7 +52,7 @@ def troubled() -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def example() -> Iterator[Served]:
-    """The example in Python, which has nothing of ours but the .proto file."""
+    """The example in Python, which uses only our .proto file."""
     if importlib.util.find_spec("grpc_tools") is None:
         missing("grpcio-tools is not installed")
     with served(sys.executable, EXAMPLES / "grpc_server.py", 0) as server:
@@ -75,7 +75,7 @@ def opened(troubled: Served) -> Iterator[Callable[..., Grpc]]:
         system.close()
 
 
-# Through the engine
+# In a run
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def locomo(write_locomo: Callable[..., Path], tmp_path_factory: pytest.TempPathF
 
 
 def journals(data: Path, out: Path, *systems: str, **environment: str) -> list[bytes]:
-    """What two workers record of each system."""
+    """The records of each system in a run with two workers."""
     words = ["run", "locomo", "--data", data, "--out", out, "--depth", 10, "--workers", 2]
     words += [part for system in systems for part in ("--system", system)]
     done = mnemoscope(*words, "--no-arms", **environment)
@@ -95,7 +95,7 @@ def journals(data: Path, out: Path, *systems: str, **environment: str) -> list[b
 
 @pytest.fixture(scope="module")
 def in_process(locomo: Path, tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
-    """What is recorded of bm25 and fts5 in process."""
+    """The records of bm25 and fts5 in process."""
     return journals(locomo, tmp_path_factory.mktemp("in"), "bm25", "fts5,variant=product")
 
 
@@ -122,7 +122,7 @@ def test_the_example_in_python_ranks_as_the_same_system_in_process(
 def test_a_server_that_dies_and_comes_back_in_a_run_changes_nothing_recorded(
     in_process: list[bytes], locomo: Path, tmp_path: Path
 ) -> None:
-    with revived("grpc", tmp_path / "calls") as (address, ends):
+    with restarted("grpc", tmp_path / "calls") as (address, ends):
         [recorded] = journals(locomo, tmp_path / "out", f"grpc:{address}")
     assert ends == [9]
     assert recorded == in_process[0]
@@ -192,7 +192,7 @@ def test_a_process_that_only_asked_for_hello_may_fork_and_one_that_called_is_ref
     assert "forked from one that uses gRPC" in refused
 
 
-# What it has
+# Methods and messages
 
 
 def test_only_methods_that_hello_lists_exist(opened: Callable[..., Grpc], bm25: Listening) -> None:
@@ -275,7 +275,7 @@ def test_counters_are_sent_as_totals(opened: Callable[..., Grpc]) -> None:
     assert system.stats() == {"index_bytes": 5, "asked": 2}
 
 
-# What goes wrong
+# Failures
 
 
 def test_an_exception_of_the_system_is_the_error_of_that_call_without_keys(
@@ -331,7 +331,7 @@ def test_a_server_that_stays_down_stops_the_run_with_instructions(free_port: int
 
 @pytest.fixture
 def free_port() -> Iterator[int]:
-    with socket.socket() as held:  # nobody else can listen where nobody listens
+    with socket.socket() as held:  # keeps the port, where no server listens
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]
 

@@ -1,4 +1,4 @@
-"""Recall Bench's wire, both ways: adapters in another language, and harnesses that drive ours."""
+"""The protocol of Recall Bench: adapters in another language, and its clients for our server."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def node() -> str:
 
 @pytest.fixture(scope="module")
 def adapter(node: str) -> Iterator[Served]:
-    """The example in JavaScript, as anybody would write it for Recall Bench."""
+    """The example in JavaScript, an ordinary adapter for Recall Bench."""
     script = EXAMPLES / "recall_bench_server.mjs"
     with served(node, script, PROTO, 0, NODE_PATH=str(MODULES)) as server:
         yield server
@@ -151,7 +151,7 @@ stub.Teardown(rb.TeardownRequest(), timeout=20)
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Stubs as anybody makes them, from nothing but the .proto file."""
+    """Stubs generated from the .proto file."""
     if importlib.util.find_spec("grpc_tools") is None:
         missing("grpcio-tools is not installed")
     place = tmp_path_factory.mktemp("stubs")
@@ -207,7 +207,7 @@ def test_a_server_that_was_replaced_after_setup_is_lost() -> None:
         system.remember([Memory("m1", LIGHTHOUSE)])
         system.ready()
         assert system.answer(Query("What does the lighthouse weigh?")) == LIGHTHOUSE
-        # gRPC tells of its connection from a thread of its own, in its own time.
+        # gRPC reports the state of its connection later, from another thread.
         assert eventually(lambda: system._connection._is_ready)
     assert eventually(lambda: system._connection.drops > 0)
     with here("bm25", server.port):

@@ -1,4 +1,4 @@
-"""Slips in a system or an adapter are refused with what was probably meant, never scored."""
+"""Mistakes in a system or an adapter are refused with a suggestion, never scored."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.connectors.mcp_running import SERVERS
+from tests.connectors.misspelt_systems import Misspelt, bare_function
 from tests.connectors.raw_http import RawServer, Said
-from tests.connectors.slipping_systems import Misspelt, bare_function
 from tests.described import described
 from tests.optional import missing
 
@@ -41,7 +41,7 @@ for line in sys.stdin:
 
 
 @pytest.fixture(autouse=True)
-def _slipping_systems_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+def _misspelt_systems_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(HERE))
 
 
@@ -51,22 +51,22 @@ def adapter(tmp_path: Path, *methods: str, reply: str = "reply") -> str:
     return f"{sys.executable} {path}"
 
 
-# What cannot remember
+# Systems without remember
 
 
 @pytest.mark.parametrize("name", ["Misspelt", "one_of_them"])
 def test_a_system_without_remember_is_refused_with_a_suggestion(name: str) -> None:
     with pytest.raises(UsageError, match=r"no remember\(memories\).* its method 'rememeber'\?"):
-        described(f"slipping_systems:{name}")
+        described(f"misspelt_systems:{name}")
 
 
 def test_a_misspelt_recall_is_refused_with_a_suggestion() -> None:
     with pytest.raises(UsageError, match=r"no recall\(query, k\) method; .* its method 'recal'\?"):
-        described("slipping_systems:RecallMisspelt")
+        described("misspelt_systems:RecallMisspelt")
 
 
 def test_a_bare_function_need_not_remember_in_process_or_served() -> None:
-    made = plan(Spec.parse("slipping_systems:bare_function"))
+    made = plan(Spec.parse("misspelt_systems:bare_function"))
     server = HttpServer(made)
     server.start()
     try:
@@ -109,11 +109,11 @@ def test_the_kit_fails_a_system_without_remember_but_not_a_bare_function() -> No
     assert (result.verdict, result.seen) == ("not applicable", "it has no remember")
 
 
-# The kit says a cause once
+# The conformance kit reports a cause once
 
 
 def test_one_error_is_one_finding_only() -> None:
-    results = check_system(plan(Spec.parse("slipping_systems:RaisesInRemember")), patience=0.1)
+    results = check_system(plan(Spec.parse("misspelt_systems:RaisesInRemember")), patience=0.1)
     assert [result.check for result in results if result.verdict == "failed"] == ["read-back"]
     others = {result.seen for result in results[1:] if result.check not in ("forget", "fork")}
     assert others == {"cannot be told: it raised the same error as in read-back"}
@@ -121,7 +121,7 @@ def test_one_error_is_one_finding_only() -> None:
 
 
 def test_the_kit_reports_a_system_that_replaces_earlier_memories() -> None:
-    system = plan(Spec.parse("slipping_systems:Replaces"))
+    system = plan(Spec.parse("misspelt_systems:Replaces"))
     losses, unicode = check_system(system, patience=0.1, names=("losses", "unicode"))
     assert losses.verdict == "failed"
     assert "must keep the memories of earlier calls" in losses.fix
@@ -209,10 +209,10 @@ def test_a_file_that_is_not_executable_gets_its_own_error(
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        ("slipping_systems:Misspeld", "has no 'Misspeld'; did you mean its 'Misspelt'?"),
-        ("slipping_sistems:Misspelt", "there is no module 'slipping_sistems'"),
-        ("slipping_systems:Misspelt", "has no remember(memories); did you mean its 'rememeber'?"),
-        ("slipping_systems:Replaces siz=3", "unexpected keyword argument 'siz'"),
+        ("misspelt_systems:Misspeld", "has no 'Misspeld'; did you mean its 'Misspelt'?"),
+        ("misspelt_sistems:Misspelt", "there is no module 'misspelt_sistems'"),
+        ("misspelt_systems:Misspelt", "has no remember(memories); did you mean its 'rememeber'?"),
+        ("misspelt_systems:Replaces siz=3", "unexpected keyword argument 'siz'"),
     ],
 )
 def test_a_mistake_in_serve_stdio_is_one_line_and_an_exit_code(

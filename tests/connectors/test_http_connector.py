@@ -1,4 +1,4 @@
-"""The HTTP connector: a server that speaks the contract ranks as it would in process."""
+"""The HTTP connector: a server with the contract ranks as the same system in process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.connectors.mortal_server import SPEC, revived
+from tests.connectors.crashing_server import SPEC, restarted
 from tests.connectors.raw_http import Call, RawServer, Said, Script
 from tests.connectors.served_processes import ours
 from tests.connectors.served_processes import served as started
@@ -49,7 +49,7 @@ HELLO = {"name": "raw", "methods": ["reset", "remember", "ready", "recall", "ans
 
 @pytest.fixture
 def served() -> Iterator[Callable[..., str]]:
-    """Serve a system in a thread; its address."""
+    """Serve a system in a thread; return its address."""
     servers: list[JsonServer] = []
 
     def start(spec: str, **options: Any) -> str:
@@ -81,13 +81,13 @@ def opened(at: RawServer, **options: Any) -> Http:
 
 
 def all_ended(at: RawServer) -> None:
-    """Wait until the server has let all connections go."""
+    """Wait until the server has closed all connections."""
     until = time.monotonic() + 20
     while at.ended < at.connections and time.monotonic() < until:
         time.sleep(0.005)
 
 
-# Through the engine
+# In a run
 
 
 def test_a_served_system_fulfils_the_contract(served: Callable[..., str]) -> None:
@@ -149,17 +149,17 @@ def test_a_server_that_dies_and_comes_back_in_a_run_changes_nothing_recorded(
     locomo: Path, tmp_path: Path
 ) -> None:
     [undisturbed] = trials(locomo, tmp_path / "in", "bm25")
-    with revived("http", tmp_path / "calls") as (address, ends):
+    with restarted("http", tmp_path / "calls") as (address, ends):
         [recorded] = trials(locomo, tmp_path / "out", f"http:http://{address}")
     assert ends == [9]
     assert recorded == undisturbed
 
 
-# What is said on the wire
+# Requests and replies
 
 
 def test_replies_are_those_of_the_contract(served: Callable[..., str]) -> None:
-    """By the schemas of openapi.yaml, with requests that fit them as well."""
+    """Requests and replies match the schemas of openapi.yaml."""
     jsonschema = importlib.import_module("jsonschema")
     contract = parse_yaml(openapi(), Path("openapi.yaml"))
     behind = served("bm25")
@@ -214,7 +214,7 @@ def test_the_contract_can_be_printed(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_the_command_serves_until_it_is_stopped_and_closes_its_systems(tmp_path: Path) -> None:
     calls, closings = tmp_path / "calls", tmp_path / "calls.closed"
-    with started(*ours("http", SPEC), MORTAL_CALLS=str(calls)) as command:
+    with started(*ours("http", SPEC), CRASHING_CALLS=str(calls)) as command:
         system = Http(f"http://{command.address}")
         system.reset("scope")
         system.remember(MEMORIES)
@@ -300,7 +300,7 @@ def test_a_server_that_never_gets_ready_is_a_timeout() -> None:
         assert raw.paths().count("POST /v1/ready") > 1
 
 
-# Slow, strange and gone
+# Slow and failing servers
 
 
 def test_a_slow_reply_is_a_timeout_and_the_next_call_gets_its_own_reply() -> None:
@@ -324,7 +324,7 @@ def test_a_slow_reply_is_a_timeout_and_the_next_call_gets_its_own_reply() -> Non
 
 
 def test_a_reply_that_trickles_is_a_timeout_too() -> None:
-    """Each byte comes in time; the whole never does."""
+    """Each byte comes before the deadline, the complete reply does not."""
     listening = socket.create_server(("127.0.0.1", 0))
 
     def trickle() -> None:
@@ -385,7 +385,7 @@ def test_a_server_that_died_is_lost_and_a_reset_says_that_it_is_down() -> None:
     raw = RawServer(scripted(recall=Said({"hits": []})))
     system = opened(raw)
     system.recall(QUERY, 1)
-    system.close()  # lets the kept connection go, so that the server can
+    system.close()  # closes the kept connection, so that the server can stop
     raw.close()
     with pytest.raises(SystemLost, match="no connection to http://127"):
         system.recall(QUERY, 1)
@@ -414,7 +414,7 @@ def test_a_reset_waits_for_a_server_that_comes_back() -> None:
 
 
 def test_a_restarted_server_with_another_hello_is_refused() -> None:
-    """Also where no call has met the gap between the two."""
+    """Also if no call was made while the server was down."""
     raw = RawServer(scripted())
     system = opened(raw)
     system.close()
@@ -440,7 +440,7 @@ def test_a_restarted_server_without_the_space_is_lost(
 
 def test_a_server_that_never_answered_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "_reached", set())  # an earlier test may have had this port
-    with socket.socket() as held:  # nobody else can listen where nobody listens
+    with socket.socket() as held:  # keeps the port, where no server listens
         held.bind(("127.0.0.1", 0))
         port = held.getsockname()[1]
         with pytest.raises(MnemoscopeError, match=f"no server answers at http://127.0.0.1:{port}"):

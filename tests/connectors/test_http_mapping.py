@@ -1,4 +1,4 @@
-"""Mapping files: REST APIs that know nothing of us, driven without code; and files that are wrong.
+"""Mapping files: REST APIs without our contract, used without code; and invalid files.
 
 The servers here are stand-ins: they follow the routes and shapes of the APIs that the shipped
 mappings are for, and rank by shared words.
@@ -42,7 +42,7 @@ def words(text: str) -> set[str]:
 
 
 class Notes:
-    """A REST API of its own kind: rooms, notes with numbers for ids, and a key in a header."""
+    """A REST API with rooms, notes with numbers for ids, and a key in a header."""
 
     def __init__(self) -> None:
         self.notes: dict[int, tuple[str, str]] = {}
@@ -389,7 +389,7 @@ def test_a_server_that_dies_is_lost(notes: NotesServer, tmp_path: Path) -> None:
 def test_a_missing_id_is_never_put_into_a_path(
     kept: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A DELETE of /notes/ may well delete all of them."""
+    """A DELETE of /notes/ could delete all of them."""
     monkeypatch.setenv("NOTES_PASS", "x")
     with RawServer(lambda call: Said({"ok": True, "note": {"id": kept}})) as raw:
         system = opened(raw, write(tmp_path, NOTES))
@@ -408,7 +408,7 @@ def test_an_error_of_the_server_is_the_error_of_that_call(
         system.recall(QUERY, 1)
 
 
-# Files that are wrong
+# Invalid files
 
 
 @pytest.mark.parametrize(
@@ -516,7 +516,7 @@ def test_the_example_of_the_guide_can_be_read(
     assert find_mapping(str(write(tmp_path, example))).secrets == {"NOTES_KEY": "x"}
 
 
-# The shipped ones, against stand-ins
+# The shipped mappings, against stand-ins
 
 
 class Nexus:

@@ -1,4 +1,4 @@
-"""From hits back to memories: by names that were sent, by the server's own ids, by text."""
+"""Hits are mapped to memories by the tags that we sent, by the server's ids, or by text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OK = Memory("d/3", "ok", DAY)
 EACH = BatchCall(tool="forget")
 
 
-def told(*memories: Memory) -> IdMapping:
+def sent(*memories: Memory) -> IdMapping:
     trace = IdMapping(by_text=True)
     trace.add(memories)
     return trace
@@ -41,12 +41,12 @@ def told(*memories: Memory) -> IdMapping:
     ],
 )
 def test_a_text_is_traced_unless_it_is_too_short(said: str, ids: list[str]) -> None:
-    assert [hit.id for hit in told(GARDEN, LONGER, OK).resolve([Hit(said)])] == ids
+    assert [hit.id for hit in sent(GARDEN, LONGER, OK).resolve([Hit(said)])] == ids
 
 
 def test_memories_with_the_same_text_are_distinguished_only_by_date() -> None:
     twin, later = Memory("twin", GARDEN.text, DAY), Memory("later", GARDEN.text)
-    trace = told(GARDEN, twin, later)
+    trace = sent(GARDEN, twin, later)
     [plain] = trace.resolve([Hit(GARDEN.text)])
     assert plain.sources == ("d/1", "twin", "later")
     [dated] = trace.resolve([Hit(f"[2023-05-08] {GARDEN.text}")])

@@ -1,4 +1,4 @@
-"""Slips in a mapping are errors, never a score of nothing."""
+"""Mistakes in a mapping are errors, never a score of zero."""
 
 from __future__ import annotations
 

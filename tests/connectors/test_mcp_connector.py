@@ -1,4 +1,4 @@
-"""The MCP connector: real servers that it starts are systems like any other."""
+"""The MCP connector with real servers that it starts."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ Mapped = Callable[[str], str]
 
 @pytest.fixture
 def opened(mapped: Mapped) -> Iterator[Callable[..., Mcp]]:
-    """Open the connector to a server of this kind and tell it the memories."""
+    """Open the connector to a server of this kind and store the memories."""
     connectors: list[Mcp] = []
 
     def open_system(kind: str, address: str = "") -> Mcp:
@@ -164,7 +164,7 @@ def test_a_server_that_we_start_is_restarted_for_each_scope_with_empty_storage(
     assert system.recall(WHO, 5) == []
 
 
-# Through the engine
+# In a run
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +201,7 @@ def test_the_identity_is_the_same_at_every_start(mapped: Mapped) -> None:
     assert str(SERVERS) in first["files_sha256"]
 
 
-# What goes wrong
+# Failures
 
 DEATHS = {
     "die now": r"search: python mcp_servers.py plain ended with exit code 7; "
@@ -242,7 +242,7 @@ def test_a_call_that_takes_too_long_is_a_timeout_and_the_server_is_ended(
     assert system.recall(WHO, 5) == []
 
 
-# What is left behind
+# Processes and files after the end
 
 
 @pytest.fixture
@@ -276,7 +276,7 @@ def test_a_closed_or_dropped_connector_leaves_nothing_running(
 
 
 def env(pid: str) -> list[str]:
-    """The environment of a process, of the server but not of what it started."""
+    """The environment of a server process; empty for its child `sleep`."""
     words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
     given = Path(f"/proc/{pid}/environ").read_text().split("\0")
     return given if words[0] != "sleep" else []
@@ -322,7 +322,7 @@ def test_a_forked_process_neither_uses_nor_ends_the_server_of_its_parent(opened:
     assert system.recall(WHO, 1) == [Hit(REX.id, None, REX.text)]
 
 
-# Before anything runs
+# Invalid specs and mappings
 
 
 @pytest.mark.parametrize(

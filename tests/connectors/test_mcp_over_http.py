@@ -1,4 +1,4 @@
-"""The MCP connector to servers that somebody else runs, over streamable HTTP."""
+"""The MCP connector to running servers, over streamable HTTP."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def ranked() -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Served]:
-    """A server with one space for all."""
+    """A server with one space for all clients."""
     with served("plain") as server:
         yield server
 
@@ -86,7 +86,7 @@ Mapped = Callable[[str], Path]
 
 @pytest.fixture
 def opened(mapped: Mapped) -> Iterator[Opened]:
-    """Open the connector and tell the server the memories."""
+    """Open the connector and store the memories."""
     connectors: list[Mcp] = []
 
     def open_system(mapping: str, server: Served, **options: str) -> Mcp:
@@ -105,7 +105,7 @@ def ids(system: Mcp, query: Query = WHO, k: int = 5) -> list[str]:
     return [hit.id for hit in system.recall(query, k)]
 
 
-# A server that keeps scopes apart, made with the SDK
+# A server that isolates scopes, made with the SDK
 
 
 def test_hits_are_traced_by_the_servers_ids(ranked: Served, opened: Opened) -> None:
@@ -214,7 +214,7 @@ def test_only_one_process_at_a_time_may_use_a_shared_server(
     assert not any(trial.unknown for trial in done.trials())
 
 
-# A server that goes and comes back
+# A server that is restarted
 
 
 @pytest.fixture(scope="module")
@@ -243,10 +243,10 @@ def test_a_server_that_restarts_in_a_run_does_not_change_the_journal(
 ) -> None:
     mark = tmp_path / "has-died"
     with (
-        served("plain", PLAIN_FATE=f"conv-1/q2 {when} {mark}") as mortal,
-        mortal.started_again_when_it_dies(),
+        served("plain", PLAIN_FATE=f"conv-1/q2 {when} {mark}") as crashing,
+        crashing.started_again_when_it_dies(),
     ):
-        disturbed = measured(locomo, tmp_path, f"mcp:{mortal.url},mapping={mapped(PLAIN)}")
+        disturbed = measured(locomo, tmp_path, f"mcp:{crashing.url},mapping={mapped(PLAIN)}")
     assert mark.exists()
     assert disturbed.trials_path.read_bytes() == undisturbed.trials_path.read_bytes()
     assert disturbed.read_json("timing.json")["counters"]["restarts"] == 1

@@ -1,4 +1,4 @@
-"""`mnemoscope systems probe`: what is proposed works, or says precisely what is missing."""
+"""`mnemoscope systems probe`: a proposed mapping works, or lists what is missing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def address(kind: str) -> str:
 
 
 def recalled(seen: ProbeResult, kind: str, place: Path) -> list[list[str]]:
-    """What the proposed mapping finds, before and after forgetting where it can forget."""
+    """The hits with the proposed mapping, before and after forget, if it is mapped."""
     place.write_text(seen.yaml)
     system = Mcp(address(kind), mapping=str(place))
     system.reset("one")

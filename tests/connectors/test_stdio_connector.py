@@ -1,4 +1,4 @@
-"""The stdio connector: an adapter gives what it would give in process, or an error."""
+"""The stdio connector: an adapter gives the same results as in process, or an error."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def javascript() -> str:
 
 @pytest.fixture
 def opened() -> Iterator[Callable[..., Stdio]]:
-    """Open the connector to raw_adapter.py, with these memories behind it."""
+    """Open the connector to raw_adapter.py, and store these memories."""
     systems: list[Stdio] = []
 
     def open_system(trouble: str, place: str = "") -> Stdio:
@@ -78,7 +78,7 @@ def driver(spec: str) -> Driver:
     return made
 
 
-# Through the engine
+# In a run
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +123,7 @@ def test_a_built_in_system_ranks_alike_on_both_sides_of_the_connector(
 
 
 def with_trouble(locomo: Path, tmp_path: Path) -> Path:
-    """One question of the first conversation asks for trouble."""
+    """One question of the first conversation asks for a failure."""
     asked = locomo.read_text().replace("conv-0/q2 What", "conv-0/q2 trouble What")
     place = tmp_path / "locomo10.json"
     place.write_text(asked)
@@ -154,7 +154,7 @@ def test_a_hanging_child_is_ended_with_its_worker(locomo: Path, tmp_path: Path) 
     assert eventually(lambda: all_gone(place))
 
 
-# What it has
+# Methods and identity
 
 
 def test_only_methods_that_hello_lists_exist(opened: Opened) -> None:
@@ -198,7 +198,7 @@ def test_the_identity_covers_the_command_its_files_and_hello(tmp_path: Path) -> 
     }
 
 
-# What may be in the way
+# Messages and other output
 
 
 def test_other_lines_on_stdout_go_to_the_log(
@@ -245,7 +245,7 @@ def test_nan_and_infinity_are_read() -> None:
     made.close()
 
 
-# What goes wrong
+# Failures
 
 OUT_OF_STEP = {
     "wrong-id": r"recall: a reply to call 5; expected 4",
@@ -314,7 +314,7 @@ DEATHS = {
 def test_an_exit_is_raised_with_its_cause_and_only_a_reset_starts_a_new_child(
     trouble: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if trouble == "stdout":  # the one that does not leave
+    if trouble == "stdout":  # this one does not exit
         monkeypatch.setattr(child_process, "_EXIT_SECONDS", 0.2)
     system = opened(trouble)
     for _ in range(2):
@@ -380,7 +380,7 @@ def test_a_forked_process_neither_uses_nor_ends_the_child_of_its_parent(opened: 
     assert system.recall(Query("mine"), 5) == IDS
 
 
-# Before anything runs
+# Invalid specs
 
 
 @pytest.mark.parametrize(
@@ -409,11 +409,11 @@ def test_a_long_command_still_makes_a_folder_name() -> None:
     assert re.fullmatch(r"[\w.-]+", one)
 
 
-# The other side, for adapters in Python
+# serve_stdio, for adapters in Python
 
 
 def served(target: str, *words: str) -> str:
-    """By the file's path, without site-packages: it needs nothing but Python."""
+    """Run by the file's path, without site-packages: it needs only Python."""
     import mnemoscope.connectors.serve_stdio as module
 
     options = " ".join(words)

@@ -324,9 +324,7 @@ def _found(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
-        raise _CannotServe(
-            f"the module {error.name!r} is not in this folder or on sys.path"
-        ) from None
+        raise _CannotServe(f"there is no module {error.name!r} here or on sys.path") from None
     if not hasattr(module, attribute):
         raise _CannotServe(f"{module_name} has no {attribute!r}{_suggestion(attribute, module)}")
     return getattr(module, attribute)
