@@ -390,7 +390,7 @@ def test_a_server_that_died_is_lost_and_a_reset_says_that_it_is_down() -> None:
     with pytest.raises(SystemLost, match="no connection to http://127"):
         system.recall(QUERY, 1)
     with pytest.raises(
-        MnemoscopeError, match="is down: start it, then repeat the command to resume"
+        MnemoscopeError, match=r"is down \(.*\): start it, then repeat the command to resume"
     ):
         system.reset("scope")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from mnemoscope._store.errors import MnemoscopeError
+from mnemoscope._store.errors import BadReply, MnemoscopeError, UsageError
 from mnemoscope._store.suggest import did_you_mean
 
 VERBS = frozenset({"reset", "remember", "ready", "recall", "answer", "forget", "stats"})
@@ -65,6 +65,33 @@ def check_same(before: Hello, now: Hello, who: str) -> None:
             f"{who} came back as another system: its hello differs from the one before; begin a "
             "new run with it"
         )
+
+
+def check_seconds(**options: float) -> None:
+    """Refuse options in seconds that are not above 0."""
+    for option, seconds in options.items():
+        if not seconds > 0:
+            raise UsageError(f"{option}={seconds:g}: give a number of seconds above 0")
+
+
+def server_down(who: str, reason: object) -> MnemoscopeError:
+    """The error that stops a run when a server stays down."""
+    return MnemoscopeError(
+        f"{who} is down ({reason}): start it, then repeat the command to resume; nothing recorded "
+        "is lost"
+    )
+
+
+def read_receipt(reply: Any) -> dict[str, Any] | None:
+    if reply is not None and not isinstance(reply, dict):
+        raise BadReply(f"remember returned {described(reply)}; expected a receipt or null")
+    return reply
+
+
+def read_stats(reply: Any) -> dict[str, Any]:
+    if not isinstance(reply, dict):
+        raise BadReply(f"stats returned {described(reply)}; expected an object of numbers")
+    return reply
 
 
 def described(value: object) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from mnemoscope._store.errors import BadReply, SystemLost, UsageError
+from mnemoscope._store.errors import BadReply, SystemLost
 from mnemoscope._store.lenient_json import decoded, encoded
 from mnemoscope.connectors.child_process import (
     AdapterDied,
@@ -27,7 +27,14 @@ from mnemoscope.connectors.child_process import (
     shown,
     split_command,
 )
-from mnemoscope.connectors.handshake import VERBS, Hello, check_methods, described
+from mnemoscope.connectors.handshake import (
+    VERBS,
+    Hello,
+    check_methods,
+    check_seconds,
+    read_receipt,
+    read_stats,
+)
 from mnemoscope.types import Memory, Query, Selector
 
 PROTOCOL = 1
@@ -61,9 +68,7 @@ class Stdio:
             if isinstance(address, str)
             else list(address)
         )
-        for option, seconds in (("timeout", timeout), ("start", start)):
-            if not seconds > 0:
-                raise UsageError(f"{option}={seconds:g}: give a number of seconds above 0")
+        check_seconds(timeout=timeout, start=start)
         self._timeout, self._start = timeout, start
         self._child: Child | None = None
         self._hello: Hello | None = None
@@ -102,10 +107,7 @@ class Stdio:
             self._call("reset", {"scope": scope})
 
     def _remember(self, memories: Sequence[Memory]) -> dict[str, Any] | None:
-        receipt = self._call("remember", {"memories": memories})
-        if receipt is not None and not isinstance(receipt, dict):
-            raise BadReply(f"remember returned {described(receipt)}; expected a receipt or null")
-        return receipt
+        return read_receipt(self._call("remember", {"memories": memories}))
 
     def _ready(self) -> None:
         self._call("ready", {})
@@ -120,10 +122,7 @@ class Stdio:
         self._call("forget", {"memories": selector.memories})
 
     def _stats(self) -> dict[str, Any]:
-        counted = self._call("stats", {})
-        if not isinstance(counted, dict):
-            raise BadReply(f"stats returned {described(counted)}; expected an object of numbers")
-        return counted
+        return read_stats(self._call("stats", {}))
 
     @property
     def _is_foreign(self) -> bool:

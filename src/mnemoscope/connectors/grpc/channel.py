@@ -2,7 +2,7 @@
 
 This module handles calls and status codes and does not interpret the messages. Each process opens
 its own channel at its first call. Our workers are forked, and gRPC does not work after a fork: a
-process that forks workers makes its first call in a child process (`ask_in_fork`).
+process that forks workers makes its first call in a child process (`first_call`).
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from grpc_health.v1 import health_pb2
 
 from mnemoscope._store.errors import MnemoscopeError, SystemLost, UsageError
 from mnemoscope.connectors.grpc import DEFAULT_PORT, UNLIMITED
-from mnemoscope.connectors.handshake import ServerError
+from mnemoscope.connectors.handshake import ServerError, check_seconds, server_down
 from mnemoscope.models.http_errors import shortened
 
 T = TypeVar("T")
 
 _ADDRESS = re.compile(r"(?:grpc://)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^:/\s\[\]]+)(?::(?P<port>\d+))?/?")
 _LAST_PORT = 65_535
+_FIRST_WAIT = 5.0
+"""Seconds that we wait for a server at the first call."""
 _PAUSE = 0.1
 """Seconds between two health checks of a server that is not ready."""
 _OPTIONS = (
@@ -76,10 +78,9 @@ class GrpcConnection:
 
         Only a `watched` connection counts its drops.
         """
-        for option, seconds in (("timeout", timeout), ("patience", patience)):
-            if not seconds > 0:
-                raise UsageError(f"{option}={seconds:g}: give a number of seconds above 0")
+        check_seconds(timeout=timeout, patience=patience)
         self.target = _target(connector, address)
+        self.who = f"the server at {self.target}"
         self._timeout = timeout
         self._patience = patience
         self._lost = (*_LOST, *lost)
@@ -118,7 +119,19 @@ class GrpcConnection:
                 if reply.status != health_pb2.HealthCheckResponse.NOT_SERVING:
                     return
             time.sleep(min(_PAUSE, left))
-        raise self.is_down(f"it did not serve within {seconds:g} s")
+        raise server_down(self.who, f"it did not serve within {seconds:g} s")
+
+    def first_call(self, call: Callable[[], T]) -> T:
+        """Wait a short time for the server and make the first call, before a run begins."""
+
+        def wait_and_call() -> T:
+            self.wait(_FIRST_WAIT)
+            try:
+                return call()
+            except SystemLost as error:
+                raise server_down(self.who, error) from None
+
+        return _in_fork(wait_and_call)
 
     def close(self) -> None:
         """Close this process's connection; another call would open a new one."""
@@ -153,12 +166,6 @@ class GrpcConnection:
         is_ready = state is grpc.ChannelConnectivity.READY
         self.drops += self._is_ready and not is_ready
         self._is_ready = is_ready
-
-    def is_down(self, why: str) -> MnemoscopeError:
-        return MnemoscopeError(
-            f"the server at {self.target} is down ({why}): start it, then repeat the command to "
-            "resume; nothing recorded is lost"
-        )
 
     def _exception(self, error: Any, method: RpcMethod) -> Exception:
         code, details = error.code(), shortened(error.details() or "no details")
@@ -210,15 +217,15 @@ def is_grpc_process() -> bool:
     return _process_with_grpc == os.getpid()
 
 
-def ask_in_fork(ask: Callable[[], T]) -> T:
-    """Call `ask` in a child process, unless this process uses gRPC already."""
+def _in_fork(call: Callable[[], T]) -> T:
+    """Call `call` in a child process, unless this process uses gRPC already."""
     if is_grpc_process():
-        return ask()
+        return call()
     ours, theirs = os.pipe()
     child = os.fork()
     if not child:
         try:
-            reply = _outcome(ask)
+            reply = _outcome(call)
             while reply:
                 reply = reply[os.write(theirs, reply) :]
         finally:
@@ -235,9 +242,9 @@ def ask_in_fork(ask: Callable[[], T]) -> T:
     raise outcome
 
 
-def _outcome(ask: Callable[[], Any]) -> bytes:
+def _outcome(call: Callable[[], Any]) -> bytes:
     try:
-        return pickle.dumps((True, ask()))
+        return pickle.dumps((True, call()))
     except Exception as error:
         try:
             return pickle.dumps((False, error))

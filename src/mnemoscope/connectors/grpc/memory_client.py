@@ -19,15 +19,13 @@ import msgspec
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
 from mnemoscope._store.jsonl import printable
 from mnemoscope.connectors.grpc import MEMORY, messages
-from mnemoscope.connectors.grpc.channel import GrpcConnection, NotOffered, ask_in_fork
+from mnemoscope.connectors.grpc.channel import GrpcConnection, NotOffered
 from mnemoscope.connectors.grpc.messages import METHODS
 from mnemoscope.connectors.grpc.protos import mnemoscope_v1_pb2 as v1
 from mnemoscope.connectors.handshake import VERBS, Hello, check_methods, check_same, read_hello
 from mnemoscope.types import Hit, Memory, Query, Receipt, Selector
 
 _VERBS = VERBS | {"fork"}
-_FIRST_WAIT = 5.0
-"""Seconds that we wait for a server at the first call, before a run begins."""
 
 
 class Grpc:
@@ -82,12 +80,8 @@ class Grpc:
 
     def _begun(self, scope: str, space: str) -> str:
         self._connection.wait()
-        check_same(self._introduction(), self._request_hello(), self._who)
+        check_same(self._introduction(), self._request_hello(), self._connection.who)
         return _named(self._ask("Reset", v1.ResetRequest(scope=printable(scope), space=space)))
-
-    @property
-    def _who(self) -> str:
-        return f"the server at {self._connection.target}"
 
     @property
     def _own_space(self) -> str:
@@ -128,33 +122,26 @@ class Grpc:
     def _introduction(self) -> Hello:
         with self._hello_lock:
             if self._hello is None:
-                self._hello = ask_in_fork(self._first_hello)
+                self._hello = self._connection.first_call(self._request_hello)
             return self._hello
-
-    def _first_hello(self) -> Hello:
-        self._connection.wait(_FIRST_WAIT)
-        try:
-            return self._request_hello()
-        except SystemLost as error:
-            raise self._connection.is_down(str(error)) from None
 
     def _request_hello(self) -> Hello:
         try:
             reply = self._ask("Hello", v1.HelloRequest())
         except NotOffered:
             raise UsageError(
-                f"{self._who} does not offer {MEMORY}; if it is an adapter for Recall Bench, write "
-                f"recall-bench:{self._connection.target}"
+                f"{self._connection.who} does not offer {MEMORY}; if it is an adapter for Recall "
+                f"Bench, write recall-bench:{self._connection.target}"
             ) from None
         try:
             about = msgspec.json.decode(reply.identity_json or "{}")
         except msgspec.DecodeError as error:
             raise MnemoscopeError(
-                f"{self._who} gives an identity_json that is not JSON: {error}"
+                f"{self._connection.who} gives an identity_json that is not JSON: {error}"
             ) from None
         fields = {"name": reply.name, "version": reply.version, "methods": list(reply.methods)}
-        hello = read_hello({**fields, "identity": about}, self._who)
-        check_methods(hello.methods, _VERBS, self._who)
+        hello = read_hello({**fields, "identity": about}, self._connection.who)
+        check_methods(hello.methods, _VERBS, self._connection.who)
         return hello
 
 

@@ -15,12 +15,7 @@ from typing import Any, NamedTuple
 from mnemoscope._store.errors import SystemLost, UsageError
 from mnemoscope._store.jsonl import printable
 from mnemoscope.connectors.grpc import RECALL_BENCH
-from mnemoscope.connectors.grpc.channel import (
-    GrpcConnection,
-    NotOffered,
-    RpcMethod,
-    ask_in_fork,
-)
+from mnemoscope.connectors.grpc.channel import GrpcConnection, NotOffered, RpcMethod
 from mnemoscope.connectors.grpc.protos import recall_bench_pb2 as rb
 from mnemoscope.connectors.handshake import ServerError
 from mnemoscope.connectors.server_lock import ServerLock
@@ -32,7 +27,6 @@ METHODS = {
     )
     for name in ("Setup", "IngestDay", "FinalizeIngestion", "Query", "Teardown", "Healthcheck")
 }
-_FIRST_WAIT = 5.0
 _ARCS = "active_arcs"
 _SEPARATOR = "\n\n"
 _NOTES = [
@@ -61,7 +55,7 @@ class RecallBench:
 
     def identity(self) -> dict[str, Any]:
         if self._name is None:
-            self._name = ask_in_fork(self._request_name)
+            self._name = self._connection.first_call(self._request_name)
         return {"service": RECALL_BENCH, "name": self._name, "notes": _NOTES}
 
     def reset(self, scope: str) -> None:
@@ -108,12 +102,9 @@ class RecallBench:
 
     def _request_name(self) -> str:
         """The server's name; the rest of the health check is ignored, as Recall Bench does."""
-        self._connection.wait(_FIRST_WAIT)
         try:
             name: str = self._ask("Healthcheck", rb.HealthcheckRequest()).name
             return name
-        except SystemLost as error:
-            raise self._connection.is_down(str(error)) from None
         except (NotOffered, ServerError, TimeoutError):
             return ""
 

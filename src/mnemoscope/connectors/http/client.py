@@ -16,6 +16,7 @@ import msgspec
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
 from mnemoscope._store.lenient_json import decoded, encoded
 from mnemoscope.connectors.handshake import ServerError as ServerError
+from mnemoscope.connectors.handshake import server_down
 from mnemoscope.models.http_client import HttpClient, HttpFailure, HttpReply
 from mnemoscope.models.http_errors import retry_after, shortened
 
@@ -110,10 +111,7 @@ class HttpConnection:
                 break
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
-        raise MnemoscopeError(
-            f"{self.url} is down: start it, then repeat the command to resume; nothing recorded "
-            f"is lost ({reason})"
-        )
+        raise server_down(self.url, reason)
 
     def first_call(self, call: Callable[[], T]) -> T:
         """Make the first call; wait only for a server that has answered before."""
@@ -123,6 +121,14 @@ class HttpConnection:
             raise MnemoscopeError(f"no server answers at {self.url}: start it ({lost})") from None
         _reached.add(self.url)
         return result
+
+    def wait_until_ready(self, pause: Callable[[], float | None]) -> None:
+        """Call `pause` until it returns None; otherwise it returns the seconds to wait."""
+        until = time.monotonic() + self.timeout
+        while (seconds := pause()) is not None:
+            if time.monotonic() + seconds > until:
+                raise TimeoutError(f"{self.url} was not ready within {self.timeout:g} s")
+            time.sleep(seconds)
 
     def check_connection(self) -> None:
         """Check that the server accepts connections."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.resources import files
@@ -19,8 +18,11 @@ from mnemoscope.connectors.handshake import (
     Hello,
     check_methods,
     check_same,
+    check_seconds,
     described,
     read_hello,
+    read_receipt,
+    read_stats,
 )
 from mnemoscope.connectors.http.client import UNAVAILABLE, HttpConnection, ServerError
 from mnemoscope.connectors.http.rest_mapping import find_mapping
@@ -59,8 +61,7 @@ class Http:
         key: str = "",
         mapping: str = "",
     ) -> None:
-        if not timeout > 0:
-            raise UsageError(f"timeout={timeout:g}: give a number of seconds above 0")
+        check_seconds(timeout=timeout)
         if not patience >= 0:
             raise UsageError(f"patience={patience:g}: give a number of seconds")
         token = _token(key)
@@ -112,20 +113,10 @@ class ContractSystem:
         self._entered.add(self._space.get())
 
     def remember(self, memories: Sequence[Memory]) -> dict[str, Any] | None:
-        receipt = self._call("remember", {"memories": memories})
-        if receipt is not None and not isinstance(receipt, dict):
-            raise BadReply(f"remember returned {described(receipt)}; expected a receipt")
-        return receipt
+        return read_receipt(self._call("remember", {"memories": memories}))
 
     def ready(self) -> None:
-        """Call ready until everything is searchable."""
-        until = time.monotonic() + self._connection.timeout
-        while (pause := self._indexing()) is not None:
-            if time.monotonic() + pause > until:
-                raise TimeoutError(
-                    f"{self._connection.url} was not ready within {self._connection.timeout:g} s"
-                )
-            time.sleep(pause)
+        self._connection.wait_until_ready(self._indexing)
 
     def recall(self, query: Query, k: int) -> Any:
         return self._field("recall", {"query": query, "k": k}, "hits")
@@ -137,10 +128,7 @@ class ContractSystem:
         self._call("forget", {"memories": selector.memories})
 
     def stats(self) -> dict[str, Any]:
-        counted = self._call("stats", {})
-        if not isinstance(counted, dict):
-            raise BadReply(f"stats returned {described(counted)}; expected an object of numbers")
-        return counted
+        return read_stats(self._call("stats", {}))
 
     def close(self) -> None:
         if self._space.get() in self._entered:

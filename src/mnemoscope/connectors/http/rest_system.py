@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -90,16 +89,14 @@ class RestSystem:
         return Receipt(rejected=rejected, merged=merged)
 
     def ready(self) -> None:
-        """Repeat the request until its reply says that everything is searchable."""
         request = self._map.ready
         assert request is not None
-        until = time.monotonic() + self._connection.timeout
-        while not self._find(self._send(request, {}, repeatable=True), request.until, "ready"):
-            if time.monotonic() + request.every > until:
-                raise TimeoutError(
-                    f"{self._connection.url} was not ready within {self._connection.timeout:g} s"
-                )
-            time.sleep(request.every)
+
+        def pause() -> float | None:
+            reply = self._send(request, {}, repeatable=True)
+            return None if self._find(reply, request.until, "ready") else request.every
+
+        self._connection.wait_until_ready(pause)
 
     def recall(self, query: Query, k: int) -> list[Hit]:
         request = self._map.recall

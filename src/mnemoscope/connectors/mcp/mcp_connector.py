@@ -21,6 +21,7 @@ import msgspec
 from mnemoscope._store.errors import BadReply, SystemLost, UsageError
 from mnemoscope._store.lenient_json import decoded
 from mnemoscope.connectors.child_process import AdapterLate
+from mnemoscope.connectors.handshake import check_seconds
 from mnemoscope.connectors.id_mapping import IdMapping
 from mnemoscope.connectors.mapping import (
     fill,
@@ -75,9 +76,7 @@ class Mcp:
         key: str = "",
         embeddings: str = "",
     ) -> None:
-        for option, seconds in (("timeout", timeout), ("start", start)):
-            if not seconds > 0:
-                raise UsageError(f"{option}={seconds:g}: give a number of seconds above 0")
+        check_seconds(timeout=timeout, start=start)
         if not mapping:
             raise UsageError(
                 f"a mapping of the server's tools is required: add mapping=FILE or one of "

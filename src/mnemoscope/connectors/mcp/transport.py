@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
-from mnemoscope._store.errors import MnemoscopeError, SystemLost, UsageError
+from mnemoscope._store.errors import SystemLost, UsageError
 from mnemoscope.connectors.child_process import (
     LONGEST_LINE,
     Child,
@@ -22,6 +22,7 @@ from mnemoscope.connectors.child_process import (
     file_hashes,
     split_command,
 )
+from mnemoscope.connectors.handshake import server_down
 from mnemoscope.connectors.mapping import fill
 from mnemoscope.connectors.mcp.session import McpSession, require_mcp
 
@@ -179,10 +180,7 @@ class UrlServer:
                 return self.open(start)
             except (SystemLost, TimeoutError) as error:
                 if time.monotonic() + wait > until:
-                    raise MnemoscopeError(
-                        f"the MCP server at {self._url} is down ({error}): start it, then repeat "
-                        "the command to resume; nothing recorded is lost"
-                    ) from None
+                    raise server_down(f"the MCP server at {self._url}", error) from None
             time.sleep(wait)
             wait = min(2 * wait, _LONGEST_WAIT)
 
