@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
-from types import FrameType
 
 from cyclopts import App
 from rich.console import Console
@@ -198,7 +197,7 @@ def _serve_until_ended(
     serve: Callable[[], None], close: Callable[[], None], console: Console
 ) -> None:
     """Serve until Ctrl-C or SIGTERM, then close."""
-    signal.signal(signal.SIGTERM, _as_interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # raises KeyboardInterrupt
     try:
         serve()
     except KeyboardInterrupt:
@@ -208,7 +207,3 @@ def _serve_until_ended(
         say(console, "stopped")
     finally:
         close()
-
-
-def _as_interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

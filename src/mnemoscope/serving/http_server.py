@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from mnemoscope._store.json_server import Handler, JsonRequest, JsonServer, Refused
-from mnemoscope.connectors.handshake import Hello
 from mnemoscope.connectors.http.http_connector import GONE
 from mnemoscope.serving.sessions import (
     NoSuchSession,
@@ -49,7 +48,10 @@ class HttpServer(JsonServer):
     def __init__(
         self, plan: Plan, *, host: str = "127.0.0.1", port: int = 0, key: str = ""
     ) -> None:
-        self._hello = _in_the_contract(served_hello(plan))
+        hello = served_hello(plan)
+        # Remember waits until all is searchable, so ready is not needed; HTTP has no fork.
+        methods = [verb for verb in hello.methods if verb not in ("ready", "fork")]
+        self._hello = msgspec.structs.replace(hello, methods=methods)
         self._key = key
         self._sessions = Sessions(plan.build)
         verbs: dict[str, Handler] = {
@@ -120,12 +122,6 @@ class HttpServer(JsonServer):
 
 
 _Kind = TypeVar("_Kind", bound=_SessionRequest)
-
-
-def _in_the_contract(hello: Hello) -> Hello:
-    """Remove `ready`, because remember waits until all is searchable, and `fork`, not in HTTP."""
-    methods = [verb for verb in hello.methods if verb not in ("ready", "fork")]
-    return msgspec.structs.replace(hello, methods=methods)
 
 
 def _read(request: JsonRequest, kind: type[T]) -> T:

@@ -4,7 +4,3 @@
 running server. A mapping file (docs/mcp.md) names the tools and says where their replies have our
 ids; `propose` drafts one from the server's descriptions of its tools.
 """
-
-from mnemoscope.connectors.mcp.mcp_connector import Mcp
-
-__all__ = ["Mcp"]

@@ -78,13 +78,9 @@ def named(
     return None
 
 
-def words_of(name: str) -> list[str]:
-    return [word for word in _snake_case(name).split("_") if word]
-
-
 def fitness(tool: Tool, verb: str) -> float:
     """Score how likely a tool implements a verb; 0 or less means unlikely."""
-    words = set(words_of(tool.name.rpartition(".")[2]))
+    words = set(filter(None, _snake_case(tool.name.rpartition(".")[2]).split("_")))
     if verb == "empty":
         empties = bool(words & VERBS["empty"]) or bool(words & VERBS["forget"] and words & _ALL)
         return 1.0 if empties and not any(p.required for p in parameters(tool.parameters)) else 0.0
