@@ -60,13 +60,8 @@ def serve_embeddings(
     embedder.embed(["loads the model, so that the first request does not wait for it"])
     server = OpenAIServer(embedder, load_model(llm) if llm else None, host=host, port=port)
     also = f" and {llm}" if llm else ""
-<<<<<<< HEAD
-    say(err, f"serving {embedder.name}{also} at {server.url}; Ctrl-C ends it")
+    say(err, f"serving {embedder.name}{also} at {server.url}; stop it with Ctrl-C")
     _serve_until_ended(server.serve_forever, server.close, err)
-=======
-    say(err, f"serving {embedder.name}{also} at {endpoint.url}; stop it with Ctrl-C")
-    _serve_until_ended(endpoint.server.serve_forever, endpoint.close, err)
->>>>>>> p-connectors
 
 
 @app.command(name="grpc")

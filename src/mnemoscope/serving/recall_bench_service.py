@@ -14,19 +14,11 @@ from mnemoscope.systems.loader import Driver
 from mnemoscope.types import Question
 
 _SCOPE = "recall-bench"
-<<<<<<< HEAD
-"""Setup does not say which persona begins."""
-
-
-class RecallBenchService:
-    """One persona at a time. Days are handed to the system together, when they have to be found."""
-=======
 """Setup does not name the persona."""
 
 
 class RecallBenchService:
     """Holds one history at a time. Days are ingested together, before the next question."""
->>>>>>> p-connectors
 
     def __init__(self, build: Callable[[], Any], name: str) -> None:
         self._name = name

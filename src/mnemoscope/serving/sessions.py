@@ -1,16 +1,8 @@
-<<<<<<< HEAD
-"""The sessions of a server's clients: each has a system of its own, in a thread of its own.
-
-One thread a session, because few systems expect to be called from several; a copy shares the
-thread of what it was copied from. When there are too many sessions, the oldest one is closed. The
-HTTP and the gRPC server use it.
-=======
 """The sessions of a server: for each client a separate instance of the system, in one thread.
 
 Each session has one thread, because few systems can be called from several; a copy shares the
 thread of its original. If there are too many sessions, the one that was not used for longest is
 closed. The HTTP and the gRPC server share this module. The protocols call a session a space.
->>>>>>> p-connectors
 """
 
 from __future__ import annotations
@@ -32,11 +24,7 @@ from mnemoscope.types import Query, Question
 T = TypeVar("T")
 
 _MOST = 256
-<<<<<<< HEAD
-"""Sessions at once; more are those of clients that were killed."""
-=======
 """Sessions at once; more are probably left over from clients that were killed."""
->>>>>>> p-connectors
 
 
 class NoSuchSession(LookupError):
@@ -44,11 +32,7 @@ class NoSuchSession(LookupError):
 
 
 class ServedSession:
-<<<<<<< HEAD
-    """One client's system."""
-=======
     """One instance of a system, for one client."""
->>>>>>> p-connectors
 
     def __init__(self, driver: Driver, thread: ThreadPoolExecutor | None = None) -> None:
         self._driver = driver
@@ -100,11 +84,7 @@ class Sessions:
             return self._sessions[name]
 
     def reset(self, name: str, scope: str) -> None:
-<<<<<<< HEAD
-        """A fresh scope in the session of this name, which is made if it is not there."""
-=======
         """Empty the session of this name, or make it."""
->>>>>>> p-connectors
         try:
             session = self.get(name)
         except NoSuchSession:
@@ -143,16 +123,6 @@ def new_name() -> str:
 
 
 def served_hello(plan: Plan) -> Hello:
-<<<<<<< HEAD
-    """How a server of this system introduces itself; it can always be reset and closed.
-
-    A system that cannot be reset says so here, before a client asks.
-    """
-    plan, system = describe(plan)
-    if type(system) is Oracle:
-        raise UsageError("the oracle is told the evidence, which no client can send: serve another")
-    able = abilities(system)
-=======
     """The hello of a server of this system; reset and close are always offered.
 
     A system that cannot be reset fails here, before the first client connects.
@@ -163,7 +133,7 @@ def served_hello(plan: Plan) -> Hello:
             "oracle needs the evidence of each question, which clients cannot send: serve another "
             "system"
         )
->>>>>>> p-connectors
+    able = abilities(system)
     has = {
         "remember": able.remembers,
         "ready": hasattr(system, "ready"),
