@@ -412,7 +412,7 @@ def test_a_system_that_always_fails_is_reported_and_spoils_no_table(
     done = mnemo("run", "strata", "--data", data, "-s", spec, "--out", "r", *arms)
     assert done.code == 1  # there is nothing to report of it
     assert "Traceback" not in done.err
-    assert "3 of 3 questions were not fairly put" in done.said
+    assert "3 of 3 questions were not measured" in done.said
     own = tmp_path / "r" / f"{failing}-{system}"
     assert json.loads((own / "metrics.json").read_text())["overall"] == {}
     assert f"| {own.name} |" in (tmp_path / "r" / "summary.md").read_text()

@@ -63,7 +63,7 @@ def test_each_system_and_arm_leaves_recall_bench_s_files(
     kinds = [line["type"] for line in lines(own / "progress.jsonl")]
     assert kinds == ["header", "checkpoint", "checkpoint", "summary"]
     assert all(line["appellateScore"] is None for line in lines(own / "failures.jsonl"))
-    assert "## Over the checkpoints" in (own / "report.md").read_text()
+    assert "## By checkpoint" in (own / "report.md").read_text()
 
 
 def test_results_go_where_they_are_asked_for(life: Path, tmp_path: Path) -> None:

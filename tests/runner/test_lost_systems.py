@@ -200,7 +200,10 @@ def test_a_death_is_told_with_its_cause_when_it_happens_and_counted_in_the_repor
         f"conv-1: the system was lost ({cause}); {AGAIN}, restart 1 of 2",
         f"conv-1: the system was lost ({cause}); {AGAIN}, restart 2 of 2",
     ]
-    told = "2 × the system was lost in the middle of a scenario, and lived it again"
+    told = (
+        "2 × the system was lost in the middle of a conversation; the conversation was ingested "
+        "again from the start"
+    )
     write_report(outcome.run)
     report = (outcome.run.path / "report.md").read_text()
     assert "| restarts | 2 |" in report
