@@ -59,7 +59,7 @@ def patient(server: ScriptedServer, timeout: float = 20) -> tuple[Model, list[fl
     return Model("m", provider, price=FREE, pacer=pacer), naps
 
 
-def test_a_prompt_is_sent_as_it_is_and_the_reply_comes_back_with_its_counts(
+def test_a_prompt_is_sent_unchanged_and_the_reply_has_its_counts(
     server: ScriptedServer,
 ) -> None:
     reply = AnthropicProvider("m", base_url=server.root).complete(HELLO)
@@ -168,7 +168,7 @@ def test_a_missing_key_is_an_error_at_the_first_request(monkeypatch: pytest.Monk
         AnthropicProvider("m").complete(HELLO)
 
 
-def test_the_key_is_sent_and_not_written_down(server: ScriptedServer, tmp_path: Path) -> None:
+def test_the_key_is_sent_and_not_stored(server: ScriptedServer, tmp_path: Path) -> None:
     model, _ = patient(server)
     model.ask(HELLO)
     assert KEY in str(server.seen[0].headers)
