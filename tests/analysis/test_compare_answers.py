@@ -59,11 +59,11 @@ def test_right_and_wrong_are_tested_by_mcnemar(answered: Path) -> None:
     assert row.lost == sum(after[q] < before[q] for q in before)
 
 
-def test_answers_of_different_judges_are_not_compared_and_it_says_so(answered: Path) -> None:
+def test_answers_of_different_judges_are_not_compared_and_a_note_says_why(answered: Path) -> None:
     found = compare(RunDirectory(answered / "f1/bm25"), RunDirectory(answered / "exact/recency"))
 
     assert not [row for row in found.rows if row.metric in ("f1", "accuracy")]
-    assert any("judged differently" in note for note in found.notes)
+    assert any("judged by different judges" in note for note in found.notes)
     with pytest.raises(UsageError, match="no metric 'f1'"):
         compare(
             RunDirectory(answered / "f1/bm25"),
