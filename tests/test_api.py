@@ -221,7 +221,7 @@ def test_a_class_without_a_source_file_is_known_by_its_code(tmp_path: Path) -> N
     first = python("-", cwd=tmp_path, text=main_script())
     assert "'code_sha256'" in first
     assert python("-", cwd=tmp_path, text="\n\n# moved\n" + main_script()) == first
-    assert "holds another run" in python("-", cwd=tmp_path, text=main_script("size = 2"))
+    assert "contains another run" in python("-", cwd=tmp_path, text=main_script("size = 2"))
 
 
 # Progress, interruption.

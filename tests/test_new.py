@@ -68,12 +68,12 @@ class Wrong(Metric):
         return 1.0
 
 
-def test_a_metric_that_breaks_its_promises_is_named_for_each() -> None:
+def test_every_fault_of_a_metric_is_reported() -> None:
     found = " | ".join(check_metric(Wrong()))
     assert "outside 0 to 1" in found
-    assert "besides 0 and 1" in found
-    assert "ceiling is 1.000" in found
-    assert "chance() says 0.5000" in found
+    assert "values other than 0 and 1" in found
+    assert "above its ceiling 1.000" in found
+    assert "chance() returns 0.5000" in found
 
 
 class Deaf:

@@ -1,7 +1,7 @@
 """Typed results of runs: figures, questions and verdicts as rows, frames and HTML tables.
 
-Everything is read from run directories, and only when it is asked for. A frame is a
-pandas.DataFrame where pandas is installed, and a `Frame` where it is not.
+Results are read from run directories on first use. A frame is a pandas.DataFrame if pandas is
+installed, otherwise a `Frame`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 Cell: TypeAlias = "str | int | float | bool | tuple[str, ...] | tuple[int, ...] | None"
 OVERALL = "overall"
 _SHOWN = 200
-"""How many rows of a frame HTML shows."""
+"""The number of rows that the HTML of a frame shows."""
 
 
 class Frame:
-    """A table for places without pandas."""
+    """A small table, used if pandas is not installed."""
 
     def __init__(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
         self.columns = list(columns)
@@ -52,12 +52,12 @@ class Frame:
         return iter(self.rows)
 
     def __getitem__(self, column: str) -> list[Cell]:
-        """One column."""
+        """Return one column."""
         place = self.columns.index(column)
         return [row[place] for row in self.rows]
 
     def to_csv(self, path: str | Path | None = None) -> str | None:
-        """The table as CSV: written to a file, or returned where no path is given."""
+        """Write the table as CSV to a file, or return it if no path is given."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
@@ -77,7 +77,7 @@ class Frame:
 
 
 def html_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """An HTML table in which every text is escaped."""
+    """Return an HTML table with all texts escaped."""
 
     def row(tag: str, cells: Sequence[str]) -> str:
         return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
@@ -87,7 +87,7 @@ def html_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def frame_of(kind: type[NamedTuple], rows: Sequence[NamedTuple]) -> DataFrame:
-    """The rows as a pandas.DataFrame, or as a Frame where pandas is not installed."""
+    """Return the rows as a pandas.DataFrame, or as a Frame if pandas is not installed."""
     columns: tuple[str, ...] = kind._fields
     try:
         import pandas
@@ -105,7 +105,7 @@ def _plain(cell: Cell) -> str:
 
 
 class FigureRow(NamedTuple):
-    """A metric of a system in a category."""
+    """One metric of one system in one category."""
 
     system: str
     metric: str
@@ -124,7 +124,7 @@ class FigureRow(NamedTuple):
 
 
 class QuestionRow(NamedTuple):
-    """A question as one system met it."""
+    """One question with its result for one system."""
 
     system: str
     question: str
@@ -135,15 +135,15 @@ class QuestionRow(NamedTuple):
     reference: str
     evidence: tuple[str, ...]
     hits: tuple[str, ...]
-    """What was recalled, best first."""
+    """Ids of the hits, best first."""
     ranks: tuple[int, ...]
-    """Where the evidence stands among the hits; empty where none of it was recalled."""
+    """The ranks of the evidence; empty if none of it was recalled."""
     status: str
     answer: str | None
     verdict: float | None
-    """The judge's mark, from 0 to 1 where its scale has an end."""
+    """The judge's grade, from 0 to 1 on bounded scales."""
     failure: str
-    """Why the question counts as failed; empty where it does not."""
+    """Why the question counts as failed; empty if it does not."""
 
 
 class RunResult:
@@ -160,19 +160,19 @@ class RunResult:
 
     @cached_property
     def metrics(self) -> Metrics:
-        """The figures of recall, as metrics.json has them."""
+        """The figures of the rankings, from metrics.json."""
         found: Metrics = self.directory.read_json("metrics.json")
         return found
 
     @cached_property
     def answers(self) -> AnswerSheet | None:
-        """What the answers are worth, as answers.json has it; None where only recall was asked."""
+        """The figures of the answers, from answers.json; None for a run without answers."""
         found: AnswerSheet | None = self._optional("answers.json")
         return found
 
     @cached_property
     def longitudinal(self) -> LongitudinalFigures | None:
-        """The figures of each checkpoint; None where there are no checkpoints."""
+        """The figures of each checkpoint; None for a run without checkpoints."""
         found: LongitudinalFigures | None = self._optional("longitudinal.json")
         return found
 
@@ -185,12 +185,12 @@ class RunResult:
 
     @property
     def report(self) -> str:
-        """report.md: the whole account of the run in Markdown."""
+        """The report of the run in Markdown, from report.md."""
         return (self.path / "report.md").read_text(encoding="utf-8")
 
     @property
     def failed_everywhere(self) -> bool:
-        """Whether not one question came to a result, so that there is nothing to report."""
+        """Whether every question failed, so that there are no figures to report."""
         if self.longitudinal is not None:
             asked = [point for point in self.longitudinal["checkpoints"] if point["asked"]]
             return all(point["statuses"].keys() <= FAILED for point in asked)
@@ -200,7 +200,7 @@ class RunResult:
         return self.metrics["questions"]["measured"] == 0
 
     def figures(self) -> list[FigureRow]:
-        """One row a metric and category, of recall and, where there are answers, of answers."""
+        """Return one row for each metric and category, of the rankings and of the answers."""
         last = self.manifest.checkpoints[-1] if self.manifest.checkpoints else ""
         scopes = {OVERALL: self.metrics["overall"], **self.metrics["by_category"]}
         rows = [
@@ -236,20 +236,20 @@ class RunResult:
         )
 
     def to_frame(self) -> DataFrame:
-        """The figures as a frame."""
+        """Return the figures as a frame."""
         return frame_of(FigureRow, self.figures())
 
     def question_rows(self, *, k: int = 10) -> list[QuestionRow]:
-        """One row a question and checkpoint.
+        """Return one row for each question and checkpoint.
 
-        A question failed if the system could not be asked it, if its answer was judged wrong, or,
-        where answers are not judged, if no evidence is among the first `k` hits.
+        A question counts as failed if recalling or answering failed, if its answer was judged
+        wrong, or, without a verdict, if no evidence is among the first `k` hits.
         """
         from mnemoscope.analysis.question_records import assemble
 
         questions: dict[str, Question] = {}
         for line in read_records(self.path / "questions.jsonl", dict):
-            about = line.get("qa", line)  # Recall Bench's log has it one level down
+            about = line.get("qa", line)  # Recall Bench's format nests the question in "qa"
             reference = about.get("reference", about.get("referenceAnswer", ""))
             questions[about["id"]] = Question(
                 about["id"], about["question"], reference=reference, category=about["category"]
@@ -288,11 +288,11 @@ class RunResult:
         )
 
     def questions(self) -> DataFrame:
-        """One row a question: hits, ranks, status, answer, verdict."""
+        """Return one row for each question: hits, ranks, status, answer, verdict."""
         return frame_of(QuestionRow, self.question_rows())
 
     def failed(self, *, k: int = 10) -> DataFrame:
-        """The questions that failed, each with the reason; see `question_rows`."""
+        """Return the questions that failed, each with the reason; see `question_rows`."""
         return frame_of(QuestionRow, [row for row in self.question_rows(k=k) if row.failure])
 
     def __repr__(self) -> str:
@@ -303,7 +303,7 @@ class RunResult:
 
 
 class RuleChange(msgspec.Struct, frozen=True):
-    """A metric by another project's rules and by sound ones."""
+    """One metric by another project's rules and by sound rules."""
 
     compat: float
     sound: float
@@ -314,13 +314,13 @@ class ScoredRun(RunResult):
     """The result of scoring a file of rankings."""
 
     rule_changes: Mapping[str, RuleChange] = {}
-    """What another project's rules change, metric by metric."""
+    """How the other project's rules change each metric."""
     sound_rules: str = ""
-    """What sound rules do otherwise than that project's."""
+    """How sound rules differ from that project's."""
 
 
 class Results(Mapping[str, RunResult]):
-    """The runs of one call, by their systems' labels, the baselines last."""
+    """The runs of one call by system label, baselines last."""
 
     def __init__(self, runs: Sequence[RunResult]) -> None:
         self.runs = list(runs)
@@ -332,7 +332,8 @@ class Results(Mapping[str, RunResult]):
         try:
             return self._by_label[label]
         except KeyError:
-            raise KeyError(f"no system {label!r}; there are {', '.join(self._by_label)}") from None
+            known = ", ".join(self._by_label)
+            raise KeyError(f"no system {label!r} in these results; they have {known}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_label)
@@ -342,23 +343,23 @@ class Results(Mapping[str, RunResult]):
 
     @property
     def over_checkpoints(self) -> bool:
-        """Whether the benchmark is a history that is questioned at several of its days."""
+        """Whether the benchmark asks questions at several checkpoints of a simulated history."""
         return "ranges" in self.runs[0].manifest.identity["benchmark"]["options"]
 
     @property
     def failed_everywhere(self) -> bool:
-        """Whether a system came to no result on any question."""
+        """Whether every question failed for at least one system."""
         return any(run.failed_everywhere for run in self.runs)
 
     def figures(self) -> list[FigureRow]:
         return [row for run in self.runs for row in run.figures()]
 
     def to_frame(self) -> DataFrame:
-        """One row a system, metric and category, with interval, chance and n."""
+        """Return one row for each system, metric and category, with interval, chance and n."""
         return frame_of(FigureRow, self.figures())
 
     def questions(self) -> DataFrame:
-        """One row a system and question: hits, ranks, status, answer, verdict."""
+        """Return one row for each system and question: hits, ranks, status, answer, verdict."""
         return frame_of(QuestionRow, [row for run in self.runs for row in run.question_rows()])
 
     def __repr__(self) -> str:
@@ -387,7 +388,7 @@ class ComparedRow(NamedTuple):
     cand: float
     delta: float
     low: float | None
-    """Ends of the 95 % interval of the difference; unpaired tests have none."""
+    """Ends of the 95 % interval of the difference; None for unpaired tests."""
     high: float | None
     p: float
     """Corrected for the number of tests."""
@@ -409,9 +410,9 @@ class ComparisonResult:
         self.base = base
         self.cand = cand
         self.paired = paired
-        """By question, from both journals; None where only means are known."""
+        """The comparison by question; None if only means are known."""
         self.seed = list(seed)
-        """The unpaired procedure, where only means are known or where it was asked for."""
+        """The unpaired procedure, if only means are known or if it was requested."""
         self.category_names = category_names
 
     def rows(self) -> list[ComparedRow]:
@@ -434,7 +435,7 @@ class ComparisonResult:
 
     @property
     def verdict(self) -> Literal["better", "worse", "mixed", "equivalent", "cannot tell"]:
-        """How the candidate does over all questions, all compared metrics taken together."""
+        """The overall verdict on the candidate: all questions, all compared metrics."""
         found = {row.verdict for row in self.rows() if row.scope == OVERALL}
         if {"better", "worse"} <= found:
             return "mixed"
@@ -459,14 +460,14 @@ class ComparisonResult:
 
 
 class GateResult(msgspec.Struct, frozen=True):
-    """Whether a run's figures stayed close enough to a baseline's."""
+    """Whether a run's figures stayed within the allowed drops from a baseline."""
 
     passed: bool
     rows: list[GateRow]
 
 
 class PhaseEstimate(NamedTuple):
-    """What one phase of one system's run would ask of models."""
+    """The estimated requests, tokens and cost of one phase for one system."""
 
     system: str
     phase: str
@@ -477,11 +478,11 @@ class PhaseEstimate(NamedTuple):
 
 
 class RunEstimate(msgspec.Struct, frozen=True):
-    """What a run would ask of models, phase by phase, and what that costs in US dollars."""
+    """The estimated requests, tokens and cost in US dollars of a run, by phase."""
 
     phases: list[PhaseEstimate]
     unpriced: dict[str, str]
-    """Models of unknown price, which count as 0, to how they are written with one."""
+    """Models of unknown price, which count as 0, to the spec that gives them a price."""
 
     @property
     def cost(self) -> float:

@@ -1,4 +1,4 @@
-"""Tokens and money: whose they are, and that nothing that was paid is forgotten."""
+"""Tokens and costs, by phase and by side."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_each_phase_has_its_own_sum() -> None:
     assert phases["recall"]["requests"] == 0
 
 
-def test_what_came_from_the_cache_costs_and_is_not_paid() -> None:
+def test_cached_replies_count_as_cost_but_not_as_paid() -> None:
     remembered = accounts(run())["phases"]["remember"]
     assert (remembered["cached"], remembered["cost"], remembered["paid"]) == (5, 0.01, 0.0)
 
@@ -49,7 +49,7 @@ def test_the_system_pays_for_memory_and_the_harness_for_answers_and_verdicts() -
     assert alone["harness"]["cost"] == pytest.approx(0.001)
 
 
-def test_totals_are_told_for_a_question_as_well() -> None:
+def test_totals_are_also_given_per_question() -> None:
     told = accounts(run())
     assert told["questions"] == 2
     assert told["total"]["cost"] == pytest.approx(0.015)

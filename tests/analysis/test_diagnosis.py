@@ -1,4 +1,4 @@
-"""Why answers failed: each failure is laid to the first step that did not hold."""
+"""Failed answers: each gets the class of the first step that lost the evidence."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def failure(
     )
 
 
-def test_what_passed_or_was_not_judged_is_no_failure() -> None:
+def test_passed_and_unjudged_answers_are_not_failures() -> None:
     assert classify(failure(grade=Grade(1.0))) is None
     assert classify(failure(grade=None)) is None
     assert classify(failure(status="error")) is None
@@ -146,21 +146,21 @@ def test_a_failed_answer_with_every_word_of_the_reference_is_doubtful(
     assert classify(failure(text=text, reference=reference)) == expected
 
 
-def test_what_was_lost_on_the_way_comes_before_doubt() -> None:
+def test_lost_evidence_comes_before_a_doubtful_verdict() -> None:
     assert classify(failure(("m9",), text="a red bicycle")) == NOT_RECALLED
 
 
-def test_failures_without_evidence_or_without_an_answer_have_classes_of_their_own() -> None:
+def test_failures_without_evidence_or_without_an_answer_have_separate_classes() -> None:
     assert classify(failure(evidence=())) == NO_EVIDENCE
     assert classify(failure(expects="abstain")) == CONFABULATED
     assert classify(failure(expects="refuse")) == BOUNDARY
 
 
-def test_an_abstention_that_was_asked_for_and_failed_is_the_judges_doing() -> None:
+def test_a_correct_abstention_that_was_failed_is_a_doubtful_verdict() -> None:
     assert classify(failure(expects="abstain", status="abstained")) == DOUBTFUL
 
 
-def test_a_system_that_answers_by_itself_is_not_said_to_have_had_the_evidence() -> None:
+def test_a_system_that_answers_by_itself_does_not_count_as_having_the_evidence() -> None:
     alone = failure()._replace(trial=None)
     assert classify(alone) == UNSEEN
     assert not in_hand(alone)

@@ -1,4 +1,4 @@
-"""Forgetting in figures: two figures with two names, what leaks, and when there is no score."""
+"""forgetting.json: mean ROUGE-L and the share above half, leaks, and when there is no score."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def rows(
 
 
 def good(author: int, number: int, point: str) -> float:
-    """What was to be forgotten falls from about 0.8 to 0.1, the rest stays."""
+    """The forget set falls from about 0.8 to 0.1; the retain set stays."""
     spread = (author + number) % 3 / 10
     return 0.1 + spread / 10 if author % 2 and point == "after" else 0.7 + spread
 
@@ -152,7 +152,7 @@ def test_changes_are_paired_and_need_both_values() -> None:
     }
 
 
-def test_what_failed_is_no_zero_and_bounds_say_what_it_could_have_been() -> None:
+def test_failures_are_left_out_and_bounds_give_their_range() -> None:
     some = rows(lambda author, number, point: 0.6)
     failed = [
         row(1, 0, "after", 0.6, status="error")
@@ -170,7 +170,7 @@ def test_what_failed_is_no_zero_and_bounds_say_what_it_could_have_been() -> None
     assert found["statuses"]["after"]["forget"] == {"answered": 19, "error": 1}
 
 
-def test_nothing_leaks_where_only_what_was_kept_is_recalled() -> None:
+def test_recalling_only_retained_memories_is_not_a_leak() -> None:
     def kept(author: int, number: int) -> Trial:
         return recalled(author, number, ("a0/p0", "a2/p1"))
 
@@ -179,7 +179,7 @@ def test_nothing_leaks_where_only_what_was_kept_is_recalled() -> None:
     assert leak["ci95"][0] == 0 < leak["ci95"][1] < 0.2
 
 
-def test_a_forgotten_memory_leaks_by_its_id_whoever_it_is_of() -> None:
+def test_a_forgotten_memory_leaks_by_its_id_whatever_its_author() -> None:
     def another(author: int, number: int) -> Trial:
         return recalled(author, number, ("a0/p0", "a3/p2") if (author, number) == (1, 1) else ())
 
@@ -209,7 +209,7 @@ def test_a_forgotten_answer_leaks_by_the_text_of_a_hit() -> None:
     assert (leak["leaked"], leak["by_id"], leak["by_text"]) == (15, 0, 15)
 
 
-def test_which_texts_carry_an_answer_can_be_decided_otherwise() -> None:
+def test_the_text_comparison_can_be_replaced() -> None:
     def noted(author: int, number: int) -> Trial:
         return recalled(author, number, ("note",), texts={"note": "secret"})
 
@@ -217,7 +217,7 @@ def test_which_texts_carry_an_answer_can_be_decided_otherwise() -> None:
     assert score(found)["leak"]["by_text"] == 20
 
 
-def test_recalling_before_forgetting_or_for_the_other_set_is_no_leak() -> None:
+def test_recalling_before_forgetting_or_for_the_retain_set_is_not_a_leak() -> None:
     def everything(author: int, number: int) -> Trial:
         return recalled(author, number, ("a1/p0", "a3/p0"))
 
@@ -237,7 +237,7 @@ def test_the_ids_that_were_to_be_forgotten_can_be_given() -> None:
     assert score(forgetting(asked, forgotten=["profile-7"]))["leak"]["leaked"] == 20
 
 
-def test_leaks_are_counted_over_the_questions_that_were_fairly_put() -> None:
+def test_leaks_are_counted_over_the_measured_questions() -> None:
     def mixed(author: int, number: int) -> Trial:
         trial = recalled(author, number, ("a1/p0",))
         if number:
@@ -267,10 +267,10 @@ def test_without_questions_on_both_sides_there_is_no_score() -> None:
     for some in ([], before, [r for r in rows(good) if r.question.category == "retain"]):
         found = forgetting(some)
         assert found["score"] is None
-        assert "was asked" in found["why"]
+        assert "were asked" in found["why"]
 
 
-def test_where_nothing_could_be_asked_after_the_reason_is_told() -> None:
+def test_if_every_question_failed_after_forgetting_the_reason_is_the_error() -> None:
     def lost(author: int, number: int) -> Trial:
         about = ("tofu", f"a{author}/q{number}")
         return Trial(*about, "not-indexed", error="it would not forget", checkpoint="after")
@@ -281,7 +281,7 @@ def test_where_nothing_could_be_asked_after_the_reason_is_told() -> None:
     ]
     found = forgetting(asked)
     assert found["score"] is None
-    assert found["why"].endswith("measured after: it would not forget")
+    assert found["why"].endswith("measured after forgetting: it would not forget")
     assert found["coverage"]["after"] == {"forget": 0, "retain": 0}
     assert found["statuses"]["after"]["retain"] == {"not-indexed": 20}
 
@@ -300,7 +300,7 @@ def test_an_abstention_counts_with_the_value_it_got() -> None:
     assert (status_of(silent), rouge_of(silent)) == ("abstained", 0.0)
 
 
-def test_one_question_alone_leaves_the_interval_open() -> None:
+def test_the_interval_of_one_question_is_the_whole_scale() -> None:
     few = [r for r in rows(good) if r.question.id in ("a0/q0", "a1/q0")]
     told = score(forgetting(few))
     assert told["after"]["forget"]["mean_rouge_l"]["ci95"] == [0, 1]

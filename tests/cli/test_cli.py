@@ -412,7 +412,7 @@ def test_a_system_that_always_fails_is_reported_and_spoils_no_table(
     done = mnemo("run", "strata", "--data", data, "-s", spec, "--out", "r", *arms)
     assert done.code == 1  # there is nothing to report of it
     assert "Traceback" not in done.err
-    assert "3 of 3 questions were not fairly put" in done.said
+    assert "3 of 3 questions were not measured" in done.said
     own = tmp_path / "r" / f"{failing}-{system}"
     assert json.loads((own / "metrics.json").read_text())["overall"] == {}
     assert f"| {own.name} |" in (tmp_path / "r" / "summary.md").read_text()
@@ -448,7 +448,7 @@ def test_a_system_that_cannot_run_is_one_error_before_anything_runs(
         (("run", "strata", "-s", "bm25,k1"), "write name,key=value"),
         (("run", "strata", "-s", "bm25", "-s", "bm25"), "bm25 is given twice"),
         (("run", "strata", "-s", "bm25=fts5"), "bm25 is a system's own name"),
-        (("run", "strata", "-s", "bm25", "--seed", "-1"), "seed -1: it is 0 or more"),
+        (("run", "strata", "-s", "bm25", "--seed", "-1"), "seed -1: must be 0 or more"),
         (("run", "strata", "-s", "bm25", "--timeout", "0"), "a time limit of 0 seconds"),
         (("run", "strata", "-s", "bm25", "--remember-timeout", "nan"), "a time limit of nan"),
         (("run", "strata", "-s", "bm25", "--twin", "none"), "did you mean 'twins'?"),
@@ -545,7 +545,7 @@ def test_the_same_command_again_changes_nothing_and_another_is_refused(
     assert (tmp_path / "r" / "bm25" / "trials.jsonl").read_bytes() == before
     other = mnemo(*again, "--depth", "5")
     assert other.code == 1
-    assert "holds another run; what differs: depth: 50 → 5" in other.said
+    assert "contains another run; differences: depth: 50 → 5" in other.said
 
 
 # Reports.
@@ -843,7 +843,7 @@ def test_leaking_data_is_not_run_either(mnemo: Command, tmp_path: Path) -> None:
     folder = strata(tmp_path / "leaky", leaking)
     done = mnemo("run", "strata", "--data", folder, "-s", "bm25", "--out", "r")
     assert done.code == 1
-    assert "labels leak into what systems would see" in done.said
+    assert "a label leaks into what systems would see" in done.said
 
 
 def test_check_passes_the_real_locomo_with_every_finding(

@@ -63,7 +63,7 @@ def test_each_system_and_arm_leaves_recall_bench_s_files(
     kinds = [line["type"] for line in lines(own / "progress.jsonl")]
     assert kinds == ["header", "checkpoint", "checkpoint", "summary"]
     assert all(line["appellateScore"] is None for line in lines(own / "failures.jsonl"))
-    assert "## Over the checkpoints" in (own / "report.md").read_text()
+    assert "## By checkpoint" in (own / "report.md").read_text()
 
 
 def test_results_go_where_they_are_asked_for(life: Path, tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_preflight_tells_all_that_is_wrong_at_once(
         (("--ranges", ""), "range"),
         (("--ranges", "none", "--judge", "ledger"), "no checkpoint to judge"),
         (("--reader", "system"), "has no answer(query)"),
-        (("--judge", "gpt-4o"), "names a model but not who serves it"),
+        (("--judge", "gpt-4o"), "names a model without its provider"),
         (("--judge", "rubric"), "needs the option 'model'"),
         (("--judge", "ledger", "--appellate-judge", "f1"), "scored by the rubric"),
         (("--depth", "0"), "at least one hit"),
@@ -225,7 +225,7 @@ def test_preflight_tells_all_that_is_wrong_at_once(
         (("--judge-memory-window", "-1"), "0 days or more"),
         (("--personas", "nobody"), "nobody"),
         (("--reader", "none", "--judge", "ledger"), "nothing to judge"),
-        (("--judge", "none", "--appellate-judge", "ledger"), "heard after"),
+        (("--judge", "none", "--appellate-judge", "ledger"), "needs a --judge"),
         (("--parallelism", "0"), "at least one"),
         (("--system", "dense", "--json-out", "x.json"), "of one system"),
         (("--lifecycle", "eternal"), "eternal"),

@@ -104,9 +104,9 @@ def test_a_name_that_is_not_an_integration_is_an_error(capsys: pytest.CaptureFix
     assert invoke(["systems", "install", "qdrnt"]) == 2
     assert "did you mean 'qdrant'" in capsys.readouterr().err
     assert invoke(["systems", "install", "bm25"]) == 2
-    assert "it comes with Mnemoscope" in capsys.readouterr().err
+    assert "bm25 is part of Mnemoscope" in capsys.readouterr().err
     assert invoke(["systems", "install"]) == 2
-    assert "say which: " in capsys.readouterr().err
+    assert "name at least one system: " in capsys.readouterr().err
 
 
 def test_a_python_that_can_load_extensions_is_required(monkeypatch: pytest.MonkeyPatch) -> None:

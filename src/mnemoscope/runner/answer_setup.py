@@ -1,7 +1,4 @@
-"""Who answers and who judges in a run, which baselines run beside it, and what models may cost.
-
-Everything is checked against what the dataset and the judges declare, before anything is asked.
-"""
+"""The reader and the judges of a run, checked against what the dataset and the judges declare."""
 
 from __future__ import annotations
 
@@ -36,13 +33,13 @@ from mnemoscope.runner.pipeline import (
 )
 
 NONE = "none"
-"""The reader or judge that stands for none at all."""
+"""The name for "without a reader" and "without a judge"."""
 SYSTEM = "system"
-"""The reader that stands for the system itself."""
+"""The reader name that means: the system answers."""
 
 
 class Exams(NamedTuple):
-    """The exams that a run's judges have taken, and what to say of those that took none."""
+    """The exam results of a run's judges, and notes about judges without an exam."""
 
     results: dict[str, dict[str, Any]]
     notes: list[str]
@@ -60,31 +57,31 @@ def pipeline_for(
     parallelism: int = 1,
     only_count: bool = False,
 ) -> Pipeline:
-    """Reader and judges as named, or as the dataset's record says; recall alone without a reader.
+    """The pipeline with the given reader and judges, or with those of the dataset's record.
 
-    With `only_count` models are not asked, but what they would be asked is counted.
+    With `only_count` models are not called, but their prompts are counted.
     """
     if parallelism < 1:
-        raise UsageError(f"--parallelism {parallelism}: at least one question at a time")
+        raise UsageError(f"--parallelism {parallelism}: must be 1 or more")
     if window < 0:
-        raise UsageError(f"--judge-memory-window {window}: 0 days or more")
+        raise UsageError(f"--judge-memory-window {window}: must be 0 days or more")
     reader = reader or dataset_info(benchmark).answers.reader
     if reader != NONE and not judges:
         judges = [_default_judge(benchmark)]
     judges = [] if list(judges) == [NONE] else list(judges)
     if NONE in judges:
-        raise UsageError("--judge none stands alone")
+        raise UsageError("--judge none cannot be combined with another judge")
     check_judges(benchmark, judges, appellate)
     if reader == NONE and judges:
-        raise UsageError(f"--judge {judges[0]} has nothing to judge without a --reader")
+        raise UsageError(f"--judge {judges[0]} needs a --reader: there are no answers to judge")
     if appellate and not judges:
-        raise UsageError("--appellate-judge is heard after a --judge")
+        raise UsageError("--appellate-judge needs a --judge")
 
     def read(part: str) -> Spec:
         return _counting(Spec.parse(part)) if only_count else Spec.parse(part)
 
     by_reader = reader not in (NONE, SYSTEM)
-    with redirect_stdout(sys.stderr):  # what a part prints while it is built is not a result
+    with redirect_stdout(sys.stderr):  # what a reader or judge prints is not a result
         return Pipeline(
             lifecycle=lifecycle,
             reader=plan_reader(read(reader), benchmark) if by_reader else None,
@@ -98,11 +95,11 @@ def pipeline_for(
 
 
 def check_judges(benchmark: str, judges: Sequence[str], appellate: str | None) -> None:
-    """Refuse judges that cannot judge this dataset, or that do not measure the same."""
+    """Refuse judges that cannot judge this dataset, or whose scales differ."""
     dataset = dataset_info(benchmark).answers
     names = [one.split(",")[0] for one in judges]
-    heard = (appellate or "").split(",")[0]
-    everyone = [*names, *filter(None, [heard])]
+    second = (appellate or "").split(",")[0]
+    everyone = [*names, *filter(None, [second])]
     if dataset.judges and everyone and tuple(everyone) != dataset.judges:
         raise UsageError(dataset.otherwise)
     classes = {name: judge_class(name) for name in everyone}
@@ -115,35 +112,27 @@ def check_judges(benchmark: str, judges: Sequence[str], appellate: str | None) -
                 raise UsageError(refusal.format(dataset=benchmark))
     kinds = {scales[name] == RUBRIC.name for name in names if name in scales}
     if len(kinds) > 1:
-        raise UsageError(f"{' and '.join(names)} do not measure the same and make no panel")
-    if heard and len(set(scales.values())) > 1:
+        raise UsageError(f"{' and '.join(names)} have different scales and cannot form a panel")
+    if second and len(set(scales.values())) > 1:
         raise UsageError(
-            f"{names[0]} and {heard} do not measure the same: an appeal needs a judge of the same "
-            "scale as the first"
+            f"{names[0]} and {second} have different scales: an appellate judge needs the scale "
+            "of the first judge"
         )
 
 
-def baselines_for(benchmark: str, pipeline: Pipeline) -> Sequence[str]:
-    """Which baselines run beside the systems: each costs as much as a system does."""
-    dataset = dataset_info(benchmark)
-    if pipeline.system_answers:  # most baselines cannot
-        return dataset.answers.baselines_if_system_answers
-    return dataset.answers.baselines if pipeline.reader is not None else dataset.baselines
-
-
 def _default_judge(benchmark: str) -> str:
-    """The dataset's judge; the user must name one that needs what only some of the data has."""
+    """The dataset's judge; an error if it needs what only a part of the data has."""
     dataset = dataset_info(benchmark).answers
     if not dataset.judge or not needs_of(judge_class(dataset.judge)).keys() <= {*dataset.provides}:
         raise UsageError(
-            f"who judges the answers on {benchmark}? Say --judge NAME: `mnemoscope judges list` "
-            "shows them, --judge none leaves them unjudged"
+            f"{benchmark} has no default judge: give --judge NAME (`mnemoscope judges list` "
+            "shows them), or --judge none to leave the answers unjudged"
         )
     return dataset.judge
 
 
 def _counting(spec: Spec) -> Spec:
-    """The same reader or judge, with a model that only counts what it would be asked."""
+    """The same reader or judge, with a model that only counts its prompts."""
     if names_a_model(spec.name):
         return Spec(f"estimate:{spec.name}", spec.args)
     if "model" in spec.args:
@@ -152,11 +141,13 @@ def _counting(spec: Spec) -> Spec:
 
 
 def models_of(*parts: str | None) -> list[str]:
-    """The models that these readers and judges ask, as they were written."""
+    """The models that these readers and judges call, as written in their specs."""
     found = []
     for part in filter(None, parts):
         if without_keys(part) != part:
-            raise UsageError("a key stands in the spec, which is recorded; use the environment")
+            raise UsageError(
+                "the spec contains an API key, and specs are recorded; set it in the environment"
+            )
         spec = Spec.parse(part)
         if names_a_model(spec.name):
             found.append(spec.name)
@@ -175,16 +166,19 @@ def reopened(manifest: Manifest, data: Path | None) -> Dataset:
 
 
 def exams_of(pipeline: Pipeline) -> Exams:
-    """How the judges did in their exams; a note for each that asks a model and took none."""
+    """The exam results of the judges; a note for each judge with a model and without an exam."""
     found = Exams({}, [])
-    for spec, identity in pipeline.judges().items():
-        # In its exam a judge sees no memories; one that does is another judge.
+    judges: dict[str, dict[str, Any]] = {}
+    for plan in filter(None, (pipeline.judge, pipeline.appellate)):
+        judges |= plan.identity.get("panel") or {str(plan.spec): plan.identity}
+    for spec, identity in judges.items():
+        # A judge sees no memories in its exam, so the result does not apply with a window.
         if (exam := None if pipeline.window else recorded(identity)) is not None:
             found.results[spec] = msgspec.to_builtins(exam)
             found.results[spec].pop("mistakes")
         elif "model" in identity.get("arguments", {}):
             advice = f"mnemoscope judges exam {quote(spec)}"
             found.notes.append(
-                f"this judge took no exam, so its verdicts cannot be VERIFIED: {advice}"
+                f"this judge has no exam result, so its verdicts cannot be VERIFIED: {advice}"
             )
     return found

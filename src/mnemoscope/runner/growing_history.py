@@ -1,7 +1,7 @@
-"""What a run needs that questions a history at several of its days, as that of a persona.
+"""The parts of a run that only datasets with checkpoints, such as personas, need.
 
-Its files are checked before the first question, its answers have defaults of their own, and it can
-be tried out at its first checkpoint.
+Their files are checked before the first question, they have their own default reader and judge, and
+a run can be tried at the first checkpoint.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from mnemoscope.runner.answer_setup import NONE
 from mnemoscope.types import GROUP_CATEGORIES, Scalar
 
 TIMEOUT = 30.0
-"""Seconds that a recall may take where no limit is given."""
+"""Seconds after which a recall is a timeout, if no limit is given."""
 _log = logging.getLogger(__name__)
 
 
 def check_files(data: Path | None, options: Mapping[str, Scalar]) -> None:
-    """Read every file once before anything is asked, so that a mistake costs seconds."""
+    """Read every file once, so that an error is found before the first question."""
     chosen = (str(options.get(name, "")) for name in ("personas", "arcs"))
     found = problems(locate(Personas.info, data), *chosen)
     for problem in found[:-1]:
@@ -38,7 +38,9 @@ def reader_and_judges(
     """The reader and the judges, with defaults that need no model."""
     if not history.ranges:
         if {reader, *judges} - {None, NONE}:
-            raise UsageError("--ranges none has no checkpoint to judge answers at; say full")
+            raise UsageError(
+                "--ranges none has no checkpoint at which answers are judged; use --ranges full"
+            )
         return NONE, [NONE]
     if not judges:
         judges = ["ledger" if history.has_ledger and reader != NONE else NONE]
@@ -57,8 +59,8 @@ def reader_and_judges(
     return reader, list(judges)
 
 
-def tell_findings(history: Personas) -> None:
-    """Count what is odd about the data, before any system is questioned about it."""
+def report_findings(history: Personas) -> None:
+    """Print what the loader found in the data, before the first question."""
     for _ in history.scenarios():
         pass
     left = [f"{n:,} {c}" for c in GROUP_CATEGORIES if (n := history.counts().get(c, 0))]

@@ -1,7 +1,7 @@
-"""Profiles: a run's settings in a YAML file, in Recall Bench's keys and some of our own.
+"""Profiles: the settings of a run in a YAML file, with Recall Bench's keys and ours.
 
-What a profile does not say is None here, so that a flag that is given wins over it. No other file
-is read: providers' keys come from the environment, never from `env.file`.
+A setting that is absent is None here, and given options override the profile. No other file is
+read: API keys come from the environment, not from `env.file`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|)")
 
 
 class _Section(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Unknown keys are slips and refused."""
+    """Unknown keys are refused."""
 
 
 class _Persona(_Section, frozen=True):
@@ -97,7 +97,7 @@ class _Run(_Section, frozen=True):
 
 
 class _Generation(_Section, frozen=True):
-    """How days are to be made: for other commands, and only checked here."""
+    """How days are generated: used by other commands, only checked here."""
 
     days: Whole | None = None
     start: Whole | None = None
@@ -117,13 +117,13 @@ class _File(_Section, frozen=True):
 
 
 class Profile(Struct, frozen=True, kw_only=True):
-    """What a profile says about a run; None is what it leaves to others."""
+    """The settings in a profile; None if one is absent."""
 
     path: Path
     data: Path | None = None
     """`persona.dir`: one persona's folder, or a folder of them."""
     personas: str | None = None
-    """Ids with commas between: `run.personas`, else `persona.id`."""
+    """Ids, separated by commas: `run.personas`, else `persona.id`."""
     arcs: str | None = None
     ranges: str | None = None
     """As `--ranges` takes them."""
@@ -173,7 +173,7 @@ def load_profile(path: Path) -> Profile:
     except FileNotFoundError:
         raise MissingData(f"there is no profile {path}") from None
     except UnicodeDecodeError as error:
-        raise DataError(f"is no UTF-8 text: {error}", file=path) from None
+        raise DataError(f"is not UTF-8 text: {error}", file=path) from None
     except msgspec.ValidationError as error:
         raise DataError(str(error), file=path) from None
     run, models = file.run, file.models
@@ -183,7 +183,7 @@ def load_profile(path: Path) -> Profile:
         data=_beside(path, file.persona.dir),
         personas=",".join(personas) if isinstance(personas, list) else personas,
         arcs=file.persona.arcs,
-        ranges=_said(path, "run.ranges", _ranges, run.ranges),
+        ranges=_field(path, "run.ranges", _ranges, run.ranges),
         sample=run.sample,
         groups=run.groups_enabled,
         seed=run.seed,
@@ -196,7 +196,7 @@ def load_profile(path: Path) -> Profile:
         judge=run.judge or models.judge,
         appellate_judge=run.appellate_judge or models.appellate_judge,
         judge_memory_window=run.judge_memory_window,
-        timeout=_said(path, "run.timeout", _seconds, run.timeout),
+        timeout=_field(path, "run.timeout", _seconds, run.timeout),
         parallelism=run.parallelism,
         workers=run.workers,
         lifecycle=run.lifecycle,
@@ -205,8 +205,8 @@ def load_profile(path: Path) -> Profile:
     )
 
 
-def _said(path: Path, field: str, read: Callable[[Any], T], written: Any) -> T | None:
-    """What a field means, where it is given; what is wrong with it is said with its name."""
+def _field(path: Path, field: str, read: Callable[[Any], T], written: Any) -> T | None:
+    """The value of a field, if it is given; an error names the field."""
     try:
         return None if written is None else read(written)
     except (UsageError, msgspec.ValidationError) as error:
@@ -219,7 +219,7 @@ def _beside(profile: Path, inner: str | None) -> Path | None:
 
 
 def _adapter(profile: Path, adapter: str | None) -> str | None:
-    """Only what is or looks like a path is one; `grpc://…` and names stay as they are."""
+    """An adapter that is or looks like a path is relative to the profile; names are unchanged."""
     if adapter is None or "://" in adapter:
         return adapter
     inner = profile.parent / adapter
@@ -227,7 +227,7 @@ def _adapter(profile: Path, adapter: str | None) -> str | None:
 
 
 def _ranges(written: str | int | list[int | str | _Labelled] | dict[str, Any]) -> str:
-    """The ranges as one text, as `--ranges` takes it."""
+    """The ranges as a text for `--ranges`."""
     match written:
         case {"series": _}:
             text = ",".join(map(str, msgspec.convert(written, _Series).series))
@@ -246,10 +246,10 @@ def _ranges(written: str | int | list[int | str | _Labelled] | dict[str, Any]) -
 
 
 def _seconds(written: float | str) -> float:
-    """A number is milliseconds, as the seed has it; a text may name its unit."""
+    """A number is milliseconds, as in Recall Bench; a text may have a unit."""
     if isinstance(written, float):
         return written / 1000
     found = _DURATION.fullmatch(written.strip())
     if not found or not float(found[1]):
-        raise UsageError(f"{written!r} is no time; write 30s, 500ms, 2m, or milliseconds")
+        raise UsageError(f"{written!r} is not a duration; write 30s, 500ms, 2m, or milliseconds")
     return float(found[1]) * _UNITS[found[2]]

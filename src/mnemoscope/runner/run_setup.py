@@ -1,15 +1,13 @@
-"""What a run is made of: its options, checked and turned into a dataset, systems and a pipeline.
+"""Checks the options of a run, and turns them into a dataset, systems and a pipeline.
 
-Precedence: what is given, then the profile, then the protocol and the benchmark's record.
+Precedence: the given options, then the profile, then the protocol and the benchmark's record.
 """
 
 from __future__ import annotations
 
 import inspect
 import logging
-import sys
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -18,7 +16,7 @@ from mnemoscope._store.errors import MissingData, UsageError
 from mnemoscope._store.spec import Spec
 from mnemoscope.types import Scalar
 
-if TYPE_CHECKING:  # the command line reads the options before it is known whether anything runs
+if TYPE_CHECKING:  # the command line reads the options before it needs the rest
     from mnemoscope.datasets.base import Dataset
     from mnemoscope.datasets.personas import Personas
     from mnemoscope.protocols import Chosen
@@ -40,74 +38,77 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """How systems are run. None leaves it to the profile, the protocol or the benchmark.
+    """How systems are run. None means: as the profile, the protocol or the benchmark says.
 
     Parameters
     ----------
     data
         The dataset's file or folder; else $MNEMOSCOPE_DATA/NAME, else the cache of `fetch`.
     out
-        Where the run directories go: `runs` by default.
+        The folder of the run directories: `runs` by default.
     profile
-        Settings from a YAML file, in Recall Bench's keys and ours; flags given here win.
+        Settings from a YAML file, in Recall Bench's keys and ours. Options given here override it.
     reader
-        Who answers from what was recalled: a model (`openai:gpt-4o-mini`, `NAME@http://host/v1`,
-        `claude`, `smollm2`), `llm,model=…,passages=20`, `full-context,model=…`, `extractive` (no
-        model), `system` (it answers by itself), `none` (recall only) or your own `module:Name`.
+        The reader, which answers from the hits: a model (`openai:gpt-4o-mini`,
+        `NAME@http://host/v1`, `claude`, `smollm2`), `llm,model=…,passages=20`,
+        `full-context,model=…`, `extractive` (without a model), `system` (the system answers
+        itself), `none` (recall only) or your own `module:Name`.
     judge
-        Who scores the answers: `binary,model=…`, `longmemeval,model=…`, `rubric,model=…`, `ledger`
-        (exact, for simulated personas), `f1`, `exact`, `rouge-l`, `likelihood`, your own, or
-        `none`. Repeated: a panel, whose majority decides. `mnemoscope judges list` shows them.
+        The judge, which scores the answers: `binary,model=…`, `longmemeval,model=…`,
+        `rubric,model=…`, `ledger` (exact, for simulated personas), `f1`, `exact`, `rouge-l`,
+        `likelihood`, your own, or `none`. Repeat it for a panel that decides by majority.
+        `mnemoscope judges list` shows them.
     appellate_judge
-        A second judge, heard only where the first one fails an answer; both verdicts are kept.
+        A second judge for the answers that the first one fails; both verdicts are recorded.
     judge_memory_window
-        Days around the evidence that the judge is shown; 0 for the reference alone.
+        Days around the evidence that the judge is shown; 0 shows it the reference only.
     scenarios
-        Take only the first so many of the dataset's scenarios.
+        Use only the first N scenarios of the dataset.
     questions
-        Ask only so many of the questions, drawn by the seed.
+        Ask only N of the questions, sampled with the seed.
     lifecycle
-        How a checkpoint gets a system that no earlier question has changed: a copy (fork), a fresh
-        life, or the same one all along (incremental). auto: fork where it can, else fresh.
+        How a checkpoint gets a system that no earlier question has changed: a copy of it (fork), or
+        the memories ingested again from the start (fresh); incremental asks one system at all
+        checkpoints. auto: fork if the system can, else fresh.
     parallelism
-        Questions in flight at once in each process, for models and systems that one waits for.
+        Questions in flight at once in each process, for slow models and systems.
     max_cost
-        What models may cost in US dollars, whatever these runs have paid before included. The run
-        stops there; with a higher ceiling the same command goes on.
+        The limit for models in US dollars, with the earlier costs of these runs included. The run
+        stops there; the same command with a higher limit continues it.
     baselines
-        Run the baselines beside the systems. A model that reads is paid for each of them, too.
+        Run the baselines beside the systems. A model as reader costs money for each of them, too.
     protocol
-        Run under a protocol: `mnemoscope protocols list` shows them. It fixes the options.
+        The protocol, which sets the options: `mnemoscope protocols list` shows them.
     deviation
-        The reason for doing otherwise than the protocol says; shown in every report.
+        The reason for a deviation from the protocol; every report shows it.
     depth
         How many hits a system is asked for: the protocol's number, or 50.
     seed
-        Of sampling, of intervals and of the random baseline: 42. On personas also of the order of
-        questions, which 0 leaves as it is.
+        Seed of sampling, of intervals and of the random baseline: 42. On personas also of the order
+        of questions; 0 keeps the given order.
     timeout
-        Seconds a recall may take before it counts as timed out: 120, on personas 30.
+        Seconds after which a recall is a timeout: 120, on personas 30.
     remember_timeout
-        Seconds that taking in one scenario may take.
+        Seconds after which the ingestion of one scenario is a timeout.
     restarts
-        How often a scenario is begun again because its system died or could not be reached any
-        more, before the question it was on counts as an error. What is recorded is not asked again.
+        How often a scenario is ingested again because its system died or could not be reached,
+        before the question in flight counts as an error. Recorded questions are not asked again.
     workers
-        Processes; 0 for one per core. Results do not depend on it.
+        Number of processes; 0 for one per core. Results do not depend on it.
     compat
-        recall-bench: judge the text [TIMEOUT] where no answer came, as that harness does.
+        recall-bench: judge the text [TIMEOUT] if no answer came, as that harness does.
     skip_preflight
-        Do not look at all files before the first question is asked.
+        Do not check all files before the first question.
     accept_leaks
-        Go on where a text looks as if it carried a label; every report will say so.
+        Continue if a text looks as if it contained a label; every report will mention it.
     resume
-        Go on with an interrupted run: its folder, or its progress.jsonl.
+        Continue an interrupted run: its folder, or its progress.jsonl.
     json_out
-        Write result.json there as well, with its heatmap.png and logs beside it.
+        Also write result.json to this file, with heatmap.png and the logs beside it.
     question_log
-        Write the log of questions there as well.
+        Also write the log of questions to this file.
     progress_jsonl
-        Write a line for each checkpoint there as well, as soon as it is done.
+        Also write a line for each finished checkpoint to this file.
     heatmap_png
         Draw heatmap.png.
     """
@@ -144,11 +145,11 @@ class RunConfig:
 
 
 class RunSetup(NamedTuple):
-    """Everything that a run is made of, checked."""
+    """The checked parts of a run."""
 
     dataset: Dataset
     history: Personas | None
-    """The whole dataset, if it is questioned at several of its days."""
+    """The whole dataset, if its questions are asked at several checkpoints."""
     plans: list[Plan]
     baselines: list[Plan]
     settings: Settings
@@ -168,7 +169,7 @@ def prepare(
     *,
     only_count: bool = False,
 ) -> RunSetup:
-    """Put a run together; every mistake in its options is an error here."""
+    """Check the options of a run, and build its parts."""
     from mnemoscope.datasets.personas import Personas
     from mnemoscope.datasets.subset import part_of
     from mnemoscope.protocols import load_protocol
@@ -176,6 +177,7 @@ def prepare(
     from mnemoscope.runner import growing_history
     from mnemoscope.runner.run import DEPTH, Settings
     from mnemoscope.runner.scheduler import Limits
+    from mnemoscope.systems.loader import plan
 
     for option in _ONLY_OVER_CHECKPOINTS:
         if getattr(config, option) not in (None, False):
@@ -187,8 +189,8 @@ def prepare(
         raise UsageError("which system? Give --system NAME; `mnemoscope systems list` shows them")
     if len(specs) > 1 and (config.json_out or config.question_log or config.progress_jsonl):
         raise UsageError(
-            "--json-out, --question-log and --progress-jsonl are of one system, and here are "
-            f"{len(specs)}; each run directory has these files anyway"
+            "--json-out, --question-log and --progress-jsonl are for one system, and "
+            f"{len(specs)} are given; each run directory contains these files, too"
         )
     out = _resumed(config.resume) if config.resume else config.out or Path("runs")
     seed = SEED if config.seed is None else config.seed
@@ -202,7 +204,9 @@ def prepare(
         raise UsageError(f"--depth {depth}: ask for at least one hit")
     whole = benchmark
     if options and not isinstance(whole, str):
-        raise UsageError(f"{next(iter(options))}: {name} is open already, its options are set")
+        raise UsageError(
+            f"{next(iter(options))}: {name} is already open, so its options cannot change"
+        )
     if isinstance(whole, str):
         whole = _open(whole, config, {**(rules.options if rules else {}), **options}, seed)
     history = whole if isinstance(whole, Personas) else None
@@ -229,14 +233,14 @@ def prepare(
     elif history and not timeout > 0:
         raise UsageError(f"--timeout {timeout}: more than 0 seconds")
     limits = Limits(timeout, config.remember_timeout, config.restarts)
-    plans = [plan_system(spec, thing) for spec, thing in specs]
+    plans = [plan(spec, thing) for spec, thing in specs]
     beside: list[Plan] = []
     if config.baselines:
-        beside = _baselines(name, pipeline, chosen, seed, {plan.spec.slug for plan in plans})
+        beside = _baselines(name, pipeline, chosen, seed, {one.spec.slug for one in plans})
         if history and pipeline.system_answers:
-            _log.warning("the arms cannot answer by themselves and are left out")
+            _log.warning("the baselines have no answer(query) and are left out")
     if history and not config.skip_preflight:
-        growing_history.tell_findings(history)
+        growing_history.report_findings(history)
     return RunSetup(
         dataset,
         history,
@@ -253,7 +257,7 @@ def prepare(
 
 
 def _open(name: str, config: RunConfig, options: Mapping[str, Scalar], seed: int) -> Dataset:
-    """The dataset, its files checked first where it is a history."""
+    """The dataset; the files of a persona are checked first."""
     from mnemoscope.datasets import DATASETS, open_dataset
     from mnemoscope.runner.growing_history import check_files
 
@@ -265,7 +269,7 @@ def _open(name: str, config: RunConfig, options: Mapping[str, Scalar], seed: int
 
 
 def require_checkpoints(benchmark: str | Dataset, option: str) -> None:
-    """Refuse an option that needs a history which is questioned at several of its days."""
+    """Refuse an option for datasets with checkpoints if this dataset has none."""
     from mnemoscope.datasets import DATASETS
 
     if isinstance(benchmark, str):
@@ -274,20 +278,19 @@ def require_checkpoints(benchmark: str | Dataset, option: str) -> None:
         kind, name = type(benchmark), benchmark.name
     if "ranges" not in inspect.signature(kind).parameters:
         raise UsageError(
-            f"{option} is for histories that are questioned at checkpoints, such as personas; "
-            f"{name} is none"
+            f"{option} is for datasets with checkpoints, such as personas; {name} has none"
         )
 
 
 def _deviations(chosen: Chosen, dataset: Dataset, depth: int, reason: str | None) -> list[str]:
-    """What the run does otherwise than its protocol, each with the declared reason."""
+    """The deviations from the protocol, each with the declared reason."""
     from mnemoscope.protocols import deviations
 
     found = deviations(chosen.protocol, chosen.benchmark(dataset.name), dataset.options, depth)
     if found and not reason:
         raise UsageError(
             f"this run deviates from {chosen.id} ({'; '.join(found)}): declare why with "
-            "--deviation REASON, or leave the protocol's options as they are"
+            "--deviation REASON, or use the protocol's options"
         )
     return [f"{what}: {reason}" for what in found or filter(None, [reason])]
 
@@ -295,74 +298,72 @@ def _deviations(chosen: Chosen, dataset: Dataset, depth: int, reason: str | None
 def _with_profile(
     config: RunConfig, systems: Systems, options: Mapping[str, Scalar]
 ) -> tuple[RunConfig, Systems, Mapping[str, Scalar]]:
-    """What is given, and what the profile says where nothing is given."""
+    """The given options, completed from the profile."""
     from mnemoscope.runner.profile import load_profile
 
-    said = load_profile(Path(config.profile or ""))
+    profile = load_profile(Path(config.profile or ""))
     own: dict[str, Any] = {
         field.name: value
         for field in fields(config)
         if getattr(config, field.name) is None
-        if (value := getattr(said, field.name, None)) is not None
+        if (value := getattr(profile, field.name, None)) is not None
     }
     if "judge" in own:
         own["judge"] = [own["judge"]]
-    return replace(config, **own), systems or said.system_specs, {**said.options, **options}
+    return replace(config, **own), systems or profile.system_specs, {**profile.options, **options}
 
 
 def read_systems(systems: Systems) -> list[tuple[Spec, SystemLike]]:
-    """Each system's spec and, where it was given from Python, the thing itself."""
+    """Each system's spec and, if it was given from Python, the object itself."""
     from mnemoscope.systems import SYSTEMS
 
-    if isinstance(systems, Mapping):
-        found = [_read_system(str(label), thing) for label, thing in systems.items()]
-    else:
-        several = systems if isinstance(systems, list | tuple) else [systems]
-        found = [_read_system("", thing) for thing in several]
-    if taken := [spec.label for spec, _ in found if spec.label in SYSTEMS.names()]:
-        raise UsageError(f"{taken[0]} is a system's own name; label yours otherwise")
+    if not isinstance(systems, Mapping | list | tuple):
+        systems = [systems]
+    given = systems.items() if isinstance(systems, Mapping) else [("", one) for one in systems]
+    found: list[tuple[Spec, SystemLike]] = []
+    for label, system in given:
+        if isinstance(system, Spec):
+            found.append((system, None))
+        elif isinstance(system, str):
+            found.append((Spec.labelled(f"{label}={system}" if label else system), None))
+        else:
+            has_name = hasattr(system, "__qualname__")
+            named = system if has_name else getattr(system, "func", type(system))
+            name = str(getattr(named, "__qualname__", type(system).__qualname__))
+            short = name.rpartition(".")[2].strip("<>")
+            found.append((Spec(f"{named.__module__}:{name}", label=str(label) or short), system))
+    for spec, _ in found:
+        if spec.label and spec.label in SYSTEMS.names():
+            raise UsageError(f"{spec.label} is the name of a system; choose another label")
     return found
-
-
-def _read_system(label: str, thing: SystemLike) -> tuple[Spec, SystemLike]:
-    if isinstance(thing, Spec):
-        return thing, None
-    if isinstance(thing, str):
-        return Spec.labelled(f"{label}={thing}" if label else thing), None
-    named = thing if hasattr(thing, "__qualname__") else getattr(thing, "func", type(thing))
-    name = str(getattr(named, "__qualname__", type(thing).__qualname__))
-    short = name.rpartition(".")[2].strip("<>")
-    return Spec(f"{named.__module__}:{name}", label=label or short), thing
-
-
-def plan_system(spec: Spec, thing: SystemLike = None) -> Plan:
-    """How to build a system; what it prints meanwhile goes to stderr."""
-    from mnemoscope.systems.loader import plan
-
-    with redirect_stdout(sys.stderr):
-        return plan(spec) if thing is None else plan(spec, thing)
 
 
 def _baselines(
     benchmark: str, pipeline: Pipeline, protocol: Chosen | None, seed: int, given: set[str]
 ) -> list[Plan]:
-    """What runs beside the systems; the random one draws by the run's seed."""
-    from mnemoscope.runner.answer_setup import baselines_for
+    """The baselines of the run: each costs as much as a system does."""
+    from mnemoscope.datasets import dataset_info
     from mnemoscope.systems import BASELINES
+    from mnemoscope.systems.loader import plan
 
-    names = baselines_for(benchmark, pipeline)
-    if protocol and not pipeline.system_answers:  # its gates ask for the baselines of recall
+    info = dataset_info(benchmark)
+    names: Sequence[str] = info.baselines
+    if pipeline.system_answers:  # most baselines cannot
+        names = info.answers.baselines_if_system_answers
+    elif pipeline.reader is not None:
+        names = info.answers.baselines
+    if protocol and not pipeline.system_answers:  # its gates need the baselines of recall
         names = [*dict.fromkeys([*names, *BASELINES])]
-    drawn: dict[str, Scalar] = {"seed": seed} if seed != SEED else {}
-    specs = [Spec(name, drawn if name == "random" else {}) for name in names if name not in given]
-    return [plan_system(spec) for spec in specs]
+    seeded: dict[str, Scalar] = {"seed": seed} if seed != SEED else {}
+    specs = [Spec(name, seeded if name == "random" else {}) for name in names if name not in given]
+    return [plan(spec) for spec in specs]
 
 
 def _resumed(resume: Path) -> Path:
-    """The folder of the run directories that are to be resumed."""
+    """The folder of the run directories to resume."""
     place = resume.parent if resume.suffix == ".jsonl" else resume
     if (place / "manifest.json").exists():
         return place.parent
     if not any(place.glob("*/manifest.json")):
-        raise MissingData(f"--resume {resume}: there is no run to go on with")
+        raise MissingData(f"--resume {resume}: there is no run to continue")
     return place
