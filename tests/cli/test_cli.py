@@ -479,7 +479,7 @@ def test_a_slip_is_answered_with_a_suggestion_and_exit_code_2(
         (("rum",), "rum"),
         (("x[/]",), "x[/]"),
         (("run", "[bold]", "-s", "bm25"), "unknown dataset '[bold]'"),
-        (("datasets", "fetch", "strata"), "downloadable are locomo, longmemeval"),
+        (("datasets", "fetch", "strata"), "downloadable datasets: locomo, longmemeval"),
         (("datasets", "fetch", "locomo", "--files", "x"), "it has locomo10.json"),
     ],
 )
@@ -835,7 +835,7 @@ def test_check_fails_on_leaked_labels_and_shows_them_as_they_are(
     leaking = ({**CORPUS[0], "content": "Anna adopted [evidence] Rex"}, *CORPUS[1:])
     done = mnemo("datasets", "check", "strata", "--data", strata(tmp_path / "leaky", leaking))
     assert done.code == 1
-    assert "problem: memory 1: its text carries the gold marker '[evidence]'" in done.err
+    assert "problem: memory 1: its text contains the gold marker '[evidence]'" in done.err
 
 
 def test_leaking_data_is_not_run_either(mnemo: Command, tmp_path: Path) -> None:
@@ -900,7 +900,7 @@ def test_fetch_brings_the_files_to_where_the_datasets_are_looked_for(
         assert mnemo("run", "strata", "-s", "bm25", "--no-arms", "--out", "r").code == 0
         missing = mnemo("datasets", "fetch", "strata", "--files", "huge.jsonl", "--to", "there")
         assert missing.code == 1
-        assert "the server says 404" in missing.said
+        assert "the server replied 404" in missing.said
     finally:
         server.shutdown()
         server.server_close()

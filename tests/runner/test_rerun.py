@@ -74,8 +74,8 @@ def test_other_answers_are_not_taken_for_the_ones_that_were_judged(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--judge", "ledger"], "needs a simulated life"),
-        (["--judge", "longmemeval,model=smollm2"], "knows no question types"),
+        (["--judge", "ledger"], "needs a simulated history"),
+        (["--judge", "longmemeval,model=smollm2"], "supports no question type"),
         (["--judge", "rubric,model=smollm2", "--judge", "f1"], "make no panel"),
         (["--judge", "f1", "--appellate-judge", "exact"], "do not measure the same"),
         (["--judge", "gpt-4o"], "not who serves it"),
