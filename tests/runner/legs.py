@@ -15,7 +15,10 @@ import sys
 from typing import Any
 
 import mnemoscope.datasets.locomo
+import mnemoscope.datasets.personas
 import mnemoscope.models.http_client
+import mnemoscope.personas.audit.persona_audit
+import mnemoscope.personas.write.passes
 import mnemoscope.reports.run_report
 import mnemoscope.reports.run_tables
 import mnemoscope.runner.run
