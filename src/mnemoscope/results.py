@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from mnemoscope._store.jsonl import read_records
 from mnemoscope._store.run_directory import Manifest, RunDirectory
-from mnemoscope.types import FAILED, Question
+from mnemoscope.types import FAILED
 
 if TYPE_CHECKING:
     import pandas
@@ -245,17 +244,9 @@ class RunResult:
         A question counts as failed if recalling or answering failed, if its answer was judged
         wrong, or, without a verdict, if no evidence is among the first `k` hits.
         """
-        from mnemoscope.analysis.question_records import assemble
+        from mnemoscope.analysis.question_records import records_of
 
-        questions: dict[str, Question] = {}
-        for line in read_records(self.path / "questions.jsonl", dict):
-            about = line.get("qa", line)  # Recall Bench's format nests the question in "qa"
-            reference = about.get("reference", about.get("referenceAnswer", ""))
-            questions[about["id"]] = Question(
-                about["id"], about["question"], reference=reference, category=about["category"]
-            )
-        records = assemble(self.directory.journal(), questions)
-        return [self._question_row(record, k) for record in records]
+        return [self._question_row(record, k) for record in records_of(self.directory)]
 
     def _question_row(self, record: QuestionRecord, k: int) -> QuestionRow:
         from mnemoscope.analysis.measure import evidence_ranks

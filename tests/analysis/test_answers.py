@@ -140,7 +140,7 @@ def test_likelihoods_may_leave_the_range_from_zero_to_one() -> None:
     figures = answer_figures([*rows, failed(9)], scale=Scale("likelihood", None, None))["all"]
     assert figures["mean"] == pytest.approx(0.95)
     assert figures["ci95"][1] > 1
-    assert figures["missing"] == 1 and "bounds" not in figures  # nobody knows the worst value
+    assert figures["missing"] == 1 and "bounds" not in figures  # the worst value is unknown
 
 
 def test_rubric_scores_are_shares_of_six_with_composites_and_hallucinations() -> None:
@@ -212,7 +212,10 @@ def test_votes_of_the_rubric_are_shares_of_six() -> None:
     score = Score(3, 2, 1, votes={"a": 1.0, "b": 0.5})
     panel = answer_figures([row(1, score)])["panel"]
     assert panel["span"] == 0.5
-    assert {judge: told["mean"] for judge, told in panel["judges"].items()} == {"a": 1.0, "b": 0.5}
+    assert {judge: own["mean"] for judge, own in panel["judges"].items()} == {
+        "a": 1.0,
+        "b": 0.5,
+    }
 
 
 def test_without_votes_and_appeals_panel_and_appeals_are_none() -> None:
@@ -289,8 +292,8 @@ def test_figures_do_not_depend_on_the_order_of_rows(
     rows: list[QuestionRecord], seed: int, scale: Scale
 ) -> None:
     shuffled = random.Random(seed).sample(rows, len(rows))
-    told = json.dumps(answer_figures(rows, scale=scale), allow_nan=False)
-    assert json.dumps(answer_figures(shuffled, scale=scale), allow_nan=False) == told
+    result = json.dumps(answer_figures(rows, scale=scale), allow_nan=False)
+    assert json.dumps(answer_figures(shuffled, scale=scale), allow_nan=False) == result
 
 
 @settings(max_examples=60, deadline=None)

@@ -110,7 +110,7 @@ def test_seed_tests_of_their_scored_rankings_agree_with_their_aggregates(
 
     rows = {row["metric"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
     assert rows["recall@10"]["base"] == pytest.approx(0.7951, abs=5e-5)
-    assert f"{rows['recall@10']['z']:.2f}" == "0.33"  # of means that nobody rounded; theirs: 0.34
+    assert f"{rows['recall@10']['z']:.2f}" == "0.33"  # of unrounded means; theirs: 0.34
     assert rows["mrr"]["cand"] == pytest.approx(0.5569, abs=5e-5)
 
 
@@ -275,13 +275,13 @@ def test_questions_that_failed_are_left_out_and_counted(
 def test_questions_of_only_one_run_are_left_out_and_counted(make_run: Make, tmp_path: Path) -> None:
     base = make_run(tmp_path / "base", hits(20, 42))
     cand = make_run(tmp_path / "cand", hits(20, 40))
-    said = "questions are only in the base, {} only in the candidate; they are left out"
+    note = "questions are only in the base, {} only in the candidate; they are left out"
 
     found, turned = compare(base, cand), compare(cand, base)
 
     assert (found.paired, found.only_base, found.only_cand) == (40, 2, 0)
-    assert found.notes == ["2 " + said.format(0)]
-    assert turned.notes == ["0 " + said.format(2)]
+    assert found.notes == ["2 " + note.format(0)]
+    assert turned.notes == ["0 " + note.format(2)]
 
 
 def test_a_comparison_without_left_out_questions_has_no_notes(

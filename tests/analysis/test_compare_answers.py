@@ -79,10 +79,10 @@ def test_answers_without_a_grade_are_left_out_and_counted(answered: Path, tmp_pa
     lines = list(cand.journal())
     dropped = next(x for x in lines if isinstance(x, Verdict) and x.question in asked)
     cand.trials_path.write_bytes(encode_lines([x for x in lines if x is not dropped]))
-    said = "1 questions have no grade in one of the runs; f1 leaves them out"
+    note = "1 questions have no grade in one of the runs; f1 leaves them out"
 
-    assert said in compare(base, cand).notes
-    assert said in compare(cand, base).notes
+    assert note in compare(base, cand).notes
+    assert note in compare(cand, base).notes
     whole = compare(*(RunDirectory(answered / "f1" / name) for name in ("bm25", "recency")))
     assert not [note for note in whole.notes if "no grade" in note]
     assert compare(base, cand).row("f1").n == whole.row("f1").n - 1

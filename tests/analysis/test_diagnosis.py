@@ -176,13 +176,17 @@ def test_counts_examples_and_the_share_that_had_the_evidence_in_hand() -> None:
         failure(id="right", grade=Grade(1.0), category="2"),
         failure(id="made up", expects="abstain", evidence=(), category="5"),
     ]
-    told = diagnose(rows, {"s": Receipt()})
-    assert (told["judged"], told["failures"]) == (10, 9)
-    assert told["classes"][WRONG]["count"] == 7
-    assert told["classes"][WRONG]["examples"] == ["w0", "w1", "w2", "w3", "w4"]
-    assert told["by_category"] == {"1": {WRONG: 7}, "2": {NOT_RECALLED: 1}, "5": {CONFABULATED: 1}}
-    assert (told["in_hand"]["count"], told["in_hand"]["n"]) == (7, 8)
-    assert list(told["classes"]) == list(CLASSES)
+    result = diagnose(rows, {"s": Receipt()})
+    assert (result["judged"], result["failures"]) == (10, 9)
+    assert result["classes"][WRONG]["count"] == 7
+    assert result["classes"][WRONG]["examples"] == ["w0", "w1", "w2", "w3", "w4"]
+    assert result["by_category"] == {
+        "1": {WRONG: 7},
+        "2": {NOT_RECALLED: 1},
+        "5": {CONFABULATED: 1},
+    }
+    assert (result["in_hand"]["count"], result["in_hand"]["n"]) == (7, 8)
+    assert list(result["classes"]) == list(CLASSES)
 
 
 def test_a_scenarios_last_receipt_is_the_one_that_counts() -> None:
@@ -218,11 +222,11 @@ def test_class_counts_sum_to_the_failures_in_whatever_order(
     rows: list[QuestionRecord], rejected: dict[str, str], seed: int
 ) -> None:
     receipts = {"s": Receipt(rejected=rejected)}
-    told = diagnose(rows, receipts)
+    result = diagnose(rows, receipts)
     failures = sum(row.final is not None and row.final.fails for row in rows)
-    assert told["failures"] == failures
-    assert sum(own["count"] for own in told["classes"].values()) == failures
-    crossed = sum(sum(own.values()) for own in told["by_category"].values())
+    assert result["failures"] == failures
+    assert sum(own["count"] for own in result["classes"].values()) == failures
+    crossed = sum(sum(own.values()) for own in result["by_category"].values())
     assert crossed == failures
-    assert told["in_hand"]["count"] <= failures
-    assert diagnose(random.Random(seed).sample(rows, len(rows)), receipts) == told
+    assert result["in_hand"]["count"] <= failures
+    assert diagnose(random.Random(seed).sample(rows, len(rows)), receipts) == result

@@ -79,24 +79,24 @@ def recalled(author: int, number: int, ranking: tuple[str, ...], **more: Any) ->
 
 def score(found: Mapping[str, Any]) -> dict[str, Any]:
     assert found["score"] is not None, found["why"]
-    told: dict[str, Any] = found["score"]
-    return told
+    result: dict[str, Any] = found["score"]
+    return result
 
 
 def test_the_mean_and_the_share_above_half_are_two_figures() -> None:
     def half(author: int, number: int, point: str) -> float:
         return (0.5, 0.51, 0.2, 0.9)[number]
 
-    told = score(forgetting(rows(half)))["before"]["retain"]
-    assert told["n"] == 20
-    assert told["clusters"] == 5
-    assert told["mean_rouge_l"]["mean"] == pytest.approx(2.11 / 4)
-    assert told["share_above_half"]["share"] == 0.5  # 0.5 itself is not above it
-    assert told["share_above_half"]["above"] == 10
+    result = score(forgetting(rows(half)))["before"]["retain"]
+    assert result["n"] == 20
+    assert result["clusters"] == 5
+    assert result["mean_rouge_l"]["mean"] == pytest.approx(2.11 / 4)
+    assert result["share_above_half"]["share"] == 0.5  # 0.5 itself is not above it
+    assert result["share_above_half"]["above"] == 10
     # Wilson, 10 of 20: centre 0.5, half-width z sqrt(0.25 / 20 + z² / 1600) / (1 + z² / 20)
-    assert told["share_above_half"]["ci95"] == pytest.approx([0.2992980, 0.7007020], abs=1e-6)
+    assert result["share_above_half"]["ci95"] == pytest.approx([0.2992980, 0.7007020], abs=1e-6)
     # The authors are all alike, so drawing others changes nothing.
-    assert told["mean_rouge_l"]["ci95"] == pytest.approx([2.11 / 4] * 2)
+    assert result["mean_rouge_l"]["ci95"] == pytest.approx([2.11 / 4] * 2)
 
 
 def test_the_interval_of_the_mean_is_drawn_by_author() -> None:
@@ -115,27 +115,27 @@ def test_the_interval_of_the_mean_is_drawn_by_author() -> None:
 
 
 def test_a_system_that_forgets_well_falls_and_stays() -> None:
-    told = score(forgetting(rows(good)))
-    assert told["forget_falls"] is True
-    assert told["retain_stays"] is True
-    change = told["change"]["forget"]
+    result = score(forgetting(rows(good)))
+    assert result["forget_falls"] is True
+    assert result["retain_stays"] is True
+    change = result["change"]["forget"]
     assert change["n"] == 20
-    before, after = (told[p]["forget"]["mean_rouge_l"]["mean"] for p in ("before", "after"))
+    before, after = (result[p]["forget"]["mean_rouge_l"]["mean"] for p in ("before", "after"))
     assert change["mean_rouge_l"]["mean"] == pytest.approx(after - before)
     assert change["share_above_half"]["mean"] == -1
-    assert told["change"]["retain"]["mean_rouge_l"] == {"mean": 0, "ci95": [0, 0]}
+    assert result["change"]["retain"]["mean_rouge_l"] == {"mean": 0, "ci95": [0, 0]}
 
 
 def test_a_system_that_forgets_everything_does_not_stay() -> None:
-    told = score(forgetting(rows(lambda *about: 0.0 if about[2] == "after" else good(*about))))
-    assert told["forget_falls"] is True
-    assert told["retain_stays"] is False
+    result = score(forgetting(rows(lambda *about: 0.0 if about[2] == "after" else good(*about))))
+    assert result["forget_falls"] is True
+    assert result["retain_stays"] is False
 
 
 def test_a_system_that_forgets_nothing_does_not_fall() -> None:
-    told = score(forgetting(rows(lambda author, number, _: good(author, number, "before"))))
-    assert told["forget_falls"] is False
-    assert told["retain_stays"] is True
+    result = score(forgetting(rows(lambda author, number, _: good(author, number, "before"))))
+    assert result["forget_falls"] is False
+    assert result["retain_stays"] is True
 
 
 def test_changes_are_paired_and_need_both_values() -> None:
@@ -161,11 +161,11 @@ def test_failures_are_left_out_and_bounds_give_their_range() -> None:
         for r in some
     ]
     found = forgetting(failed)
-    told = score(found)["after"]["forget"]
-    assert (told["asked"], told["n"]) == (20, 19)
-    assert told["mean_rouge_l"]["mean"] == pytest.approx(0.6)
-    assert told["mean_rouge_l"]["bounds"] == pytest.approx([0.57, 0.62])
-    assert told["share_above_half"]["bounds"] == [0.95, 1]
+    result = score(found)["after"]["forget"]
+    assert (result["asked"], result["n"]) == (20, 19)
+    assert result["mean_rouge_l"]["mean"] == pytest.approx(0.6)
+    assert result["mean_rouge_l"]["bounds"] == pytest.approx([0.57, 0.62])
+    assert result["share_above_half"]["bounds"] == [0.95, 1]
     assert "bounds" not in score(found)["before"]["forget"]["mean_rouge_l"]
     assert found["statuses"]["after"]["forget"] == {"answered": 19, "error": 1}
 
@@ -250,9 +250,9 @@ def test_leaks_are_counted_over_the_measured_questions() -> None:
 
 def test_a_system_that_answers_by_itself_has_an_unknown_leak() -> None:
     silent = [r._replace(trial=None) for r in rows(good)]
-    told = score(forgetting(silent))
-    assert told["leak"]["share"] is None
-    assert told["forget_falls"] is True
+    result = score(forgetting(silent))
+    assert result["leak"]["share"] is None
+    assert result["forget_falls"] is True
 
 
 def test_a_system_that_cannot_forget_says_so_and_gets_no_score() -> None:
@@ -302,10 +302,10 @@ def test_an_abstention_counts_with_the_value_it_got() -> None:
 
 def test_the_interval_of_one_question_is_the_whole_scale() -> None:
     few = [r for r in rows(good) if r.question.id in ("a0/q0", "a1/q0")]
-    told = score(forgetting(few))
-    assert told["after"]["forget"]["mean_rouge_l"]["ci95"] == [0, 1]
-    assert told["change"]["forget"]["mean_rouge_l"]["ci95"] == [-1, 1]
-    assert told["forget_falls"] is False
+    result = score(forgetting(few))
+    assert result["after"]["forget"]["mean_rouge_l"]["ci95"] == [0, 1]
+    assert result["change"]["forget"]["mean_rouge_l"]["ci95"] == [-1, 1]
+    assert result["forget_falls"] is False
 
 
 def test_the_figures_are_plain_data_and_the_same_each_time() -> None:

@@ -224,13 +224,13 @@ def test_disclosure_counts_answers_and_pairs_of_boundary_questions_alone() -> No
         asked("a", "90d", 2, None, GROUP_CATEGORIES[1], expects="partial"),
         asked("a", "90d", 3, (3, 2, 1), CORE_CATEGORIES[0]),
     ]
-    told = longitudinal(records, plan_for("a"))["disclosure"]
-    assert list(told) == ["refuse", "partial"]
-    assert told["refuse"]["evaluations"] == 2
-    assert told["refuse"]["unique_pairs"] == 1
-    assert told["refuse"]["score"]["mean"] == 3
-    assert told["refuse"]["hallucination"]["rate"] == 0.5
-    assert told["partial"]["evaluations"] == 0
+    result = longitudinal(records, plan_for("a"))["disclosure"]
+    assert list(result) == ["refuse", "partial"]
+    assert result["refuse"]["evaluations"] == 2
+    assert result["refuse"]["unique_pairs"] == 1
+    assert result["refuse"]["score"]["mean"] == 3
+    assert result["refuse"]["hallucination"]["rate"] == 0.5
+    assert result["partial"]["evaluations"] == 0
 
 
 def test_repeating_a_question_does_not_narrow_the_interval() -> None:

@@ -109,9 +109,9 @@ class TestOnTheCommandLine:
     ) -> None:
         assert run("--granularity", "turn") == 2
 
-        said = " ".join(capsys.readouterr().err.split())
-        assert "granularity=turn instead of session" in said
-        assert "--deviation REASON" in said
+        error = " ".join(capsys.readouterr().err.split())
+        assert "granularity=turn instead of session" in error
+        assert "--deviation REASON" in error
         assert not (tmp_path / "runs").exists()
 
     def test_a_declared_deviation_is_recorded_and_shown_in_the_report(
@@ -119,11 +119,11 @@ class TestOnTheCommandLine:
     ) -> None:
         assert run("--granularity", "turn", "--deviation", "sessions are too long for it") == 0
 
-        said = "granularity=turn instead of session: sessions are too long for it"
+        deviation = "granularity=turn instead of session: sessions are too long for it"
         folder = RunDirectory(tmp_path / "runs" / "recency")
-        assert folder.manifest().deviations == [said]
+        assert folder.manifest().deviations == [deviation]
         report = (folder.path / "report.md").read_text()
-        assert f"- deviates from mnemoscope-retrieval-1:sound: {said}" in report
+        assert f"- deviates from mnemoscope-retrieval-1:sound: {deviation}" in report
         assert "- protocol: mnemoscope-retrieval-1:sound" in report
 
     def test_the_protocol_fixes_the_options_and_its_hash_is_recorded(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from mnemoscope._store.errors import UsageError
+from mnemoscope._store.jsonl import read_records
 from mnemoscope._store.run_directory import JournalLine, RunDirectory
 from mnemoscope.types import (
     FAILED,
@@ -114,20 +115,24 @@ def assemble(
 
 
 def records_of(run: RunDirectory) -> list[QuestionRecord]:
-    """Read the records of a finished run without checkpoints."""
+    """Read the records of a finished run."""
     journal = list(run.journal())
     clusters = {line.question: line.cluster for line in journal if isinstance(line, Trial)}
+    # Persona runs have Recall Bench's format, which nests the question in "qa".
+    lines = read_records(run.path / "questions.jsonl", dict)
     questions = {
         line["id"]: Question(
             line["id"],
             line["question"],
-            reference=line["reference"],
+            reference=line["referenceAnswer" if "referenceAnswer" in line else "reference"],
             category=line["category"],
-            evidence=tuple(line["evidence"]),
-            expects=line["expects"],
+            evidence=tuple(line.get("evidence", ())),
+            expects=line.get("expects", "answer"),
+            difficulty=line.get("difficulty", ""),
             cluster=clusters.get(line["id"], ""),
+            relevant_days=tuple(line.get("relevantDays", ())),
         )
-        for line in run.questions()
+        for line in (one.get("qa", one) for one in lines)
     }
     return assemble(journal, questions)
 

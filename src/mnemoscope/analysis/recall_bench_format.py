@@ -17,7 +17,7 @@ from mnemoscope._store.jsonl import read_records
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.longitudinal import DIFFICULTIES, Plan, columns, disclosure, status_of
 from mnemoscope.analysis.measure import evidence_ranks
-from mnemoscope.analysis.question_records import QuestionRecord, assemble, by_checkpoint
+from mnemoscope.analysis.question_records import QuestionRecord, by_checkpoint, records_of
 from mnemoscope.types import CATEGORIES, FAILED, GROUP_CATEGORIES, Checkpoint, Question, Score
 
 JsonObject = dict[str, Any]
@@ -352,18 +352,8 @@ def common_errors(records: Iterable[QuestionRecord]) -> dict[str, int]:
 
 def read_records_of(run: RunDirectory) -> list[QuestionRecord]:
     """Read the records of a finished persona run."""
-    questions: dict[str, Question] = {}
     if run.manifest().state != "complete":
         raise UsageError(f"{run.path} is not complete; repeat the command that started it")
-    for line in read_records(run.path / "questions.jsonl", dict):
-        if (qa := line.get("qa")) is None:
-            raise UsageError(f"{run.path} has no checkpoints; this needs a run of personas")
-        questions[qa["id"]] = Question(
-            qa["id"],
-            qa["question"],
-            reference=qa["referenceAnswer"],
-            category=qa["category"],
-            difficulty=qa["difficulty"],
-            relevant_days=tuple(qa["relevantDays"]),
-        )
-    return [record for record in assemble(run.journal(), questions) if record.checkpoint]
+    if any("qa" not in line for line in read_records(run.path / "questions.jsonl", dict)):
+        raise UsageError(f"{run.path} has no checkpoints; this needs a run of personas")
+    return [record for record in records_of(run) if record.checkpoint]
