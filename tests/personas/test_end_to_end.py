@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.conftest import Leg, StartLeg
+from tests.conftest import CommandProcess, StartCommand
 from tests.personas.scripted_author import author
 from tests.personas.small_persona import EPOCH, kill_and_resume
 from tests.response_cache import kept_replies
@@ -78,7 +78,7 @@ class Told(NamedTuple):
 class Writer:
     """Runs the passes on one folder, each in a process of its own, with a cache of their own."""
 
-    def __init__(self, start: StartLeg, server: ScriptedServer, place: Path) -> None:
+    def __init__(self, start: StartCommand, server: ScriptedServer, place: Path) -> None:
         self._start = start
         self.server = server
         self.folder = place / "planner"
@@ -90,7 +90,7 @@ class Writer:
 
     def start(
         self, arguments: Sequence[object], *, file_bytes: int = 0, **environment: object
-    ) -> Leg:
+    ) -> CommandProcess:
         return self._start(
             arguments, file_bytes=file_bytes, MNEMOSCOPE_CACHE=self.cache, **environment
         )
@@ -125,10 +125,10 @@ def server() -> Iterator[ScriptedServer]:
 
 @pytest.fixture(scope="module")
 def undisturbed(
-    server: ScriptedServer, start_leg: StartLeg, tmp_path_factory: pytest.TempPathFactory
+    server: ScriptedServer, start_command: StartCommand, tmp_path_factory: pytest.TempPathFactory
 ) -> Told:
     """Every pass once; before it, what it would ask and what that would take."""
-    writer = Writer(start_leg, server, tmp_path_factory.mktemp("undisturbed"))
+    writer = Writer(start_command, server, tmp_path_factory.mktemp("undisturbed"))
     dry_runs, estimates, requests, hashes = {}, {}, {}, {}
     asked_by_them = 0
     for name in PASSES:
@@ -179,11 +179,11 @@ def _said(command: Sequence[str]) -> str:
 
 @pytest.fixture
 def writer(
-    undisturbed: Told, server: ScriptedServer, start_leg: StartLeg, tmp_path: Path
+    undisturbed: Told, server: ScriptedServer, start_command: StartCommand, tmp_path: Path
 ) -> Writer:
     """A new life, after the undisturbed one; the server has forgotten that one."""
     server.reset()
-    return Writer(start_leg, server, tmp_path)
+    return Writer(start_command, server, tmp_path)
 
 
 def test_a_life_is_written_and_asked_about_whole(undisturbed: Told) -> None:
@@ -219,10 +219,10 @@ def test_a_good_author_gives_the_audit_nothing_but_what_was_planted(undisturbed:
 
 
 def test_what_was_written_can_be_benchmarked(
-    undisturbed: Told, start_leg: StartLeg, tmp_path: Path
+    undisturbed: Told, start_command: StartCommand, tmp_path: Path
 ) -> None:
     runs = tmp_path / "runs"
-    leg = start_leg(
+    leg = start_command(
         ["run", "personas", "--data", undisturbed.folder, "--system", "bm25", "--out", runs]
     )
     assert leg.wait() == 0, leg.output

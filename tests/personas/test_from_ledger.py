@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from tests.conftest import StartLeg
+from tests.conftest import StartCommand
 from tests.optional import missing
 from tests.scripted_server import Request, ScriptedServer, failing
 
@@ -108,14 +108,14 @@ def test_the_retold_life_has_the_same_papers_and_other_words(
 
 
 @pytest.fixture
-def benchmark(start_leg: StartLeg, tmp_path: Path) -> Callable[[str, Path], Path]:
+def benchmark(start_command: StartCommand, tmp_path: Path) -> Callable[[str, Path], Path]:
     """Run the benchmark on a life; its run directory."""
 
     def run(name: str, life: Path) -> Path:
         out = tmp_path / name
         options = ["--system", "bm25", "--reader", "extractive", "--judge", "ledger"]
         quiet = ["--ranges", "full", "--no-heatmap-png", "--out", out, "--workers", 1]
-        leg = start_leg(["run", "personas", "--data", life, *options, *quiet])
+        leg = start_command(["run", "personas", "--data", life, *options, *quiet])
         assert leg.wait() == 0, leg.output
         return out
 

@@ -84,7 +84,7 @@ def test_a_second_merge_adds_the_lines_that_are_missing_and_no_other(
     assert list(run.timings()) == TIMINGS
 
 
-def test_every_phase_of_a_question_has_a_timing_of_its_own() -> None:
+def test_every_phase_of_a_question_has_its_own_timing() -> None:
     keys = [timing_key(timing) for timing in TIMINGS]
 
     assert len(set(keys)) == len(keys)
