@@ -1,4 +1,4 @@
-"""A run directory holds one run, for one writer, and vouches for what it recorded."""
+"""A run directory contains one run, has one writer, and records the hashes of its files."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def is_judging(request: Request) -> bool:
 
 
 def scripted(request: Request) -> str:
-    """Answers with the first thing asked for, which is the reference; judges what it is told."""
+    """Answers with the first thing asked for, which is the reference; judges by its script."""
     if is_judging(request):
         return "CORRECT" if "fog" not in request.text else "WRONG"
     found = re.search(r"What of the (\w+)", request.text)

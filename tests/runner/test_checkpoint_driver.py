@@ -217,7 +217,9 @@ class TestFailures:
         point = directory.read_json("longitudinal.json")["checkpoints"][0]
         assert (point["statuses"]["unjudged"], point["overall"]["n"]) == (1, 3)
 
-    def test_an_appeal_decides_and_keeps_both_scores(self, life: Path, tmp_path: Path) -> None:
+    def test_an_appeal_decides_and_keeps_both_scores_unless_it_fails(
+        self, life: Path, tmp_path: Path
+    ) -> None:
         parts: dict[str, Any] = {
             "reader": "watched_systems:Slowly",
             "judge": "watched_systems:Harsh",

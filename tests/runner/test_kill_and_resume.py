@@ -100,7 +100,7 @@ class Log:
 
 
 def recorded_questions(run: Path) -> set[str]:
-    """All questions of which the journal or a spool holds a whole line."""
+    """All questions with a complete line in the journal or a spool."""
     files = [run / "trials.jsonl", *run.glob("units/*.trials.jsonl")]
     lines = [
         line
@@ -210,7 +210,7 @@ def test_any_number_of_workers_gives_the_same_bytes(
 
 
 class Damaged:
-    """A finished run taken back to what a kill in an unlucky moment leaves."""
+    """A finished run, changed to the state after a kill at a certain moment."""
 
     def __init__(self, run: Path) -> None:
         self.journal = run / "trials.jsonl"

@@ -1,4 +1,4 @@
-"""A system that dies in the middle of a run is lived again, and nothing recorded is asked again."""
+"""After the loss of a system its scenario is ingested again; recorded questions stay."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def life(write_persona: Callable[..., Path], tmp_path_factory: pytest.TempPathFa
 
 
 class Calls:
-    """What the systems were asked, over all their lives."""
+    """The calls to the systems, over all their processes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -78,7 +78,7 @@ class Calls:
         return self.path.read_text().splitlines()
 
     def begun(self, verb: str) -> Counter[str]:
-        """How often each was begun with; the warm-up is nobody's question."""
+        """How often each call was begun; the warm-up is not counted."""
         words = [line.split() for line in self.lines()]
         own = Counter(word[1] for word in words if word[0] == verb)
         del own["warm-up"]
@@ -320,7 +320,7 @@ def test_a_question_that_kills_each_time_is_an_error_and_the_others_are_answered
 ) -> None:
     outcome = put(locomo, fate("recall", SOME, ALWAYS), restarts=restarts, parallelism=parallelism)
 
-    # Of several questions in flight nobody knows which one it was.
+    # Of several questions in flight the cause is unknown.
     anonymous = int(restarts == 0 and parallelism > 1)
     assert outcome.calls.asked_more_than_once().get(SOME, 1) == restarts + anonymous + 1
     assert set(outcome.calls.asked_more_than_once()) <= {SOME}
@@ -329,7 +329,7 @@ def test_a_question_that_kills_each_time_is_an_error_and_the_others_are_answered
     assert poison.error == "AdapterDied: recall: python -S mortal_memory.py died of SIGKILL"
     assert outcome.statuses() == {"answered": OTHERS}
     assert outcome.trials == {id: t for id, t in undisturbed.trials.items() if id != SOME}
-    # In parallel the others may all have been answered before, and nothing is left to live for.
+    # In parallel the others may all have been answered before, so that a restart is not needed.
     left = outcome.said[-1].endswith(f"{SOME} is recorded as error; {AGAIN}")
     assert left or (parallelism > 1 and outcome.said[-1].endswith(f"{SOME} is recorded as error"))
     assert outcome.restarts == restarts + anonymous + left
@@ -397,7 +397,7 @@ def test_a_late_child_fails_its_question_at_once_and_the_scenario_restarts(
         trial = outcome.trials[f"conv-1/q{number}"]
         cause = "AdapterLate: recall: python -S mortal_memory.py gave no reply within 1.5 s"
         assert trial.error.startswith(cause)
-    # In parallel the last one asked may be late, and nothing is left to live for.
+    # In parallel the last one asked may be late, so that a restart is not needed.
     assert outcome.restarts in ((2,) if parallelism == 1 else (0, 1))
 
 
@@ -531,12 +531,12 @@ def test_every_cause_of_a_loss_is_printed() -> None:
     assert cause_of_death(3) == "the process exited with code 3"
 
 
-# A server of its own
+# A TCP server
 
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Starts a TCP server, which is started anew when it dies, unless it stays down."""
+    """Starts a TCP server, and starts it again when it dies, unless it stays down."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     monkeypatch.setenv("MORTAL_PORT", str(port))

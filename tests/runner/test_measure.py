@@ -265,7 +265,7 @@ def test_context_at_ten_is_the_tokens_of_the_first_ten_hits() -> None:
     assert measure([long, long], [], Depth(50))["context"]["tokens@10"] == 100
 
 
-def test_ingestion_loss_is_the_share_of_evidence_not_in_the_index() -> None:
+def test_evidence_reached_is_the_share_of_evidence_in_the_index() -> None:
     lines = [
         Ingestion("s", 10, Receipt(rejected={"a": "too long"}, truncated={"b": 0.25})),
         Ingestion("t", 5, Receipt(merged={"x": "y"})),

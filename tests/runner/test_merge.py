@@ -45,7 +45,7 @@ LINES: list[Trial | Answer | Verdict | Ingestion] = [
 
 
 def merged(folder: Path, lines: Sequence[object], timings: Sequence[Timing]) -> RunDirectory:
-    """A run whose journals hold these before everything is merged from the unit's spool."""
+    """A run whose journals contain these lines before the unit's spool is merged."""
     run = RunDirectory(folder)
     spool = spool_of(folder / "units", 0)
     spool.trials.parent.mkdir(parents=True)
@@ -67,7 +67,7 @@ def merged(folder: Path, lines: Sequence[object], timings: Sequence[Timing]) -> 
 def test_a_second_merge_adds_the_timings_that_are_missing_and_no_other(
     already: int, tmp_path: Path
 ) -> None:
-    """What was paid for is counted from them: none may be lost, none counted twice."""
+    """Costs are computed from the timings: none may be lost or counted twice."""
     run = merged(tmp_path, [], TIMINGS[:already])
 
     assert list(run.timings()) == TIMINGS

@@ -25,7 +25,7 @@ from mnemoscope.systems.loader import plan
 from mnemoscope.types import Ingestion, Memory, Question, Scalar, Scenario, Trial
 
 TROUBLE = (1, 3)
-"""Which of a scenario's six questions have the word in them; each asks for a memory of its own."""
+"""Which of a scenario's six questions have the word in them; each asks for another memory."""
 
 
 def scenario(number: int) -> Scenario:
@@ -454,9 +454,9 @@ def test_a_class_without_recall_is_refused_before_anything_runs() -> None:
 def test_a_system_that_is_described_before_a_run_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DOORS", str(tmp_path / "doors"))
+    monkeypatch.setenv("CONNECTIONS", str(tmp_path / "doors"))
 
-    plans = [plan(Spec("hostile_systems:HoldsADoorOpen"))]
+    plans = [plan(Spec("hostile_systems:HoldsAConnection"))]
 
     with pytest.raises(UsageError, match=r"has no answer\(query\)"):
         run(Made(), plans, tmp_path / "out", pipeline=Pipeline(system_answers=True))

@@ -71,7 +71,7 @@ def knowing(spec: str, memories: Sequence[Memory]) -> Driver:
 
 
 def rankings(driver: Driver) -> Rankings:
-    """What it recalls for the words of each memory, where the oracle is told that it is wanted."""
+    """The hits for the words of each memory; the oracle gets the memory as evidence."""
     asked = [Question("q", memory.text, evidence=(memory.id,)) for memory in MEMORIES]
     return [driver.recall(question, 50) for question in asked]
 
@@ -185,7 +185,7 @@ def test_scored_systems_keep_no_forgotten_memory_or_word() -> None:
 
 
 def _held(system: object) -> set[str]:
-    """All ids and words that the system holds, caches of tokens and vectors by content aside."""
+    """All ids and words in the system, without the caches of tokens and vectors by content."""
     found: set[str] = set()
     queue: list[Any] = [system]
     seen: set[int] = set()
