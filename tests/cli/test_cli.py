@@ -721,7 +721,7 @@ def test_score_refuses_rules_that_do_not_go_with_the_format(
     arguments = ("--dataset", "strata", "--data", data, "--out", "s", "--compat", "pgmnemo")
     done = mnemo("score", file, *arguments)
     assert done.code == 2
-    assert "--compat pgmnemo goes with --format pgmnemo" in done.said
+    assert "--compat pgmnemo needs --format pgmnemo" in done.said
 
 
 def test_score_of_no_file_is_an_error(mnemo: Command) -> None:

@@ -126,7 +126,7 @@ def test_resume_goes_on_with_what_is_there_and_refuses_what_is_not(
     assert Path("first/bm25/trials.jsonl").read_bytes() == before
     assert not Path("runs").exists()
     assert run(life, "--no-arms", "--resume", "nowhere") == 1
-    assert "there is no run to go on with" in capsys.readouterr().err
+    assert "there is no run to continue" in capsys.readouterr().err
 
 
 def test_recall_alone_can_be_measured(life: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,7 +222,7 @@ def test_preflight_tells_all_that_is_wrong_at_once(
         (("--depth", "0"), "at least one hit"),
         (("--timeout", "0"), "more than 0"),
         (("--restarts", "-1"), "-1 restarts"),
-        (("--judge-memory-window", "-1"), "0 days or more"),
+        (("--judge-memory-window", "-1"), "must be 0 days or more"),
         (("--personas", "nobody"), "nobody"),
         (("--reader", "none", "--judge", "ledger"), "nothing to judge"),
         (("--judge", "none", "--appellate-judge", "ledger"), "needs a --judge"),
@@ -246,7 +246,7 @@ def test_a_system_that_only_answers_is_told_how_to_be_asked(
     assert "say --reader system" in capsys.readouterr().err
     assert run(life, "--reader", "system", system="watched_systems:Answers") == 0
     captured = capsys.readouterr()
-    assert "the arms cannot answer by themselves" in captured.err
+    assert "the baselines have no answer(query)" in captured.err
     assert "1 × RuntimeError: lost for words" in captured.out.replace("2 ×", "1 ×")
 
 

@@ -101,10 +101,7 @@ def test_an_unknown_method_in_hello_is_refused_over_http() -> None:
 def test_the_kit_fails_a_system_without_remember_but_not_a_bare_function() -> None:
     spec = Spec.parse("slip")
     [result] = check_system(Plan(spec, Misspelt, {}), names=("read-back",))
-    assert (result.verdict, result.seen) == (
-        "failed",
-        "it has no remember: nothing can be told to it",
-    )
+    assert (result.verdict, result.seen) == ("failed", "it has no remember method")
     [result] = check_system(Plan(spec, lambda: bare_function, {}), names=("read-back",))
     assert (result.verdict, result.seen) == ("not applicable", "it has no remember")
 
@@ -229,7 +226,7 @@ def test_a_mistake_in_serve_stdio_is_one_line_and_an_exit_code(
 
 
 def test_a_hit_of_a_wrong_shape_is_refused_with_the_right_shape() -> None:
-    with pytest.raises(BadReply, match=r"dict or Hit with id, .*; it has memory_id, text"):
+    with pytest.raises(BadReply, match=r"dict or Hit with id and .*; it has memory_id, text"):
         read_hits([{"memory_id": "m1", "text": "a text"}])
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import StartLeg
+from tests.conftest import StartCommand
 from tests.scripted_server import Request, ScriptedServer, failing, slow
 
 from mnemoscope.cli.writing import Writing
@@ -151,7 +151,7 @@ def _beyond(number: int) -> Callable[[Request], bool]:
 
 
 def kill_and_resume(
-    start: StartLeg,
+    start: StartCommand,
     server: ScriptedServer,
     command: Sequence[str],
     finished: Callable[[], int],

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.conftest import StartLeg
+from tests.conftest import StartCommand
 from tests.personas.small_persona import (
     fail_a_fifth,
     kill_and_resume,
@@ -168,7 +168,7 @@ def test_a_fifth_failing_leaves_gaps_that_the_next_run_fills(
 
 
 def test_after_a_kill_it_continues_and_asks_for_no_reply_twice(
-    server: ScriptedServer, tmp_path: Path, start_leg: StartLeg
+    server: ScriptedServer, tmp_path: Path, start_command: StartCommand
 ) -> None:
     persona = write_small_persona(tmp_path, days=12)
     command = ["personas", "conversations", "--persona", str(persona.folder), "--parallelism", "3"]
@@ -178,7 +178,7 @@ def test_after_a_kill_it_continues_and_asks_for_no_reply_twice(
         return len(list(folder.glob("conv-*.md"))) if folder.exists() else 0
 
     answered = kill_and_resume(
-        start_leg, server, [*command, "--model", f"toy@{server.url}"], finished, stops=(1, 4)
+        start_command, server, [*command, "--model", f"toy@{server.url}"], finished, stops=(1, 4)
     )
 
     assert finished() == 12

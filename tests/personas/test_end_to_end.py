@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.conftest import Leg, StartLeg
+from tests.conftest import CommandProcess, StartCommand
 from tests.personas.scripted_author import author
 from tests.personas.small_persona import EPOCH, kill_and_resume
 from tests.response_cache import kept_replies
@@ -78,7 +78,7 @@ class Undisturbed(NamedTuple):
 class Writer:
     """Runs the passes on one folder, each in its own process, with one cache for all."""
 
-    def __init__(self, start: StartLeg, server: ScriptedServer, place: Path) -> None:
+    def __init__(self, start: StartCommand, server: ScriptedServer, place: Path) -> None:
         self._start = start
         self.server = server
         self.folder = place / "planner"
@@ -90,7 +90,7 @@ class Writer:
 
     def start(
         self, arguments: Sequence[object], *, file_bytes: int = 0, **environment: object
-    ) -> Leg:
+    ) -> CommandProcess:
         return self._start(
             arguments, file_bytes=file_bytes, MNEMOSCOPE_CACHE=self.cache, **environment
         )
@@ -125,10 +125,10 @@ def server() -> Iterator[ScriptedServer]:
 
 @pytest.fixture(scope="module")
 def undisturbed(
-    server: ScriptedServer, start_leg: StartLeg, tmp_path_factory: pytest.TempPathFactory
+    server: ScriptedServer, start_command: StartCommand, tmp_path_factory: pytest.TempPathFactory
 ) -> Undisturbed:
     """Each pass once, after its dry run and its estimate."""
-    writer = Writer(start_leg, server, tmp_path_factory.mktemp("undisturbed"))
+    writer = Writer(start_command, server, tmp_path_factory.mktemp("undisturbed"))
     dry_runs, estimates, requests, hashes = {}, {}, {}, {}
     asked_by_them = 0
     for name in PASSES:
@@ -179,11 +179,11 @@ def _said(command: Sequence[str]) -> str:
 
 @pytest.fixture
 def writer(
-    undisturbed: Undisturbed, server: ScriptedServer, start_leg: StartLeg, tmp_path: Path
+    undisturbed: Undisturbed, server: ScriptedServer, start_command: StartCommand, tmp_path: Path
 ) -> Writer:
     """A writer of a new history, with a server that was reset."""
     server.reset()
-    return Writer(start_leg, server, tmp_path)
+    return Writer(start_command, server, tmp_path)
 
 
 def test_all_passes_write_all_of_their_files(undisturbed: Undisturbed) -> None:
@@ -221,10 +221,10 @@ def test_the_audit_only_finds_the_planted_errors(undisturbed: Undisturbed) -> No
 
 
 def test_a_written_history_can_be_benchmarked(
-    undisturbed: Undisturbed, start_leg: StartLeg, tmp_path: Path
+    undisturbed: Undisturbed, start_command: StartCommand, tmp_path: Path
 ) -> None:
     runs = tmp_path / "runs"
-    leg = start_leg(
+    leg = start_command(
         ["run", "personas", "--data", undisturbed.folder, "--system", "bm25", "--out", runs]
     )
     assert leg.wait() == 0, leg.output

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from tests.conftest import StartLeg
+from tests.conftest import StartCommand
 from tests.optional import missing
 from tests.scripted_server import Request, ScriptedServer, failing
 
@@ -109,7 +109,7 @@ def test_a_rewritten_history_has_the_same_files_and_other_logs(
 
 @pytest.fixture(scope="module")
 def benchmark(
-    start_leg: StartLeg, tmp_path_factory: pytest.TempPathFactory
+    start_command: StartCommand, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[Path], Path]:
     """Run the benchmark on a history; its run directory."""
 
@@ -117,7 +117,7 @@ def benchmark(
         out = tmp_path_factory.mktemp("runs")
         options = ["--system", "bm25", "--reader", "extractive", "--judge", "ledger"]
         quiet = ["--ranges", "full", "--no-heatmap-png", "--out", out, "--workers", 1]
-        leg = start_leg(["run", "personas", "--data", history, *options, *quiet])
+        leg = start_command(["run", "personas", "--data", history, *options, *quiet])
         assert leg.wait() == 0, leg.output
         return out
 

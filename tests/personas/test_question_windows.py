@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import StartLeg
+from tests.conftest import StartCommand
 from tests.personas.small_persona import (
     days_in,
     fail_a_fifth,
@@ -421,7 +421,7 @@ def test_a_fifth_failing_leaves_windows_that_the_next_run_fills(
 
 
 def test_after_a_kill_it_continues_and_asks_for_no_reply_twice(
-    server: ScriptedServer, tmp_path: Path, start_leg: StartLeg
+    server: ScriptedServer, tmp_path: Path, start_command: StartCommand
 ) -> None:
     persona = write_small_persona(tmp_path, days=24)
     command = ["personas", "qa", "--persona", str(persona.folder), "--interval", "2"]
@@ -431,7 +431,7 @@ def test_after_a_kill_it_continues_and_asks_for_no_reply_twice(
         return journal.read_bytes().count(b'"pairs":') if journal.exists() else 0
 
     answered = kill_and_resume(
-        start_leg, server, [*command, "--model", f"toy@{server.url}"], finished, stops=(1, 2, 4)
+        start_command, server, [*command, "--model", f"toy@{server.url}"], finished, stops=(1, 2, 4)
     )
 
     assert finished() == 12

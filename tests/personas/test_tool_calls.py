@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 import pytest
-from tests.conftest import StartLeg
+from tests.conftest import StartCommand
 from tests.personas.small_persona import (
     calls,
     fail_a_fifth,
@@ -214,7 +214,7 @@ def test_a_fifth_failing_leaves_gaps_that_the_next_run_fills(
 
 
 def test_after_a_kill_it_continues_and_asks_for_no_reply_twice(
-    server: ScriptedServer, tmp_path: Path, start_leg: StartLeg
+    server: ScriptedServer, tmp_path: Path, start_command: StartCommand
 ) -> None:
     persona = write_small_persona(tmp_path, days=34)
     command = ["personas", "tool-calls", "--persona", str(persona.folder), "--parallelism", "2"]
@@ -224,7 +224,7 @@ def test_after_a_kill_it_continues_and_asks_for_no_reply_twice(
         return len(list(folder.glob("day-*.yaml"))) if folder.exists() else 0
 
     answered = kill_and_resume(
-        start_leg, server, [*command, "--model", f"toy@{server.url}"], finished, stops=(2, 5)
+        start_command, server, [*command, "--model", f"toy@{server.url}"], finished, stops=(2, 5)
     )
 
     assert finished() == 34
