@@ -142,7 +142,7 @@ def test_bounds_are_shown_if_questions_have_no_grade() -> None:
 
 def test_diagnosis_names_classes_with_examples() -> None:
     shown = page(rows())
-    assert "3 of 11 judged answers failed. In 3 of them (1.0000 [0.4385, 1.0000])" in shown
+    assert "3 of 11 judged answers failed. In 3 of them (1.0000 [0.4385, 1.0000] of" in shown
     assert "| answered wrongly with the evidence in hand | 3 |" in shown
     assert "q05, q06, q07" in shown
 

@@ -56,7 +56,8 @@ def lacking_notice(release: Release) -> str:
     state = release.state
     if state.circulated is None:
         return "the draft was not circulated"
-    if _digest(release) != state.circulated.sha256:
+    path = release.report_path
+    if not path.exists() or digest(path.read_text("utf-8")) != state.circulated.sha256:
         return (
             "the report changed after it was circulated: the 48 hours start again; circulate it "
             "again with `mnemoscope release circulate`"
@@ -140,11 +141,6 @@ def other_statistician(release: Release) -> str:
     if done is None or signed is None or same_person(done.by, signed.name):
         return ""
     return signed.name
-
-
-def _digest(release: Release) -> str:
-    path = release.report_path
-    return digest(path.read_text(encoding="utf-8")) if path.exists() else ""
 
 
 def _check_current(release: Release, found: Sequence[Comparison]) -> None:

@@ -254,9 +254,8 @@ def _diagnosis(diagnosis: Figures, category_name: CategoryName) -> list[Block]:
     if not failures:
         return [Heading("Diagnosis"), Paragraph(caption)]
     complete = diagnosis["in_hand"]
-    caption += (
-        f" In {complete['count']:,} of them ({_short(complete)}) the reader had all evidence."
-    )
+    share = f"{_short(complete)} of those with an answer"
+    caption += f" In {complete['count']:,} of them ({share}) the reader had all the evidence."
     found = {kind: own for kind, own in diagnosis["classes"].items() if own["count"]}
     rows = [
         [kind, f"{own['count']:,}", _short(own), ", ".join(own["examples"])]

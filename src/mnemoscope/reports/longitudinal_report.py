@@ -193,7 +193,7 @@ def _hallucination(views: Figures) -> list[Block]:
     if own := views["canaries"]:
         caption = (
             f"{len(own):,} {'question' if len(own) == 1 else 'questions'}, asked at several "
-            "checkpoints, hallucinated every time. Watch them in every run:"
+            "checkpoints: the system hallucinated every time. Compare them in every run:"
         )
         rows = ([q["question"], q["persona"], q["category"], q["judged"]] for q in own[:_LISTED])
         columns = ["question", "persona", "category", "times"]
