@@ -38,6 +38,8 @@ class ShuffledCycle(Generic[T]):
 
     def draw(self, avoid: Collection[T] = ()) -> T:
         """The next item that is not in `avoid`; any item if all of them are."""
+        if not avoid and self._left:  # the common case, without the search
+            return self._left.pop()
         for _ in range(2):
             for place in range(len(self._left) - 1, -1, -1):
                 if self._left[place] not in avoid:

@@ -263,7 +263,9 @@ class HistoryRewriter:
                 text = self.split(day)
                 waiting[day] = text, {}
                 for place, notes in enumerate(text.notes):
-                    draft = "" if anew else _read_draft(files, day, place)
+                    path = _draft(files, day, place)
+                    there = path.is_file() and not anew
+                    draft = path.read_text(encoding="utf-8").strip() if there else ""
                     if draft and not broken(notes, draft, self._ledger):
                         keep(day, place, draft)
                     else:
@@ -348,8 +350,3 @@ def _cleaned(reply: str) -> str:
 def _draft(files: PersonaFiles, day: int, place: int) -> Path:
     """The draft of a session, named by its place: session names may repeat."""
     return files.folder / _DRAFTS / f"day-{day:04}" / f"{place}.md"
-
-
-def _read_draft(files: PersonaFiles, day: int, place: int) -> str:
-    path = _draft(files, day, place)
-    return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
