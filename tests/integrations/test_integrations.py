@@ -191,7 +191,7 @@ def test_the_survey_table_fits_the_terminal(columns: int) -> None:
     for word in (*whole, "0.03–1.00", "12,345", "untraced"):
         assert word in words
     assert "of 12,345" in shown
-    assert " ".join(words).endswith("with few scenarios it is wide.")
+    assert " ".join(words).endswith("which is wide if there are few scenarios.")
 
 
 def test_switches_are_written_as_in_a_run() -> None:
