@@ -165,7 +165,7 @@ def test_a_class_is_known_by_its_name_its_source_and_its_arguments(tmp_path: Pat
     [
         ([], "which system"),
         ([Newest, Newest], "Newest is given twice"),
-        ({"bm25": Newest}, "bm25 is a system's own name"),
+        ({"bm25": Newest}, "bm25 is the name of a system"),
         ([Newest()], "needs reset"),
         ([object], "has no recall"),
         ("bm52", "did you mean 'bm25'"),
@@ -388,7 +388,7 @@ def test_options_of_checkpoints_are_refused_where_there_are_none(
     (tmp_path / "bench.yaml").write_text("run: {ranges: 30d}\n")
     if "profile" in option:
         option = {"profile": tmp_path / "bench.yaml"}
-    with pytest.raises(UsageError, match=r"is for histories that are questioned at checkpoints"):
+    with pytest.raises(UsageError, match=r"is for datasets with checkpoints"):
         run("bm25", tmp_path / "runs", **option)
     assert not (tmp_path / "runs").exists()
 
@@ -397,7 +397,7 @@ def test_a_dataset_of_ones_own_is_taken_as_it_is(tmp_path: Path) -> None:
     dataset = open_dataset("strata", STRATA)
     results = ms.run(dataset, systems="bm25", out=tmp_path / "r", baselines=False)
     assert results["bm25"].metrics["questions"]["asked"] == 48
-    with pytest.raises(UsageError, match="its options are set"):
+    with pytest.raises(UsageError, match="its options cannot change"):
         ms.run(dataset, systems="bm25", out=tmp_path / "r", twins="expand")
 
 

@@ -296,7 +296,7 @@ def test_flags_of_histories_are_refused_on_other_benchmarks(
 ) -> None:
     done = mnemo("run", "strata", "--data", data, "-s", "fts5", *flags, "--out", "r")
     assert done.code == 2
-    assert f"{flags[0]} is for histories that are questioned at checkpoints" in done.said
+    assert f"{flags[0]} is for datasets with checkpoints" in done.said
     assert not (tmp_path / "r").exists()
 
 
@@ -447,7 +447,7 @@ def test_a_system_that_cannot_run_is_one_error_before_anything_runs(
         (("run", "strata", "-s", "bm25,k=1"), "has no option 'k': did you mean 'k1'?"),
         (("run", "strata", "-s", "bm25,k1"), "write name,key=value"),
         (("run", "strata", "-s", "bm25", "-s", "bm25"), "bm25 is given twice"),
-        (("run", "strata", "-s", "bm25=fts5"), "bm25 is a system's own name"),
+        (("run", "strata", "-s", "bm25=fts5"), "bm25 is the name of a system"),
         (("run", "strata", "-s", "bm25", "--seed", "-1"), "seed -1: must be 0 or more"),
         (("run", "strata", "-s", "bm25", "--timeout", "0"), "a time limit of 0 seconds"),
         (("run", "strata", "-s", "bm25", "--remember-timeout", "nan"), "a time limit of nan"),
@@ -679,7 +679,7 @@ def test_score_reports_what_a_projects_own_rules_change(
     )
     assert done.code == 0, done.err
     assert "recall@10 0.7951 0.7954 +0.0003" in done.said
-    assert "scored by pgmnemo's own rules" in done.said
+    assert "scored by pgmnemo's rules" in done.said
 
 
 def test_what_sound_rules_do_otherwise_is_said_of_the_dataset_at_hand(

@@ -214,7 +214,7 @@ def test_preflight_tells_all_that_is_wrong_at_once(
     [
         (("--ranges", "soon"), "soon"),
         (("--ranges", ""), "range"),
-        (("--ranges", "none", "--judge", "ledger"), "no checkpoint to judge"),
+        (("--ranges", "none", "--judge", "ledger"), "no checkpoint at which answers are judged"),
         (("--reader", "system"), "has no answer(query)"),
         (("--judge", "gpt-4o"), "names a model without its provider"),
         (("--judge", "rubric"), "needs the option 'model'"),
@@ -243,7 +243,7 @@ def test_a_system_that_only_answers_is_told_how_to_be_asked(
     life: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(life, system="watched_systems:Answers") == 2
-    assert "say --reader system" in capsys.readouterr().err
+    assert "give --reader system" in capsys.readouterr().err
     assert run(life, "--reader", "system", system="watched_systems:Answers") == 0
     captured = capsys.readouterr()
     assert "the baselines have no answer(query)" in captured.err
