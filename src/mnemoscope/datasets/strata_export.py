@@ -15,11 +15,10 @@ import msgspec
 
 from mnemoscope._store.errors import DataError, MissingData, UsageError
 from mnemoscope._store.jsonl import encode_line, write_atomically
-from mnemoscope.datasets.strata import CorpusLine
+from mnemoscope.datasets.strata import DESCRIPTIONS, CorpusLine
 
 TEXT_COLUMNS = ("content", "text")
 SENSITIVE_COLUMN = "is_sensitive"
-DESCRIPTIONS = ("category", "tags", "expanded_keywords", "importance")
 # A SQLite column can contain any type, and SQL evaluates the text 'true' as false. So a row counts
 # as sensitive unless its mark is one of these.
 NOT_SENSITIVE = frozenset({"", "0", "0.0", "false", "f", "no", "n", "none", "null"})
