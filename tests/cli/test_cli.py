@@ -496,13 +496,13 @@ def test_missing_data_says_how_to_get_it(mnemo: Command, name: str) -> None:
     done = mnemo("run", name, "-s", "bm25")
     assert done.code == 1
     assert f"no {name} data (looked in " in done.said
-    assert f"run `mnemoscope datasets fetch {name}`, or give its file or folder" in done.said
+    assert f"run `mnemoscope datasets fetch {name}`, or pass its file or folder" in done.said
 
 
 def test_missing_data_of_ones_own_cannot_be_fetched(mnemo: Command) -> None:
     done = mnemo("run", "strata", "-s", "bm25")
     assert done.code == 1
-    assert "give its file or folder with --data" in done.said
+    assert "pass its file or folder with --data" in done.said
     assert "fetch" not in done.said
 
 

@@ -145,7 +145,7 @@ def test_a_judge_that_is_blind_to_one_kind_fails_and_is_told_which(
     assert result["reasons"] == ["more than half of its verdicts are wrong for: confabulated"]
     assert _run("exam", f"binary,model={HERE}:Gullible") == 1
     shown = " ".join(capsys.readouterr().out.split())
-    assert "more than half of a kind: confabulated" in shown
+    assert "more than half of its verdicts are wrong for: confabulated" in shown
     assert "errs in 1 of 11 kinds more often than in 50% of it, none allowed" in shown
 
 

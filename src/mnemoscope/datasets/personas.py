@@ -90,8 +90,10 @@ class Personas(FileDataset):
         super().__init__(data)
         if sample < 0:
             raise UsageError(f"sample={sample}: must be 0 (ask all again) or more")
-        self._given = {"personas": personas, "arcs": arcs, "ranges": ranges}
+        self.personas = personas
+        self.arcs = arcs
         self.ranges = parse_ranges(ranges)
+        self._ranges_option = ranges
         self.folders = find_personas(data, personas, arcs)
         for folder in self.folders:
             present(folder.questions, f"the questions of {folder.id}")
@@ -106,13 +108,7 @@ class Personas(FileDataset):
 
     @property
     def options(self) -> dict[str, Scalar]:
-        return {
-            **self._given,
-            "sample": self.sample,
-            "groups": self.groups,
-            "seed": self.seed,
-            "granularity": self.granularity,
-        }
+        return {**super().options, "ranges": self._ranges_option}
 
     @property
     def has_ledger(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -26,8 +26,9 @@ from mnemoscope.datasets.near_duplicates import NearDuplicates
 from mnemoscope.types import Memory, Question, Scenario
 
 STRATA = ("exact", "paraphrase", "multihop")
+DESCRIPTIONS = ("category", "tags", "expanded_keywords", "importance")
+"""The fields of a line that become metadata of its memory."""
 
-S = TypeVar("S", str, float)
 QueryId = Annotated[str, Meta(min_length=1)]
 
 
@@ -88,7 +89,10 @@ class Strata(FileDataset):
         memories = self._memories()
         queries = self._queries()
         gold = self._gold(memories, queries)
-        self._compare_copies(queries, gold)
+        for id, (line, query) in queries.items():
+            if query.relevant_ids is not None and set(query.relevant_ids) != set(gold[id]):
+                place = f"{self.queries}, line {line}: {id}"
+                self.findings.add("relevant_ids differ from qrels", place)
         twins = NearDuplicates(tuple(memories.values()))
         for id, earlier in twins.repeats():
             self.findings.add("near-duplicate memory", f"{id} repeats {earlier}")
@@ -118,7 +122,12 @@ class Strata(FileDataset):
                 sensitive,
                 self.corpus,
             )
-        return {id: _memory(row) for id, (_, row) in rows.items()}
+        memories: dict[int, Memory] = {}
+        for id, (_, row) in rows.items():
+            values = {name: getattr(row, name) for name in DESCRIPTIONS}
+            metadata = {name: "" if value is None else value for name, value in values.items()}
+            memories[id] = Memory(str(id), row.content, metadata=metadata)
+        return memories
 
     def _queries(self) -> dict[str, tuple[int, StrataQuery]]:
         queries = records_by_id(self.queries, StrataQuery, lambda row: row.query_id, self.findings)
@@ -174,15 +183,6 @@ class Strata(FileDataset):
                 refuse(problem, offenders, file)
         return {id: list(relevant) for id, relevant in gold.items()}
 
-    def _compare_copies(
-        self, queries: Mapping[str, tuple[int, StrataQuery]], gold: Mapping[str, list[int]]
-    ) -> None:
-        for id, (line, query) in queries.items():
-            if query.relevant_ids is not None and set(query.relevant_ids) != set(gold[id]):
-                self.findings.add(
-                    "relevant_ids differ from qrels", f"{self.queries}, line {line}: {id}"
-                )
-
     def _evidence(self, question: str, gold: list[str], twins: NearDuplicates) -> tuple[str, ...]:
         evidence = dict.fromkeys(gold)
         if self.twins == "expand":
@@ -194,20 +194,3 @@ class Strata(FileDataset):
                             "near-duplicate added to evidence", f"{question}: {twin}, twin of {id}"
                         )
         return tuple(evidence)
-
-
-def _memory(row: CorpusLine) -> Memory:
-    return Memory(
-        id=str(row.id),
-        text=row.content,
-        metadata={
-            "category": _or_empty(row.category),
-            "tags": _or_empty(row.tags),
-            "expanded_keywords": _or_empty(row.expanded_keywords),
-            "importance": _or_empty(row.importance),
-        },
-    )
-
-
-def _or_empty(value: S | None) -> S | str:
-    return "" if value is None else value

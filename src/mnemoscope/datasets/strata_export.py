@@ -15,11 +15,10 @@ import msgspec
 
 from mnemoscope._store.errors import DataError, MissingData, UsageError
 from mnemoscope._store.jsonl import encode_lines, write_atomically
-from mnemoscope.datasets.strata import CorpusLine
+from mnemoscope.datasets.strata import DESCRIPTIONS, CorpusLine
 
 TEXT_COLUMNS = ("content", "text")
 SENSITIVE_COLUMN = "is_sensitive"
-DESCRIPTIONS = ("category", "tags", "expanded_keywords", "importance")
 # A SQLite column can contain any type, and SQL evaluates the text 'true' as false. So a row counts
 # as sensitive unless its mark is one of these.
 NOT_SENSITIVE = frozenset({"", "0", "0.0", "false", "f", "no", "n", "none", "null"})
@@ -71,7 +70,7 @@ def export_store(
     except sqlite3.Error as error:
         raise DataError(f"cannot be read as a SQLite database: {error}", file=store) from None
     lines, result = _corpus_lines([dict(zip(chosen, row, strict=True)) for row in rows], store)
-    write_atomically(out, encode_lines(lines))
+    write_atomically(out, b"".join(map(encode_line, lines)))
     return result
 
 

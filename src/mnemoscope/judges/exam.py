@@ -271,7 +271,18 @@ def _result(
     kinds: dict[str, KindResult] = {
         kind: of_kind(kind) for kind in dict.fromkeys(probe.kind for probe in probes)
     }
-    reasons = _reasons(accepts, rejects, without, kinds)
+    reasons = []
+    if accepts.rate > MOST_WRONG:
+        reasons.append("it accepts too many wrong answers")
+    if rejects.rate > MOST_WRONG:
+        reasons.append("it rejects too many correct answers")
+    if without.rate > MOST_UNJUDGED:
+        reasons.append("it reaches no verdict too often")
+    if blind := [name for name, kind in kinds.items() if kind.blind]:
+        reasons.append(f"more than half of its verdicts are wrong for: {', '.join(blind)}")
+    if not reasons and not (wrong and right):
+        missing = "wrong " if right else "correct " if wrong else ""
+        reasons.append(f"it judged no {missing}answers")
     limits = {
         "false_accept": MOST_WRONG,
         "false_reject": MOST_WRONG,
@@ -286,29 +297,10 @@ def _result(
         kinds,
         tuple(mistakes),
         limits,
-        reasons,
+        tuple(reasons),
         probes_sha256(probes),
         usage,
     )
-
-
-def _reasons(
-    accepts: Share, rejects: Share, unjudged: Share, kinds: Mapping[str, KindResult]
-) -> tuple[str, ...]:
-    """Why a judge with these results fails; empty if it passes."""
-    found = []
-    if accepts.rate > MOST_WRONG:
-        found.append("it accepts too many wrong answers")
-    if rejects.rate > MOST_WRONG:
-        found.append("it rejects too many correct answers")
-    if unjudged.rate > MOST_UNJUDGED:
-        found.append("it reaches no verdict too often")
-    if blind := [name for name, kind in kinds.items() if kind.blind]:
-        found.append(f"more than half of its verdicts are wrong for: {', '.join(blind)}")
-    if not found and not (accepts.of and rejects.of):
-        missing = "wrong " if rejects.of else "correct " if accepts.of else ""
-        found.append(f"it judged no {missing}answers")
-    return tuple(found)
 
 
 def _share(count: int, of: int) -> Share:
