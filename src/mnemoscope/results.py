@@ -1,7 +1,7 @@
 """Typed results of runs: figures, questions and verdicts as rows, frames and HTML tables.
 
-Everything is read from run directories, and only when it is asked for. A frame is a
-pandas.DataFrame where pandas is installed, and a `Frame` where it is not.
+Results are read from run directories on first use. A frame is a pandas.DataFrame if pandas is
+installed, otherwise a `Frame`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 Cell: TypeAlias = "str | int | float | bool | tuple[str, ...] | tuple[int, ...] | None"
 OVERALL = "overall"
 _SHOWN = 200
-"""How many rows of a frame HTML shows."""
+"""Rows of a frame that its HTML shows."""
 
 
 class Frame:
-    """A table for places without pandas."""
+    """A small table, used if pandas is not installed."""
 
     def __init__(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
         self.columns = list(columns)
@@ -52,12 +52,12 @@ class Frame:
         return iter(self.rows)
 
     def __getitem__(self, column: str) -> list[Cell]:
-        """One column."""
+        """The cells of one column."""
         place = self.columns.index(column)
         return [row[place] for row in self.rows]
 
     def to_csv(self, path: str | Path | None = None) -> str | None:
-        """The table as CSV: written to a file, or returned where no path is given."""
+        """Write the table as CSV to a file; without a path, return the text."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
@@ -77,7 +77,7 @@ class Frame:
 
 
 def html_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """An HTML table in which every text is escaped."""
+    """An HTML table; all texts are escaped."""
 
     def row(tag: str, cells: Sequence[str]) -> str:
         return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
@@ -87,7 +87,7 @@ def html_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def frame_of(kind: type[NamedTuple], rows: Sequence[NamedTuple]) -> DataFrame:
-    """The rows as a pandas.DataFrame, or as a Frame where pandas is not installed."""
+    """The rows as a pandas.DataFrame, or as a Frame if pandas is not installed."""
     columns: tuple[str, ...] = kind._fields
     try:
         import pandas
@@ -105,18 +105,18 @@ def _plain(cell: Cell) -> str:
 
 
 class FigureRow(NamedTuple):
-    """A metric of a system in a category."""
+    """One metric of one system in one category."""
 
     system: str
     metric: str
     category: str
     """`overall`, or a category of questions."""
     checkpoint: str
-    """Empty where the benchmark has no checkpoints."""
+    """Empty if the benchmark has no checkpoints."""
     n: int
     mean: float | None
     low: float | None
-    """Ends of the 95 % interval."""
+    """`low` and `high` are the ends of the 95 % confidence interval."""
     high: float | None
     chance: float | None
     ceiling: float | None
@@ -124,7 +124,7 @@ class FigureRow(NamedTuple):
 
 
 class QuestionRow(NamedTuple):
-    """A question as one system met it."""
+    """One question and what one system did with it."""
 
     system: str
     question: str
@@ -135,15 +135,15 @@ class QuestionRow(NamedTuple):
     reference: str
     evidence: tuple[str, ...]
     hits: tuple[str, ...]
-    """What was recalled, best first."""
+    """Ids of the recalled memories, best first."""
     ranks: tuple[int, ...]
-    """Where the evidence stands among the hits; empty where none of it was recalled."""
+    """Ranks of the evidence among the hits; empty if none was recalled."""
     status: str
     answer: str | None
     verdict: float | None
-    """The judge's mark, from 0 to 1 where its scale has an end."""
+    """The judge's grade; from 0 to 1 if its scale is bounded."""
     failure: str
-    """Why the question counts as failed; empty where it does not."""
+    """Why the question counts as failed; empty if it does not."""
 
 
 class RunResult:
@@ -160,19 +160,19 @@ class RunResult:
 
     @cached_property
     def metrics(self) -> Metrics:
-        """The figures of recall, as metrics.json has them."""
+        """The content of metrics.json: the recall metrics."""
         found: Metrics = self.directory.read_json("metrics.json")
         return found
 
     @cached_property
     def answers(self) -> AnswerSheet | None:
-        """What the answers are worth, as answers.json has it; None where only recall was asked."""
+        """The content of answers.json: the answer metrics; None if the run only recalled."""
         found: AnswerSheet | None = self._optional("answers.json")
         return found
 
     @cached_property
     def longitudinal(self) -> LongitudinalFigures | None:
-        """The figures of each checkpoint; None where there are no checkpoints."""
+        """The content of longitudinal.json: metrics by checkpoint; None without checkpoints."""
         found: LongitudinalFigures | None = self._optional("longitudinal.json")
         return found
 
@@ -185,12 +185,12 @@ class RunResult:
 
     @property
     def report(self) -> str:
-        """report.md: the whole account of the run in Markdown."""
+        """The text of report.md."""
         return (self.path / "report.md").read_text(encoding="utf-8")
 
     @property
     def failed_everywhere(self) -> bool:
-        """Whether not one question came to a result, so that there is nothing to report."""
+        """Whether every question failed, so that there is no figure to report."""
         if self.longitudinal is not None:
             asked = [point for point in self.longitudinal["checkpoints"] if point["asked"]]
             return all(point["statuses"].keys() <= FAILED for point in asked)
@@ -200,7 +200,7 @@ class RunResult:
         return self.metrics["questions"]["measured"] == 0
 
     def figures(self) -> list[FigureRow]:
-        """One row a metric and category, of recall and, where there are answers, of answers."""
+        """One row for each metric and category, of recall and of answers if there are any."""
         last = self.manifest.checkpoints[-1] if self.manifest.checkpoints else ""
         scopes = {OVERALL: self.metrics["overall"], **self.metrics["by_category"]}
         rows = [
@@ -240,16 +240,16 @@ class RunResult:
         return frame_of(FigureRow, self.figures())
 
     def question_rows(self, *, k: int = 10) -> list[QuestionRow]:
-        """One row a question and checkpoint.
+        """One row for each question and checkpoint.
 
-        A question failed if the system could not be asked it, if its answer was judged wrong, or,
-        where answers are not judged, if no evidence is among the first `k` hits.
+        A question failed if the system raised an error or timed out, if its answer was judged
+        wrong, or, if answers are not judged, if no evidence is among the first `k` hits.
         """
         from mnemoscope.analysis.question_records import assemble
 
         questions: dict[str, Question] = {}
         for line in read_records(self.path / "questions.jsonl", dict):
-            about = line.get("qa", line)  # Recall Bench's log has it one level down
+            about = line.get("qa", line)  # the log of Recall Bench nests it
             reference = about.get("reference", about.get("referenceAnswer", ""))
             questions[about["id"]] = Question(
                 about["id"], about["question"], reference=reference, category=about["category"]
@@ -288,11 +288,11 @@ class RunResult:
         )
 
     def questions(self) -> DataFrame:
-        """One row a question: hits, ranks, status, answer, verdict."""
+        """One row for each question: hits, ranks, status, answer, verdict."""
         return frame_of(QuestionRow, self.question_rows())
 
     def failed(self, *, k: int = 10) -> DataFrame:
-        """The questions that failed, each with the reason; see `question_rows`."""
+        """The failed questions with their reasons; see `question_rows`."""
         return frame_of(QuestionRow, [row for row in self.question_rows(k=k) if row.failure])
 
     def __repr__(self) -> str:
@@ -303,7 +303,7 @@ class RunResult:
 
 
 class RuleChange(msgspec.Struct, frozen=True):
-    """A metric by another project's rules and by sound ones."""
+    """A metric by another project's scoring rules and by sound ones."""
 
     compat: float
     sound: float
@@ -314,13 +314,13 @@ class ScoredRun(RunResult):
     """The result of scoring a file of rankings."""
 
     rule_changes: Mapping[str, RuleChange] = {}
-    """What another project's rules change, metric by metric."""
+    """How another project's scoring rules change each metric."""
     sound_rules: str = ""
-    """What sound rules do otherwise than that project's."""
+    """How sound rules differ from that project's rules."""
 
 
 class Results(Mapping[str, RunResult]):
-    """The runs of one call, by their systems' labels, the baselines last."""
+    """The runs of one call by system label, baselines last."""
 
     def __init__(self, runs: Sequence[RunResult]) -> None:
         self.runs = list(runs)
@@ -332,7 +332,7 @@ class Results(Mapping[str, RunResult]):
         try:
             return self._by_label[label]
         except KeyError:
-            raise KeyError(f"no system {label!r}; there are {', '.join(self._by_label)}") from None
+            raise KeyError(f"no system {label!r}; choose {', '.join(self._by_label)}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_label)
@@ -342,23 +342,23 @@ class Results(Mapping[str, RunResult]):
 
     @property
     def over_checkpoints(self) -> bool:
-        """Whether the benchmark is a history that is questioned at several of its days."""
+        """Whether the benchmark asks questions at checkpoints of a growing history."""
         return "ranges" in self.runs[0].manifest.identity["benchmark"]["options"]
 
     @property
     def failed_everywhere(self) -> bool:
-        """Whether a system came to no result on any question."""
+        """Whether a system failed on every question."""
         return any(run.failed_everywhere for run in self.runs)
 
     def figures(self) -> list[FigureRow]:
         return [row for run in self.runs for row in run.figures()]
 
     def to_frame(self) -> DataFrame:
-        """One row a system, metric and category, with interval, chance and n."""
+        """One row for each system, metric and category, with interval, chance and n."""
         return frame_of(FigureRow, self.figures())
 
     def questions(self) -> DataFrame:
-        """One row a system and question: hits, ranks, status, answer, verdict."""
+        """One row for each system and question: hits, ranks, status, answer, verdict."""
         return frame_of(QuestionRow, [row for run in self.runs for row in run.question_rows()])
 
     def __repr__(self) -> str:
@@ -387,10 +387,10 @@ class ComparedRow(NamedTuple):
     cand: float
     delta: float
     low: float | None
-    """Ends of the 95 % interval of the difference; unpaired tests have none."""
+    """`low` and `high` are the 95 % interval of the difference; None for unpaired tests."""
     high: float | None
     p: float
-    """Corrected for the number of tests."""
+    """The p-value, corrected for the number of tests."""
     verdict: str
 
 
@@ -409,9 +409,9 @@ class ComparisonResult:
         self.base = base
         self.cand = cand
         self.paired = paired
-        """By question, from both journals; None where only means are known."""
+        """Paired by question, from both journals; None if only means are known."""
         self.seed = list(seed)
-        """The unpaired procedure, where only means are known or where it was asked for."""
+        """The unpaired tests, if only means are known or if they were chosen."""
         self.category_names = category_names
 
     def rows(self) -> list[ComparedRow]:
@@ -434,7 +434,7 @@ class ComparisonResult:
 
     @property
     def verdict(self) -> Literal["better", "worse", "mixed", "equivalent", "cannot tell"]:
-        """How the candidate does over all questions, all compared metrics taken together."""
+        """The verdict on the candidate over all questions and all compared metrics."""
         found = {row.verdict for row in self.rows() if row.scope == OVERALL}
         if {"better", "worse"} <= found:
             return "mixed"
@@ -459,14 +459,14 @@ class ComparisonResult:
 
 
 class GateResult(msgspec.Struct, frozen=True):
-    """Whether a run's figures stayed close enough to a baseline's."""
+    """Whether a run's metrics dropped below a baseline by more than is allowed."""
 
     passed: bool
     rows: list[GateRow]
 
 
 class PhaseEstimate(NamedTuple):
-    """What one phase of one system's run would ask of models."""
+    """The estimated model requests of one phase of one system's run."""
 
     system: str
     phase: str
@@ -477,11 +477,11 @@ class PhaseEstimate(NamedTuple):
 
 
 class RunEstimate(msgspec.Struct, frozen=True):
-    """What a run would ask of models, phase by phase, and what that costs in US dollars."""
+    """The estimated model requests of a run by phase, and their cost in US dollars."""
 
     phases: list[PhaseEstimate]
     unpriced: dict[str, str]
-    """Models of unknown price, which count as 0, to how they are written with one."""
+    """Models of unknown price, counted as 0, mapped to a spec that states a price."""
 
     @property
     def cost(self) -> float:

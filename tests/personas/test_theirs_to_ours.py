@@ -81,9 +81,9 @@ def test_what_the_table_says_runs_from_the_first_row_to_the_last(
     write_persona: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for id in ("backend-eng-saas", "er-physician"):
-        write_persona(tmp_path / "lives", days=4, id=id)
+        write_persona(tmp_path / "histories", days=4, id=id)
     (tmp_path / "bench.yaml").write_text(
-        "persona: {id: er-physician, dir: lives}\nharness: {adapter: bm25}\nrun: {sample: 5}\n"
+        "persona: {id: er-physician, dir: histories}\nharness: {adapter: bm25}\nrun: {sample: 5}\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MNEMOSCOPE_CACHE", str(tmp_path / "cache"))

@@ -231,7 +231,7 @@ def test_a_dataset_with_answers_needs_no_judge_to_be_named(
         (("run", "beam", "--judge", "ledger"), "beam has no ledger"),
         (
             ("run", "beam", "--judge", "nuggets", "--appellate-judge", "exact"),
-            "nuggets and exact do not measure the same",
+            "nuggets and exact have different scales",
         ),
     ],
 )

@@ -192,5 +192,5 @@ def test_an_unknown_key_is_a_slip(tmp_path: Path, text: str, slip: str, section:
 def test_a_profile_that_is_no_mapping_or_no_yaml_or_not_there_is_told(tmp_path: Path) -> None:
     refused(tmp_path, "- run")
     assert "line 2" in refused(tmp_path, "run: {}\n\tx: 1")
-    with pytest.raises(MissingData, match="no profile"):
+    with pytest.raises(MissingData, match="no such file"):
         load_profile(tmp_path / "nowhere.yaml")

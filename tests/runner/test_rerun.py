@@ -76,8 +76,8 @@ def test_other_answers_are_not_taken_for_the_ones_that_were_judged(
     [
         (["--judge", "ledger"], "needs a simulated life"),
         (["--judge", "longmemeval,model=smollm2"], "knows no question types"),
-        (["--judge", "rubric,model=smollm2", "--judge", "f1"], "make no panel"),
-        (["--judge", "f1", "--appellate-judge", "exact"], "do not measure the same"),
+        (["--judge", "rubric,model=smollm2", "--judge", "f1"], "cannot form a panel"),
+        (["--judge", "f1", "--appellate-judge", "exact"], "have different scales"),
         (["--judge", "gpt-4o"], "not who serves it"),
         (["--judge", "binary,model=openai:gpt-4o"], "needs OPENAI_API_KEY"),
         (["--judge", "opnai:gpt-4o"], "If a model is meant"),
@@ -110,4 +110,4 @@ def test_saved_hits_are_not_read_by_the_system(
     again = ["answer", str(tmp_path / "out/bm25"), "--reader", "system", "--data", str(locomo)]
     assert invoke(again) == 2
 
-    assert "name a reader" in capsys.readouterr().err
+    assert "name another reader" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What `run`, `answer` and `judge` print when they are done."""
+"""The output of `run`, `answer` and `judge`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from mnemoscope.results import Results
 
 
 def show(results: Results, *, as_json: bool, only_heatmaps: bool = False) -> int:
-    """Print the tables; the exit code is 1 where a system failed on every question."""
+    """Print the tables; the exit code is 1 if a system failed on every question."""
     from mnemoscope.reports import run_tables
     from mnemoscope.reports.run_view import RunView, as_content
 
@@ -28,6 +28,6 @@ def show(results: Results, *, as_json: bool, only_heatmaps: bool = False) -> int
     else:
         out.print(run_tables.summary(views))
         if spent := sum(view.paid for view in views):
-            say(out, f"paid in all: ${spent:.4f}, what came from the cache not counted")
+            say(out, f"paid in total: ${spent:.4f}, without cached replies")
         say(out, f"reports: {folder}/*/report.md, summary: {folder}/summary.md")
     return int(results.failed_everywhere)

@@ -1,6 +1,6 @@
-"""Who answers and who judges in a run, which baselines run beside it, and what models may cost.
+"""Chooses the reader, the judges and the baselines of a run.
 
-Everything is checked against what the dataset and the judges declare, before anything is asked.
+They are checked against the declarations of the dataset and the judges before the run starts.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from mnemoscope.runner.pipeline import (
 )
 
 NONE = "none"
-"""The reader or judge that stands for none at all."""
+"""The name that means: no reader, or no judge."""
 SYSTEM = "system"
-"""The reader that stands for the system itself."""
+"""The reader name that means: the system answers itself."""
 
 
 class Exams(NamedTuple):
-    """The exams that a run's judges have taken, and what to say of those that took none."""
+    """The exam results of a run's judges, and a note for each judge without one."""
 
     results: dict[str, dict[str, Any]]
     notes: list[str]
@@ -60,31 +60,31 @@ def pipeline_for(
     parallelism: int = 1,
     only_count: bool = False,
 ) -> Pipeline:
-    """Reader and judges as named, or as the dataset's record says; recall alone without a reader.
+    """The named reader and judges, or those of the dataset's record; without a reader, recall only.
 
-    With `only_count` models are not asked, but what they would be asked is counted.
+    With `only_count`, requests to models are counted and not sent.
     """
     if parallelism < 1:
-        raise UsageError(f"--parallelism {parallelism}: at least one question at a time")
+        raise UsageError(f"--parallelism {parallelism}: it must be at least 1")
     if window < 0:
-        raise UsageError(f"--judge-memory-window {window}: 0 days or more")
+        raise UsageError(f"--judge-memory-window {window}: it must be 0 days or more")
     reader = reader or dataset_info(benchmark).answers.reader
     if reader != NONE and not judges:
         judges = [_default_judge(benchmark)]
     judges = [] if list(judges) == [NONE] else list(judges)
     if NONE in judges:
-        raise UsageError("--judge none stands alone")
+        raise UsageError("--judge none cannot be combined with another --judge")
     check_judges(benchmark, judges, appellate)
     if reader == NONE and judges:
-        raise UsageError(f"--judge {judges[0]} has nothing to judge without a --reader")
+        raise UsageError(f"--judge {judges[0]} needs answers: name a --reader")
     if appellate and not judges:
-        raise UsageError("--appellate-judge is heard after a --judge")
+        raise UsageError("--appellate-judge needs a --judge whose verdicts it reviews")
 
     def read(part: str) -> Spec:
         return _counting(Spec.parse(part)) if only_count else Spec.parse(part)
 
     by_reader = reader not in (NONE, SYSTEM)
-    with redirect_stdout(sys.stderr):  # what a part prints while it is built is not a result
+    with redirect_stdout(sys.stderr):  # stdout is for results; a reader or judge may print
         return Pipeline(
             lifecycle=lifecycle,
             reader=plan_reader(read(reader), benchmark) if by_reader else None,
@@ -98,11 +98,11 @@ def pipeline_for(
 
 
 def check_judges(benchmark: str, judges: Sequence[str], appellate: str | None) -> None:
-    """Refuse judges that cannot judge this dataset, or that do not measure the same."""
+    """Refuse judges that cannot judge this dataset, or whose scales differ."""
     dataset = dataset_info(benchmark).answers
     names = [one.split(",")[0] for one in judges]
-    heard = (appellate or "").split(",")[0]
-    everyone = [*names, *filter(None, [heard])]
+    reviewer = (appellate or "").split(",")[0]
+    everyone = [*names, *filter(None, [reviewer])]
     if dataset.judges and everyone and tuple(everyone) != dataset.judges:
         raise UsageError(dataset.otherwise)
     classes = {name: judge_class(name) for name in everyone}
@@ -115,35 +115,35 @@ def check_judges(benchmark: str, judges: Sequence[str], appellate: str | None) -
                 raise UsageError(refusal.format(dataset=benchmark))
     kinds = {scales[name] == RUBRIC.name for name in names if name in scales}
     if len(kinds) > 1:
-        raise UsageError(f"{' and '.join(names)} do not measure the same and make no panel")
-    if heard and len(set(scales.values())) > 1:
+        raise UsageError(f"{' and '.join(names)} have different scales and cannot form a panel")
+    if reviewer and len(set(scales.values())) > 1:
         raise UsageError(
-            f"{names[0]} and {heard} do not measure the same: an appeal needs a judge of the same "
-            "scale as the first"
+            f"{names[0]} and {reviewer} have different scales: the appellate judge must have the "
+            "same scale as the first judge"
         )
 
 
 def baselines_for(benchmark: str, pipeline: Pipeline) -> Sequence[str]:
-    """Which baselines run beside the systems: each costs as much as a system does."""
+    """The names of the baselines to run beside the systems."""
     dataset = dataset_info(benchmark)
-    if pipeline.system_answers:  # most baselines cannot
+    if pipeline.system_answers:  # most baselines have no answer()
         return dataset.answers.baselines_if_system_answers
     return dataset.answers.baselines if pipeline.reader is not None else dataset.baselines
 
 
 def _default_judge(benchmark: str) -> str:
-    """The dataset's judge; the user must name one that needs what only some of the data has."""
+    """The dataset's judge; the user must name one that needs data which may be missing."""
     dataset = dataset_info(benchmark).answers
     if not dataset.judge or not needs_of(judge_class(dataset.judge)).keys() <= {*dataset.provides}:
         raise UsageError(
-            f"who judges the answers on {benchmark}? Say --judge NAME: `mnemoscope judges list` "
-            "shows them, --judge none leaves them unjudged"
+            f"{benchmark} has no default judge: name one with --judge NAME (`mnemoscope judges "
+            "list` shows them), or omit judging with --judge none"
         )
     return dataset.judge
 
 
 def _counting(spec: Spec) -> Spec:
-    """The same reader or judge, with a model that only counts what it would be asked."""
+    """The same reader or judge, with a model that counts requests and sends none."""
     if names_a_model(spec.name):
         return Spec(f"estimate:{spec.name}", spec.args)
     if "model" in spec.args:
@@ -152,11 +152,13 @@ def _counting(spec: Spec) -> Spec:
 
 
 def models_of(*parts: str | None) -> list[str]:
-    """The models that these readers and judges ask, as they were written."""
+    """The models that these readers and judges use, as the user wrote them."""
     found = []
     for part in filter(None, parts):
         if without_keys(part) != part:
-            raise UsageError("a key stands in the spec, which is recorded; use the environment")
+            raise UsageError(
+                "the spec contains an API key and would be recorded; set the key in the environment"
+            )
         spec = Spec.parse(part)
         if names_a_model(spec.name):
             found.append(spec.name)
@@ -166,7 +168,7 @@ def models_of(*parts: str | None) -> list[str]:
 
 
 def reopened(manifest: Manifest, data: Path | None) -> Dataset:
-    """The dataset that a run was made from, with its options."""
+    """Open the dataset of a run again, with the same options."""
     about: Mapping[str, Any] = manifest.identity["benchmark"]
     options = dict(about["options"])
     parts = [options.pop(name, None) for name in ("scenarios", "questions", "questions_seed")]
@@ -175,16 +177,16 @@ def reopened(manifest: Manifest, data: Path | None) -> Dataset:
 
 
 def exams_of(pipeline: Pipeline) -> Exams:
-    """How the judges did in their exams; a note for each that asks a model and took none."""
+    """The exam results of the judges; a note for each model judge without one."""
     found = Exams({}, [])
     for spec, identity in pipeline.judges().items():
-        # In its exam a judge sees no memories; one that does is another judge.
+        # The exam shows a judge no memories, so it says nothing about a judge that sees some.
         if (exam := None if pipeline.window else recorded(identity)) is not None:
             found.results[spec] = msgspec.to_builtins(exam)
             found.results[spec].pop("mistakes")
         elif "model" in identity.get("arguments", {}):
             advice = f"mnemoscope judges exam {quote(spec)}"
             found.notes.append(
-                f"this judge took no exam, so its verdicts cannot be VERIFIED: {advice}"
+                f"this judge has not taken the exam, so the run cannot be VERIFIED: {advice}"
             )
     return found

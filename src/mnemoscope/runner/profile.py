@@ -1,7 +1,7 @@
-"""Profiles: a run's settings in a YAML file, in Recall Bench's keys and some of our own.
+"""Profiles: the settings of a run in a YAML file, in Recall Bench's keys and some of our own.
 
-What a profile does not say is None here, so that a flag that is given wins over it. No other file
-is read: providers' keys come from the environment, never from `env.file`.
+A setting that the profile omits is None. Command-line flags take precedence over the profile. The
+file that `env.file` names is not read: API keys come from the environment.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|)")
 
 
 class _Section(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Unknown keys are slips and refused."""
+    """A part of the file; unknown keys are errors."""
 
 
 class _Persona(_Section, frozen=True):
@@ -83,7 +83,7 @@ class _Run(_Section, frozen=True):
     sample: OrZero | None = None
     judge_memory_window: OrZero | None = None
     groups_enabled: bool | None = None
-    # Ours from here on.
+    # The keys below are not in Recall Bench.
     systems: list[str] | None = None
     reader: str | None = None
     judge: str | None = None
@@ -97,7 +97,7 @@ class _Run(_Section, frozen=True):
 
 
 class _Generation(_Section, frozen=True):
-    """How days are to be made: for other commands, and only checked here."""
+    """Settings of other commands that write days; here they are only validated."""
 
     days: Whole | None = None
     start: Whole | None = None
@@ -117,23 +117,23 @@ class _File(_Section, frozen=True):
 
 
 class Profile(Struct, frozen=True, kw_only=True):
-    """What a profile says about a run; None is what it leaves to others."""
+    """The settings that a profile gives; None for those that it omits."""
 
     path: Path
     data: Path | None = None
     """`persona.dir`: one persona's folder, or a folder of them."""
     personas: str | None = None
-    """Ids with commas between: `run.personas`, else `persona.id`."""
+    """Comma-separated ids: `run.personas`, else `persona.id`."""
     arcs: str | None = None
     ranges: str | None = None
-    """As `--ranges` takes them."""
+    """In the syntax of `--ranges`."""
     sample: int | None = None
     groups: bool | None = None
     seed: int | None = None
     granularity: Literal["day", "session", "section"] | None = None
     systems: tuple[str, ...] | None = None
     adapter: str | None = None
-    """`harness.adapter`: an address, a name, or a path that was relative to the profile."""
+    """`harness.adapter`: an address, a name, or a path, resolved relative to the profile."""
     factory: str | None = None
     config: dict[str, Scalar] = {}
     """`harness.config`: the adapter's options."""
@@ -152,7 +152,7 @@ class Profile(Struct, frozen=True, kw_only=True):
 
     @property
     def system_specs(self) -> tuple[str, ...]:
-        """`run.systems`, else the harness: adapter and factory, its config as options."""
+        """`run.systems`, else the harness: adapter and factory, with its config as options."""
         if self.systems or not self.adapter:
             return self.systems or ()
         name = f"{self.adapter}:{self.factory}" if self.factory else self.adapter
@@ -160,7 +160,7 @@ class Profile(Struct, frozen=True, kw_only=True):
 
     @property
     def options(self) -> dict[str, Scalar]:
-        """The options of the dataset."""
+        """The options for the dataset."""
         names = ("personas", "arcs", "ranges", "sample", "groups", "granularity")
         found = {name: getattr(self, name) for name in names}
         return {name: value for name, value in found.items() if value is not None}
@@ -171,9 +171,9 @@ def load_profile(path: Path) -> Profile:
     try:
         file = msgspec.convert(load_yaml(path) or {}, _File)
     except FileNotFoundError:
-        raise MissingData(f"there is no profile {path}") from None
+        raise MissingData(f"--profile {path}: no such file") from None
     except UnicodeDecodeError as error:
-        raise DataError(f"is no UTF-8 text: {error}", file=path) from None
+        raise DataError(f"is not UTF-8 text: {error}", file=path) from None
     except msgspec.ValidationError as error:
         raise DataError(str(error), file=path) from None
     run, models = file.run, file.models
@@ -183,7 +183,7 @@ def load_profile(path: Path) -> Profile:
         data=_beside(path, file.persona.dir),
         personas=",".join(personas) if isinstance(personas, list) else personas,
         arcs=file.persona.arcs,
-        ranges=_said(path, "run.ranges", _ranges, run.ranges),
+        ranges=_parsed(path, "run.ranges", _ranges, run.ranges),
         sample=run.sample,
         groups=run.groups_enabled,
         seed=run.seed,
@@ -196,7 +196,7 @@ def load_profile(path: Path) -> Profile:
         judge=run.judge or models.judge,
         appellate_judge=run.appellate_judge or models.appellate_judge,
         judge_memory_window=run.judge_memory_window,
-        timeout=_said(path, "run.timeout", _seconds, run.timeout),
+        timeout=_parsed(path, "run.timeout", _seconds, run.timeout),
         parallelism=run.parallelism,
         workers=run.workers,
         lifecycle=run.lifecycle,
@@ -205,21 +205,21 @@ def load_profile(path: Path) -> Profile:
     )
 
 
-def _said(path: Path, field: str, read: Callable[[Any], T], written: Any) -> T | None:
-    """What a field means, where it is given; what is wrong with it is said with its name."""
+def _parsed(path: Path, field: str, parse: Callable[[Any], T], value: Any) -> T | None:
+    """Parse a field if it is given; an error names the file and the field."""
     try:
-        return None if written is None else read(written)
+        return None if value is None else parse(value)
     except (UsageError, msgspec.ValidationError) as error:
         raise DataError(f"field `{field}`: {error}", file=path) from None
 
 
 def _beside(profile: Path, inner: str | None) -> Path | None:
-    """A path in the profile is relative to the profile."""
+    """Resolve a path relative to the profile."""
     return None if inner is None else profile.parent / inner
 
 
 def _adapter(profile: Path, adapter: str | None) -> str | None:
-    """Only what is or looks like a path is one; `grpc://…` and names stay as they are."""
+    """Resolve an adapter that is a path; addresses (`grpc://…`) and names stay unchanged."""
     if adapter is None or "://" in adapter:
         return adapter
     inner = profile.parent / adapter
@@ -227,7 +227,7 @@ def _adapter(profile: Path, adapter: str | None) -> str | None:
 
 
 def _ranges(written: str | int | list[int | str | _Labelled] | dict[str, Any]) -> str:
-    """The ranges as one text, as `--ranges` takes it."""
+    """The ranges as one text in the syntax of `--ranges`."""
     match written:
         case {"series": _}:
             text = ",".join(map(str, msgspec.convert(written, _Series).series))
@@ -246,10 +246,10 @@ def _ranges(written: str | int | list[int | str | _Labelled] | dict[str, Any]) -
 
 
 def _seconds(written: float | str) -> float:
-    """A number is milliseconds, as the seed has it; a text may name its unit."""
+    """A number means milliseconds, as in Recall Bench; a text may give its unit."""
     if isinstance(written, float):
         return written / 1000
     found = _DURATION.fullmatch(written.strip())
     if not found or not float(found[1]):
-        raise UsageError(f"{written!r} is no time; write 30s, 500ms, 2m, or milliseconds")
+        raise UsageError(f"{written!r} is not a duration; write 30s, 500ms, 2m, or milliseconds")
     return float(found[1]) * _UNITS[found[2]]

@@ -1,6 +1,6 @@
-"""What a run is made of: its options, checked and turned into a dataset, systems and a pipeline.
+"""The options of a run, checked and turned into a dataset, systems and a pipeline.
 
-Precedence: what is given, then the profile, then the protocol and the benchmark's record.
+Precedence: arguments, then the profile, then the protocol, then the dataset's record.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mnemoscope._store.errors import MissingData, UsageError
 from mnemoscope._store.spec import Spec
 from mnemoscope.types import Scalar
 
-if TYPE_CHECKING:  # the command line reads the options before it is known whether anything runs
+if TYPE_CHECKING:  # `mnemoscope run --help` imports this module and must start fast
     from mnemoscope.datasets.base import Dataset
     from mnemoscope.datasets.personas import Personas
     from mnemoscope.protocols import Chosen
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # the command line reads the options before it is known wheth
     from mnemoscope.systems.loader import Plan
 
 SystemLike = object
-"""A spec such as `bm25,k1=1.2`, a class, an object with reset, or a function (query, k)."""
+"""A spec such as `bm25,k1=1.2`, a class, an object with reset(), or a function (query, k)."""
 Systems = SystemLike | Sequence[SystemLike] | Mapping[str, SystemLike]
 Lifecycle = Literal["auto", "fork", "fresh", "incremental"]
 SEED = 42
@@ -40,74 +40,79 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """How systems are run. None leaves it to the profile, the protocol or the benchmark.
+    """The settings of a run. None: the profile, the protocol or the dataset decides.
 
     Parameters
     ----------
     data
-        The dataset's file or folder; else $MNEMOSCOPE_DATA/NAME, else the cache of `fetch`.
+        The dataset's file or folder. Default: $MNEMOSCOPE_DATA/NAME, else the cache of `mnemoscope
+        datasets fetch`.
     out
-        Where the run directories go: `runs` by default.
+        The folder for the run directories. Default: `runs`.
     profile
-        Settings from a YAML file, in Recall Bench's keys and ours; flags given here win.
+        A YAML file with settings, in Recall Bench's keys and ours. Flags take precedence.
     reader
-        Who answers from what was recalled: a model (`openai:gpt-4o-mini`, `NAME@http://host/v1`,
-        `claude`, `smollm2`), `llm,model=…,passages=20`, `full-context,model=…`, `extractive` (no
-        model), `system` (it answers by itself), `none` (recall only) or your own `module:Name`.
+        The reader that answers from the recalled memories: a model (`openai:gpt-4o-mini`,
+        `NAME@http://host/v1`, `claude`, `smollm2`), `llm,model=…,passages=20`,
+        `full-context,model=…`, `extractive` (no model), `system` (the system answers itself),
+        `none` (recall only) or your own `module:Name`.
     judge
-        Who scores the answers: `binary,model=…`, `longmemeval,model=…`, `rubric,model=…`, `ledger`
-        (exact, for simulated personas), `f1`, `exact`, `rouge-l`, `likelihood`, your own, or
-        `none`. Repeated: a panel, whose majority decides. `mnemoscope judges list` shows them.
+        The judge that scores the answers: `binary,model=…`, `longmemeval,model=…`,
+        `rubric,model=…`, `ledger` (exact, for simulated personas), `f1`, `exact`, `rouge-l`,
+        `likelihood`, your own `module:Name`, or `none`. `mnemoscope judges list` shows them. Repeat
+        it for a panel, which decides by majority.
     appellate_judge
-        A second judge, heard only where the first one fails an answer; both verdicts are kept.
+        A second judge for answers that the first judge fails. Both verdicts are recorded.
     judge_memory_window
-        Days around the evidence that the judge is shown; 0 for the reference alone.
+        Show the judge the memories of this many days around the evidence. 0: only the reference.
     scenarios
-        Take only the first so many of the dataset's scenarios.
+        Use only the first N scenarios of the dataset.
     questions
-        Ask only so many of the questions, drawn by the seed.
+        Ask only N questions, sampled with the seed.
     lifecycle
-        How a checkpoint gets a system that no earlier question has changed: a copy (fork), a fresh
-        life, or the same one all along (incremental). auto: fork where it can, else fresh.
+        How each checkpoint gets a system that earlier questions have not changed. fork: a copy.
+        fresh: a new system that ingests the history again from the start. incremental: the same
+        system throughout. auto: fork if the system can, else fresh.
     parallelism
-        Questions in flight at once in each process, for models and systems that one waits for.
+        Questions in flight at once in each process. Useful for remote models and systems.
     max_cost
-        What models may cost in US dollars, whatever these runs have paid before included. The run
-        stops there; with a higher ceiling the same command goes on.
+        The most that models may cost in US dollars, including what these run directories paid
+        before. The run stops at this limit; the same command with a higher limit continues.
     baselines
-        Run the baselines beside the systems. A model that reads is paid for each of them, too.
+        Run the baselines beside the systems. If a model is the reader, each baseline costs as
+        much as a system.
     protocol
-        Run under a protocol: `mnemoscope protocols list` shows them. It fixes the options.
+        Run under a protocol, which fixes the options. `mnemoscope protocols list` shows them.
     deviation
-        The reason for doing otherwise than the protocol says; shown in every report.
+        The reason why the run deviates from the protocol. Every report shows it.
     depth
-        How many hits a system is asked for: the protocol's number, or 50.
+        The number of hits requested from a system. Default: the protocol's number, else 50.
     seed
-        Of sampling, of intervals and of the random baseline: 42. On personas also of the order of
-        questions, which 0 leaves as it is.
+        The seed of sampling, of intervals and of the random baseline. Default: 42. On personas it
+        also shuffles the questions; 0 keeps the order of the file.
     timeout
-        Seconds a recall may take before it counts as timed out: 120, on personas 30.
+        Seconds after which a recall counts as timed out. Default: 120, on personas 30.
     remember_timeout
-        Seconds that taking in one scenario may take.
+        Seconds after which ingesting a scenario counts as timed out.
     restarts
-        How often a scenario is begun again because its system died or could not be reached any
-        more, before the question it was on counts as an error. What is recorded is not asked again.
+        How often a scenario is started again after its system died or became unreachable, before
+        the current question counts as an error. Recorded questions are not asked again.
     workers
-        Processes; 0 for one per core. Results do not depend on it.
+        The number of processes; 0 means one per core. Results do not depend on it.
     compat
-        recall-bench: judge the text [TIMEOUT] where no answer came, as that harness does.
+        recall-bench: judge the text [TIMEOUT] in place of a missing answer, as Recall Bench does.
     skip_preflight
-        Do not look at all files before the first question is asked.
+        Do not check all files before the first question.
     accept_leaks
-        Go on where a text looks as if it carried a label; every report will say so.
+        Continue although a text seems to contain a label. Every report says so.
     resume
-        Go on with an interrupted run: its folder, or its progress.jsonl.
+        Continue an interrupted run: its folder, or its progress.jsonl.
     json_out
-        Write result.json there as well, with its heatmap.png and logs beside it.
+        Also write result.json to this file, with heatmap.png and the logs beside it.
     question_log
-        Write the log of questions there as well.
+        Also write the question log to this file.
     progress_jsonl
-        Write a line for each checkpoint there as well, as soon as it is done.
+        Also write one line for each finished checkpoint to this file.
     heatmap_png
         Draw heatmap.png.
     """
@@ -144,11 +149,11 @@ class RunConfig:
 
 
 class RunSetup(NamedTuple):
-    """Everything that a run is made of, checked."""
+    """All parts of a run, checked."""
 
     dataset: Dataset
     history: Personas | None
-    """The whole dataset, if it is questioned at several of its days."""
+    """The whole dataset, if it asks questions at checkpoints."""
     plans: list[Plan]
     baselines: list[Plan]
     settings: Settings
@@ -168,7 +173,7 @@ def prepare(
     *,
     only_count: bool = False,
 ) -> RunSetup:
-    """Put a run together; every mistake in its options is an error here."""
+    """Set up a run; wrong options raise an error here, before any system is called."""
     from mnemoscope.datasets.personas import Personas
     from mnemoscope.datasets.subset import part_of
     from mnemoscope.protocols import load_protocol
@@ -184,11 +189,11 @@ def prepare(
         config, systems, options = _with_profile(config, systems, options)
     specs = read_systems(systems)
     if not specs:
-        raise UsageError("which system? Give --system NAME; `mnemoscope systems list` shows them")
+        raise UsageError("name a system with --system NAME; `mnemoscope systems list` shows them")
     if len(specs) > 1 and (config.json_out or config.question_log or config.progress_jsonl):
         raise UsageError(
-            "--json-out, --question-log and --progress-jsonl are of one system, and here are "
-            f"{len(specs)}; each run directory has these files anyway"
+            "--json-out, --question-log and --progress-jsonl work with one system, and this run "
+            f"has {len(specs)}; each run directory contains these files in any case"
         )
     out = _resumed(config.resume) if config.resume else config.out or Path("runs")
     seed = SEED if config.seed is None else config.seed
@@ -202,7 +207,7 @@ def prepare(
         raise UsageError(f"--depth {depth}: ask for at least one hit")
     whole = benchmark
     if options and not isinstance(whole, str):
-        raise UsageError(f"{next(iter(options))}: {name} is open already, its options are set")
+        raise UsageError(f"{next(iter(options))}: {name} is open, so its options cannot change")
     if isinstance(whole, str):
         whole = _open(whole, config, {**(rules.options if rules else {}), **options}, seed)
     history = whole if isinstance(whole, Personas) else None
@@ -227,16 +232,16 @@ def prepare(
     if timeout is None:
         timeout = growing_history.TIMEOUT if history else Limits().recall
     elif history and not timeout > 0:
-        raise UsageError(f"--timeout {timeout}: more than 0 seconds")
+        raise UsageError(f"--timeout {timeout}: it must be more than 0 seconds")
     limits = Limits(timeout, config.remember_timeout, config.restarts)
     plans = [plan_system(spec, thing) for spec, thing in specs]
     beside: list[Plan] = []
     if config.baselines:
         beside = _baselines(name, pipeline, chosen, seed, {plan.spec.slug for plan in plans})
         if history and pipeline.system_answers:
-            _log.warning("the arms cannot answer by themselves and are left out")
+            _log.warning("baselines cannot answer by themselves and are left out")
     if history and not config.skip_preflight:
-        growing_history.tell_findings(history)
+        growing_history.report_findings(history)
     return RunSetup(
         dataset,
         history,
@@ -253,7 +258,7 @@ def prepare(
 
 
 def _open(name: str, config: RunConfig, options: Mapping[str, Scalar], seed: int) -> Dataset:
-    """The dataset, its files checked first where it is a history."""
+    """Open the dataset; of personas all files are checked first."""
     from mnemoscope.datasets import DATASETS, open_dataset
     from mnemoscope.runner.growing_history import check_files
 
@@ -265,7 +270,7 @@ def _open(name: str, config: RunConfig, options: Mapping[str, Scalar], seed: int
 
 
 def require_checkpoints(benchmark: str | Dataset, option: str) -> None:
-    """Refuse an option that needs a history which is questioned at several of its days."""
+    """Refuse an option if the benchmark has no checkpoints."""
     from mnemoscope.datasets import DATASETS
 
     if isinstance(benchmark, str):
@@ -274,20 +279,19 @@ def require_checkpoints(benchmark: str | Dataset, option: str) -> None:
         kind, name = type(benchmark), benchmark.name
     if "ranges" not in inspect.signature(kind).parameters:
         raise UsageError(
-            f"{option} is for histories that are questioned at checkpoints, such as personas; "
-            f"{name} is none"
+            f"{option} is only for benchmarks with checkpoints, such as personas; {name} has none"
         )
 
 
 def _deviations(chosen: Chosen, dataset: Dataset, depth: int, reason: str | None) -> list[str]:
-    """What the run does otherwise than its protocol, each with the declared reason."""
+    """How the run deviates from its protocol, each with the declared reason."""
     from mnemoscope.protocols import deviations
 
     found = deviations(chosen.protocol, chosen.benchmark(dataset.name), dataset.options, depth)
     if found and not reason:
         raise UsageError(
-            f"this run deviates from {chosen.id} ({'; '.join(found)}): declare why with "
-            "--deviation REASON, or leave the protocol's options as they are"
+            f"this run deviates from {chosen.id} ({'; '.join(found)}): give the reason with "
+            "--deviation REASON, or use the protocol's options"
         )
     return [f"{what}: {reason}" for what in found or filter(None, [reason])]
 
@@ -295,23 +299,23 @@ def _deviations(chosen: Chosen, dataset: Dataset, depth: int, reason: str | None
 def _with_profile(
     config: RunConfig, systems: Systems, options: Mapping[str, Scalar]
 ) -> tuple[RunConfig, Systems, Mapping[str, Scalar]]:
-    """What is given, and what the profile says where nothing is given."""
+    """The arguments, completed from the profile."""
     from mnemoscope.runner.profile import load_profile
 
-    said = load_profile(Path(config.profile or ""))
+    profile = load_profile(Path(config.profile or ""))
     own: dict[str, Any] = {
         field.name: value
         for field in fields(config)
         if getattr(config, field.name) is None
-        if (value := getattr(said, field.name, None)) is not None
+        if (value := getattr(profile, field.name, None)) is not None
     }
     if "judge" in own:
         own["judge"] = [own["judge"]]
-    return replace(config, **own), systems or said.system_specs, {**said.options, **options}
+    return replace(config, **own), systems or profile.system_specs, {**profile.options, **options}
 
 
 def read_systems(systems: Systems) -> list[tuple[Spec, SystemLike]]:
-    """Each system's spec and, where it was given from Python, the thing itself."""
+    """The spec of each system and, if it was passed as a Python object, the object."""
     from mnemoscope.systems import SYSTEMS
 
     if isinstance(systems, Mapping):
@@ -320,7 +324,7 @@ def read_systems(systems: Systems) -> list[tuple[Spec, SystemLike]]:
         several = systems if isinstance(systems, list | tuple) else [systems]
         found = [_read_system("", thing) for thing in several]
     if taken := [spec.label for spec, _ in found if spec.label in SYSTEMS.names()]:
-        raise UsageError(f"{taken[0]} is a system's own name; label yours otherwise")
+        raise UsageError(f"{taken[0]} is the name of a system; choose another label")
     return found
 
 
@@ -336,7 +340,7 @@ def _read_system(label: str, thing: SystemLike) -> tuple[Spec, SystemLike]:
 
 
 def plan_system(spec: Spec, thing: SystemLike = None) -> Plan:
-    """How to build a system; what it prints meanwhile goes to stderr."""
+    """Plan how to build a system; its prints go to stderr."""
     from mnemoscope.systems.loader import plan
 
     with redirect_stdout(sys.stderr):
@@ -346,12 +350,12 @@ def plan_system(spec: Spec, thing: SystemLike = None) -> Plan:
 def _baselines(
     benchmark: str, pipeline: Pipeline, protocol: Chosen | None, seed: int, given: set[str]
 ) -> list[Plan]:
-    """What runs beside the systems; the random one draws by the run's seed."""
+    """The baselines to run; `random` uses the seed of the run."""
     from mnemoscope.runner.answer_setup import baselines_for
     from mnemoscope.systems import BASELINES
 
     names = baselines_for(benchmark, pipeline)
-    if protocol and not pipeline.system_answers:  # its gates ask for the baselines of recall
+    if protocol and not pipeline.system_answers:  # its gates need the recall baselines
         names = [*dict.fromkeys([*names, *BASELINES])]
     drawn: dict[str, Scalar] = {"seed": seed} if seed != SEED else {}
     specs = [Spec(name, drawn if name == "random" else {}) for name in names if name not in given]
@@ -359,10 +363,10 @@ def _baselines(
 
 
 def _resumed(resume: Path) -> Path:
-    """The folder of the run directories that are to be resumed."""
+    """The folder of the run directories to resume."""
     place = resume.parent if resume.suffix == ".jsonl" else resume
     if (place / "manifest.json").exists():
         return place.parent
     if not any(place.glob("*/manifest.json")):
-        raise MissingData(f"--resume {resume}: there is no run to go on with")
+        raise MissingData(f"--resume {resume}: no run to continue there")
     return place
