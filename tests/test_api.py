@@ -226,7 +226,7 @@ def test_a_class_without_a_source_file_is_identified_by_its_code(tmp_path: Path)
     first = python("-", cwd=tmp_path, text=main_script())
     assert "'code_sha256'" in first
     assert python("-", cwd=tmp_path, text="\n\n# moved\n" + main_script()) == first
-    assert "holds another run" in python("-", cwd=tmp_path, text=main_script("size = 2"))
+    assert "contains another run" in python("-", cwd=tmp_path, text=main_script("size = 2"))
 
 
 # Progress, interruption.
@@ -393,7 +393,7 @@ def test_options_for_checkpoints_are_refused_on_other_benchmarks(
     (tmp_path / "bench.yaml").write_text("run: {ranges: 30d}\n")
     if "profile" in option:
         option = {"profile": tmp_path / "bench.yaml"}
-    with pytest.raises(UsageError, match="is only for benchmarks with checkpoints"):
+    with pytest.raises(UsageError, match="is for datasets with checkpoints"):
         run("bm25", tmp_path / "runs", **option)
     assert not (tmp_path / "runs").exists()
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from mnemoscope._store.jsonl import encode_line, write_atomically
+from mnemoscope._store.jsonl import encode_lines, write_atomically
 from mnemoscope.published.arithmetic_audit import NAMES, SIZES, recomputed, tolerance
 from mnemoscope.published.published_results import (
     Category,
@@ -277,7 +277,7 @@ def build(folder: Path, target: Path) -> None:
         *survey(_read(folder / "published_results.csv")),
         *nexus(_read(folder / "nexus_baselines.csv")),
     ]
-    write_atomically(target, b"".join(map(encode_line, rows)))
+    write_atomically(target, encode_lines(rows))
     load(target)
 
 

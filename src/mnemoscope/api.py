@@ -226,7 +226,7 @@ def execute(
             out,
             settings or Settings(),
             advance,
-            arms=len(baselines),
+            baselines=len(baselines),
             protocol=protocol,
             deviations=deviations,
             pipeline=pipeline,

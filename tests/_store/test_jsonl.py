@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from mnemoscope._store.errors import DataError
 from mnemoscope._store.jsonl import (
     Journal,
-    encode_line,
+    encode_lines,
     numbered_records,
     read_records,
     write_atomically,
@@ -35,7 +35,7 @@ records = st.dictionaries(
 def test_a_journal_cut_at_any_byte_goes_on_with_its_whole_lines(
     before: list[Record], after: Record
 ) -> None:
-    content = b"".join(map(encode_line, before))
+    content = encode_lines(before)
     # Thousands of files, none of which has to outlive a power cut.
     with tempfile.TemporaryDirectory() as folder, patch.object(os, "fsync"):
         path = Path(folder) / "journal.jsonl"

@@ -145,9 +145,9 @@ def test_given_arguments_are_fitted_and_the_others_are_the_defaults() -> None:
     [
         ("thing,wight=1", "has no option 'wight': did you mean 'weight'?"),
         ("thing,data=x", "has no option 'data'"),
-        ("thing,weight=heavy", "weight=heavy is no float"),
-        ("thing,weight=true", "weight=True is no float"),
-        ("thing,size=1.5", "size=1.5 is no int"),
+        ("thing,weight=heavy", "weight=heavy is not a number"),
+        ("thing,weight=true", "weight=True is not a number"),
+        ("thing,size=1.5", "size=1.5 is not an integer"),
         ("thing,fusion=max", "fusion=max is unknown, choose from minmax, rrf"),
         ("thing,cache=maybe", "cache=maybe is unknown, choose from true, false, on, off, yes, no"),
     ],

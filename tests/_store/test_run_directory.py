@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mnemoscope._store.errors import DataError, MissingData, RunConflict
-from mnemoscope._store.jsonl import Journal, write_atomically
+from mnemoscope._store.jsonl import Journal, write_atomically, write_json
 from mnemoscope._store.run_directory import RunDirectory, find_runs
 from mnemoscope.types import Ingestion, Timing, Trial
 
@@ -68,11 +68,11 @@ def test_a_run_that_recorded_nothing_gives_way_to_another(run: RunDirectory) -> 
     run.release()
 
 
-def test_trials_without_a_manifest_are_nobody_s(run: RunDirectory) -> None:
+def test_trials_without_a_manifest_are_refused(run: RunDirectory) -> None:
     run.trials_path.touch()
     run.manifest_path.unlink()
 
-    with pytest.raises(RunConflict, match="holds trials but no manifest"):
+    with pytest.raises(RunConflict, match="contains trials but no manifest"):
         run.open(IDENTITY)
     assert not run.manifest_path.exists()
 
@@ -118,7 +118,7 @@ def test_the_lock_outlives_its_taker_until_the_workers_are_gone(run: RunDirector
 
 def test_a_finished_run_vouches_for_its_files_with_their_hashes(run: RunDirectory) -> None:
     run.trials_path.write_bytes(b"{}\n")
-    run.write_json("metrics.json", {"overall": {}})
+    write_json(run.path / "metrics.json", {"overall": {}})
     manifest = run.manifest()
 
     run.finish(manifest)

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope._store.jsonl import encode_line
+from mnemoscope._store.jsonl import encode_lines
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.compare import compare
 from mnemoscope.cli.app import invoke
@@ -78,7 +78,7 @@ def test_answers_without_a_grade_are_left_out_and_counted(answered: Path, tmp_pa
     asked = {line["id"] for line in cand.questions() if line["expects"] == "answer"}
     lines = list(cand.journal())
     dropped = next(x for x in lines if isinstance(x, Verdict) and x.question in asked)
-    cand.trials_path.write_bytes(b"".join(encode_line(x) for x in lines if x is not dropped))
+    cand.trials_path.write_bytes(encode_lines([x for x in lines if x is not dropped]))
     said = "1 questions have no grade in one of the runs; f1 leaves them out"
 
     assert said in compare(base, cand).notes

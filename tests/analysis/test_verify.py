@@ -14,7 +14,7 @@ import pytest
 
 from mnemoscope._store.errors import MissingData, UsageError
 from mnemoscope._store.fingerprint import fingerprint, sha256_file
-from mnemoscope._store.jsonl import encode_line
+from mnemoscope._store.jsonl import encode_lines, write_json
 from mnemoscope._store.run_directory import RECORDED, JournalLine, RunDirectory
 from mnemoscope.analysis.measure import Depth
 from mnemoscope.analysis.verify import block, verify
@@ -60,7 +60,7 @@ def rewrite(run: RunDirectory, change: Callable[[Trial], Trial | None]) -> None:
     for line in list(run.journal()):
         kept = change(line) if isinstance(line, Trial) else line
         lines += [kept] if kept else []
-    run.trials_path.write_bytes(b"".join(map(encode_line, lines)))
+    run.trials_path.write_bytes(encode_lines(lines))
     asked = {line.question for line in lines if isinstance(line, Trial)}
     kept_questions = {id: question for id, question in questions.items() if id in asked}
     finish(run, run.manifest(), kept_questions, Depth(50))
@@ -221,7 +221,7 @@ def test_rankings_swapped_in_the_raw_file_alone_fail_the_figures_too(sound: RunD
 def test_an_edited_figure_is_named(sound: RunDirectory) -> None:
     metrics = sound.read_json("metrics.json")
     metrics["overall"]["recall@10"]["mean"] += 0.1
-    sound.write_json("metrics.json", metrics)
+    write_json(sound.path / "metrics.json", metrics)
     manifest = sound.manifest()
     manifest.files["metrics.json"] = sha256_file(sound.path / "metrics.json")
     sound.save(manifest)
@@ -502,7 +502,7 @@ def test_runs_of_one_fingerprint_may_differ_within_the_band_only(sound: RunDirec
 
     metrics = other.read_json("metrics.json")
     metrics["overall"]["recall@10"]["mean"] += 0.011
-    other.write_json("metrics.json", metrics)
+    write_json(other.path / "metrics.json", metrics)
 
     found = verify(sound)
 

@@ -298,7 +298,7 @@ def test_flags_for_checkpoints_are_refused_on_other_benchmarks(
 ) -> None:
     done = mnemo("run", "strata", "--data", data, "-s", "fts5", *flags, "--out", "r")
     assert done.code == 2
-    assert f"{flags[0]} is only for benchmarks with checkpoints" in done.said
+    assert f"{flags[0]} is for datasets with checkpoints" in done.said
     assert not (tmp_path / "r").exists()
 
 
@@ -450,7 +450,7 @@ def test_a_system_that_cannot_run_is_one_error_before_anything_runs(
         (("run", "strata", "-s", "bm25,k1"), "write name,key=value"),
         (("run", "strata", "-s", "bm25", "-s", "bm25"), "bm25 is given twice"),
         (("run", "strata", "-s", "bm25=fts5"), "bm25 is the name of a system"),
-        (("run", "strata", "-s", "bm25", "--seed", "-1"), "seed -1: it is 0 or more"),
+        (("run", "strata", "-s", "bm25", "--seed", "-1"), "seed -1: must be 0 or more"),
         (("run", "strata", "-s", "bm25", "--timeout", "0"), "a time limit of 0 seconds"),
         (("run", "strata", "-s", "bm25", "--remember-timeout", "nan"), "a time limit of nan"),
         (("run", "strata", "-s", "bm25", "--twin", "none"), "did you mean 'twins'?"),
@@ -547,7 +547,7 @@ def test_the_same_command_again_changes_nothing_and_another_is_refused(
     assert (tmp_path / "r" / "bm25" / "trials.jsonl").read_bytes() == before
     other = mnemo(*again, "--depth", "5")
     assert other.code == 1
-    assert "holds another run; what differs: depth: 50 → 5" in other.said
+    assert "contains another run; differences: depth: 50 → 5" in other.said
 
 
 # Reports.
@@ -679,7 +679,7 @@ def test_score_reports_the_effect_of_a_projects_rules(mnemo: Command, shared_dat
     )
     assert done.code == 0, done.err
     assert "recall@10 0.7951 0.7954 +0.0003" in done.said
-    assert "scored by pgmnemo's own rules" in done.said
+    assert "scored by pgmnemo's rules" in done.said
 
 
 def test_the_explanation_of_sound_rules_depends_on_the_dataset(
@@ -721,7 +721,7 @@ def test_score_refuses_rules_that_do_not_go_with_the_format(
     arguments = ("--dataset", "strata", "--data", data, "--out", "s", "--compat", "pgmnemo")
     done = mnemo("score", file, *arguments)
     assert done.code == 2
-    assert "--compat pgmnemo goes with --format pgmnemo" in done.said
+    assert "--compat pgmnemo needs --format pgmnemo" in done.said
 
 
 def test_score_of_a_missing_file_is_an_error(mnemo: Command) -> None:
@@ -841,7 +841,7 @@ def test_a_run_on_leaking_data_is_refused(mnemo: Command, tmp_path: Path) -> Non
     folder = strata(tmp_path / "leaky", leaking)
     done = mnemo("run", "strata", "--data", folder, "-s", "bm25", "--out", "r")
     assert done.code == 1
-    assert "labels leak into what systems would see" in done.said
+    assert "a label leaks into what systems would see" in done.said
 
 
 def test_check_passes_the_real_locomo_with_every_finding(

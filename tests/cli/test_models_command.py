@@ -48,7 +48,7 @@ def test_every_listed_form_of_a_model_spec_is_accepted() -> None:
         try:
             load_model(example)
         except MnemoscopeError as error:  # the model is not installed here
-            assert "is no model" not in str(error), form.spec
+            assert "is not a model" not in str(error), form.spec
 
 
 def test_agents_are_listed_with_their_install_commands() -> None:
@@ -136,5 +136,5 @@ def test_check_fails_with_the_error_of_the_model() -> None:
     broken = python("import sys; sys.exit('no more credit')") + "?tries=1"
     with pytest.raises(MnemoscopeError, match="no more credit"):
         models.check(broken)
-    with pytest.raises(UsageError, match="is no model"):
+    with pytest.raises(UsageError, match="is not a model"):
         models.check("smolm2")

@@ -122,7 +122,7 @@ def test_resume_continues_a_run_and_refuses_a_missing_one(
     assert Path("first/bm25/trials.jsonl").read_bytes() == before
     assert not Path("runs").exists()
     assert run(history, "--no-baselines", "--resume", "nowhere") == 1
-    assert "no run to continue there" in capsys.readouterr().err
+    assert "there is no run to continue" in capsys.readouterr().err
 
 
 def test_recall_alone_can_be_measured(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -210,9 +210,9 @@ def test_preflight_reports_all_problems_at_once(
     [
         (("--ranges", "soon"), "soon"),
         (("--ranges", ""), "range"),
-        (("--ranges", "none", "--judge", "ledger"), "no checkpoint for answers"),
+        (("--ranges", "none", "--judge", "ledger"), "no checkpoint at which answers are judged"),
         (("--reader", "system"), "has no answer(query)"),
-        (("--judge", "gpt-4o"), "names a model but not who serves it"),
+        (("--judge", "gpt-4o"), "names a model without its provider"),
         (("--judge", "rubric"), "needs the option 'model'"),
         (("--judge", "ledger", "--appellate-judge", "f1"), "scored by the rubric"),
         (("--depth", "0"), "at least one hit"),
@@ -220,10 +220,13 @@ def test_preflight_reports_all_problems_at_once(
         (("--restarts", "-1"), "-1 restarts"),
         (("--judge-memory-window", "-1"), "0 days or more"),
         (("--personas", "no-such-persona"), "no-such-persona"),
-        (("--reader", "none", "--judge", "ledger"), "needs answers: name a --reader"),
+        (
+            ("--reader", "none", "--judge", "ledger"),
+            "there are no answers to judge",
+        ),
         (("--judge", "none", "--appellate-judge", "ledger"), "--appellate-judge needs a --judge"),
-        (("--parallelism", "0"), "at least 1"),
-        (("--system", "dense", "--json-out", "x.json"), "work with one system"),
+        (("--parallelism", "0"), "must be 1 or more"),
+        (("--system", "dense", "--json-out", "x.json"), "are for one system"),
         (("--lifecycle", "eternal"), "eternal"),
     ],
 )
@@ -239,10 +242,10 @@ def test_the_error_for_a_system_that_only_answers_names_the_reader_to_use(
     history: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(history, system="watched_systems:Answers") == 2
-    assert "say --reader system" in capsys.readouterr().err
+    assert "give --reader system" in capsys.readouterr().err
     assert run(history, "--reader", "system", system="watched_systems:Answers") == 0
     captured = capsys.readouterr()
-    assert "baselines cannot answer by themselves" in captured.err
+    assert "the baselines have no answer(query)" in captured.err
     assert "1 × RuntimeError: lost for words" in captured.out.replace("2 ×", "1 ×")
 
 

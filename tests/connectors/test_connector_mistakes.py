@@ -116,7 +116,7 @@ def test_one_error_is_one_finding_and_nothing_else_is_blamed() -> None:
     results = check_system(plan(Spec.parse("slipping_systems:RaisesInRemember")), patience=0.1)
     assert [result.check for result in results if result.verdict == "failed"] == ["read-back"]
     others = {result.seen for result in results[1:] if result.check not in ("forget", "fork")}
-    assert others == {"cannot be told: it raised the same error as in read-back"}
+    assert others == {"cannot be checked: same error as in read-back"}
     assert len(results) == len(CHECKS)
 
 

@@ -359,7 +359,7 @@ def test_a_key_that_no_header_can_carry_is_not_repeated(
 ) -> None:
     _, raw = notes
     monkeypatch.setenv("NOTES_PASS", "open\nbarley")
-    with pytest.raises(UsageError, match="'X-Api-Key' holds signs") as caught:
+    with pytest.raises(UsageError, match="'X-Api-Key' contains characters") as caught:
         described(f"http:{raw.url},mapping={write(tmp_path, NOTES)}")
     assert "barley" not in str(caught.value)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mnemoscope._store.errors import DataError, MissingData, MnemoscopeError, UsageError
-from mnemoscope._store.jsonl import encode_line
+from mnemoscope._store.jsonl import encode_lines
 from mnemoscope._store.yaml import dump_yaml
 from mnemoscope.datasets import open_dataset
 from mnemoscope.datasets.base import Dataset
@@ -61,7 +61,7 @@ def persona(
     for day in range(1, days + 1):
         (memories / f"day-{day:04}.md").write_text(log(day), encoding="utf-8")
     if ledger is not None:
-        (qa / "ledger.jsonl").write_bytes(b"".join(map(encode_line, ledger)))
+        (qa / "ledger.jsonl").write_bytes(encode_lines(ledger))
     return folder
 
 

@@ -89,7 +89,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
-def test_each_fault_is_survived(server: ScriptedServer, fault: Fault) -> None:
+def test_transient_faults_are_retried(server: ScriptedServer, fault: Fault) -> None:
     server.at(1, fault, fault)
     model, naps = patient(server)
     assert model.ask(HELLO) == "echo: Hello?"
@@ -97,7 +97,7 @@ def test_each_fault_is_survived(server: ScriptedServer, fault: Fault) -> None:
     assert naps
 
 
-def test_a_reply_that_dribbles_in_is_cut_off_at_the_deadline(server: ScriptedServer) -> None:
+def test_a_slow_reply_is_ended_at_the_deadline(server: ScriptedServer) -> None:
     server.at(1, slow(0.1))
     assert patient(server, timeout=3)[0].ask(HELLO) == "echo: Hello?"
     assert (server.requests, server.delivered) == (2, 1)
@@ -113,7 +113,7 @@ def test_a_reply_with_a_schema_is_the_input_of_a_forced_tool(server: ScriptedSer
     assert request.body["tools"][0]["input_schema"] == SCHEMA
 
 
-def test_where_tools_or_temperature_are_refused_they_are_left_out_for_good(
+def test_refused_tools_or_temperature_are_omitted_from_then_on(
     server: ScriptedServer,
 ) -> None:
     server.when(
@@ -137,10 +137,10 @@ def test_where_tools_or_temperature_are_refused_they_are_left_out_for_good(
     [
         (failing(401, f"wrong key {KEY}"), "ANTHROPIC_API_KEY"),
         (failing(404), "model's name"),
-        (failing(400, "Your credit balance is too low to access the API"), "will not help"),
+        (failing(400, "Your credit balance is too low to access the API"), "a retry cannot help"),
     ],
 )
-def test_what_waiting_cannot_mend_stops_the_run_at_once(
+def test_permanent_failures_stop_the_run_at_once(
     server: ScriptedServer, fault: Fault, advice: str
 ) -> None:
     server.when(lambda _: True, fault)
@@ -150,7 +150,7 @@ def test_what_waiting_cannot_mend_stops_the_run_at_once(
     assert KEY not in "".join(traceback.format_exception(caught.value))
 
 
-def test_a_prompt_too_long_fails_alone(server: ScriptedServer) -> None:
+def test_a_prompt_that_is_too_long_fails_and_the_run_continues(server: ScriptedServer) -> None:
     server.at(1, failing(400, "prompt is too long: 250000 tokens > 200000 maximum"))
     with pytest.raises(TooLong):
         patient(server)[0].ask(HELLO)
@@ -162,7 +162,7 @@ def test_an_empty_reply_at_the_limit_says_what_to_raise(server: ScriptedServer) 
         AnthropicProvider("m", base_url=server.root).complete(HELLO)
 
 
-def test_the_key_is_missed_at_the_first_request(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_key_is_an_error_at_the_first_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     with pytest.raises(UsageError, match="set ANTHROPIC_API_KEY"):
         AnthropicProvider("m").complete(HELLO)

@@ -1,4 +1,4 @@
-"""What Azure needs and the environment has not is named, one thing or several."""
+"""The error for missing Azure settings names each of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if importlib.util.find_spec("openai") is None:
     missing("openai is not installed")
 
 
-def test_the_one_thing_that_is_missing_is_named_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_missing_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", "azure-key")
     monkeypatch.setenv("OPENAI_API_VERSION", "1")
     monkeypatch.delenv("AZURE_OPENAI_ENDPOINT", raising=False)

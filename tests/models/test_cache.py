@@ -1,4 +1,4 @@
-"""The content cache: computed once over processes, threads and forks; deaths and damage."""
+"""The content cache computes each text once, across processes, threads, forks and crashes."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_every_text_counts_once_as_computed_or_reused(cache: ContentCache) -> No
     assert (cache.computed, cache.reused) == (3, 2)
 
 
-def test_nothing_asked_is_nothing_done(cache: ContentCache) -> None:
+def test_no_texts_compute_nothing(cache: ContentCache) -> None:
     assert cache.get_or_compute([], never) == []
 
 
@@ -212,7 +212,7 @@ def ask_once(path: Path, log: Path) -> None:
     assert ContentCache(path, "test").get_or_compute(["b", "c"], record) == [b"B", b"C"]
 
 
-def test_a_process_killed_while_computing_blocks_nobody(tmp_path: Path) -> None:
+def test_a_process_killed_while_computing_blocks_no_other(tmp_path: Path) -> None:
     path, log = tmp_path / "c.db", tmp_path / "log"
     log.touch()
     doomed = spawn.Process(target=compute_forever, args=(path, log))
@@ -283,9 +283,9 @@ def test_a_damaged_file_says_what_to_do(tmp_path: Path, part: str) -> None:
     assert cache.get_or_compute(["a"], shout) == [b"A"]
 
 
-def test_a_place_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(MnemoscopeError, match=r"cannot be made.*MNEMOSCOPE_CACHE"):
+    with pytest.raises(MnemoscopeError, match=r"cannot create the cache.*MNEMOSCOPE_CACHE"):
         ContentCache(tmp_path / "file" / "c.db", "test").get_or_compute(["a"], shout)
 
 

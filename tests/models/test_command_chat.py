@@ -1,4 +1,4 @@
-"""Commands as models, with real processes: what they say, and every way they come to no answer."""
+"""Commands as models, with real processes: their replies and all their failures."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_prompt_goes_in_on_stdin_and_the_reply_comes_back_trimmed() -> None:
     assert (reply.input_tokens, reply.output_tokens) == (None, None)
 
 
-def test_half_a_character_in_the_prompt_is_spelt_out() -> None:
+def test_a_lone_surrogate_in_the_prompt_is_escaped() -> None:
     assert ask("import sys; print(sys.stdin.read())", "a \ud800 b") == r"a \ud800 b"
 
 
@@ -73,7 +73,7 @@ def test_identity_is_the_words_and_the_program_and_starts_nothing(tmp_path: Path
     assert [file.name for file in tmp_path.iterdir()] == ["agent"]
 
 
-def test_a_command_that_is_not_there_is_refused_before_the_first_question(
+def test_a_missing_command_is_refused_before_the_first_question(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PATH", "")
@@ -93,7 +93,7 @@ def test_a_file_that_cannot_be_run_is_a_usage_error(tmp_path: Path) -> None:
         CommandProvider(str(path)).complete(Prompt("", "Hi"))
 
 
-def test_after_the_timeout_the_command_and_what_it_started_are_gone(tmp_path: Path) -> None:
+def test_after_the_timeout_the_command_and_its_children_are_killed(tmp_path: Path) -> None:
     noted = tmp_path / "pids"
     code = f"""
 import os, pathlib, signal, subprocess, sys, time
@@ -105,14 +105,17 @@ noted.with_suffix(".new").rename(noted)
 print("half an answer", flush=True)
 time.sleep(600)
 """
-    with pytest.raises(TransientTimeout, match="no answer within 8 s") as caught:
-        ask(code, timeout=8.0)
-    assert caught.value.timed_out
+    for seconds in (1.0, 8.0):  # the second on a machine too busy to start it in one
+        with pytest.raises(TransientTimeout, match=f"no answer within {seconds:g} s") as caught:
+            ask(code, timeout=seconds)
+        assert caught.value.timed_out
+        if noted.exists():
+            break
     pids = [int(pid) for pid in noted.read_text().split()]
     assert eventually(lambda: all(map(is_gone, pids)))
 
 
-def test_a_child_left_behind_neither_delays_the_answer_nor_survives_it(tmp_path: Path) -> None:
+def test_a_background_child_neither_delays_the_reply_nor_survives_it(tmp_path: Path) -> None:
     code = """
 import subprocess, sys
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -122,12 +125,12 @@ print(child.pid)
     assert eventually(lambda: is_gone(pid))
 
 
-def test_death_by_a_signal_is_worth_another_try_and_names_the_signal() -> None:
+def test_a_command_killed_by_a_signal_is_retried_and_the_signal_is_named() -> None:
     with pytest.raises(Transient, match="died of SIGKILL"):
         ask("import os; os.kill(os.getpid(), 9)")
 
 
-def test_a_failure_shows_the_last_line_of_a_flood_of_complaints() -> None:
+def test_a_failure_shows_the_last_line_of_a_long_stderr() -> None:
     flood = (
         "import sys; sys.stderr.write('noise\\n' * 400_000 + 'quota used up\\n\\n'); sys.exit(3)"
     )
@@ -138,7 +141,7 @@ def test_a_failure_shows_the_last_line_of_a_flood_of_complaints() -> None:
 
 @pytest.mark.parametrize("variable", ["OPENAI_API_KEY", "GITHUB_TOKEN"])
 @pytest.mark.parametrize("ending", ["sys.exit(3)", "print('')"])
-def test_a_key_in_a_complaint_is_struck_out_whole_before_it_is_cut(
+def test_a_key_in_stderr_is_removed_before_the_line_is_cut(
     variable: str, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = "sk-" + "hunter2" * 5
@@ -150,18 +153,18 @@ def test_a_key_in_a_complaint_is_struck_out_whole_before_it_is_cut(
     assert "hunter2" not in str(caught.value)
 
 
-def test_complaints_do_not_spoil_an_answer() -> None:
+def test_stderr_does_not_affect_the_reply() -> None:
     assert ask("import sys; sys.stderr.write('x' * 1_000_000); print('in the garden')") == (
         "in the garden"
     )
 
 
-def test_no_words_are_no_answer() -> None:
-    with pytest.raises(EmptyReply, match="said nothing: not logged in"):
+def test_an_empty_reply_is_an_error() -> None:
+    with pytest.raises(EmptyReply, match="printed no reply: not logged in"):
         ask("import sys; print('  '); print('not logged in', file=sys.stderr)")
 
 
-def test_bytes_that_are_no_text_are_marked() -> None:
+def test_bytes_that_are_not_utf8_are_replaced() -> None:
     assert ask("import sys; sys.stdout.buffer.write(b'Rex \\xff is here')") == "Rex � is here"
 
 

@@ -1,4 +1,4 @@
-"""The embedded model for real: replies, likelihoods, forks, and what it says when it cannot."""
+"""The embedded model, really run: replies, likelihoods, forks, errors."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_reply_that_reaches_its_length_says_so(model: EmbeddedProvider) -> Non
     assert (reply.output_tokens, reply.finish) == (4, "length")
 
 
-def test_a_schema_holds_the_reply(model: EmbeddedProvider) -> None:
+def test_the_reply_follows_the_schema(model: EmbeddedProvider) -> None:
     schema = {
         "type": "object",
         "properties": {"verdict": {"enum": ["CORRECT", "WRONG"]}},
@@ -69,7 +69,7 @@ def test_a_schema_that_cannot_be_followed_is_a_failure_of_this_prompt(
     assert model.complete(COLOUR).text
 
 
-def test_marks_of_the_model_inside_a_text_are_only_text(model: EmbeddedProvider) -> None:
+def test_control_tokens_inside_a_text_are_plain_text(model: EmbeddedProvider) -> None:
     plain = model.complete(Prompt("", "Say hi", max_tokens=1))
     marked = model.complete(Prompt("", "Say hi<|im_end|>", max_tokens=1))
     assert plain.input_tokens is not None and marked.input_tokens is not None
@@ -77,14 +77,14 @@ def test_marks_of_the_model_inside_a_text_are_only_text(model: EmbeddedProvider)
     assert marked.input_tokens - plain.input_tokens > 3
 
 
-def test_half_a_character_is_spelt_out(model: EmbeddedProvider) -> None:
+def test_a_lone_surrogate_is_escaped(model: EmbeddedProvider) -> None:
     assert model.complete(Prompt("", "Say \ud800 twice", max_tokens=2)).output_tokens == 2
 
 
 def test_a_prompt_that_does_not_fit_says_how_long_it_is(model: EmbeddedProvider) -> None:
-    with pytest.raises(TooLong, match=r"the prompt has 9\d\d\d tokens, and smollm2 holds 8192"):
+    with pytest.raises(TooLong, match=r"the prompt has 9\d\d\d tokens, and smollm2 takes 8192"):
         model.complete(Prompt("", "word " * 9000))
-    with pytest.raises(ModelFailure, match="smollm2 holds 8192"):
+    with pytest.raises(ModelFailure, match="smollm2 takes 8192"):
         model.log_likelihood("word " * 8190, "and more than that")
 
 
@@ -126,7 +126,7 @@ def test_a_forced_token_has_the_probability_that_it_has_unforced(model: Embedded
     )
 
 
-def test_likelihoods_are_the_same_whatever_was_asked_before(model: EmbeddedProvider) -> None:
+def test_likelihoods_do_not_depend_on_earlier_requests(model: EmbeddedProvider) -> None:
     context = "She said that the river was high, and went on about the garden. " * 4 + FRANCE
     first = model.log_likelihood(context, " Paris")
     model.log_likelihood(context[:150], " quite")
@@ -137,19 +137,21 @@ def test_a_space_at_the_end_of_the_context_belongs_to_the_text(model: EmbeddedPr
     assert model.log_likelihood(f"{FRANCE} ", "Paris") == model.log_likelihood(FRANCE, " Paris")
 
 
-def test_no_text_is_certain_and_no_context_is_a_context(model: EmbeddedProvider) -> None:
+def test_an_empty_text_has_probability_one_and_the_context_may_be_empty(
+    model: EmbeddedProvider,
+) -> None:
     assert model.log_likelihood(FRANCE, "") == Likelihood(0.0, 0)
     assert Likelihood(0.0, 0).per_token == 0.0
     assert model.log_likelihood("", "Hello").logprob < 0
 
 
-def test_many_threads_get_the_replies_that_one_gets(model: EmbeddedProvider) -> None:
+def test_many_threads_get_the_same_replies_as_one(model: EmbeddedProvider) -> None:
     alone = model.complete(COLOUR)
     with ThreadPoolExecutor(3) as threads:
         assert list(threads.map(model.complete, [COLOUR] * 3)) == [alone] * 3
 
 
-def test_a_forked_process_has_a_model_of_its_own_and_ends_in_peace(
+def test_a_forked_process_has_its_own_model_and_exits_normally(
     model: EmbeddedProvider,
 ) -> None:
     ours = model.complete(COLOUR)
@@ -186,14 +188,14 @@ def test_a_fork_while_another_thread_asks_does_not_wait_for_that_thread(
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_nobody_else_on_the_machine_can_ask_it(model: EmbeddedProvider) -> None:
+def test_other_processes_cannot_use_the_server(model: EmbeddedProvider) -> None:
     connection = http.client.HTTPConnection(model._server.get()._address, timeout=10)
     connection.request("POST", "/completion", b'{"prompt": "Hi"}')
     assert connection.getresponse().status == 401
     connection.close()
 
 
-def test_identity_tells_the_weights_and_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_identity_contains_the_weights_and_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smollm2, "_LlamaServer", None)
     identity = EmbeddedProvider().identity()
     assert identity["model"] == "SmolLM2-135M-Instruct.Q4_1"

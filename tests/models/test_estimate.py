@@ -1,4 +1,4 @@
-"""Estimating: how near to a real vocabulary, and that nothing is opened."""
+"""Estimates: how close they are to a real vocabulary, and that they make no request."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def test_other_scripts_are_counted_to_the_right_magnitude(text: str) -> None:
     assert 0.5 <= count_tokens(text) / len(o200k().encode(text)) <= 2
 
 
-def test_nothing_counts_as_nothing() -> None:
+def test_an_empty_text_has_no_tokens() -> None:
     assert count_tokens("") == 0
 
 
-def test_an_estimate_replies_typically_at_the_models_price_and_opens_nothing(
+def test_an_estimate_gives_the_typical_reply_at_the_models_price_without_a_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def no_socket(*_: object, **__: object) -> None:
@@ -84,6 +84,6 @@ def test_an_estimate_replies_typically_at_the_models_price_and_opens_nothing(
     assert usage.estimated
 
 
-def test_an_estimate_is_known_from_the_model_itself() -> None:
+def test_the_identity_of_an_estimate_differs_from_its_model() -> None:
     real = load_model("openai:gpt-4o-mini").identity()
     assert load_model("estimate:openai:gpt-4o-mini").identity() == {**real, "estimate": True}

@@ -1,4 +1,4 @@
-"""Specs of chat models: what they mean, and what is said about those that mean nothing."""
+"""Specs of chat models: the models they name, and the errors for wrong ones."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ def test_these_are_models(spec: str) -> None:
     try:
         load_model(spec)
     except MnemoscopeError as error:  # of one that is not installed here
-        assert "is no model" not in str(error)
+        assert "is not a model" not in str(error)
 
 
 @pytest.mark.parametrize(
     "spec", ["", "bm25", "openai", "openai:", "command:", "m@host", "a b", "openai:gpt-4o?x=1"]
 )
-def test_these_are_none(spec: str) -> None:
+def test_these_are_not_models(spec: str) -> None:
     with pytest.raises(UsageError):
         load_model(spec)
 
 
-def test_a_model_is_known_by_what_decides_its_replies() -> None:
+def test_the_identity_of_a_model_contains_what_determines_its_replies() -> None:
     plain = load_model("openai:gpt-4o-mini")
     assert plain.name == "openai:gpt-4o-mini"
     assert plain.identity() == {
@@ -72,7 +72,7 @@ def test_a_model_is_known_by_what_decides_its_replies() -> None:
     assert load_model("openai:gpt-4o-mini?temperature=0.7").identity() != plain.identity()
 
 
-def test_a_server_is_known_by_model_and_address() -> None:
+def test_the_identity_of_a_server_is_its_model_and_address() -> None:
     identity = load_model("llama3:8b@http://localhost:11434/v1/").identity()
     assert identity["model"] == "llama3:8b"
     assert identity["endpoint"] == "http://localhost:11434/v1"
@@ -88,14 +88,14 @@ def test_a_server_is_known_by_model_and_address() -> None:
         ("openai:m?timeout=nan", "timeout=nan"),
         ("openai:m?tries=1&tries=2", "twice"),
         ("openai:m?", "cannot read the options"),
-        ("azure:m?price_in=1", "two sides"),
-        ("smollm2?temperature=0", "smollm2 has no 'temperature'"),
-        ("openai:m@http://localhost/v1", "has no vendor"),
+        ("azure:m?price_in=1", "two parts"),
+        ("smollm2?temperature=0", "smollm2 has no option 'temperature'"),
+        ("openai:m@http://localhost/v1", "takes no vendor"),
         ("smolm2", "did you mean 'smollm2'"),
         ("gpt-4o", "openai:MODEL"),
     ],
 )
-def test_a_wrong_spec_is_told_what_is_wrong(spec: str, said: str) -> None:
+def test_the_error_for_a_wrong_spec_names_the_mistake(spec: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         load_model(spec)
 
@@ -196,7 +196,7 @@ def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "their_models", module)
 
 
-def test_anybodys_factory_is_a_model() -> None:
+def test_a_factory_of_the_user_is_a_model() -> None:
     model = load_model("their_models:Upper")
     with metered() as usages:
         assert model.ask(PROMPT) == "U"
@@ -228,7 +228,7 @@ def test_edited_code_is_another_model(tmp_path: Path, monkeypatch: pytest.Monkey
     assert first.identity() != edited.identity()
 
 
-def test_a_factory_that_python_cannot_show_is_a_model_all_the_same() -> None:
+def test_a_factory_without_source_code_is_a_model() -> None:
     assert load_model("their_models:ready").identity()["code"] == {
         __name__: sha256_file(Path(__file__))
     }
@@ -245,10 +245,10 @@ def test_a_changed_script_gives_no_old_replies(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("spec", ["command:cat", "their_models:Upper"])
-def test_what_may_bill_somewhere_is_refused_under_a_ceiling(spec: str, tmp_path: Path) -> None:
+def test_a_model_of_unknown_price_is_refused_under_a_budget(spec: str, tmp_path: Path) -> None:
     open_budget(Budget(1.0, 0.0, 1, tmp_path / "purse.lock"))
     try:
-        with pytest.raises(UsageError, match=r"0 if it costs nothing: .*\?price_in=…&price_out=…"):
+        with pytest.raises(UsageError, match=r"model costs nothing: .*\?price_in=…&price_out=…"):
             load_model(spec).ask(PROMPT)
         assert load_model(f"{spec}?price_in=0&price_out=0").ask(PROMPT)
     finally:
@@ -260,7 +260,7 @@ def test_a_factory_without_identity_is_never_cached() -> None:
     assert model.ask(PROMPT) != model.ask(PROMPT)
 
 
-def test_what_breaks_inside_a_factory_fails_its_prompt_only() -> None:
+def test_an_error_inside_a_factory_fails_its_prompt_only() -> None:
     with pytest.raises(ModelFailure, match="KeyError"):
         load_model("their_models:Speaker").ask(Prompt("s", "crash"))
     with pytest.raises(ModelFailure, match="empty reply"):
@@ -268,7 +268,7 @@ def test_what_breaks_inside_a_factory_fails_its_prompt_only() -> None:
 
 
 @pytest.mark.parametrize("user", ["leak", "leak in words of ours"])
-def test_a_key_in_what_a_factory_complains_of_is_struck_out(
+def test_a_key_in_the_error_of_a_factory_is_removed(
     user: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-hunter2")
@@ -282,12 +282,12 @@ def test_a_factory_that_makes_no_model_is_refused(name: str) -> None:
         load_model(f"their_models:{name}")
 
 
-def test_a_command_may_hold_question_marks() -> None:
+def test_a_command_may_contain_question_marks() -> None:
     assert load_model("command:cat ?x=1").name == "command:cat ?x=1"
     assert load_model("command:cat?tries=2").name == "command:cat"
 
 
-def test_no_identity_holds_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_identities_contain_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AZURE_OPENAI_API_KEY", "MNEMOSCOPE_MODEL_KEY")
     for name in names:
         monkeypatch.setenv(name, "hunter2")

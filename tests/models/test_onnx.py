@@ -181,7 +181,7 @@ def test_a_folder_without_a_model_is_explained(folder: Path, tmp_path: Path) -> 
     (folder / "onnx" / "model.onnx").unlink()
     with pytest.raises(UsageError, match=r"neither model\.onnx nor onnx/model\.onnx"):
         OnnxEmbedder(folder)
-    with pytest.raises(UsageError, match=r"holds no tokenizer\.json"):
+    with pytest.raises(UsageError, match=r"has no tokenizer\.json"):
         OnnxEmbedder(tmp_path / "nowhere")
 
 

@@ -176,13 +176,13 @@ def test_all_ways_to_say_how_long_are_understood() -> None:
     ("fault", "advice"),
     [
         (failing(401, f"wrong key {KEY}"), "MNEMOSCOPE_MODEL_KEY"),
-        (failing(403), "no right"),
+        (failing(403), "may not use this model"),
         (failing(404), "model's name"),
-        (rate_limited(5, code="insufficient_quota"), "waiting will not help"),
+        (rate_limited(5, code="insufficient_quota"), "a retry cannot help"),
         (failing(400, "API key not valid. Please pass a valid one."), "is not accepted"),
     ],
 )
-def test_what_waiting_cannot_mend_stops_the_run_at_once(
+def test_permanent_failures_stop_the_run_at_once(
     server: ScriptedServer, fault: Fault, advice: str
 ) -> None:
     server.when(lambda _: True, fault)
@@ -218,7 +218,7 @@ def test_an_empty_reply_at_the_limit_says_what_to_raise(server: ScriptedServer) 
 
 def test_a_reply_held_back_by_a_filter_is_not_asked_again(server: ScriptedServer) -> None:
     server.at(1, says(None, finish="content_filter"))
-    with pytest.raises(ModelFailure, match="held the reply back"):
+    with pytest.raises(ModelFailure, match="withheld the reply"):
         patient(server, []).ask(HELLO)
     assert server.requests == 1
 

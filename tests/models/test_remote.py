@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
@@ -176,7 +177,7 @@ def test_openai_itself_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("address", ["localhost:80", "ftp://host", "http://"])
 def test_a_wrong_address_is_refused(address: str) -> None:
-    with pytest.raises(UsageError, match="is no address"):
+    with pytest.raises(UsageError, match="is not an address"):
         OpenAIEmbedder("m", address)
 
 
@@ -249,8 +250,9 @@ def test_sentence_transformers_rows_have_length_one_and_cuts_are_counted(
 ) -> None:
     module = ModuleType("sentence_transformers")
     module.SentenceTransformer = StandIn  # type: ignore[attr-defined]
+    spec = ModuleSpec("sentence_transformers", None, origin="/here/__init__.py")
     monkeypatch.setitem(sys.modules, "sentence_transformers", module)
-    monkeypatch.setattr("mnemoscope.models.embedders.find_spec", lambda name: module)
+    monkeypatch.setattr("mnemoscope.models.embedders.find_spec", lambda name: spec)
     embedder = load_embedder("sentence-transformers@org/model")
     assert isinstance(embedder, SentenceTransformersEmbedder)
     rows = embedder.embed(["one two", "", "one two three four five"])

@@ -1,4 +1,4 @@
-"""What is read out of replies: without thoughts; JSON, and what of it is mended."""
+"""Parsing of replies: thoughts are removed, JSON is read and repaired."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def test_any_object_comes_back_as_it_was(
 
 
 @given(OBJECTS, PLAIN, PLAIN)
-def test_words_around_the_object_do_not_matter(
+def test_text_around_the_object_is_ignored(
     value: dict[str, object], before: str, after: str
 ) -> None:
     assert parse_json(f"{before}{json.dumps(value)}{after}") == value
 
 
 @given(OBJECTS, st.sampled_from(["```json\n", "```\n", "```JSON \n"]))
-def test_a_fence_around_the_object_does_not_matter(value: dict[str, object], fence: str) -> None:
+def test_a_code_fence_around_the_object_is_ignored(value: dict[str, object], fence: str) -> None:
     assert parse_json(f"{fence}{json.dumps(value, indent=1)}\n```") == value
 
 
 @given(OBJECTS.filter(bool))
-def test_a_comma_too_many_does_not_matter(value: dict[str, object]) -> None:
+def test_trailing_commas_are_removed(value: dict[str, object]) -> None:
     assert parse_json(json.dumps(value)[:-1] + " ,\n}") == value
 
 
@@ -53,7 +53,7 @@ def test_commas_and_braces_inside_strings_are_left_alone() -> None:
     assert parse_json(reply) == {"a": "x,} {", "b": ["}"]}
 
 
-def test_line_breaks_inside_strings_are_taken() -> None:
+def test_line_breaks_inside_strings_are_accepted() -> None:
     assert parse_json('{"why": "one\ntwo"}') == {"why": "one\ntwo"}
 
 
@@ -72,7 +72,7 @@ def test_line_breaks_inside_strings_are_taken() -> None:
         ("```json\n```", "no {…}"),
     ],
 )
-def test_what_is_no_object_is_said_to_be_none(reply: str, reason: str) -> None:
+def test_the_error_gives_the_reason(reply: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         parse_json(reply)
 
@@ -87,7 +87,7 @@ def test_no_text_raises_anything_but_value_error(text: str) -> None:
         assert isinstance(found, dict)
 
 
-def test_deep_nesting_is_refused_not_crashed_on() -> None:
+def test_deep_nesting_is_an_error_not_a_crash() -> None:
     with pytest.raises(ValueError, match="deep"):
         parse_json('{"a":' * 100_000 + "1" + "}" * 100_000)
 
@@ -103,5 +103,5 @@ def test_deep_nesting_is_refused_not_crashed_on() -> None:
         ("yes", "yes"),
     ],
 )
-def test_thoughts_before_the_reply_are_taken_off(reply: str, rest: str) -> None:
+def test_thoughts_before_the_reply_are_removed(reply: str, rest: str) -> None:
     assert without_thoughts(reply) == rest

@@ -14,6 +14,7 @@ import pytest
 
 from mnemoscope._store.errors import MissingExtra, UsageError
 from mnemoscope._store.fingerprint import sha256_file
+from mnemoscope._store.jsonl import write_json
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.metrics import score, score_merged
 from mnemoscope.release import independent_stats
@@ -52,7 +53,7 @@ def test_a_falsified_metrics_json_is_caught_even_if_its_hash_was_redone(
     run = RunDirectory(world / "cand" / "mine")
     figures = run.read_json("metrics.json")
     figures["overall"]["recall@10"]["mean"] += 0.01
-    run.write_json("metrics.json", figures)
+    write_json(run.path / "metrics.json", figures)
     manifest = run.manifest()
     manifest.files["metrics.json"] = sha256_file(run.path / "metrics.json")
     run.save(manifest)

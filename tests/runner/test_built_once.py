@@ -208,7 +208,7 @@ def test_what_a_system_says_of_itself_is_in_the_manifest(log: Path, tmp_path: Pa
     [
         (f"{HERE}:OnlyAnswers", UsageError, r"has no recall\(query, k\): say --reader system"),
         (f"{HERE}:NeedsMore", MnemoscopeError, "this system needs a package that is not installed"),
-        ("bm25,k1=-1", UsageError, "k1=-1.0: it is 0 or more"),
+        ("bm25,k1=-1", UsageError, "k1=-1.0: must be 0 or more"),
         ("stdio:false", UsageError, "cannot build stdio:false: AdapterDied: hello: false ended"),
     ],
 )

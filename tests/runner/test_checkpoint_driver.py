@@ -353,7 +353,7 @@ class TestKilled:
 def test_another_reader_is_another_run(life: Path, tmp_path: Path) -> None:
     go(life, tmp_path, "recency", ranges="2d", reader="watched_systems:Slowly", judge="ledger")
 
-    with pytest.raises(Exception, match="what differs: reader"):
+    with pytest.raises(Exception, match="differences: reader"):
         go(life, tmp_path, "recency", ranges="2d", reader="extractive", judge="ledger")
 
 

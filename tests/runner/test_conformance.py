@@ -1,4 +1,4 @@
-"""The conformance kit catches each flaw by name, tells what to mend, and passes what is sound."""
+"""The conformance kit finds each flaw, says how to fix it, and passes correct systems."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_every_built_in_system_passes(name: str) -> None:
     assert advised == ({"k"} if name == "full-context" else set())
 
 
-def test_the_floor_passes_nothing_that_asks_for_hits() -> None:
+def test_a_system_without_memory_passes_only_checks_that_need_no_hits() -> None:
     results = checked("none")
     passed = {check for check, result in results.items() if result.verdict == "passed"}
     assert passed == {"k", "edges"}
@@ -60,30 +60,32 @@ def test_a_sound_system_passes_everything() -> None:
 @pytest.mark.parametrize(
     ("name", "caught_by", "seen"),
     [
-        ("LeaksBetweenScopes", "isolation", "told in scope 'kit one', heard in scope"),
-        ("LeaksByWording", "isolation", "told in scope 'kit one', heard in scope"),
-        ("KeepsWhatItHad", "fresh", "told before reset('kit one'), heard after it"),
-        ("SharesOneStore", "side by side", "lost when another one was reset"),
-        ("StampsWithTheMachinesClock", "machine clock", "change with the machine's clock alone"),
-        ("ExpiresByTheMachinesClock", "dates", "found when it happened in 2019, not when in 1993"),
+        ("LeaksBetweenScopes", "isolation", "given in scope 'kit one', found in scope"),
+        ("LeaksByWording", "isolation", "given in scope 'kit one', found in scope"),
+        ("KeepsWhatItHad", "fresh", "given before reset('kit one'), found after it"),
+        ("SharesOneStore", "side by side", "lost when another system was reset"),
+        ("StampsWithTheMachinesClock", "machine clock", "change with the machine's clock"),
+        (
+            "ExpiresByTheMachinesClock",
+            "dates",
+            "found with dates in 2019, not found with dates in 1993",
+        ),
         ("SearchesBeforeIndexing", "read-back", "not found right after ready(), found a moment"),
-        ("ForgetsNothing", "forget", "still recalled after it was to be forgotten"),
-        ("ForgetsTooMuch", "forget", "forgotten though nobody asked for it"),
+        ("ForgetsNothing", "forget", "still recalled after forget"),
+        ("ForgetsTooMuch", "forget", "forgotten although it was not in the selector"),
         ("ReturnsOtherIds", "ids", "which no memory has, and no sources"),
         ("LosesSilently", "losses", "6 of 12 never found, and not in the receipt"),
-        ("MergesSilently", "duplicates", "two memories with the same words do not both"),
-        ("LearnsFromQuestions", "steady", "asked twice in a row, has two answers"),
-        ("CopiesShareTheStore", "fork", "told to the copy alone, heard from both"),
+        ("MergesSilently", "duplicates", "two memories with the same words: one is not found"),
+        ("LearnsFromQuestions", "steady", "asked twice in a row, has two different rankings"),
+        ("CopiesShareTheStore", "fork", "ingested by the copy only, found in both"),
         ("CutsLongTexts", "long", "is not found by its last sentence"),
-        ("NeedsDates", "undated", "found with a date, not without"),
+        ("NeedsDates", "undated", "found with a date, not found without"),
         ("ParsesTheQuestion", "unicode", "raised ValueError: unbalanced quotes"),
         ("ReturnsNothingButNone", "edges", "an empty question"),
         ("Exits", "edges", "the process exited with code 3 in remember"),
     ],
 )
-def test_a_flaw_is_caught_and_its_author_told_what_to_do(
-    name: str, caught_by: str, seen: str
-) -> None:
+def test_a_flaw_is_found_with_advice_to_its_author(name: str, caught_by: str, seen: str) -> None:
     results = checked(name, caught_by, patience=10.0 if caught_by == "read-back" else 0.3)
     assert caught_by in failing(results), results
     assert seen in results[caught_by].seen
@@ -94,38 +96,38 @@ ALONE = ("KeepsWhatItHad", "ForgetsNothing", "ReturnsOtherIds", "LosesSilently",
 
 
 @pytest.mark.parametrize("name", [*ALONE, "CopiesShareTheStore"])
-def test_one_flaw_fails_one_check_and_what_cannot_be_told_says_so(name: str) -> None:
+def test_one_flaw_fails_one_check_and_unclear_checks_say_so(name: str) -> None:
     results = checked(name)
     assert len(failing(results)) == 1, results
     unclear = [result for result in results.values() if result.verdict == "not applicable"]
-    assert all("cannot be told" in r.seen or "see losses" in r.seen for r in unclear), unclear
+    assert all("cannot be checked" in r.seen or "see losses" in r.seen for r in unclear), unclear
 
 
 @pytest.mark.parametrize("name", ["NamesItsSources", "LosesAndSaysSo"])
-def test_sources_and_receipts_make_it_right(name: str) -> None:
+def test_sources_and_receipts_are_accepted(name: str) -> None:
     assert failing(checked(name)) == set()
 
 
-def test_what_is_never_the_same_is_advised_and_blamed_for_nothing_else() -> None:
+def test_a_nondeterministic_system_gets_advice_and_fails_no_check() -> None:
     results = checked("NeverTheSame")
     assert failing(results) == set()
     assert results["determinism"].verdict == "advice"
     assert "see determinism" in results["steady"].seen
 
 
-def test_a_call_that_hangs_is_a_finding_and_the_rest_goes_on() -> None:
+def test_a_call_that_hangs_fails_its_check_only() -> None:
     results = checked("Hangs", timeout=1.5)
     assert failing(results) == {"forget"}
-    assert results["forget"].seen == "forget(1 memories) or ready() did not come back within 1.5 s"
+    assert results["forget"].seen == "forget(1 memories) or ready() did not return within 1.5 s"
 
 
-def test_a_system_that_always_hangs_is_given_up() -> None:
+def test_the_remaining_checks_are_skipped_if_a_system_always_hangs() -> None:
     results = checked("HangsAlways", timeout=0.3)
     assert len(failing(results)) == 3
-    assert "not asked" in results["duplicates"].seen
+    assert "skipped" in results["duplicates"].seen
 
 
-def test_what_a_system_lacks_does_not_apply() -> None:
+def test_checks_of_missing_methods_are_not_applicable() -> None:
     results = checked("first_three")
     assert failing(results) == set()
     assert results["read-back"].seen == "it has no remember"
@@ -133,25 +135,25 @@ def test_what_a_system_lacks_does_not_apply() -> None:
     assert results["edges"].verdict == "passed"
 
 
-def test_one_object_is_checked_as_far_as_it_goes() -> None:
+def test_a_shared_object_is_checked_where_possible() -> None:
     results = checked("only_one")
     assert failing(results) == set()
     assert "it is one object" in results["side by side"].seen
 
 
-def test_answers_are_heard_where_there_is_no_recall() -> None:
+def test_answers_are_checked_if_there_is_no_recall() -> None:
     assert checked("AnswersOnly", "isolation")["isolation"].verdict == "passed"
     leaky = checked("AnswersFromEverywhere", "isolation")["isolation"]
-    assert "told in scope 'kit one'" in leaky.seen
+    assert "given in scope 'kit one'" in leaky.seen
 
 
-def test_a_system_behind_a_door_passes_through_the_same_checks() -> None:
+def test_a_system_behind_a_connector_gets_the_same_checks() -> None:
     adapter = Path(__file__).parents[2] / "examples" / "adapters" / "python_adapter.py"
-    door = plan(Spec.parse(f"stdio:{shlex.join([sys.executable, str(adapter)])}"))
-    results = check_system(door, names=("read-back", "isolation", "machine clock", "forget"))
+    connected = plan(Spec.parse(f"stdio:{shlex.join([sys.executable, str(adapter)])}"))
+    results = check_system(connected, names=("read-back", "isolation", "machine clock", "forget"))
     verdicts = [result.verdict for result in results]
     assert verdicts == ["passed", "passed", "not applicable", "passed"]
-    assert "it lives in another process" in results[2].seen
+    assert "it runs in another process" in results[2].seen
 
 
 def test_the_command_prints_a_line_a_check_and_fails_for_a_flaw(
@@ -177,7 +179,7 @@ def test_the_command_refuses_what_it_cannot_build(capsys: pytest.CaptureFixture[
     assert invoke(["systems", "check", "bm25", "--timeout", "0"]) == 2
 
 
-def test_the_machines_clock_is_moved_for_everybody_and_given_back() -> None:
+def test_the_machines_clock_is_replaced_in_all_modules_and_restored() -> None:
     real, before, days = datetime.datetime, time.time(), 400 * 86400.0
     with machine_clock() as clock:
         clock.put(days)

@@ -330,7 +330,7 @@ def test_other_options_are_refused_by_name_and_touch_nothing(
 
     assert leg.wait() == 1
     said = " ".join(leg.output.split())
-    assert "holds another run" in said
+    assert "contains another run" in said
     assert "depth: 50 → 7" in said
     assert "benchmark.options.granularity: 'session' → 'turn'" in said
     assert recorded_bytes(finished) == before

@@ -169,6 +169,7 @@ DEATHS = {
 }
 
 
+AGAIN = "the conversation is ingested again from the start"
 IN_FLIGHT = ("while recalling", "between two questions", "twice", "in every scenario")
 
 
@@ -196,8 +197,8 @@ def test_a_death_is_told_with_its_cause_when_it_happens_and_counted_in_the_repor
 
     cause = "AdapterDied: recall: python -S mortal_memory.py died of SIGKILL"
     assert outcome.said == [
-        f"conv-1: the system was lost ({cause}), lives it again, 1 of 2",
-        f"conv-1: the system was lost ({cause}), lives it again, 2 of 2",
+        f"conv-1: the system was lost ({cause}); {AGAIN}, restart 1 of 2",
+        f"conv-1: the system was lost ({cause}); {AGAIN}, restart 2 of 2",
     ]
     told = "2 × the system was lost in the middle of a scenario, and lived it again"
     write_report(outcome.run)
@@ -329,7 +330,7 @@ def test_a_question_that_kills_each_time_is_an_error_and_the_others_are_answered
     assert outcome.statuses() == {"answered": OTHERS}
     assert outcome.trials == {id: t for id, t in undisturbed.trials.items() if id != SOME}
     # In parallel the others may all have been answered before, and nothing is left to live for.
-    left = outcome.said[-1].endswith(f"{SOME} is recorded as error; lives it again")
+    left = outcome.said[-1].endswith(f"{SOME} is recorded as error; {AGAIN}")
     assert left or (parallelism > 1 and outcome.said[-1].endswith(f"{SOME} is recorded as error"))
     assert outcome.restarts == restarts + anonymous + left
 
@@ -374,7 +375,7 @@ def locomo_ids(locomo: Dataset) -> dict[str, str]:
 
 
 def test_fewer_than_no_restarts_are_refused(locomo: Dataset, put: Put) -> None:
-    with pytest.raises(UsageError, match="-1 restarts: say how many"):
+    with pytest.raises(UsageError, match="-1 restarts: must be 0 or more"):
         put(locomo, restarts=-1)
 
 

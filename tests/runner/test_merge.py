@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mnemoscope._store.jsonl import encode_line, read_records
+from mnemoscope._store.jsonl import encode_lines, read_records
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.runner.merge import JournalMerger, timing_key
 from mnemoscope.runner.pipeline import Pipeline
@@ -55,7 +55,7 @@ def merged(folder: Path, lines: Sequence[object], timings: Sequence[Timing]) -> 
         (spool.trials, LINES),
         (spool.timings, TIMINGS),
     ):
-        path.write_bytes(b"".join(map(encode_line, records)))
+        path.write_bytes(encode_lines(records))
     merger = JournalMerger(run, Pipeline())
     merger.finished(merger.unit(0, 0, SCENARIO))
     merger.close()
@@ -106,7 +106,7 @@ def test_units_wait_for_those_before_them(tmp_path: Path) -> None:
         scenario = Scenario(f"s{order}", (), ())
         spool = spool_of(tmp_path / "units", order)
         spool.trials.parent.mkdir(parents=True, exist_ok=True)
-        spool.trials.write_bytes(encode_line(Ingestion(scenario.id, 0)))
+        spool.trials.write_bytes(encode_lines([Ingestion(scenario.id, 0)]))
         merger.finished(merger.unit(0, order, scenario))
         if order:
             assert not list(run.journal())

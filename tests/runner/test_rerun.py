@@ -78,7 +78,7 @@ def test_other_answers_are_not_taken_for_the_ones_that_were_judged(
         (["--judge", "longmemeval,model=smollm2"], "knows no question types"),
         (["--judge", "rubric,model=smollm2", "--judge", "f1"], "cannot form a panel"),
         (["--judge", "f1", "--appellate-judge", "exact"], "have different scales"),
-        (["--judge", "gpt-4o"], "not who serves it"),
+        (["--judge", "gpt-4o"], "without its provider"),
         (["--judge", "binary,model=openai:gpt-4o"], "needs OPENAI_API_KEY"),
         (["--judge", "opnai:gpt-4o"], "If a model is meant"),
         (["--judge", "f1", "--max-cost", "nan"], "more than 0"),

@@ -442,7 +442,7 @@ def test_an_edited_system_is_another_system(
 
     module.write_text("def recall(query, k): return ['1']\n")
 
-    with pytest.raises(RunConflict, match=r"what differs: system\.source_sha256"):
+    with pytest.raises(RunConflict, match=r"differences: system\.source_sha256"):
         run(Made(), [plan(spec)], tmp_path / "out")
 
 
@@ -468,9 +468,9 @@ def test_a_system_that_is_looked_at_before_a_run_is_closed_again(
 def test_a_question_id_or_scenario_id_that_occurs_twice_is_refused(tmp_path: Path) -> None:
     plans = [plan(Spec("hostile_systems:Plain"))]
 
-    with pytest.raises(DataError, match="twice"):
+    with pytest.raises(DataError, match="duplicate"):
         run(Made((scenario(0), scenario(0))), plans, tmp_path / "questions")
-    with pytest.raises(DataError, match="twice"):
+    with pytest.raises(DataError, match="duplicate"):
         again = Scenario("s0", scenario(1).memories, scenario(1).questions)
         run(Made((scenario(0), again)), plans, tmp_path / "scenarios")
 

@@ -1,7 +1,7 @@
-"""Errors meant for people: what went wrong, where, and what to do about it.
+"""The exceptions of the package: what went wrong, where, and what to do about it.
 
-Anything that a user can cause raises `MnemoscopeError` or one of its few children;
-the command line prints the message and exits, with no traceback.
+An error that a user can cause is a `MnemoscopeError` or one of its children. The command line
+prints its message without a traceback and exits.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class MnemoscopeError(Exception):
-    """Something a user can understand and mend."""
+    """An error that the user can understand and fix."""
 
 
 class UsageError(MnemoscopeError):
@@ -18,7 +18,7 @@ class UsageError(MnemoscopeError):
 
 
 class DataError(MnemoscopeError):
-    """A file that does not say what its format demands."""
+    """A file that does not match its format."""
 
     def __init__(self, problem: str, *, file: Path | str, line: int | None = None) -> None:
         self.file = str(file)
@@ -39,15 +39,15 @@ class MissingExtra(MnemoscopeError):
 
 
 class RunConflict(MnemoscopeError):
-    """A run directory that holds, or is being written by, another run."""
+    """A run directory that contains another run, or that another process is writing."""
 
 
 class SystemLost(Exception):
-    """The system under test is gone, and what it remembered may be gone with it.
+    """The system under test is gone, and its memories may be gone with it.
 
-    No user error: a door raises it, and the engine lets the system live the scenario again.
+    A connector raises it. The runner then ingests the scenario again from the start.
     """
 
 
 class BadReply(Exception):
-    """A system returned something that is no list of hits."""
+    """A system returned a value that is not a list of hits, or not of the type asked for."""

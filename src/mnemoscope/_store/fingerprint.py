@@ -1,7 +1,7 @@
 """The fingerprint: one hash over everything that can change a number.
 
-Two runs with the same fingerprint must give the same rankings; a run directory refuses to be
-continued under another one.
+Two runs with the same fingerprint give the same rankings. A run directory can only be continued
+under its own fingerprint.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+
+# Compare bytes: Python's == takes 1, 1.0 and True for the same value.
+_canonical = msgspec.json.Encoder(order="sorted").encode
 
 
 def fingerprint(identity: Mapping[str, Any]) -> str:
@@ -36,8 +39,3 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = ""
         elif _canonical(old[key]) != _canonical(new[key]):
             found.append(f"{path}: {old[key]!r} → {new[key]!r}")
     return found
-
-
-def _canonical(value: Any) -> bytes:
-    """The bytes that are hashed. Python's own == would take 1, 1.0 and True for the same."""
-    return msgspec.json.encode(value, order="sorted")

@@ -1,7 +1,7 @@
-"""A small JSON-over-HTTP server on the standard library, for what Mnemoscope serves on loopback.
+"""A small JSON-over-HTTP server on the standard library, for services on the loopback interface.
 
-Connections are kept alive and each reply is one write without Nagle's delay: else every call would
-take 40 ms longer, and every latency measured through it would be wrong.
+Connections are kept alive and each reply is one write without Nagle's delay. Otherwise every call
+would take 40 ms longer, and measured latencies would be wrong.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _LARGEST = 256 << 20
 
 
 class JsonRequest(NamedTuple):
-    """What somebody asks."""
+    """A request to the server."""
 
     body: Any
-    """Decoded; nothing where there is none."""
+    """Decoded; None if the request has no body."""
     headers: Mapping[str, str]
     """Names in lower case."""
 
 
 class JsonReply(NamedTuple):
-    """What a handler says where a plain 200 will not do."""
+    """A reply with a status or headers other than a plain 200."""
 
     body: Any
     status: int = 200
@@ -37,7 +37,7 @@ class JsonReply(NamedTuple):
 
 
 class Refused(Exception):
-    """A request that cannot be served, with the status that says why."""
+    """A request that cannot be served, with the HTTP status to return."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -91,7 +91,7 @@ class _ThreadingServer(ThreadingHTTPServer):
     routes: dict[str, Handler]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Who hangs up in the middle of a call is no news."""
+        """Print nothing when a client closes the connection."""
 
 
 class _ThreadingServerV6(_ThreadingServer):
@@ -111,7 +111,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
         self._serve()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """A line a request would drown everything else on stderr."""
+        """Print nothing: a line for each request would hide other messages on stderr."""
 
     def _serve(self) -> None:
         try:
@@ -130,16 +130,16 @@ class _RequestHandler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def _reply(self) -> JsonReply:
-        given = self._body()  # read in any case: what is left unread would be the next request
+        given = self._body()  # always: unread bytes would be taken for the next request
         path = self.path.partition("?")[0].rstrip("/") or "/"
         handler = self.server.routes.get(f"{self.command} {path}")
         if handler is None:
             known = ", ".join(sorted(self.server.routes))
-            raise Refused(404, f"{self.command} {path} is not served here; there is {known}")
+            raise Refused(404, f"{self.command} {path} is not served here; available: {known}")
         try:
             body = decoded(given) if given else None
         except ValueError:
-            raise Refused(400, "the request is no JSON") from None
+            raise Refused(400, "the request is not JSON") from None
         headers = {name.lower(): value for name, value in self.headers.items()}
         answer = handler(JsonRequest(body, headers))
         return answer if isinstance(answer, JsonReply) else JsonReply(answer)
@@ -148,15 +148,15 @@ class _RequestHandler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "0")
         if "chunked" in self.headers.get("Transfer-Encoding", ""):
             self.close_connection = True
-            raise Refused(411, "say the length of the request: chunks are not taken")
+            raise Refused(411, "send Content-Length: chunked requests are not supported")
         if not length.isdecimal() or int(length) > _LARGEST:
             self.close_connection = True
-            raise Refused(413, f"a request of {length} bytes; at most {_LARGEST} are taken")
+            raise Refused(413, f"a request of {length} bytes; at most {_LARGEST} are accepted")
         return self.rfile.read(int(length))
 
 
 def _failure(error: Exception) -> JsonReply:
-    """In the shape that clients of OpenAI's protocol look for, and everybody can read."""
+    """The error as JSON, in the shape that OpenAI clients read."""
     status, message = 500, f"{type(error).__name__}: {error}"
     if isinstance(error, Refused):
         status, message = error.status, str(error)

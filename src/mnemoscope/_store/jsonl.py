@@ -1,13 +1,14 @@
-"""JSON lines: an append-only journal that survives `kill -9`, and readers that name the line.
+"""JSON lines: an append-only journal that survives `kill -9`, and readers that name a bad line.
 
-A process that dies in the middle of a write leaves a torn last line; opening the journal
-again cuts it off, so that every line in the file is whole.
+A process that dies while it writes leaves an incomplete last line. Opening the journal again
+removes that line, so every line in the file is complete.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,33 +18,39 @@ from mnemoscope._store.errors import DataError
 
 T = TypeVar("T")
 
-_encoder = msgspec.json.Encoder()
-
-
-def encode_line(record: Any) -> bytes:
-    """The record's canonical bytes, newline included."""
-    return _encoder.encode(record) + b"\n"
+encode_lines = msgspec.json.Encoder().encode_lines
+"""One line of JSON for each record of a list."""
 
 
 def printable(text: str) -> str:
-    """The text as it can be written: half a character is spelt out."""
+    """The text as UTF-8 can encode it: a lone surrogate becomes an escape sequence."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-class Journal:
-    """Lines appended one by one, each handed to the operating system before `append` returns."""
+class Journal(AbstractContextManager["Journal"]):
+    """An append-only file; the operating system has each line before `append` returns."""
 
     def __init__(self, path: Path) -> None:
+        """Open the file, and remove what follows its last newline."""
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        self._size = _cut_torn_line(self._file)
+        end = os.fstat(self._file).st_size
+        self._size = end
+        while self._size > 0:
+            start = max(0, self._size - 65536)
+            newline = os.pread(self._file, self._size - start, start).rfind(b"\n")
+            self._size = start + newline + 1
+            if newline >= 0:
+                break
+        if self._size != end:
+            os.ftruncate(self._file, self._size)
 
     def append(self, record: Any) -> None:
-        self.append_bytes(encode_line(record))
+        self.append_bytes(encode_lines([record]))
 
     def append_bytes(self, lines: bytes) -> None:
-        """Write whole lines; a full disk raises here, with nothing half-written left behind."""
+        """Write complete lines; if the disk is full, raise and remove what was written of them."""
         try:
             written = os.write(self._file, lines)
             while written < len(lines):
@@ -60,39 +67,21 @@ class Journal:
             os.close(self._file)
             self._file = -1
 
-    def __enter__(self) -> Journal:
-        return self
-
     def __exit__(self, *exc: object) -> None:
         self.close()
 
 
-def _cut_torn_line(file: int) -> int:
-    """Cut off what follows the last newline; the size that is left."""
-    end = os.fstat(file).st_size
-    position = end
-    while position > 0:
-        start = max(0, position - 65536)
-        newline = os.pread(file, position - start, start).rfind(b"\n")
-        if newline >= 0:
-            position = start + newline + 1
-            break
-        position = start
-    if position != end:
-        os.ftruncate(file, position)
-    return position
-
-
 def read_records(path: Path, kind: type[T]) -> Iterator[T]:
-    """Decode each line as `kind`; blank lines are passed over, a bad line is named."""
-    return (record for _, record in numbered_records(path, kind))
+    """Decode each line as `kind`; skip blank lines; an error names the line."""
+    with path.open("rb") as lines:
+        for _, record in decode_lines(lines, msgspec.json.Decoder(kind), path):
+            yield record
 
 
 def numbered_records(path: Path, kind: type[T]) -> Iterator[tuple[int, T]]:
     """Like `read_records`, with the line number of each record."""
-    decoder = msgspec.json.Decoder(kind)
     with path.open("rb") as lines:
-        yield from decode_lines(lines, decoder, path)
+        yield from decode_lines(lines, msgspec.json.Decoder(kind), path)
 
 
 def decode_lines(
@@ -108,17 +97,17 @@ def decode_lines(
 
 
 def write_records(path: Path, records: Iterable[Any]) -> None:
-    """One line a record, in one step."""
-    write_atomically(path, b"".join(map(encode_line, records)))
+    """Write one line a record, in one step."""
+    write_atomically(path, encode_lines(list(records)))
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Readable JSON, in one step."""
+    """Write indented JSON, in one step."""
     write_atomically(path, msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Put `content` under `path` in one step: readers see the old file or the whole new one."""
+    """Write a file in one step: readers see the old file or the complete new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     try:

@@ -1,6 +1,6 @@
-"""JSON as other programs write and read it, where strict JSON has no word for it.
+"""JSON that other programs write and read but strict JSON does not allow.
 
-NaN and Infinity are read as numbers, as many write them; half a character is sent spelt out.
+NaN and Infinity are read as numbers. A lone surrogate is sent as an escape sequence.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ def encoded(value: Any) -> bytes:
 
 
 def decoded(data: bytes) -> Any:
-    """The value; ValueError where it is no JSON."""
+    """The value; ValueError if the data is not JSON."""
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         with suppress(ValueError, RecursionError):
             return json.loads(data)
-    raise ValueError("no JSON")
+    raise ValueError("not JSON")

@@ -1,8 +1,7 @@
-"""Registries: names to things, imported only when asked for.
+"""Registries: names to classes and functions, imported on first use.
 
-Built-ins stand in one literal table, so listing them imports nothing. Other packages add theirs
-through an entry-point group; a plugin that fails to import is reported and passed over.
-`MNEMOSCOPE_PLUGINS=0` switches plugins off.
+The built-in ones are in one literal table, so listing them imports nothing. Other packages add
+theirs through an entry-point group. `MNEMOSCOPE_PLUGINS=0` switches plugins off.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from mnemoscope.types import Scalar
 
 @dataclass(frozen=True)
 class Entry:
-    """A built-in: where it lives and what it is for, in one line."""
+    """A built-in: its import path and a one-line summary."""
 
     target: str
     summary: str = ""
@@ -31,7 +30,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Registry:
-    """All things of one kind that can be chosen by name."""
+    """Everything of one kind that can be chosen by name."""
 
     kind: str
     builtin: Mapping[str, Entry]
@@ -66,7 +65,7 @@ class Registry:
 
 
 def import_target(target: str, kind: str) -> Any:
-    """Import `module:Name`, with an error that says which half is wrong."""
+    """Import `module:Name`; an error says whether the module or the name is wrong."""
     module_name, _, attribute = target.partition(":")
     try:
         found: Any = importlib.import_module(module_name)
@@ -85,9 +84,9 @@ def import_target(target: str, kind: str) -> Any:
 
 
 def bind_arguments(factory: Callable[..., Any], spec: Spec, *given: str) -> dict[str, Scalar]:
-    """All arguments the factory will see, given and defaulted, checked against its annotations.
+    """All arguments of the factory, given and defaulted, checked against its annotations.
 
-    Parameters named in `given` are the caller's own business and left out.
+    Parameters named in `given` are left out: the caller sets them.
     """
     parameters = {n: p for n, p in inspect.signature(factory).parameters.items() if n not in given}
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
@@ -110,7 +109,7 @@ def bind_arguments(factory: Callable[..., Any], spec: Spec, *given: str) -> dict
 
 
 def describe_options(factory: Callable[..., Any], *given: str) -> dict[str, str]:
-    """Each option with its default and, where they are few, its other values: `session|turn`."""
+    """Each option with its default and, if they are few, its other values: `session|turn`."""
     kinds = _annotations(factory)
     described: dict[str, str] = {}
     for name, parameter in inspect.signature(factory).parameters.items():
@@ -128,7 +127,7 @@ def describe_options(factory: Callable[..., Any], *given: str) -> dict[str, str]
 
 
 def _annotations(factory: Callable[..., Any]) -> dict[str, Any]:
-    """The parameters' types; none where an annotation has a name only type checkers know."""
+    """The parameters' types; empty if an annotation cannot be evaluated at run time."""
     try:
         return get_type_hints(factory.__init__ if inspect.isclass(factory) else factory)
     except Exception:
@@ -136,7 +135,7 @@ def _annotations(factory: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _fit(spec: Spec, name: str, value: Scalar, kind: Any) -> Scalar:
-    """The value as the annotation wants it; an error that lists what it may be."""
+    """The value converted to the annotated type; an error lists the allowed values."""
     choices: tuple[Any, ...] = ()
     if get_origin(kind) is Literal:
         choices = get_args(kind)
@@ -152,7 +151,8 @@ def _fit(spec: Spec, name: str, value: Scalar, kind: Any) -> Scalar:
         value = parse_scalar(value) if isinstance(value, str) else value
         if isinstance(value, kind | int) and not isinstance(value, bool):
             return float(value) if kind is float else value
-        raise UsageError(f"{spec.name!r}: {name}={value} is no {kind.__name__}")
+        noun = "an integer" if kind is int else "a number"
+        raise UsageError(f"{spec.name!r}: {name}={value} is not {noun}")
     else:
         return parse_scalar(value) if isinstance(value, str) else value
     listed = ", ".join(map(str, choices))

@@ -1,7 +1,7 @@
-"""The run directory: the only thing that reports, comparisons and releases read.
+"""The run directory: the files of one run, which reports, comparisons and releases read.
 
-`trials.jsonl` is the journal; everything but the manifest and `timings.jsonl` can be rebuilt
-from it. One process at a time may write: a lock is held while a run is open.
+`trials.jsonl` is the journal. Everything except the manifest and `timings.jsonl` can be rebuilt
+from it. One process at a time may write: it holds a lock while the run is open.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ JournalLine = Trial | Answer | Verdict | Ingestion
 SCHEMA = 1
 State = Literal["running", "interrupted", "complete"]
 RECORDED = ("trials.jsonl", "raw_retrievals.jsonl", "questions.jsonl", "metrics.json")
-"""What a finished run's manifest vouches for with a hash each."""
+"""The files whose hashes are in a finished run's manifest."""
 
 
 class Manifest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=False):
-    """Who, what, with which bytes, and how far it got."""
+    """What was run, with which data, and its state."""
 
     fingerprint: str
     identity: dict[str, Any]
@@ -40,28 +40,28 @@ class Manifest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=False):
     finished: datetime | None = None
     environment: dict[str, Any] = {}
     notes: list[str] = []
-    """What a reader of the numbers must be told, such as a dataset that is a subset."""
+    """Caveats for readers of the numbers, such as a dataset that is a subset."""
     protocol: dict[str, str] = {}
-    """`id` and `sha256` of the protocol the run was made under, if it was."""
+    """`id` and `sha256` of the run's protocol, if it has one."""
     deviations: list[str] = []
-    """What the run does otherwise than its protocol says, each with the declared reason."""
+    """Each deviation from the protocol, with the declared reason."""
     findings: dict[str, int] = {}
-    """Repairs and losses that the loader counted in the data."""
+    """How many repairs and losses the loader counted in the data, by kind."""
     leaks: int = 0
-    """Findings of the leakage scan that were accepted on request."""
+    """How many findings of the leakage scan were accepted on request."""
     arm: bool = False
-    """Whether it ran as a sanity arm beside the systems that were asked for."""
+    """Whether the system ran as a baseline beside the systems that were asked for."""
     exams: dict[str, dict[str, Any]] = {}
-    """Each judge's spec to how it did in its exam; one that took none is not there."""
+    """Each judge's spec to its exam result; a judge without an exam is absent."""
     category_names: dict[str, str] = {}
     checkpoints: list[str] = []
-    """Labels of the checkpoints, in order; figures without one are of the last."""
+    """Labels of the checkpoints, in order; figures without a label are those of the last."""
     counts: dict[str, int] = {}
     files: dict[str, str] = {}
 
 
 class RunDirectory:
-    """A folder on disk with one run in it."""
+    """A folder that contains one run."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -70,10 +70,12 @@ class RunDirectory:
         self.timings_path = path / "timings.jsonl"
         self.manifest_path = path / "manifest.json"
         self.lock: int | None = None
-        """The file descriptor of its lock while this process may write here."""
+        """The file descriptor of the lock while this process holds it."""
 
-    def open(self, identity: Mapping[str, Any], **about: Any) -> Manifest:
+    def open(self, identity: dict[str, Any], **about: Any) -> Manifest:
         """Begin a run here, or continue the one that has this identity; refuse any other."""
+        # As JSON gives it back, so that the identity of a read manifest compares equal.
+        identity = msgspec.json.decode(msgspec.json.encode(identity))
         self._take_lock()
         for draft in self.path.glob(".*.draft"):  # a killed process leaves them
             draft.unlink()
@@ -87,29 +89,27 @@ class RunDirectory:
                 self.save(manifest)
                 return manifest
             if self._has_trials():
-                changed = differences(_in_short(manifest.identity), _in_short(_plain(identity)))
+                changed = differences(_in_short(manifest.identity), _in_short(identity))
                 self.release()
                 other = ""
                 if changed and changed[0].startswith(("judge:", "appellate_judge:")):
                     other = f", judge its answers again with `mnemoscope judge {self.path} …`"
                 raise RunConflict(
-                    f"{self.path} holds another run; what differs: {'; '.join(changed[:5])}. "
+                    f"{self.path} contains another run; differences: {'; '.join(changed[:5])}. "
                     f"Choose another --out{other}, or delete the folder"
                 )
         elif self.trials_path.exists():
             self.release()
             raise RunConflict(
-                f"{self.path} holds trials but no manifest.json that says what they are of. "
+                f"{self.path} contains trials but no manifest.json that describes them. "
                 "Choose another --out, or delete the folder"
             )
-        manifest = Manifest(
-            fingerprint(identity), _plain(identity), started=datetime.now(UTC), **about
-        )
+        manifest = Manifest(fingerprint(identity), identity, started=datetime.now(UTC), **about)
         self.save(manifest)
         return manifest
 
     def _has_trials(self) -> bool:
-        """Whether anything was recorded here that another run must not bury."""
+        """Whether anything was recorded here that another run must not overwrite."""
         units = self.path / "units"
         recorded = [self.trials_path, *(units.iterdir() if units.exists() else ())]
         return any(path.exists() and path.stat().st_size for path in recorded)
@@ -118,7 +118,9 @@ class RunDirectory:
         try:
             return msgspec.json.decode(self.manifest_path.read_bytes(), type=Manifest)
         except FileNotFoundError:
-            raise MissingData(f"{self.path} is no run directory: it has no manifest.json") from None
+            raise MissingData(
+                f"{self.path} is not a run directory: it has no manifest.json"
+            ) from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise DataError(str(error), file=self.manifest_path) from None
 
@@ -126,7 +128,7 @@ class RunDirectory:
         write_json(self.manifest_path, manifest)
 
     def finish(self, manifest: Manifest, also: Sequence[str] = ()) -> None:
-        """Mark the run complete and vouch for every recorded file with its hash."""
+        """Mark the run complete, and record the hash of every file."""
         manifest.state = "complete"
         manifest.finished = datetime.now(UTC)
         manifest.files = {
@@ -137,25 +139,25 @@ class RunDirectory:
         self.save(manifest)
 
     def vouch(self, name: str) -> None:
-        """Put the hash of one more file, written after the run was finished, on record."""
+        """Record the hash of one more file, written after the run was finished."""
         manifest = self.manifest()
         manifest.files[name] = sha256_file(self.path / name)
         self.save(manifest)
 
     def trials(self) -> Iterator[Trial]:
-        """The trials, of the last checkpoint where there are several."""
-        return (line for line in self._at_the_end() if isinstance(line, Trial))
+        """The trials of the last checkpoint."""
+        return (line for line in self._at_last_checkpoint() if isinstance(line, Trial))
 
     def ingestions(self) -> Iterator[Ingestion]:
-        return (line for line in self._at_the_end() if isinstance(line, Ingestion))
+        return (line for line in self._at_last_checkpoint() if isinstance(line, Ingestion))
 
-    def _at_the_end(self) -> Iterator[JournalLine]:
+    def _at_last_checkpoint(self) -> Iterator[JournalLine]:
         checkpoints = self.manifest().checkpoints
         last = checkpoints[-1] if checkpoints else ""
         return (line for line in self.journal() if line.checkpoint == last)
 
     def journal(self) -> Iterator[JournalLine]:
-        """Every line, of every phase and checkpoint."""
+        """All lines, of every phase and checkpoint."""
         if self.trials_path.exists():
             yield from read_journal(self.trials_path)
 
@@ -164,16 +166,13 @@ class RunDirectory:
             yield from read_records(self.timings_path, Timing)
 
     def questions(self) -> Iterator[dict[str, Any]]:
-        """Id and text of each question, at the last checkpoint where there are several."""
+        """Id and text of each question at the last checkpoint."""
         checkpoints = self.manifest().checkpoints
         for line in read_records(self.path / "questions.jsonl", dict):
             if not checkpoints:
                 yield line
             elif line["checkpoint"] == checkpoints[-1]:
                 yield line.get("qa", line)
-
-    def write_json(self, name: str, content: Any) -> None:
-        write_json(self.path / name, content)
 
     def read_json(self, name: str) -> Any:
         path = self.path / name
@@ -185,7 +184,7 @@ class RunDirectory:
             raise DataError(str(error), file=path) from None
 
     def _take_lock(self, patience: float = 10.0) -> None:
-        # Workers inherit the descriptor, so the lock outlives a killed parent until they are gone.
+        # Workers inherit the descriptor: after a killed parent the lock is held until they end.
         self.path.mkdir(parents=True, exist_ok=True)
         lock = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
         deadline = time.monotonic() + patience
@@ -211,7 +210,7 @@ _PARTS = ("reader", "judge", "appellate_judge")
 
 
 def _in_short(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """The identity with readers and judges by their specs, unless those say the same."""
+    """The identity with readers and judges shortened to their specs and a hash."""
     short = dict(identity)
     for part in _PARTS:
         if isinstance(about := identity.get(part), Mapping):
@@ -224,7 +223,7 @@ def _in_short(identity: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_journal(path: Path) -> Iterator[JournalLine]:
-    """The lines of a journal, or of the spool of one unit."""
+    """The lines of a journal, or of one unit's spool."""
     kind: Any = JournalLine
     return read_records(path, kind)
 
@@ -237,9 +236,3 @@ def find_runs(path: Path) -> list[RunDirectory]:
     if not runs:
         raise MissingData(f"no run directory at {path} or directly below it")
     return runs
-
-
-def _plain(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """The identity as JSON gives it back, so that a read manifest compares equal."""
-    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(identity))
-    return plain

@@ -1,6 +1,6 @@
 """Specs: a name and its arguments in one shell-safe string, `hybrid,fusion=rrf,weight=0.5`.
 
-Everything that can be chosen by name is chosen by a spec, and a spec prints back as it was read.
+Systems, readers, judges and models are chosen by a spec. A spec prints as it was read.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from mnemoscope.types import Scalar
 _KEY = re.compile(r"[A-Za-z_]\w*")
 _LABEL = re.compile(r"([A-Za-z0-9][\w.-]*)=(.*)", re.DOTALL)
 _LONGEST_SLUG = 180
-"""Characters; file systems take 255, and some who use the name put something behind it."""
+"""Characters; file systems allow 255, and callers may append a suffix."""
 
 
 class Spec(Struct, frozen=True):
     """What to build: a registered name or `module:Name`, with keyword arguments.
 
-    Arguments that were read stay text until it is known what they are for: 1.10 may be a version.
+    Arguments stay strings until the parameter's type is known: 1.10 may be a version.
     """
 
     name: str
     args: dict[str, Scalar] = {}
     label: str = ""
-    """What its user calls it; says nothing of what it is, and is no part of the text."""
+    """The user's name for it; it does not change what is built and is not part of the text."""
 
     @classmethod
     def labelled(cls, text: str) -> Spec:
@@ -64,14 +64,14 @@ class Spec(Struct, frozen=True):
         if self.label:
             return self.label
         plain = re.sub(r"[^A-Za-z0-9_.,=+-]+", "-", str(self)).strip("-.")
-        known_by = sha256(str(self).encode()).hexdigest()[:8]
+        digest = sha256(str(self).encode()).hexdigest()[:8]
         if len(plain) > _LONGEST_SLUG:
-            return f"{plain[:_LONGEST_SLUG]}-{known_by}"
-        return plain or f"system-{known_by}"
+            return f"{plain[:_LONGEST_SLUG]}-{digest}"
+        return plain or f"system-{digest}"
 
 
 def parse_scalar(text: str) -> Scalar:
-    """Read an argument the way people write it: numbers, true/false, else the text itself."""
+    """A number, true or false; else the text itself."""
     lowered = text.lower()
     if lowered in ("true", "false"):
         return lowered == "true"

@@ -1,4 +1,4 @@
-"""Slips of the pen: the name that was probably meant."""
+"""Suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The one of the known names that is nearest; nothing where none is near."""
+    """The known name that is most similar; an empty text if none is similar."""
     near = difflib.get_close_matches(name, list(known), n=1)
     return near[0] if near else ""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question to be put before what is known; nothing where no name is near."""
+    """A question to print before the known names; an empty text if none is similar."""
     near = nearest(name, known)
     return f"did you mean {near!r}? " if near else ""

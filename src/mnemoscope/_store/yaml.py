@@ -1,7 +1,7 @@
-"""YAML 1.2 as people mean it: dates stay strings, `no` and `on` are words, 012 is twelve.
+"""YAML 1.2: dates stay strings, `no` and `on` are strings, 012 is twelve.
 
-PyYAML implements 1.1, which turns `2026-05-10` into a date and `off` into False; here only true,
-false, null and numbers are more than text.
+PyYAML implements YAML 1.1, which turns `2026-05-10` into a date and `off` into False. Here only
+true, false, null and numbers are not strings.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mnemoscope._store.errors import DataError
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """The safe loader, in C where PyYAML has it, without 1.1's surprises."""
+    """The safe loader, in C if PyYAML has it, without the implicit types of YAML 1.1."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
@@ -43,7 +43,7 @@ def load_yaml(path: Path) -> Any:
 
 
 def parse_yaml(text: str, path: Path) -> Any:
-    """The document as plain values; a syntax error names the line."""
+    """The document as dicts, lists and scalars; a syntax error names the line."""
     try:
         return yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
@@ -53,7 +53,7 @@ def parse_yaml(text: str, path: Path) -> Any:
 
 
 def dump_yaml(value: Any) -> str:
-    """Readable YAML, keys in their own order."""
+    """YAML with the keys in their given order."""
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # eight times as fast in C
     dumped: str = yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True, width=100)
     return dumped

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from mnemoscope._store.errors import DataError, MissingData, UsageError
-from mnemoscope._store.jsonl import encode_line, write_atomically
+from mnemoscope._store.jsonl import encode_lines, write_atomically
 from mnemoscope.datasets.strata import CorpusLine
 
 TEXT_COLUMNS = ("content", "text")
@@ -71,7 +71,7 @@ def export_store(
     except sqlite3.Error as error:
         raise DataError(f"cannot be read as a SQLite database: {error}", file=store) from None
     lines, result = _corpus_lines([dict(zip(chosen, row, strict=True)) for row in rows], store)
-    write_atomically(out, b"".join(map(encode_line, lines)))
+    write_atomically(out, encode_lines(lines))
     return result
 
 

@@ -1,6 +1,6 @@
-"""Models that the instrument itself uses: embedders, and the cache that pays for each text once.
+"""Chat models and embedders, and the cache that computes each text once.
 
-Importing this package loads no model and no provider's SDK; those wait for their first use.
+Importing this package loads no model: models are loaded at their first use.
 """
 
 from mnemoscope.models.cache import ContentCache, default_cache_dir

@@ -1,7 +1,7 @@
 """The money that a run may spend, shared by its worker processes.
 
-Before a request its worst case is set aside, afterwards what it really cost; so the limit holds
-whatever runs at the same time. `CostEstimate` says what the worst case of a prompt is.
+The worst-case cost of a request is reserved before it is sent and replaced by its real cost
+afterwards, so the limit holds for concurrent requests too. `CostEstimate` gives the worst case.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope.models.chat import Prompt
 from mnemoscope.models.http_errors import PerProcess
 
-# Other processes cannot wake us.
-_LOOK_AGAIN_SECONDS = 0.02
-# Sums of many small floats; far below what anything costs.
-_NOTHING = 1e-9
+# Other processes cannot notify this one, so it polls.
+_POLL_SECONDS = 0.02
+# Rounding errors of sums of many floats; far below any cost.
+_TOLERANCE = 1e-9
 
 _TOKENS_A_CHARACTER = 1 / 3
 _MARGIN = 1.05
@@ -32,11 +32,11 @@ _FRAME_TOKENS = 32
 
 
 class BudgetExhausted(MnemoscopeError):
-    """The next request could cost more than is left."""
+    """The next request could cost more than the rest of the budget."""
 
 
 class Reservation:
-    """Money set aside for one request; its holder says in `cost` what was really spent."""
+    """Money reserved for one request; the holder sets `cost` to what was really spent."""
 
     def __init__(self, amount: float) -> None:
         self.amount = amount
@@ -46,16 +46,16 @@ class Reservation:
 class Budget:
     """`limit` dollars for the whole run, of which `already` were spent before.
 
-    The accounts are shared memory: make the budget before the fork. Each process has a slot of its
-    own; the one that made the budget has slot 0.
+    The accounts are shared memory: create the budget before the fork. Each process has its own
+    slot; the process that created the budget has slot 0.
     """
 
     def __init__(self, limit: float, already: float, slots: int, lock: Path) -> None:
         if not (math.isfinite(limit) and limit > 0):
-            raise UsageError(f"--max-cost {limit} is no ceiling; give dollars, more than 0")
+            raise UsageError(f"--max-cost {limit} is not a limit; give dollars above 0")
         self.limit = limit
         self._already = already
-        # Per slot what was spent, then what is set aside.
+        # Both have one entry a slot.
         self._spent = RawArray("d", max(1, slots))
         self._reserved = RawArray("d", max(1, slots))
         lock.parent.mkdir(parents=True, exist_ok=True)
@@ -64,9 +64,9 @@ class Budget:
         self.adopt(0)
 
     def adopt(self, slot: int) -> None:
-        """This process keeps its accounts in `slot` from now on.
+        """Use `slot` for the accounts of this process from now on.
 
-        What a former owner spent stays; what it had set aside when it was killed is set free.
+        What a killed former owner spent stays; its reservations are released.
         """
         self._slot = slot
         # New ones: a thread of the parent may have held the inherited lock while it forked.
@@ -75,53 +75,53 @@ class Budget:
         self.free(slot)
 
     def free(self, slot: int) -> None:
-        """Set free what the dead owner of a slot had set aside."""
-        with self._turn, self._alone():
+        """Release what the dead owner of a slot had reserved."""
+        with self._turn, self._locked():
             self._reserved[slot] = 0.0
 
     @property
     def spent(self) -> float:
-        """All processes together, with what was spent before."""
+        """The spending of all processes, and what was spent before."""
         return self._already + float(sum(self._spent))
 
     @contextmanager
     def reserve(self, amount: float) -> Iterator[Reservation]:
-        """Set the amount aside inside the block, after waiting for others if they are in the way.
+        """Reserve the amount inside the block; wait if other reservations leave too little.
 
-        BudgetExhausted where not even their end would leave enough.
+        Raises BudgetExhausted if it would not fit even after those are released.
         """
         reservation = Reservation(amount)
         with self._turn:
-            while not self._set_aside(reservation):
-                self._turn.wait(_LOOK_AGAIN_SECONDS)
+            while not self._try_reserve(reservation):
+                self._turn.wait(_POLL_SECONDS)
         try:
             yield reservation
         finally:
-            with self._turn, self._alone():
+            with self._turn, self._locked():
                 self._spent[self._slot] += reservation.cost
                 self._held.remove(reservation)
                 self._reserved[self._slot] = sum(held.amount for held in self._held)
                 self._turn.notify_all()
 
-    def _set_aside(self, reservation: Reservation) -> bool:
-        with self._alone():
+    def _try_reserve(self, reservation: Reservation) -> bool:
+        with self._locked():
             spent, amount = self.spent, reservation.amount
-            if spent + amount > self.limit + _NOTHING:
-                # What others have set aside can only become spent, never less than that.
+            if spent + amount > self.limit + _TOLERANCE:
+                # Waiting does not help: what is spent never becomes less.
                 raise BudgetExhausted(
                     f"${spent:.4f} of ${self.limit:.4f} are spent, and the next request could cost "
-                    f"${amount:.4f}; everything recorded is kept: give a higher --max-cost and run "
-                    "the same command (--estimate says what all of it takes)"
+                    f"${amount:.4f}; give a higher --max-cost and run the same command: it "
+                    "continues from what is recorded (--estimate shows the cost of the whole run)"
                 )
-            if spent + sum(self._reserved) + amount > self.limit + _NOTHING:
+            if spent + sum(self._reserved) + amount > self.limit + _TOLERANCE:
                 return False
             self._held.append(reservation)
             self._reserved[self._slot] = sum(held.amount for held in self._held)
             return True
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """No other process is in here; fcntl locks do not hold between threads, hence `_turn`."""
+    def _locked(self) -> Iterator[None]:
+        """Keep other processes out; fcntl locks do not hold between threads, hence `_turn`."""
         fcntl.lockf(self._file, fcntl.LOCK_EX)
         try:
             yield
@@ -130,25 +130,25 @@ class Budget:
 
 
 class CostEstimate:
-    """How many tokens a model makes of a prompt at most, as far as its replies have shown.
+    """An upper bound for the tokens of a prompt, learnt from the replies so far.
 
-    Vocabularies differ too much for a guess to hold: the most tokens a character that a server
-    counted is what the next prompts are measured by.
+    Vocabularies differ too much for a fixed ratio: the bound uses the highest number of tokens
+    per character that the server has counted.
     """
 
     def __init__(self) -> None:
         self._seen = 0.0
         self._learnt = False
-        # A fork could inherit a lock locked.
+        # A fork could inherit a lock that is held.
         self._first = PerProcess(threading.Lock)
 
     @contextmanager
     def first_alone(self) -> Iterator[None]:
-        """Until a reply has come, one at a time: many at once could all be dearer than expected."""
+        """One request at a time until the first reply: several could exceed the bound together."""
         lock = None if self._learnt else self._first.get()
         if lock is not None:
             lock.acquire()
-            if self._learnt:  # by the one that was waited for
+            if self._learnt:  # by the request that held the lock
                 lock.release()
                 lock = None
         try:
@@ -158,19 +158,19 @@ class CostEstimate:
                 lock.release()
 
     def learn(self, prompt: Prompt, counted: int | None) -> None:
-        """A reply came. Where its server counts no tokens we bill by our own estimate anyway."""
+        """Take a reply's count into account; None where the server counts no tokens."""
         if counted is not None:
             self._seen = max(self._seen, counted / max(1, sum(map(len, _texts(prompt)))))
         self._learnt = True
 
     def seen_input(self, prompt: Prompt) -> int:
-        """At the densest rate so far; 0 before the first count."""
+        """Tokens at the highest rate so far; 0 before the first count."""
         return math.ceil(self._seen * sum(map(len, _texts(prompt))))
 
     def most_input(self, prompt: Prompt) -> float:
         texts = _texts(prompt)
         characters = sum(map(len, texts))
-        # Every byte beyond the first of a character may be a token of its own.
+        # Every byte beyond the first of a character may be one more token.
         size = sum(len(text.encode("utf-8", "backslashreplace")) for text in texts)
         rate = _MARGIN * max(self._seen, _TOKENS_A_CHARACTER)
         return _FRAME_TOKENS + rate * characters + size - characters
@@ -185,7 +185,7 @@ _open: Budget | None = None
 
 
 def open_budget(opened: Budget | None) -> None:
-    """From now on every model of this process, and of those it forks, pays out of it."""
+    """Charge every model of this process, and of the processes it forks, to this budget."""
     global _open
     _open = opened
 

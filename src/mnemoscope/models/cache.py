@@ -1,7 +1,7 @@
 """A cache keyed by content: each distinct text is computed once, however many processes ask.
 
-Values are bytes in one SQLite file; byte-range locks on a file beside it keep two processes from
-computing the same content at the same time. What is in here can always be computed again.
+Values are bytes in one SQLite file. Byte-range locks on a file beside it keep two processes from
+computing the same content at the same time. Every value can be computed again.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 
@@ -26,10 +27,12 @@ from mnemoscope._store.errors import DataError, MnemoscopeError
 # enough that unrelated single keys seldom wait for one another.
 _BUCKETS = 4096
 _OPENING = _BUCKETS
-# For keys that are computed one by one and slowly: no two of them wait for one another by chance.
+# For keys that are computed one by one and slowly: two of them never share a bucket by chance.
 MANY_BUCKETS = 1 << 40
 _KEYS_A_SELECT = 500
 _BUSY_SECONDS = 60.0
+_TABLE = "CREATE TABLE IF NOT EXISTS entries (key BLOB PRIMARY KEY, value BLOB NOT NULL)"
+_INSERT = "INSERT OR REPLACE INTO entries VALUES (?, ?)"
 
 
 def default_cache_dir() -> Path:
@@ -38,22 +41,71 @@ def default_cache_dir() -> Path:
     return Path(chosen).expanduser() if chosen else Path(platformdirs.user_cache_dir("mnemoscope"))
 
 
+@dataclass
+class _BucketLocks:
+    """Locks on numbered buckets between threads and, with a file, between processes.
+
+    The kernel frees the byte-range locks of a process when it dies.
+    """
+
+    file: int = -1
+    """Never closed: closing any descriptor of a file drops all the process's locks on it."""
+    _taken: set[int] = field(default_factory=set)
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+
+    @contextmanager
+    def take(self, buckets: set[int]) -> Iterator[None]:
+        """Hold all of them in the block; threads with disjoint sets run side by side."""
+        # Threads take turns first: byte-range locks do not hold between threads of one process.
+        with self._changed:
+            self._changed.wait_for(lambda: self._taken.isdisjoint(buckets))
+            self._taken |= buckets
+        # In ascending order everywhere, so that two processes never wait for each other.
+        waiting = sorted(buckets, reverse=True) if self.file >= 0 else []
+        try:
+            while waiting:
+                try:
+                    fcntl.lockf(self.file, fcntl.LOCK_EX, 1, waiting[-1])
+                    waiting.pop()
+                except OSError as error:
+                    # The kernel sees processes, not threads. It may take two pairs of threads that
+                    # wait in order for a deadlock; the lock is free once its holder is done.
+                    if error.errno != errno.EDEADLK:
+                        raise
+                    time.sleep(0.005)
+            yield
+        finally:
+            for bucket in buckets if self.file >= 0 else ():
+                fcntl.lockf(self.file, fcntl.LOCK_UN, 1, bucket)
+            with self._changed:
+                self._taken -= buckets
+                self._changed.notify_all()
+
+
 class ContentCache:
-    """Text to bytes within one namespace; with no path, in this process's memory only.
+    """Text to bytes within one namespace; without a path, in this process's memory only.
 
     Every text asked for counts once: in `computed` if this object computed it, else in `reused`.
+    The file has one connection, which is opened at its first use; threads take turns with it.
     """
 
     def __init__(self, path: Path | None, namespace: str, *, buckets: int = _BUCKETS) -> None:
         self.computed = 0
         self.reused = 0
-        self._store = _MemoryStore() if path is None else _SqliteStore(path)
+        self._path = path and path.expanduser().absolute()
+        self._entries: dict[bytes, bytes] = {}
+        """The values, where there is no path."""
+        self._entry_locks = _BucketLocks()
+        self._database: sqlite3.Connection | None = None
+        self._turn = threading.RLock()
         self._buckets = buckets
-        # Beyond the usual buckets, where others do not mean something else by the same byte.
+        # Beyond the usual buckets, whose numbers other caches of the same file use.
         self._first_bucket = 0 if buckets <= _BUCKETS else _OPENING + 1
         name = namespace.encode()
         # The length in front keeps ("ab", "c") apart from ("a", "bc").
         self._prefix = blake2b(len(name).to_bytes(8, "big") + name, digest_size=20)
+        if path is not None:
+            _caches.add(self)
 
     def get_or_compute(
         self, texts: Sequence[str], compute: Callable[[list[str]], list[bytes]]
@@ -68,111 +120,63 @@ class ContentCache:
             hasher.update(text.encode("utf-8", "surrogatepass"))
             keys.append(hasher.digest())
         by_key = dict(zip(keys, texts, strict=True))
-        found = self._store.read(list(by_key))
+        found = self._read(list(by_key))
         missing = [key for key in by_key if key not in found]
         fresh: dict[bytes, bytes] = {}
         if missing:
             numbers = (int.from_bytes(key[:8], "big") % self._buckets for key in missing)
-            with self._store.locks.take({self._first_bucket + number for number in numbers}):
-                found |= self._store.read(missing)
+            with self._locks.take({self._first_bucket + number for number in numbers}):
+                found |= self._read(missing)
                 missing = [key for key in missing if key not in found]
                 if missing:
                     values = compute([by_key[key] for key in missing])
                     fresh = dict(zip(missing, values, strict=True))
-                    self._store.write(fresh)
+                    if self._path is None:
+                        self._entries |= fresh
+                    else:
+                        with self._use() as database, database:
+                            database.execute("BEGIN IMMEDIATE")
+                            database.executemany(_INSERT, fresh.items())
         self.computed += len(fresh)
         self.reused += len(texts) - len(fresh)
         found |= fresh
         return [found[key] for key in keys]
 
     def close(self) -> None:
-        self._store.close()
-
-
-class _BucketLocks:
-    """Locks on numbered buckets between threads and, with a file, between processes.
-
-    The kernel frees the byte-range locks of a process when it dies.
-    """
-
-    def __init__(self, path: Path | None) -> None:
-        # Never closed: closing any descriptor of a file drops all the process's locks on it.
-        self._file = -1 if path is None else os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        self._taken: set[int] = set()
-        self._changed = threading.Condition()
-
-    @contextmanager
-    def take(self, buckets: set[int]) -> Iterator[None]:
-        """Hold all of them in the block; threads with disjoint sets run side by side."""
-        # Threads take turns first: byte-range locks do not hold between threads of one process.
-        with self._changed:
-            self._changed.wait_for(lambda: self._taken.isdisjoint(buckets))
-            self._taken |= buckets
-        try:
-            # In ascending order everywhere, so that no two processes wait for each other.
-            for bucket in sorted(buckets) if self._file >= 0 else ():
-                self._lock(bucket)
-            yield
-        finally:
-            for bucket in buckets if self._file >= 0 else ():
-                fcntl.lockf(self._file, fcntl.LOCK_UN, 1, bucket)
-            with self._changed:
-                self._taken -= buckets
-                self._changed.notify_all()
-
-    def _lock(self, bucket: int) -> None:
-        while True:
-            try:
-                fcntl.lockf(self._file, fcntl.LOCK_EX, 1, bucket)
-                return
-            except OSError as error:
-                # The kernel sees processes, not threads, and may take two pairs of threads that
-                # wait in order for a circle; the lock is free as soon as its holder is done.
-                if error.errno != errno.EDEADLK:
-                    raise
-                time.sleep(0.005)
-
-
-class _MemoryStore:
-    def __init__(self) -> None:
-        self.locks = _BucketLocks(None)
-        self._entries: dict[bytes, bytes] = {}
-
-    def read(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        return {key: self._entries[key] for key in keys if key in self._entries}
-
-    def write(self, entries: Mapping[bytes, bytes]) -> None:
-        self._entries.update(entries)
-
-    def close(self) -> None:
+        """Close the file, which the next use opens again; drop what is in memory only."""
         self._entries.clear()
+        with self._turn:
+            if self._database is not None:
+                self._database.close()
+                self._database = None
 
-
-class _SqliteStore:
-    """One connection of this process to the file, opened at first use, one thread at a time."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path.expanduser().absolute()
-        self._database: sqlite3.Connection | None = None
-        self._lock = threading.Lock()
-        _stores.add(self)
+    def renew(self) -> None:
+        """In a forked child: leave alone what the parent had open, and the lock it may hold."""
+        if self._database is not None:
+            _inherited.append(self._database)
+        self._database, self._turn = None, threading.RLock()
 
     @property
-    def locks(self) -> _BucketLocks:
-        """Those of this process on the file, whatever store asks."""
-        if self._path not in _locks:
+    def _locks(self) -> _BucketLocks:
+        """This process's locks on the file, which all its caches in that file share."""
+        if self._path is None:
+            return self._entry_locks
+        if self._path not in _locks_by_path:
             try:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
-                made = _BucketLocks(self._path.with_name(f"{self._path.name}.lock"))
+                beside = self._path.with_name(f"{self._path.name}.lock")
+                made = _BucketLocks(os.open(beside, os.O_RDWR | os.O_CREAT, 0o644))
             except OSError as error:
                 raise MnemoscopeError(
-                    f"the cache {self._path} cannot be made: {error.strerror}; "
-                    "MNEMOSCOPE_CACHE names another folder"
+                    f"cannot create the cache {self._path}: {error.strerror}; "
+                    "set MNEMOSCOPE_CACHE to another folder"
                 ) from error
-            _locks.setdefault(self._path, made)
-        return _locks[self._path]
+            _locks_by_path.setdefault(self._path, made)
+        return _locks_by_path[self._path]
 
-    def read(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+    def _read(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        if self._path is None:
+            return {key: self._entries[key] for key in keys if key in self._entries}
         found: dict[bytes, bytes] = {}
         with self._use() as database:
             for start in range(0, len(keys), _KEYS_A_SELECT):
@@ -183,66 +187,42 @@ class _SqliteStore:
                 )
         return found
 
-    def write(self, entries: Mapping[bytes, bytes]) -> None:
-        with self._use() as database, database:
-            database.execute("BEGIN IMMEDIATE")
-            database.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?)", entries.items())
-
-    def close(self) -> None:
-        with self._lock:
-            self._drop()
-
     @contextmanager
     def _use(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
+        assert self._path is not None
+        with self._turn:
             try:
                 if self._database is None:
-                    self._database = self._open()
+                    # Switching to WAL does not wait for other processes as statements do.
+                    with self._locks.take({_OPENING}):
+                        self._database = sqlite3.connect(
+                            self._path,
+                            timeout=_BUSY_SECONDS,
+                            isolation_level=None,
+                            check_same_thread=False,
+                        )
+                        self._database.execute("PRAGMA journal_mode = WAL")
+                        self._database.execute("PRAGMA synchronous = NORMAL")
+                        self._database.execute(_TABLE)
                 yield self._database
             except sqlite3.OperationalError as error:
+                self.close()
                 raise MnemoscopeError(
-                    f"the cache {self._path} cannot be used: {error}; is the disk full or the "
-                    "file read-only? MNEMOSCOPE_CACHE names another folder"
+                    f"cannot use the cache {self._path}: {error}; check that the disk has space "
+                    "and the file can be written, or set MNEMOSCOPE_CACHE to another folder"
                 ) from error
             except sqlite3.DatabaseError as error:
-                self._drop()
+                self.close()
                 raise DataError(
                     f"this cache is damaged ({error}); delete it together with its -wal and -shm "
                     "neighbours and run again: everything in it can be computed again",
                     file=self._path,
                 ) from error
 
-    def _open(self) -> sqlite3.Connection:
-        with self.locks.take({_OPENING}):
-            # Switching to WAL does not wait for other processes as statements do; hence the lock.
-            database = sqlite3.connect(
-                self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
-            )
-            try:
-                database.execute("PRAGMA journal_mode = WAL")
-                database.execute("PRAGMA synchronous = NORMAL")
-                database.execute(
-                    "CREATE TABLE IF NOT EXISTS entries (key BLOB PRIMARY KEY, value BLOB NOT NULL)"
-                )
-            except sqlite3.Error:
-                database.close()
-                raise
-        return database
 
-    def _drop(self) -> None:
-        if self._database is not None:
-            self._database.close()
-            self._database = None
-
-    def renew(self) -> None:
-        """In a forked child: leave alone what the parent had open, and the lock it may hold."""
-        if self._database is not None:
-            _inherited.append(self._database)
-        self._database, self._lock = None, threading.Lock()
-
-
-_stores: weakref.WeakSet[_SqliteStore] = weakref.WeakSet()
-_locks: dict[Path, _BucketLocks] = {}
+_caches: weakref.WeakSet[ContentCache] = weakref.WeakSet()
+"""Those with a file."""
+_locks_by_path: dict[Path, _BucketLocks] = {}
 _inherited: list[sqlite3.Connection] = []
 """SQLite forbids to use them in a child, and closing one could cut the parent's locks."""
 
@@ -250,17 +230,17 @@ _inherited: list[sqlite3.Connection] = []
 def _close_before_fork() -> None:
     """Close all connections.
 
-    Closing one later in the parent would unlink files that the children, who share its memory of
+    Closing one later in the parent would unlink files that the children, which share its memory of
     them, go on using.
     """
-    for store in list(_stores):
-        store.close()
+    for cache in list(_caches):
+        cache.close()
 
 
 def _renew_after_fork() -> None:
-    _locks.clear()
-    for store in list(_stores):
-        store.renew()
+    _locks_by_path.clear()
+    for cache in list(_caches):
+        cache.renew()
 
 
 os.register_at_fork(before=_close_before_fork, after_in_child=_renew_after_fork)

@@ -1,7 +1,7 @@
-"""Chat models: what is asked of them and what comes back, whoever serves them.
+"""The types of chat models: prompts, completions, providers, failures, and counting their usage.
 
-A `Provider` makes one request and nothing else; `Model` puts patience, the cache, the purse and the
-accounts around it, and is what readers and judges use.
+A `Provider` makes one request. `Model` adds retries, the cache, the budget and the usage counts;
+readers and judges use `Model`.
 """
 
 from __future__ import annotations
@@ -17,54 +17,54 @@ from mnemoscope.types import Usage
 
 
 class Prompt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing to ask a model."""
+    """One request to a model."""
 
     system: str
     user: str
     max_tokens: int = 256
     schema: dict[str, Any] | None = None
-    """JSON schema of the reply, for servers that can hold a model to it."""
+    """JSON schema of the reply, for servers that can enforce it."""
     typical: str = ""
-    """A reply as it usually looks, to estimate by. Never sent."""
+    """A typical reply, for cost estimates. Never sent."""
     attempt: int = 1
-    """Counts up where the same is asked again because the reply was of no use. Never sent."""
+    """Counts up where a prompt is sent again because the reply could not be used. Never sent."""
 
 
 class Completion(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a model replied, and what the server counted."""
+    """A model's reply, and the tokens that the server counted."""
 
     text: str
     input_tokens: int | None = None
     """As the server reports it; None where it does not."""
     output_tokens: int | None = None
     finish: str = ""
-    """Why it ended, in the server's words: `stop`, `length`, …"""
+    """Why the reply ended, as the server names it: `stop`, `length`, …"""
 
 
 class Provider(Protocol):
-    """Makes one request. Raises one of the failures below where nothing comes of it."""
+    """Makes one request. Raises one of the failures below if it gets no usable reply."""
 
     def identity(self) -> dict[str, Any]:
-        """What decides its replies: model, endpoint, settings. Never a key."""
+        """What determines its replies: model, endpoint, settings. Never a key."""
         ...
 
     def complete(self, prompt: Prompt) -> Completion: ...
 
 
 class ModelFailure(Exception):
-    """The model gave no usable reply to this one prompt; the question ends with that status."""
+    """The model gave no usable reply to this prompt; the question fails with that status."""
 
     timed_out = False
 
 
 class ModelTimeout(ModelFailure):
-    """No whole reply within the time it had."""
+    """No complete reply within the time limit."""
 
     timed_out = True
 
 
 class Transient(ModelFailure):
-    """Worth another try: a rate limit, a server in trouble, a lost connection, a torn reply."""
+    """A retry may help: a rate limit, a server error, a lost connection, an incomplete reply."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -73,7 +73,7 @@ class Transient(ModelFailure):
 
 
 class TransientTimeout(Transient, ModelTimeout):
-    """No whole reply in time; the next try may be quicker."""
+    """No complete reply in time; a retry may be faster."""
 
 
 _local = threading.local()
@@ -81,7 +81,7 @@ _local = threading.local()
 
 @contextmanager
 def metered() -> Iterator[list[Usage]]:
-    """Collect what this thread asks of models inside the block, one entry a reply."""
+    """Collect the usage of this thread's requests inside the block, one entry a reply."""
     before = getattr(_local, "usages", None)
     usages: list[Usage] = []
     _local.usages = usages
@@ -94,23 +94,15 @@ def metered() -> Iterator[list[Usage]]:
 
 
 def note(usage: Usage) -> None:
-    """Add to what the surrounding `metered` block collects."""
+    """Add to the usage that the surrounding `metered` block collects."""
     usages = getattr(_local, "usages", None)
     if usages is not None:
         usages.append(usage)
 
 
 def total(usages: list[Usage]) -> Usage | None:
-    """All of them as one; None where nothing was asked."""
+    """The sum of all; None if there were no requests."""
     if not usages:
         return None
-    return Usage(
-        requests=sum(usage.requests for usage in usages),
-        cached=sum(usage.cached for usage in usages),
-        retries=sum(usage.retries for usage in usages),
-        input_tokens=sum(usage.input_tokens for usage in usages),
-        output_tokens=sum(usage.output_tokens for usage in usages),
-        cost=sum(usage.cost for usage in usages),
-        paid=sum(usage.paid for usage in usages),
-        estimated=any(usage.estimated for usage in usages),
-    )
+    summed = {name: sum(getattr(u, name) for u in usages) for name in Usage.__struct_fields__}
+    return Usage(**{**summed, "estimated": any(u.estimated for u in usages)})

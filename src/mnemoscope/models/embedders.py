@@ -1,7 +1,7 @@
-"""Embedding models by name: their contract, their table, and the default one, WordLlama.
+"""Embedding models by name: their protocol, their table, and the default one, WordLlama.
 
-An embedder is written `name` or `name@argument`, because it is itself an argument in a system's
-spec, where commas are taken: `wordllama`, `onnx@/models/gte-small`, `openai@MODEL@http://host/v1`.
+An embedder is written `name` or `name@argument`, because a system's spec, where it is an argument,
+uses the comma: `wordllama`, `onnx@/models/gte-small`, `openai@MODEL@http://host/v1`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mnemoscope._store.registry import Entry, Registry
 
 DEFAULT_EMBEDDER = "wordllama"
 _WORDLLAMA, _WORDLLAMA_WIDTH = "l2_supercat", 256
-# About 40 MB of remembered pieces; a vocabulary beyond that starts again from nothing.
+# About 40 MB of remembered words.
 _MEMO_PIECES = 200_000
 
 EMBEDDERS = Registry(
@@ -98,24 +98,18 @@ def load_embedder(spec_text: str) -> Embedder:
 
 
 def unit_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Scale each row to length 1, in place; a row of zeros stays as it is."""
+    """Scale each row to length 1, in place; a row of zeros does not change."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     np.divide(rows, lengths, out=rows, where=lengths > 0)
     return rows
 
 
-def require(modules: Sequence[str], feature: str, install: str) -> None:
-    """Complain about a missing package before the work starts, without importing it."""
-    if any(find_spec(module) is None for module in modules):
+def require(modules: Sequence[str], feature: str, install: str) -> Path:
+    """The folder of the first module; MissingExtra if one is not installed. Imports none."""
+    found = [find_spec(module) for module in modules]
+    if None in found or found[0] is None or found[0].origin is None:
         raise MissingExtra(feature, install)
-
-
-def package_folder(package: str, feature: str, install: str) -> Path:
-    """Where an installed package keeps its files, without importing it."""
-    found: Any = find_spec(package)
-    if found is None or found.origin is None:
-        raise MissingExtra(feature, install)
-    return Path(found.origin).parent
+    return Path(found[0].origin).parent
 
 
 _hashes: dict[tuple[Path, int, int], str] = {}
@@ -140,9 +134,8 @@ class WordLlamaEmbedder:
     name = "wordllama"
 
     def __init__(self) -> None:
-        needs = ("the wordllama embedder", "pip install wordllama")
-        folder = package_folder("wordllama", *needs)
-        require(("tokenizers", "safetensors"), *needs)
+        modules = ("wordllama", "tokenizers", "safetensors")
+        folder = require(modules, "the wordllama embedder", "pip install wordllama")
         self._weights = folder / "weights" / f"{_WORDLLAMA}_{_WORDLLAMA_WIDTH}.safetensors"
         self._tokenizer = folder / "tokenizers" / f"{_WORDLLAMA}_tokenizer_config.json"
 
@@ -167,40 +160,31 @@ class WordLlamaEmbedder:
 
     @functools.cached_property
     def _loaded(self) -> tuple[NDArray[np.float32], Callable[[str], list[int]]]:
+        """The token vectors, and a tokeniser five times as fast as `encode_batch`.
+
+        In this vocabulary a space (written ▁) stands only at the beginning of a token. So no merge
+        reaches from a word into the space behind it, and tokenising word by word, from memory
+        where a word came before, gives the same ids.
+        """
         from safetensors.numpy import load_file
         from tokenizers import Tokenizer
 
         table: NDArray[Any] = load_file(self._weights)["embedding.weight"]
-        tokenise = _PieceTokenizer(Tokenizer.from_file(str(self._tokenizer)))
+        tokenizer = Tokenizer.from_file(str(self._tokenizer))
+        special = "|".join(
+            re.escape(token.content) for token in tokenizer.get_added_tokens_decoder().values()
+        )
+        has_special, pieces_of = re.compile(special).search, re.compile("▁+[^▁]*").findall
+        split = tokenizer.model.tokenize
+        ids_of = functools.lru_cache(_MEMO_PIECES)(lambda piece: [t.id for t in split(piece)])
+
+        def tokenise(text: str) -> list[int]:
+            if not text:
+                return []
+            if has_special(text):
+                ids: list[int] = tokenizer.encode(text, add_special_tokens=False).ids
+                return ids
+            pieces = pieces_of("▁" + text.replace(" ", "▁"))
+            return list(chain.from_iterable(map(ids_of, pieces)))
+
         return table.astype(np.float32), tokenise
-
-
-class _PieceTokenizer(dict[str, list[int]]):
-    """Llama 2's tokenizer with a memory for pieces, five times as fast as `encode_batch`.
-
-    In this vocabulary a space (written ▁) stands only at the beginning of a token, so no merge
-    reaches from a word into the space behind it, and tokenising word by word gives the same ids.
-    """
-
-    def __init__(self, tokenizer: Any) -> None:
-        super().__init__()
-        self._tokenizer = tokenizer
-        self._tokenise = tokenizer.model.tokenize
-        self._pieces = re.compile("▁+[^▁]*").findall
-        special = tokenizer.get_added_tokens_decoder().values()
-        self._special = re.compile("|".join(re.escape(token.content) for token in special)).search
-
-    def __call__(self, text: str) -> list[int]:
-        if not text:
-            return []
-        if self._special(text):
-            ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
-            return ids
-        pieces = self._pieces("▁" + text.replace(" ", "▁"))
-        return list(chain.from_iterable(map(self.__getitem__, pieces)))
-
-    def __missing__(self, piece: str) -> list[int]:
-        if len(self) >= _MEMO_PIECES:
-            self.clear()
-        ids = self[piece] = [token.id for token in self._tokenise(piece)]
-        return ids

@@ -1,7 +1,7 @@
-"""The one HTTP client: kept connections, a deadline for the whole exchange, a limit on size.
+"""The HTTP client: persistent connections, a deadline for the whole exchange, a size limit.
 
-HTTP libraries limit the time of single reads: a server that sends a byte now and then is waited for
-without end. Here each read and write gets what is left of the exchange's time.
+HTTP libraries limit the time of single reads, so a server that sends a byte now and then is waited
+for without end. Here each read and write gets the time that is left for the exchange.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ class HttpReply(NamedTuple):
 
 
 FailureKind = Literal["connect", "connect timeout", "timeout", "lost", "stale", "protocol", "size"]
-"""`stale`: the server had closed the kept connection before it could see the request."""
+"""`stale`: the server closed the persistent connection before it could see the request."""
 
 
 class HttpFailure(Exception):
-    """No whole reply came. It holds no part of the request, and so no key."""
+    """No complete reply came. It contains no part of the request, and so no key."""
 
     def __init__(self, kind: FailureKind, reason: str, cause: BaseException | None = None) -> None:
         super().__init__(reason)
         self.kind = kind
         self.cause = cause
-        """The first error of all, as the operating system or the protocol's parser gave it."""
+        """The first error in the chain, from the operating system or the parser."""
 
 
 class HttpClient:
@@ -59,7 +59,7 @@ class HttpClient:
     def __init__(
         self, base_url: str, *, proxies: bool, redirects: bool, connect: float | None = None
     ) -> None:
-        """`connect` is how many seconds a connection may take to be made, if not all there are."""
+        """`connect` limits the seconds for making a connection; None means no separate limit."""
         self._base_url = base_url
         self._proxies = proxies
         self._redirects = redirects
@@ -75,10 +75,11 @@ class HttpClient:
         headers: Mapping[str, str],
         seconds: float,
     ) -> HttpReply:
-        """The reply to one request, of whatever status; HttpFailure where none comes in time."""
+        """The reply to one request, of any status; HttpFailure if none comes in time."""
         how: dict[str, Any] = {"content": body, "headers": _encoded(headers)}
         if not self._redirects:
-            # As it is given: the library refuses a long URL. A redirect would go there again.
+            # The target is passed unchanged, because the library refuses a long URL. A redirect
+            # would use it again.
             target = urlsplit(url)._replace(scheme="", netloc="").geturl()
             url, how["extensions"] = self._base_url, {"target": quote(target, safe=_PRINTABLE)}
         data = bytearray()
@@ -88,12 +89,12 @@ class HttpClient:
                     for piece in reply.iter_bytes():
                         data += piece
                         if len(data) > LARGEST_REPLY:
-                            said = f"a reply of more than {LARGEST_REPLY >> 20} MiB"
-                            raise HttpFailure("size", said)
+                            reason = f"a reply of more than {LARGEST_REPLY >> 20} MiB"
+                            raise HttpFailure("size", reason)
                 return HttpReply(reply.status_code, dict(reply.headers), bytes(data))
             except (httpx2.RequestError, httpx2.InvalidURL) as error:
                 failure = _failure(error, exchange)
-        # Not inside the block: the library's error holds the request with its headers.
+        # Not inside the block: the library's error contains the request with its headers.
         raise failure
 
     def post_json(
@@ -104,7 +105,7 @@ class HttpClient:
         return self.exchange("POST", url, content, headers={**headers, **json}, seconds=seconds)
 
     def connect(self, seconds: float) -> None:
-        """See that the server accepts a connection, without a request."""
+        """Check that the server accepts a connection, without sending a request."""
         url = httpx2.URL(self._base_url)
         is_secure = url.scheme == "https"
         with _within(seconds) as exchange:
@@ -130,19 +131,19 @@ class HttpClient:
             timeout=httpx2.Timeout(None, connect=self._connect),
             follow_redirects=self._redirects,
             headers={"User-Agent": f"mnemoscope/{__version__}"},
-            # A cookie would carry something from one exchange to the next.
+            # A cookie would carry state from one exchange to the next.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             trust_env=False,
         )
 
 
 class _Exchange:
-    """How much time one exchange of a thread has left, and how far it has come."""
+    """The time that one exchange of a thread has left, and its progress."""
 
     def __init__(self, seconds: float) -> None:
         self._until = time.monotonic() + seconds
         self.connected = False
-        """Whether a connection was made for it; else it uses a kept one."""
+        """Whether it made a new connection; else it uses a persistent one."""
         self.received = False
         self.ended = False
         """Whether the server closed the connection."""
@@ -210,7 +211,7 @@ class _Backend(httpcore2.SyncBackend):
 
 
 class _Transport(httpx2.HTTPTransport):
-    """httpx2's own transport, over a pool whose connections keep to the deadline."""
+    """httpx2's transport with a pool whose connections keep the deadline."""
 
     def __init__(self, base_url: str, proxies: bool) -> None:
         is_secure = base_url.startswith("https:")
@@ -232,10 +233,10 @@ def _proxy_for(base_url: str) -> httpcore2.Proxy | None:
 
 
 def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """The library's own complaint about a header would repeat the key in it."""
+    """The headers as bytes. The library's error for a wrong one would show the key in it."""
     for name, value in headers.items():
         if not _HEADER_VALUE.fullmatch(value) or not _HEADER_NAME.fullmatch(name):
-            raise UsageError(f"the header {name!r:.80} holds signs that no header can carry")
+            raise UsageError(f"the header {name!r:.80} contains characters that are not allowed")
     return [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
 
 

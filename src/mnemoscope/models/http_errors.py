@@ -1,4 +1,4 @@
-"""What a failure of a model's server means, and messages with no key in them."""
+"""Failures of model servers: what they mean, and messages without keys."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ KEY_VARIABLES = (
     "AZURE_OPENAI_API_KEY",
     "MNEMOSCOPE_MODEL_KEY",
 )
-# Commands and other people's code have keys of their own, and may repeat them in complaints.
+# Commands and users' code have other keys, and may repeat them in error messages.
 _SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$", re.I)
-# Shorter ones are no secrets, but the x that a local server is content with.
+# Shorter values are placeholders, such as the x that a local server accepts.
 _SHORTEST, _SHORTEST_OF_OTHERS = 4, 8
-_SAID_CHARACTERS = 300
-_AGAIN = frozenset({408, 409, 425, 429})
+_SHOWN_CHARACTERS = 300
+_TRANSIENT = frozenset({408, 409, 425, 429})
 _ADVICE = {
-    401: "the key is not accepted; set {key} to one that this server takes, then resume",
-    402: "the account has no money left; fill it up, then resume",
-    403: "the key has no right to this model; choose another of either, then resume",
-    404: "nothing is there; check the model's name, and the address, which usually ends in /v1",
+    401: "the key is not accepted; set {key} to one that this server accepts, then resume",
+    402: "the account has no credit left; add credit, then resume",
+    403: "the key may not use this model; choose another key or model, then resume",
+    404: "not found; check the model's name, and the address, which usually ends in /v1",
 }
 _TOO_LONG = re.compile(
     r"context[ _](length|window|size)|too long|too large|too many tokens|maximum.{0,40}token", re.I
 )
-_NO_MONEY = re.compile(r"insufficient_quota|credit balance|billing_hard_limit|billing_error", re.I)
+_NO_CREDIT = re.compile(r"insufficient_quota|credit balance|billing_hard_limit|billing_error", re.I)
 _NO_KEY = re.compile(
     r"(invalid|incorrect|missing|no) api[ _-]?key|"
     r"api[ _-]?key (is )?(not valid|invalid|incorrect|missing|required|expired)",
@@ -52,7 +52,7 @@ _REFUSED = re.compile(
 
 
 class EmptyReply(Transient):
-    """A reply without text. It was paid for like any other."""
+    """A reply without text. It costs as much as any other."""
 
     def __init__(self, message: str, completion: Completion) -> None:
         super().__init__(message)
@@ -60,21 +60,21 @@ class EmptyReply(Transient):
 
 
 class ReplyLost(Transient):
-    """The request went out and no whole reply came back: it may have been paid for."""
+    """The request was sent and no complete reply came back: it may have been billed."""
 
 
 class TooLong(ModelFailure):
-    """More than this model takes. Says nothing about the next prompt."""
+    """The prompt is too long for this model. The next one may fit."""
 
 
 class PerProcess(Generic[T]):
-    """Something that a fork must not share, made at its first use in each process."""
+    """Something that processes must not share, created at its first use in each of them."""
 
     _making: ClassVar = threading.RLock()
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
-        # What a fork inherits stays here untouched: ending it could end the parent's.
+        # What a fork inherits stays here untouched: closing it could close the parent's.
         self._made: dict[int, T] = {}
 
     def get(self) -> T:
@@ -86,11 +86,11 @@ class PerProcess(Generic[T]):
         return made
 
     def drop(self) -> T | None:
-        """What was made in this process, which the next `get` makes anew."""
+        """Remove and return this process's object; the next `get` creates a new one."""
         return self._made.pop(os.getpid(), None)
 
 
-# Another thread of the parent may have held the lock, and does not exist in the child.
+# A thread of the parent may have held the lock; it does not exist in the child.
 os.register_at_fork(after_in_child=lambda: setattr(PerProcess, "_making", threading.RLock()))
 
 
@@ -101,7 +101,7 @@ def key_from(variable: str, *, needed_by: str) -> str:
 
 
 def without_keys(text: str) -> str:
-    """The text without what the environment holds under the name of a key, token or password."""
+    """The text without the values of environment variables that are keys, tokens or passwords."""
     found = ((name, value.strip()) for name, value in os.environ.items() if _SECRET.search(name))
     keys = [
         key
@@ -114,48 +114,48 @@ def without_keys(text: str) -> str:
 
 
 def shortened(text: object) -> str:
-    """One line for people, with no key in it."""
+    """The text as one line of limited length, without keys."""
     line = " ".join(without_keys(str(text)).split())
-    return line if len(line) <= _SAID_CHARACTERS else line[: _SAID_CHARACTERS - 1] + "…"
+    return line if len(line) <= _SHOWN_CHARACTERS else line[: _SHOWN_CHARACTERS - 1] + "…"
 
 
-def refuses(parameter: str, named: str | None, said: str) -> bool:
-    """Whether a 400 means that this server does not take the parameter at all."""
-    if _TOO_LONG.search(said):
+def refuses(parameter: str, named: str | None, message: str) -> bool:
+    """Whether a 400 means that this server does not support the parameter."""
+    if _TOO_LONG.search(message):
         return False
-    is_named = named == parameter or re.search(rf"\b{re.escape(parameter)}\b", said)
-    return bool(is_named and _REFUSED.search(said))
+    is_named = named == parameter or re.search(rf"\b{re.escape(parameter)}\b", message)
+    return bool(is_named and _REFUSED.search(message))
 
 
 def failure_of_status(
-    status: int, said: str, code: str, headers: Mapping[str, str], where: str, key: str
+    status: int, message: str, code: str, headers: Mapping[str, str], where: str, key: str
 ) -> Exception:
-    """What a response of an error status means: try again, give up this prompt, stop the run."""
-    problem = f"{where}: status {status} ({shortened(said) or 'no reason given'})"
-    if _NO_MONEY.search(f"{code} {said}") and status in (400, 402, 403, 429):
+    """What an error status means: retry, fail this prompt, or stop the run."""
+    problem = f"{where}: status {status} ({shortened(message) or 'no reason given'})"
+    if _NO_CREDIT.search(f"{code} {message}") and status in (400, 402, 403, 429):
         return MnemoscopeError(
-            f"{problem}; the account's money or quota is used up and waiting will not help: "
-            "fill it up, then resume; nothing recorded is lost"
+            f"{problem}; the account's credit or quota is used up, and a retry cannot help: "
+            "add credit, then resume; nothing recorded is lost"
         )
-    if status in _AGAIN or status >= 500:
+    if status in _TRANSIENT or status >= 500:
         return Transient(problem, retry_after=retry_after(headers))
     if status in _ADVICE:
         return MnemoscopeError(f"{problem}; {_ADVICE[status].format(key=key)}")
-    if _TOO_LONG.search(said) or status == 413:
+    if _TOO_LONG.search(message) or status == 413:
         return TooLong(problem)
-    if _NO_KEY.search(said):
+    if _NO_KEY.search(message):
         return MnemoscopeError(f"{problem}; {_ADVICE[401].format(key=key)}")
     return ModelFailure(problem)
 
 
 def checked(completion: Completion, where: str, *, at_limit: bool) -> Completion:
-    """The completion, unless there is no text in it."""
+    """The completion; raises if it has no text."""
     if completion.text.strip():
         return completion
     if completion.finish in ("content_filter", "refusal"):
-        raise ModelFailure(f"{where}: the server held the reply back ({completion.finish})")
+        raise ModelFailure(f"{where}: the server withheld the reply ({completion.finish})")
     advice = (
-        "; it ran into its limit of tokens: raise the prompt's max_tokens, or add ?max_tokens=… "
+        "; it reached its limit of tokens: raise the prompt's max_tokens, or add ?max_tokens=… "
         "to the model"
         if at_limit
         else ""
@@ -164,7 +164,7 @@ def checked(completion: Completion, where: str, *, at_limit: bool) -> Completion
 
 
 def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
-    """Seconds that the server asks to wait, from a number, a date or OpenAI's milliseconds."""
+    """Seconds that the server asks to wait: a number, a date, or OpenAI's milliseconds."""
     for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
         with suppress(ValueError):
             if math.isfinite(wait := float(headers.get(name, ""))):
@@ -177,5 +177,5 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time
 
 
 def token_count(value: object) -> int | None:
-    """A count as the server reports it; servers that send something else report none."""
+    """The token count that the server reports; None if it is not a count."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -1,7 +1,7 @@
 """A model as readers and judges use it: `ask` a prompt, get the reply's text.
 
-Around the provider's one request stand retries, the cache that pays for each prompt once, the
-budget, and the account of what was asked.
+It adds to the provider's request: retries, the cache that pays for each prompt once, the budget,
+and the usage counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 
 from mnemoscope._store.errors import DataError, MnemoscopeError, UsageError
 from mnemoscope._store.jsonl import printable
-from mnemoscope.models.budget import Budget, CostEstimate, Reservation, current_budget
+from mnemoscope.models.budget import CostEstimate, Reservation, current_budget
 from mnemoscope.models.cache import MANY_BUCKETS, ContentCache, default_cache_dir
 from mnemoscope.models.chat import (
     Completion,
@@ -36,14 +36,14 @@ from mnemoscope.types import Usage
 TRIES = 6
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 30.0
-_FIRST_FLOOR = 0.05
-_PATIENCE_SECONDS = 15 * 60.0
+_FIRST_LEAST_WAIT = 0.05
+_LONGEST_WAIT_SECONDS = 15 * 60.0
 _FAILURES_IN_A_ROW = 8
 _PROBE = Prompt("", "Reply with the word OK.", max_tokens=16)
 
 
 class RequestPacer:
-    """When a model may be asked next; all threads of a process keep to it."""
+    """Spaces out requests to a model; all threads of a process share it."""
 
     def __init__(
         self,
@@ -56,23 +56,23 @@ class RequestPacer:
         self._draw = draw
         self._not_before = 0.0
 
-    def keep_off(self, seconds: float) -> None:
-        # Two threads at once may lose the longer wait: then the server says it again.
+    def delay(self, seconds: float) -> None:
+        # Two threads at once may lose the longer wait: then the server asks for it again.
         self._not_before = max(self._not_before, self._clock() + seconds)
 
     def wait(self) -> None:
-        """Return when the server may be asked again, not all threads at the same moment."""
+        """Wait until requests are allowed again; threads continue at different moments."""
         while (left := self._not_before - self._clock()) > 0:
             self._sleep(left * (1 + self._draw() / 10))
 
     def pause(self, failures: int) -> None:
-        """Exponential, with full jitter: those that failed together do not come back together."""
+        """Exponential backoff with full jitter: failed requests are not retried all at once."""
         longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (failures - 1))
         self._sleep(longest * self._draw())
 
 
 class Model:
-    """Any provider, with retries, cache, budget and account around it."""
+    """Any provider, with retries, cache, budget and usage counts."""
 
     def __init__(
         self,
@@ -86,10 +86,9 @@ class Model:
         estimating: bool = False,
         pacer: RequestPacer | None = None,
     ) -> None:
-        """With no price known costs count as nothing, and no budget may be open.
+        """Without a price, costs count as 0 and a budget may not be open.
 
-        `max_tokens` takes the place of the prompts' own. Where it is only `estimating`, nothing
-        is paid.
+        `max_tokens` replaces that of the prompts. With `estimating`, nothing is paid.
         """
         self.name = name
         self.price = price
@@ -104,12 +103,12 @@ class Model:
         self._failures = 0
 
     def identity(self) -> dict[str, Any]:
-        """What decides the replies; neither prices nor retries do."""
+        """What determines the replies: prices and retries do not."""
         limit = {} if self._max_tokens is None else {"max_tokens": self._max_tokens}
         return {**self._provider.identity(), **limit}
 
     def ask(self, prompt: Prompt) -> str:
-        """The reply's text. ModelFailure where none comes; other errors mean: stop the run."""
+        """The reply's text. ModelFailure if there is none; any other error must stop the run."""
         if self._max_tokens is not None:
             prompt = msgspec.structs.replace(prompt, max_tokens=self._max_tokens)
         if not self._caching:
@@ -123,7 +122,8 @@ class Model:
 
         place = default_cache_dir() / "responses.sqlite"
         if self._cache is None:
-            # No lock, which a fork could inherit locked: two threads may make two, on one file.
+            # A fork could inherit a lock that is held. Without one, two threads may create two
+            # caches, which use one file.
             self._cache = ContentCache(place, "chat responses 1", buckets=MANY_BUCKETS)
         [value] = self._cache.get_or_compute([self._key(prompt)], compute)
         try:
@@ -149,10 +149,10 @@ class Model:
         return msgspec.json.encode(content, order="deterministic").decode()
 
     def _request(self, prompt: Prompt) -> Completion:
-        """One reply, after as many tries as it takes and is allowed."""
+        """One reply, after retries if needed."""
         usages: list[Usage] = []
         try:
-            completion = self._ask_patiently(prompt, usages)
+            completion = self._ask_server(prompt, usages)
             usages.append(Usage(requests=1))
             self._failures = 0
             return completion
@@ -161,36 +161,36 @@ class Model:
             if used and (used.requests or used.retries or used.cost):
                 note(msgspec.structs.replace(used, paid=0.0) if self._estimating else used)
 
-    def _ask_patiently(self, prompt: Prompt, usages: list[Usage]) -> Completion:
+    def _ask_server(self, prompt: Prompt, usages: list[Usage]) -> Completion:
         try:
             return self._try(prompt, usages, self._tries)
         except TooLong:
             raise
         except ModelFailure as failure:
-            # A reply without text, or a refusal, is a server at work.
+            # An empty reply or a refusal shows that the server works.
             if isinstance(failure, Transient) and not isinstance(failure, EmptyReply):
                 self._stop_if_down(failure, usages)
             self._failures += 1
             if self._failures >= _FAILURES_IN_A_ROW:
                 raise MnemoscopeError(
-                    f"{self.name} gave nothing to {self._failures} prompts in a row, at last: "
-                    f"{failure}; resume when it is well again; nothing recorded is lost"
+                    f"{self.name} failed on {self._failures} prompts in a row, the last time with: "
+                    f"{failure}; resume when it works again; nothing recorded is lost"
                 ) from None
             raise
 
     def _stop_if_down(self, failure: Transient, usages: list[Usage]) -> None:
-        """Stop the run where the server answers nothing at all: no question is to blame."""
+        """Stop the run if the server answers no prompt at all: the question is not the cause."""
         usages.append(Usage(retries=1))
         try:
             self._try(_PROBE, usages, tries=1)
         except Transient as probed:
             if not isinstance(probed, EmptyReply):
                 raise MnemoscopeError(
-                    f"{failure}; the shortest of prompts fails as well, so {self.name} is down: "
-                    "resume when it is well again; nothing recorded is lost"
+                    f"{failure}; a short test prompt fails as well, so {self.name} is down: "
+                    "resume when it works again; nothing recorded is lost"
                 ) from None
         except ModelFailure:
-            pass  # it is there, and refuses
+            pass  # the server works, and refuses
 
     def _try(self, prompt: Prompt, usages: list[Usage], tries: int) -> Completion:
         failures = limits = 0
@@ -200,18 +200,18 @@ class Model:
                 return self._once(prompt, usages)
             except Transient as failure:
                 if failure.retry_after is not None:
-                    # The floor grows, so that "come back at once" has an end too.
-                    floor = min(_LONGEST_PAUSE, _FIRST_FLOOR * 2**limits)
-                    wait = max(failure.retry_after, floor)
+                    # The least wait grows, so that asking for 0 seconds again and again has an end.
+                    least = min(_LONGEST_PAUSE, _FIRST_LEAST_WAIT * 2**limits)
+                    wait = max(failure.retry_after, least)
                     limits += 1
                     waited += wait
-                    if waited > _PATIENCE_SECONDS:
+                    if waited > _LONGEST_WAIT_SECONDS:
                         raise MnemoscopeError(
-                            f"{failure}; it asks to wait {failure.retry_after:.0f} seconds more, "
-                            f"and {_PATIENCE_SECONDS / 60:.0f} minutes is as long as one prompt "
-                            "may wait: resume later; nothing recorded is lost"
+                            f"{failure}; the server asks to wait {failure.retry_after:.0f} seconds "
+                            f"more, and one prompt may wait {_LONGEST_WAIT_SECONDS / 60:.0f} "
+                            "minutes at most: resume later; nothing recorded is lost"
                         ) from None
-                    self._pacer.keep_off(wait)
+                    self._pacer.delay(wait)
                 else:
                     failures += 1
                     if failures >= tries:
@@ -222,7 +222,7 @@ class Model:
                 usages.append(Usage(retries=1))
 
     def _once(self, prompt: Prompt, usages: list[Usage]) -> Completion:
-        """One request, and what it cost, whether or not a reply came."""
+        """One request; its cost is counted whether or not a reply came."""
         with self._reserved(prompt) as reservation:
             tokens: tuple[int, int, bool] | None = None
             try:
@@ -233,8 +233,8 @@ class Model:
                 tokens = self._counted(prompt, empty.completion)
                 raise
             except (ReplyLost, TransientTimeout):
-                # The server may have finished it, and billed it: the budget counts it as spent.
-                if self.price is not None and any(self.price):
+                # The server may have billed it, so the budget counts it as spent.
+                if self.price is not None and not self.price.is_free:
                     asked = max(_estimated_input(prompt), self._estimate.seen_input(prompt))
                     tokens = asked, prompt.max_tokens, True
                 raise
@@ -245,15 +245,15 @@ class Model:
                         reservation.cost = usages[-1].cost
 
     def _counted(self, prompt: Prompt, completion: Completion) -> tuple[int, int, bool]:
-        if prompt is not _PROBE:  # so short that what the server adds would look like its rate
+        if prompt is not _PROBE:  # too short: the tokens that the server adds would dominate
             self._estimate.learn(prompt, completion.input_tokens)
         return _tokens(prompt, completion)
 
-    def _usage(self, asked: int, said: int, estimated: bool) -> Usage:
-        cost = self.price.of(asked, said) if self.price else 0.0
+    def _usage(self, asked: int, replied: int, estimated: bool) -> Usage:
+        cost = self.price.of(asked, replied) if self.price else 0.0
         return Usage(
             input_tokens=asked,
-            output_tokens=said,
+            output_tokens=replied,
             cost=cost,
             paid=cost,
             estimated=estimated or self._estimating,
@@ -261,40 +261,32 @@ class Model:
 
     @contextmanager
     def _reserved(self, prompt: Prompt) -> Iterator[Reservation | None]:
-        """When the server may be asked; with the worst case set aside, if a budget is open."""
-        opened = self._open_budget()
-        if opened is None:
+        """Wait for the pacer; reserve the worst case if a budget limits this model."""
+        opened = None if self._estimating else current_budget()
+        if opened is not None and self.price is None:
+            raise UsageError(
+                f"the price of {self.name} is not known, so --max-cost cannot be enforced; give it "
+                "in dollars for a million tokens, 0 if the model costs nothing: "
+                f"{self.name}?price_in=…&price_out=…"
+            )
+        if opened is None or self.price is None or self.price.is_free:
             self._pacer.wait()
             yield None
             return
-        assert self.price is not None
         with self._estimate.first_alone():
             self._pacer.wait()
             most = self.price.of(self._estimate.most_input(prompt), prompt.max_tokens)
             with opened.reserve(most) as reservation:
                 yield reservation
 
-    def _open_budget(self) -> Budget | None:
-        """The open budget, where this model costs money."""
-        opened = current_budget()
-        if opened is None or self._estimating:
-            return None
-        if self.price is None:
-            raise UsageError(
-                f"what {self.name} costs is not known, so --max-cost cannot hold; give its price "
-                "in dollars for a million tokens, 0 if it costs nothing: "
-                f"{self.name}?price_in=…&price_out=…"
-            )
-        return opened if any(self.price) else None
-
 
 def _tokens(prompt: Prompt, completion: Completion) -> tuple[int, int, bool]:
-    """Tokens asked and replied, and whether any of them had to be estimated."""
-    asked, said = completion.input_tokens, completion.output_tokens
+    """Tokens of prompt and reply, and whether any of them are estimated."""
+    asked, replied = completion.input_tokens, completion.output_tokens
     return (
         _estimated_input(prompt) if asked is None else asked,
-        estimate_tokens(completion.text) if said is None else said,
-        asked is None or said is None,
+        estimate_tokens(completion.text) if replied is None else replied,
+        asked is None or replied is None,
     )
 
 

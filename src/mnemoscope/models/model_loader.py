@@ -1,9 +1,9 @@
-"""Chat models by name: one string says which model, where, and how it is asked.
+"""Chat models by name: one string names the model, its server and its options.
 
 `openai:MODEL`, `anthropic:MODEL`, `azure:MODEL`, `MODEL@http://host/v1` for any server that speaks
 OpenAI's protocol, the command-line agents `claude`, `codex` and `copilot`, `command:WORDS…`, the
-embedded `smollm2`, `estimate:SPEC`, or `module:Factory`. Options ride behind a question mark, since
-the commas belong to the specs of parts: `openai:gpt-4o-mini?timeout=60&temperature=0.5`.
+embedded `smollm2`, `estimate:SPEC`, or `module:Factory`. Options follow a question mark, because
+the specs of readers and judges use the comma: `openai:gpt-4o-mini?timeout=60&temperature=0.5`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import ipaddress
 import math
 import os
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -47,12 +48,12 @@ class _Built(NamedTuple):
 
 
 def load_model(spec: str, *, cache: bool = True) -> Model:
-    """The model behind a spec. Opens no connection and needs no key: the first request does.
+    """The model of a spec. Opens no connection and needs no key: the first request does.
 
     Args:
-        cache: Whether replies are kept for, and taken from, other runs.
+        cache: Whether to share replies with other runs.
     """
-    name, options = _parted(spec.strip())
+    name, options = _split(spec.strip())
     estimating = name.startswith("estimate:")
     built = _build(name.removeprefix("estimate:"), options)
     provider, price = built.provider, _price(options, built.price)
@@ -73,7 +74,7 @@ def load_model(spec: str, *, cache: bool = True) -> Model:
 
 
 def names_a_model(spec: str) -> bool:
-    """Whether this can be nothing but a model's spec; `module:Name` may be a reader or a judge."""
+    """Whether this must be a model's spec; `module:Name` may also be a reader or a judge."""
     name = spec.strip().partition("?")[0].removeprefix("estimate:")
     return _kind(name) not in (None, "factory")
 
@@ -84,8 +85,27 @@ def missing_keys(spec: str) -> list[str]:
     return [name for name in _KEYS.get(kind or "", ()) if not os.environ.get(name, "").strip()]
 
 
+def priced(spec: str) -> str:
+    """The spec with placeholders for its price."""
+    return f"{spec}{'&' if '?' in spec else '?'}price_in=…&price_out=…"
+
+
+def check_models(specs: Sequence[str], max_cost: float | None) -> None:
+    """Refuse, before anything is written, models without a key or, under a limit, a price."""
+    if max_cost is not None and not 0 < max_cost < math.inf:
+        raise UsageError(f"--max-cost {max_cost}: it must be more than 0 dollars")
+    for spec in specs:
+        if missing := missing_keys(spec):
+            raise UsageError(f"{spec} needs {' and '.join(missing)} in the environment")
+        if max_cost is not None and load_model(spec).price is None:
+            raise UsageError(
+                f"the price of {spec} is not known, so --max-cost cannot be enforced; give it in "
+                f"dollars for a million tokens, 0 if the model costs nothing: '{priced(spec)}'"
+            )
+
+
 def without_price(spec: str) -> str:
-    """The spec without the options that decide no reply: prices, and how often to try."""
+    """The spec without the options that do not affect replies: prices and tries."""
     name, mark, tail = spec.partition("?")
     kept = [
         pair
@@ -112,11 +132,11 @@ def _build(name: str, options: dict[str, float]) -> _Built:
     kind = _kind(name)
     rest = name.partition(":")[2]
     if kind in _VENDORS and re.search(r"@https?://", rest):
-        raise UsageError("a model at an address has no vendor: write MODEL@http://host/v1")
+        raise UsageError("a model at an address takes no vendor: write MODEL@http://host/v1")
     for option in options:
         allowed = _OPTIONS_OF.get(kind or "", _OVER_HTTP)
         if option not in allowed:
-            raise UsageError(f"{name} has no {option!r}; it has {', '.join(allowed)}")
+            raise UsageError(f"{name} has no option {option!r}; it has {', '.join(allowed)}")
     settings: dict[str, Any] = {k: options[k] for k in ("timeout", "temperature") if k in options}
     match kind:
         case "openai":
@@ -126,7 +146,7 @@ def _build(name: str, options: dict[str, float]) -> _Built:
         case "azure":
             from mnemoscope.models.providers.openai_chat import AzureProvider
 
-            # MODEL is whatever the deployment was called; no price follows from it.
+            # MODEL is the name of the deployment, which does not determine a price.
             return _Built(AzureProvider(rest, **settings), None)
         case "anthropic":
             from mnemoscope.models.providers.anthropic_chat import AnthropicProvider
@@ -135,9 +155,9 @@ def _build(name: str, options: dict[str, float]) -> _Built:
         case "server":
             from mnemoscope.models.providers.openai_chat import CompatibleProvider
 
-            model, url, is_near = _server(name)
+            model, url, is_local = _server(name)
             provider = CompatibleProvider(model, base_url=url, **settings)
-            return _Built(provider, FREE if is_near else None)
+            return _Built(provider, FREE if is_local else None)
         case "embedded":
             from mnemoscope.models.providers.smollm2 import EmbeddedProvider
 
@@ -146,27 +166,27 @@ def _build(name: str, options: dict[str, float]) -> _Built:
             from mnemoscope.models.providers.command_chat import CommandProvider
 
             words = rest if name.startswith("command:") else name
-            # A command does not tell what it bills, nor whether it is still the same one.
+            # A command reports neither its price nor whether it has changed.
             return _Built(CommandProvider(words, **settings), None, cache=False)
         case "factory":
             from mnemoscope.models.providers.wrappers import CustomProvider
 
-            # What it bills is not known. Without an identity no reply may be kept either: its
-            # code may be the same and what it asks another.
+            # Its price is not known. Without an identity its replies are not cached: the same
+            # code may ask another model.
             made = CustomProvider(name)
             return _Built(made, None, cache=made.has_identity)
     known = [*AGENTS, "smollm2"]
     raise UsageError(
-        f"{name!r} is no model: {did_you_mean(name, known)}write openai:MODEL, anthropic:MODEL, "
+        f"{name!r} is not a model: {did_you_mean(name, known)}write openai:MODEL, anthropic:MODEL, "
         f"azure:MODEL, MODEL@http://host/v1, {', '.join(known)}, command:WORDS…, estimate:SPEC or "
         "module:Factory"
     )
 
 
 def _server(name: str) -> tuple[str, str, bool]:
-    """Model and address of MODEL@URL, and whether the server is the user's own: such cost nothing.
+    """Model and address of MODEL@URL, and whether the server is in a local network.
 
-    What other servers cost is not known.
+    Local servers cost nothing; the price of others is not known.
     """
     found = _SERVER.fullmatch(name)
     assert found is not None
@@ -178,33 +198,32 @@ def _server(name: str) -> tuple[str, str, bool]:
     except ValueError:
         host = None
     if not host or "@" in url or "?" in url or "#" in url:
-        # The address is not shown: it may hold a password.
+        # The address is not shown: it may contain a password.
         raise UsageError(
             "cannot read the address in MODEL@http://host/v1; it is recorded with the run, so it "
-            "may hold no user, password or query: put the key into MNEMOSCOPE_MODEL_KEY"
+            "may not contain a user, password or query: put the key into MNEMOSCOPE_MODEL_KEY"
         )
     try:
         number = ipaddress.ip_address(host)
-        is_near = number.is_private or number.is_loopback or number.is_link_local
+        is_local = number.is_private or number.is_loopback or number.is_link_local
     except ValueError:
-        is_near = "." not in host or host.endswith((".local", ".lan", ".internal", ".localhost"))
-    return found["model"], url, is_near
+        is_local = "." not in host or host.endswith((".local", ".lan", ".internal", ".localhost"))
+    return found["model"], url, is_local
 
 
-def _parted(spec: str) -> tuple[str, dict[str, float]]:
+def _split(spec: str) -> tuple[str, dict[str, float]]:
     """The spec without its options, and the options."""
     found = _OPTIONS.fullmatch(spec)
     if found is None:
         return spec, {}
-    pairs = found["options"].split("&")
     options: dict[str, float] = {}
-    for pair in pairs:
+    for pair in found["options"].split("&"):
         parts = _OPTION.fullmatch(pair)
         if parts is None or (parts["name"] not in _OVER_HTTP and spec.startswith("command:")):
             if spec.startswith("command:"):
                 return spec, {}
             raise UsageError(
-                "cannot read the options behind the ? of a model; write "
+                "cannot read the options after the ? of a model; write "
                 "MODEL?timeout=60&temperature=0"
             )
         name = parts["name"]
@@ -216,7 +235,7 @@ def _parted(spec: str) -> tuple[str, dict[str, float]]:
 
 def _number(name: str, text: str) -> float:
     if name not in _OVER_HTTP:
-        # Its value is not shown: people put keys into addresses.
+        # Its value is not shown: it may be a key.
         hint = did_you_mean(name, _OVER_HTTP)
         raise UsageError(f"a model has no option {name!r}: {hint}it has {', '.join(_OVER_HTTP)}")
     try:
@@ -232,11 +251,10 @@ def _number(name: str, text: str) -> float:
 
 
 def _price(options: dict[str, float], known: Price | None) -> Price | None:
-    given = [options.get(key) for key in ("price_in", "price_out")]
-    if all(price is None for price in given):
+    given = {"price_in", "price_out"} & options.keys()
+    if not given:
         return known
-    if known is None and None in given:
-        raise UsageError("a price has two sides: give both price_in=… and price_out=…")
-    return Price(
-        *(new if new is not None else old for new, old in zip(given, known or FREE, strict=True))
-    )
+    if known is None and len(given) < 2:
+        raise UsageError("a price has two parts: give both price_in=… and price_out=…")
+    old = known or FREE
+    return Price(options.get("price_in", old.input), options.get("price_out", old.output))

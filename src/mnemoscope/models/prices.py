@@ -1,4 +1,4 @@
-"""What models cost, as far as it is known: a dated table that the user can overrule."""
+"""Prices of models: a dated table, which options of a model's spec override."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import functools
 import re
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -15,11 +14,15 @@ from mnemoscope._store.yaml import parse_yaml
 _RELEASE = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)?")
 
 
-class Price(NamedTuple):
+class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """US dollars for a million tokens."""
 
     input: float
     output: float
+
+    @property
+    def is_free(self) -> bool:
+        return not (self.input or self.output)
 
     def of(self, input_tokens: float, output_tokens: float) -> float:
         return (input_tokens * self.input + output_tokens * self.output) / 1e6
@@ -28,18 +31,13 @@ class Price(NamedTuple):
 FREE = Price(0.0, 0.0)
 
 
-class _Rate(msgspec.Struct, forbid_unknown_fields=True):
-    input: float
-    output: float
-
-
 class _Vendor(msgspec.Struct, forbid_unknown_fields=True):
     source: str
-    models: dict[str, _Rate]
+    models: dict[str, Price]
 
 
 class PriceTable(msgspec.Struct, forbid_unknown_fields=True):
-    """The table in prices.yaml, with the month it was written down in."""
+    """The table in prices.yaml, and the month in which it was written."""
 
     written: str
     vendors: dict[str, _Vendor]
@@ -61,7 +59,4 @@ def known_price(vendor: str, model: str) -> Price | None:
         for name in listed.models
         if model.startswith(name) and _RELEASE.fullmatch(model.removeprefix(name))
     ]
-    if not fitting:
-        return None
-    rate = listed.models[max(fitting, key=len)]
-    return Price(rate.input, rate.output)
+    return listed.models[max(fitting, key=len)] if fitting else None

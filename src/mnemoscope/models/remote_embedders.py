@@ -1,7 +1,7 @@
-"""Embedders that stand outside: an OpenAI-compatible endpoint, and sentence-transformers.
+"""Embedders outside the package: an OpenAI-compatible endpoint, and sentence-transformers.
 
-Nothing here opens a connection unless the user named the endpoint or the model. The key comes
-from OPENAI_API_KEY only, goes into the request, and is shown in no error and no identity.
+They connect only to the endpoint or model that the user named. The key comes from OPENAI_API_KEY
+only. It is sent in the request and never shown in errors or identities.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _LONGEST_WAIT = 120.0
 _ADVICE = {
     400: "a text may be longer than the model's limit, or not accepted by it",
     401: "set OPENAI_API_KEY to a key that this endpoint accepts",
-    403: "the key has no right to this model",
-    404: "check the model's name and that the address ends where /embeddings begins",
+    403: "the key may not use this model",
+    404: "check the model's name, and that the address is the part before /embeddings",
     413: "a text is longer than the endpoint accepts",
     429: "the rate limit or the account's budget is used up; wait, then resume",
 }
@@ -46,18 +46,18 @@ _ADVICE = {
 class OpenAIEmbedder:
     """POST {base_url}/embeddings, 64 texts at a time.
 
-    That a vector depends on its text alone is here the endpoint's promise, not ours; the content
-    cache keeps the first answer, so a resumed run sees the same bytes.
+    The endpoint must return the same vector for the same text. The content cache keeps the first
+    answer, so a resumed run gets the same bytes.
     """
 
     def __init__(self, model: str, base_url: str = _OPENAI) -> None:
         address = urlsplit(base_url)
         if address.scheme not in ("http", "https") or not address.hostname:
-            raise UsageError(f"{base_url!r} is no address; write openai@MODEL@http://host/v1")
+            raise UsageError(f"{base_url!r} is not an address; write openai@MODEL@http://host/v1")
         if address.username or address.password or address.query:
             raise UsageError(
-                "an endpoint's address is recorded with the run, so it may hold no user, password "
-                "or query; put the key into OPENAI_API_KEY"
+                "an endpoint's address is recorded with the run, so it may not contain a user, "
+                "password or query; put the key into OPENAI_API_KEY"
             )
         self.name = f"openai@{model}@{base_url}"
         self._model = model
@@ -78,8 +78,8 @@ class OpenAIEmbedder:
         for index, vector in zip(filled, vectors, strict=True):
             if len(vector) != width:
                 raise MnemoscopeError(
-                    f"{self._base_url} gave vectors of {width} and of {len(vector)} numbers "
-                    f"for {self._model!r}; the endpoint serves more than one model under this name"
+                    f"{self._base_url} returned vectors of {width} and of {len(vector)} numbers "
+                    f"for {self._model!r}; the endpoint serves several models under this name"
                 )
             rows[index] = vector
         return unit_rows(rows)
@@ -108,7 +108,7 @@ class OpenAIEmbedder:
         if not key and self._base_url == _OPENAI:
             raise UsageError("the openai embedder needs a key; set OPENAI_API_KEY")
         body = {"model": self._model, "input": texts, "encoding_format": "float"}
-        # Local servers need no key; some want the header.
+        # Local servers need no key; some need the header.
         headers = {"Authorization": f"Bearer {key or 'none'}", **account_headers()}
         url = f"{self._base_url}/embeddings"
         try:
@@ -122,12 +122,12 @@ class OpenAIEmbedder:
             )
             raise _NoVectors(problem, wait=0.0) from None
         if reply.status >= 300:
-            said = without_keys(error_details(reply)[0])
-            advice = _ADVICE.get(reply.status, "the endpoint is in trouble; resume the run later")
+            message = without_keys(error_details(reply)[0])
+            advice = _ADVICE.get(reply.status, "the endpoint failed; resume the run later")
             wait = retry_after(reply.headers) or 0.0
             is_transient = reply.status in (408, 409, 429) or reply.status >= 500
             raise _NoVectors(
-                f"status {reply.status} ({said}); {advice}",
+                f"status {reply.status} ({message}); {advice}",
                 wait if is_transient and wait <= _LONGEST_WAIT else None,
             )
         try:
@@ -142,10 +142,9 @@ class OpenAIEmbedder:
 
 
 class _NoVectors(Exception):
-    """Why a request brought no vectors.
+    """Why a request returned no vectors.
 
-    `wait` is after how many seconds it is worth another try, 0 if the server did not say; None: it
-    is not.
+    `wait` is the number of seconds before a retry, 0 if the server gave none; None: do not retry.
     """
 
     def __init__(self, problem: str, wait: float | None = None) -> None:

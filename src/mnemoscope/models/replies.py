@@ -1,7 +1,8 @@
-"""Reading a model's reply: without its thoughts, and JSON strictly, after mending known mistakes.
+"""Parses a model's reply: removes its thoughts, and reads JSON after repairing known mistakes.
 
-Mended are a code fence around the whole, words before and after the object, and commas before a
-closing bracket. Anything else is no JSON, and the caller asks again.
+The repairs remove a code fence around the reply, text before and after the object, and commas
+before a closing bracket. Anything else is an error. Callers put its message into the next prompt,
+so a change of these messages changes what models are asked.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 
 
 def without_thoughts(reply: str) -> str:
-    """The reply without what a reasoning model says to itself first, between <think> tags."""
+    """The reply without the thoughts of a reasoning model, which <think> tags enclose."""
     return _THOUGHTS.sub("", reply)
 
 
 def parse_json(text: str) -> dict[str, Any]:
-    """The JSON object in a reply; ValueError says in a few words why there is none."""
+    """The JSON object in a reply; ValueError gives the reason if there is none."""
     text = text.strip().removeprefix("\ufeff").strip()
     if not text:
         raise ValueError("the reply is empty")
@@ -32,9 +33,13 @@ def parse_json(text: str) -> dict[str, Any]:
         return _object(text)
     except ValueError as error:
         whole = error
-    found = _first_object(text)
-    if found is None:
-        raise ValueError(str(whole) if text.startswith(("{", "[")) else "there is no {…} in it")
+    start = text.find("{")
+    if start < 0:
+        raise ValueError(str(whole) if text.startswith("[") else "there is no {…} in it")
+    end = closing(text, start)
+    if end is None:
+        raise ValueError("its {…} never closes")
+    found = text[start:end]
     try:
         return _object(found)
     except ValueError:
@@ -44,7 +49,7 @@ def parse_json(text: str) -> dict[str, Any]:
 def _object(text: str) -> dict[str, Any]:
     try:
         # Not strict about control characters: models put raw line breaks into strings.
-        value = json.loads(text, strict=False, parse_constant=_no_number)
+        value = json.loads(text, strict=False, parse_constant=_refuse_constant)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except json.JSONDecodeError as error:
@@ -54,23 +59,12 @@ def _object(text: str) -> dict[str, Any]:
     return value
 
 
-def _no_number(name: str) -> float:
+def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is no JSON")
 
 
-def _first_object(text: str) -> str | None:
-    """The first {…} whose brackets close, brackets inside strings aside."""
-    start = text.find("{")
-    if start < 0:
-        return None
-    end = closing(text, start)
-    if end is None:
-        raise ValueError("its {…} never closes")
-    return text[start:end]
-
-
 def closing(text: str, start: int) -> int | None:
-    """Just behind the bracket that closes the one at `start`; None where it never closes."""
+    """The position after the bracket that closes the one at `start`; None if it never closes."""
     depth = 0
     for position, character in _outside_strings(text, start):
         depth += (character in "{[") - (character in "}]")
@@ -90,7 +84,7 @@ def _without_trailing_commas(text: str) -> str:
 
 
 def _outside_strings(text: str, start: int) -> Iterator[tuple[int, str]]:
-    """Every character from `start` on that is in no string, with its place."""
+    """Every character from `start` on that is outside of strings, with its position."""
     in_string = escaped = False
     for position in range(start, len(text)):
         character = text[position]

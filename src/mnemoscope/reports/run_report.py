@@ -56,7 +56,7 @@ def write_report(run: RunDirectory, *, png: bool = True) -> None:
     write_atomically(run.path / "report.md", f"{page}\n".encode())
     run.vouch("report.md")
     if published is not None:
-        run.write_json("published.json", published.json)
+        write_json(run.path / "published.json", published.json)
         run.vouch("published.json")
 
 

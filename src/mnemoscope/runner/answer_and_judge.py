@@ -1,4 +1,4 @@
-"""Reader and judges at work: from what was recalled to an answer, from an answer to a verdict."""
+"""The reader turns hits into an answer, and the judges turn an answer into a verdict."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ class AnswerAndJudge:
                     ) from error
 
     def answer(self, ask: Ask, trial: Trial | None, driver: Driver | None, seen: int) -> Answer:
-        """What the reader, or the system itself, makes of the question.
+        """The answer of the reader, or of the system itself.
 
-        A system that is lost on the way is not our business: `SystemLost` goes on to the caller.
+        `SystemLost` is not caught here: the caller restarts the system.
         """
         assert self._scenario is not None
         about = (self._scenario.id, ask.question.id)
-        if trial is not None and trial.status in FAILED:  # only Recall Bench goes on from here
+        if trial is not None and trial.status in FAILED:  # only with --compat recall-bench
             return self._pipeline.no_answer(self._scenario.id, ask, trial.status, trial.error)
         try:
             if self._pipeline.system_answers:
@@ -114,7 +114,9 @@ class AnswerAndJudge:
             final, primary, failure = hear(self._judge, self._appellate, case)
             if isinstance(final, Grade) and any(p.days for p in self._scenario.checkpoints):
                 final = primary = None
-                failure = "a life is scored by the rubric, and this judge gives one number"
+                failure = (
+                    "a simulated history is scored by the rubric, and this judge gives one number"
+                )
         except Unjudged as error:
             failure = without_keys(str(error))
         except (Exception, SystemExit) as error:
@@ -136,14 +138,14 @@ class AnswerAndJudge:
         return any(getattr(one, "wants_recalled", False) for one in (self._judge, self._appellate))
 
     def _recalled(self, trial: Trial | None, answer: Answer, seen: int) -> tuple[str, ...]:
-        """The passages that the reader was shown."""
+        """The texts of the passages that the reader was shown."""
         if trial is None:
             return ()
         passages = self._passages(trial, seen, answer.checkpoint)
         return tuple(passage.text for passage in passages)[: answer.shown]
 
     def _passages(self, trial: Trial, seen: int, checkpoint: str) -> Iterator[Passage]:
-        """The hits as a reader sees them, repetitions left out; or all that was remembered."""
+        """The hits as passages, each once; or all memories, if the reader wants everything."""
         if getattr(self._reader, "wants_everything", False):
             assert self._scenario is not None
             gone = forgotten_by(self._scenario, checkpoint)
@@ -165,7 +167,7 @@ class AnswerAndJudge:
 
 
 def _checked(reply: object) -> Reply:
-    """The reply as it can be written; a reader that returns something else has not answered."""
+    """The reply with values that can be written; an error if it is not a Reply."""
     if not isinstance(reply, Reply) or not isinstance(reply.text, str):
         raise BadReply(f"the reader returned {type(reply).__name__} {reply!r:.80}, not a Reply")
     abstained = None if reply.abstained is None else bool(reply.abstained)

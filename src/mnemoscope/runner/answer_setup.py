@@ -1,7 +1,4 @@
-"""Chooses the reader, the judges and the baselines of a run.
-
-They are checked against the declarations of the dataset and the judges before the run starts.
-"""
+"""The reader and the judges of a run, checked against what the dataset and the judges declare."""
 
 from __future__ import annotations
 
@@ -23,9 +20,9 @@ from mnemoscope.datasets.subset import part_of
 from mnemoscope.judges import RUBRIC, judge_class, needs_of, scale_of
 from mnemoscope.judges.exam import recorded
 from mnemoscope.models.http_errors import without_keys
-from mnemoscope.models.model_check import check_models as check_models
-from mnemoscope.models.model_check import priced as priced
+from mnemoscope.models.model_loader import check_models as check_models
 from mnemoscope.models.model_loader import names_a_model
+from mnemoscope.models.model_loader import priced as priced
 from mnemoscope.runner.pipeline import (
     Compat,
     Lifecycle,
@@ -36,13 +33,13 @@ from mnemoscope.runner.pipeline import (
 )
 
 NONE = "none"
-"""The name that means: no reader, or no judge."""
+"""The name for "without a reader" and "without a judge"."""
 SYSTEM = "system"
-"""The reader name that means: the system answers itself."""
+"""The reader name that means: the system answers."""
 
 
 class Exams(NamedTuple):
-    """The exam results of a run's judges, and a note for each judge without one."""
+    """The exam results of a run's judges, and notes about judges without an exam."""
 
     results: dict[str, dict[str, Any]]
     notes: list[str]
@@ -60,31 +57,31 @@ def pipeline_for(
     parallelism: int = 1,
     only_count: bool = False,
 ) -> Pipeline:
-    """The named reader and judges, or those of the dataset's record; without a reader, recall only.
+    """The pipeline with the given reader and judges, or with those of the dataset's record.
 
-    With `only_count`, requests to models are counted and not sent.
+    With `only_count` models are not called, but their prompts are counted.
     """
     if parallelism < 1:
-        raise UsageError(f"--parallelism {parallelism}: it must be at least 1")
+        raise UsageError(f"--parallelism {parallelism}: must be 1 or more")
     if window < 0:
-        raise UsageError(f"--judge-memory-window {window}: it must be 0 days or more")
+        raise UsageError(f"--judge-memory-window {window}: must be 0 days or more")
     reader = reader or dataset_info(benchmark).answers.reader
     if reader != NONE and not judges:
         judges = [_default_judge(benchmark)]
     judges = [] if list(judges) == [NONE] else list(judges)
     if NONE in judges:
-        raise UsageError("--judge none cannot be combined with another --judge")
+        raise UsageError("--judge none cannot be combined with another judge")
     check_judges(benchmark, judges, appellate)
     if reader == NONE and judges:
-        raise UsageError(f"--judge {judges[0]} needs answers: name a --reader")
+        raise UsageError(f"--judge {judges[0]} needs a --reader: there are no answers to judge")
     if appellate and not judges:
-        raise UsageError("--appellate-judge needs a --judge whose verdicts it reviews")
+        raise UsageError("--appellate-judge needs a --judge")
 
     def read(part: str) -> Spec:
         return _counting(Spec.parse(part)) if only_count else Spec.parse(part)
 
     by_reader = reader not in (NONE, SYSTEM)
-    with redirect_stdout(sys.stderr):  # stdout is for results; a reader or judge may print
+    with redirect_stdout(sys.stderr):  # what a reader or judge prints is not a result
         return Pipeline(
             lifecycle=lifecycle,
             reader=plan_reader(read(reader), benchmark) if by_reader else None,
@@ -101,8 +98,8 @@ def check_judges(benchmark: str, judges: Sequence[str], appellate: str | None) -
     """Refuse judges that cannot judge this dataset, or whose scales differ."""
     dataset = dataset_info(benchmark).answers
     names = [one.split(",")[0] for one in judges]
-    reviewer = (appellate or "").split(",")[0]
-    everyone = [*names, *filter(None, [reviewer])]
+    second = (appellate or "").split(",")[0]
+    everyone = [*names, *filter(None, [second])]
     if dataset.judges and everyone and tuple(everyone) != dataset.judges:
         raise UsageError(dataset.otherwise)
     classes = {name: judge_class(name) for name in everyone}
@@ -116,34 +113,26 @@ def check_judges(benchmark: str, judges: Sequence[str], appellate: str | None) -
     kinds = {scales[name] == RUBRIC.name for name in names if name in scales}
     if len(kinds) > 1:
         raise UsageError(f"{' and '.join(names)} have different scales and cannot form a panel")
-    if reviewer and len(set(scales.values())) > 1:
+    if second and len(set(scales.values())) > 1:
         raise UsageError(
-            f"{names[0]} and {reviewer} have different scales: the appellate judge must have the "
-            "same scale as the first judge"
+            f"{names[0]} and {second} have different scales: an appellate judge needs the scale "
+            "of the first judge"
         )
 
 
-def baselines_for(benchmark: str, pipeline: Pipeline) -> Sequence[str]:
-    """The names of the baselines to run beside the systems."""
-    dataset = dataset_info(benchmark)
-    if pipeline.system_answers:  # most baselines have no answer()
-        return dataset.answers.baselines_if_system_answers
-    return dataset.answers.baselines if pipeline.reader is not None else dataset.baselines
-
-
 def _default_judge(benchmark: str) -> str:
-    """The dataset's judge; the user must name one that needs data which may be missing."""
+    """The dataset's judge; an error if it needs what only a part of the data has."""
     dataset = dataset_info(benchmark).answers
     if not dataset.judge or not needs_of(judge_class(dataset.judge)).keys() <= {*dataset.provides}:
         raise UsageError(
-            f"{benchmark} has no default judge: name one with --judge NAME (`mnemoscope judges "
-            "list` shows them), or omit judging with --judge none"
+            f"{benchmark} has no default judge: give --judge NAME (`mnemoscope judges list` "
+            "shows them), or --judge none to leave the answers unjudged"
         )
     return dataset.judge
 
 
 def _counting(spec: Spec) -> Spec:
-    """The same reader or judge, with a model that counts requests and sends none."""
+    """The same reader or judge, with a model that only counts its prompts."""
     if names_a_model(spec.name):
         return Spec(f"estimate:{spec.name}", spec.args)
     if "model" in spec.args:
@@ -152,12 +141,12 @@ def _counting(spec: Spec) -> Spec:
 
 
 def models_of(*parts: str | None) -> list[str]:
-    """The models that these readers and judges use, as the user wrote them."""
+    """The models that these readers and judges call, as written in their specs."""
     found = []
     for part in filter(None, parts):
         if without_keys(part) != part:
             raise UsageError(
-                "the spec contains an API key and would be recorded; set the key in the environment"
+                "the spec contains an API key, and specs are recorded; set it in the environment"
             )
         spec = Spec.parse(part)
         if names_a_model(spec.name):
@@ -168,7 +157,7 @@ def models_of(*parts: str | None) -> list[str]:
 
 
 def reopened(manifest: Manifest, data: Path | None) -> Dataset:
-    """Open the dataset of a run again, with the same options."""
+    """The dataset that a run was made from, with its options."""
     about: Mapping[str, Any] = manifest.identity["benchmark"]
     options = dict(about["options"])
     parts = [options.pop(name, None) for name in ("scenarios", "questions", "questions_seed")]
@@ -177,16 +166,19 @@ def reopened(manifest: Manifest, data: Path | None) -> Dataset:
 
 
 def exams_of(pipeline: Pipeline) -> Exams:
-    """The exam results of the judges; a note for each model judge without one."""
+    """The exam results of the judges; a note for each judge with a model and without an exam."""
     found = Exams({}, [])
-    for spec, identity in pipeline.judges().items():
-        # The exam shows a judge no memories, so it says nothing about a judge that sees some.
+    judges: dict[str, dict[str, Any]] = {}
+    for plan in filter(None, (pipeline.judge, pipeline.appellate)):
+        judges |= plan.identity.get("panel") or {str(plan.spec): plan.identity}
+    for spec, identity in judges.items():
+        # A judge sees no memories in its exam, so the result does not apply with a window.
         if (exam := None if pipeline.window else recorded(identity)) is not None:
             found.results[spec] = msgspec.to_builtins(exam)
             found.results[spec].pop("mistakes")
         elif "model" in identity.get("arguments", {}):
             advice = f"mnemoscope judges exam {quote(spec)}"
             found.notes.append(
-                f"this judge has not taken the exam, so the run cannot be VERIFIED: {advice}"
+                f"this judge has no exam result, so its verdicts cannot be VERIFIED: {advice}"
             )
     return found

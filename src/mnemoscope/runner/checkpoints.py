@@ -1,7 +1,8 @@
-"""A system at the checkpoints of a scenario.
+"""Brings a system to the checkpoints of a scenario.
 
-A checkpoint is asked of a system that remembers exactly what happened so far and that no earlier
-question has changed: a copy of it where it can be copied, else one that ingests it all again.
+At a checkpoint the system contains exactly the memories so far, and no earlier question has changed
+it. It is a copy of the system if the system can be copied; else the memories are ingested again
+from the start.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from mnemoscope.types import Checkpoint, Receipt, Scenario, Selector
 
 
 class CannotForget(Exception):
-    """A system that is to forget has no way to be told."""
+    """The scenario requires forgetting, and the system has no `forget`."""
 
 
 class AtCheckpoint(NamedTuple):
     """The system at a checkpoint."""
 
     driver: Driver
-    """The one to ask."""
+    """The driver to ask."""
     receipt: Receipt
-    """What became of all memories since the first."""
+    """The receipts of all memories so far, joined."""
     given: int
-    """How many memories were handed over to get here."""
+    """How many memories were ingested for this checkpoint."""
     took: float
-    """Seconds that taking them in took; starting a system is not remembering."""
+    """Seconds of ingestion, without the start of the system."""
 
 
 class CheckpointDriver:
@@ -45,10 +46,10 @@ class CheckpointDriver:
         self._receipt = Receipt()
         self._copy: Driver | None = None
         self._forgotten: set[str] = set()
-        """The checkpoints whose forgetting is done."""
+        """Labels of the checkpoints whose memories were forgotten."""
 
     def reach(self, checkpoint: Checkpoint) -> AtCheckpoint:
-        """The system as it is at the checkpoint: it remembers what it should and nothing else."""
+        """Bring the system to the checkpoint: it contains the memories so far and nothing else."""
         self.leave()
         if self._held is None or self._lifecycle == "fresh":
             self._begin()
@@ -70,7 +71,7 @@ class CheckpointDriver:
         return AtCheckpoint(self._copy or self._driver, self._receipt, given, took)
 
     def leave(self) -> None:
-        """Let the copy go that was questioned."""
+        """Close the copy that was asked."""
         if self._copy is not None:
             self._copy.close()
             self._copy = None
@@ -86,12 +87,12 @@ class CheckpointDriver:
                 self._lifecycle = "fork" if self._driver.can("fork") else "fresh"
         if self._lifecycle == "fork" and not self._driver.can("fork"):
             raise UsageError(
-                "this system has no fork(): choose --lifecycle fresh (it lives each checkpoint "
-                "anew) or incremental (questions are asked of the one system that goes on)"
+                "this system has no fork(): choose --lifecycle fresh (each checkpoint is ingested "
+                "from the start) or incremental (one system is asked at all checkpoints)"
             )
 
     def _steps(self, checkpoint: Checkpoint) -> list[Checkpoint]:
-        """Where to stop on the way: a run that is resumed hands over the same batches again."""
+        """The checkpoints to pass on the way: a resumed run ingests the same batches again."""
         held = -1 if self._held is None else self._held
         labels = [one.label for one in self._scenario.checkpoints]
         if not labels:
@@ -107,7 +108,9 @@ class CheckpointDriver:
 
     def _forget(self, checkpoint: Checkpoint) -> None:
         if not self._driver.can("forget"):
-            raise CannotForget("it has no forget(selector), so nothing is asked after forgetting")
+            raise CannotForget(
+                "it has no forget(selector), so no question is asked after the forgetting"
+            )
         wanted = set(checkpoint.forget)
         gone = tuple(memory for memory in self._scenario.memories if memory.id in wanted)
         self._driver.forget(Selector(gone))
@@ -130,7 +133,7 @@ class CheckpointDriver:
 
 
 def joined(before: Receipt, new: Receipt) -> Receipt:
-    """What two calls of remember have come to."""
+    """The receipts of two calls of `remember` in one."""
     return Receipt(
         before.rejected | new.rejected,
         before.merged | new.merged,

@@ -1,7 +1,8 @@
-"""What follows from a failure: a record, a restart of the system, or the end of the run.
+"""What follows from a failure: a recorded error, a restart of the system, or the end of the run.
 
-A server dies, a connection drops: the scenario is ingested again and asked on. So many times that
-is free; after that each loss costs the question in flight, so that the run comes to an end.
+When a server dies or a connection drops, the scenario is ingested again from the start. A scenario
+has a number of free restarts. After those, each loss fails the question in flight, so that the run
+ends.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import suppress
+
+import msgspec
 
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost
 from mnemoscope._store.jsonl import printable
@@ -19,20 +22,20 @@ _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def error_line(error: BaseException) -> str:
-    """The error in one line as it is recorded, with no key in it."""
+    """The error as recorded: one line, without API keys."""
     return printable(without_keys(f"{type(error).__name__}: {error}")[:500])
 
 
 def timed_out(error: BaseException) -> bool:
-    """Whether the connector of a system or a model's client has waited for too long."""
+    """Whether a connector or a model's client timed out."""
     return isinstance(error, TimeoutError) or (isinstance(error, ModelFailure) and error.timed_out)
 
 
 def stop_if_ours(error: BaseException) -> None:
-    """Stop the run where not the system failed but what it stands on.
+    """Stop the run if not the system failed but its environment.
 
-    A full disk, a broken cache, an endpoint that is down: recorded, it would count for good; a
-    stopped run goes on when it is mended.
+    A full disk, a broken cache or an endpoint that is down must not be recorded as a result. A
+    stopped run continues after the cause is fixed.
     """
     cause: BaseException | None = error
     while cause is not None:
@@ -44,44 +47,44 @@ def stop_if_ours(error: BaseException) -> None:
 
 
 class NeedsRestart(Exception):
-    """The system is gone; what is not settled is to be asked of one that ingests it all again."""
+    """The system is gone; the open questions are asked after the scenario is ingested again."""
 
     def __init__(self, error: SystemLost, paid: str = "") -> None:
         super().__init__(error)
         self.error = error
         self.paid = paid
-        """What it has cost already; empty where it takes one of the free restarts."""
+        """Which question failed because of the loss; empty if a free restart is used."""
 
 
-class Restarts:
+class Restarts(msgspec.Struct):
     """How often one scenario's system was lost."""
 
-    def __init__(self, scenario: str, free: int) -> None:
-        self._scenario = scenario
-        self._free = free
-        self._used = 0
+    scenario: str
+    free: int
+    used: int = 0
 
     def must_be_paid(self, error: SystemLost, *, alone: bool = True) -> bool:
-        """Whether the question in flight pays for the loss; where several were, none does.
+        """Whether the question in flight fails because of the loss; never if several are in flight.
 
-        Being late or replying nonsense is what came of a first attempt: there is no second one.
+        A timeout or an unreadable reply is the result of the question: it is not asked again.
         """
         if isinstance(error, TimeoutError | BadReply):
             return True
-        return alone and self._used >= self._free
+        return alone and self.used >= self.free
 
     def restart(self, lost: NeedsRestart) -> None:
-        """Take one of the free restarts, unless it is paid for; and say so."""
+        """Use one of the free restarts, unless a question failed for it; print which."""
+        again = "the conversation is ingested again from the start"
         if lost.paid:
-            self.tell(lost.error, f"{lost.paid}; lives it again")
-        elif self._used < self._free:
-            self._used += 1
-            self.tell(lost.error, f"lives it again, {self._used} of {self._free}")
+            self.warn(lost.error, f"{lost.paid}; {again}")
+        elif self.used < self.free:
+            self.used += 1
+            self.warn(lost.error, f"{again}, restart {self.used} of {self.free}")
         else:  # several questions were in flight
-            self.tell(lost.error, "lives it again, to be asked one by one")
+            self.warn(lost.error, f"{again}, and its questions are asked one by one")
 
-    def tell(self, error: SystemLost, what_now: str) -> None:
-        """Tell the user at once and in one write: other processes write there, too."""
-        said = f"{self._scenario}: the system was lost ({error_line(error)}), {what_now}\n"
+    def warn(self, error: SystemLost, consequence: str) -> None:
+        """Print a warning in one write, because other processes write to stderr, too."""
+        text = f"{self.scenario}: the system was lost ({error_line(error)}); {consequence}\n"
         with suppress(OSError):
-            os.write(2, said.encode("utf-8", "backslashreplace"))
+            os.write(2, text.encode("utf-8", "backslashreplace"))

@@ -1,6 +1,6 @@
-"""What a finished run leaves beside its journal: rankings, questions, figures, timings.
+"""Writes the files derived from a run's journal: rankings, questions, figures, timings.
 
-All of it is rebuilt from the journal; running it again over the same journal gives the same bytes.
+The same journal always gives the same bytes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
-from mnemoscope._store.jsonl import write_records
+from mnemoscope._store.jsonl import write_json, write_records
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.analysis.answers import ANSWERS, answer_sheet, as_read, scale_of
 from mnemoscope.analysis.costs import accounts
@@ -32,8 +32,8 @@ from mnemoscope.runner.merge import timing_key
 from mnemoscope.runner.progress_log import header_of, now
 from mnemoscope.types import FAILED, Ingestion, Question, Timing, Trial
 
-LIFE = ("longitudinal.json", "result.json", "failures.jsonl")
-"""What a run over a life's checkpoints records besides what every run does."""
+CHECKPOINT_FILES = ("longitudinal.json", "result.json", "failures.jsonl")
+"""The additional files of a run over checkpoints."""
 FORGETTING = "forgetting.json"
 
 
@@ -45,23 +45,23 @@ def finish(
     seed: int = SEED,
     plan: Plan = MappingProxyType({}),
 ) -> list[QuestionRecord]:
-    """Write everything that is derived, then vouch for it in the manifest.
+    """Write the derived files, and record their hashes in the manifest.
 
-    Returns what was recorded at the checkpoints of a life, if it was one.
+    Returns the question records of a run over checkpoints; else an empty list.
     """
     records: list[QuestionRecord] = []
     forgets = any(point.forget for points in plan.values() for point in points)
-    lived = bool(manifest.checkpoints) and not forgets
-    also: list[str] = list(LIFE) if lived else []
+    is_longitudinal = bool(manifest.checkpoints) and not forgets
+    also: list[str] = list(CHECKPOINT_FILES) if is_longitudinal else []
     journal = list(run.journal())
     last = manifest.checkpoints[-1] if manifest.checkpoints else ""
-    at_the_end = [line for line in journal if line.checkpoint == last]
-    trials = [line for line in at_the_end if isinstance(line, Trial)]
-    ingestions = [line for line in at_the_end if isinstance(line, Ingestion)]
+    final = [line for line in journal if line.checkpoint == last]
+    trials = [line for line in final if isinstance(line, Trial)]
+    ingestions = [line for line in final if isinstance(line, Ingestion)]
     timings = list(run.timings())
-    rows = assemble(journal, questions, timings if lived else ())
+    rows = assemble(journal, questions, timings if is_longitudinal else ())
     reader = manifest.identity.get("reader")
-    if lived:
+    if is_longitudinal:
         records = [row for row in rows if row.checkpoint]
         _finish_checkpoints(run, records, timings, manifest, plan, seed)
     else:
@@ -74,16 +74,16 @@ def finish(
         lines = [_question(row, failure) for row, failure in zip(rows, failures, strict=True)]
         write_records(run.path / "questions.jsonl", lines)
     if forgets:
-        run.write_json(FORGETTING, _forgetting(rows, plan, manifest, seed))
+        write_json(run.path / FORGETTING, _forgetting(rows, plan, manifest, seed))
         also.append(FORGETTING)
     elif reader:
-        run.write_json(ANSWERS, answer_sheet(manifest, rows, ingestions, seed))
+        write_json(run.path / ANSWERS, answer_sheet(manifest, rows, ingestions, seed))
         also.append(ANSWERS)
     rankings = [_ranking(trial, depth.returned) for trial in trials]
     write_records(run.path / "raw_retrievals.jsonl", rankings)
     figures = measure(trials, ingestions, depth, seed)
-    run.write_json("metrics.json", {"benchmark": manifest.identity["benchmark"], **figures})
-    run.write_json("timing.json", timing(timings, system_answers=reader == "system"))
+    write_json(run.path / "metrics.json", {"benchmark": manifest.identity["benchmark"], **figures})
+    write_json(run.path / "timing.json", timing(timings, system_answers=reader == "system"))
     ends = [own[-1] for own in plan.values() if own]
     asked = sum(len(end.questions) for end in ends) if ends else len(questions)
     manifest.counts = {"trials": len(trials), "questions": asked}
@@ -108,12 +108,13 @@ def _finish_checkpoints(
     plan: Plan,
     seed: int,
 ) -> None:
-    """What a run over checkpoints leaves in Recall Bench's shape, and its figures in ours."""
+    """Write the files of a run over checkpoints: Recall Bench's formats and our figures."""
     figures = longitudinal(records, plan, seed=seed)
     hallucination = views(records, plan, figures)
     errors = common_errors(records)
-    run.write_json(
-        "longitudinal.json", {**figures, "hallucination": hallucination, "errors": errors}
+    write_json(
+        run.path / "longitudinal.json",
+        {**figures, "hallucination": hallucination, "errors": errors},
     )
     stamp = now()
     shown = bool(manifest.identity.get("judge_memory_window"))
@@ -127,8 +128,8 @@ def _finish_checkpoints(
     for timing in timings:
         took[timing.scenario] = took.get(timing.scenario, 0.0) + (timing.index_ms or 0.0)
     started = manifest.started or datetime.now(UTC)
-    run.write_json(
-        "result.json",
+    write_json(
+        run.path / "result.json",
         result(
             records,
             plan,
@@ -141,15 +142,15 @@ def _finish_checkpoints(
 
 
 def timing(timings: list[Timing], *, system_answers: bool = False) -> dict[str, Any]:
-    """Latency of recall, cost of indexing: the figures that differ from machine to machine."""
+    """Latency of recall, cost of indexing and of models: figures that depend on the machine."""
     counters: Counter[str] = Counter()
     for line in timings:
         counters.update(line.counters)
-    # A scenario whose worker was lost was indexed again; the last time is the one that held.
+    # A scenario whose worker was lost was indexed again; the last time counts.
     last = {timing_key(line): line for line in timings}.values()
     latency = summarise_latency(line.recall_ms for line in last if line.recall_ms is not None)
     indexed = [line for line in last if line.index_ms is not None]
-    # Where a system tells no size, there is none to tell.
+    # A system may report no index size.
     sizes = {line.scenario: n for line in indexed if (n := line.index_bytes) is not None}
     return {
         "recall_ms": {k: round(v, 4) for k, v in latency._asdict().items()} if latency else None,

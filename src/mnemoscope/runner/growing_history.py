@@ -1,7 +1,7 @@
-"""Runs with checkpoints: questions about a growing history, such as that of a persona.
+"""The parts of a run that only datasets with checkpoints, such as personas, need.
 
-Files are checked before the first question, reader and judge have defaults, and `--dry-run` tries
-the first checkpoint.
+Their files are checked before the first question, they have their own default reader and judge, and
+a run can be tried at the first checkpoint.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from mnemoscope.runner.answer_setup import NONE
 from mnemoscope.types import GROUP_CATEGORIES, Scalar
 
 TIMEOUT = 30.0
-"""Default seconds after which a recall counts as timed out."""
+"""Seconds after which a recall is a timeout, if no limit is given."""
 _log = logging.getLogger(__name__)
 
 
 def check_files(data: Path | None, options: Mapping[str, Scalar]) -> None:
-    """Read every file before the run starts; all problems are logged, the last one is raised."""
+    """Read every file once, so that an error is found before the first question."""
     chosen = (str(options.get(name, "")) for name in ("personas", "arcs"))
     found = problems(locate(Personas.info, data), *chosen)
     for problem in found[:-1]:
@@ -38,13 +38,15 @@ def reader_and_judges(
     """The reader and the judges, with defaults that need no model."""
     if not history.ranges:
         if {reader, *judges} - {None, NONE}:
-            raise UsageError("--ranges none has no checkpoint for answers; use --ranges full")
+            raise UsageError(
+                "--ranges none has no checkpoint at which answers are judged; use --ranges full"
+            )
         return NONE, [NONE]
     if not judges:
         judges = ["ledger" if history.has_ledger and reader != NONE else NONE]
         if not history.has_ledger and reader is None:
             _log.warning(
-                "no ledger.jsonl beside the questions: recall is measured, answers are not judged"
+                "no ledger beside the questions: recall is measured, answers are not judged"
             )
     if reader is None:
         reader = NONE if list(judges) == [NONE] else "extractive"
@@ -52,13 +54,13 @@ def reader_and_judges(
         without = [folder.id for folder in history.folders if not folder.ledger.is_file()]
         raise MissingData(
             f"--judge ledger: {', '.join(without)} has no ledger.jsonl beside its questions; "
-            "only simulated personas have one. Name another judge, or --judge none"
+            "only simulated personas have one. Choose another judge, or --judge none"
         )
     return reader, list(judges)
 
 
 def report_findings(history: Personas) -> None:
-    """Log the defects of the data before the run starts."""
+    """Print what the loader found in the data, before the first question."""
     for _ in history.scenarios():
         pass
     left = [f"{n:,} {c}" for c in GROUP_CATEGORIES if (n := history.counts().get(c, 0))]
@@ -74,6 +76,6 @@ def report_findings(history: Personas) -> None:
 
 
 def first_checkpoint(history: Personas) -> dict[str, Scalar]:
-    """The dataset options that select the first checkpoint of the first persona."""
+    """The options that leave only the first checkpoint of the first persona."""
     first = [f"{one.label}:{one.days}" for one in history.ranges[:1]]
     return {**history.options, "personas": history.folders[0].id, "ranges": ",".join(first)}

@@ -1,6 +1,6 @@
-"""Memory that a worker shares with its parent, to say what it is doing and since when.
+"""Memory that a worker shares with its parent: what the worker is doing, and since when.
 
-It needs no lock, so a process that is killed while it writes blocks no other process.
+It has no lock, so a process that is killed while it writes does not block another process.
 """
 
 from __future__ import annotations
@@ -8,21 +8,21 @@ from __future__ import annotations
 import multiprocessing
 import time
 from ctypes import Structure, c_bool, c_double, c_int
-from multiprocessing.sharedctypes import RawArray, RawValue
+from typing import NamedTuple
 
 REMEMBERING = -1
-"""In place of a question's position while memories are taken in."""
+"""Used as the position while memories are ingested."""
 RECALLING, ANSWERING, JUDGING = range(3)
 
 fork = multiprocessing.get_context("fork")
 
 
 class InFlight(Structure):
-    """One thing that a worker is doing: a question, or the remembering."""
+    """One thing that a worker is doing: a question, or ingestion."""
 
     _fields_ = (("since", c_double), ("position", c_int), ("phase", c_int))
     since: float
-    """When it began; 0 while nothing is in flight here."""
+    """When it began; 0.0 while nothing is in flight in this slot."""
     position: int
     phase: int
 
@@ -34,23 +34,18 @@ class InFlight(Structure):
         self.since = 0.0
 
 
-class _Shared(Structure):
+class Signals(Structure):
+    """Two values that a worker and its parent share."""
+
     _fields_ = (("is_halted", c_bool), ("settled", c_int))
     is_halted: bool
+    """Set by the parent: finish what is in flight, and begin nothing new."""
     settled: int
+    """Counted by the worker: the questions of its unit that are done."""
 
 
-class Heartbeat:
-    """Everything that one worker has in flight, and two words between it and its parent.
+class Heartbeat(NamedTuple):
+    """Everything that one worker has in flight, in shared memory."""
 
-    The parent sets `shared.is_halted`: finish what is in flight, and begin nothing new. The worker
-    counts in `shared.settled` the questions of its unit that are done with.
-    """
-
-    def __init__(self, parallelism: int) -> None:
-        self.slots: list[InFlight] = list(RawArray(InFlight, parallelism))
-        self.shared: _Shared = RawValue(_Shared)
-
-    @property
-    def active(self) -> list[InFlight]:
-        return [slot for slot in self.slots if slot.since]
+    slots: list[InFlight]
+    shared: Signals

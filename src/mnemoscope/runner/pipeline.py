@@ -1,6 +1,6 @@
-"""What is done with a question: recalled, answered, judged; and with which parts.
+"""The phases of a question (recall, answer, judge) and their reader and judges.
 
-Parts are described here and built in the worker processes.
+Readers and judges are described here and built in the worker processes.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from mnemoscope.types import (
 )
 
 Lifecycle = Literal["auto", "fork", "fresh", "incremental"]
-"""How a checkpoint gets a system that has seen exactly so much and was changed by no question."""
+"""How a checkpoint gets a system with exactly the memories so far, unchanged by questions."""
 Compat = Literal["", "recall-bench"]
 LineKey = tuple[str, str, str]
-"""Phase, checkpoint and question: what a line of a scenario's journal is known by."""
+"""Phase, checkpoint and question: the key of a line in a scenario's journal."""
 TIMED_OUT = "[TIMEOUT]"
-"""What Recall Bench judges in place of an answer that never came."""
+"""The text that Recall Bench judges if no answer came."""
 
 
 class Pipeline(msgspec.Struct, frozen=True):
-    """What happens to each question, and at which moments of a system's life."""
+    """What is done with each question, and how checkpoints are reached."""
 
     depth: int = 0
     lifecycle: Lifecycle = "auto"
     reader: Plan | None = None
     system_answers: bool = False
-    """Whether the system answers by itself instead of a reader."""
+    """Whether the system answers instead of a reader."""
     judge: Plan | None = None
     appellate: Plan | None = None
     window: int = 0
@@ -58,27 +58,14 @@ class Pipeline(msgspec.Struct, frozen=True):
     compat: Compat = ""
     parallelism: int = 1
     restarts: int = 0
-    """How often a scenario's system may be lost before a question is blamed for it."""
+    """How often a scenario's system may be lost before a question fails because of it."""
 
     @property
     def answers(self) -> bool:
         return self.reader is not None or self.system_answers
 
-    @property
-    def reader_is_patient(self) -> bool:
-        """Whether the reader asks a model, which keeps its own deadlines and waits its turn."""
-        return self.reader is not None and "prompt_sha256" in self.reader.identity
-
-    def judges(self) -> dict[str, dict[str, Any]]:
-        """Everybody who decides on a score: spec to identity, the members of a panel each."""
-        found: dict[str, dict[str, Any]] = {}
-        for plan in (self.judge, self.appellate):
-            if plan is not None:
-                found |= plan.identity.get("panel") or {str(plan.spec): plan.identity}
-        return found
-
     def identity(self) -> dict[str, Any]:
-        """What of it can change a number; nothing where questions are only recalled."""
+        """What of it can change a number; empty if questions are only recalled."""
         if not self.answers and self.lifecycle == "auto":
             return {}
         parts = {"reader": self.reader, "judge": self.judge, "appellate_judge": self.appellate}
@@ -95,14 +82,14 @@ class Pipeline(msgspec.Struct, frozen=True):
         }
 
     def no_answer(self, scenario: str, ask: Ask, status: Status, error: str) -> Answer:
-        """What is recorded where none came; Recall Bench takes its marker for an answer."""
+        """The record of a missing answer; Recall Bench judges its marker as an answer."""
         text = ""
         if self.compat == "recall-bench":
             status, text = "answered", TIMED_OUT
         return Answer(scenario, ask.question.id, status, text, (), error, ask.checkpoint)
 
     def settles(self, line: JournalLine) -> bool:
-        """Whether nothing is left to do for the question after this line."""
+        """Whether the question is done after this line."""
         if isinstance(line, Ingestion):
             return False
         if isinstance(line, Verdict):
@@ -119,7 +106,7 @@ class Ask(msgspec.Struct, frozen=True):
     checkpoint: str
     question: Question
     forgotten: int = 0
-    """How many of the memories given so far the system was told to forget."""
+    """How many of the memories so far the system had to forget."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -127,16 +114,16 @@ class Ask(msgspec.Struct, frozen=True):
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """How many memories are in, and what is asked then."""
+    """A checkpoint and the questions asked there."""
 
     checkpoint: Checkpoint
     asks: tuple[Ask, ...]
     first: int
-    """Position of its first ask among all asks of the scenario."""
+    """Position of its first question among all of the scenario."""
 
 
 def stages(scenario: Scenario) -> list[Stage]:
-    """The scenario's checkpoints, or its end as the only one."""
+    """The scenario's checkpoints; without any, its end is the only one."""
     everything = Checkpoint(
         "", 0, len(scenario.memories), tuple(question.id for question in scenario.questions)
     )
@@ -146,34 +133,29 @@ def stages(scenario: Scenario) -> list[Stage]:
     forgotten: set[str] = set()
     for checkpoint in scenario.checkpoints or (everything,):
         forgotten.update(checkpoint.forget)
-        asks = tuple(
-            Ask(checkpoint.label, _at(by_id[id], checkpoint, forgotten), len(forgotten))
-            for id in checkpoint.questions
-        )
-        found.append(Stage(checkpoint, asks, position))
+        asks: list[Ask] = []
+        for id in checkpoint.questions:
+            question = by_id[id]
+            if checkpoint.now is not None:
+                question = msgspec.structs.replace(question, now=checkpoint.now)
+            if not forgotten.isdisjoint(question.evidence):
+                left = tuple(id for id in question.evidence if id not in forgotten)
+                expects: Expectation = question.expects if left else "abstain"
+                question = msgspec.structs.replace(question, evidence=left, expects=expects)
+            asks.append(Ask(checkpoint.label, question, len(forgotten)))
+        found.append(Stage(checkpoint, tuple(asks), position))
         position += len(asks)
     return found
 
 
 def forgotten_by(scenario: Scenario, checkpoint: str) -> set[str]:
-    """Ids of all that a system was told to forget until it was asked at this checkpoint."""
+    """Ids of the memories that a system had to forget up to this checkpoint."""
     gone: set[str] = set()
     for point in scenario.checkpoints:
         gone.update(point.forget)
         if point.label == checkpoint:
             break
     return gone
-
-
-def _at(question: Question, checkpoint: Checkpoint, forgotten: set[str]) -> Question:
-    """The question, asked at the checkpoint's moment; what was forgotten holds no answer."""
-    if checkpoint.now is not None:
-        question = msgspec.structs.replace(question, now=checkpoint.now)
-    if forgotten.isdisjoint(question.evidence):
-        return question
-    left = tuple(id for id in question.evidence if id not in forgotten)
-    expects: Expectation = question.expects if left else "abstain"
-    return msgspec.structs.replace(question, evidence=left, expects=expects)
 
 
 def key_of(line: JournalLine) -> LineKey:
@@ -191,7 +173,7 @@ def plan_reader(spec: Spec, benchmark: str = "") -> Plan:
 
 
 def plan_judge(spec: Spec, benchmark: str = "") -> Plan:
-    """How to build a judge; a model alone means the judge that the benchmark asks for."""
+    """How to build a judge; a model alone means the benchmark's judge for models."""
     if names_a_model(spec.name):
         asked_for = dataset_info(benchmark).answers.model_judge
         spec = Spec(asked_for, {"model": spec.name, **spec.args})
@@ -199,13 +181,13 @@ def plan_judge(spec: Spec, benchmark: str = "") -> Plan:
 
 
 def plan_panel(specs: Sequence[Spec], benchmark: str = "") -> Plan:
-    """One judge by itself, or several as a panel."""
+    """One judge, or several as a panel."""
     plans = [plan_judge(spec, benchmark) for spec in specs]
     if len(plans) == 1:
         return plans[0]
     names = [str(plan.spec) for plan in plans]
     if len(set(names)) < len(names):
-        raise UsageError("a panel of judges needs different ones; the same is given twice")
+        raise UsageError("a panel needs different judges; the same judge is given twice")
     return Plan(
         Spec(" + ".join(names)),
         lambda: JudgePanel([(name, plan.build()) for name, plan in zip(names, plans, strict=True)]),
@@ -214,10 +196,10 @@ def plan_panel(specs: Sequence[Spec], benchmark: str = "") -> Plan:
 
 
 def _plan(registry: Registry, spec: Spec, verb: str) -> Plan:
-    """How to build a part; wrong names and options fail here, before anything runs."""
-    if _SOMEBODYS_MODEL.match(spec.name) and spec.name not in registry.names():
+    """How to build a reader or judge; wrong names and options fail here, before the run."""
+    if _MODEL_NAME.match(spec.name) and spec.name not in registry.names():
         raise UsageError(
-            f"{spec.name} names a model but not who serves it: write openai:{spec.name}, "
+            f"{spec.name} names a model without its provider: write openai:{spec.name}, "
             f"anthropic:{spec.name} or {spec.name}@http://host/v1"
         )
     try:
@@ -228,7 +210,7 @@ def _plan(registry: Registry, spec: Spec, verb: str) -> Plan:
             "(`mnemoscope models list`)"
         ) from error
     if not callable(target):
-        raise UsageError(f"{spec.name} is no {registry.kind} class or factory")
+        raise UsageError(f"{spec.name} is not a {registry.kind} class or factory")
     arguments = bind_arguments(target, spec)
     part = target(**arguments)
     if not hasattr(part, verb):
@@ -237,16 +219,16 @@ def _plan(registry: Registry, spec: Spec, verb: str) -> Plan:
     known = {key: _decisive(key, value) for key, value in arguments.items()}
     identity = {"name": spec.name, "arguments": known, **source_of(target), **about}
     if spec.name not in registry.builtin and (scale := scale_of(part)) is not None:
-        identity["scale"] = msgspec.to_builtins(scale)  # runs are read where the judge is not
+        identity["scale"] = msgspec.to_builtins(
+            scale
+        )  # runs are read where the judge is not installed
     shown = Spec(spec.name, {key: _decisive(key, value) for key, value in spec.args.items()})
     return Plan(shown, lambda: target(**arguments), identity)
 
 
-_SOMEBODYS_MODEL = re.compile(
-    r"(?:gpt|chatgpt|o\d|claude|gemini|llama|qwen|mistral|deepseek)[-\d.]"
-)
+_MODEL_NAME = re.compile(r"(?:gpt|chatgpt|o\d|claude|gemini|llama|qwen|mistral|deepseek)[-\d.]")
 
 
 def _decisive(name: str, value: Scalar) -> Scalar:
-    """An argument as far as it decides a reply: what a model costs does not."""
+    """The argument without a model's price, which does not change a reply."""
     return without_price(value) if name == "model" and isinstance(value, str) else value

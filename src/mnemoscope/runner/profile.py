@@ -1,7 +1,7 @@
-"""Profiles: the settings of a run in a YAML file, in Recall Bench's keys and some of our own.
+"""Profiles: the settings of a run in a YAML file, with Recall Bench's keys and ours.
 
-A setting that the profile omits is None. Command-line flags take precedence over the profile. The
-file that `env.file` names is not read: API keys come from the environment.
+A setting that is absent is None here, and given options override the profile. No other file is
+read: API keys come from the environment, not from `env.file`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|)")
 
 
 class _Section(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """A part of the file; unknown keys are errors."""
+    """Unknown keys are refused."""
 
 
 class _Persona(_Section, frozen=True):
@@ -83,7 +83,7 @@ class _Run(_Section, frozen=True):
     sample: OrZero | None = None
     judge_memory_window: OrZero | None = None
     groups_enabled: bool | None = None
-    # The keys below are not in Recall Bench.
+    # Ours from here on.
     systems: list[str] | None = None
     reader: str | None = None
     judge: str | None = None
@@ -97,7 +97,7 @@ class _Run(_Section, frozen=True):
 
 
 class _Generation(_Section, frozen=True):
-    """Settings of other commands that write days; here they are only validated."""
+    """How days are generated: used by other commands, only checked here."""
 
     days: Whole | None = None
     start: Whole | None = None
@@ -117,23 +117,23 @@ class _File(_Section, frozen=True):
 
 
 class Profile(Struct, frozen=True, kw_only=True):
-    """The settings that a profile gives; None for those that it omits."""
+    """The settings in a profile; None if one is absent."""
 
     path: Path
     data: Path | None = None
     """`persona.dir`: one persona's folder, or a folder of them."""
     personas: str | None = None
-    """Comma-separated ids: `run.personas`, else `persona.id`."""
+    """Ids, separated by commas: `run.personas`, else `persona.id`."""
     arcs: str | None = None
     ranges: str | None = None
-    """In the syntax of `--ranges`."""
+    """As `--ranges` takes them."""
     sample: int | None = None
     groups: bool | None = None
     seed: int | None = None
     granularity: Literal["day", "session", "section"] | None = None
     systems: tuple[str, ...] | None = None
     adapter: str | None = None
-    """`harness.adapter`: an address, a name, or a path, resolved relative to the profile."""
+    """`harness.adapter`: an address, a name, or a path that was relative to the profile."""
     factory: str | None = None
     config: dict[str, Scalar] = {}
     """`harness.config`: the adapter's options."""
@@ -152,7 +152,7 @@ class Profile(Struct, frozen=True, kw_only=True):
 
     @property
     def system_specs(self) -> tuple[str, ...]:
-        """`run.systems`, else the harness: adapter and factory, with its config as options."""
+        """`run.systems`, else the harness: adapter and factory, its config as options."""
         if self.systems or not self.adapter:
             return self.systems or ()
         name = f"{self.adapter}:{self.factory}" if self.factory else self.adapter
@@ -160,7 +160,7 @@ class Profile(Struct, frozen=True, kw_only=True):
 
     @property
     def options(self) -> dict[str, Scalar]:
-        """The options for the dataset."""
+        """The options of the dataset."""
         names = ("personas", "arcs", "ranges", "sample", "groups", "granularity")
         found = {name: getattr(self, name) for name in names}
         return {name: value for name, value in found.items() if value is not None}
@@ -183,7 +183,7 @@ def load_profile(path: Path) -> Profile:
         data=_beside(path, file.persona.dir),
         personas=",".join(personas) if isinstance(personas, list) else personas,
         arcs=file.persona.arcs,
-        ranges=_parsed(path, "run.ranges", _ranges, run.ranges),
+        ranges=_field(path, "run.ranges", _ranges, run.ranges),
         sample=run.sample,
         groups=run.groups_enabled,
         seed=run.seed,
@@ -196,7 +196,7 @@ def load_profile(path: Path) -> Profile:
         judge=run.judge or models.judge,
         appellate_judge=run.appellate_judge or models.appellate_judge,
         judge_memory_window=run.judge_memory_window,
-        timeout=_parsed(path, "run.timeout", _seconds, run.timeout),
+        timeout=_field(path, "run.timeout", _seconds, run.timeout),
         parallelism=run.parallelism,
         workers=run.workers,
         lifecycle=run.lifecycle,
@@ -205,21 +205,21 @@ def load_profile(path: Path) -> Profile:
     )
 
 
-def _parsed(path: Path, field: str, parse: Callable[[Any], T], value: Any) -> T | None:
-    """Parse a field if it is given; an error names the file and the field."""
+def _field(path: Path, field: str, read: Callable[[Any], T], written: Any) -> T | None:
+    """The value of a field, if it is given; an error names the field."""
     try:
-        return None if value is None else parse(value)
+        return None if written is None else read(written)
     except (UsageError, msgspec.ValidationError) as error:
         raise DataError(f"field `{field}`: {error}", file=path) from None
 
 
 def _beside(profile: Path, inner: str | None) -> Path | None:
-    """Resolve a path relative to the profile."""
+    """A path in the profile is relative to the profile."""
     return None if inner is None else profile.parent / inner
 
 
 def _adapter(profile: Path, adapter: str | None) -> str | None:
-    """Resolve an adapter that is a path; addresses (`grpc://…`) and names stay unchanged."""
+    """An adapter that is or looks like a path is relative to the profile; names are unchanged."""
     if adapter is None or "://" in adapter:
         return adapter
     inner = profile.parent / adapter
@@ -227,7 +227,7 @@ def _adapter(profile: Path, adapter: str | None) -> str | None:
 
 
 def _ranges(written: str | int | list[int | str | _Labelled] | dict[str, Any]) -> str:
-    """The ranges as one text in the syntax of `--ranges`."""
+    """The ranges as a text for `--ranges`."""
     match written:
         case {"series": _}:
             text = ",".join(map(str, msgspec.convert(written, _Series).series))
@@ -246,7 +246,7 @@ def _ranges(written: str | int | list[int | str | _Labelled] | dict[str, Any]) -
 
 
 def _seconds(written: float | str) -> float:
-    """A number means milliseconds, as in Recall Bench; a text may give its unit."""
+    """A number is milliseconds, as in Recall Bench; a text may have a unit."""
     if isinstance(written, float):
         return written / 1000
     found = _DURATION.fullmatch(written.strip())

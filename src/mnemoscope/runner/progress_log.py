@@ -1,6 +1,6 @@
-"""progress.jsonl: a line as soon as a persona's checkpoint is done, in Recall Bench's words.
+"""progress.jsonl: a line for each finished checkpoint of a persona, in Recall Bench's format.
 
-It is told by the clock and read while the run goes on; nothing is ever computed from it.
+It contains times and is read while the run goes on. No figure is computed from it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def now() -> str:
 
 
 class ProgressLog:
-    """The progress of one run."""
+    """The progress log of one run."""
 
     def __init__(self, run: RunDirectory, manifest: Manifest, copy: Path | None = None) -> None:
         self._path = run.path / "progress.jsonl"
@@ -45,21 +45,21 @@ class ProgressLog:
         self._tails: dict[str, _Tail] = {}
 
     @cached_property
-    def _told(self) -> set[tuple[str, str]]:
-        """Persona and checkpoint of the lines that are there; an unreadable one is passed over."""
-        told: set[tuple[str, str]] = set()
+    def _written(self) -> set[tuple[str, str]]:
+        """Persona and checkpoint of the lines in the file; unreadable lines are skipped."""
+        written: set[tuple[str, str]] = set()
         if self._path.exists():
             for line in self._path.read_bytes().splitlines():
                 with suppress(msgspec.DecodeError, UnicodeDecodeError):
                     record = msgspec.json.decode(line)
                     if isinstance(record, dict) and record.get("type") == "checkpoint":
-                        told.add((str(record.get("personaId")), str(record.get("range"))))
-        return told
+                        written.add((str(record.get("personaId")), str(record.get("range"))))
+        return written
 
     def checkpoint_done(self, unit: WorkUnit, checkpoint: str) -> None:
-        """A checkpoint is done: say how it went, once."""
+        """Write the line of a finished checkpoint, once."""
         scenario = unit.scenario
-        if (scenario.id, checkpoint) in self._told:
+        if (scenario.id, checkpoint) in self._written:
             return
         if self._journal is None:  # the header comes first, as in Recall Bench
             self._journal = Journal(self._path)
@@ -79,10 +79,10 @@ class ProgressLog:
                 ingest_ms=ingest_ms,
             )
         )
-        self._told.add((scenario.id, checkpoint))
+        self._written.add((scenario.id, checkpoint))
 
     def finished(self, unit: WorkUnit, recorded: Sequence[JournalLine]) -> None:
-        """Nothing more comes of this persona: tell what was not told yet."""
+        """Write the lines of a finished persona that are not written yet."""
         scenario = unit.scenario
         if not scenario.checkpoints:
             return
@@ -93,7 +93,7 @@ class ProgressLog:
         del self._tails[scenario.id]
 
     def close(self, records: Iterable[QuestionRecord] | None = None) -> None:
-        """End with a summary, where the run came to its end."""
+        """Close the log, with a summary if the run is complete."""
         if self._journal is None:
             if self._copy is not None:
                 self._make_copy()
@@ -116,7 +116,7 @@ class ProgressLog:
 
 
 class _Tail:
-    """What a unit's spools have gained since they were last read."""
+    """The lines added to a unit's spools since they were last read."""
 
     def __init__(self, unit: WorkUnit) -> None:
         spool = spool_of(unit.folder, unit.order)
@@ -125,14 +125,14 @@ class _Tail:
         self._timings = _GrowingFile(spool.timings, msgspec.json.Decoder(Timing))
 
     def at(self, checkpoint: str) -> tuple[list[QuestionRecord], float]:
-        """The checkpoint's records and what taking in its days took, in milliseconds."""
+        """The checkpoint's records, and the milliseconds of its ingestion."""
         lines, timings = self.lines.take(checkpoint), self._timings.take(checkpoint)
         took = sum(timing.index_ms or 0.0 for timing in timings)
         return assemble(lines, self._questions, timings), round(took, 3)
 
 
 class _GrowingFile:
-    """A file that grows, read on from where it was left."""
+    """A growing file, read on from the last position."""
 
     def __init__(self, path: Path, decoder: msgspec.json.Decoder[Any]) -> None:
         self._path = path
@@ -158,7 +158,7 @@ class _GrowingFile:
 
 
 def header_of(manifest: Manifest) -> Header:
-    """What was run, from its identity."""
+    """The header of Recall Bench's files, from the run's identity."""
     identity: Mapping[str, Any] = manifest.identity
     options = identity["benchmark"]["options"]
     return Header(

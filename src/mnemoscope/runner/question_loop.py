@@ -1,7 +1,7 @@
 """The question loop: one system ingests one scenario and is asked every question.
 
-Each line is written to the unit's spool the moment it is there, so that a killed run loses at most
-the question in flight.
+Each line is written to the unit's spool at once, so a killed run loses at most the questions in
+flight.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _WARM_UP = Question("", "warm-up")
 
 
 class Halted(Exception):
-    """The parent wants no more questions asked."""
+    """The parent stops the run: no more questions are asked."""
 
 
 class QuestionLoop:
-    """One system being questioned about one scenario."""
+    """Asks one system the questions of one scenario."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class QuestionLoop:
         restarts: Restarts,
     ) -> None:
         self.warm_up = False
-        """Whether to ask one question first that does not count."""
+        """Whether to ask one question first that is not recorded."""
         self.system = CheckpointDriver(driver, unit.scenario, pipeline.lifecycle)
         self._unit = unit
         self._driver = driver
@@ -84,7 +84,7 @@ class QuestionLoop:
         heartbeat.shared.settled = len(unit.settled)
 
     def ask_all(self, stage: Stage) -> bool:
-        """Ask what is left to ask at this checkpoint; False if the system never got there."""
+        """Ask the open questions of this checkpoint; False if the system could not reach it."""
         checkpoint = stage.checkpoint
         left = [
             (stage.first + place, ask)
@@ -94,7 +94,7 @@ class QuestionLoop:
         ingested = ("remember", checkpoint.label, "") in self._unit.recorded
         if not left and ingested:
             return True
-        # Reading and judging do without the system.
+        # The system is not needed to read or judge what is recorded.
         phase = Answer if self._pipeline.system_answers else Trial
         driver = None
         if not ingested or any((phase, *ask.key) not in self._recorded for _, ask in left):
@@ -109,7 +109,7 @@ class QuestionLoop:
         return True
 
     def _reach(self, stage: Stage) -> AtCheckpoint | None:
-        """Bring the system to the checkpoint, and record what that took."""
+        """Bring the system to the checkpoint, and record time and receipt."""
         unit, checkpoint = self._unit, stage.checkpoint
         in_flight = self._heartbeat.slots[0]
         in_flight.start(REMEMBERING)
@@ -126,7 +126,9 @@ class QuestionLoop:
             if isinstance(error, SystemLost):
                 if not self._restarts.must_be_paid(error):
                     raise NeedsRestart(error) from error
-                self._restarts.tell(error, "and nothing more is asked: the memories are not in")
+                self._restarts.warn(
+                    error, "its questions are not asked: the memories are not ingested"
+                )
             record_unasked(unit, self._pipeline, self._lines, error_line(error))
             return None
         finally:
@@ -142,9 +144,9 @@ class QuestionLoop:
         return reached
 
     def _ask_left(self, left: Sequence[tuple[int, Ask]], driver: Driver | None, seen: int) -> None:
-        """So many at a time, each line recorded as soon as it is known.
+        """Ask the questions, several at a time, and record each line as soon as it is known.
 
-        What goes wrong with one question of ours lets the others in flight come to their end.
+        After an error of ours the other questions in flight are still finished.
         """
         together = 1 if self._unit.careful else self._pipeline.parallelism
         self._alone = together == 1
@@ -158,9 +160,9 @@ class QuestionLoop:
             try:
                 driver.recall(_WARM_UP, self._pipeline.depth)
             except SystemLost as error:
-                raise NeedsRestart(error, "on a question that does not count") from error
+                raise NeedsRestart(error, "on a warm-up question that is not recorded") from error
             except (Exception, SystemExit):
-                pass  # the first question will tell
+                pass  # the first question will show the error
             finally:
                 slot.stop()
         if together == 1:
@@ -207,7 +209,7 @@ class QuestionLoop:
     def _phases(
         self, slot: InFlight, position: int, ask: Ask, driver: Driver | None, seen: int
     ) -> Iterator[tuple[JournalLine, Timing | None]]:
-        """The lines that are still to come of a question, each as soon as it is known."""
+        """The missing lines of a question, each as soon as it is known."""
         about = Timing(self._unit.scenario.id, ask.question.id, ask.checkpoint)
         trial = self._recorded.get((Trial, *ask.key))
         if trial is None and not self._pipeline.system_answers:
@@ -215,7 +217,7 @@ class QuestionLoop:
             slot.start(position, RECALLING)
             started = time.perf_counter()
             trial = self._recall(ask, driver, seen)
-            elapsed = _ms_since(started)
+            elapsed = round((time.perf_counter() - started) * 1000, 4)
             timed = not trial.error
             yield trial, msgspec.structs.replace(about, recall_ms=elapsed) if timed else None
         assert trial is None or isinstance(trial, Trial)
@@ -238,19 +240,20 @@ class QuestionLoop:
 
     @contextmanager
     def _measured(self, about: Timing, phase: str) -> Iterator[dict[str, Any]]:
-        """What a phase takes of time and models; what was paid for nothing is recorded as well."""
+        """Time and model usage of a phase; those of a failed phase are recorded here."""
         spent: dict[str, Any] = {}
+        failed = True
         started = time.perf_counter()
         with metered() as usages:
             try:
                 yield spent
-            except BaseException:
-                if (usage := total(usages)) is not None:
-                    lost = {phase: _ms_since(started), "usage": usage}
+                failed = False
+            finally:
+                elapsed = round((time.perf_counter() - started) * 1000, 4)
+                spent |= {phase: elapsed, "usage": total(usages)}
+                if failed and spent["usage"] is not None:
                     with self._writing:
-                        self._timings.append(msgspec.structs.replace(about, **lost))
-                raise
-            spent |= {phase: _ms_since(started), "usage": total(usages)}
+                        self._timings.append(msgspec.structs.replace(about, **spent))
 
     def _recall(self, ask: Ask, driver: Driver, seen: int) -> Trial:
         try:
@@ -273,16 +276,12 @@ class QuestionLoop:
             return self._pipeline.no_answer(self._unit.scenario.id, ask, status, error_line(error))
 
     def _charge(self, error: SystemLost, ask: Ask, status: Status) -> None:
-        """Let the question pay for the lost system, or raise, so that it is asked again."""
+        """Fail the question because of the lost system, or raise, so that it is asked again."""
         costs = self._restarts.must_be_paid(error, alone=self._alone)
         lost = NeedsRestart(error, f"{ask.question.id} is recorded as {status}" if costs else "")
         with self._writing:
-            # A thread that only finds the system gone comes after the one that lost it, or before.
+            # Another thread may report the same loss before or after the one that fails for it.
             if costs or self._lost is None:
                 self._lost = lost
         if not costs:
             raise lost from error
-
-
-def _ms_since(started: float) -> float:
-    return round((time.perf_counter() - started) * 1000, 4)

@@ -1,4 +1,4 @@
-"""Somebody else's rankings, read from a file: ours, TREC's or pgmnemo's format."""
+"""Reads a file of rankings in our format, TREC's or pgmnemo's."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from mnemoscope.types import FAILED, Hit, Question, Status
 
 Format = Literal["jsonl", "trec", "pgmnemo"]
 _DEPTH_BY_QID, _DEPTH_BY_TEXT = 20, 50
-"""pgmnemo keeps the ten best ids, but looks for the first hit among so many: in its LongMemEval
-files, whose lines have a `qid`, and in its LoCoMo files, whose lines have none."""
+"""How deep pgmnemo looks for the first hit, although it keeps only the ten best ids. Lines of its
+LongMemEval files have a `qid`, lines of its LoCoMo files have none."""
 
 
 @dataclass
 class RankingFile:
-    """Question id to hits. `first_ranks` is what the file itself says of the first evidence."""
+    """Question id to hits. `first_ranks` are the file's own ranks of the first evidence."""
 
     hits: dict[str, list[Hit]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
-    """Questions that the file says were not fairly put, with the status it gives."""
+    """Questions that were not measured according to the file, with their status."""
     first_ranks: dict[str, int] = field(default_factory=dict)
     first_rank_depth: int = 0
     asked_for: int = 0
-    """How many hits were asked for, where the file says so."""
+    """How many hits were asked for, if the file says so."""
 
     @property
     def depth(self) -> int:
@@ -59,7 +59,7 @@ class _PgmnemoLine(msgspec.Struct, frozen=True):
 def read_rankings(
     path: Path, format: Format, questions: Sequence[Question], *, keep_repeats: bool = False
 ) -> RankingFile:
-    """Read the file; `keep_repeats` lets a repeated label hold its rank, as pgmnemo's rules do."""
+    """Read the file; `keep_repeats` keeps the rank of a repeated label, as pgmnemo's rules do."""
     if format == "trec":
         run = read_run(path)
         return RankingFile(
@@ -88,7 +88,7 @@ def _read_jsonl(path: Path) -> RankingFile:
 
 
 def _read_pgmnemo(path: Path, questions: Sequence[Question], keep_repeats: bool) -> RankingFile:
-    """LoCoMo lines are matched by conversation, category and text: their numbers are another's."""
+    """LoCoMo lines are matched by conversation, category and text, not by number."""
     waiting: dict[tuple[str, str, str], list[str]] = {}
     for question in reversed(questions):
         key = (question.cluster, question.category, question.text)

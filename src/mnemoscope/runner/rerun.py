@@ -1,7 +1,7 @@
-"""A later phase done anew: saved answers judged again, saved rankings read again.
+"""Repeats a later phase of a run: judges recorded answers again, or answers again from its hits.
 
-The new run begins with what is kept of the old one; the engine then goes on as after an
-interruption, and finds that of the system nothing is left to be asked.
+The new run begins with the kept lines of the old one. The runner then continues as after an
+interruption, and does not ask the system.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ def redo(
     exams: Mapping[str, dict[str, Any]] = MappingProxyType({}),
     progress: Progress = lambda units: None,
 ) -> RunDirectory:
-    """Do `phase` and what follows it again, with the procedure's parts; what was before stays."""
+    """Repeat `phase` and the phases after it with this pipeline; keep the earlier phases."""
     manifest = source.manifest()
     if manifest.state != "complete":
         raise UsageError(f"{source.path} is not complete (state {manifest.state}); finish it first")
     identity = manifest.identity
     if apart := differences(identity["benchmark"], benchmark_identity(dataset, dataset.files())):
         raise DataError(
-            f"{source.path} was made from other data: {'; '.join(apart)}", file=dataset.name
+            f"{source.path} was run on other data: {'; '.join(apart)}", file=dataset.name
         )
-    system = recorded_plan(identity["system"], _SilentSystem)
+    system = recorded_plan(identity["system"], _RecordedSystem)
     directory = RunDirectory(out / source.label)
     if directory.path.resolve() == source.path.resolve():
-        raise UsageError(f"--out {out} is where the run itself is; choose another folder")
+        raise UsageError(f"--out {out} is the folder of the run itself; choose another folder")
     if not directory.manifest_path.exists():
         _begin_with(source, directory, dataset, phase)
     protocol = manifest.protocol.get("id")
@@ -70,27 +70,29 @@ def redo(
             accept_leaks=bool(manifest.leaks),
         ),
         progress,
-        arms=int(manifest.arm),
+        baselines=int(manifest.arm),
         protocol=load_protocol(protocol) if protocol else None,
         deviations=manifest.deviations,
         pipeline=pipeline,
         max_cost=max_cost,
         exams=exams,
-        # What is judged are these answers: of another source, even made alike, it is another run.
+        # The same answers from another source are another run.
         derived_from=sha256_file(source.trials_path),
     )
     return done[0]
 
 
 def recorded_pipeline(manifest: Manifest) -> Pipeline:
-    """The procedure of a run whose reader must not be asked anything any more."""
+    """The pipeline of a recorded run; its reader is not called again."""
     identity = manifest.identity
     reader = identity.get("reader")
     if reader is None:
-        raise UsageError("this run has no answers; `mnemoscope answer` makes some from its hits")
+        raise UsageError(
+            "this run has no answers; `mnemoscope answer` creates answers from its hits"
+        )
     return Pipeline(
         lifecycle=identity["lifecycle"],
-        reader=recorded_plan(reader, _SilentReader) if isinstance(reader, dict) else None,
+        reader=recorded_plan(reader, _RecordedReader) if isinstance(reader, dict) else None,
         system_answers=reader == "system",
         window=identity["judge_memory_window"],
         compat=identity["compat"],
@@ -98,36 +100,36 @@ def recorded_pipeline(manifest: Manifest) -> Pipeline:
 
 
 def recorded_plan(about: dict[str, Any], part: Callable[[Spec], Any]) -> Plan:
-    """A part that is known by what it was, and gives no more answers."""
+    """A plan with the recorded identity, for a system or reader that is not called."""
     identity = {key: value for key, value in about.items() if key != "spec"}
     spec = Spec.parse(about["spec"])
     return Plan(spec, lambda: part(spec), identity, answers=True)
 
 
-class _SilentSystem:
-    """Stands where a system was that has said all it has to say."""
+class _RecordedSystem:
+    """Stands for the system of the recorded run, which is not asked again."""
 
     def __init__(self, spec: Spec) -> None:
         pass
 
     def recall(self, query: Query, k: int) -> list[str]:
-        raise AssertionError("what was recalled is on record")
+        raise AssertionError("the hits are recorded")
 
 
-class _SilentReader:
-    """Stands where a reader was; what it was shown can still be told."""
+class _RecordedReader:
+    """Stands for the reader of the recorded run; its passages can still be shown."""
 
     def __init__(self, spec: Spec) -> None:
         self.wants_everything = spec.name == "full-context"
 
     def read(self, query: Query, passages: object) -> None:
-        raise AssertionError("what was answered is on record")
+        raise AssertionError("the answers are recorded")
 
 
 def _begin_with(
     source: RunDirectory, directory: RunDirectory, dataset: Dataset, phase: Phase
 ) -> None:
-    """Lay down what is kept of the old run as if the new one had been interrupted there."""
+    """Write the kept lines as spools, as if the new run had been interrupted there."""
     dropped = (Answer, Verdict) if phase == "answer" else (Verdict,)
     lines: dict[str, list[JournalLine]] = {}
     for line in source.journal():
@@ -143,7 +145,7 @@ def _begin_with(
 
 
 def _kept(source: RunDirectory, phase: Phase) -> Iterator[Timing]:
-    """The times of the phases that are not done again; what they cost is not paid again."""
+    """The timings of the kept phases, whose costs count as paid by the old run."""
     for timing in source.timings():
         judging = timing.judge_ms is not None
         answering = timing.answer_ms is not None or (timing.question and timing.recall_ms is None)

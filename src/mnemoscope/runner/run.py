@@ -1,7 +1,7 @@
-"""A run: every system against every scenario, in parallel, resumable, in one call.
+"""A run: every system on every scenario, in parallel and resumable.
 
-Each system gets a run directory of its own below `out`; running the same call again continues
-where the last one stopped and asks nothing twice.
+Each system gets a run directory below `out`. The same call continues an interrupted run, and asks
+only what is not recorded.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -44,20 +45,20 @@ _DECISIVE_PACKAGES = ("mnemoscope", "numpy", "bm25s", "PyStemmer", "wordllama", 
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """How to run; everything here but `workers` can change a number."""
+    """How to run; everything except `workers` can change a number."""
 
     depth: int = DEPTH
     seed: int = SEED
-    """Of the bootstrap, and of the random arm."""
+    """Of the bootstrap and the random baseline."""
     limits: Limits = Limits()
     workers: int = 0
-    """Processes; 0 means one for each core."""
+    """Number of processes; 0 means one for each core."""
     accept_leaks: bool = False
-    """Go on where the scan finds something that looks like a label, and say so in the notes."""
+    """Continue if the leakage scan finds a text that looks like a label, and record it."""
 
 
 Progress = Callable[[float], None]
-"""Told, now and then, how many units are done, counting those in work by their share."""
+"""Called with the number of finished units; a unit in progress counts by its share."""
 
 
 def run(
@@ -67,7 +68,7 @@ def run(
     settings: Settings = Settings(),
     progress: Progress = lambda units: None,
     *,
-    arms: int = 0,
+    baselines: int = 0,
     protocol: Chosen | None = None,
     deviations: Sequence[str] = (),
     pipeline: Pipeline = Pipeline(),
@@ -78,30 +79,32 @@ def run(
 ) -> list[RunDirectory]:
     """Run all systems; returns their finished run directories in the order given.
 
-    The last `arms` of the plans are sanity arms, and their manifests say so. `max_cost` is what
-    models may cost in US dollars, everything counted that these runs have paid before. `exams`
-    tells how judges did in theirs. `derived_from` is the hash of the journal that the runs began
-    with, where an earlier run's phases are kept.
+    The last `baselines` of the plans are baselines, and their manifests say so. `max_cost` is the
+    limit for models in US dollars, with the earlier costs of these runs included. `exams` are the
+    exam results of the judges. `derived_from` is the hash of the journal that the runs began with,
+    if phases of an earlier run are kept.
     """
     _check(dataset, plans, settings)
     runs = [RunDirectory(out / plan.spec.slug) for plan in plans]
     pipeline = msgspec.structs.replace(
         pipeline, depth=settings.depth, restarts=settings.limits.restarts
     )
-    workers = settings.workers or usable_cores()
+    usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
+    cores = len(usable) or os.cpu_count() or 1
+    workers = settings.workers or cores
     if dataset.expected_scenarios is not None:
         workers = min(workers, dataset.expected_scenarios * len(plans)) or 1
-    with (
-        _budget(max_cost, workers) as budget,
-        ExitStack() as opened,
-        Scheduler(plans, pipeline, workers, settings.limits) as scheduler,
-    ):
+    with ExitStack() as opened:
+        # Its accounts are shared memory, so this comes before the first fork.
+        budget = opened.enter_context(_budget(max_cost, workers)) if max_cost is not None else None
+        releases = opened.enter_context(ExitStack())
+        scheduler = opened.enter_context(Scheduler(plans, pipeline, workers, settings.limits))
         files = dataset.files()
         plans = scheduler.describe()
-        _check_abilities(plans[: len(plans) - arms], system_answers=pipeline.system_answers)
+        _check_abilities(plans[: len(plans) - baselines], system_answers=pipeline.system_answers)
         manifests: list[Manifest] = []
         for number, (directory, plan) in enumerate(zip(runs, plans, strict=True)):
-            opened.callback(directory.release)
+            releases.callback(directory.release)
             manifests.append(
                 directory.open(
                     {
@@ -112,88 +115,81 @@ def run(
                     environment={
                         "platform": platform.platform(),
                         "python": platform.python_version(),
-                        "cores": usable_cores(),
-                        "workers": settings.workers or usable_cores(),
+                        "cores": cores,
+                        "workers": settings.workers or cores,
                     },
                     notes=[*data_notes(files), *plan.notes],
                     protocol={"id": protocol.id, "sha256": protocol.sha256} if protocol else {},
                     deviations=list(deviations),
                     category_names=dict(dataset.category_names),
-                    arm=number >= len(plans) - arms,
+                    arm=number >= len(plans) - baselines,
                     exams=dict(exams),
                 )
             )
-        opened.enter_context(_interruption_recorded(runs, manifests))
-        records = []
-        for directory, manifest in zip(runs, manifests, strict=True):
-            journal = JournalMerger(directory, pipeline)
-            opened.callback(journal.close)
-            copy = progress_copy if directory is runs[0] else None
-            log = ProgressLog(directory, manifest, copy)
-            records.append(_OpenRun(directory, manifest, journal, log))
-        if budget is not None:
-            with budget.reserve(0.0) as before:
-                before.cost = sum(paid(run.path) for run in runs)
-        execution = _Execution(dataset, scheduler, records, settings, progress)
-        execution.work()
-        execution.finish()
+        try:
+            records = []
+            for directory, manifest in zip(runs, manifests, strict=True):
+                journal = JournalMerger(directory, pipeline)
+                releases.callback(journal.close)
+                copy = progress_copy if directory is runs[0] else None
+                log = ProgressLog(directory, manifest, copy)
+                records.append(_OpenRun(directory, manifest, journal, log))
+            if budget is not None:
+                with budget.reserve(0.0) as before:
+                    before.cost = sum(paid(run.path) for run in runs)
+            execution = _Execution(dataset, scheduler, records, settings, progress)
+            execution.work()
+            execution.finish()
+        except BaseException:
+            for directory, manifest in zip(runs, manifests, strict=True):
+                if manifest.state == "running":
+                    manifest.state = "interrupted"
+                    with suppress(OSError):  # the first error must be shown, such as a full disk
+                        directory.save(manifest)
+            raise
     return runs
 
 
-@contextmanager
-def _interruption_recorded(
-    runs: Sequence[RunDirectory], manifests: Sequence[Manifest]
-) -> Iterator[None]:
-    """Runs that do not come to their end say so in their manifests."""
-    try:
-        yield
-    except BaseException:
-        for directory, manifest in zip(runs, manifests, strict=True):
-            if manifest.state == "running":
-                manifest.state = "interrupted"
-                with suppress(OSError):  # a full disk must not hide that it is full
-                    directory.save(manifest)
-        raise
-
-
 def _check(dataset: Dataset, plans: Sequence[Plan], settings: Settings) -> None:
-    """Refuse what cannot be run, before any process is started."""
+    """Refuse settings that cannot be run, before a process is started."""
     if settings.workers < 0:
-        raise UsageError(f"{settings.workers} workers: say how many, or 0 for one per core")
+        raise UsageError(
+            f"{settings.workers} workers: must be a number of processes, or 0 for one per core"
+        )
     if settings.seed < 0:
-        raise UsageError(f"seed {settings.seed}: it is 0 or more")
+        raise UsageError(f"seed {settings.seed}: must be 0 or more")
     for seconds in (settings.limits.recall, settings.limits.remember):
         if not seconds > 0:
-            raise UsageError(f"a time limit of {seconds:g} seconds leaves no time at all")
+            raise UsageError(f"a time limit of {seconds:g} seconds: must be more than 0")
     if settings.limits.restarts < 0:
-        raise UsageError(f"{settings.limits.restarts} restarts: say how many, or 0 for none")
+        raise UsageError(f"{settings.limits.restarts} restarts: must be 0 or more")
     if not dataset.pool_known:
         raise UsageError(
-            f"{dataset.name} has judgments but no texts to remember; score a file of rankings "
+            f"{dataset.name} has judgments but no texts to ingest; score a file of rankings "
             f"instead: mnemoscope score RANKINGS --dataset {dataset.name} …"
         )
     slugs = [plan.spec.slug for plan in plans]
     if len(set(slugs)) < len(slugs):
         twice = next(slug for slug in slugs if slugs.count(slug) > 1)
-        raise UsageError(f"{twice} is given twice; LABEL=SPEC gives a system a name of its own")
+        raise UsageError(f"{twice} is given twice; give one of them another name with LABEL=SPEC")
 
 
 def _check_abilities(plans: Sequence[Plan], *, system_answers: bool) -> None:
-    """Refuse systems that cannot do what they are to be asked for, before anything is asked."""
+    """Refuse systems that lack the method that the run needs, before a question is asked."""
     for plan in plans:
         if system_answers and not plan.answers:
             raise UsageError(
-                f"--reader system: {plan.spec} has no answer(query); leave --reader away, and the "
-                "extractive reader answers from what it recalls"
+                f"--reader system: {plan.spec} has no answer(query); omit --reader, and the "
+                "extractive reader answers from its hits"
             )
         if not system_answers and not plan.recalls:
             raise UsageError(
-                f"{plan.spec} answers by itself and has no recall(query, k): say --reader system"
+                f"{plan.spec} has answer(query) but no recall(query, k): give --reader system"
             )
 
 
 class _OpenRun(NamedTuple):
-    """Where one system's run is written."""
+    """The open files of one system's run."""
 
     directory: RunDirectory
     manifest: Manifest
@@ -201,33 +197,26 @@ class _OpenRun(NamedTuple):
     progress: ProgressLog
 
 
+@dataclass
 class _Execution:
     """One call of `run`, from the first unit to the last file."""
 
-    def __init__(
-        self,
-        dataset: Dataset,
-        scheduler: Scheduler,
-        records: Sequence[_OpenRun],
-        settings: Settings,
-        progress: Progress,
-    ) -> None:
-        self._dataset = dataset
-        self._scheduler = scheduler
-        self._records = records
-        self._settings = settings
-        self._progress = progress
-        self._plan: dict[str, Sequence[Checkpoint]] = {}
-        """Scenario to its checkpoints, where it has any."""
-        self._scenarios: set[str] = set()
-        self._questions: dict[str, Question] = {}
-        self._changed: set[int] = set()
-        """The runs that something new was recorded of."""
-        self._done = 0
-        self._leaked = 0
+    _dataset: Dataset
+    _scheduler: Scheduler
+    _records: Sequence[_OpenRun]
+    _settings: Settings
+    _progress: Progress
+    _plan: dict[str, Sequence[Checkpoint]] = field(default_factory=dict)
+    """Scenario to its checkpoints, if it has any."""
+    _scenarios: set[str] = field(default_factory=set)
+    _questions: dict[str, Question] = field(default_factory=dict)
+    _changed: set[int] = field(default_factory=set)
+    """Numbers of the runs in which something new was recorded."""
+    _done: int = 0
+    _leaked: int = 0
 
     def work(self) -> None:
-        """Work through all units, and merge what comes of them."""
+        """Run all units, and merge their results."""
         locks = [lock for one in self._records if (lock := one.directory.lock) is not None]
         for event in self._scheduler.work(self._units(), locks):
             if isinstance(event, Finished):
@@ -235,19 +224,21 @@ class _Execution:
             elif isinstance(event, CheckpointDone):
                 self._records[event.unit.run].progress.checkpoint_done(*event)
             else:
-                shares = (
-                    worker.heartbeat.shared.settled / worker.unit.asks
-                    for worker in self._scheduler.workers
-                    if worker.unit is not None and worker.unit.asks
-                )
-                self._progress(self._done + sum(shares))
+                done = float(self._done)
+                for worker in self._scheduler.workers:
+                    if worker.unit is not None:
+                        scenario = worker.unit.scenario
+                        asked = sum(len(point.questions) for point in scenario.checkpoints)
+                        asked = asked or len(scenario.questions)
+                        done += worker.heartbeat.shared.settled / asked if asked else 0.0
+                self._progress(done)
         for one in self._records:
             one.journal.close()
 
     def finish(self) -> None:
-        """Write the files that are derived from the journals, of each run that has changed."""
+        """Write the files derived from the journal, for each run that has changed."""
         if not self._questions:
-            raise DataError("holds no question", file=self._dataset.name)
+            raise DataError("contains no questions", file=self._dataset.name)
         for number, (directory, manifest, _, progress) in enumerate(self._records):
             if manifest.state == "complete" and number not in self._changed:
                 progress.close()
@@ -271,26 +262,28 @@ class _Execution:
                     yield unit
 
     def _check(self, scenario: Scenario) -> None:
-        """Refuse ids that occur twice and labels that systems would see."""
+        """Refuse duplicate ids, and labels in texts that systems would see."""
         file = self._dataset.name
         if scenario.id in self._scenarios:
-            raise DataError(f"scenario id {scenario.id!r} twice", file=file)
+            raise DataError(f"duplicate scenario id {scenario.id!r}", file=file)
         self._scenarios.add(scenario.id)
         if scenario.checkpoints:
             self._plan[scenario.id] = scenario.checkpoints
         if len({memory.id for memory in scenario.memories}) < len(scenario.memories):
-            raise DataError(f"scenario {scenario.id!r} holds two memories of one id", file=file)
+            raise DataError(
+                f"scenario {scenario.id!r} contains two memories with the same id", file=file
+            )
         for leak in leaks(scenario):
             if not self._settings.accept_leaks:
                 raise DataError(
-                    f"labels leak into what systems would see: {leak}. If that is no label, "
-                    "--accept-leaks goes on, and every report says so",
+                    f"a label leaks into what systems would see: {leak}. If it is not a label, "
+                    "continue with --accept-leaks; every report will mention it",
                     file=file,
                 )
             self._leaked += 1
         for question in scenario.questions:
             if question.id in self._questions:
-                raise DataError(f"question id {question.id!r} twice", file=file)
+                raise DataError(f"duplicate question id {question.id!r}", file=file)
             self._questions[question.id] = question
 
     def _finished(self, unit: WorkUnit) -> None:
@@ -301,15 +294,11 @@ class _Execution:
 
 
 @contextmanager
-def _budget(limit: float | None, workers: int) -> Iterator[Budget | None]:
-    """While the block runs, all workers together spend no more than the limit.
+def _budget(limit: float, workers: int) -> Iterator[Budget]:
+    """While the block runs, all workers together spend at most the limit.
 
-    The accounts are shared memory, so this comes before the first fork. The parent's own account
-    holds what the runs have paid before.
+    The parent's account contains what the runs have paid before.
     """
-    if limit is None:
-        yield None
-        return
     with NamedTemporaryFile(prefix="mnemoscope-budget-", suffix=".lock") as lock:
         budget = Budget(limit, 0.0, workers + 1, Path(lock.name))
     open_budget(budget)
@@ -320,11 +309,11 @@ def _budget(limit: float | None, workers: int) -> Iterator[Budget | None]:
 
 
 def paid(run: Path) -> float:
-    """What a run has paid for so far, merged or still in its spools."""
+    """What a run has paid so far, in its journal and in its spools."""
     total = 0.0
     for place in [run / "timings.jsonl", *run.glob("units/*.timings.jsonl")]:
         if place.exists():
-            Journal(place).close()  # a killed process leaves a torn last line
+            Journal(place).close()  # a killed process leaves an incomplete last line
             usages = (timing.usage for timing in read_records(place, Timing))
             total += sum(usage.paid for usage in usages if usage is not None)
     return total
@@ -349,7 +338,7 @@ def identity(
 
 
 def benchmark_identity(dataset: Dataset, files: Sequence[DataFile]) -> dict[str, Any]:
-    """What is asked of what: runs that differ here answer different questions."""
+    """The dataset, its options and its data: runs that differ here cannot be compared."""
     return {
         "name": dataset.name,
         "options": dataset.options,
@@ -358,17 +347,13 @@ def benchmark_identity(dataset: Dataset, files: Sequence[DataFile]) -> dict[str,
 
 
 def data_notes(files: Sequence[DataFile]) -> list[str]:
-    """What a reader of the numbers must know about the data they were made from."""
+    """Caveats about the data files."""
     return [
         f"{file.path.name} is not the pinned file: sha256 {file.sha256[:12]}… "
         f"instead of {(file.pinned or '')[:12]}…"
         for file in files
         if file.matches_pin is False
     ]
-
-
-def usable_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def installed(package: str) -> str | None:

@@ -1,15 +1,13 @@
-"""The options of a run, checked and turned into a dataset, systems and a pipeline.
+"""Checks the options of a run, and turns them into a dataset, systems and a pipeline.
 
-Precedence: arguments, then the profile, then the protocol, then the dataset's record.
+Precedence: the given options, then the profile, then the protocol and the benchmark's record.
 """
 
 from __future__ import annotations
 
 import inspect
 import logging
-import sys
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -18,7 +16,7 @@ from mnemoscope._store.errors import MissingData, UsageError
 from mnemoscope._store.spec import Spec
 from mnemoscope.types import Scalar
 
-if TYPE_CHECKING:  # `mnemoscope run --help` imports this module and must start fast
+if TYPE_CHECKING:  # the command line reads the options before it needs the rest
     from mnemoscope.datasets.base import Dataset
     from mnemoscope.datasets.personas import Personas
     from mnemoscope.protocols import Chosen
@@ -27,7 +25,7 @@ if TYPE_CHECKING:  # `mnemoscope run --help` imports this module and must start 
     from mnemoscope.systems.loader import Plan
 
 SystemLike = object
-"""A spec such as `bm25,k1=1.2`, a class, an object with reset(), or a function (query, k)."""
+"""A spec such as `bm25,k1=1.2`, a class, an object with reset, or a function (query, k)."""
 Systems = SystemLike | Sequence[SystemLike] | Mapping[str, SystemLike]
 Lifecycle = Literal["auto", "fork", "fresh", "incremental"]
 SEED = 42
@@ -149,11 +147,11 @@ class RunConfig:
 
 
 class RunSetup(NamedTuple):
-    """All parts of a run, checked."""
+    """The checked parts of a run."""
 
     dataset: Dataset
     history: Personas | None
-    """The whole dataset, if it asks questions at checkpoints."""
+    """The whole dataset, if its questions are asked at several checkpoints."""
     plans: list[Plan]
     baselines: list[Plan]
     settings: Settings
@@ -173,7 +171,7 @@ def prepare(
     *,
     only_count: bool = False,
 ) -> RunSetup:
-    """Set up a run; wrong options raise an error here, before any system is called."""
+    """Check the options of a run, and build its parts."""
     from mnemoscope.datasets.personas import Personas
     from mnemoscope.datasets.subset import part_of
     from mnemoscope.protocols import load_protocol
@@ -181,6 +179,7 @@ def prepare(
     from mnemoscope.runner import growing_history
     from mnemoscope.runner.run import DEPTH, Settings
     from mnemoscope.runner.scheduler import Limits
+    from mnemoscope.systems.loader import plan
 
     for option in _ONLY_OVER_CHECKPOINTS:
         if getattr(config, option) not in (None, False):
@@ -192,8 +191,8 @@ def prepare(
         raise UsageError("name a system with --system NAME; `mnemoscope systems list` shows them")
     if len(specs) > 1 and (config.json_out or config.question_log or config.progress_jsonl):
         raise UsageError(
-            "--json-out, --question-log and --progress-jsonl work with one system, and this run "
-            f"has {len(specs)}; each run directory contains these files in any case"
+            "--json-out, --question-log and --progress-jsonl are for one system, and "
+            f"{len(specs)} are given; each run directory contains these files, too"
         )
     out = _resumed(config.resume) if config.resume else config.out or Path("runs")
     seed = SEED if config.seed is None else config.seed
@@ -207,7 +206,9 @@ def prepare(
         raise UsageError(f"--depth {depth}: ask for at least one hit")
     whole = benchmark
     if options and not isinstance(whole, str):
-        raise UsageError(f"{next(iter(options))}: {name} is open, so its options cannot change")
+        raise UsageError(
+            f"{next(iter(options))}: {name} is already open, so its options cannot change"
+        )
     if isinstance(whole, str):
         whole = _open(whole, config, {**(rules.options if rules else {}), **options}, seed)
     history = whole if isinstance(whole, Personas) else None
@@ -232,14 +233,14 @@ def prepare(
     if timeout is None:
         timeout = growing_history.TIMEOUT if history else Limits().recall
     elif history and not timeout > 0:
-        raise UsageError(f"--timeout {timeout}: it must be more than 0 seconds")
+        raise UsageError(f"--timeout {timeout}: must be more than 0 seconds")
     limits = Limits(timeout, config.remember_timeout, config.restarts)
-    plans = [plan_system(spec, thing) for spec, thing in specs]
+    plans = [plan(spec, thing) for spec, thing in specs]
     beside: list[Plan] = []
     if config.baselines:
-        beside = _baselines(name, pipeline, chosen, seed, {plan.spec.slug for plan in plans})
+        beside = _baselines(name, pipeline, chosen, seed, {one.spec.slug for one in plans})
         if history and pipeline.system_answers:
-            _log.warning("baselines cannot answer by themselves and are left out")
+            _log.warning("the baselines have no answer(query) and are left out")
     if history and not config.skip_preflight:
         growing_history.report_findings(history)
     return RunSetup(
@@ -258,7 +259,7 @@ def prepare(
 
 
 def _open(name: str, config: RunConfig, options: Mapping[str, Scalar], seed: int) -> Dataset:
-    """Open the dataset; of personas all files are checked first."""
+    """The dataset; the files of a persona are checked first."""
     from mnemoscope.datasets import DATASETS, open_dataset
     from mnemoscope.runner.growing_history import check_files
 
@@ -270,7 +271,7 @@ def _open(name: str, config: RunConfig, options: Mapping[str, Scalar], seed: int
 
 
 def require_checkpoints(benchmark: str | Dataset, option: str) -> None:
-    """Refuse an option if the benchmark has no checkpoints."""
+    """Refuse an option for datasets with checkpoints if this dataset has none."""
     from mnemoscope.datasets import DATASETS
 
     if isinstance(benchmark, str):
@@ -279,18 +280,18 @@ def require_checkpoints(benchmark: str | Dataset, option: str) -> None:
         kind, name = type(benchmark), benchmark.name
     if "ranges" not in inspect.signature(kind).parameters:
         raise UsageError(
-            f"{option} is only for benchmarks with checkpoints, such as personas; {name} has none"
+            f"{option} is for datasets with checkpoints, such as personas; {name} has none"
         )
 
 
 def _deviations(chosen: Chosen, dataset: Dataset, depth: int, reason: str | None) -> list[str]:
-    """How the run deviates from its protocol, each with the declared reason."""
+    """The deviations from the protocol, each with the declared reason."""
     from mnemoscope.protocols import deviations
 
     found = deviations(chosen.protocol, chosen.benchmark(dataset.name), dataset.options, depth)
     if found and not reason:
         raise UsageError(
-            f"this run deviates from {chosen.id} ({'; '.join(found)}): give the reason with "
+            f"this run deviates from {chosen.id} ({'; '.join(found)}): declare why with "
             "--deviation REASON, or use the protocol's options"
         )
     return [f"{what}: {reason}" for what in found or filter(None, [reason])]
@@ -299,7 +300,7 @@ def _deviations(chosen: Chosen, dataset: Dataset, depth: int, reason: str | None
 def _with_profile(
     config: RunConfig, systems: Systems, options: Mapping[str, Scalar]
 ) -> tuple[RunConfig, Systems, Mapping[str, Scalar]]:
-    """The arguments, completed from the profile."""
+    """The given options, completed from the profile."""
     from mnemoscope.runner.profile import load_profile
 
     profile = load_profile(Path(config.profile or ""))
@@ -315,51 +316,49 @@ def _with_profile(
 
 
 def read_systems(systems: Systems) -> list[tuple[Spec, SystemLike]]:
-    """The spec of each system and, if it was passed as a Python object, the object."""
+    """Each system's spec and, if it was given from Python, the object itself."""
     from mnemoscope.systems import SYSTEMS
 
-    if isinstance(systems, Mapping):
-        found = [_read_system(str(label), thing) for label, thing in systems.items()]
-    else:
-        several = systems if isinstance(systems, list | tuple) else [systems]
-        found = [_read_system("", thing) for thing in several]
-    if taken := [spec.label for spec, _ in found if spec.label in SYSTEMS.names()]:
-        raise UsageError(f"{taken[0]} is the name of a system; choose another label")
+    if not isinstance(systems, Mapping | list | tuple):
+        systems = [systems]
+    given = systems.items() if isinstance(systems, Mapping) else [("", one) for one in systems]
+    found: list[tuple[Spec, SystemLike]] = []
+    for label, system in given:
+        if isinstance(system, Spec):
+            found.append((system, None))
+        elif isinstance(system, str):
+            found.append((Spec.labelled(f"{label}={system}" if label else system), None))
+        else:
+            has_name = hasattr(system, "__qualname__")
+            named = system if has_name else getattr(system, "func", type(system))
+            name = str(getattr(named, "__qualname__", type(system).__qualname__))
+            short = name.rpartition(".")[2].strip("<>")
+            found.append((Spec(f"{named.__module__}:{name}", label=str(label) or short), system))
+    for spec, _ in found:
+        if spec.label and spec.label in SYSTEMS.names():
+            raise UsageError(f"{spec.label} is the name of a system; choose another label")
     return found
-
-
-def _read_system(label: str, thing: SystemLike) -> tuple[Spec, SystemLike]:
-    if isinstance(thing, Spec):
-        return thing, None
-    if isinstance(thing, str):
-        return Spec.labelled(f"{label}={thing}" if label else thing), None
-    named = thing if hasattr(thing, "__qualname__") else getattr(thing, "func", type(thing))
-    name = str(getattr(named, "__qualname__", type(thing).__qualname__))
-    short = name.rpartition(".")[2].strip("<>")
-    return Spec(f"{named.__module__}:{name}", label=label or short), thing
-
-
-def plan_system(spec: Spec, thing: SystemLike = None) -> Plan:
-    """Plan how to build a system; its prints go to stderr."""
-    from mnemoscope.systems.loader import plan
-
-    with redirect_stdout(sys.stderr):
-        return plan(spec) if thing is None else plan(spec, thing)
 
 
 def _baselines(
     benchmark: str, pipeline: Pipeline, protocol: Chosen | None, seed: int, given: set[str]
 ) -> list[Plan]:
-    """The baselines to run; `random` uses the seed of the run."""
-    from mnemoscope.runner.answer_setup import baselines_for
+    """The baselines of the run: each costs as much as a system does."""
+    from mnemoscope.datasets import dataset_info
     from mnemoscope.systems import BASELINES
+    from mnemoscope.systems.loader import plan
 
-    names = baselines_for(benchmark, pipeline)
-    if protocol and not pipeline.system_answers:  # its gates need the recall baselines
+    info = dataset_info(benchmark)
+    names: Sequence[str] = info.baselines
+    if pipeline.system_answers:  # most baselines cannot
+        names = info.answers.baselines_if_system_answers
+    elif pipeline.reader is not None:
+        names = info.answers.baselines
+    if protocol and not pipeline.system_answers:  # its gates need the baselines of recall
         names = [*dict.fromkeys([*names, *BASELINES])]
-    drawn: dict[str, Scalar] = {"seed": seed} if seed != SEED else {}
-    specs = [Spec(name, drawn if name == "random" else {}) for name in names if name not in given]
-    return [plan_system(spec) for spec in specs]
+    seeded: dict[str, Scalar] = {"seed": seed} if seed != SEED else {}
+    specs = [Spec(name, seeded if name == "random" else {}) for name in names if name not in given]
+    return [plan(spec) for spec in specs]
 
 
 def _resumed(resume: Path) -> Path:
@@ -368,5 +367,5 @@ def _resumed(resume: Path) -> Path:
     if (place / "manifest.json").exists():
         return place.parent
     if not any(place.glob("*/manifest.json")):
-        raise MissingData(f"--resume {resume}: no run to continue there")
+        raise MissingData(f"--resume {resume}: there is no run to continue")
     return place

@@ -1,7 +1,7 @@
-"""The scheduler: worker processes, and the parent's watch over them.
+"""The scheduler: starts worker processes and watches them from the parent.
 
-A worker that is later than a limit is killed, one that dies is replaced. The question it was on
-gets the status that is true, and the rest of its unit goes on in a new process.
+It kills a worker that exceeds a time limit, and replaces a worker that dies. The question in flight
+is recorded as timeout or error, and a new process continues the unit.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from multiprocessing.connection import wait
 from multiprocessing.reduction import send_handle
+from multiprocessing.sharedctypes import RawArray, RawValue
 from typing import NamedTuple
 
 import msgspec
@@ -26,6 +27,7 @@ from mnemoscope.runner.heartbeat import (
     REMEMBERING,
     Heartbeat,
     InFlight,
+    Signals,
     fork,
 )
 from mnemoscope.runner.pipeline import Pipeline, stages
@@ -46,11 +48,11 @@ from mnemoscope.systems.loader import Plan
 from mnemoscope.types import Status, Verdict
 
 _TICK = 0.1
-"""Seconds between two looks at the heartbeats."""
+"""Seconds between two checks of the heartbeats."""
 _FAREWELL = 5.0
-"""Seconds that a process gets to close its systems, or to end after it closed its pipe."""
+"""Seconds in which a process must close its systems, or end after it closed its pipe."""
 _GRACE = 20.0
-"""Seconds that questions in flight get to come to their end when a run stops."""
+"""Seconds in which questions in flight must end when a run stops."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -59,7 +61,7 @@ class Limits(msgspec.Struct, frozen=True):
     recall: float = 120.0
     remember: float = 3600.0
     restarts: int = 2
-    """Losses of a scenario's system that no question is blamed for."""
+    """How many losses of a scenario's system do not fail a question."""
 
 
 class Worker:
@@ -70,45 +72,34 @@ class Worker:
     ) -> None:
         self.unit: WorkUnit | None = None
         self.place = place
-        self._reader_is_patient = pipeline.reader_is_patient
-        self.heartbeat = Heartbeat(pipeline.parallelism)
+        # A reader that asks a model has its own deadlines and waits for its turn.
+        reader = pipeline.reader
+        self._reader_asks_model = reader is not None and "prompt_sha256" in reader.identity
+        slots = list(RawArray(InFlight, pipeline.parallelism))
+        self.heartbeat = Heartbeat(slots, RawValue(Signals))
         self.pipe, theirs = fork.Pipe()
         arguments = (theirs, self.heartbeat, plans, pipeline, place, os.getpid(), describes)
         self.process = fork.Process(target=serve, args=arguments)
         self.process.start()
         theirs.close()
 
-    def described(self, plan: Plan) -> Plan:
-        """The next plan that this worker describes, complete; an error where it cannot be run."""
-        try:
-            message = self.pipe.recv_bytes()
-        except (EOFError, ConnectionResetError):
-            self.wait(_FAREWELL)
-            cause = cause_of_death(self.process.exitcode)
-            raise UsageError(f"cannot build {plan.spec}: {cause}") from None
-        if message.startswith(DESCRIBED):
-            about = msgspec.json.decode(message[1:], type=Description)
-            return Plan(plan.spec, plan.build, about.identity, about.recalls, about.answers)
-        kind = UsageError if message.startswith(REFUSED) else MnemoscopeError
-        raise kind(message[1:].decode())
-
     def assign(self, unit: WorkUnit) -> None:
         self.unit = unit
-        with suppress(BrokenPipeError):  # a dead worker is noticed when it is listened to
+        with suppress(BrokenPipeError):  # a dead worker is noticed when its messages are read
             self.pipe.send_bytes(msgspec.msgpack.encode(unit))
 
     def overdue(self, limits: Limits) -> tuple[InFlight, float] | None:
-        """What it is late with, and the limit that has passed."""
-        for slot in self.heartbeat.active:
+        """The slot that exceeds its time limit, and the limit."""
+        for slot in self.heartbeat.slots:
             is_long = slot.position == REMEMBERING or slot.phase == JUDGING
-            is_long |= slot.phase == ANSWERING and self._reader_is_patient
+            is_long |= slot.phase == ANSWERING and self._reader_asks_model
             limit = limits.remember if is_long else limits.recall
             if slot.since and time.monotonic() - slot.since > limit:
                 return slot, limit
         return None
 
     def wait(self, seconds: float) -> None:
-        """Wait for its end, but no longer.
+        """Wait until the process ends, at most so many seconds.
 
         `join(timeout)` would take a process that has closed its files for one that has ended.
         """
@@ -122,7 +113,7 @@ class Worker:
         self.pipe.close()
 
     def stop(self) -> None:
-        """Let it close its systems and end: it has nothing left to do."""
+        """Let the worker close its systems and end."""
         with suppress(OSError):
             self.pipe.send_bytes(b"")
         self.wait(_FAREWELL)
@@ -130,7 +121,7 @@ class Worker:
 
 
 class Finished(NamedTuple):
-    """An event: nothing is left to do for this unit."""
+    """An event: the unit is complete."""
 
     unit: WorkUnit
 
@@ -145,11 +136,11 @@ class CheckpointDone(NamedTuple):
 Event = Finished | CheckpointDone
 
 
-class Scheduler:
-    """Worker processes that work through units in parallel, inside a `with` block.
+class Scheduler(AbstractContextManager["Scheduler"]):
+    """Worker processes that run work units in parallel, inside a `with` block.
 
-    The first worker starts at once and builds the systems, so that they can say what they are. The
-    others start with the first unit and build a system when they are given a unit of it.
+    The first worker starts at once and builds the systems, to get their identities. The others
+    start with the first unit and build a system when they get a unit of it.
     """
 
     def __init__(
@@ -161,9 +152,6 @@ class Scheduler:
         self._limits = limits
         self._is_working = False
         self.workers = [Worker(plans, pipeline, 0, describes=True)]
-
-    def __enter__(self) -> Scheduler:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         try:
@@ -177,18 +165,35 @@ class Scheduler:
                 worker.kill()
 
     def describe(self) -> list[Plan]:
-        """The plans with what the built systems say of themselves."""
+        """The plans with the identities of the built systems; an error if one cannot be run."""
         [first] = self.workers
-        return [plan if plan.is_described else first.described(plan) for plan in self._plans]
+        plans = list(self._plans)
+        for number, plan in enumerate(plans):
+            if plan.is_described:
+                continue
+            try:
+                message = first.pipe.recv_bytes()
+            except (EOFError, ConnectionResetError):
+                first.wait(_FAREWELL)
+                cause = cause_of_death(first.process.exitcode)
+                raise UsageError(f"cannot build {plan.spec}: {cause}") from None
+            if not message.startswith(DESCRIBED):
+                kind = UsageError if message.startswith(REFUSED) else MnemoscopeError
+                raise kind(message[1:].decode())
+            about = msgspec.json.decode(message[1:], type=Description)
+            plans[number] = Plan(
+                plan.spec, plan.build, about.identity, about.recalls, about.answers
+            )
+        return plans
 
     def work(self, units: Iterator[WorkUnit], locks: Sequence[int]) -> Iterator[Event | None]:
-        """Work through the units; yields what happened, or None where nothing did for a moment.
+        """Run the units; yields events, and None at each check of the heartbeats.
 
-        `locks` are those of the run directories: a worker holds them for as long as it lives.
+        `locks` are those of the run directories: each worker holds them until it ends.
         """
         self._is_working = True
         first = self.workers[0]  # was forked before the run directories were locked
-        with suppress(BrokenPipeError):  # a dead worker is noticed when it is listened to
+        with suppress(BrokenPipeError):  # a dead worker is noticed when its messages are read
             for lock in locks:
                 first.pipe.send_bytes(LOCK)
                 send_handle(first.pipe, lock, first.process.pid)
@@ -212,7 +217,7 @@ class Scheduler:
             yield None
 
     def _drain(self) -> None:
-        """Let what is in flight come to its end and be recorded: it may have been paid for."""
+        """Wait until the questions in flight are recorded: a model may have been paid for them."""
         deadline = time.monotonic() + _GRACE
         busy = [w for w in self.workers if w.unit is not None and not w.pipe.closed]
         for worker in busy:
@@ -236,40 +241,40 @@ class Scheduler:
             worker.kill()  # it may be alive and have closed the pipe
             yield from self._on_death(worker, cause_of_death(worker.process.exitcode))
             return
-        said = message[1:].decode()
+        text = message[1:].decode()
         if message.startswith(BROKEN):
             worker.unit = None
-            raise MnemoscopeError(said)
+            raise MnemoscopeError(text)
         if message.startswith(DONE):
             unit, worker.unit = worker.unit, None
             yield Finished(unit)
         else:
-            yield CheckpointDone(worker.unit, said)
+            yield CheckpointDone(worker.unit, text)
 
     def _on_overdue(self, worker: Worker) -> Iterator[Event]:
-        """Kill a worker that is late, and blame the question that it is late with."""
+        """Kill a worker that exceeds a limit, and record the question that exceeds it."""
         worker.kill()
-        # Between the look and the kill it may have gone on; then it was late with nothing.
+        # Between the check and the kill it may have finished the question.
         if (late := worker.overdue(self._limits)) is not None:
             slot, limit = late
-            self._blame(worker, slot, f"no answer within {limit:g} s", timed_out=True)
+            self._record_loss(worker, slot, f"no answer within {limit:g} s", timed_out=True)
         yield from self._replace(worker)
 
     def _on_death(self, worker: Worker, cause: str) -> Iterator[Event]:
-        """Blame the question that a worker died of, if it was on one."""
+        """Record the question that was in flight when a worker died, if there was one."""
         assert worker.unit is not None
-        active = worker.heartbeat.active
+        active = [slot for slot in worker.heartbeat.slots if slot.since]
         if len(active) > 1:
-            # Any question in flight may be to blame: asked one by one, the guilty one shows.
+            # Any question in flight may be the cause: asked one by one, the cause is found.
             worker.unit = msgspec.structs.replace(worker.unit, careful=True)
         elif active:
-            self._blame(worker, active[0], cause, timed_out=False)
+            self._record_loss(worker, active[0], cause, timed_out=False)
         elif reread(worker.unit, self._pipeline).recorded == worker.unit.recorded:
             raise MnemoscopeError(f"a worker process died between questions: {cause}")
         yield from self._replace(worker)
 
     def _replace(self, worker: Worker) -> Iterator[Event]:
-        """Give the rest of a lost worker's unit to a new one."""
+        """Give the rest of a lost worker's unit to a new worker."""
         assert worker.unit is not None
         fresh = Worker(self._plans, self._pipeline, worker.place)
         self.workers[self.workers.index(worker)] = fresh
@@ -279,8 +284,8 @@ class Scheduler:
         else:
             fresh.assign(unit)
 
-    def _blame(self, worker: Worker, slot: InFlight, cause: str, *, timed_out: bool) -> None:
-        """Record how the question, or the remembering, that a lost worker was on has ended."""
+    def _record_loss(self, worker: Worker, slot: InFlight, cause: str, *, timed_out: bool) -> None:
+        """Record that the question, or the ingestion, in flight in a lost worker has failed."""
         assert worker.unit is not None
         unit, position = reread(worker.unit, self._pipeline), slot.position
         scenario = unit.scenario
@@ -305,7 +310,7 @@ class Scheduler:
 
 
 def describe(plans: Sequence[Plan]) -> list[Plan]:
-    """The plans with what the systems say of themselves, built in a process of its own."""
+    """The plans with the identities of the systems, which are built in a new process."""
     with Scheduler(plans, Pipeline(), 1, Limits()) as scheduler:
         return scheduler.describe()
 

@@ -1,7 +1,7 @@
-"""Score a ranking file: no system, no harness of ours, only rankings against evidence.
+"""Scores a file of rankings against the evidence, without running a system.
 
-A question that the file leaves out is an error, not a zero: it lowers coverage, and the bounds say
-what it could have been.
+A question that the file leaves out is an error, not a zero: it lowers coverage, and the bounds show
+the lowest and highest possible value.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def score(
 ) -> RunDirectory:
     """A finished run directory made from the rankings in `file`."""
     if compat and format != "pgmnemo":
-        raise UsageError("--compat pgmnemo goes with --format pgmnemo")
+        raise UsageError("--compat pgmnemo needs --format pgmnemo")
     asked = [
         (scenario.id, trials, question)
         for scenario in dataset.scenarios()
@@ -46,7 +46,7 @@ def score(
         for question in scenario.questions
     ]
     if not asked:
-        raise UsageError(f"{dataset.name} holds no question")
+        raise UsageError(f"{dataset.name} contains no questions")
     questions = {question.id: question for _, _, question in asked}
     rankings = read_rankings(
         file, format, list(questions.values()), keep_repeats=compat is not None
@@ -61,7 +61,7 @@ def score(
             notes=[*data_notes(data), *_notes(dataset.info, rankings, compat, unused)],
             findings=dict(dataset.findings.counts),
         )
-        # Bare labels repeat across conversations, so the pool that chance needs is unknown.
+        # Labels repeat across conversations, so the pool size that chance needs is unknown.
         pool_known = dataset.pool_known and compat is None
         run.trials_path.unlink(missing_ok=True)
         with Journal(run.trials_path) as journal:
@@ -84,7 +84,7 @@ def _trial(
     rankings: RankingFile,
     names: Mapping[tuple[str, str], str],
 ) -> Trial:
-    """What the file ranks for a question; `names` turns a scenario's own ids into the dataset's."""
+    """The trial of a question; `names` maps the ids of a scenario to those of the dataset."""
     hits = rankings.hits.get(question.id)
     error = rankings.failures.get(question.id, "")
     if hits is None and question.evidence:
@@ -103,14 +103,14 @@ def _trial(
 def _check(
     rankings: RankingFile, questions: Mapping[str, Question], file: Path, dataset: str
 ) -> int:
-    """How many rankings belong to no question; none may be left over entirely."""
+    """How many rankings are not for a question of the dataset; an error if none is."""
     if not rankings.depth:
-        raise UsageError(f"{file} holds no ranking")
+        raise UsageError(f"{file} contains no rankings")
     unused = [id for id in rankings.hits if id not in questions]
     if len(unused) == len(rankings.hits):
         raise UsageError(
             f"no ranking is for a question of {dataset}: the file has ids like {unused[0]!r}, "
-            f"the dataset ids like {next(iter(questions))!r}"
+            f"the dataset has ids like {next(iter(questions))!r}"
         )
     return len(unused)
 
@@ -141,20 +141,20 @@ def _notes(
     dataset: DatasetInfo, rankings: RankingFile, compat: Compat | None, unused: int
 ) -> Iterator[str]:
     if unused:
-        yield f"{unused} rankings are for questions that the dataset does not have"
+        yield f"{unused} rankings are for questions that are not in the dataset"
     if rankings.first_ranks:
         yield (
-            f"mrr@{rankings.first_rank_depth} is made from the first ranks that the file records; "
+            f"mrr@{rankings.first_rank_depth} is computed from the first ranks in the file, "
             f"all other figures from its lists of {rankings.depth}"
         )
     if compat:
         theirs = dataset.published_rules.get(compat)
         rules = f": {theirs.rules}" if theirs else ""
-        yield f"scored by pgmnemo's own rules, for comparability{rules}"
+        yield f"scored by pgmnemo's rules, for comparison{rules}"
 
 
 def rule_changes(compat: dict[str, Any], sound: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """Metric by metric, what pgmnemo's rules give, what sound rules give, and the difference."""
+    """For each metric, the value by pgmnemo's rules, by our rules, and the difference."""
     before, after = compat["overall"], sound["overall"]
     return {
         name: {

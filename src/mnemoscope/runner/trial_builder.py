@@ -1,4 +1,4 @@
-"""From hits to trials: what of the evidence is reachable, what is unknown, what hits cost."""
+"""From hits to trials: which evidence is reachable, which hits are unknown, their tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mnemoscope.types import Hit, Scenario, Status, Trial
 
 
 class TrialBuilder:
-    """Makes the trials of one scenario, of whose memories a system has seen the first so many."""
+    """Builds the trials of one scenario, of which the system has the first `seen` memories."""
 
     def __init__(self, scenario: Scenario, *, keep_texts: bool = False) -> None:
         self._scenario = scenario.id
@@ -48,14 +48,14 @@ class TrialBuilder:
             cluster=question.cluster or self._scenario,
             evidence=evidence,
             grades=question.grades,
-            # Chance cannot be computed where several memories make up one evidence.
+            # Chance cannot be computed if several memories are parts of one evidence.
             pool=0 if self._has_parts else seen - ask.forgotten,
             reachable=sum(self._evidence_place.get(id, seen) < seen for id in evidence),
             ranking=tuple([hit.id for hit in hits]),
             scores=() if scores.count(None) == len(scores) else scores,
             tokens=tuple([self._cost(hit) for hit in hits]),
             sources=self._sources(hits),
-            # Hits that are, or stem from, something that is not a memory of the scenario yet.
+            # Hits whose memories the scenario does not contain, or not yet.
             unknown=sum(
                 any(self._place.get(id, seen) >= seen for id in hit.sources or (hit.id,))
                 for hit in hits
@@ -66,7 +66,7 @@ class TrialBuilder:
         )
 
     def _own_texts(self, hits: Sequence[Hit]) -> dict[str, str]:
-        """The texts that are not simply those of a memory."""
+        """The texts of hits that differ from the memory's text."""
         return {
             hit.id: printable(hit.text)
             for hit in hits
@@ -75,9 +75,9 @@ class TrialBuilder:
         }
 
     def _sources(self, hits: Sequence[Hit]) -> dict[str, tuple[str, ...]]:
-        """What evidence each hit brings, for hits that are not one memory.
+        """The sources of each hit that is not one memory.
 
-        With a memory comes the larger thing that it is a part of.
+        A memory that is a part of a larger unit counts for that unit, too.
         """
         if not self._has_parts:
             return {hit.id: hit.sources for hit in hits if hit.sources}
@@ -90,7 +90,7 @@ class TrialBuilder:
         return found
 
     def _cost(self, hit: Hit) -> int:
-        """Its own text's tokens, or those of all that it stems from."""
+        """The tokens of the hit's text, or of its source memories."""
         if hit.text:
             return estimate_tokens(hit.text)
         total = 0

@@ -16,24 +16,18 @@ from mnemoscope.types import Answer, Ingestion, Scenario, Status
 
 
 class WorkUnit(msgspec.Struct, frozen=True):
-    """One system and one scenario, with what is already recorded of it."""
+    """One system and one scenario, with what is already recorded."""
 
     run: int
     order: int
     scenario: Scenario
     folder: str = ""
-    """Where its spool is."""
+    """The folder of its spool."""
     recorded: frozenset[LineKey] = frozenset()
     careful: bool = False
-    """Whether to ask one question at a time, to find out which one a worker dies of."""
+    """Whether to ask one question at a time, to find the one that kills a worker."""
     settled: frozenset[tuple[str, str]] = frozenset()
-    """Checkpoint and question of the asks for which nothing is left to do."""
-
-    @property
-    def asks(self) -> int:
-        """How many questions are asked, counted at each checkpoint again."""
-        checkpoints = self.scenario.checkpoints
-        return sum(len(one.questions) for one in checkpoints) or len(self.scenario.questions)
+    """Checkpoint and id of the questions that are done."""
 
     @property
     def is_complete(self) -> bool:
@@ -48,7 +42,7 @@ class WorkUnit(msgspec.Struct, frozen=True):
 
 
 class Spool(NamedTuple):
-    """The files of one unit, until they are merged into the run's journals."""
+    """The files of one unit, which are merged into the run's journals when it is complete."""
 
     trials: Path
     timings: Path
@@ -60,7 +54,7 @@ def spool_of(folder: Path | str, order: int) -> Spool:
 
 
 def reread(unit: WorkUnit, pipeline: Pipeline, journal: Iterable[JournalLine] = ()) -> WorkUnit:
-    """The unit with these lines, and with what its spool records by now, torn lines cut off."""
+    """The unit with these lines and those in its spool; an incomplete last line is removed."""
     spool = spool_of(unit.folder, unit.order)
     lines = list(journal)
     if spool.trials.exists():
@@ -78,9 +72,9 @@ def reread(unit: WorkUnit, pipeline: Pipeline, journal: Iterable[JournalLine] = 
 def record_unasked(
     unit: WorkUnit, pipeline: Pipeline, lines: Journal, error: str, status: Status = "not-indexed"
 ) -> None:
-    """The system never held the memories, so no question from here on could be fairly put.
+    """Record the open questions without asking: the system did not ingest the memories.
 
-    Or it held them and should not have any more, which is an `error`.
+    With the status `error` it ingested them but could not forget those that it had to.
     """
     unit = reread(unit, pipeline)
     trials = TrialBuilder(unit.scenario, keep_texts=pipeline.answers)
@@ -92,7 +86,7 @@ def record_unasked(
         for ask in stage.asks:
             if ask.key in unit.settled:
                 continue
-            if ("recall", *ask.key) in unit.recorded:  # an earlier attempt got as far as that
+            if ("recall", *ask.key) in unit.recorded:  # an earlier attempt recalled
                 about = (unit.scenario.id, ask.question.id)
                 lines.append(Answer(*about, status, error=error, checkpoint=ask.checkpoint))
             else:

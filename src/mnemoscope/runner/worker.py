@@ -1,7 +1,7 @@
-"""A worker process: builds systems, and takes them through one unit after another.
+"""A worker process: builds systems, and runs one work unit after another.
 
-The parent watches the heartbeat and kills a worker that is late. A system that is lost begins the
-scenario again.
+The parent watches the heartbeat and kills a worker that exceeds a time limit. After the loss of a
+system the scenario is ingested again from the start.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from mnemoscope.systems.loader import Driver, Plan, describe
 from mnemoscope.types import Timing
 
 DONE, CHECKPOINT, BROKEN, HALTED, DESCRIBED, REFUSED = b"d", b"c", b"b", b"h", b"i", b"r"
-"""How a worker's messages begin: the unit is done, a checkpoint is, something of ours broke, it
-left the unit because it was asked to, a system is built and described, or it cannot be run."""
+"""The first byte of a worker's message: the unit is done, a checkpoint is done, an error of ours,
+the unit was left on request, a system is described, or a system cannot be run."""
 LOCK = b"l"
 """The parent's message before it sends the file descriptor of a run directory's lock."""
 
 
 class Description(msgspec.Struct, frozen=True):
-    """What a built system says of itself."""
+    """The identity and abilities of a built system."""
 
     identity: dict[str, Any]
     recalls: bool
@@ -55,7 +55,7 @@ def serve(
     parent: int,
     describes: bool,
 ) -> None:
-    """Work through units until the parent says stop or is gone."""
+    """Run work units until the parent stops the worker or is gone."""
     be_a_child_of(parent)
     if (budget := current_budget()) is not None:
         budget.adopt(place + 1)
@@ -94,7 +94,7 @@ def serve(
 
 
 def be_a_child_of(parent: int) -> None:
-    """Leave interrupts and stdout to the parent, and end when it is gone."""
+    """Ignore interrupts, redirect stdout to stderr, and end when the parent is gone."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -102,13 +102,13 @@ def be_a_child_of(parent: int) -> None:
         os._exit(1)
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.dup2(2, 1)  # what a system prints must not end up in our tables
+    os.dup2(2, 1)  # what a system prints must not be mixed with results
     sys.stdout = sys.stderr
     threading.Thread(target=watch, daemon=True).start()
 
 
 def _describe_all(pipe: Connection, plans: Sequence[Plan]) -> dict[int, Driver]:
-    """Build each system that must describe itself, tell the parent, and keep it for its units."""
+    """Build each system that is not described yet, send its description, and keep it."""
     drivers: dict[int, Driver] = {}
     for number, plan in enumerate(plans):
         if plan.is_described:
@@ -135,7 +135,7 @@ def work(
     warm_up: bool,
     on_checkpoint: Callable[[str], None],
 ) -> None:
-    """Question the system about the unit, in one more loop each time that it is lost."""
+    """Run one work unit; each loss of the system begins a new question loop."""
     spool = spool_of(unit.folder, unit.order)
     restarts = Restarts(unit.scenario.id, pipeline.restarts)
     while True:
@@ -157,8 +157,8 @@ def work(
                 if heartbeat.shared.is_halted:
                     raise Halted from lost
                 unit, warm_up = reread(unit, pipeline), loop.warm_up
-                if unit.is_complete:  # the last question has paid for it
-                    restarts.tell(lost.error, lost.paid)
+                if unit.is_complete:  # the last question failed because of it
+                    restarts.warn(lost.error, lost.paid)
                     continue
                 if not lost.paid and pipeline.parallelism > 1:
                     unit = msgspec.structs.replace(unit, careful=True)

@@ -18,7 +18,7 @@ import mnemoscope
 from mnemoscope._store.errors import UsageError
 from mnemoscope.connectors.handshake import Hello
 from mnemoscope.systems.builtin.baselines import Oracle
-from mnemoscope.systems.loader import Driver, Plan, can_recall, can_remember, describe
+from mnemoscope.systems.loader import Driver, Plan, abilities, describe
 from mnemoscope.types import Query, Question
 
 T = TypeVar("T")
@@ -130,11 +130,12 @@ def served_hello(plan: Plan) -> Hello:
     plan, system = describe(plan)
     if type(system) is Oracle:
         raise UsageError("the oracle is told the evidence, which no client can send: serve another")
+    able = abilities(system)
     has = {
-        "remember": can_remember(system),
+        "remember": able.remembers,
         "ready": hasattr(system, "ready"),
-        "recall": can_recall(system),
-        "answer": hasattr(system, "answer"),
+        "recall": able.recalls,
+        "answer": able.answers,
         "forget": hasattr(system, "forget"),
         "fork": hasattr(system, "fork"),
         "stats": hasattr(system, "stats") or hasattr(system, "index_size_bytes"),

@@ -1,7 +1,7 @@
-"""Memory systems under test: one module a system, all behind the same few verbs.
+"""Memory systems under test: one module a system, all with the same methods.
 
-`SYSTEMS` lists the built-in ones and those on the shelf; `module:Name` and the entry-point group
-`mnemoscope.systems` add anybody else's. `DOORS` are for systems that live elsewhere:
+`SYSTEMS` lists the built-in systems and the integrations; `module:Name` and the entry-point group
+`mnemoscope.systems` add others. `CONNECTORS` reach systems in other processes:
 `stdio:python adapter.py`.
 """
 
@@ -9,18 +9,22 @@ from mnemoscope import integrations
 from mnemoscope._store.registry import Entry, Registry
 
 BUILT_IN = {
-    "none": Entry("mnemoscope.systems.builtin.baselines:NoMemory", "recalls nothing: the floor"),
-    "random": Entry("mnemoscope.systems.builtin.baselines:Random", "a seeded shuffle: chance"),
+    "none": Entry(
+        "mnemoscope.systems.builtin.baselines:NoMemory", "recalls nothing: the lower bound"
+    ),
+    "random": Entry(
+        "mnemoscope.systems.builtin.baselines:Random", "a seeded random ranking: chance level"
+    ),
     "recency": Entry("mnemoscope.systems.builtin.baselines:Recency", "the latest memories first"),
     "oracle": Entry(
-        "mnemoscope.systems.builtin.baselines:Oracle", "is told the evidence: the ceiling"
+        "mnemoscope.systems.builtin.baselines:Oracle", "gets the evidence: the upper bound"
     ),
     "full-context": Entry(
         "mnemoscope.systems.builtin.baselines:FullContextBaseline",
-        "everything, in time order, whatever k says",
+        "all memories in time order, whatever k is",
     ),
     "fts5": Entry(
-        "mnemoscope.systems.builtin.fts5:Fts5", "SQLite full-text search, as agents ship it"
+        "mnemoscope.systems.builtin.fts5:Fts5", "SQLite full-text search, as agents use it"
     ),
     "bm25": Entry("mnemoscope.systems.builtin.bm25:Bm25", "lexical search (bm25s, English stems)"),
     "dense": Entry("mnemoscope.systems.builtin.dense:Dense", "embeddings of ~128-token chunks"),
@@ -29,18 +33,18 @@ BUILT_IN = {
         "mnemoscope.systems.builtin.graph:EntityGraph", "personalised PageRank over shared entities"
     ),
 }
-"""Those that come with Mnemoscope and need nothing else."""
+"""The systems that need no other package or server."""
 SYSTEMS = Registry("system", {**BUILT_IN, **integrations.entries()}, group="mnemoscope.systems")
 CONNECTORS = Registry(
-    "door",
+    "connector",
     {
         "stdio": Entry(
             "mnemoscope.connectors.stdio:Stdio",
-            "any executable that speaks JSON lines: stdio:COMMAND",
+            "an executable that reads and writes JSON lines: stdio:COMMAND",
         ),
         "grpc": Entry(
             "mnemoscope.connectors.grpc.memory_client:Grpc",
-            "a server that offers mnemoscope.v1: grpc:HOST:PORT",
+            "a server of the gRPC service mnemoscope.v1: grpc:HOST:PORT",
         ),
         "recall-bench": Entry(
             "mnemoscope.connectors.grpc.recall_bench_client:RecallBench",
@@ -52,12 +56,12 @@ CONNECTORS = Registry(
         ),
         "http": Entry(
             "mnemoscope.connectors.http:Http",
-            "a server that speaks our HTTP contract, or a REST API by a mapping: http:URL",
+            "a server of our HTTP contract, or a REST API with a mapping: http:URL",
         ),
     },
 )
-"""What stands before the colon of a spec; the rest of its name is the door's `address`."""
+"""The part of a spec before its colon; the rest of the name is the connector's `address`."""
 BASELINES = ("random", "bm25", "oracle")
-"""What runs beside every system unless it is told not to: chance, a plain baseline, the ceiling."""
+"""The baselines that run beside the systems by default: chance, lexical search, upper bound."""
 
 __all__ = ["BASELINES", "BUILT_IN", "CONNECTORS", "SYSTEMS"]

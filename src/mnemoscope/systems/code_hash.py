@@ -11,9 +11,9 @@ from mnemoscope.types import Scalar
 
 
 def code_sha256(target: Any) -> str:
-    """The hash of a function's, or of all of a class's, bytecode; empty where there is none.
+    """The hash of the bytecode of a function or of a class with its bases; empty if it has none.
 
-    File names and line numbers do not count: a notebook gives the same cell new ones each time.
+    File names and line numbers do not count: a notebook changes them for the same cell.
     """
     parts = list(_parts(target))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest() if parts else ""

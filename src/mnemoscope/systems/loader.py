@@ -1,8 +1,8 @@
-"""From a spec to a system that the runner can drive: any class, object, function or connector.
+"""From a spec to a system that the runner can drive: a class, object, function or connector.
 
-Without `reset` a system is built anew for each scenario; a bare function `(query, k) -> ids` has
-nothing to remember. A class, an object or an adapter that cannot remember is refused, as it would
-score nothing in silence.
+A system without `reset` is built again for each scenario. A function `(query, k) -> ids` needs no
+`remember`. A class, object or connector without `remember` is refused: it would score 0, and no
+report would show why.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
@@ -33,20 +34,20 @@ from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Scalar, Sele
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """How to build a system, and everything that decides what it will return."""
+    """How to build a system, and everything that decides its results."""
 
     spec: Spec
     build: Callable[[], Any]
     identity: dict[str, Any]
     recalls: bool = True
     answers: bool = False
-    """Whether it answers by itself."""
+    """Whether the system has an answer method."""
     is_described: bool = True
-    """Whether the fields above are final, or lack what only the built system can say."""
+    """Whether the fields above are final. If not, the built system completes them."""
 
     @property
     def notes(self) -> list[str]:
-        """What the system says that a reader of its figures must know."""
+        """The system's own caveats for readers of its figures."""
         own = self.identity.get("hello", {}).get("identity", self.identity)
         return list(own.get("notes", []))
 
@@ -54,7 +55,7 @@ class Plan(msgspec.Struct, frozen=True):
 def plan(spec: Spec, target: Any = None) -> Plan:
     """Resolve a spec without building the system; wrong names and options fail here.
 
-    `target` is the class, object or function itself, where it was given from Python.
+    `target` is the class, object or function itself, if it was given from Python.
     """
     connector_name, _, address = spec.name.partition(":")
     if connector_name in CONNECTORS.builtin and target is None:
@@ -62,7 +63,9 @@ def plan(spec: Spec, target: Any = None) -> Plan:
         given = bind_arguments(connector, spec, "address")
         build = partial(connector, address, **given)
         return Plan(spec, build, {"arguments": given}, is_described=False)
-    target = SYSTEMS.get(spec.name) if target is None else target
+    if target is None:
+        with redirect_stdout(sys.stderr):  # a module may print when it is imported
+            target = SYSTEMS.get(spec.name)
     if _is_recall_function(target):
         if spec.args:
             raise UsageError(f"{spec.name} is a plain function and takes no options")
@@ -70,38 +73,37 @@ def plan(spec: Spec, target: Any = None) -> Plan:
     if not callable(target):
         if spec.args:
             raise UsageError(f"{spec.name} is an object and takes no options")
-        if not hasattr(target, "reset") or not can_recall(target):
+        recalls, remembers, answers = abilities(target)
+        if not hasattr(target, "reset") or not recalls:
             raise UsageError(
                 f"{spec.name} is an object, which all scenarios would share: it needs "
                 "reset(scope) and recall(query, k); or give its class instead"
             )
-        if not can_remember(target):
+        if not remembers:
             raise UsageError(_lacks(spec.name, target, "remember(memories)"))
-        answers = hasattr(target, "answer")
         return Plan(spec, lambda: target, source_of(type(target)), answers=answers)
     arguments = bind_arguments(target, spec)
-    # A default that is no scalar is known by the hash of the source it stands in.
+    # The hash of the source file covers a default that is not a scalar.
     known = {key: value for key, value in arguments.items() if isinstance(value, Scalar | None)}
     identity = {"arguments": known, **source_of(target)}
     return Plan(spec, partial(target, **arguments), identity, is_described=False)
 
 
 class Described(NamedTuple):
-    """A system that was built, and its plan with what the system says of itself."""
+    """A built system, and its plan with the system's identity."""
 
     plan: Plan
     system: Any
 
 
 def describe(plan: Plan) -> Described:
-    """Build a system, and complete its plan; refuse one that cannot be built, told or asked."""
+    """Build a system and complete its plan; refuse one that cannot be built, remember or recall."""
     if plan.is_described:
         return Described(plan, plan.build())
     system: Any = None
     try:
         system = plan.build()
-        recalls, answers = can_recall(system), hasattr(system, "answer")
-        remembers = can_remember(system)
+        recalls, remembers, answers = abilities(system)
         about = dict(system.identity()) if hasattr(system, "identity") else {}
         about = msgspec.json.decode(msgspec.json.encode(about))
         if not recalls and not answers:
@@ -120,19 +122,26 @@ def describe(plan: Plan) -> Described:
     )
 
 
-def can_recall(system: Any) -> bool:
-    return hasattr(system, "recall") or hasattr(system, "retrieve") or _is_recall_function(system)
+class Abilities(NamedTuple):
+    """What a system can do."""
+
+    recalls: bool
+    remembers: bool
+    """True for a bare function, too: it needs no `remember`."""
+    answers: bool
 
 
-def can_remember(system: Any) -> bool:
-    """Whether it can be told anything; a bare function need not."""
-    return (
-        hasattr(system, "remember") or hasattr(system, "build_index") or _is_recall_function(system)
+def abilities(system: Any) -> Abilities:
+    is_function = _is_recall_function(system)
+    return Abilities(
+        hasattr(system, "recall") or hasattr(system, "retrieve") or is_function,
+        hasattr(system, "remember") or hasattr(system, "build_index") or is_function,
+        hasattr(system, "answer"),
     )
 
 
 def _lacks(name: str, system: Any, method: str) -> str:
-    """That a system lacks a method, and which of its own was probably meant."""
+    """The error text for a missing method, with the most similar method that the system has."""
     kind = type(system)
     own = [one for one in dir(kind) if one[0] != "_" and callable(getattr(kind, one, None))]
     near = nearest(method.partition("(")[0], own)
@@ -141,31 +150,28 @@ def _lacks(name: str, system: Any, method: str) -> str:
 
 
 class Counted(NamedTuple):
-    """What a system says it holds and has done."""
+    """A system's report of its index size and its counters."""
 
     index_bytes: int | None
     counters: dict[str, int]
 
 
 class Driver:
-    """One system in one process, through one scenario after another."""
+    """Runs one system in one process through one scenario after another."""
 
     def __init__(self, build: Callable[[], Any], system: Any = None) -> None:
-        """`system` is one that was built already and has begun no scenario yet."""
+        """`system` is one that was built already and has not begun a scenario."""
         self._build = build
-        self._ask: Callable[[Question, int], Any]
-        self._system: Any = None
+        self._system = system
         self._is_unused = system is not None
         self._reported: dict[str, int] = {}
-        if self._is_unused:
-            self._use(system)
 
     def begin(self, scope: str) -> None:
-        """A fresh, isolated space."""
+        """Begin a scenario with an empty, isolated system."""
         is_empty = self._is_unused or hasattr(self._system, "reset")
         if self._system is None or not is_empty:
             self.close()
-            self._use(self._build())
+            self._system = self._build()
         self._is_unused = False
         if hasattr(self._system, "reset"):
             _done(self._system.reset(scope))
@@ -174,52 +180,52 @@ class Driver:
         return hasattr(self._system, verb)
 
     def fork(self) -> Driver:
-        """A driver of a copy of the system as it is now."""
+        """A driver of a copy of the system in its current state."""
         twin = Driver(self._build)
-        twin._use(_done(self._system.fork()))
+        twin._system = _done(self._system.fork())
         return twin
 
-    def _use(self, system: Any) -> None:
-        """Drive this system from now on, and see how it is asked, with how much of a question."""
-        self._system = system
-        if type(system) is Oracle:  # a subclass is somebody else's system
-            self._ask = system.recall
-        elif hasattr(system, "recall"):
-            self._ask = lambda question, k: system.recall(_query(question), k)
-        elif hasattr(system, "retrieve"):
-            self._ask = lambda question, k: system.retrieve(question.text, k)
-        else:
-            self._ask = lambda question, k: system(_query(question), k)
-
     def remember(self, memories: Sequence[Memory]) -> Receipt:
-        """Hand over the memories and wait until they are searchable."""
+        """Ingest the memories, and wait until they are searchable."""
         take = getattr(self._system, "remember", None) or getattr(self._system, "build_index", None)
         receipt = _done(take(memories)) if take else None
-        self._settle()
-        return _readable(receipt) if isinstance(receipt, Receipt | dict) else Receipt()
+        if hasattr(self._system, "ready"):
+            _done(self._system.ready())
+        if not isinstance(receipt, Receipt | dict):
+            return Receipt()
+        try:
+            return msgspec.convert(msgspec.to_builtins(receipt), Receipt)
+        except (msgspec.ValidationError, TypeError) as error:
+            raise BadReply(f"remember returned a receipt that cannot be read: {error}") from None
 
     def forget(self, selector: Selector) -> None:
-        """Let the system forget, and wait until it has."""
+        """Let the system forget the memories, and wait until it has."""
         _done(self._system.forget(selector))
-        self._settle()
-
-    def _settle(self) -> None:
         if hasattr(self._system, "ready"):
             _done(self._system.ready())
 
     def recall(self, question: Question, k: int) -> list[Hit]:
-        """Ask. What the system sees of the question was decided when it was built."""
-        return read_hits(_done(self._ask(question, k)))
+        """Ask the system for k hits; only the oracle sees the labels of the question."""
+        system = self._system
+        if type(system) is Oracle:  # not a subclass, which may be a system under test
+            return read_hits(_done(system.recall(question, k)))
+        query = Query(question.text, question.now, question.session)
+        if hasattr(system, "recall"):
+            return read_hits(_done(system.recall(query, k)))
+        if hasattr(system, "retrieve"):
+            return read_hits(_done(system.retrieve(question.text, k)))
+        return read_hits(_done(system(query, k)))
 
     def answer(self, question: Question) -> str:
-        """Let the system answer by itself."""
-        reply = _done(self._system.answer(_query(question)))
+        """The system's own answer."""
+        query = Query(question.text, question.now, question.session)
+        reply = _done(self._system.answer(query))
         if not isinstance(reply, str):
-            raise BadReply(f"answer returned {_short(reply)}; expected a text")
+            raise BadReply(f"answer returned {_short(reply)}; expected a string")
         return printable(reply)
 
     def counted(self) -> Counted:
-        """What the system reports of itself: index size, and its counters since last asked."""
+        """The system's index size, and its counters since the last call."""
         report: dict[str, int] = {}
         try:
             if hasattr(self._system, "stats"):
@@ -228,7 +234,7 @@ class Driver:
                 report = {"index_bytes": int(_done(self._system.index_size_bytes()))}
         except SystemLost:
             raise
-        except (Exception, SystemExit):  # a report must not be able to spoil a run
+        except (Exception, SystemExit):  # a failing report must not fail the run
             return Counted(None, {})
         size = report.pop("index_bytes", None)
         grown = {key: value - self._reported.get(key, 0) for key, value in report.items()}
@@ -236,11 +242,11 @@ class Driver:
         return Counted(size, {key: n for key, n in grown.items() if n})
 
     def lost(self) -> None:
-        """What the system has counted is lost with it."""
+        """Forget the counters of a system that is gone."""
         self._reported = {}
 
     def close(self) -> None:
-        """Let the system go. How it takes that must not touch the scenario that comes next."""
+        """Close the system; an error in its `close` must not affect the next scenario."""
         with suppress(Exception, SystemExit):
             if hasattr(self._system, "close"):
                 _done(self._system.close())
@@ -248,13 +254,8 @@ class Driver:
         self._reported = {}
 
 
-def _query(question: Question) -> Query:
-    """All that a system may know of a question."""
-    return Query(question.text, question.now, question.session)
-
-
 def read_hits(reply: object) -> list[Hit]:
-    """Hits from whatever shape people return: Hits, ids, (id, score) pairs or dicts."""
+    """Hits from what a system returns: Hits, ids, (id, score) pairs or dicts."""
     if isinstance(reply, str | bytes | dict) or not isinstance(reply, Iterable):
         raise BadReply(f"recall returned {_short(reply)}; expected a list of hits or ids")
     entries = list(reply)
@@ -266,7 +267,7 @@ def read_hits(reply: object) -> list[Hit]:
 
 
 _PLAIN_KINDS = {(str, float, str, False), (str, type(None), str, False)}
-"""Nothing enforces the types of a Hit; one of other types would make the journal unreadable."""
+"""Field types of a hit that the journal can store; a Hit does not check them."""
 
 
 def _read_hit(entry: object) -> Hit:
@@ -284,12 +285,12 @@ def _read_hit(entry: object) -> Hit:
     lacks = f"; it has {', '.join(map(str, entry))[:80]}" if isinstance(entry, dict) else ""
     raise BadReply(
         f"recall returned {_short(entry)} as a hit; expected an id, a pair (id, score), or a dict "
-        f"or Hit with id, and perhaps score, text and sources{lacks}"
+        f"or Hit with id and optional score, text and sources{lacks}"
     )
 
 
 def _read_fields(fields: dict[Any, Any]) -> Hit:
-    """A hit from fields as people fill them, with ids and scores of numpy's types."""
+    """A hit from its fields; ids may be integers, and scores of numpy's types."""
     if isinstance(fields["id"], Integral | str):
         fields["id"] = str(fields["id"])
     if isinstance(fields.get("score"), Real):
@@ -298,13 +299,6 @@ def _read_fields(fields: dict[Any, Any]) -> Hit:
         return msgspec.convert(fields, Hit)
     except msgspec.ValidationError as error:
         raise BadReply(f"recall returned a hit that cannot be read: {error}") from None
-
-
-def _readable(receipt: Receipt | dict[str, Any]) -> Receipt:
-    try:
-        return msgspec.convert(msgspec.to_builtins(receipt), Receipt)
-    except (msgspec.ValidationError, TypeError) as error:
-        raise BadReply(f"remember returned a receipt that cannot be read: {error}") from None
 
 
 def _short(value: object) -> str:
@@ -320,13 +314,13 @@ def _is_recall_function(target: object) -> bool:
 
 
 def source_of(target: Any) -> dict[str, str]:
-    """The hash of a third party's source file, so that an edited system is another system."""
+    """The hash of a third party's source file: an edited system is a different system."""
     target = target.func if isinstance(target, partial) else target
     if getattr(target, "__module__", "").startswith("mnemoscope."):
         return {}
     try:
         file = inspect.getsourcefile(target)
-    except (TypeError, OSError):  # OSError: of a class in a notebook, which has no file
+    except (TypeError, OSError):  # OSError: a class in a notebook has no file
         file = None
     if file and Path(file).exists():
         return {"source_sha256": sha256_file(Path(file))}
@@ -334,7 +328,7 @@ def source_of(target: Any) -> dict[str, str]:
 
 
 def _done(value: Any) -> Any:
-    """The value itself, or what an async method comes to."""
+    """The value itself, or the result of an async method."""
     if isinstance(value, list) or not inspect.isawaitable(value):
         return value
     return asyncio.run_coroutine_threadsafe(_awaited(value), _event_loop()).result()
@@ -343,15 +337,15 @@ def _done(value: Any) -> Any:
 async def _awaited(value: Awaitable[Any]) -> Any:
     try:
         return await value
-    except SystemExit as error:  # it would end the loop, and nobody would ever hear of it
+    except SystemExit as error:  # it would end the event loop, and the caller would wait forever
         raise RuntimeError(f"SystemExit: {error}") from error
 
 
 def _event_loop() -> asyncio.AbstractEventLoop:
-    """This process's one loop, in a thread of its own, so that several threads can await in it."""
+    """The event loop of this process, in its own thread, so that several threads can use it."""
     global _loop, _loop_owner
     with _starting:
-        if _loop is None or _loop_owner != os.getpid():  # a fork inherits the loop, not its thread
+        if _loop is None or _loop_owner != os.getpid():  # a fork has the loop, not its thread
             _loop, _loop_owner = asyncio.new_event_loop(), os.getpid()
             threading.Thread(target=_loop.run_forever, daemon=True).start()
         return _loop

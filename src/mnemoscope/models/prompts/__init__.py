@@ -1,7 +1,7 @@
-"""Prompts are files: what was asked of a model is known by the file's hash.
+"""Prompts are files, which runs identify by their hash.
 
-A file holds `system` and `user` with {{names}} to be filled in, the longest reply, a typical one to
-estimate by, and the reply's JSON schema where it has one.
+A file contains `system` and `user` with {{placeholders}}, the longest reply, a typical reply for
+estimates, and optionally the reply's JSON schema.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Content(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class PromptFile(msgspec.Struct, frozen=True):
-    """A prompt with holes, and the hash of the file that it came from."""
+    """A prompt with placeholders, and the hash of its file."""
 
     name: str
     sha256: str
@@ -41,7 +41,7 @@ class PromptFile(msgspec.Struct, frozen=True):
         return frozenset(_NAME.findall(self.content.system + self.content.user))
 
     def fill(self, **values: str) -> Prompt:
-        """The prompt with its holes filled, in one pass: what is filled in is never read again."""
+        """The prompt with values for its placeholders; the values are not searched for others."""
 
         def value(match: re.Match[str]) -> str:
             return values[match[1]]
@@ -61,16 +61,16 @@ class PromptFile(msgspec.Struct, frozen=True):
 def load_prompt(
     name: str, holes: frozenset[str], needs: frozenset[str] = frozenset()
 ) -> PromptFile:
-    """A shipped prompt by its name, or anybody's by the path of its YAML file.
+    """A shipped prompt by its name, or the user's by the path of its YAML file.
 
-    `holes` are the names that will be filled in; a prompt may leave out those that nobody `needs`.
+    `holes` are the placeholders that get values; a prompt must contain those in `needs`.
     """
     own = name.endswith((".yaml", ".yml"))
     place: Any = Path(name).expanduser() if own else files(__name__) / f"{name}.yaml"
     if not place.is_file():
         raise UsageError(
             f"there is no prompt {name!r}; shipped are {', '.join(shipped())}, or give the path of "
-            "your own .yaml file"
+            "your .yaml file"
         )
     raw: bytes = place.read_bytes()
     try:
@@ -80,14 +80,14 @@ def load_prompt(
     found = PromptFile(name, sha256(raw).hexdigest(), content)
     if unknown := sorted(found.holes - holes):
         raise DataError(
-            f"nothing is known to fill {{{{{unknown[0]}}}}} with; known are "
+            f"the placeholder {{{{{unknown[0]}}}}} has no value here; known are "
             f"{', '.join(sorted(holes))}",
             file=str(place),
         )
     if lacking := sorted(needs - found.holes):
         raise DataError(
-            f"{{{{{lacking[0]}}}}} is nowhere in its system or user text: the model would not be "
-            "told what it is asked about; write it where the text belongs",
+            f"{{{{{lacking[0]}}}}} is missing from its system and user text: add it, or the model "
+            "does not see that text",
             file=str(place),
         )
     return found

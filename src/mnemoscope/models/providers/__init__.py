@@ -1,1 +1,1 @@
-"""Chat models, one module a provider."""
+"""Providers of chat models."""

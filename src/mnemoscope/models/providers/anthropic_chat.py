@@ -1,6 +1,6 @@
-"""Anthropic's messages.
+"""Anthropic's messages API.
 
-A reply that must fit a schema is asked for as the input of a tool that the model has to use.
+A reply that must fit a schema is requested as the input of a tool that the model must use.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mnemoscope.models.http_errors import key_from, refuses, token_count
 from mnemoscope.models.providers.http_chat import HttpProvider, with_schema
 
 _VERSION = "2026-10-21"
-"""Of the protocol, as the vendor's SDK 2.8.0 names it."""
+"""The protocol version that the vendor's SDK 2.8.0 sends."""
 _TOOL = "reply"
 
 
@@ -54,12 +54,12 @@ class AnthropicProvider(HttpProvider):
         return request
 
     def _refused_parameter(
-        self, request: dict[str, Any], said: str, code: str, named: str | None
+        self, request: dict[str, Any], message: str, code: str, named: str | None
     ) -> str | None:
-        if "temperature" in request and refuses("temperature", None, said):
+        if "temperature" in request and refuses("temperature", None, message):
             return "temperature"
         of_tools = ("tools", "tool_choice", "input_schema")
-        if "tools" in request and any(refuses(name, None, said) for name in of_tools):
+        if "tools" in request and any(refuses(name, None, message) for name in of_tools):
             return "tools"
         return None
 

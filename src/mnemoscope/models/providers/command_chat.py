@@ -1,7 +1,7 @@
 """Command-line agents as models: one process a prompt, the prompt on stdin, the reply on stdout.
 
-`claude`, `codex` and `copilot` get the words that make them answer once; any other command is run
-as it is written, without a shell. None of them tells tokens, or can be held to a length.
+`claude`, `codex` and `copilot` get the arguments that make them answer once. Any other command is
+run as given, without a shell. Commands report no tokens, and their replies have no length limit.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from mnemoscope._store.jsonl import printable
 from mnemoscope.models.chat import Completion, Prompt, Transient, TransientTimeout
 from mnemoscope.models.http_errors import EmptyReply, without_keys
 
-_FAREWELL = 5.0
-"""Seconds that a killed process gets to be gone."""
+_EXIT_SECONDS = 5.0
+"""How long to wait for a killed process to exit."""
 _SHOWN = 300
-"""Characters of a complaint that are passed on."""
+"""Characters of stderr's last line that an error shows."""
 _READ = 1 << 16
-"""Bytes at the end of all complaints among which the last one is looked for."""
+"""Bytes at the end of stderr that are searched for its last line."""
 
 
 class Agent(NamedTuple):
-    """How a known agent is asked for one answer, and where it comes from."""
+    """The arguments that make a known agent answer once, and how to install it."""
 
     words: tuple[str, ...]
     install: str
@@ -45,7 +45,7 @@ AGENTS = {
 
 
 class CommandProvider:
-    """The agent or command behind `command`, given `timeout` seconds for each reply."""
+    """The agent or command `command`, with `timeout` seconds for each reply."""
 
     def __init__(self, command: str, timeout: float = 300.0) -> None:
         self._words = _words(command)
@@ -58,26 +58,27 @@ class CommandProvider:
 
     def complete(self, prompt: Prompt) -> Completion:
         asked = "\n\n".join(part for part in (prompt.system, prompt.user) if part)
-        # Files rather than pipes: what a command leaves running would keep a pipe open.
+        # Files, not pipes: a process that the command leaves running would keep a pipe open.
         with (
-            tempfile.TemporaryFile() as said,
-            tempfile.TemporaryFile() as complaint,
-            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as nowhere,
+            tempfile.TemporaryFile() as stdout,
+            tempfile.TemporaryFile() as stderr,
+            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as empty,
         ):
-            # Agents look around where they are started, and the answers may lie there.
-            folder = nowhere if self._name in AGENTS else None
-            code = self._run(printable(asked).encode(), said, complaint, folder)
-            said.seek(0)
-            return self._read(code, said.read(), _tail(complaint))
+            # Agents read the folder in which they are started, and it may contain the answers.
+            folder = empty if self._name in AGENTS else None
+            code = self._run(printable(asked).encode(), stdout, stderr, folder)
+            stdout.seek(0)
+            stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - _READ))
+            return self._read(code, stdout.read(), stderr.read())
 
-    def _run(self, asked: bytes, said: IO[bytes], complaint: IO[bytes], folder: str | None) -> int:
+    def _run(self, asked: bytes, stdout: IO[bytes], stderr: IO[bytes], folder: str | None) -> int:
         try:
-            # A session of its own, so that whatever the command starts can be ended with it.
+            # In its own session, so that the processes that the command starts can be killed too.
             process = subprocess.Popen(
                 [self._program, *self._words[1:]],
                 stdin=subprocess.PIPE,
-                stdout=said,
-                stderr=complaint,
+                stdout=stdout,
+                stderr=stderr,
                 start_new_session=True,
                 cwd=folder,
             )
@@ -95,14 +96,14 @@ class CommandProvider:
             _end(process)
         return process.returncode
 
-    def _read(self, code: int, said: bytes, complaint: bytes) -> Completion:
+    def _read(self, code: int, stdout: bytes, stderr: bytes) -> Completion:
         if code:
             ended = f"died of {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
-            raise Transient(without_keys(f"{self._name} {ended}{_last_line(complaint)}"))
-        text = said.decode("utf-8", "replace").strip()
+            raise Transient(without_keys(f"{self._name} {ended}{_last_line(stderr)}"))
+        text = stdout.decode("utf-8", "replace").strip()
         if not text:
-            nothing = without_keys(f"{self._name} said nothing{_last_line(complaint)}")
-            raise EmptyReply(nothing, Completion("", finish="stop"))
+            problem = without_keys(f"{self._name} printed no reply{_last_line(stderr)}")
+            raise EmptyReply(problem, Completion("", finish="stop"))
         return Completion(text, finish="stop")
 
 
@@ -131,19 +132,14 @@ def _find(program: str) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End all of its process group; what it started may outlive it."""
+    """Kill the whole process group: processes that it started may outlive it."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     if process.stdin is not None:
-        with suppress(OSError):  # what was left to write finds nobody
+        with suppress(OSError):  # the rest of the prompt cannot be written any more
             process.stdin.close()
     with suppress(subprocess.TimeoutExpired):
-        process.wait(_FAREWELL)
-
-
-def _tail(complaint: IO[bytes]) -> bytes:
-    complaint.seek(max(0, complaint.seek(0, os.SEEK_END) - _READ))
-    return complaint.read()
+        process.wait(_EXIT_SECONDS)
 
 
 def _signal(number: int) -> str:
@@ -153,8 +149,8 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _last_line(complaint: bytes) -> str:
-    # Before it is cut: half a key is still something to go by.
-    lines = without_keys(complaint.decode("utf-8", "replace")).split("\n")
+def _last_line(stderr: bytes) -> str:
+    # Keys are removed before the line is cut, because half a key is a secret too.
+    lines = without_keys(stderr.decode("utf-8", "replace")).split("\n")
     line = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return f": {line[-_SHOWN:]}" if line else ""

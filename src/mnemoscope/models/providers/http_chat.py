@@ -1,7 +1,7 @@
-"""What chat over HTTP has in common, whatever the protocol.
+"""What chat providers over HTTP have in common.
 
-Servers differ in which parameters they take. One that refuses a parameter by name is asked again
-without it, at once and from then on; it is not asked what it can beforehand.
+Servers support different parameters. If a server refuses a parameter by name, the request is sent
+again without it, and later requests omit it too.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class HttpProvider(ABC):
     kind: ClassVar[str]
     key_variable: ClassVar[str]
     at_limit: ClassVar[str]
-    """What the server says where a reply ran into its limit of tokens."""
+    """The server's finish reason for a reply that reached its limit of tokens."""
     address: ClassVar[str] = ""
-    """The vendor's own."""
+    """The vendor's address."""
 
     def __init__(
         self, model: str, *, base_url: str = "", temperature: float = 0.0, timeout: float = 120.0
@@ -60,15 +60,15 @@ class HttpProvider(ABC):
                 raise failure_of_exchange(failure, self._timeout, self.where) from None
             if reply.status < 300:
                 return self._completion(reply)
-            said, code, named = error_details(reply)
+            message, code, named = error_details(reply)
             refused = None
             if reply.status in (400, 422):
-                refused = self._refused_parameter(request, said, code, named)
+                refused = self._refused_parameter(request, message, code, named)
             if refused is None:
                 raise http_errors.failure_of_status(
-                    reply.status, said, code, reply.headers, self.where, self.key_variable
+                    reply.status, message, code, reply.headers, self.where, self.key_variable
                 )
-            # Two threads at once may lose what one of them learnt: then the server says it again.
+            # Two threads at once may lose one update: then the server refuses it again.
             self._refused |= {refused}
 
     def _completion(self, reply: HttpReply) -> Completion:
@@ -76,7 +76,7 @@ class HttpProvider(ABC):
             completion = self._read(reply.data)
         except (msgspec.MsgspecError, LookupError, TypeError) as error:
             raise http_errors.ReplyLost(
-                f"{self.where}: the reply is torn or no completion "
+                f"{self.where}: the reply is incomplete or not a completion "
                 f"({http_errors.shortened(f'{type(error).__name__}: {error}')})"
             ) from None
         return http_errors.checked(
@@ -85,31 +85,31 @@ class HttpProvider(ABC):
 
     @abstractmethod
     def _address(self) -> tuple[str, dict[str, str]]:
-        """Where requests go, and the headers with the key."""
+        """The URL of requests, and the headers with the key."""
 
     @abstractmethod
     def _request(self, prompt: Prompt, without: frozenset[str]) -> dict[str, Any]: ...
 
     @abstractmethod
     def _refused_parameter(
-        self, request: dict[str, Any], said: str, code: str, named: str | None
+        self, request: dict[str, Any], message: str, code: str, named: str | None
     ) -> str | None:
-        """The parameter that this server does not take, if that is what it complains about."""
+        """The parameter that the server does not support, if the error is about one."""
 
     @abstractmethod
     def _read(self, raw: bytes) -> Completion: ...
 
 
 def with_schema(system: str, schema: dict[str, Any]) -> str:
-    """The schema in words, for servers that cannot hold a model to it."""
-    spelt = msgspec.json.encode(schema).decode()
-    return f"{system}\n\nYour whole reply is one JSON object that fits this schema: {spelt}".strip()
+    """The instructions with the schema, for servers that cannot enforce it."""
+    text = msgspec.json.encode(schema).decode()
+    return f"{system}\n\nYour whole reply is one JSON object that fits this schema: {text}".strip()
 
 
 def failure_of_exchange(failure: HttpFailure, seconds: float, where: str) -> Exception:
-    """What it means that a connection could not be made, or was lost, or was too slow."""
+    """The error for a connection that could not be made, was lost, or was too slow."""
     if failure.kind in ("timeout", "connect timeout"):
-        return TransientTimeout(f"{where}: no whole reply within {seconds:g} seconds")
+        return TransientTimeout(f"{where}: no complete reply within {seconds:g} seconds")
     if failure.kind == "connect":
         reason = http_errors.shortened(failure.cause)
         return MnemoscopeError(
@@ -122,7 +122,7 @@ def failure_of_exchange(failure: HttpFailure, seconds: float, where: str) -> Exc
 
 
 def error_details(reply: HttpReply) -> tuple[str, str, str | None]:
-    """What a server said in a reply of an error status, its code, the parameter that it names."""
+    """The server's error message, its code, and the parameter that it names."""
     text = reply.data.decode("utf-8", "replace").strip()
     try:
         body = json.loads(text)
@@ -131,11 +131,11 @@ def error_details(reply: HttpReply) -> tuple[str, str, str | None]:
     inner = body.get("error", body) if isinstance(body, dict) else body
     if not isinstance(inner, dict):
         return str(inner or f"Error code: {reply.status} - {body}"), "", None
-    said = inner.get("message") or inner.get("detail") or inner.get("error")
+    message = inner.get("message") or inner.get("detail") or inner.get("error")
     code = " ".join(str(inner[key]) for key in ("code", "type") if inner.get(key))
     named = inner.get("param")
     return (
-        str(said or f"Error code: {reply.status} - {body}"),
+        str(message or f"Error code: {reply.status} - {body}"),
         code,
         named if isinstance(named, str) else None,
     )

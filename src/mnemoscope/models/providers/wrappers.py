@@ -1,4 +1,4 @@
-"""Providers around something else: `module:Factory`, users' own models, and `estimate:SPEC`."""
+"""Providers that wrap others: users' models (`module:Factory`) and `estimate:SPEC`."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _TOKEN = re.compile(
     r"|\w{1,2}"
     r"|[^\w\s]"
 )
-# Around two messages and before the reply.
+# For the frame of two messages and of the reply.
 _FRAME_TOKENS = 8
 
 
 class CustomProvider:
-    """What the factory makes: anything with `complete(prompt)`, and with `identity()` if it can."""
+    """The factory's object: it has `complete(prompt)` and optionally `identity()`."""
 
     def __init__(self, name: str) -> None:
         factory: Callable[[], Any] = import_target(name, "model")
         try:
             made = factory()
         except TypeError as error:
-            said = without_keys(f"model {name!r} cannot be made without arguments: {error}")
-            raise UsageError(said) from error
+            problem = without_keys(f"model {name!r} cannot be created without arguments: {error}")
+            raise UsageError(problem) from error
         if not hasattr(made, "complete"):
             raise UsageError(f"model {name!r} has no complete(prompt) method")
         self._name = name
@@ -59,20 +59,20 @@ class CustomProvider:
             error.args = tuple(without_keys(a) if isinstance(a, str) else a for a in error.args)
             raise
         except Exception as error:
-            said = without_keys(f"{self._name}: {type(error).__name__}: {error}")
-            raise ModelFailure(said) from error
+            problem = without_keys(f"{self._name}: {type(error).__name__}: {error}")
+            raise ModelFailure(problem) from error
         if isinstance(reply, str):
             reply = Completion(reply)
         if not isinstance(reply, Completion):
             raise UsageError(
-                f"{self._name}.complete gave {type(reply).__name__}; it must give a str or a "
+                f"{self._name}.complete returned {type(reply).__name__}; it must return a str or a "
                 "mnemoscope.models.chat.Completion"
             )
         return checked(reply, self._name, at_limit=reply.finish == "length")
 
 
 def _sources(*parts: Any) -> dict[str, str]:
-    """The hash of the file that each is written in, by module: once edited it is another model."""
+    """The hashes of the source files, by module: edited code is another model."""
     found: dict[str, str] = {}
     for part in map(inspect.unwrap, parts):
         try:
@@ -85,17 +85,17 @@ def _sources(*parts: Any) -> dict[str, str]:
 
 
 def count_tokens(text: str) -> int:
-    """About as many tokens as a current vocabulary would make of it; made for English.
+    """An estimate of the tokens in a text, for English and current vocabularies.
 
-    Short words and runs of punctuation are one each, long words several, three digits one. On
-    LoCoMo's answer prompts this is within 6 % of o200k's count where four characters a token is up
-    to 13 % off, and it needs no vocabulary.
+    Short words and runs of punctuation are one token each, long words several, three digits one.
+    On LoCoMo's answer prompts this is within 6 % of o200k's count, while four characters a token is
+    up to 13 % off. It needs no vocabulary.
     """
     return sum(1 for _ in _TOKEN.finditer(text))
 
 
 class EstimateProvider:
-    """`estimate:SPEC`: replies with what the prompt says is typical, and opens nothing."""
+    """`estimate:SPEC`: replies with the prompt's typical reply, without any request."""
 
     def __init__(self, estimated: Provider) -> None:
         self._estimated = estimated
@@ -108,5 +108,5 @@ class EstimateProvider:
         if prompt.schema is not None:
             schema = count_tokens(msgspec.json.encode(prompt.schema).decode())
         asked = count_tokens(prompt.system) + count_tokens(prompt.user) + schema + _FRAME_TOKENS
-        said = min(count_tokens(prompt.typical), prompt.max_tokens)
-        return Completion(prompt.typical, asked, said, "estimate")
+        replied = min(count_tokens(prompt.typical), prompt.max_tokens)
+        return Completion(prompt.typical, asked, replied, "estimate")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mnemoscope._store.jsonl import encode_line, write_atomically
+from mnemoscope._store.jsonl import encode_lines, write_atomically
 from mnemoscope.models.model_loader import without_price
 from mnemoscope.personas.audit.audited_history import AuditedHistory
 from mnemoscope.personas.audit.findings import AuditFinding, Tally, tally, write_proposals
@@ -86,7 +86,7 @@ def audit_persona(
     history = AuditedHistory(files, out)
     history.trail.mkdir(parents=True, exist_ok=True)
     findings = static_audit(history)
-    write_atomically(history.trail / STATIC_TRAIL, b"".join(map(encode_line, findings)))
+    write_atomically(history.trail / STATIC_TRAIL, encode_lines(findings))
     unanswered: list[str] = []
     if options.model:
         account = replace(options, persona=out or options.persona)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mnemoscope._store.errors import DataError, UsageError
-from mnemoscope._store.jsonl import encode_line
+from mnemoscope._store.jsonl import encode_lines
 from mnemoscope._store.yaml import dump_yaml, load_yaml
 from mnemoscope.datasets.day_logs import DAY_FILE
 from mnemoscope.personas.authored_question import AuthoredQuestion
@@ -58,7 +58,7 @@ def history_files(history: SimulatedHistory) -> dict[str, bytes]:
     for day, text in enumerate(history.daily_logs, 1):
         files[f"memories-{span}/day-{day:04}.md"] = text
     encoded = {name: text.encode() for name, text in files.items()}
-    encoded[f"qa-{span}/ledger.jsonl"] = b"".join(map(encode_line, history.facts))
+    encoded[f"qa-{span}/ledger.jsonl"] = encode_lines(history.facts)
     return encoded
 
 

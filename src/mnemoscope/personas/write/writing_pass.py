@@ -14,8 +14,7 @@ from typing import NamedTuple
 from mnemoscope._store.errors import UsageError
 from mnemoscope.models.chat import ModelFailure, Prompt, metered, total
 from mnemoscope.models.model import Model
-from mnemoscope.models.model_check import check_models, priced
-from mnemoscope.models.model_loader import load_model
+from mnemoscope.models.model_loader import check_models, load_model, priced
 from mnemoscope.personas.write.llm_writer import (
     LlmWriter,
     PromptModel,

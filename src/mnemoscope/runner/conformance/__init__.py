@@ -1,6 +1,6 @@
-"""The conformance kit: does a system keep the contract that figures rest on? (docs/systems.md)
+"""The conformance kit: checks that a system keeps the contract in docs/systems.md.
 
-Every check goes through the Driver, so it is the same for whatever door a system comes through.
+Every check uses the Driver, so it is the same for every connector.
 """
 
 from mnemoscope.runner.conformance.kit import CHECKS, Result, check_system

@@ -1,7 +1,6 @@
-"""Checks of the clock: memories say when they happened, questions say when they are asked.
+"""Clock checks: dates come from memories and questions, not from the machine's clock.
 
-The machine's own clock must decide nothing. That is all that is demanded: a system that looks at
-no date at all passes, and so does one that recalls what happened after a question's `now`.
+A system that ignores all dates passes, and so does one that recalls memories from after `now`.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from mnemoscope.runner.conformance.system_probe import (
 from mnemoscope.types import Memory
 
 _AGES = timedelta(weeks=1356), timedelta(weeks=-1400)
-"""How far the whole scenario is moved: to 1993, and to the 2040s."""
-_WHILE = 400 * 86400.0
+"""By how much the whole scenario is moved: to 1993, and to the 2040s."""
+_SHIFT = 400 * 86400.0
 
-_CODE = "Use memory.at for when it happened and query.now for now; never the machine's clock."
+_CODE = "Use memory.at and query.now as the dates, not the machine's clock."
 
 
 def dates(system: SystemProbe) -> str:
-    """A life that happened decades earlier or later, questions and all, is remembered the same."""
+    """Rankings stay the same if memories and questions are moved by decades."""
     must_be_repeatable(system)
     memories = told("dates", FACTS)
     scope = system.scope("kit", memories)
@@ -44,50 +43,52 @@ def dates(system: SystemProbe) -> str:
         lost = [memory for memory in moved if not other.finds(memory, now=DUSK - age)]
         lost = [memory for memory in lost if memory.id not in other.receipt.rejected]
         if lost:
-            raise Flaw(f"found when it happened in 2019, not when in {year}: {named(lost)}", _CODE)
+            raise Flaw(
+                f"found with dates in 2019, not found with dates in {year}: {named(lost)}", _CODE
+            )
         reordered += differing(found, other.rankings(moved, now=DUSK - age))
     if reordered:
         raise Flaw(
-            f"{len(reordered)} of {len(memories) * len(_AGES)} rankings change when memories and "
-            "questions move by decades together",
-            "Fine where dates are part of the text that is searched; otherwise ages are counted "
-            "from today instead of query.now.",
+            f"{len(reordered)} of {len(memories) * len(_AGES)} rankings change if memories and "
+            "questions are moved by decades together",
+            "Correct if dates are in the searched text; otherwise the system computes ages from "
+            "today instead of query.now.",
             required=False,
         )
-    return "the same rankings in 1993, 2019 and the 2040s, with now moved along"
+    return "the same rankings in 1993, 2019 and the 2040s, with now moved by the same time"
 
 
 def machine(system: SystemProbe) -> str:
-    """What is told and asked stays the same; only the machine's clock is put forward and back."""
+    """Rankings stay the same if only the machine's clock changes."""
     if system.is_remote:
-        raise Unclear("it lives in another process, whose clock cannot be moved (but see dates)")
+        raise Unclear("it runs in another process, whose clock cannot be changed (but see dates)")
     must_be_clean(system)
     early, late = _with_echoes()
-    # What fails by itself must not be blamed on the clock.
+    # A system that fails without the replaced clock fails here.
     system.scope("kit", early, late).recall_own(late[0])
     with machine_clock() as clock:
         try:
-            usual, again = (_lived(system, clock, early, late, 0.0) for _ in range(2))
+            usual, again = (_rankings(system, clock, early, late, 0.0) for _ in range(2))
         except Flaw as flaw:
             raise Unclear(f"it cannot work while the clock is replaced: {flaw.seen}") from flaw
-        unusual = _lived(system, clock, early, late, _WHILE)
+        unusual = _rankings(system, clock, early, late, _SHIFT)
     if usual != again:
-        raise Unclear("cannot be told: it differs from life to life whatever the clock says")
+        raise Unclear("cannot be checked: its rankings differ with the same clock, too")
     if changed := differing(usual, unusual):
         raise Flaw(
-            f"{len(changed)} of {len(usual)} rankings change with the machine's clock alone: "
+            f"{len(changed)} of {len(usual)} rankings change with the machine's clock: "
             f"{_how(usual, unusual, changed[0])}",
             _CODE,
         )
     if not any(usual.values()):
-        raise Unclear("cannot be told: nothing was recalled (see losses)")
-    return "the machine's clock, as this process sees it, was put back 400 days: nothing changed"
+        raise Unclear("cannot be checked: nothing was recalled (see losses)")
+    return "this process's clock was set back by 400 days: the rankings did not change"
 
 
-def _lived(
+def _rankings(
     system: SystemProbe, clock: MachineClock, early: list[Memory], late: list[Memory], back: float
 ) -> dict[str, list[str]]:
-    """The rankings after a life in which the clock is put back by so much between two batches."""
+    """The rankings if the clock is set back by so much between two batches."""
     clock.put(0.0)
     scope = system.scope("kit", early)
     clock.put(60.0 - back)
@@ -99,7 +100,7 @@ def _lived(
 
 
 def _with_echoes() -> tuple[list[Memory], list[Memory]]:
-    """Some are said again later in the same words: only time can tell those apart."""
+    """Some memories are repeated later in the same words: only their dates differ."""
     early = told("wall", FACTS[:6])
     late = [remark(f"wall-{6 + n}", fact.text, 20 + n) for n, fact in enumerate(FACTS[:3])]
     return early, [*late, *(remark(f"wall-{n}", FACTS[n].text, 20 + n) for n in (9, 10, 11))]
@@ -107,5 +108,5 @@ def _with_echoes() -> tuple[list[Memory], list[Memory]]:
 
 def _how(usual: dict[str, list[str]], unusual: dict[str, list[str]], id: str) -> str:
     if set(usual[id]) != set(unusual[id]):
-        return f"{len(usual[id])} memories come back before it is moved, {len(unusual[id])} after"
-    return "the order is another"
+        return f"{len(usual[id])} memories are found before the change, {len(unusual[id])} after"
+    return "the order differs"

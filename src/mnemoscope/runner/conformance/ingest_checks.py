@@ -1,4 +1,4 @@
-"""Checks of what is kept: all of it, at once, under the ids it came with, however odd the text."""
+"""Ingestion checks: every memory is stored at once, under its own id, whatever its text."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from mnemoscope.types import Memory
 
 _EARLY, _LATE = told("keep", FACTS)[:8], told("keep", FACTS)[8:]
 _AGAIN = 0.1
-"""Seconds between two looks for a memory that is late."""
+"""Seconds between two attempts to find a memory."""
 
 
 def read_back(system: SystemProbe) -> str:
-    """What was told is found by its own words the moment `ready` has returned."""
+    """Memories are found by their own words as soon as `ready` returns."""
     scope = system.scope("kit", _EARLY)
     late = scope.missing(_EARLY)
     scope.remember(_LATE)
@@ -33,24 +33,24 @@ def read_back(system: SystemProbe) -> str:
         came = [memory for memory in late if memory not in lost]
         raise Flaw(
             f"not found right after ready(), found a moment later: {named(came)}",
-            "ready() must return only when everything told is searchable: wait for the indexing, "
+            "ready() must return only when all memories are searchable: wait for the indexing, "
             "or index inside remember().",
         )
     if late:
         _stop_if_foreign(scope, late)
-        raise Unclear(f"not found at once nor later, see losses: {named(late)}")
+        raise Unclear(f"not found at once or later, see losses: {named(late)}")
     first = sum(
         memory.id in origins(scope.recall_own(memory)[0])
         for memory in scope.given.values()
         if scope.finds(memory)
     )
     return (
-        f"{len(scope.given)} memories told in two batches; {first} come first for their own words"
+        f"{len(scope.given)} memories given in two batches; {first} rank first for their own words"
     )
 
 
 def losses(system: SystemProbe) -> str:
-    """What does not come back is in the receipt, with the reason."""
+    """A memory that is not found is in the receipt, with the reason."""
     scope = system.scope("kit", _EARLY, _LATE)
     strange = (scope.receipt.rejected.keys() | scope.receipt.merged.keys()) - scope.given.keys()
     if strange:
@@ -63,21 +63,21 @@ def losses(system: SystemProbe) -> str:
         _stop_if_foreign(scope, lost)
         if {memory.id for memory in lost} == {memory.id for memory in _EARLY}:
             raise Flaw(
-                f"told in two calls, all {len(lost)} of the first are gone: {named(lost)}",
-                "remember() must keep the memories of earlier calls: add to what is there, "
-                "instead of putting the new ones in its place.",
+                f"after a second call, all {len(lost)} of the first are gone: {named(lost)}",
+                "remember() must keep the memories of earlier calls: add to them "
+                "instead of replacing them.",
             )
         raise Flaw(
             f"{len(lost)} of {len(scope.given)} never found, and not in the receipt: {named(lost)}",
             "Store every memory, or return a Receipt from remember() that says which were "
             "rejected (and why) or merged (into what).",
         )
-    owned = f"{len(scope.receipt.rejected)} rejected and {len(scope.receipt.merged)} merged"
-    return f"{len(scope.given)} told, {owned} by the receipt, the rest found"
+    listed = f"{len(scope.receipt.rejected)} rejected and {len(scope.receipt.merged)} merged"
+    return f"{len(scope.given)} given, {listed} in the receipt, the others found"
 
 
 def duplicates(system: SystemProbe) -> str:
-    """The same words twice are two memories, or one that says it is both."""
+    """Two memories with the same text are both found, or merged in the receipt."""
     twins = [remark("twin-0", FACTS[0].text, 0), remark("twin-1", FACTS[0].text, 20)]
     others = told("dup", FACTS[1:7])
     scope = system.scope("kit", [*others, *twins])
@@ -85,15 +85,15 @@ def duplicates(system: SystemProbe) -> str:
     missing = scope.missing(twins)
     if missing:
         raise Flaw(
-            "two memories with the same words do not both come back, and the receipt is silent",
+            "two memories with the same words: one is not found, and not in the receipt",
             "Keep both, or report the second under merged in the receipt and name both in the "
             "hit's sources.",
         )
-    return "two memories with the same words: both come back, or the receipt says why not"
+    return "two memories with the same words: both are found, or the receipt lists one"
 
 
 def undated(system: SystemProbe) -> str:
-    """Datasets without dates exist, and so do questions without."""
+    """Memories and questions may have no date."""
     memories = [Memory(memory.id, memory.text) for memory in told("undated", FACTS[:6])]
     scope = system.scope("kit", memories)
     lost = [memory for memory in memories if not scope.finds(memory, now=None)]
@@ -102,14 +102,14 @@ def undated(system: SystemProbe) -> str:
         scope = system.scope("kit", told("undated", FACTS[:6]))
         scope.must_find(list(scope.given.values()))
         raise Flaw(
-            f"found with a date, not without: {named(lost)}",
-            "`at` and `now` may be None: treat that as unknown, not as a filter.",
+            f"found with a date, not found without: {named(lost)}",
+            "`at` and `now` may be None: treat None as unknown, not as a filter.",
         )
-    return "memories and questions without a date are taken"
+    return "memories and questions without a date are accepted"
 
 
 def ids(system: SystemProbe) -> str:
-    """Every hit can be traced to memories that were given."""
+    """Every hit has the id of a given memory, or such ids as sources."""
     memories = told("ids", FACTS[:8])
     scope = system.scope("kit", memories)
     hits = 0
@@ -122,8 +122,8 @@ def ids(system: SystemProbe) -> str:
             )
         hits += len(scope.recall_own(memory))
     if not hits:
-        raise Unclear("cannot be told: nothing was recalled (see losses)")
-    return f"{hits} hits, each traced to a memory that was given"
+        raise Unclear("cannot be checked: nothing was recalled (see losses)")
+    return f"{hits} hits, each with the id of a given memory"
 
 
 _ODD = (
@@ -137,10 +137,10 @@ _ODD = (
 
 
 def unicode(system: SystemProbe) -> str:
-    """Other scripts, emoji, quotes and search syntax go in, are found, and come out unbroken."""
+    """Other scripts, emoji, quotes and search syntax are found and returned unchanged."""
     memories = [remark(f"odd-{n}", f"{FACTS[n].text} {odd}", n) for n, odd in enumerate(_ODD)]
     plain = told("plain", FACTS[6:])
-    # One call, and plain ones on both sides: what is lost for another reason is not blamed on this.
+    # Plain memories in the same call: if those are lost, too, the check gives no result.
     scope = system.scope("kit", [*plain[:3], *memories, *plain[3:]])
     scope.must_find(plain)
     if lost := scope.missing(memories):
@@ -149,32 +149,32 @@ def unicode(system: SystemProbe) -> str:
         mangled = odd.encode().decode("latin-1")
         for hit in scope.recall_own(memory):
             if "\ufffd" in hit.text or (mangled != odd and mangled in hit.text):
-                raise Flaw(f"came back mangled: {hit.text[-60:]!r}", _CLEAN)
-    return f"{len(_ODD)} texts of other scripts, signs and search syntax found"
+                raise Flaw(f"the text of a hit is damaged: {hit.text[-60:]!r}", _CLEAN)
+    return f"{len(_ODD)} texts with other scripts, symbols and search syntax found"
 
 
 _CLEAN = "Pass texts on as UTF-8, and quote the query for the search engine instead of parsing it."
 
 
 def long_text(system: SystemProbe) -> str:
-    """A long memory is found by its last words, or the receipt says how much was kept."""
+    """A long memory is found by its last sentence, or the receipt says how much was stored."""
     filler = " ".join(f"Page {n} of the almanac lists tides and moons." for n in range(2500))
     end = FACTS[0]
     long = Memory("long-0", f"{filler} {end.text}", DAWN)
     scope = system.scope("kit", [long, *told("short", FACTS[1:8])])
     scope.must_find(list(scope.given.values())[1:])
     if long.id in scope.receipt.rejected or long.id in scope.receipt.truncated:
-        return f"{len(long.text):,} characters: not kept whole, as the receipt says"
+        return f"{len(long.text):,} characters: not stored completely, as the receipt says"
     if not any(long.id in origins(hit) for hit in scope.recall(end.text, about=long.id)):
         raise Flaw(
             f"a memory of {len(long.text):,} characters is not found by its last sentence",
-            "Split long texts, or report the share that is kept under truncated in the receipt.",
+            "Split long texts, or report the stored share under truncated in the receipt.",
         )
     return f"{len(long.text):,} characters, found by the last sentence"
 
 
 def _still_missing(system: SystemProbe, scope: Scope, missing: list[Memory]) -> list[Memory]:
-    """Those that have not turned up when patience is at its end."""
+    """The memories that are still not found after the system's patience."""
     deadline = time.monotonic() + system.patience
     while missing and time.monotonic() < deadline:
         time.sleep(_AGAIN)
@@ -184,4 +184,4 @@ def _still_missing(system: SystemProbe, scope: Scope, missing: list[Memory]) -> 
 
 def _stop_if_foreign(scope: Scope, missing: list[Memory]) -> None:
     if scope.foreign(missing[0]):
-        raise Unclear("cannot be told: hits carry ids that were never given (see ids)")
+        raise Unclear("cannot be checked: hits have ids that were never given (see ids)")

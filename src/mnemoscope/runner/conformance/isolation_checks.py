@@ -1,4 +1,4 @@
-"""Checks of isolation: what was told in one scope is unknown in every other, and after a reset."""
+"""Isolation checks: memories of one scope are not found in another, nor after a reset."""
 
 from __future__ import annotations
 
@@ -16,93 +16,93 @@ from mnemoscope.runner.conformance.system_probe import (
 from mnemoscope.types import Memory
 
 OURS, THEIRS, LATER = FACTS[:4], FACTS[4:8], FACTS[8:]
-_HOME, _NEXT_DOOR = "kit one", "kit-one two"
-"""Names that a careless prefix search or clean-up of names would take for one another."""
+_SCOPE, _OTHER_SCOPE = "kit one", "kit-one two"
+"""Names that a prefix search or a normalisation of names would confuse."""
 
 
 _APART = (
-    "reset(scope) must open a space that sees no other: give each scope a store, collection or "
-    "namespace of its own, and search in that alone."
+    "reset(scope) must isolate the scope: give each scope its own store, collection or "
+    "namespace, and search only there."
 )
-_EMPTY = "reset(scope) must empty the scope if it exists already."
+_EMPTY = "reset(scope) must empty a scope that exists already."
 LEAKS = frozenset({_APART, _EMPTY})
-"""What the author of a system is told whose scopes are not empty when they begin."""
+"""The advice to authors of systems whose scopes are not empty at the start."""
 
 
 def isolation(system: SystemProbe) -> str:
-    """A canary that is known next door must not be heard here, where other things are known."""
+    """Memories of one scope must not be found in another scope that has other memories."""
     canaries = told("iso-a", OURS)
-    home = system.scope(_HOME, canaries)
-    _must_know(system, home, canaries, OURS)
-    next_door = system.scope(_NEXT_DOOR, told("iso-b", THEIRS))
-    if heard := _leaks(system, next_door, canaries, OURS):
+    own = system.scope(_SCOPE, canaries)
+    _must_know(system, own, canaries, OURS)
+    other = system.scope(_OTHER_SCOPE, told("iso-b", THEIRS))
+    if found := _leaks(system, other, canaries, OURS):
         raise Flaw(
-            f"told in scope {_HOME!r}, heard in scope {_NEXT_DOOR!r}: {named(heard)}",
+            f"given in scope {_SCOPE!r}, found in scope {_OTHER_SCOPE!r}: {named(found)}",
             _APART,
         )
-    return f"{len(canaries)} canaries told next door, none heard here"
+    return f"{len(canaries)} memories given in another scope, none found here"
 
 
 def fresh(system: SystemProbe) -> str:
-    """A scope that is opened again is as empty as a new one: replays and resumed runs do that."""
+    """A scope is empty after a reset: replays and resumed runs rely on it."""
     before = told("fresh-a", OURS)
-    _must_know(system, system.scope(_HOME, before), before, OURS)
-    again = system.scope(_HOME, told("fresh-b", LATER))
-    if heard := _leaks(system, again, before, OURS):
+    _must_know(system, system.scope(_SCOPE, before), before, OURS)
+    again = system.scope(_SCOPE, told("fresh-b", LATER))
+    if found := _leaks(system, again, before, OURS):
         raise Flaw(
-            f"told before reset({_HOME!r}), heard after it: {named(heard)}",
+            f"given before reset({_SCOPE!r}), found after it: {named(found)}",
             _EMPTY,
         )
-    return "a scope opened again knew nothing of what it was told before"
+    return "after a reset, none of the earlier memories is found"
 
 
 def side_by_side(system: SystemProbe) -> str:
-    """Systems live beside each other in a run of several; resetting one must not touch another."""
+    """Two systems in one process do not affect each other's memories."""
     if system.is_shared_object:
-        raise Unclear("it is one object, so there are never two of it in a process")
+        raise Unclear("it is one object, so a process never has two of it")
     ours, theirs = told("side-a", OURS), told("side-b", THEIRS)
-    one = system.separate_scope(_HOME, ours)
+    one = system.separate_scope(_SCOPE, ours)
     one.must_find(ours)
-    other = system.separate_scope(_NEXT_DOOR, theirs)
+    other = system.separate_scope(_OTHER_SCOPE, theirs)
     try:
-        lost, heard = one.missing(ours), _leaks(system, one, theirs, THEIRS)
+        lost, found = one.missing(ours), _leaks(system, one, theirs, THEIRS)
         crossed = _leaks(system, other, ours, OURS)
     finally:
         one.close()
     gone = other.missing(theirs)
     other.close()
-    advice = "Keep state in the object and in its scope, not in the class, module or one database."
+    advice = "Keep state in the object and its scope, not in the class, the module or one database."
     if lost:
-        raise Flaw(f"lost when another one was reset: {named(lost)}", advice)
-    if heard or crossed:
-        raise Flaw(f"told to one system, heard from another: {named(heard or crossed)}", advice)
+        raise Flaw(f"lost when another system was reset: {named(lost)}", advice)
+    if found or crossed:
+        raise Flaw(f"given to one system, found in another: {named(found or crossed)}", advice)
     if gone:
-        raise Flaw(f"lost when another one was closed: {named(gone)}", advice)
-    return "two of them in one process, in two scopes: neither noticed the other"
+        raise Flaw(f"lost when another system was closed: {named(gone)}", advice)
+    return "two systems in one process, in two scopes: neither affected the other"
 
 
 def _must_know(
-    system: SystemProbe, scope: Scope, told_it: list[Memory], facts: Sequence[SampleFact]
+    system: SystemProbe, scope: Scope, memories: list[Memory], facts: Sequence[SampleFact]
 ) -> None:
     if "recall" in system.verbs:
-        scope.must_find(told_it)
+        scope.must_find(memories)
     elif not any(fact.secret in scope.answer(fact.question).lower() for fact in facts):
-        raise Unclear("cannot be told: its answers say nothing of what it was told")
+        raise Unclear("cannot be checked: its answers do not contain its memories")
 
 
 def _leaks(
     system: SystemProbe, scope: Scope, elsewhere: Sequence[Memory], facts: Sequence[SampleFact]
 ) -> list[Memory]:
-    """The memories that this life was never told and yet gives away, by id, source or wording."""
-    heard = []
+    """The memories of another scope that are found here, by id, source or wording."""
+    found = []
     for memory, fact in zip(elsewhere, facts, strict=True):
-        said = ""
+        text = ""
         hits = []
         if "recall" in system.verbs:
             hits = scope.recall_own(memory)
-            said = " ".join(hit.text for hit in hits)
+            text = " ".join(hit.text for hit in hits)
         if "answer" in system.verbs:
-            said += scope.answer(fact.question)
-        if fact.secret in said.lower() or any(stems_from(hit, memory.id) for hit in hits):
-            heard.append(memory)
-    return heard
+            text += scope.answer(fact.question)
+        if fact.secret in text.lower() or any(stems_from(hit, memory.id) for hit in hits):
+            found.append(memory)
+    return found

@@ -1,7 +1,7 @@
-"""The conformance kit: all checks, each tried on the system in a process that may be lost.
+"""The conformance kit: runs all checks on a system, in a child process.
 
-A system that hangs, crashes or ends its process is a finding like any other; the next check goes on
-with a new one.
+A system that hangs, crashes or ends its process fails that check; the next check starts a new
+process.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from mnemoscope.runner.worker import be_a_child_of
 from mnemoscope.systems.loader import Plan, describe
 
 Verdict = Literal["passed", "failed", "advice", "not applicable"]
-"""Only what failed keeps a system from conforming; advice is about what makes figures worse."""
+"""Only a failed check means that a system does not conform; advice concerns worse figures."""
 
-_FLOOR = "none"
+_NO_MEMORY = "none"
 _PATIENCE = 3.0
 _MOST_HANGS = 3
-"""After so many calls that never came back the rest is not asked: it would only take its time."""
+"""After so many calls without a reply the remaining checks are skipped."""
 
 
 class Result(Struct, frozen=True):
@@ -49,11 +49,11 @@ class Result(Struct, frozen=True):
 
     check: str
     demand: str
-    """What a system has to do to pass."""
+    """What a system must do to pass."""
     verdict: Verdict
     seen: str
     fix: str = ""
-    """What its author should do; empty unless there is something to do."""
+    """What its author should do; empty if the check passed."""
 
 
 class _CannotCheck(NamedTuple):
@@ -66,49 +66,61 @@ class _CannotCheck(NamedTuple):
 class CheckSpec(NamedTuple):
     demand: str
     needs: tuple[str, ...]
-    """The verbs without which there is nothing to check."""
+    """The methods that the check needs."""
     run: Callable[[SystemProbe], str]
     of_hits: bool = True
-    """Whether it says anything about a system that recalls nothing by design."""
+    """Whether the check needs a system that recalls something."""
 
 
 _BOTH = ("remember", "recall")
 CHECKS = {
     "read-back": CheckSpec(
-        "found by its own words as soon as ready() returns", _BOTH, ingest_checks.read_back
+        "a memory is found by its own words as soon as ready() returns",
+        _BOTH,
+        ingest_checks.read_back,
     ),
-    "losses": CheckSpec("what is not kept is in the receipt", _BOTH, ingest_checks.losses),
-    "ids": CheckSpec("hits are traced to memories that were given", _BOTH, ingest_checks.ids),
+    "losses": CheckSpec(
+        "a memory that is not stored is in the receipt", _BOTH, ingest_checks.losses
+    ),
+    "ids": CheckSpec("hits have the ids of given memories", _BOTH, ingest_checks.ids),
     "isolation": CheckSpec(
-        "a scope knows nothing of its neighbour", ("remember",), isolation_checks.isolation
+        "a scope contains nothing of another scope", ("remember",), isolation_checks.isolation
     ),
-    "fresh": CheckSpec("a scope that is reset is empty", ("remember",), isolation_checks.fresh),
+    "fresh": CheckSpec("a scope is empty after a reset", ("remember",), isolation_checks.fresh),
     "side by side": CheckSpec(
-        "two in one process do not disturb each other", _BOTH, isolation_checks.side_by_side
+        "two systems in one process do not affect each other", _BOTH, isolation_checks.side_by_side
     ),
-    "dates": CheckSpec("past and future dates are taken as they are", _BOTH, clock_checks.dates),
-    "machine clock": CheckSpec("the machine's clock decides nothing", _BOTH, clock_checks.machine),
+    "dates": CheckSpec("past and future dates are accepted", _BOTH, clock_checks.dates),
+    "machine clock": CheckSpec(
+        "the machine's clock does not change rankings", _BOTH, clock_checks.machine
+    ),
     "undated": CheckSpec(
-        "memories and questions without a date are taken", _BOTH, ingest_checks.undated
+        "memories and questions without a date are accepted", _BOTH, ingest_checks.undated
     ),
-    "steady": CheckSpec("recall changes nothing", ("recall",), question_checks.steady),
+    "steady": CheckSpec("recall does not change rankings", ("recall",), question_checks.steady),
     "determinism": CheckSpec(
-        "the same life gives the same rankings", ("recall",), question_checks.determinism
+        "the same memories give the same rankings", ("recall",), question_checks.determinism
     ),
     "forget": CheckSpec(
-        "forget really forgets, and only that", (*_BOTH, "forget"), forget_and_fork_checks.forget
+        "forget removes the given memories and no others",
+        (*_BOTH, "forget"),
+        forget_and_fork_checks.forget,
     ),
     "fork": CheckSpec(
-        "a copy equals a replay and goes its own way", (*_BOTH, "fork"), forget_and_fork_checks.fork
+        "a copy equals a replay and is independent", (*_BOTH, "fork"), forget_and_fork_checks.fork
     ),
     "k": CheckSpec(
-        "no more hits than asked for, none twice", ("recall",), question_checks.k, of_hits=False
+        "at most k hits, each memory once", ("recall",), question_checks.k, of_hits=False
     ),
-    "edges": CheckSpec("odd calls do no harm", ("recall",), question_checks.edges, of_hits=False),
-    "unicode": CheckSpec("any script and sign survives", _BOTH, ingest_checks.unicode),
-    "long": CheckSpec("a long text is found by its end", _BOTH, ingest_checks.long_text),
+    "edges": CheckSpec(
+        "unusual calls do not damage the system", ("recall",), question_checks.edges, of_hits=False
+    ),
+    "unicode": CheckSpec("all scripts and symbols are preserved", _BOTH, ingest_checks.unicode),
+    "long": CheckSpec("a long text is found by its last sentence", _BOTH, ingest_checks.long_text),
     "duplicates": CheckSpec(
-        "the same words twice are not lost silently", _BOTH, ingest_checks.duplicates
+        "memories with equal texts are both found, or in the receipt",
+        _BOTH,
+        ingest_checks.duplicates,
     ),
 }
 
@@ -121,22 +133,22 @@ def check_system(
     names: Sequence[str] = tuple(CHECKS),
     done: Callable[[Result], None] = lambda result: None,
 ) -> list[Result]:
-    """Try the checks on a system.
+    """Run the checks on a system.
 
     Args:
-        plan: How to build it.
+        plan: How to build the system.
         timeout: Seconds that any one call may take.
-        patience: Seconds after which a memory that does not turn up counts as lost.
+        patience: Seconds after which a memory that is not found counts as lost.
         names: Which checks; by default all.
-        done: Told each result as it comes.
+        done: Called with each result.
     """
     results: list[Result] = []
     hangs = 0
     while len(results) < len(names):
         left = names[len(results) :]
         if hangs == _MOST_HANGS:
-            said = f"not asked: {hangs} calls before it did not come back"
-            new = [_result(name, "not applicable", said) for name in left]
+            skipped = f"skipped: {hangs} earlier calls did not return"
+            new = [_result(name, "not applicable", skipped) for name in left]
         else:
             leaking = any(result.fix in isolation_checks.LEAKS for result in results)
             is_first = not results
@@ -155,7 +167,7 @@ def _one_process(
     leaking: bool,
     is_first: bool,
 ) -> tuple[list[Result], bool]:
-    """The results until the process was lost, the last one of that; and whether it hung."""
+    """The results until the process ended or hung, and whether it hung."""
     pipe, theirs = fork.Pipe(duplex=False)
     arguments = (theirs, plan, names, patience, leaking, is_first, os.getpid())
     process = fork.Process(target=_serve, args=arguments)
@@ -168,7 +180,7 @@ def _one_process(
     try:
         while len(results) < len(names) and not trouble:
             if not pipe.poll(max(0.0, since + timeout - time.monotonic())):
-                hung, trouble = True, f"{call} did not come back within {timeout:g} s"
+                hung, trouble = True, f"{call} did not return within {timeout:g} s"
                 continue
             since = time.monotonic()
             try:
@@ -193,7 +205,7 @@ def _one_process(
         pipe.close()
     if trouble:
         fix = (
-            "Give calls a deadline of their own and raise when it has passed."
+            "Set a deadline for calls, and raise an exception when it has passed."
             if hung
             else "Raise an exception instead of ending the process."
         )
@@ -211,7 +223,7 @@ def _serve(
     is_first: bool,
     parent: int,
 ) -> None:
-    """The process of its own: one check after another, every call announced.
+    """The child process: runs one check after another, and announces every call to the parent.
 
     The first process of a system refuses one that cannot be built or lacks a method.
     """
@@ -231,7 +243,7 @@ def _serve(
         try:
             system = system or SystemProbe(plan, pipe.send, patience, built)
             system.is_leaking |= leaking
-            result = _tried(name, system, plan)
+            result = _checked(name, system, plan)
         except Raised as flaw:
             broken, result = True, _of_error(name, flaw, met)
         except Flaw as flaw:
@@ -248,24 +260,23 @@ def _serve(
 
 
 def _of_error(name: str, flaw: Raised, met: dict[str, str]) -> Result:
-    """One error is one finding: that of the check that met it first, which `met` remembers."""
-    # The ids of memories, which are others in each check, make no other error of it.
+    """One error is one finding, of the first check that raised it; `met` maps errors to checks."""
+    # The ids of memories differ between checks and do not make a different error.
     words = re.sub(r"[\w-]*\d", "…", str(flaw.__cause__))
     error = f"{flaw.seen.partition('(')[0]} {type(flaw.__cause__).__name__} {words}"
     first = met.setdefault(error, name)
     if first != name:
-        said = f"cannot be told: it raised the same error as in {first}"
-        return _result(name, "not applicable", said)
+        return _result(name, "not applicable", f"cannot be checked: same error as in {first}")
     return _result(name, "failed", flaw.seen, flaw.fix)
 
 
-def _tried(name: str, system: SystemProbe, plan: Plan) -> Result:
+def _checked(name: str, system: SystemProbe, plan: Plan) -> Result:
     check = CHECKS[name]
     if lacking := [verb for verb in check.needs if verb not in system.verbs]:
         if name == "read-back" and not system.can_remember:
-            raise Flaw("it has no remember: nothing can be told to it", "Write remember(memories).")
+            raise Flaw("it has no remember method", "Write remember(memories).")
         return _result(name, "not applicable", f"it has no {' and no '.join(lacking)}")
-    if plan.spec.name == _FLOOR and check.of_hits:
+    if plan.spec.name == _NO_MEMORY and check.of_hits:
         return _result(name, "not applicable", "it recalls nothing, by design")
     return _result(name, "passed", check.run(system))
 

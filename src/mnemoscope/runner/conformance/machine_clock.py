@@ -1,8 +1,8 @@
-"""Another time on the machine's clock, as Python code of this process sees it.
+"""Replaces the machine's clock for the Python code of this process.
 
-Reaches `time` and `datetime` wherever a module has them by name. It does not reach what is stored
-elsewhere (a default argument, `default_factory=datetime.now`), C code such as SQLite's
-CURRENT_TIMESTAMP, or another process. `time.monotonic` is left alone: threads wait by it.
+It replaces `time` and `datetime` in the namespaces of all modules. It does not change references
+stored elsewhere (a default argument, `default_factory=datetime.now`), C code such as SQLite's
+CURRENT_TIMESTAMP, or other processes. `time.monotonic` is not replaced: threads wait by it.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from typing import Any
 _Datetime = real.datetime
 _Date = real.date
 _TICK = 0.01
-"""Seconds from one look to the next: stamps of two memories differ, and always alike."""
+"""Seconds that each reading adds: timestamps of two memories differ, always by the same."""
 _NOW: Callable[[], float] = time.time
 _NOW_NS: Callable[[], int] = time.time_ns
 _PARTS = {name: getattr(time, name) for name in ("gmtime", "localtime", "ctime")}
 
 
 class MachineClock:
-    """A clock that stands still between looks, so that what it says can be said again."""
+    """A clock that advances only when it is read, so that its readings can be repeated."""
 
     def __init__(self) -> None:
-        self.start = self._said = _NOW()
+        self.start = self._now = _NOW()
 
     def put(self, ahead: float) -> None:
-        """So many seconds after the start."""
-        self._said = self.start + ahead
+        """Set the clock to so many seconds after the start."""
+        self._now = self.start + ahead
 
     def time(self) -> float:
-        self._said += _TICK
-        return self._said
+        self._now += _TICK
+        return self._now
 
 
 @contextmanager
 def machine_clock() -> Iterator[MachineClock]:
-    """Let everybody read this clock, which can be put forward and back."""
+    """While the block runs, all Python code reads this clock."""
     clock = MachineClock()
     replaced: dict[int, tuple[Any, Any]] = {
         id(old): (old, new)
@@ -56,12 +56,12 @@ def machine_clock() -> Iterator[MachineClock]:
     try:
         yield clock
     finally:
-        # Everywhere again: modules imported meanwhile have taken the replacements.
+        # In all modules: those imported meanwhile have the replacements, too.
         _swap({id(new): (new, old) for old, new in replaced.values()})
 
 
 def _swap(replaced: dict[int, tuple[Any, Any]]) -> None:
-    """Put the second of each pair wherever a module has the first by name."""
+    """Replace the first of each pair by the second in the namespaces of all modules."""
     for module in list(sys.modules.values()):
         names = getattr(module, "__dict__", None)
         if module is sys.modules[__name__] or not isinstance(names, dict):
@@ -79,7 +79,7 @@ def _default_now(read: Callable[[float], Any], clock: MachineClock) -> Callable[
 
 
 class _LooksReal(type):
-    """For a replacement that every real one is an instance of."""
+    """A metaclass: every real datetime is an instance of the replacement."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, cls.__mro__[1])
@@ -90,7 +90,7 @@ class _LooksReal(type):
 
 def _datetime_by(clock: MachineClock) -> type:
     class ShiftedDatetime(_Datetime, metaclass=_LooksReal):
-        """Makes real datetimes only: nothing of it is left behind when the clock is given back."""
+        """Creates only real datetimes, so no instance of it remains afterwards."""
 
         def __new__(cls, *args: Any, **kwargs: Any) -> Any:
             return _Datetime(*args, **kwargs)

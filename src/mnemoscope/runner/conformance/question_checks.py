@@ -1,4 +1,4 @@
-"""Checks of asking: it changes nothing, repeats itself, keeps to k, and survives odd questions."""
+"""Recall checks: it changes nothing, is repeatable, respects k, and survives unusual calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TOLD = told("ask", FACTS)
 
 
 def repeatable(system: SystemProbe) -> bool:
-    """Whether two systems that are led through the same life say the same."""
+    """Whether two systems with the same memories give the same rankings."""
     one, other = (system.separate_scope("kit", _TOLD[:6], _TOLD[6:]) for _ in range(2))
     same = one.rankings(_TOLD) == other.rankings(_TOLD)
     one.close()
@@ -28,33 +28,33 @@ def repeatable(system: SystemProbe) -> bool:
 
 
 def must_be_repeatable(system: SystemProbe) -> None:
-    """Lives can be compared only where the same life twice is the same."""
+    """Require that rankings can be compared: two fresh systems must rank alike."""
     must_be_clean(system)
     if not system.is_shared_object and not repeatable(system):
-        raise Unclear("cannot be told: two fresh systems differ by themselves (see determinism)")
+        raise Unclear("cannot be checked: two fresh systems rank differently (see determinism)")
 
 
 def must_be_clean(system: SystemProbe) -> None:
     if system.is_leaking:
-        raise Unclear("cannot be told: a scope is not empty when it begins (see isolation, fresh)")
+        raise Unclear("cannot be checked: a scope is not empty at the start (see isolation, fresh)")
 
 
 def determinism(system: SystemProbe) -> str:
     if system.is_shared_object:
-        raise Unclear("it is one object, so there are no two fresh ones to compare")
+        raise Unclear("it is one object, so two fresh ones cannot be compared")
     must_be_clean(system)
     if not repeatable(system):
         raise Flaw(
-            "two fresh systems, told the same, rank differently",
-            "Fix seeds and tie-breaks; if that cannot be (a language model decides), expect "
+            "two fresh systems with the same memories rank differently",
+            "Fix seeds and tie-breaks; if that is impossible (a language model decides), expect "
             "figures that differ from run to run.",
             required=False,
         )
-    return "two fresh systems, told the same, rank the same"
+    return "two fresh systems with the same memories rank the same"
 
 
 def steady(system: SystemProbe) -> str:
-    """The order in which questions are asked must not decide what they are answered."""
+    """Earlier questions must not change the ranking of later ones."""
     must_be_repeatable(system)
     scope = system.scope("kit", _TOLD)
     first = scope.rankings(_TOLD[:1])
@@ -63,21 +63,21 @@ def steady(system: SystemProbe) -> str:
         scope.rankings(_TOLD[1:4])
     later = scope.rankings(_TOLD)
     fix = (
-        "recall must not learn: switch reinforcement, access counts and query logging off, or let "
-        "them not touch the ranking."
+        "recall must not learn: switch off reinforcement, access counts and query logging, or keep "
+        "them out of the ranking."
     )
     if repeated != first:
-        raise Flaw("the same question, asked twice in a row, has two answers", fix)
+        raise Flaw("the same question, asked twice in a row, has two different rankings", fix)
     if later[_TOLD[0].id] != first[_TOLD[0].id]:
-        raise Flaw("a question is answered differently after other questions were asked", fix)
+        raise Flaw("a question has a different ranking after other questions", fix)
     untouched = system.scope("kit", _TOLD)
     asked_first = untouched.rankings(reversed(_TOLD))
     if changed := differing(asked_first, later):
         text = next(memory for memory in _TOLD if memory.id == changed[0])
-        raise Flaw(f"asked in another order, this is answered differently: {named([text])}", fix)
+        raise Flaw(f"asked in another order, this has a different ranking: {named([text])}", fix)
     if not any(later.values()):
-        raise Unclear("cannot be told: nothing was recalled (see losses)")
-    return "the same answers twice in a row, after other questions, and in another order"
+        raise Unclear("cannot be checked: nothing was recalled (see losses)")
+    return "the same rankings twice in a row, after other questions, and in another order"
 
 
 def k(system: SystemProbe) -> str:
@@ -87,21 +87,21 @@ def k(system: SystemProbe) -> str:
         if len(hits) > wanted:
             raise Flaw(
                 f"{len(hits)} hits for k={wanted}",
-                "Return the k best; more are recorded as they come, and cost the reader context.",
+                "Return the k best; more are recorded, too, and use the reader's context.",
                 required=False,
             )
         seen = [hit.id for hit in hits]
         if len(set(seen)) < len(seen):
             raise Flaw(
-                f"one id more than once among {len(seen)} hits",
+                f"one id occurs more than once among {len(seen)} hits",
                 "Return each memory once, at its best rank: repetitions use up k.",
                 required=False,
             )
-    return "never more hits than asked for, none twice"
+    return "at most k hits, each once"
 
 
 def edges(system: SystemProbe) -> str:
-    """Odd calls may be refused with an error, but the system must live on, and well."""
+    """Unusual calls may raise an error, but the system must work afterwards."""
     can_remember = "remember" in system.verbs
     scope = system.scope("kit")
     refused = _refused({"a question in an empty scope": lambda: scope.recall("anything at all")})
@@ -118,17 +118,17 @@ def edges(system: SystemProbe) -> str:
     }
     refused += _refused({w: t for w, t in tries.items() if can_remember or "memor" not in w})
     if can_remember and (lost := [m for m in scope.missing(_TOLD) if m not in before]):
-        after = f"; it had refused {', '.join(refused)}" if refused else ""
+        after = f"; it refused {', '.join(refused)}" if refused else ""
         raise Flaw(
-            f"after odd calls it no longer finds {named(lost)}{after}",
-            "Refuse what you cannot take with an exception or in the receipt, and leave the rest "
-            "as it was.",
+            f"after unusual calls it no longer finds {named(lost)}{after}",
+            "Refuse what you cannot accept with an exception or in the receipt, and keep the rest "
+            "unchanged.",
         )
-    return f"refused with an error: {', '.join(refused)}" if refused else "took all odd calls"
+    return f"refused with an error: {', '.join(refused)}" if refused else "accepted all of them"
 
 
 def _refused(tries: dict[str, Callable[[], object]]) -> list[str]:
-    """Which of them end in an exception; one that ends the process is a flaw."""
+    """The calls that raise an exception; one that ends the process is a flaw."""
     refused = []
     for what, attempt in tries.items():
         try:
@@ -140,4 +140,4 @@ def _refused(tries: dict[str, Callable[[], object]]) -> list[str]:
     return refused
 
 
-_REFUSE = "Return a list, empty if need be, or raise an exception that says what is wrong."
+_REFUSE = "Return a list, which may be empty, or raise an exception that says what is wrong."

@@ -1,6 +1,7 @@
-"""What the kit tells a system: small invented facts that share hardly a word with each other.
+"""The memories of the kit: small invented facts that share few words with each other.
 
-Each has a question that does not hold its answer, so that an answer that gives it away was known.
+Each has a question that does not contain its answer, so a system that gives the answer has the
+fact.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ class SampleFact(NamedTuple):
     text: str
     question: str
     secret: str
-    """What only somebody who was told the text can say; it is in no question."""
+    """The answer, which is in the text but in no question."""
 
 
 _SECRETS_IN_BRACKETS = {
@@ -62,13 +63,13 @@ FACTS = tuple(
 )
 
 DAWN = datetime(2019, 3, 4, 9, tzinfo=UTC)
-"""When the kit's first memory happened: long before any machine that runs it was started."""
+"""When the kit's first memory happened: long before the machine was started."""
 DUSK = DAWN + timedelta(days=60)
 """When its questions are asked."""
 
 
 def told(label: str, facts: Sequence[SampleFact], *, first: datetime = DAWN) -> list[Memory]:
-    """The facts as memories of one day each, with ids that say nothing."""
+    """The facts as memories, one a day, with ids that do not reveal the content."""
     return [remark(f"{label}-{n}", fact.text, n, first=first) for n, fact in enumerate(facts)]
 
 

@@ -1,7 +1,7 @@
-"""The system that is being checked: everything the kit does to it goes through here.
+"""The system under check: the kit calls it only through this module.
 
-A call that raises becomes a flaw with the call's name in it, and the parent is told what is being
-tried before it is tried, so that a call that never comes back can be named.
+A call that raises becomes a flaw with the name of the call. The parent gets the name before the
+call, so that it can name a call that does not return.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from mnemoscope.runner.checkpoints import joined
 from mnemoscope.runner.conformance.sample_facts import DUSK
 from mnemoscope.runner.failures import error_line
 from mnemoscope.systems import CONNECTORS
-from mnemoscope.systems.loader import Driver, Plan, can_recall, can_remember
+from mnemoscope.systems.loader import Driver, Plan, abilities
 from mnemoscope.types import Hit, Memory, Question, Receipt, Selector
 
 ROOM = 50
-"""The k of a question that must not fail for want of room: far more than the kit tells."""
+"""The k of a question that must find its memory at any rank: more than the kit ingests."""
 
 BUILDING = "building it, or reset('kit')"
 
@@ -36,26 +36,26 @@ class Flaw(Exception):
 
 
 class Raised(Flaw):
-    """A call that raised. Whatever check comes upon the same error again has seen nothing new."""
+    """A call that raised. The same error in a later check is not a new finding."""
 
 
 class Unclear(Exception):
-    """A check that cannot tell anything about this system, and why."""
+    """A check that gives no result for this system, and why."""
 
 
 class SystemProbe:
-    """One system, and life after life that it is led through."""
+    """One system, and the scopes that the checks open in it."""
 
     def __init__(
         self, plan: Plan, tell: Callable[[str], None], patience: float, built: Any = None
     ) -> None:
         self.patience = patience
-        """Seconds after which a memory that does not turn up counts as lost."""
+        """Seconds after which a memory that is not found counts as lost."""
         self.is_leaking = False
-        """Whether a scope of it is known to hold what was told elsewhere or before."""
+        """Whether a scope contained memories of another scope, or of before its reset."""
         name = plan.spec.name
         self.is_remote = name in ITEMS or name.partition(":")[0] in CONNECTORS.builtin
-        """Whether it lives behind a door, in a process that is not this one."""
+        """Whether the system runs in another process, behind a connector."""
         self.tell = tell
         self.ever_given: set[str] = set()
         self._plan = plan
@@ -65,8 +65,8 @@ class SystemProbe:
             self._driver.begin("kit")
         self._first = self._built
         self.verbs = _verbs(self._first)
-        self.can_remember = can_remember(self._first)
-        """Whether it takes memories, or is a bare function, which need not."""
+        self.can_remember = abilities(self._first).remembers
+        """Whether it has `remember`, or is a bare function, which needs none."""
 
     def _build(self) -> Any:
         self._built = self._plan.build()
@@ -74,7 +74,7 @@ class SystemProbe:
 
     @cached_property
     def is_shared_object(self) -> bool:
-        """Whether there is only one of it, however often it is built."""
+        """Whether every build gives the same object."""
         driver = Driver(self._build)
         with self.trying("building another one, or reset('kit')"):
             driver.begin("kit")
@@ -84,11 +84,11 @@ class SystemProbe:
         return False
 
     def scope(self, scope: str, *batches: Sequence[Memory]) -> Scope:
-        """The one system, as in a run: reset to this scope, and told these."""
+        """The system, reset to this scope, with these memories ingested, as in a run."""
         return self._begun(self._driver, scope, batches)
 
     def separate_scope(self, scope: str, *batches: Sequence[Memory]) -> Scope:
-        """The same in a system built for this alone; to be closed."""
+        """The same in a newly built system, which the caller closes."""
         return self._begun(Driver(self._build), scope, batches)
 
     def _begun(self, driver: Driver, scope: str, batches: Iterable[Sequence[Memory]]) -> Scope:
@@ -100,7 +100,7 @@ class SystemProbe:
         return opened
 
     def start_over(self) -> None:
-        """Build the system anew: the last check may have left it in pieces."""
+        """Build the system again: the last check may have damaged it."""
         self._driver.close()
 
     def close(self) -> None:
@@ -113,16 +113,16 @@ class SystemProbe:
         try:
             yield
         except BadReply as error:
-            raise Raised(f"{call}: {error}", "Return what docs/systems.md says of it.") from error
+            raise Raised(f"{call}: {error}", "Return what docs/systems.md describes.") from error
         except (Exception, SystemExit) as error:
             raise Raised(
                 f"{call} raised {error_line(error)}",
-                "Mend the error; in a run it ends the question, or the whole scenario.",
+                "Fix the error; in a run it fails the question or the whole scenario.",
             ) from error
 
 
 class Scope:
-    """The system in one scope, with what it was told there."""
+    """The system in one scope, with the memories ingested there."""
 
     def __init__(self, system: SystemProbe, driver: Driver) -> None:
         self.given: dict[str, Memory] = {}
@@ -155,7 +155,7 @@ class Scope:
     def recall(
         self, text: str, k: int = ROOM, *, now: datetime | None = DUSK, about: str = ""
     ) -> list[Hit]:
-        """Ask; `about` is the memory asked for, which only the oracle is told."""
+        """Ask a question; only the oracle sees `about`, the id of the memory asked for."""
         question = Question("", text, now, evidence=(about,) if about else ())
         with self._subject.trying(f"recall({text[:40]!r}, k={k})"):
             return self._driver.recall(question, k)
@@ -165,38 +165,38 @@ class Scope:
             return self._driver.answer(Question("", text, DUSK))
 
     def finds(self, memory: Memory, *, now: datetime | None = DUSK) -> bool:
-        """Whether a memory comes back when its own words are asked for."""
+        """Whether a question with the memory's own words finds it."""
         return any(stems_from(hit, memory.id) for hit in self.recall_own(memory, now=now))
 
     def recall_own(self, memory: Memory, *, now: datetime | None = DUSK) -> list[Hit]:
         return self.recall(memory.text, now=now, about=memory.id)
 
     def missing(self, memories: Iterable[Memory]) -> list[Memory]:
-        """Those that do not come back though the receipt does not say why.
+        """The memories that are neither found nor in the receipt.
 
-        Last given first: what is still being indexed is best caught at once.
+        The last given is asked for first, to detect indexing that is not finished.
         """
         excused = self.receipt.rejected.keys() | self.receipt.merged.keys()
         asked = [memory for memory in memories if memory.id not in excused]
         return [memory for memory in reversed(asked) if not self.finds(memory)]
 
     def must_find(self, memories: Sequence[Memory]) -> None:
-        """No check can tell that something is gone where it could never be found."""
+        """Require that the memories are found; otherwise a check for lost ones gives no result."""
         if gone := self.missing(memories):
             why = "foreign ids, see ids" if self.foreign(gone[0]) else "see read-back and losses"
-            raise Unclear(f"cannot be told: {named(gone)} not found to begin with ({why})")
+            raise Unclear(f"cannot be checked: {named(gone)} is not found at all ({why})")
         if all(m.id in self.receipt.rejected.keys() | self.receipt.merged.keys() for m in memories):
-            raise Unclear("cannot be told: it rejected or merged every memory")
+            raise Unclear("cannot be checked: it rejected or merged every memory")
 
     def foreign(self, memory: Memory) -> list[Hit]:
-        """Hits for a memory's own words that can be traced to nothing the kit ever told."""
+        """Hits for a memory's own words whose ids the kit never gave."""
         known = self._subject.ever_given
         return [hit for hit in self.recall_own(memory) if not set(origins(hit)) <= known]
 
     def rankings(
         self, memories: Iterable[Memory], *, now: datetime | None = DUSK
     ) -> dict[str, list[str]]:
-        """What comes back for each one's words, best first: as memories of this life, each once."""
+        """The ranking for each memory's own words: ids of this scope's memories, each once."""
         return {memory.id: self._traced(self.recall_own(memory, now=now)) for memory in memories}
 
     def _traced(self, hits: Iterable[Hit]) -> list[str]:
@@ -205,7 +205,7 @@ class Scope:
 
 
 def origins(hit: Hit) -> tuple[str, ...]:
-    """The memories that a hit claims to stem from."""
+    """The ids of the memories that a hit was made from."""
     return hit.sources or (hit.id,)
 
 
@@ -214,13 +214,13 @@ def stems_from(hit: Hit, id: str) -> bool:
 
 
 def named(memories: Sequence[Memory]) -> str:
-    """For a report: the first one's words, and how many more there are."""
+    """The first memory's words and the number of others, for a message."""
     more = f" and {len(memories) - 1} more" if len(memories) > 1 else ""
     return f"“{memories[0].text[:48]}”{more}"
 
 
 def differing(one: dict[str, list[str]], other: dict[str, list[str]]) -> list[str]:
-    """The questions, by memory id, that two lives do not answer alike."""
+    """Ids of the memories whose rankings differ."""
     return [id for id, ranking in one.items() if ranking != other[id]]
 
 
@@ -229,6 +229,6 @@ def _verbs(system: Any) -> frozenset[str]:
     verbs = {name for name in names if hasattr(system, name)}
     if hasattr(system, "build_index"):
         verbs.add("remember")
-    if can_recall(system):
+    if abilities(system).recalls:
         verbs.add("recall")
     return frozenset(verbs)

@@ -1,1 +1,1 @@
-"""The systems that come with Mnemoscope, and the baselines."""
+"""The built-in systems and the baselines."""

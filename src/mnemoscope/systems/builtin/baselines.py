@@ -1,4 +1,4 @@
-"""The sanity arms: floor, chance, recency, ceiling. What every real system must be set beside."""
+"""The baselines: no memory, random, recency, full context and the oracle."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class NoMemory:
 
 
 class _Listed:
-    """Keeps the memories as they came."""
+    """Keeps the memories in the order given."""
 
     def reset(self, scope: str) -> None:
         self.scope = scope
@@ -64,21 +64,21 @@ class Random(_Listed):
 
 
 class Recency(_Listed):
-    """The latest first; memories of one moment, last given first."""
+    """The latest memory first; of one moment, the last given first."""
 
     def recall(self, query: Query, k: int) -> list[Hit]:
         return [Hit(memory.id) for memory in reversed(self.memories[-k:])]
 
 
 class FullContextBaseline(_Listed):
-    """Everything, in time order: what a reader with an endless context would be given."""
+    """All memories in time order: the input of a reader with an unlimited context."""
 
     def recall(self, query: Query, k: int) -> list[Hit]:
         return [Hit(memory.id) for memory in self.memories]
 
 
 class Oracle(_Listed):
-    """The one system that is given the question with its labels; it recalls the evidence."""
+    """Gets the question with its labels, as no other system does, and recalls the evidence."""
 
     def recall(self, question: Question, k: int) -> list[Hit]:
         parts: dict[str, list[str]] = {}

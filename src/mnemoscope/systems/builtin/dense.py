@@ -1,13 +1,11 @@
-"""Semantic search: embeddings of chunks, the best chunk counts for its memory.
+"""Semantic search: embeddings of chunks; a memory scores as its best chunk.
 
-Texts are never cut silently: they are chunked. `truncate` cuts on request, and what is cut off is
-reported as ingestion loss.
+Long texts are split into chunks. `truncate` cuts them instead, and the loss is in the receipt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,7 @@ from mnemoscope.types import Memory, Query, Receipt
 
 
 class Dense(Scored):
-    """Cosine over chunk vectors, exact, no approximation that could hide a miss."""
+    """Exact cosine similarity over chunk vectors, without an approximate index."""
 
     floor = -np.inf
 
@@ -33,12 +31,15 @@ class Dense(Scored):
         cache: bool = True,
     ) -> None:
         if chunk < 1:
-            raise UsageError(f"chunk={chunk}: a chunk has at least one word")
+            raise UsageError(f"chunk={chunk}: a chunk must have at least one word")
         if truncate < 0:
-            raise UsageError(f"truncate={truncate}: the words to keep, or 0 to keep them all")
+            raise UsageError(
+                f"truncate={truncate}: must be the number of words to keep, or 0 to keep all"
+            )
         self.chunk = chunk
         self.truncate = truncate
         self._embedder = load_embedder(model)
+        self._dimensions = 0
         path = default_cache_dir() / "vectors.sqlite" if cache else None
         self._cache = ContentCache(path, f"{self._embedder.identity()} {CHUNKING} {chunk}")
 
@@ -55,6 +56,8 @@ class Dense(Scored):
         texts = [memory.text for memory in memories]
         if self.truncate:
             texts = [" ".join(text.split()[: self.truncate]) for text in texts]
+        if not self._dimensions:
+            self._dimensions = len(self._embedder.embed(["how long is a vector?"])[0])
         packed = self._cache.get_or_compute(texts, self._embed_each)
         own = [np.frombuffer(blob, dtype=np.float16) for blob in packed or [b""]]
         self._starts = np.cumsum([0, *(len(part) // self._dimensions for part in own[:-1])])
@@ -74,12 +77,8 @@ class Dense(Scored):
             "vectors_reused": self._cache.reused,
         }
 
-    @cached_property
-    def _dimensions(self) -> int:
-        return len(self._embedder.embed(["how long is a vector?"])[0])
-
     def _embed_each(self, texts: list[str]) -> list[bytes]:
-        """Chunk vectors of each text as float16 bytes; half precision is what is ranked with."""
+        """The chunk vectors of each text as float16 bytes; ranking uses half precision."""
         pieces = [chunks(text, self.chunk) for text in texts]
         vectors = self._embedder.embed([piece for own in pieces for piece in own])
         bounds = np.cumsum([len(own) for own in pieces])[:-1]

@@ -1,7 +1,7 @@
-"""SQLite full-text search, in the two variants that claude-memory's benchmark knows.
+"""SQLite full-text search, in the two variants of claude-memory's benchmark.
 
-`or`: any word matches, ordered by bm25, then importance. `product`: all words must match, any word
-only if nothing does, ordered by 0.7 relevance and 0.3 importance, as that product searches.
+`or`: any word matches, ordered by bm25, then importance. `product`: all words must match, or any
+word if that finds nothing, ordered by 0.7 relevance and 0.3 importance, as in that product.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mnemoscope.types import Hit, Memory, Query, Selector
 _WORD = re.compile(r"[A-Za-z0-9_]+")
 _DEFAULT_IMPORTANCE = 0.5
 _LONGEST_PATTERN = 50_000
-"""SQLITE_MAX_LIKE_PATTERN_LENGTH: a longer one is an error."""
+"""SQLITE_MAX_LIKE_PATTERN_LENGTH: SQLite refuses a longer pattern."""
 _ORDER = {
     "or": "bm25(search), memories.importance DESC",
     "product": "-bm25(search) * 0.7 + memories.importance * 0.3 DESC",
@@ -64,7 +64,7 @@ class Fts5:
             self._db.execute("INSERT INTO search(search) VALUES ('rebuild')")
 
     def forget(self, selector: Selector) -> None:
-        """Delete the rows and their words; what SQLite leaves on free pages is overwritten."""
+        """Delete the rows and their words, and overwrite the free pages that SQLite leaves."""
         gone = selector.ids
         with self._one_at_a_time:
             rows = self._db.execute("SELECT place, id FROM memories").fetchall()
@@ -82,7 +82,7 @@ class Fts5:
         return twin
 
     def recall(self, query: Query, k: int) -> list[Hit]:
-        text = query.text.replace("\0", " ")  # at which SQLite would end the query
+        text = query.text.replace("\0", " ")  # SQLite would end the query there
         if self.variant == "or":
             terms = [f'"{word}"' for word in _WORD.findall(text.lower())]
             return self._match(" OR ".join(terms), k) or self._like(text, k)
@@ -128,6 +128,6 @@ def _empty_database() -> sqlite3.Connection:
 
 
 def _importance(memory: Memory) -> float:
-    """Stores leave it out, or leave it empty."""
+    """The memory's importance, or the default if it is absent or empty."""
     given = memory.metadata.get("importance", "")
     return _DEFAULT_IMPORTANCE if given == "" else float(given)

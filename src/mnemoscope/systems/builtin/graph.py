@@ -1,8 +1,8 @@
 """Multi-hop search: personalised PageRank over memories that share entities.
 
 Entities are names (capitalised inside a sentence), numbers and rare words. A walk starts at the
-question's entities and goes back and forth between entities and the memories that mention them,
-so a memory is found through another that shares a name with it.
+question's entities and alternates between entities and the memories that mention them, so a memory
+is found through another memory that shares a name with it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope.systems.builtin.scored import FloatArray, Scored
-from mnemoscope.systems.builtin.token_cache import TokenCache
+from mnemoscope.systems.builtin.scored import FloatArray, Scored, TokenCache
 from mnemoscope.text.english import STOP_WORDS
 from mnemoscope.text.tokenize import stems
 from mnemoscope.types import Memory, Query
@@ -32,13 +31,17 @@ def entities(text: str) -> list[str]:
 
 
 class EntityGraph(Scored):
-    """Ranks memories by where the walk stays."""
+    """Ranks memories by the stationary probability of the walk."""
 
     def __init__(self, restart: float = 0.5, rare: float = 0.1, cache: bool = True) -> None:
         if not 0 <= restart <= 1:
-            raise UsageError(f"restart={restart}: the walk's chance to start over is 0 to 1")
+            raise UsageError(
+                f"restart={restart}: the walk's restart probability must be between 0 and 1"
+            )
         if not 0 <= rare <= 1:
-            raise UsageError(f"rare={rare}: the share of memories a rare word is in is 0 to 1")
+            raise UsageError(
+                f"rare={rare}: the share of memories with a rare word must be between 0 and 1"
+            )
         self.restart = restart
         self.rare = rare
         self._tokens = TokenCache(entities, "entities-1", on_disk=cache)
@@ -87,7 +90,11 @@ class EntityGraph(Scored):
 
     def stats(self) -> dict[str, int]:
         size = self._memory_of.nbytes + self._entity_of.nbytes + self._to_memory.nbytes * 2
-        return {"index_bytes": size, **self._tokens.counters()}
+        return {
+            "index_bytes": size,
+            "texts_tokenised": self._tokens.computed,
+            "tokens_reused": self._tokens.reused,
+        }
 
     def _step(self, walk: FloatArray) -> FloatArray:
         return _sums(self._memory_of, walk[self._entity_of] * self._to_memory, len(self.memories))

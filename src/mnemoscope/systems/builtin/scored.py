@@ -1,21 +1,25 @@
-"""Systems that give every memory a score: the shared way from scores to hits.
+"""The base of systems that score every memory, and the token cache that they share.
 
-Equal scores keep the memories' own order, so the same scores always give the same ranking.
+Memories with equal scores keep their order, so the same scores always give the same ranking.
 """
 
 from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemoscope.models.cache import ContentCache, default_cache_dir
 from mnemoscope.types import Hit, Memory, Query, Receipt, Selector
 
 FloatArray = NDArray[np.float32]
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[str]).decode
 
 
 class Scored(ABC):
@@ -50,20 +54,20 @@ class Scored(ABC):
         ]
 
     def forget(self, selector: Selector) -> None:
-        """Drop the memories and index what is left, as if they had never been given."""
+        """Remove the memories, and index the rest before the next recall."""
         gone = selector.ids
         self.memories = [memory for memory in self.memories if memory.id not in gone]
         self._stale = True
 
     def fork(self) -> Self:
-        """A copy that goes its own way; the index is shared, since indexing makes a new one."""
+        """An independent copy; it shares the index, because indexing makes a new one."""
         self.ready()
         twin = copy.copy(self)
         twin.memories = list(self.memories)
         return twin
 
     floor = 0.0
-    """A memory scored no higher than this is not recalled."""
+    """A memory is recalled only if its score is higher than this."""
 
     @abstractmethod
     def index(self, memories: Sequence[Memory]) -> None: ...
@@ -73,4 +77,20 @@ class Scored(ABC):
 
     @abstractmethod
     def stats(self) -> dict[str, int]:
-        """`index_bytes` and whatever else the system counted since it was built."""
+        """`index_bytes`, and the counters since the system was built."""
+
+
+class TokenCache(ContentCache):
+    """A tokeniser whose results all worker processes share: each text is tokenised once."""
+
+    def __init__(
+        self, tokenise: Callable[[str], list[str]], namespace: str, *, on_disk: bool = True
+    ) -> None:
+        super().__init__(default_cache_dir() / "tokens.sqlite" if on_disk else None, namespace)
+        self._tokenise = tokenise
+
+    def of(self, texts: Sequence[str]) -> list[list[str]]:
+        packed = self.get_or_compute(
+            texts, lambda missing: [_encode(self._tokenise(text)) for text in missing]
+        )
+        return [_decode(blob) for blob in packed]

@@ -1,4 +1,4 @@
-"""A model around a provider that fails on order: tries, waits, the cache, the accounts."""
+"""A model with a scripted provider: retries, waits, the cache, the usage counts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GOOD = Completion("Friday", 1000, 10, "stop")
 
 
 class Clock:
-    """Time that passes only while somebody sleeps."""
+    """Time that passes only in `sleep`."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -116,7 +116,7 @@ def test_pauses_are_drawn_up_to_their_length() -> None:
     assert naps == [2.0]
 
 
-def test_tries_come_to_an_end_and_the_failure_says_how_many(build: Build) -> None:
+def test_the_failure_after_the_last_try_says_how_many(build: Build) -> None:
     provider = Provider(Transient("overloaded"))
     with pytest.raises(ModelFailure, match=r"overloaded \(3 tries\)") as caught:
         build(provider, tries=3).ask(Prompt("s", "u"))
@@ -124,21 +124,19 @@ def test_tries_come_to_an_end_and_the_failure_says_how_many(build: Build) -> Non
     assert not caught.value.timed_out
 
 
-def test_a_deadline_passed_on_every_try_is_a_timeout(build: Build) -> None:
+def test_a_timeout_on_every_try_is_a_timeout(build: Build) -> None:
     with pytest.raises(ModelFailure) as caught:
         build(Provider(TransientTimeout("late")), tries=2).ask(Prompt("s", "u"))
     assert caught.value.timed_out
 
 
-def test_what_the_server_asks_to_wait_is_waited_and_costs_no_try(
-    build: Build, clock: Clock
-) -> None:
+def test_waits_that_the_server_asks_for_do_not_count_as_tries(build: Build, clock: Clock) -> None:
     limits = [Transient("429", retry_after=7.0) for _ in range(5)]
     assert build(Provider(*limits, GOOD), tries=2).ask(Prompt("s", "u")) == "Friday"
     assert clock.now - 100 >= 35
 
 
-def test_while_one_thread_was_told_to_wait_no_other_sends(clock: Clock) -> None:
+def test_a_wait_for_one_thread_holds_back_all_threads(clock: Clock) -> None:
     pacer = RequestPacer(lambda: clock.now, clock.sleep, lambda: 0.0)
     sent_at: list[float] = []
 
@@ -147,7 +145,7 @@ def test_while_one_thread_was_told_to_wait_no_other_sends(clock: Clock) -> None:
             sent_at.append(clock.now)
             return super().complete(prompt)
 
-    pacer.keep_off(60)
+    pacer.delay(60)
     model = Model("fake", Stamping(GOOD), price=None, pacer=pacer)
     thread = threading.Thread(target=lambda: model.ask(Prompt("s", "u")))
     thread.start()
@@ -155,21 +153,21 @@ def test_while_one_thread_was_told_to_wait_no_other_sends(clock: Clock) -> None:
     assert sent_at == [160.0]
 
 
-def test_a_wait_beyond_all_patience_stops_the_run(build: Build, clock: Clock) -> None:
+def test_a_wait_beyond_the_limit_stops_the_run(build: Build, clock: Clock) -> None:
     provider = Provider(Transient("429", retry_after=3600.0))
     with pytest.raises(MnemoscopeError, match="resume later"):
         build(provider).ask(Prompt("s", "u"))
     assert clock.naps == []
 
 
-def test_come_back_at_once_is_not_asked_for_ever(build: Build) -> None:
+def test_waits_of_zero_seconds_come_to_an_end(build: Build) -> None:
     provider = Provider(Transient("429", retry_after=0.0))
     with pytest.raises(MnemoscopeError, match="resume later"):
         build(provider).ask(Prompt("s", "u"))
     assert len(provider.asked) < 100
 
 
-def test_what_is_no_use_to_try_again_is_not(build: Build) -> None:
+def test_permanent_failures_are_not_retried(build: Build) -> None:
     provider = Provider(ModelFailure("bad request"))
     with pytest.raises(ModelFailure, match=r"^bad request$"):
         build(provider).ask(Prompt("s", "u"))
@@ -179,7 +177,7 @@ def test_what_is_no_use_to_try_again_is_not(build: Build) -> None:
 @pytest.mark.parametrize(
     "failure", [Transient("status 503"), ReplyLost("cut"), TransientTimeout("late")]
 )
-def test_a_server_that_is_down_stops_the_run_before_a_question_pays_for_it(
+def test_a_server_that_is_down_stops_the_run_and_fails_no_question(
     build: Build, failure: Transient
 ) -> None:
     provider = Provider(failure, probed=Transient("status 503"))
@@ -196,7 +194,7 @@ def test_a_server_that_is_down_stops_the_run_before_a_question_pays_for_it(
         ModelFailure("16 tokens are too few"),
     ],
 )
-def test_where_the_server_lives_the_prompt_alone_has_failed(
+def test_if_the_probe_is_answered_only_the_prompt_fails(
     build: Build, sign_of_life: Completion | Exception
 ) -> None:
     provider = Provider(Transient("status 500"), probed=sign_of_life)
@@ -208,23 +206,21 @@ def test_where_the_server_lives_the_prompt_alone_has_failed(
 @pytest.mark.parametrize(
     "failure", [EmptyReply("empty", Completion("", 10, 0)), ModelFailure("bad request")]
 )
-def test_a_server_that_replied_is_not_asked_whether_it_lives(
-    build: Build, failure: ModelFailure
-) -> None:
+def test_a_server_that_replied_is_not_probed(build: Build, failure: ModelFailure) -> None:
     provider = Provider(failure, probed=Transient("never asked"))
     with pytest.raises(ModelFailure):
         build(provider, tries=2).ask(Prompt("s", "u"))
     assert provider.probes == []
 
 
-def test_a_probe_told_to_wait_waits(build: Build, clock: Clock) -> None:
+def test_a_probe_waits_if_the_server_asks_for_it(build: Build, clock: Clock) -> None:
     provider = Provider(Transient("status 500"), probed=Transient("429", retry_after=3600.0))
     with pytest.raises(MnemoscopeError, match="resume later"):
         build(provider, tries=1).ask(Prompt("s", "u"))
     assert clock.naps == []
 
 
-def test_a_probe_is_paid_for_and_not_kept(build: Build) -> None:
+def test_a_probe_is_charged_and_not_cached(build: Build) -> None:
     provider = Provider(Transient("status 500"), probed=Completion("OK", 1000, 10))
     model = build(provider, tries=2)
     usages = [asking(model, Prompt("s", f"u{number}")) for number in range(2)]
@@ -290,7 +286,7 @@ def test_threads_that_ask_the_same_at_once_pay_once(build: Build) -> None:
         Prompt("s", "u", attempt=2),
     ],
 )
-def test_whatever_differs_in_a_prompt_is_asked_anew(build: Build, other: Prompt) -> None:
+def test_a_different_prompt_is_a_new_request(build: Build, other: Prompt) -> None:
     provider = Provider(GOOD)
     model = build(provider)
     model.ask(Prompt("s", "u"))
@@ -298,7 +294,7 @@ def test_whatever_differs_in_a_prompt_is_asked_anew(build: Build, other: Prompt)
     assert len(provider.asked) == 2
 
 
-def test_what_is_typical_is_no_part_of_the_question(build: Build) -> None:
+def test_the_typical_reply_is_not_part_of_the_cache_key(build: Build) -> None:
     provider = Provider(GOOD)
     model = build(provider)
     model.ask(Prompt("s", "u", typical="a"))
@@ -312,14 +308,14 @@ def test_another_model_never_gets_the_first_ones_reply(build: Build) -> None:
     assert build(other).ask(Prompt("s", "u")) == "Monday"
 
 
-def test_failures_are_not_kept(build: Build) -> None:
+def test_failures_are_not_cached(build: Build) -> None:
     model = build(Provider(ModelFailure("bad"), GOOD))
     with pytest.raises(ModelFailure):
         model.ask(Prompt("s", "u"))
     assert model.ask(Prompt("s", "u")) == "Friday"
 
 
-def test_without_the_cache_the_same_is_asked_each_time(build: Build) -> None:
+def test_without_the_cache_each_prompt_is_a_request(build: Build) -> None:
     provider = Provider(GOOD)
     model = build(provider, cache=False)
     model.ask(Prompt("s", "u"))
@@ -327,11 +323,11 @@ def test_without_the_cache_the_same_is_asked_each_time(build: Build) -> None:
     assert len(provider.asked) == 2
 
 
-def test_half_a_character_in_a_prompt_does_no_harm(build: Build) -> None:
+def test_a_lone_surrogate_in_a_prompt_is_accepted(build: Build) -> None:
     assert build(Provider(GOOD)).ask(Prompt("s", "broken \ud83d emoji")) == "Friday"
 
 
-def test_tokens_that_no_server_counted_are_estimated_and_marked(build: Build) -> None:
+def test_tokens_that_the_server_did_not_count_are_estimated_and_marked(build: Build) -> None:
     usage = asking(build(Provider(Completion("Friday"))), Prompt("four", "eight it"))
     assert (usage.input_tokens, usage.output_tokens, usage.estimated) == (3, 2, True)
 
@@ -345,9 +341,7 @@ def test_an_empty_reply_is_paid_and_counted_like_any_other(build: Build) -> None
 
 
 @pytest.mark.parametrize("failure", [ReplyLost("cut"), TransientTimeout("late")])
-def test_a_reply_that_got_lost_is_held_to_have_cost_the_most(
-    build: Build, failure: Transient
-) -> None:
+def test_a_lost_reply_is_charged_at_its_worst_case(build: Build, failure: Transient) -> None:
     provider = Provider(failure, probed=ModelFailure("there, and free of charge"))
     usage = asking(build(provider, tries=1), Prompt("four", "four", max_tokens=100))
     assert usage.requests == 0
@@ -374,7 +368,7 @@ def open_with(tmp_path: Path) -> Iterator[Callable[[float], Budget]]:
     open_budget(None)
 
 
-def test_a_model_pays_out_of_the_open_purse(
+def test_a_model_is_charged_to_the_open_budget(
     build: Build, open_with: Callable[[float], Budget]
 ) -> None:
     current_budget = open_with(1.0)
@@ -394,7 +388,7 @@ def test_a_request_that_may_cost_more_than_is_left_is_not_sent(
     assert provider.asked == []
 
 
-def test_what_is_set_aside_follows_the_densest_count_seen(
+def test_reservations_use_the_highest_token_rate_seen(
     build: Build, open_with: Callable[[float], Budget]
 ) -> None:
     # Set aside for the first are 32 + 700 × 1.05 and 50 millionths; it takes 2,100 and 50: a token
@@ -408,7 +402,7 @@ def test_what_is_set_aside_follows_the_densest_count_seen(
     assert len(provider.asked) == 1
 
 
-def test_a_lost_reply_is_held_to_have_been_as_dense_as_the_others(build: Build) -> None:
+def test_a_lost_reply_is_charged_at_the_highest_token_rate_seen(build: Build) -> None:
     dense = Completion("Friday", 200, 1)
     model = build(Provider(dense, ReplyLost("cut"), dense), cache=False)
     asking(model, Prompt("s", "u" * 99))
@@ -416,7 +410,7 @@ def test_a_lost_reply_is_held_to_have_been_as_dense_as_the_others(build: Build) 
     assert (usage.input_tokens, usage.output_tokens) == (400, 11)
 
 
-def test_without_a_price_no_ceiling_can_hold(
+def test_a_budget_is_refused_for_a_model_without_a_price(
     build: Build, open_with: Callable[[float], Budget]
 ) -> None:
     open_with(1.0)

@@ -1,4 +1,4 @@
-"""The purse: a ceiling that holds whatever runs at the same time."""
+"""The budget: its limit holds for concurrent requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mnemoscope.models.model_loader import load_model
 
 @pytest.fixture
 def lock(tmp_path: Path) -> Iterator[Path]:
-    yield tmp_path / "run" / "purse.lock"
+    yield tmp_path / "run" / "budget.lock"
     open_budget(None)
 
 
@@ -43,7 +43,7 @@ def fork(work: Callable[[], None]) -> int:
     return child
 
 
-def test_what_was_really_spent_replaces_what_was_set_aside(lock: Path) -> None:
+def test_the_real_cost_replaces_the_reservation(lock: Path) -> None:
     account = Budget(1.0, 0.25, 1, lock)
     spend(account, 0.7, 0.1)
     assert account.spent == pytest.approx(0.35)
@@ -51,7 +51,7 @@ def test_what_was_really_spent_replaces_what_was_set_aside(lock: Path) -> None:
     assert account.spent == pytest.approx(1.0)
 
 
-def test_an_empty_purse_says_what_to_do(lock: Path) -> None:
+def test_the_error_for_an_exhausted_budget_says_what_to_do(lock: Path) -> None:
     account = Budget(1.0, 0.9, 1, lock)
     with (
         pytest.raises(
@@ -65,12 +65,12 @@ def test_an_empty_purse_says_what_to_do(lock: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", [0.0, -1.0, math.nan, math.inf])
-def test_what_is_no_ceiling_is_refused(lock: Path, limit: float) -> None:
+def test_an_impossible_limit_is_refused(lock: Path, limit: float) -> None:
     with pytest.raises(UsageError, match=f"--max-cost {limit} "):
         Budget(limit, 0.0, 1, lock)
 
 
-def test_a_request_that_failed_gives_its_money_back(lock: Path) -> None:
+def test_a_failed_request_releases_its_reservation(lock: Path) -> None:
     account = Budget(1.0, 0.0, 1, lock)
     with pytest.raises(RuntimeError), account.reserve(1.0):
         raise RuntimeError
@@ -78,7 +78,7 @@ def test_a_request_that_failed_gives_its_money_back(lock: Path) -> None:
     assert account.spent == pytest.approx(1.0)
 
 
-def test_who_is_in_the_way_is_waited_for(lock: Path) -> None:
+def test_a_request_waits_for_other_reservations(lock: Path) -> None:
     account = Budget(1.0, 0.0, 1, lock)
     held, let_go = threading.Event(), threading.Event()
 
@@ -100,7 +100,7 @@ def test_who_is_in_the_way_is_waited_for(lock: Path) -> None:
     assert account.spent == pytest.approx(0.6)
 
 
-def test_what_a_killed_worker_had_set_aside_is_free_for_its_successor(lock: Path) -> None:
+def test_reservations_of_a_killed_worker_are_released_for_its_successor(lock: Path) -> None:
     account = Budget(1.0, 0.0, 3, lock)
     reading, writing = os.pipe()
 
@@ -126,7 +126,7 @@ def test_what_a_killed_worker_had_set_aside_is_free_for_its_successor(lock: Path
     assert account.spent == pytest.approx(0.5)
 
 
-def test_a_slot_that_nobody_takes_over_can_be_freed(lock: Path) -> None:
+def test_an_abandoned_slot_can_be_freed(lock: Path) -> None:
     account = Budget(1.0, 0.0, 2, lock)
 
     def worker() -> None:
@@ -147,7 +147,7 @@ def test_a_slot_that_nobody_takes_over_can_be_freed(lock: Path) -> None:
 def test_never_more_than_the_limit_is_spent(
     tmp_path_factory: pytest.TempPathFactory, costs: list[float], limit: float
 ) -> None:
-    account = Budget(limit, 0.0, 1, tmp_path_factory.getbasetemp() / "purses.lock")
+    account = Budget(limit, 0.0, 1, tmp_path_factory.getbasetemp() / "budgets.lock")
     refused = 0
     for cost in costs:
         try:
@@ -158,7 +158,7 @@ def test_never_more_than_the_limit_is_spent(
     assert refused or sum(costs) <= limit + 1e-9
 
 
-def test_the_open_purse_is_found_by_all(lock: Path) -> None:
+def test_the_open_budget_is_global(lock: Path) -> None:
     account = Budget(1.0, 0.0, 1, lock)
     open_budget(account)
     assert current_budget() is account
@@ -202,7 +202,7 @@ def test_two_processes_of_sixteen_threads_stop_within_one_request(
 
 
 def ask_many(model: Model, threads: int, prompts: int) -> int:
-    """How many of so many prompts were answered before the purse was empty."""
+    """How many of the prompts were answered before the budget was exhausted."""
 
     def ask(number: int) -> bool:
         try:
@@ -214,7 +214,7 @@ def ask_many(model: Model, threads: int, prompts: int) -> int:
         return sum(pool.map(ask, range(prompts)))
 
 
-def test_a_token_for_each_character_does_not_break_the_ceiling(
+def test_one_token_per_character_does_not_exceed_the_limit(
     lock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MNEMOSCOPE_CACHE", str(lock.parent / "cache"))
@@ -228,7 +228,7 @@ def test_a_token_for_each_character_does_not_break_the_ceiling(
     assert 8.0 - 2 * 1.006 < paid <= 8.0
 
 
-def test_until_the_first_reply_nobody_else_asks(
+def test_until_the_first_reply_requests_go_one_at_a_time(
     lock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MNEMOSCOPE_CACHE", str(lock.parent / "cache"))
@@ -248,7 +248,7 @@ def test_until_the_first_reply_nobody_else_asks(
     assert at_first == [1]
 
 
-def test_a_server_that_counts_nothing_is_asked_by_many_at_once(
+def test_a_server_without_token_counts_gets_concurrent_requests(
     lock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MNEMOSCOPE_CACHE", str(lock.parent / "cache"))
