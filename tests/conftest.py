@@ -1,4 +1,4 @@
-"""What all tests share: where the data beside the repository lies, small data, quick runs."""
+"""Fixtures of all tests: the shared data, small datasets, and fast runs of commands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Protocol
 
 # Before numpy: tests run side by side, and threads that spin for each of them slow all down.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# Before ranx, an oracle: its functions would compile for minutes and then run for a second.
+# Before ranx, a reference implementation: its functions would compile for minutes.
 os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
 
 import pytest
@@ -26,18 +26,18 @@ from mnemoscope.types import CORE_CATEGORIES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
-# On a fresh clone the first text that hypothesis draws takes seconds, and machines are shared:
-# how long anything takes says nothing here.
+# On a fresh clone the first text that hypothesis draws takes seconds, and machines are shared: a
+# deadline would fail at random.
 settings.register_profile("mnemoscope", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("mnemoscope")
 
-# In the background of a shell interrupts are ignored, and whoever is started from there inherits
-# that, unless they are handled here.
+# A shell ignores interrupts for background jobs, and child processes inherit that unless a handler
+# is set here.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long ones first: what begins last should not be what takes longest."""
+    """Run the slow golden tests first, so that they do not end last."""
     items.sort(key=lambda item: "golden" not in item.path.parts)
 
 
@@ -45,8 +45,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def shared_data() -> Callable[[str], Path]:
     """Find ../shared/data/NAME; MNEMOSCOPE_SHARED names another root than ../shared.
 
-    Missing data skips the test, or fails it where MNEMOSCOPE_REQUIRE_ALL=1 says that a skipped
-    test would hide something.
+    Missing data skips the test; with MNEMOSCOPE_REQUIRE_ALL=1 it fails the test.
     """
     root = Path(os.environ.get("MNEMOSCOPE_SHARED") or REPOSITORY.parent / "shared")
 
@@ -61,7 +60,7 @@ def shared_data() -> Callable[[str], Path]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No test may read or fill the user's cache."""
+    """Tests do not read or write the user's cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MNEMOSCOPE_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
@@ -83,10 +82,10 @@ def write_locomo() -> Callable[..., Path]:
         draw = random.Random(seed)
 
         def talk(conversation: int) -> dict[str, object]:
-            said: dict[str, object] = {"speaker_a": "Ann", "speaker_b": "Bob"}
+            sessions_of: dict[str, object] = {"speaker_a": "Ann", "speaker_b": "Bob"}
             for number in range(1, sessions + 1):
-                said[f"session_{number}_date_time"] = f"1:56 pm on {number} May, 2023"
-                said[f"session_{number}"] = [
+                sessions_of[f"session_{number}_date_time"] = f"1:56 pm on {number} May, 2023"
+                sessions_of[f"session_{number}"] = [
                     {
                         "speaker": ("Ann", "Bob")[turn % 2],
                         "dia_id": f"D{number}:{turn}",
@@ -94,7 +93,7 @@ def write_locomo() -> Callable[..., Path]:
                     }
                     for turn in range(1, 4)
                 ]
-            return said
+            return sessions_of
 
         def ask(conversation: int, number: int) -> dict[str, object]:
             one, other = draw.sample(WORDS, 2)
@@ -173,8 +172,8 @@ def write_persona() -> Callable[..., Path]:
     return write
 
 
-class Leg:
-    """One run of the command line, alone in its process group."""
+class CommandProcess:
+    """One run of the command line, in its own process group."""
 
     def __init__(self, server: subprocess.Popen[str], output: Path) -> None:
         assert server.stdout is not None
@@ -192,7 +191,7 @@ class Leg:
         return True
 
     def wait(self) -> int:
-        """The exit code; minus the signal's number where a signal ended it."""
+        """The exit code; the negative number of the signal if a signal ended it."""
         if self._code is None:
             self._code = int(self._answers.readline())
         return self._code
@@ -208,20 +207,22 @@ class Leg:
         return self._output.read_text()
 
 
-class StartLeg(Protocol):
+class StartCommand(Protocol):
     def __call__(
         self, arguments: Sequence[object], *, file_bytes: int = 0, **environment: object
-    ) -> Leg: ...
+    ) -> CommandProcess: ...
 
 
 @pytest.fixture(scope="session")
-def start_leg(_own_cache: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartLeg]:
+def start_command(
+    _own_cache: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[StartCommand]:
     """Start `mnemoscope` with these arguments in 50 ms; one at a time."""
-    folder = tmp_path_factory.mktemp("legs")
+    folder = tmp_path_factory.mktemp("commands")
     here = REPOSITORY / "tests" / "runner"
     path = os.pathsep.join([str(here), os.environ.get("PYTHONPATH", "")])
     server = subprocess.Popen(
-        [sys.executable, here / "legs.py"],
+        [sys.executable, here / "command_server.py"],
         env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -229,15 +230,17 @@ def start_leg(_own_cache: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
     )
     orders = server.stdin
     assert orders is not None
-    legs: list[Leg] = []
+    started: list[CommandProcess] = []
 
     def end_last() -> None:
-        if legs:
-            legs[-1].kill(with_workers=True)
+        if started:
+            started[-1].kill(with_workers=True)
 
-    def start(arguments: Sequence[object], *, file_bytes: int = 0, **environment: object) -> Leg:
+    def start(
+        arguments: Sequence[object], *, file_bytes: int = 0, **environment: object
+    ) -> CommandProcess:
         end_last()
-        output = folder / f"{len(legs)}.txt"
+        output = folder / f"{len(started)}.txt"
         order = {
             "arguments": [str(argument) for argument in arguments],
             "environment": {key: str(value) for key, value in environment.items()},
@@ -246,8 +249,8 @@ def start_leg(_own_cache: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
         }
         orders.write(json.dumps(order) + "\n")
         orders.flush()
-        legs.append(Leg(server, output))
-        return legs[-1]
+        started.append(CommandProcess(server, output))
+        return started[-1]
 
     with server:
         yield start

@@ -71,9 +71,9 @@ class Wrong(Metric):
 def test_the_check_names_every_defect_of_a_metric() -> None:
     found = " | ".join(check_metric(Wrong()))
     assert "outside 0 to 1" in found
-    assert "besides 0 and 1" in found
-    assert "ceiling is 1.000" in found
-    assert "chance() says 0.5000" in found
+    assert "values other than 0 and 1" in found
+    assert "above its ceiling 1.000" in found
+    assert "chance() returns 0.5000" in found
 
 
 class SameGrade:

@@ -27,7 +27,7 @@ EVIL = "<script>alert('x')</script> & more"
 
 
 class Breaks:
-    """Fails on every second question, and knows nothing on the others."""
+    """Fails on every second question, and recalls no memories for the others."""
 
     def remember(self, memories: object) -> None:
         self.asked = 0
@@ -60,7 +60,7 @@ def test_a_frame_is_pandas_where_it_is_installed(results: Results) -> None:
 
 
 @pytest.mark.usefixtures("_without_pandas")
-def test_a_frame_is_a_small_table_where_pandas_is_not(results: Results, tmp_path: Path) -> None:
+def test_a_frame_is_a_small_table_without_pandas(results: Results, tmp_path: Path) -> None:
     frame = results.to_frame()
     assert isinstance(frame, Frame)
     assert frame.columns == list(FigureRow._fields)
@@ -99,7 +99,7 @@ def test_questions_show_hits_ranks_and_status(results: Results) -> None:
     assert len(results.questions()) == 4 * 48
 
 
-def test_failed_questions_say_why(results: Results) -> None:
+def test_failed_questions_have_a_reason(results: Results) -> None:
     broken = results["Breaks"].question_rows()
     assert len(results["Breaks"].failed()) == len(broken) == 48
     reasons = {row.status: row.failure for row in broken}
@@ -155,11 +155,11 @@ def test_results_are_a_mapping_by_label(results: Results) -> None:
     assert set(results) == {"bm25", "Breaks", "random", "oracle"}
     assert len(results) == 4
     assert results["bm25"] is results.runs[0]
-    with pytest.raises(KeyError, match="there are bm25, Breaks, random, oracle"):
+    with pytest.raises(KeyError, match="they have bm25, Breaks, random, oracle"):
         results["bm52"]
 
 
-def test_what_is_no_finished_run_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_finished_run_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(MissingData, match=r"has no metrics\.json"):
         RunResult(tmp_path).metrics  # noqa: B018
 

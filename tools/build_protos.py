@@ -2,7 +2,7 @@
 
     python tools/build_protos.py
 
-Only messages: the doors name the methods themselves. Needs grpcio-tools.
+Only messages: the connectors name the methods themselves. Needs grpcio-tools.
 """
 
 from __future__ import annotations

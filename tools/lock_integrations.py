@@ -1,7 +1,7 @@
-"""Writes the lock files of the systems on the shelf: `python tools/lock_integrations.py [NAME …]`.
+"""Writes the lock files of the integrations: `python tools/lock_integrations.py [NAME …]`.
 
-Hashes pin every file; no package index is named in them. Pins that are there and still fit stay:
-delete a lock file first to have everything renewed.
+They contain the hash of every file and no package index. Existing pins that still fit are kept:
+delete a lock file first to renew all of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A server for mnemoscope.v1 in Python, with nothing of Mnemoscope in it but its .proto file.
+"""A server for mnemoscope.v1 in Python that uses only the .proto file of Mnemoscope.
 
     pip install grpcio grpcio-tools
     python examples/adapters/grpc_server.py 50052
@@ -29,7 +29,7 @@ def words(text: str) -> set[str]:
 
 
 class SharedWords(services.MemoryServicer):  # type: ignore[misc]
-    """Each space a list of memories; the later first among equals."""
+    """Ranks by shared words; each space is a list of memories; ties: the later memory first."""
 
     def __init__(self) -> None:
         self.spaces: dict[str, list[tuple[str, set[str]]]] = {}
@@ -42,7 +42,7 @@ class SharedWords(services.MemoryServicer):  # type: ignore[misc]
 
     def Reset(self, asked: Any, context: Any) -> Any:
         self.spaces.pop(asked.space, None)
-        space = uuid.uuid4().hex  # never a name that was there before
+        space = uuid.uuid4().hex  # a name that was never used before
         self.spaces[space] = []
         return v1.ResetResponse(space=space)
 

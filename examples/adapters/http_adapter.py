@@ -1,4 +1,4 @@
-"""A server in Python with nothing but its standard library, behind the HTTP door.
+"""A server for the HTTP connector, in Python, with only the standard library.
 
     python examples/adapters/http_adapter.py 8000 &
     mnemoscope run locomo --system http:http://localhost:8000 --out runs/toy
@@ -37,7 +37,7 @@ def reply(path: str, asked: Any) -> tuple[int, Any]:
     if path == "/v1/close":
         spaces.pop(space, None)
         return 200, {}
-    if space not in spaces:  # after a restart: Mnemoscope tells everything again
+    if space not in spaces:  # after a restart; Mnemoscope then sends all memories again
         return 410, {"error": {"message": "reset this space first"}}
     held = spaces[space]
     if path == "/v1/remember":
@@ -56,8 +56,8 @@ def reply(path: str, asked: Any) -> tuple[int, Any]:
 
 
 class Connection(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"  # keeps connections, which saves a millisecond a call
-    disable_nagle_algorithm = True  # and this 40 of them
+    protocol_version = "HTTP/1.1"  # keeps connections open, which saves a millisecond a call
+    disable_nagle_algorithm = True  # saves 40 milliseconds a call
     wbufsize = -1
 
     def do_POST(self) -> None:

@@ -1,12 +1,12 @@
-// An adapter in JavaScript: a toy memory that ranks by shared words, behind the stdio door.
+// An adapter for the stdio connector, in JavaScript: a toy memory that ranks by shared words.
 //
 //   mnemoscope run locomo --system "stdio:node examples/adapters/javascript_adapter.mjs" --out runs/toy
 //
-// Nothing but Node is needed. Put your own system where `verbs` is.
+// It needs only Node. Put your own system where `verbs` is.
 
 import { createInterface } from "node:readline";
 
-// stdout belongs to the protocol; what anybody logs goes to stderr, and from there to the run's log.
+// stdout is reserved for the protocol; log messages go to stderr, and from there to the run's log.
 console.log = console.info = console.debug = console.error;
 
 const words = (text) => new Set(text.toLowerCase().match(/[a-z0-9]+/g) ?? []);
@@ -44,7 +44,7 @@ const hello = () => ({
   name: "shared-words-js",
   version: "1.0",
   methods: Object.keys(verbs),
-  identity: { node: process.versions.node }, // whatever decides the results
+  identity: { node: process.versions.node }, // everything that determines the results
 });
 
 for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {

@@ -1,4 +1,4 @@
-"""An adapter in Python: a toy memory that ranks by shared words, behind the stdio door.
+"""An adapter for the stdio connector, in Python: a toy memory that ranks by shared words.
 
     mnemoscope run locomo --system "stdio:python examples/adapters/python_adapter.py" --out runs/toy
 

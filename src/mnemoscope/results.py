@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from mnemoscope._store.jsonl import read_records
 from mnemoscope._store.run_directory import Manifest, RunDirectory
-from mnemoscope.types import FAILED, Question
+from mnemoscope.types import FAILED
 
 if TYPE_CHECKING:
     import pandas
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 Cell: TypeAlias = "str | int | float | bool | tuple[str, ...] | tuple[int, ...] | None"
 OVERALL = "overall"
 _SHOWN = 200
-"""Rows of a frame that its HTML shows."""
+"""The number of rows that the HTML of a frame shows."""
 
 
 class Frame:
@@ -52,12 +51,12 @@ class Frame:
         return iter(self.rows)
 
     def __getitem__(self, column: str) -> list[Cell]:
-        """The cells of one column."""
+        """Return one column."""
         place = self.columns.index(column)
         return [row[place] for row in self.rows]
 
     def to_csv(self, path: str | Path | None = None) -> str | None:
-        """Write the table as CSV to a file; without a path, return the text."""
+        """Write the table as CSV to a file, or return it if no path is given."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
@@ -77,7 +76,7 @@ class Frame:
 
 
 def html_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """An HTML table; all texts are escaped."""
+    """Return an HTML table with all texts escaped."""
 
     def row(tag: str, cells: Sequence[str]) -> str:
         return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
@@ -87,7 +86,7 @@ def html_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def frame_of(kind: type[NamedTuple], rows: Sequence[NamedTuple]) -> DataFrame:
-    """The rows as a pandas.DataFrame, or as a Frame if pandas is not installed."""
+    """Return the rows as a pandas.DataFrame, or as a Frame if pandas is not installed."""
     columns: tuple[str, ...] = kind._fields
     try:
         import pandas
@@ -112,11 +111,11 @@ class FigureRow(NamedTuple):
     category: str
     """`overall`, or a category of questions."""
     checkpoint: str
-    """Empty if the benchmark has no checkpoints."""
+    """Empty where the benchmark has no checkpoints."""
     n: int
     mean: float | None
     low: float | None
-    """`low` and `high` are the ends of the 95 % confidence interval."""
+    """Ends of the 95 % interval."""
     high: float | None
     chance: float | None
     ceiling: float | None
@@ -124,7 +123,7 @@ class FigureRow(NamedTuple):
 
 
 class QuestionRow(NamedTuple):
-    """One question and what one system did with it."""
+    """One question with its result for one system."""
 
     system: str
     question: str
@@ -135,13 +134,13 @@ class QuestionRow(NamedTuple):
     reference: str
     evidence: tuple[str, ...]
     hits: tuple[str, ...]
-    """Ids of the recalled memories, best first."""
+    """Ids of the hits, best first."""
     ranks: tuple[int, ...]
-    """Ranks of the evidence among the hits; empty if none was recalled."""
+    """The ranks of the evidence; empty if none of it was recalled."""
     status: str
     answer: str | None
     verdict: float | None
-    """The judge's grade; from 0 to 1 if its scale is bounded."""
+    """The judge's grade, from 0 to 1 on bounded scales."""
     failure: str
     """Why the question counts as failed; empty if it does not."""
 
@@ -160,19 +159,19 @@ class RunResult:
 
     @cached_property
     def metrics(self) -> Metrics:
-        """The content of metrics.json: the recall metrics."""
+        """The figures of the rankings, from metrics.json."""
         found: Metrics = self.directory.read_json("metrics.json")
         return found
 
     @cached_property
     def answers(self) -> AnswerSheet | None:
-        """The content of answers.json: the answer metrics; None if the run only recalled."""
+        """The figures of the answers, from answers.json; None for a run without answers."""
         found: AnswerSheet | None = self._optional("answers.json")
         return found
 
     @cached_property
     def longitudinal(self) -> LongitudinalFigures | None:
-        """The content of longitudinal.json: metrics by checkpoint; None without checkpoints."""
+        """The figures of each checkpoint; None for a run without checkpoints."""
         found: LongitudinalFigures | None = self._optional("longitudinal.json")
         return found
 
@@ -185,12 +184,12 @@ class RunResult:
 
     @property
     def report(self) -> str:
-        """The text of report.md."""
+        """The report of the run in Markdown, from report.md."""
         return (self.path / "report.md").read_text(encoding="utf-8")
 
     @property
     def failed_everywhere(self) -> bool:
-        """Whether every question failed, so that there is no figure to report."""
+        """Whether every question failed, so that there are no figures to report."""
         if self.longitudinal is not None:
             asked = [point for point in self.longitudinal["checkpoints"] if point["asked"]]
             return all(point["statuses"].keys() <= FAILED for point in asked)
@@ -200,7 +199,7 @@ class RunResult:
         return self.metrics["questions"]["measured"] == 0
 
     def figures(self) -> list[FigureRow]:
-        """One row for each metric and category, of recall and of answers if there are any."""
+        """Return one row for each metric and category, of the rankings and of the answers."""
         last = self.manifest.checkpoints[-1] if self.manifest.checkpoints else ""
         scopes = {OVERALL: self.metrics["overall"], **self.metrics["by_category"]}
         rows = [
@@ -236,26 +235,18 @@ class RunResult:
         )
 
     def to_frame(self) -> DataFrame:
-        """The figures as a frame."""
+        """Return the figures as a frame."""
         return frame_of(FigureRow, self.figures())
 
     def question_rows(self, *, k: int = 10) -> list[QuestionRow]:
-        """One row for each question and checkpoint.
+        """Return one row for each question and checkpoint.
 
-        A question failed if the system raised an error or timed out, if its answer was judged
-        wrong, or, if answers are not judged, if no evidence is among the first `k` hits.
+        A question counts as failed if recalling or answering failed, if its answer was judged
+        wrong, or, without a verdict, if no evidence is among the first `k` hits.
         """
-        from mnemoscope.analysis.question_records import assemble
+        from mnemoscope.analysis.question_records import records_of
 
-        questions: dict[str, Question] = {}
-        for line in read_records(self.path / "questions.jsonl", dict):
-            about = line.get("qa", line)  # the log of Recall Bench nests it
-            reference = about.get("reference", about.get("referenceAnswer", ""))
-            questions[about["id"]] = Question(
-                about["id"], about["question"], reference=reference, category=about["category"]
-            )
-        records = assemble(self.directory.journal(), questions)
-        return [self._question_row(record, k) for record in records]
+        return [self._question_row(record, k) for record in records_of(self.directory)]
 
     def _question_row(self, record: QuestionRecord, k: int) -> QuestionRow:
         from mnemoscope.analysis.measure import evidence_ranks
@@ -288,11 +279,11 @@ class RunResult:
         )
 
     def questions(self) -> DataFrame:
-        """One row for each question: hits, ranks, status, answer, verdict."""
+        """Return one row for each question: hits, ranks, status, answer, verdict."""
         return frame_of(QuestionRow, self.question_rows())
 
     def failed(self, *, k: int = 10) -> DataFrame:
-        """The failed questions with their reasons; see `question_rows`."""
+        """Return the questions that failed, each with the reason; see `question_rows`."""
         return frame_of(QuestionRow, [row for row in self.question_rows(k=k) if row.failure])
 
     def __repr__(self) -> str:
@@ -303,7 +294,7 @@ class RunResult:
 
 
 class RuleChange(msgspec.Struct, frozen=True):
-    """A metric by another project's scoring rules and by sound ones."""
+    """One metric by another project's rules and by sound rules."""
 
     compat: float
     sound: float
@@ -314,9 +305,9 @@ class ScoredRun(RunResult):
     """The result of scoring a file of rankings."""
 
     rule_changes: Mapping[str, RuleChange] = {}
-    """How another project's scoring rules change each metric."""
+    """How the other project's rules change each metric."""
     sound_rules: str = ""
-    """How sound rules differ from that project's rules."""
+    """How sound rules differ from that project's."""
 
 
 class Results(Mapping[str, RunResult]):
@@ -332,7 +323,8 @@ class Results(Mapping[str, RunResult]):
         try:
             return self._by_label[label]
         except KeyError:
-            raise KeyError(f"no system {label!r}; choose {', '.join(self._by_label)}") from None
+            known = ", ".join(self._by_label)
+            raise KeyError(f"no system {label!r} in these results; they have {known}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_label)
@@ -342,23 +334,23 @@ class Results(Mapping[str, RunResult]):
 
     @property
     def over_checkpoints(self) -> bool:
-        """Whether the benchmark asks questions at checkpoints of a growing history."""
+        """Whether the benchmark asks questions at several checkpoints of a simulated history."""
         return "ranges" in self.runs[0].manifest.identity["benchmark"]["options"]
 
     @property
     def failed_everywhere(self) -> bool:
-        """Whether a system failed on every question."""
+        """Whether every question failed for at least one system."""
         return any(run.failed_everywhere for run in self.runs)
 
     def figures(self) -> list[FigureRow]:
         return [row for run in self.runs for row in run.figures()]
 
     def to_frame(self) -> DataFrame:
-        """One row for each system, metric and category, with interval, chance and n."""
+        """Return one row for each system, metric and category, with interval, chance and n."""
         return frame_of(FigureRow, self.figures())
 
     def questions(self) -> DataFrame:
-        """One row for each system and question: hits, ranks, status, answer, verdict."""
+        """Return one row for each system and question: hits, ranks, status, answer, verdict."""
         return frame_of(QuestionRow, [row for run in self.runs for row in run.question_rows()])
 
     def __repr__(self) -> str:
@@ -387,10 +379,10 @@ class ComparedRow(NamedTuple):
     cand: float
     delta: float
     low: float | None
-    """`low` and `high` are the 95 % interval of the difference; None for unpaired tests."""
+    """Ends of the 95 % interval of the difference; None for unpaired tests."""
     high: float | None
     p: float
-    """The p-value, corrected for the number of tests."""
+    """Corrected for the number of tests."""
     verdict: str
 
 
@@ -409,9 +401,9 @@ class ComparisonResult:
         self.base = base
         self.cand = cand
         self.paired = paired
-        """Paired by question, from both journals; None if only means are known."""
+        """The comparison by question; None if only means are known."""
         self.seed = list(seed)
-        """The unpaired tests, if only means are known or if they were chosen."""
+        """The unpaired procedure, if only means are known or if it was requested."""
         self.category_names = category_names
 
     def rows(self) -> list[ComparedRow]:
@@ -434,7 +426,7 @@ class ComparisonResult:
 
     @property
     def verdict(self) -> Literal["better", "worse", "mixed", "equivalent", "cannot tell"]:
-        """The verdict on the candidate over all questions and all compared metrics."""
+        """The overall verdict on the candidate: all questions, all compared metrics."""
         found = {row.verdict for row in self.rows() if row.scope == OVERALL}
         if {"better", "worse"} <= found:
             return "mixed"
@@ -459,14 +451,14 @@ class ComparisonResult:
 
 
 class GateResult(msgspec.Struct, frozen=True):
-    """Whether a run's metrics dropped below a baseline by more than is allowed."""
+    """Whether a run's figures stayed within the allowed drops from a baseline."""
 
     passed: bool
     rows: list[GateRow]
 
 
 class PhaseEstimate(NamedTuple):
-    """The estimated model requests of one phase of one system's run."""
+    """The estimated requests, tokens and cost of one phase for one system."""
 
     system: str
     phase: str
@@ -477,11 +469,11 @@ class PhaseEstimate(NamedTuple):
 
 
 class RunEstimate(msgspec.Struct, frozen=True):
-    """The estimated model requests of a run by phase, and their cost in US dollars."""
+    """The estimated requests, tokens and cost in US dollars of a run, by phase."""
 
     phases: list[PhaseEstimate]
     unpriced: dict[str, str]
-    """Models of unknown price, counted as 0, mapped to a spec that states a price."""
+    """Models of unknown price, which count as 0, to the spec that gives them a price."""
 
     @property
     def cost(self) -> float:

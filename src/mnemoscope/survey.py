@@ -1,4 +1,4 @@
-"""A survey: several systems on the same questions, checked, run, and one row of figures each."""
+"""A survey: check and run several systems on the same questions, with one row of figures each."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from mnemoscope.systems import CONNECTORS
 from mnemoscope.systems.loader import Plan, plan
 
 _COMPARED_WITH = ("bm25", "dense")
-"""What the others are read against, unless the user chooses the systems."""
+"""Part of every survey, unless the user chooses the systems."""
 
 Checking = Callable[[Plan], AbstractContextManager[Callable[[Result], None]]]
-"""What is open while a system is checked, such as a progress bar; it is told each result."""
+"""A context for the check of a system, such as a progress bar; its value gets each result."""
 
 
 class _ConformanceReport(msgspec.Struct, frozen=True):
-    """A conformance report on disk, and the system that it is about."""
+    """A conformance report on disk, and the fingerprint of its system."""
 
     fingerprint: str
     checks: list[Any]
 
 
 def default_systems() -> list[str]:
-    """bm25, dense, and all installed integrations that need no language model."""
+    """bm25, dense, and all installed integrations that do not need a language model."""
     installed = [
         name
         for name, item in ITEMS.items()
@@ -55,11 +55,11 @@ def survey_row(
     folder: Path,
     run: Callable[[Plan, Settings], RunDirectory],
     *,
-    of_the_data: Sequence[str],
+    dataset_notes: Sequence[str],
     checking: Checking | None,
     timeout: float,
 ) -> SurveyRow:
-    """Check a system, run it, and return its row; a system that fails is a row with its problem."""
+    """Check a system, run it, and return its row; the row of a system that fails has its error."""
     row = SurveyRow(system=spec.label or str(spec), door=_connector(spec))
     try:
         planned = plan(spec)
@@ -67,9 +67,9 @@ def survey_row(
             results = conformance_report(planned, folder, timeout, checking)
             failed = [result.check for result in results if result.verdict == "failed"]
             row = msgspec.structs.replace(row, conforms=not failed, failed=failed)
-        # One process: what is measured is the system, not how it shares the machine.
+        # One worker, so that the times are those of the system alone.
         done = run(planned, Settings(limits=Limits(recall=timeout), workers=1))
-        return msgspec.structs.replace(row, **measured(RunView.of(done), of_the_data))
+        return msgspec.structs.replace(row, **measured(RunView.of(done), dataset_notes))
     except MnemoscopeError as error:
         return msgspec.structs.replace(row, problem=str(error))
 
@@ -77,21 +77,21 @@ def survey_row(
 def conformance_report(
     planned: Plan, folder: Path, timeout: float, checking: Checking
 ) -> Sequence[Result]:
-    """The conformance report, made now unless there is one of this very system."""
+    """Load the conformance report of exactly this system, or make it."""
     place = folder / "conformance" / f"{planned.spec.slug}.json"
     [described] = describe([planned])
-    known_by = fingerprint(described.identity)
+    system_fingerprint = fingerprint(described.identity)
     try:
         before = msgspec.json.decode(place.read_bytes(), type=_ConformanceReport)
         results = msgspec.convert(before.checks, list[Result])
-        if before.fingerprint == known_by and [r.check for r in results] == list(CHECKS):
+        if before.fingerprint == system_fingerprint and [r.check for r in results] == list(CHECKS):
             return results
     except (OSError, msgspec.MsgspecError):
         pass
     with checking(planned) as done:
         results = check_system(planned, timeout=timeout, done=done)
     place.parent.mkdir(parents=True, exist_ok=True)
-    report = _ConformanceReport(known_by, msgspec.to_builtins(results))
+    report = _ConformanceReport(system_fingerprint, msgspec.to_builtins(results))
     place.write_bytes(msgspec.json.format(msgspec.json.encode(report)))
     return results
 

@@ -1,6 +1,6 @@
-"""The types that all rooms share: a Memory is the same on disk, on the wire and in the code.
+"""The types that all packages share, the same on disk, on the wire and in the code.
 
-Small immutable structs without behaviour. Nothing here knows a dataset, a system or a metric.
+They are small immutable structs. This module knows no dataset, system or metric.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ Expectation = Literal["answer", "abstain", "refuse", "partial"]
 Scalar = str | int | float | bool
 
 Status = Literal["answered", "abstained", "empty", "error", "timeout", "not-indexed", "unjudged"]
-"""How a trial ended. An error is a status of its own, never a score of zero."""
+"""How a trial ended. An error is a status, not a score of zero."""
 
 FAILED: frozenset[Status] = frozenset({"error", "timeout", "not-indexed"})
-"""The statuses that say the question was never fairly put."""
+"""The statuses of questions that could not be measured."""
 
 
 class Memory(Struct, frozen=True, omit_defaults=True):
-    """One unit to be remembered."""
+    """One unit that a system ingests."""
 
     id: str
-    """Unique in the whole dataset, neutral: it must not tell whether it is evidence."""
+    """Unique in the dataset. It must not reveal whether the memory is evidence."""
     text: str
     at: datetime | None = None
-    """When it happened, on the scenario's own clock, in UTC."""
+    """When it happened, on the scenario's clock, in UTC."""
     session: str = ""
     speaker: str = ""
     metadata: dict[str, Scalar] = {}
     part_of: str = ""
-    """The id that evidence names it by, where it is a piece of something larger, as of a day."""
+    """The id that evidence uses, if this memory is a part of something larger, such as a day."""
 
 
 class Query(Struct, frozen=True, omit_defaults=True):
-    """What a system is told of a question: no id, no category, no evidence."""
+    """The part of a question that a system receives: without id, category and evidence."""
 
     text: str
     now: datetime | None = None
@@ -45,20 +45,20 @@ class Query(Struct, frozen=True, omit_defaults=True):
 
 
 class AnswerKey(Struct, frozen=True, omit_defaults=True):
-    """What a ledger knows of the right answer, so that it can be judged without a model."""
+    """The facts of the right answer, so that an answer can be judged without a model."""
 
     required: tuple[tuple[str, ...], ...] = ()
-    """What must be said: an entry for each thing, with every wording that counts as saying it."""
+    """Facts that the answer must contain; each entry lists the accepted wordings of one fact."""
     outdated: tuple[str, ...] = ()
-    """What was true once and was superseded before the question is asked."""
+    """Facts that were true once and were superseded before the question is asked."""
     others: tuple[str, ...] = ()
-    """Near misses: what is true of something else of the same kind."""
+    """Near misses: facts about something else of the same kind."""
     secret: tuple[str, ...] = ()
-    """What may not be said from the session that the question is asked from."""
+    """Facts that may not be disclosed in the session in which the question is asked."""
 
 
 class Question(Struct, frozen=True, omit_defaults=True):
-    """One question with everything the harness knows about it."""
+    """One question, with its labels."""
 
     id: str
     text: str
@@ -66,9 +66,9 @@ class Question(Struct, frozen=True, omit_defaults=True):
     reference: str = ""
     category: str = ""
     evidence: tuple[str, ...] = ()
-    """Ids of the memories that hold the answer; empty where no memory does."""
+    """Ids of the memories that contain the answer; empty where no memory does."""
     grades: dict[str, int] = {}
-    """Degrees of relevance where the labels have them; without them each evidence counts 1."""
+    """Degrees of relevance, where the labels have them; the default grade is 1."""
     expects: Expectation = "answer"
     session: str = ""
     difficulty: str = ""
@@ -76,56 +76,56 @@ class Question(Struct, frozen=True, omit_defaults=True):
     cluster: str = ""
     """Questions of one cluster share a history and are not independent; default: the scenario."""
     relevant_days: tuple[int, ...] = ()
-    """The days of a persona's life that hold the answer, counted from 1."""
+    """The days of a simulated history that contain the answer, counted from 1."""
     forbidden: tuple[str, ...] = ()
-    """Sessions whose content may not be told where the question is asked."""
+    """Sessions whose content may not be disclosed in the session of the question."""
     key: AnswerKey | None = None
 
 
 class Checkpoint(Struct, frozen=True, omit_defaults=True):
-    """A moment of a scenario at which a system that has seen exactly so much is questioned."""
+    """A point in a scenario at which questions are asked; only earlier memories are ingested."""
 
     label: str
     days: int
-    """The cut-off as it was asked for; it may lie beyond the last day there is."""
+    """The requested cut-off; it may lie after the last day of the scenario."""
     memories: int
-    """How many of the scenario's memories, from the first, have happened by then."""
+    """How many of the scenario's memories, counted from the first, are ingested by then."""
     questions: tuple[str, ...]
     """Ids, in the order they are asked."""
     now: datetime | None = None
     ingested_days: int = 0
     eligible: dict[str, int] = {}
-    """Category to how many questions could be asked, before sampling and switches."""
+    """Category to the number of eligible questions, before sampling and options."""
     new: int = 0
-    """How many of the questions asked can be asked here for the first time."""
+    """How many of the asked questions are eligible here for the first time."""
     historical: int = 0
-    """How many could be asked at an earlier checkpoint already; sampling draws from these."""
+    """How many were already eligible at an earlier checkpoint; sampling draws from these."""
     forget: tuple[str, ...] = ()
-    """Ids of the memories that the system is told to forget before anything is asked here."""
+    """Ids of the memories that the system is told to forget before the questions are asked."""
 
 
 class Scenario(Struct, frozen=True, omit_defaults=True):
-    """One isolated history: memories in time order and the questions asked of it."""
+    """One isolated history: memories in time order, and the questions about it."""
 
     id: str
     memories: tuple[Memory, ...]
     questions: tuple[Question, ...]
     checkpoints: tuple[Checkpoint, ...] = ()
-    """When to ask which questions; none means all of them, once, after the last memory."""
+    """When to ask which questions; without checkpoints, all are asked after the last memory."""
 
 
 class Hit(Struct, frozen=True, omit_defaults=True):
-    """One thing a system recalled; its rank is its position, its score is decoration."""
+    """One result of a recall. Its rank is its position; the score is not used."""
 
     id: str
     score: float | None = None
     text: str = ""
     sources: tuple[str, ...] = ()
-    """Ids of the memories it was made from, where that is not the one memory `id`."""
+    """Ids of the memories it was made from, if that is not the one memory `id`."""
 
 
 class Selector(Struct, frozen=True, omit_defaults=True):
-    """What a system is told to forget: these memories, given whole so that it can find them."""
+    """The memories that a system is told to forget, in full, so that it can find them."""
 
     memories: tuple[Memory, ...]
 
@@ -135,7 +135,7 @@ class Selector(Struct, frozen=True, omit_defaults=True):
 
 
 class Receipt(Struct, frozen=True, omit_defaults=True):
-    """What a system did with the memories it was given; silence means stored whole."""
+    """What a system did with the ingested memories; those not listed were stored in full."""
 
     rejected: dict[str, str] = {}
     """Memory id to the reason it was not stored."""
@@ -153,14 +153,14 @@ class Ingestion(
     tag_field="phase",
     tag="remember",
 ):
-    """The journal's line for a scenario that was given to a system."""
+    """The journal's line for an ingested scenario."""
 
     scenario: str
     memories: int
     receipt: Receipt = Receipt()
     error: str = ""
     checkpoint: str = ""
-    """By which checkpoint the system held these, counted from the first memory."""
+    """The checkpoint by which these memories, counted from the first, were ingested."""
 
 
 class Trial(
@@ -171,7 +171,7 @@ class Trial(
     tag_field="phase",
     tag="recall",
 ):
-    """The journal's line for one question put to one system. Self-contained: it can be measured."""
+    """The journal's line for one question; it contains everything that the metrics need."""
 
     scenario: str
     question: str
@@ -185,22 +185,22 @@ class Trial(
     reachable: int = 0
     """How many evidence ids exist in that pool."""
     ranking: tuple[str, ...] = ()
-    """What was recalled, best first, as it came: repetitions are still in it."""
+    """The ids of the hits, best first, repetitions included."""
     scores: tuple[float | None, ...] = ()
-    """One for each rank, or none at all where the system gave none."""
+    """One for each rank; empty if the system returned no scores."""
     tokens: tuple[int, ...] = ()
-    """Estimated context tokens that showing each hit to a reader would cost."""
+    """Estimated context tokens of each hit."""
     sources: dict[str, tuple[str, ...]] = {}
     """Hit id to the memories it was made from, for hits that are not one memory."""
     unknown: int = 0
-    """Recalled ids that are no memory of this scenario."""
+    """How many hits have an id that is not a memory of this scenario."""
     first_rank: int | None = None
-    """Rank of the first evidence as somebody else's file records it, 0 for none."""
+    """Rank of the first evidence as an imported file records it, 0 for none."""
     attempt: int = 1
     error: str = ""
     checkpoint: str = ""
     texts: dict[str, str] = {}
-    """Hit id to its text, for hits that are not worded as the memory is."""
+    """Hit id to its text, for hits whose text differs from the memory's."""
 
 
 class Answer(
@@ -211,18 +211,18 @@ class Answer(
     tag_field="phase",
     tag="answer",
 ):
-    """The journal's line for what was answered, by a reader or by the system itself."""
+    """The journal's line for the answer of a reader, or of the system itself."""
 
     scenario: str
     question: str
     status: Status
     text: str = ""
     sources: tuple[str, ...] = ()
-    """Ids of the hits that the answer was made from, where the reader says so."""
+    """Ids of the hits that the answer was made from, if the reader reports them."""
     error: str = ""
     checkpoint: str = ""
     shown: int | None = None
-    """How many hits, best first, the reader was shown; none where it was shown them all."""
+    """How many hits, best first, the reader was shown; None if it was shown all of them."""
 
 
 _PASSING = 4
@@ -230,15 +230,15 @@ _HALF = 0.5
 
 
 class Scale(Struct, frozen=True):
-    """What a judge's numbers mean. Only numbers of the same scale are compared."""
+    """The scale of a judge's grades. Only grades on the same scale are compared."""
 
     name: str
-    """What the mean of such numbers is called in reports and files."""
+    """The name of the mean in reports and files."""
     low: float | None = 0.0
-    """The worst value; none where there is no limit, and then no right and wrong either."""
+    """The worst value; None for no limit, and then there is no right or wrong."""
     high: float | None = 1.0
     passing: float = _HALF
-    """From this value on an answer counts as right."""
+    """An answer is right from this value on."""
 
     @property
     def bounded(self) -> bool:
@@ -262,7 +262,7 @@ class Score(Struct, frozen=True, omit_defaults=True):
     hallucination: int
     reasoning: str = ""
     votes: dict[str, float] = {}
-    """What each judge of a panel said, as a share of the best composite."""
+    """Each panel judge's score, as a share of the best composite."""
 
     @property
     def composite(self) -> int:
@@ -270,19 +270,19 @@ class Score(Struct, frozen=True, omit_defaults=True):
 
     @property
     def fails(self) -> bool:
-        """Recall Bench's rule for what may be appealed: low, invented, or nothing right."""
+        """Recall Bench's rule for appeals: a low score, a hallucination, or nothing correct."""
         return self.composite < _PASSING or not self.hallucination or not self.correctness
 
 
 class Grade(Struct, frozen=True, omit_defaults=True):
-    """One number for an answer, on the scale of the judge that gave it; mostly from 0 to 1."""
+    """One number for an answer, on the judge's scale, usually from 0 to 1."""
 
     value: float
     reasoning: str = ""
     votes: dict[str, float] = {}
-    """What each judge of a panel said."""
+    """Each panel judge's grade."""
     passing: float = _HALF
-    """From this value on it is right: as the judge's scale says."""
+    """The answer is right from this value on; from the judge's scale."""
 
     @property
     def fails(self) -> bool:
@@ -297,47 +297,47 @@ class Verdict(
     tag_field="phase",
     tag="judge",
 ):
-    """The journal's line for what a judge said of an answer."""
+    """The journal's line for the verdict on an answer."""
 
     scenario: str
     question: str
     score: Score | None = None
-    """The final score; none where no judge came to one, which is unjudged and no zero."""
+    """The final score; None if judging failed, which is unjudged, not zero."""
     primary: Score | None = None
-    """What the first judge said, where the case was appealed."""
+    """The first judge's score, if the verdict was appealed."""
     error: str = ""
     checkpoint: str = ""
     grade: Grade | None = None
-    """In place of a score, from judges that give one number."""
+    """Replaces the score for judges that give one number."""
     primary_grade: Grade | None = None
 
     @property
     def final(self) -> Score | Grade | None:
-        """What the answer got; none where it is unjudged."""
+        """The final score or grade; None if the answer is unjudged."""
         return self.score if self.score is not None else self.grade
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
-    """What language models were asked, and what that costs."""
+    """Requests to language models, and their cost."""
 
     requests: int = 0
-    """Replies that came over the wire now."""
+    """Requests that were sent."""
     cached: int = 0
-    """Replies that had come before and were taken from the cache."""
+    """Replies that were taken from the cache."""
     retries: int = 0
     input_tokens: int = 0
-    """Of all replies, from the cache or not."""
+    """Tokens of all replies, cached ones included."""
     output_tokens: int = 0
     cost: float = 0.0
-    """What all replies cost at the model's price, in US dollars."""
+    """The price of all replies, cached ones included, in US dollars."""
     paid: float = 0.0
-    """What those cost that came over the wire now."""
+    """The price of the requests that were sent."""
     estimated: bool = False
-    """Whether a server that reports no token counts made us estimate them."""
+    """Whether token counts were estimated, because a server does not report them."""
 
 
 class Timing(Struct, frozen=True, omit_defaults=True):
-    """What the clock and the disk say; kept apart so that everything else is reproducible."""
+    """Times and sizes; kept in a separate file, so that everything else is reproducible."""
 
     scenario: str
     question: str = ""
@@ -348,20 +348,20 @@ class Timing(Struct, frozen=True, omit_defaults=True):
     index_ms: float | None = None
     index_bytes: int | None = None
     counters: dict[str, int] = {}
-    """What the system counted while it indexed this scenario, e.g. texts embedded."""
+    """The system's counters while it indexed this scenario, such as texts embedded."""
     usage: Usage | None = None
-    """What the phase that was timed asked of language models."""
+    """The requests to language models in the timed phase."""
 
 
 class System(Protocol):
-    """What is under test: it remembers memories and recalls them."""
+    """A memory system under test."""
 
     def remember(self, memories: Sequence[Memory]) -> Receipt | None:
-        """Take in memories, in time order. None means: all stored, whole."""
+        """Ingest memories, in time order. None means that all were stored in full."""
         ...
 
     def recall(self, query: Query, k: int) -> Sequence[Hit]:
-        """Up to k hits, best first: rank is position, scores are decoration."""
+        """Return up to k hits, best first. The rank is the position; scores are not used."""
         ...
 
 
@@ -375,7 +375,7 @@ CORE_CATEGORIES = (
     "synthesis",
     "negative-recall",
 )
-"""Asked of every persona."""
+"""Categories that are asked of every persona."""
 GROUP_CATEGORIES = ("group-session-attribution", "information-boundary")
-"""Need several sessions, and are asked on request."""
+"""Categories that need several sessions, and are asked only on request."""
 CATEGORIES = (*CORE_CATEGORIES, *GROUP_CATEGORIES)

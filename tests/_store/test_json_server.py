@@ -93,7 +93,7 @@ def test_statuses_and_headers_are_the_handlers(connection: http.client.HTTPConne
     assert body["error"]["message"] == "ValueError: a bug"
 
 
-def test_nonsense_is_refused_and_the_connection_lives_on(
+def test_invalid_requests_are_refused_and_the_connection_stays_open(
     connection: http.client.HTTPConnection,
 ) -> None:
     connection.connect()
@@ -106,7 +106,7 @@ def test_nonsense_is_refused_and_the_connection_lives_on(
     assert connection.sock is kept
 
 
-def test_chunks_and_monsters_are_refused(server: JsonServer) -> None:
+def test_chunked_and_too_large_requests_are_refused(server: JsonServer) -> None:
     where = urlsplit(server.url)
     for header, status in (
         (b"Transfer-Encoding: chunked", b"411"),
@@ -118,7 +118,7 @@ def test_chunks_and_monsters_are_refused(server: JsonServer) -> None:
             assert raw.recv(100).split()[1] == status
 
 
-def test_what_strict_json_cannot_say_is_said_all_the_same(
+def test_values_outside_strict_json_are_sent_and_read(
     connection: http.client.HTTPConnection,
 ) -> None:
     """A dropped connection would be taken for a server that died."""
@@ -128,7 +128,7 @@ def test_what_strict_json_cannot_say_is_said_all_the_same(
     assert _ask(connection, "POST", "/echo", b"[" * 100_000)[0] == 400
 
 
-def test_where_nobody_can_listen_is_named() -> None:
+def test_an_unusable_address_is_named() -> None:
     for host, port in (("127.0.0.1", 70_000), ("256.0.0.1", 0), ("a" * 80, 0)):
         with pytest.raises(MnemoscopeError, match=f"cannot listen on {host}:{port}: "):
             JsonServer({}, host=host, port=port)

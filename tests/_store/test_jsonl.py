@@ -32,7 +32,7 @@ records = st.dictionaries(
 
 @settings(max_examples=40)
 @given(st.lists(records, min_size=1, max_size=5), records)
-def test_a_journal_cut_at_any_byte_goes_on_with_its_whole_lines(
+def test_a_journal_cut_at_any_byte_continues_with_its_complete_lines(
     before: list[Record], after: Record
 ) -> None:
     content = encode_lines(before)
@@ -50,7 +50,7 @@ def test_a_journal_cut_at_any_byte_goes_on_with_its_whole_lines(
 
 
 @pytest.mark.parametrize("length", [65535, 65536, 65537, 200_000])
-def test_a_torn_line_of_any_length_is_cut(length: int, tmp_path: Path) -> None:
+def test_an_incomplete_last_line_of_any_length_is_removed(length: int, tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     path.write_bytes(b"{}\n" + b"x" * length)
 
@@ -59,7 +59,7 @@ def test_a_torn_line_of_any_length_is_cut(length: int, tmp_path: Path) -> None:
     assert path.read_bytes() == b"{}\n"
 
 
-def test_a_file_that_is_one_torn_line_becomes_empty(tmp_path: Path) -> None:
+def test_a_file_with_only_an_incomplete_line_becomes_empty(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     path.write_bytes(b"x" * 70_000)
 
@@ -78,9 +78,7 @@ def test_each_line_is_there_for_others_before_append_returns(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("most", [1, 3, 7, 64])
-def test_what_the_system_takes_piece_by_piece_is_written_once_and_whole(
-    most: int, tmp_path: Path
-) -> None:
+def test_a_line_written_in_several_pieces_is_complete(most: int, tmp_path: Path) -> None:
     """A pipe, a signal or a nearly full disk lets one call of write take less than was given."""
     path = tmp_path / "journal.jsonl"
     write = os.write
@@ -128,7 +126,7 @@ def test_a_failed_append_leaves_nothing_half_written_and_names_the_file(
     assert path.read_bytes() == b'{"n":1}\n{"n":2}\n'
 
 
-def test_blank_lines_are_passed_over_but_counted(tmp_path: Path) -> None:
+def test_blank_lines_are_skipped_but_counted(tmp_path: Path) -> None:
     path = tmp_path / "lines.jsonl"
     path.write_bytes(b'{"n":1}\n\n  \r\n{"n":2}')
 

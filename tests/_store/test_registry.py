@@ -53,7 +53,7 @@ def test_listing_imports_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "decimal" not in sys.modules
 
 
-def test_a_name_leads_to_the_thing_itself() -> None:
+def test_a_name_gives_the_object() -> None:
     from collections import Counter
 
     assert THINGS.get("counter") is Counter
@@ -152,24 +152,24 @@ def test_given_arguments_are_fitted_and_the_others_are_the_defaults() -> None:
         ("thing,cache=maybe", "cache=maybe is unknown, choose from true, false, on, off, yes, no"),
     ],
 )
-def test_an_argument_that_does_not_fit_says_what_would(text: str, said: str) -> None:
+def test_an_argument_of_the_wrong_type_is_explained(text: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         bound(text)
     assert said in str(caught.value)
 
 
-def test_an_argument_without_a_default_is_asked_for() -> None:
+def test_a_missing_required_argument_is_an_error() -> None:
     with pytest.raises(UsageError, match="needs the option 'data': thing,data=…"):
         bind_arguments(Thing, Spec("thing"))
 
 
-def test_a_factory_that_takes_anything_gets_what_is_given() -> None:
+def test_a_factory_with_keyword_arguments_gets_the_given_ones() -> None:
     def anything(**options: object) -> None: ...
 
     assert bound("thing,a=1,b=x", anything) == {"a": 1, "b": "x"}
 
 
-def test_annotations_that_only_type_checkers_can_resolve_are_no_obstacle() -> None:
+def test_annotations_that_cannot_be_evaluated_are_ignored() -> None:
     def strange(client: Any = None, size: int = 3) -> None: ...
 
     strange.__annotations__["client"] = "NowhereDefined"

@@ -1,4 +1,4 @@
-"""A run directory holds one run, for one writer, and vouches for what it recorded."""
+"""A run directory contains one run, has one writer, and records the hashes of its files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(tmp_path: Path) -> RunDirectory:
     return run
 
 
-def test_a_run_is_begun_once_and_continued_as_it_is_told_this_time(run: RunDirectory) -> None:
+def test_a_run_is_begun_once_and_continued_with_the_new_settings(run: RunDirectory) -> None:
     begun = run.manifest()
 
     continued = run.open(IDENTITY, notes=["another note"])
@@ -60,7 +60,7 @@ def test_another_identity_is_refused_with_what_differs(recorded: str, run: RunDi
     run.release()
 
 
-def test_a_run_that_recorded_nothing_gives_way_to_another(run: RunDirectory) -> None:
+def test_a_run_without_records_may_be_replaced(run: RunDirectory) -> None:
     run.trials_path.touch()
 
     assert run.open(OTHER).identity["depth"] == 10
@@ -99,7 +99,7 @@ def test_only_one_may_write_at_a_time(run: RunDirectory) -> None:
     second.release()
 
 
-def test_the_lock_outlives_its_taker_until_the_workers_are_gone(run: RunDirectory) -> None:
+def test_the_lock_is_held_until_the_workers_are_gone(run: RunDirectory) -> None:
     run.open(IDENTITY)
     fork = multiprocessing.get_context("fork")
     ours, theirs = fork.Pipe()
@@ -116,7 +116,7 @@ def test_the_lock_outlives_its_taker_until_the_workers_are_gone(run: RunDirector
     run.release()
 
 
-def test_a_finished_run_vouches_for_its_files_with_their_hashes(run: RunDirectory) -> None:
+def test_a_finished_run_records_the_hashes_of_its_files(run: RunDirectory) -> None:
     run.trials_path.write_bytes(b"{}\n")
     write_json(run.path / "metrics.json", {"overall": {}})
     manifest = run.manifest()
@@ -160,7 +160,7 @@ def test_a_damaged_file_is_named(name: str, run: RunDirectory) -> None:
         read.get(name, lambda: run.read_json(name))()
 
 
-def test_what_is_not_there_is_said_to_be_missing(run: RunDirectory, tmp_path: Path) -> None:
+def test_a_missing_file_is_named(run: RunDirectory, tmp_path: Path) -> None:
     with pytest.raises(MissingData, match="no manifest"):
         RunDirectory(tmp_path).manifest()
     with pytest.raises(MissingData, match=r"no metrics\.json; is the run complete\?"):

@@ -34,7 +34,7 @@ def test_a_printed_spec_reads_back_as_itself(name: str, args: dict[str, Scalar])
 
 
 @given(st.text(max_size=40))
-def test_any_text_is_read_once_and_for_all_or_refused(text: str) -> None:
+def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         spec = Spec.parse(text)
     except UsageError:
@@ -42,7 +42,7 @@ def test_any_text_is_read_once_and_for_all_or_refused(text: str) -> None:
     assert str(Spec.parse(str(spec))) == str(spec)
 
 
-def test_arguments_stay_the_text_that_people_wrote() -> None:
+def test_arguments_stay_strings() -> None:
     spec = Spec.parse(" hybrid , fusion = rrf, weight=0.50,rrf-k=60,cache=False,model=, path=a=b ")
 
     assert spec.name == "hybrid"
@@ -83,7 +83,7 @@ def test_a_number_too_long_for_int_does_not_break_the_reading() -> None:
         ("bm25,a-b=1,a_b=2", "'a_b' is given twice"),
     ],
 )
-def test_what_cannot_be_read_is_said(text: str, said: str) -> None:
+def test_an_unreadable_spec_is_explained(text: str, said: str) -> None:
     with pytest.raises(UsageError, match=re.escape(said)):
         Spec.parse(text)
 
@@ -117,7 +117,7 @@ def test_a_slug_is_a_plain_folder_name(name: str, args: dict[str, Scalar]) -> No
         ("http:http://host/?key=1", "", "http:http://host/?key=1"),
     ],
 )
-def test_a_label_names_the_folder_and_nothing_else(text: str, label: str, spec: str) -> None:
+def test_a_label_only_names_the_folder(text: str, label: str, spec: str) -> None:
     read = Spec.labelled(text)
     assert (read.label, str(read)) == (label, spec)
     assert read.slug == (label or Spec.parse(spec).slug)

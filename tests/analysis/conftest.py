@@ -1,4 +1,4 @@
-"""Runs made to order: a row of hits and misses becomes a finished run directory."""
+"""Make finished run directories from a list of hits and misses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POOL = tuple(f"m{number}" for number in range(20))
 
 @pytest.fixture(scope="session")
 def make_run() -> Callable[..., RunDirectory]:
-    """Each question has one evidence memory, m0, which a hit has first and a miss nowhere."""
+    """Each question has one evidence memory, m0: first in a hit, absent in a miss."""
 
     def make(
         path: Path,

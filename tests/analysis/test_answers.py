@@ -1,4 +1,4 @@
-"""What answers are worth: two headlines, three rates, and no failure turned into a zero."""
+"""answers.json: two headline figures, three abstention rates, and failures left out."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mnemoscope.types import (
 
 
 def answer_figures(*arguments: Any, **options: Any) -> dict[str, Any]:
-    """As plain data, as answers.json holds it."""
+    """Return the figures as plain data, as in answers.json."""
     found: Any = answers.answer_figures(*arguments, **options)
     return dict(found)
 
@@ -46,7 +46,7 @@ def row(
     primary: Score | Grade | None = None,
     scenario: str = "s",
 ) -> QuestionRecord:
-    """A question that was answered and, where there is a mark, judged."""
+    """A question that was answered and, if there is a mark, judged."""
     question = Question(f"q{number:03}", "What?", category=category, expects=expects)
     about = (scenario, question.id)
     answer = Answer(*about, status, " ".join(["word"] * words))
@@ -113,7 +113,7 @@ def test_a_verdict_on_an_answer_that_failed_does_not_count() -> None:
     assert (figures["all"]["mean"], figures["all"]["missing"]) == (1.0, 1)
 
 
-def test_questions_that_nobody_answered_yet_are_told_apart_from_failures() -> None:
+def test_unanswered_questions_are_counted_apart_from_failures() -> None:
     waiting = row(1)._replace(answer=None, verdict=None)
     counts = answer_figures([waiting, row(2, 1.0)])["counts"]
     assert (counts["unanswered"], counts["failed"], counts["unjudged"]) == (1, {}, 0)
@@ -126,7 +126,7 @@ def test_a_named_scale_is_a_mean_even_if_all_its_values_are_zero() -> None:
     assert figures["all"]["ci95"][0] == 0.0 < figures["all"]["ci95"][1]
 
 
-def test_a_mean_of_few_clusters_is_less_certain_than_of_as_many_questions() -> None:
+def test_few_clusters_give_a_wider_interval_than_as_many_questions() -> None:
     values = [0.1] * 10 + [0.5] * 10 + [0.9] * 10
     alone = [row(n, v, scenario=str(n)) for n, v in enumerate(values)]
     shared = [row(n, v, scenario=str(n // 10)) for n, v in enumerate(values)]
@@ -140,10 +140,10 @@ def test_likelihoods_may_leave_the_range_from_zero_to_one() -> None:
     figures = answer_figures([*rows, failed(9)], scale=Scale("likelihood", None, None))["all"]
     assert figures["mean"] == pytest.approx(0.95)
     assert figures["ci95"][1] > 1
-    assert figures["missing"] == 1 and "bounds" not in figures  # nobody knows the worst value
+    assert figures["missing"] == 1 and "bounds" not in figures  # the worst value is unknown
 
 
-def test_scores_of_the_rubric_are_shares_of_six_with_composites_and_inventions_beside() -> None:
+def test_rubric_scores_are_shares_of_six_with_composites_and_hallucinations() -> None:
     rows = [row(1, Score(3, 2, 1)), row(2, Score(0, 0, 0)), row(3, Score(2, 1, 1)), row(4)]
     figures = answer_figures(rows)
     assert figures["metric"] == "composite"
@@ -174,7 +174,7 @@ def test_three_rates_of_abstention_over_what_was_answered() -> None:
     assert rates["correct_abstain"]["ci95"] == pytest.approx(wilson(2, 4))
 
 
-def test_rates_of_nothing_are_unknown() -> None:
+def test_rates_without_questions_are_none() -> None:
     rates = answer_figures([])["abstention"]
     assert rates["confabulated"] == {"rate": None, "count": 0, "n": 0, "ci95": None}
 
@@ -212,10 +212,13 @@ def test_votes_of_the_rubric_are_shares_of_six() -> None:
     score = Score(3, 2, 1, votes={"a": 1.0, "b": 0.5})
     panel = answer_figures([row(1, score)])["panel"]
     assert panel["span"] == 0.5
-    assert {judge: told["mean"] for judge, told in panel["judges"].items()} == {"a": 1.0, "b": 0.5}
+    assert {judge: own["mean"] for judge, own in panel["judges"].items()} == {
+        "a": 1.0,
+        "b": 0.5,
+    }
 
 
-def test_without_votes_and_appeals_nothing_is_said_of_them() -> None:
+def test_without_votes_and_appeals_panel_and_appeals_are_none() -> None:
     figures = answer_figures([row(1, 1.0)])
     assert figures["panel"] is None
     assert figures["appeals"] is None
@@ -289,8 +292,8 @@ def test_figures_do_not_depend_on_the_order_of_rows(
     rows: list[QuestionRecord], seed: int, scale: Scale
 ) -> None:
     shuffled = random.Random(seed).sample(rows, len(rows))
-    told = json.dumps(answer_figures(rows, scale=scale), allow_nan=False)
-    assert json.dumps(answer_figures(shuffled, scale=scale), allow_nan=False) == told
+    result = json.dumps(answer_figures(rows, scale=scale), allow_nan=False)
+    assert json.dumps(answer_figures(shuffled, scale=scale), allow_nan=False) == result
 
 
 @settings(max_examples=60, deadline=None)

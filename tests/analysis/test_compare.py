@@ -37,7 +37,7 @@ PUBLISHED = {
 
 
 def hits(good: int, of: int = 400) -> list[bool]:
-    """The first so many are hits: more hits means that questions are only gained."""
+    """The first `count` questions are hits, so more hits only gain questions."""
     return [number < good for number in range(of)]
 
 
@@ -85,7 +85,7 @@ def test_published_aggregates_give_the_publishers_own_table(
         assert [round(end, 4) for end in row.base_ci95] == [0.7768, 0.8123]
 
 
-def test_published_aggregates_on_the_command_line_say_what_they_cannot_do(
+def test_comparing_published_aggregates_prints_the_caveat(
     shared_data: Shared, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = [str(shared_data(f"pgmnemo/locomo/{v}/metrics.json")) for v in VERSIONS]
@@ -96,7 +96,7 @@ def test_published_aggregates_on_the_command_line_say_what_they_cannot_do(
     printed = capsys.readouterr()
     assert code == 0
     assert "only the unpaired seed tests are possible" in printed.err
-    assert "given for comparability only" in " ".join(printed.out.split())
+    assert "for comparability only" in " ".join(printed.out.split())
     assert max(map(len, printed.out.splitlines())) <= 100
     assert ".7768–.8123" in printed.out
     assert "0.7951 [0.7768, 0.8123]" in page.read_text()
@@ -110,7 +110,7 @@ def test_seed_tests_of_their_scored_rankings_agree_with_their_aggregates(
 
     rows = {row["metric"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
     assert rows["recall@10"]["base"] == pytest.approx(0.7951, abs=5e-5)
-    assert f"{rows['recall@10']['z']:.2f}" == "0.33"  # of means that nobody rounded; theirs: 0.34
+    assert f"{rows['recall@10']['z']:.2f}" == "0.33"  # of unrounded means; theirs: 0.34
     assert rows["mrr"]["cand"] == pytest.approx(0.5569, abs=5e-5)
 
 
@@ -213,12 +213,12 @@ def test_an_unfinished_or_unreadable_run_is_not_comparable(make_run: Make, tmp_p
     assert invoke(both) == 3
 
 
-def test_runs_that_share_no_question_are_not_comparable(make_run: Make, tmp_path: Path) -> None:
+def test_runs_without_shared_questions_are_not_comparable(make_run: Make, tmp_path: Path) -> None:
     base, cand = (make_run(tmp_path / name, hits(20, 40)) for name in ("base", "cand"))
     renamed = cand.trials_path.read_text().replace('"question":"q', '"question":"other')
     cand.trials_path.write_text(renamed)
 
-    with pytest.raises(NotComparable, match="share no question"):
+    with pytest.raises(NotComparable, match="share no questions"):
         compare(base, cand)
 
 
@@ -232,9 +232,7 @@ def test_runs_that_share_no_question_are_not_comparable(make_run: Make, tmp_path
         ["--tests", "guess"],
     ],
 )
-def test_wrong_usage_has_an_exit_code_of_its_own(
-    make_run: Make, tmp_path: Path, wrong: list[str]
-) -> None:
+def test_wrong_usage_has_exit_code_2(make_run: Make, tmp_path: Path, wrong: list[str]) -> None:
     both = [str(make_run(tmp_path / name, hits(20, 40)).path) for name in ("base", "cand")]
 
     assert invoke(["compare", *both, *wrong]) == 2
@@ -253,7 +251,7 @@ def test_aggregates_cannot_be_paired(make_run: Make, tmp_path: Path) -> None:
     assert invoke(["compare", file, str(run.path), "--discordant", "hit@10"]) == 2
 
 
-def test_a_significant_drop_of_means_alone_is_a_regression(make_run: Make, tmp_path: Path) -> None:
+def test_a_significant_drop_in_aggregates_is_a_regression(make_run: Make, tmp_path: Path) -> None:
     base, cand = make_run(tmp_path / "base", hits(240)), make_run(tmp_path / "cand", hits(160))
     files = [str(run.path / "metrics.json") for run in (base, cand)]
 
@@ -274,21 +272,21 @@ def test_questions_that_failed_are_left_out_and_counted(
     assert "5 questions failed in one of the runs and are left out" in capsys.readouterr().out
 
 
-def test_questions_that_only_one_run_holds_are_left_out_and_counted(
-    make_run: Make, tmp_path: Path
-) -> None:
+def test_questions_of_only_one_run_are_left_out_and_counted(make_run: Make, tmp_path: Path) -> None:
     base = make_run(tmp_path / "base", hits(20, 42))
     cand = make_run(tmp_path / "cand", hits(20, 40))
-    said = "questions are only in the base, {} only in the candidate; they are left out"
+    note = "questions are only in the base, {} only in the candidate; they are left out"
 
     found, turned = compare(base, cand), compare(cand, base)
 
     assert (found.paired, found.only_base, found.only_cand) == (40, 2, 0)
-    assert found.notes == ["2 " + said.format(0)]
-    assert turned.notes == ["0 " + said.format(2)]
+    assert found.notes == ["2 " + note.format(0)]
+    assert turned.notes == ["0 " + note.format(2)]
 
 
-def test_where_nothing_was_left_out_nothing_is_said_of_it(make_run: Make, tmp_path: Path) -> None:
+def test_a_comparison_without_left_out_questions_has_no_notes(
+    make_run: Make, tmp_path: Path
+) -> None:
     base, cand = (make_run(tmp_path / name, hits(20, 40)) for name in ("base", "cand"))
 
     assert compare(base, cand).notes == []
@@ -315,7 +313,7 @@ def test_the_page_shows_overall_first_then_categories_by_name_then_the_questions
     assert head in written
 
 
-def test_json_holds_everything_that_compare_knows(
+def test_json_contains_the_whole_comparison(
     make_run: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     both = [str(make_run(tmp_path / name, hits(20, 40)).path) for name in ("base", "cand")]
@@ -339,15 +337,15 @@ def test_one_question_gives_no_test_and_an_interval_of_everything(
 
 
 @pytest.mark.parametrize(
-    ("clusters", "said"),
+    ("clusters", "notes"),
     [
-        (1, ["one cluster: intervals speak of its questions, and of no other's"]),
-        (2, ["2 clusters are few: how they differ is hardly known"]),
+        (1, ["one conversation: the interval does not generalise to others"]),
+        (2, ["only 2 clusters: the variation between clusters is poorly known"]),
         (8, []),
     ],
 )
-def test_what_few_clusters_cannot_tell_is_said(
-    make_run: Make, tmp_path: Path, clusters: int, said: list[str]
+def test_few_clusters_give_a_warning(
+    make_run: Make, tmp_path: Path, clusters: int, notes: list[str]
 ) -> None:
     runs = [
         make_run(tmp_path / name, [dice.random() < 0.5 for _ in range(40)], clusters=clusters)
@@ -355,7 +353,7 @@ def test_what_few_clusters_cannot_tell_is_said(
     ]
     found = compare(*runs)
     assert found.clusters == clusters
-    assert found.notes == said
+    assert found.notes == notes
     assert all(-1 <= end <= 1 for row in found.rows for end in row.ci95)
 
 
@@ -371,7 +369,7 @@ def test_no_change_in_few_questions_is_not_equivalence(make_run: Make, tmp_path:
     assert math.isnan(small.detectable)
 
 
-def test_a_file_changed_after_the_run_is_said(make_run: Make, tmp_path: Path) -> None:
+def test_a_file_changed_after_the_run_is_noted(make_run: Make, tmp_path: Path) -> None:
     base, cand = (make_run(tmp_path / name, [True, False] * 20) for name in ("a", "b"))
     cand.trials_path.write_bytes(cand.trials_path.read_bytes().replace(b"m0", b"m1", 1))
 
@@ -380,11 +378,11 @@ def test_a_file_changed_after_the_run_is_said(make_run: Make, tmp_path: Path) ->
     assert notes == ["b: trials.jsonl was changed after the run was finished"]
 
 
-def test_runs_without_one_fair_question_are_not_comparable(make_run: Make, tmp_path: Path) -> None:
+def test_runs_without_measured_questions_are_not_comparable(make_run: Make, tmp_path: Path) -> None:
     base = make_run(tmp_path / "a", [True] * 5)
     dead = make_run(tmp_path / "b", [True] * 5, failed=5)
 
-    with pytest.raises(NotComparable, match="no question was fairly put"):
+    with pytest.raises(NotComparable, match="share no measured questions"):
         compare(base, dead)
 
 
@@ -398,7 +396,7 @@ def test_aggregates_of_other_data_are_refused(make_run: Make, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("figure", ['{"mean": 1.4, "n": 9}', '{"mean": 0.5, "n": -3}', "{}"])
-def test_figures_that_cannot_be_are_not_comparable(tmp_path: Path, figure: str) -> None:
+def test_impossible_figures_are_not_comparable(tmp_path: Path, figure: str) -> None:
     file = tmp_path / "metrics.json"
     file.write_text(f'{{"overall": {{"recall@10": {figure}}}}}')
 

@@ -59,11 +59,11 @@ def test_right_and_wrong_are_tested_by_mcnemar(answered: Path) -> None:
     assert row.lost == sum(after[q] < before[q] for q in before)
 
 
-def test_answers_of_different_judges_are_not_compared_and_it_says_so(answered: Path) -> None:
+def test_answers_of_different_judges_are_not_compared_and_a_note_says_why(answered: Path) -> None:
     found = compare(RunDirectory(answered / "f1/bm25"), RunDirectory(answered / "exact/recency"))
 
     assert not [row for row in found.rows if row.metric in ("f1", "accuracy")]
-    assert any("judged differently" in note for note in found.notes)
+    assert any("judged by different judges" in note for note in found.notes)
     with pytest.raises(UsageError, match="no metric 'f1'"):
         compare(
             RunDirectory(answered / "f1/bm25"),
@@ -79,10 +79,10 @@ def test_answers_without_a_grade_are_left_out_and_counted(answered: Path, tmp_pa
     lines = list(cand.journal())
     dropped = next(x for x in lines if isinstance(x, Verdict) and x.question in asked)
     cand.trials_path.write_bytes(encode_lines([x for x in lines if x is not dropped]))
-    said = "1 questions have no grade in one of the runs; f1 leaves them out"
+    note = "1 questions have no grade in one of the runs; f1 leaves them out"
 
-    assert said in compare(base, cand).notes
-    assert said in compare(cand, base).notes
+    assert note in compare(base, cand).notes
+    assert note in compare(cand, base).notes
     whole = compare(*(RunDirectory(answered / "f1" / name) for name in ("bm25", "recency")))
     assert not [note for note in whole.notes if "no grade" in note]
     assert compare(base, cand).row("f1").n == whole.row("f1").n - 1

@@ -1,4 +1,4 @@
-"""Tokens and money: whose they are, and that nothing that was paid is forgotten."""
+"""Tokens and costs, by phase and by side."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_each_phase_has_its_own_sum() -> None:
     assert phases["recall"]["requests"] == 0
 
 
-def test_what_came_from_the_cache_costs_and_is_not_paid() -> None:
+def test_cached_replies_count_as_cost_but_not_as_paid() -> None:
     remembered = accounts(run())["phases"]["remember"]
     assert (remembered["cached"], remembered["cost"], remembered["paid"]) == (5, 0.01, 0.0)
 
@@ -49,33 +49,33 @@ def test_the_system_pays_for_memory_and_the_harness_for_answers_and_verdicts() -
     assert alone["harness"]["cost"] == pytest.approx(0.001)
 
 
-def test_totals_are_told_for_a_question_as_well() -> None:
-    told = accounts(run())
-    assert told["questions"] == 2
-    assert told["total"]["cost"] == pytest.approx(0.015)
-    assert told["per_question"] is not None
-    assert told["per_question"]["cost"] == pytest.approx(0.0075)
-    assert told["per_question"]["requests"] == 2.0
+def test_totals_are_also_given_per_question() -> None:
+    result = accounts(run())
+    assert result["questions"] == 2
+    assert result["total"]["cost"] == pytest.approx(0.015)
+    assert result["per_question"] is not None
+    assert result["per_question"]["cost"] == pytest.approx(0.0075)
+    assert result["per_question"]["requests"] == 2.0
 
 
 def test_a_phase_that_a_killed_run_repeated_is_paid_twice_for_one_question() -> None:
     twice = [*run(), Timing("s", "q2", answer_ms=2.0, usage=READ)]
-    told = accounts(twice)
-    assert told["questions"] == 2
-    assert told["phases"]["answer"]["paid"] == pytest.approx(0.006)
+    result = accounts(twice)
+    assert result["questions"] == 2
+    assert result["phases"]["answer"]["paid"] == pytest.approx(0.006)
 
 
 def test_one_estimated_count_makes_the_sum_an_estimate() -> None:
-    told = accounts([*run(), Timing("s", "q3", judge_ms=1.0, usage=Usage(estimated=True))])
-    assert told["estimated"]
-    assert told["phases"]["judge"]["estimated"]
-    assert not told["phases"]["answer"]["estimated"]
+    result = accounts([*run(), Timing("s", "q3", judge_ms=1.0, usage=Usage(estimated=True))])
+    assert result["estimated"]
+    assert result["phases"]["judge"]["estimated"]
+    assert not result["phases"]["answer"]["estimated"]
 
 
 def test_a_run_without_models_costs_nothing() -> None:
-    told = accounts([Timing("s", "q", recall_ms=1.0)])
-    assert told["total"]["cost"] == 0
-    assert told["estimated"] is False
+    result = accounts([Timing("s", "q", recall_ms=1.0)])
+    assert result["total"]["cost"] == 0
+    assert result["estimated"] is False
     assert accounts([])["per_question"] is None
 
 
@@ -99,9 +99,9 @@ def timings(draw: st.DrawFn) -> list[Timing]:
 def test_sums_do_not_depend_on_the_order_and_the_sides_make_up_the_total(
     lines: list[Timing],
 ) -> None:
-    told = accounts(lines)
-    assert json.dumps(accounts(lines[::-1])) == json.dumps(told)
+    result = accounts(lines)
+    assert json.dumps(accounts(lines[::-1])) == json.dumps(result)
     for name in ("requests", "cost", "paid"):
-        together = sum(side[name] for side in told["sides"].values())
-        assert together == pytest.approx(told["total"][name])
-        assert sum(own[name] for own in told["phases"].values()) == pytest.approx(together)
+        together = sum(side[name] for side in result["sides"].values())
+        assert together == pytest.approx(result["total"][name])
+        assert sum(own[name] for own in result["phases"].values()) == pytest.approx(together)

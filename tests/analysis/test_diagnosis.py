@@ -1,4 +1,4 @@
-"""Why answers failed: each failure is laid to the first step that did not hold."""
+"""Failed answers: each gets the class of the first step that lost the evidence."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def failure(
     )
 
 
-def test_what_passed_or_was_not_judged_is_no_failure() -> None:
+def test_passed_and_unjudged_answers_are_not_failures() -> None:
     assert classify(failure(grade=Grade(1.0))) is None
     assert classify(failure(grade=None)) is None
     assert classify(failure(status="error")) is None
@@ -146,21 +146,21 @@ def test_a_failed_answer_with_every_word_of_the_reference_is_doubtful(
     assert classify(failure(text=text, reference=reference)) == expected
 
 
-def test_what_was_lost_on_the_way_comes_before_doubt() -> None:
+def test_lost_evidence_comes_before_a_doubtful_verdict() -> None:
     assert classify(failure(("m9",), text="a red bicycle")) == NOT_RECALLED
 
 
-def test_failures_without_evidence_or_without_an_answer_have_classes_of_their_own() -> None:
+def test_failures_without_evidence_or_without_an_answer_have_separate_classes() -> None:
     assert classify(failure(evidence=())) == NO_EVIDENCE
     assert classify(failure(expects="abstain")) == CONFABULATED
     assert classify(failure(expects="refuse")) == BOUNDARY
 
 
-def test_an_abstention_that_was_asked_for_and_failed_is_the_judges_doing() -> None:
+def test_a_correct_abstention_that_was_failed_is_a_doubtful_verdict() -> None:
     assert classify(failure(expects="abstain", status="abstained")) == DOUBTFUL
 
 
-def test_a_system_that_answers_by_itself_is_not_said_to_have_had_the_evidence() -> None:
+def test_a_system_that_answers_by_itself_does_not_count_as_having_the_evidence() -> None:
     alone = failure()._replace(trial=None)
     assert classify(alone) == UNSEEN
     assert not in_hand(alone)
@@ -176,13 +176,17 @@ def test_counts_examples_and_the_share_that_had_the_evidence_in_hand() -> None:
         failure(id="right", grade=Grade(1.0), category="2"),
         failure(id="made up", expects="abstain", evidence=(), category="5"),
     ]
-    told = diagnose(rows, {"s": Receipt()})
-    assert (told["judged"], told["failures"]) == (10, 9)
-    assert told["classes"][WRONG]["count"] == 7
-    assert told["classes"][WRONG]["examples"] == ["w0", "w1", "w2", "w3", "w4"]
-    assert told["by_category"] == {"1": {WRONG: 7}, "2": {NOT_RECALLED: 1}, "5": {CONFABULATED: 1}}
-    assert (told["in_hand"]["count"], told["in_hand"]["n"]) == (7, 8)
-    assert list(told["classes"]) == list(CLASSES)
+    result = diagnose(rows, {"s": Receipt()})
+    assert (result["judged"], result["failures"]) == (10, 9)
+    assert result["classes"][WRONG]["count"] == 7
+    assert result["classes"][WRONG]["examples"] == ["w0", "w1", "w2", "w3", "w4"]
+    assert result["by_category"] == {
+        "1": {WRONG: 7},
+        "2": {NOT_RECALLED: 1},
+        "5": {CONFABULATED: 1},
+    }
+    assert (result["in_hand"]["count"], result["in_hand"]["n"]) == (7, 8)
+    assert list(result["classes"]) == list(CLASSES)
 
 
 def test_a_scenarios_last_receipt_is_the_one_that_counts() -> None:
@@ -218,11 +222,11 @@ def test_class_counts_sum_to_the_failures_in_whatever_order(
     rows: list[QuestionRecord], rejected: dict[str, str], seed: int
 ) -> None:
     receipts = {"s": Receipt(rejected=rejected)}
-    told = diagnose(rows, receipts)
+    result = diagnose(rows, receipts)
     failures = sum(row.final is not None and row.final.fails for row in rows)
-    assert told["failures"] == failures
-    assert sum(own["count"] for own in told["classes"].values()) == failures
-    crossed = sum(sum(own.values()) for own in told["by_category"].values())
+    assert result["failures"] == failures
+    assert sum(own["count"] for own in result["classes"].values()) == failures
+    crossed = sum(sum(own.values()) for own in result["by_category"].values())
     assert crossed == failures
-    assert told["in_hand"]["count"] <= failures
-    assert diagnose(random.Random(seed).sample(rows, len(rows)), receipts) == told
+    assert result["in_hand"]["count"] <= failures
+    assert diagnose(random.Random(seed).sample(rows, len(rows)), receipts) == result

@@ -1,4 +1,4 @@
-"""Forgetting in figures: two figures with two names, what leaks, and when there is no score."""
+"""forgetting.json: mean ROUGE-L and the share above half, leaks, and when there is no score."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def rows(
 
 
 def good(author: int, number: int, point: str) -> float:
-    """What was to be forgotten falls from about 0.8 to 0.1, the rest stays."""
+    """The forget set falls from about 0.8 to 0.1; the retain set stays."""
     spread = (author + number) % 3 / 10
     return 0.1 + spread / 10 if author % 2 and point == "after" else 0.7 + spread
 
@@ -79,24 +79,24 @@ def recalled(author: int, number: int, ranking: tuple[str, ...], **more: Any) ->
 
 def score(found: Mapping[str, Any]) -> dict[str, Any]:
     assert found["score"] is not None, found["why"]
-    told: dict[str, Any] = found["score"]
-    return told
+    result: dict[str, Any] = found["score"]
+    return result
 
 
 def test_the_mean_and_the_share_above_half_are_two_figures() -> None:
     def half(author: int, number: int, point: str) -> float:
         return (0.5, 0.51, 0.2, 0.9)[number]
 
-    told = score(forgetting(rows(half)))["before"]["retain"]
-    assert told["n"] == 20
-    assert told["clusters"] == 5
-    assert told["mean_rouge_l"]["mean"] == pytest.approx(2.11 / 4)
-    assert told["share_above_half"]["share"] == 0.5  # 0.5 itself is not above it
-    assert told["share_above_half"]["above"] == 10
+    result = score(forgetting(rows(half)))["before"]["retain"]
+    assert result["n"] == 20
+    assert result["clusters"] == 5
+    assert result["mean_rouge_l"]["mean"] == pytest.approx(2.11 / 4)
+    assert result["share_above_half"]["share"] == 0.5  # 0.5 itself is not above it
+    assert result["share_above_half"]["above"] == 10
     # Wilson, 10 of 20: centre 0.5, half-width z sqrt(0.25 / 20 + z² / 1600) / (1 + z² / 20)
-    assert told["share_above_half"]["ci95"] == pytest.approx([0.2992980, 0.7007020], abs=1e-6)
+    assert result["share_above_half"]["ci95"] == pytest.approx([0.2992980, 0.7007020], abs=1e-6)
     # The authors are all alike, so drawing others changes nothing.
-    assert told["mean_rouge_l"]["ci95"] == pytest.approx([2.11 / 4] * 2)
+    assert result["mean_rouge_l"]["ci95"] == pytest.approx([2.11 / 4] * 2)
 
 
 def test_the_interval_of_the_mean_is_drawn_by_author() -> None:
@@ -115,27 +115,27 @@ def test_the_interval_of_the_mean_is_drawn_by_author() -> None:
 
 
 def test_a_system_that_forgets_well_falls_and_stays() -> None:
-    told = score(forgetting(rows(good)))
-    assert told["forget_falls"] is True
-    assert told["retain_stays"] is True
-    change = told["change"]["forget"]
+    result = score(forgetting(rows(good)))
+    assert result["forget_falls"] is True
+    assert result["retain_stays"] is True
+    change = result["change"]["forget"]
     assert change["n"] == 20
-    before, after = (told[p]["forget"]["mean_rouge_l"]["mean"] for p in ("before", "after"))
+    before, after = (result[p]["forget"]["mean_rouge_l"]["mean"] for p in ("before", "after"))
     assert change["mean_rouge_l"]["mean"] == pytest.approx(after - before)
     assert change["share_above_half"]["mean"] == -1
-    assert told["change"]["retain"]["mean_rouge_l"] == {"mean": 0, "ci95": [0, 0]}
+    assert result["change"]["retain"]["mean_rouge_l"] == {"mean": 0, "ci95": [0, 0]}
 
 
 def test_a_system_that_forgets_everything_does_not_stay() -> None:
-    told = score(forgetting(rows(lambda *about: 0.0 if about[2] == "after" else good(*about))))
-    assert told["forget_falls"] is True
-    assert told["retain_stays"] is False
+    result = score(forgetting(rows(lambda *about: 0.0 if about[2] == "after" else good(*about))))
+    assert result["forget_falls"] is True
+    assert result["retain_stays"] is False
 
 
 def test_a_system_that_forgets_nothing_does_not_fall() -> None:
-    told = score(forgetting(rows(lambda author, number, _: good(author, number, "before"))))
-    assert told["forget_falls"] is False
-    assert told["retain_stays"] is True
+    result = score(forgetting(rows(lambda author, number, _: good(author, number, "before"))))
+    assert result["forget_falls"] is False
+    assert result["retain_stays"] is True
 
 
 def test_changes_are_paired_and_need_both_values() -> None:
@@ -152,7 +152,7 @@ def test_changes_are_paired_and_need_both_values() -> None:
     }
 
 
-def test_what_failed_is_no_zero_and_bounds_say_what_it_could_have_been() -> None:
+def test_failures_are_left_out_and_bounds_give_their_range() -> None:
     some = rows(lambda author, number, point: 0.6)
     failed = [
         row(1, 0, "after", 0.6, status="error")
@@ -161,16 +161,16 @@ def test_what_failed_is_no_zero_and_bounds_say_what_it_could_have_been() -> None
         for r in some
     ]
     found = forgetting(failed)
-    told = score(found)["after"]["forget"]
-    assert (told["asked"], told["n"]) == (20, 19)
-    assert told["mean_rouge_l"]["mean"] == pytest.approx(0.6)
-    assert told["mean_rouge_l"]["bounds"] == pytest.approx([0.57, 0.62])
-    assert told["share_above_half"]["bounds"] == [0.95, 1]
+    result = score(found)["after"]["forget"]
+    assert (result["asked"], result["n"]) == (20, 19)
+    assert result["mean_rouge_l"]["mean"] == pytest.approx(0.6)
+    assert result["mean_rouge_l"]["bounds"] == pytest.approx([0.57, 0.62])
+    assert result["share_above_half"]["bounds"] == [0.95, 1]
     assert "bounds" not in score(found)["before"]["forget"]["mean_rouge_l"]
     assert found["statuses"]["after"]["forget"] == {"answered": 19, "error": 1}
 
 
-def test_nothing_leaks_where_only_what_was_kept_is_recalled() -> None:
+def test_recalling_only_retained_memories_is_not_a_leak() -> None:
     def kept(author: int, number: int) -> Trial:
         return recalled(author, number, ("a0/p0", "a2/p1"))
 
@@ -179,7 +179,7 @@ def test_nothing_leaks_where_only_what_was_kept_is_recalled() -> None:
     assert leak["ci95"][0] == 0 < leak["ci95"][1] < 0.2
 
 
-def test_a_forgotten_memory_leaks_by_its_id_whoever_it_is_of() -> None:
+def test_a_forgotten_memory_leaks_by_its_id_whatever_its_author() -> None:
     def another(author: int, number: int) -> Trial:
         return recalled(author, number, ("a0/p0", "a3/p2") if (author, number) == (1, 1) else ())
 
@@ -209,7 +209,7 @@ def test_a_forgotten_answer_leaks_by_the_text_of_a_hit() -> None:
     assert (leak["leaked"], leak["by_id"], leak["by_text"]) == (15, 0, 15)
 
 
-def test_which_texts_carry_an_answer_can_be_decided_otherwise() -> None:
+def test_the_text_comparison_can_be_replaced() -> None:
     def noted(author: int, number: int) -> Trial:
         return recalled(author, number, ("note",), texts={"note": "secret"})
 
@@ -217,7 +217,7 @@ def test_which_texts_carry_an_answer_can_be_decided_otherwise() -> None:
     assert score(found)["leak"]["by_text"] == 20
 
 
-def test_recalling_before_forgetting_or_for_the_other_set_is_no_leak() -> None:
+def test_recalling_before_forgetting_or_for_the_retain_set_is_not_a_leak() -> None:
     def everything(author: int, number: int) -> Trial:
         return recalled(author, number, ("a1/p0", "a3/p0"))
 
@@ -237,7 +237,7 @@ def test_the_ids_that_were_to_be_forgotten_can_be_given() -> None:
     assert score(forgetting(asked, forgotten=["profile-7"]))["leak"]["leaked"] == 20
 
 
-def test_leaks_are_counted_over_the_questions_that_were_fairly_put() -> None:
+def test_leaks_are_counted_over_the_measured_questions() -> None:
     def mixed(author: int, number: int) -> Trial:
         trial = recalled(author, number, ("a1/p0",))
         if number:
@@ -250,9 +250,9 @@ def test_leaks_are_counted_over_the_questions_that_were_fairly_put() -> None:
 
 def test_a_system_that_answers_by_itself_has_an_unknown_leak() -> None:
     silent = [r._replace(trial=None) for r in rows(good)]
-    told = score(forgetting(silent))
-    assert told["leak"]["share"] is None
-    assert told["forget_falls"] is True
+    result = score(forgetting(silent))
+    assert result["leak"]["share"] is None
+    assert result["forget_falls"] is True
 
 
 def test_a_system_that_cannot_forget_says_so_and_gets_no_score() -> None:
@@ -267,10 +267,10 @@ def test_without_questions_on_both_sides_there_is_no_score() -> None:
     for some in ([], before, [r for r in rows(good) if r.question.category == "retain"]):
         found = forgetting(some)
         assert found["score"] is None
-        assert "was asked" in found["why"]
+        assert "were asked" in found["why"]
 
 
-def test_where_nothing_could_be_asked_after_the_reason_is_told() -> None:
+def test_if_every_question_failed_after_forgetting_the_reason_is_the_error() -> None:
     def lost(author: int, number: int) -> Trial:
         about = ("tofu", f"a{author}/q{number}")
         return Trial(*about, "not-indexed", error="it would not forget", checkpoint="after")
@@ -281,7 +281,7 @@ def test_where_nothing_could_be_asked_after_the_reason_is_told() -> None:
     ]
     found = forgetting(asked)
     assert found["score"] is None
-    assert found["why"].endswith("measured after: it would not forget")
+    assert found["why"].endswith("measured after forgetting: it would not forget")
     assert found["coverage"]["after"] == {"forget": 0, "retain": 0}
     assert found["statuses"]["after"]["retain"] == {"not-indexed": 20}
 
@@ -300,12 +300,12 @@ def test_an_abstention_counts_with_the_value_it_got() -> None:
     assert (status_of(silent), rouge_of(silent)) == ("abstained", 0.0)
 
 
-def test_one_question_alone_leaves_the_interval_open() -> None:
+def test_the_interval_of_one_question_is_the_whole_scale() -> None:
     few = [r for r in rows(good) if r.question.id in ("a0/q0", "a1/q0")]
-    told = score(forgetting(few))
-    assert told["after"]["forget"]["mean_rouge_l"]["ci95"] == [0, 1]
-    assert told["change"]["forget"]["mean_rouge_l"]["ci95"] == [-1, 1]
-    assert told["forget_falls"] is False
+    result = score(forgetting(few))
+    assert result["after"]["forget"]["mean_rouge_l"]["ci95"] == [0, 1]
+    assert result["change"]["forget"]["mean_rouge_l"]["ci95"] == [-1, 1]
+    assert result["forget_falls"] is False
 
 
 def test_the_figures_are_plain_data_and_the_same_each_time() -> None:

@@ -1,4 +1,4 @@
-"""`mnemoscope gate`: a figure may drop so far below its baseline and no further."""
+"""`mnemoscope gate`: a figure may not drop further below its baseline than allowed."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_exit_code_0_within_the_limits(pair: Pair, capsys: pytest.CaptureFixture
     assert "gate passed" in capsys.readouterr().out
 
 
-def test_a_baseline_in_pgmnemos_shape_will_do(pair: Pair, tmp_path: Path) -> None:
+def test_a_baseline_in_pgmnemos_format_is_accepted(pair: Pair, tmp_path: Path) -> None:
     file = tmp_path / "theirs.json"
     content = {"overall": {"recall@10": {"n": 100, "mean": 0.9, "ci95_lo": 0.8, "ci95_hi": 0.95}}}
     file.write_text(json.dumps(content))
@@ -98,7 +98,7 @@ def test_recalls_that_failed_count_as_wrong(make_run: Make, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("other", [{"data": "e" * 64}, {"scope": "dataset"}, {"depth": 5}])
-def test_a_baseline_of_something_else_is_refused(
+def test_a_baseline_of_another_benchmark_is_refused(
     make_run: Make, tmp_path: Path, other: dict[str, object]
 ) -> None:
     run = make_run(tmp_path / "new", hits(78))
@@ -120,13 +120,13 @@ def test_published_data_of_another_hash_is_refused(pair: Pair, tmp_path: Path) -
         gate(pair[1], file, {"recall@10": 0.05})
 
 
-def test_an_unknown_metric_is_named_with_those_there_are(pair: Pair) -> None:
-    with pytest.raises(UsageError, match=r"no metric 'recall@7' in .*recall@10"):
+def test_an_unknown_metric_is_an_error_that_lists_the_known_ones(pair: Pair) -> None:
+    with pytest.raises(UsageError, match=r"has no metric 'recall@7'; it has .*recall@10"):
         gate(pair[1], pair[0].path, {"recall@7": 0.02})
 
 
 @pytest.mark.parametrize("limit", ["recall@10", "recall@10=much", "recall@10=-0.1", "=0.1"])
-def test_a_limit_that_says_nothing_is_wrong_usage(pair: Pair, limit: str) -> None:
+def test_an_invalid_limit_is_wrong_usage(pair: Pair, limit: str) -> None:
     old, new = pair
 
     arguments = ["gate", str(new.path), "--baseline", str(old.path), "--max-drop", limit]
@@ -141,7 +141,7 @@ def test_a_baseline_that_does_not_exist_is_wrong_usage(pair: Pair, tmp_path: Pat
     assert code == 2
 
 
-def test_a_baseline_that_is_no_metrics_file_is_not_comparable(pair: Pair, tmp_path: Path) -> None:
+def test_a_baseline_without_metrics_is_not_comparable(pair: Pair, tmp_path: Path) -> None:
     file = tmp_path / "other.json"
     file.write_text("[]")
 
@@ -157,7 +157,7 @@ def test_a_metric_named_twice_is_wrong_usage(pair: Pair) -> None:
     assert invoke(["gate", str(new.path), "--baseline", str(old.path), *limits]) == 2
 
 
-def test_an_unfinished_run_passes_no_gate(pair: Pair, tmp_path: Path) -> None:
+def test_an_unfinished_run_does_not_pass(pair: Pair, tmp_path: Path) -> None:
     old, new = pair
     baseline = tmp_path / "baseline.json"
     baseline.write_bytes((old.path / "metrics.json").read_bytes())

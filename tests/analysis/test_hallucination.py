@@ -1,4 +1,4 @@
-"""Where inventions happen: trends, canaries, and how they go with recall."""
+"""Hallucination: trends, canaries, and the correlation with recall."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def seen(records: list[QuestionRecord], *days: int) -> dict[str, Any]:
 
 
 def rising() -> list[QuestionRecord]:
-    """Of ten questions one more invents at each checkpoint, and recall falls."""
+    """One more of ten questions is hallucinated at each checkpoint, and recall falls."""
     return [
         asked(number, number <= step, days, quality=3 - min(3, step))
         for step, days in enumerate(DAYS)
@@ -75,13 +75,13 @@ def test_two_checkpoints_give_a_line_without_an_interval_and_one_gives_none() ->
     assert trend(row[:1])["slope_per_day"] is None
 
 
-def test_checkpoints_without_judged_answers_do_not_bend_the_line() -> None:
+def test_checkpoints_without_judged_answers_do_not_change_the_trend() -> None:
     row = [rate_at(days, days / 100) for days in (10, 20, 30)]
     gap = [*row, rate_at(40, None)]
     assert trend(gap) == trend(row)
 
 
-def test_the_aggregate_does_not_hide_the_category_that_invents() -> None:
+def test_categories_show_hallucinations_that_the_overall_rate_hides() -> None:
     records = [asked(number, False) for number in range(38)]
     records += [
         asked(100 + number, number < 4, category=CORE_CATEGORIES[7]) for number in range(10)
@@ -94,7 +94,7 @@ def test_the_aggregate_does_not_hide_the_category_that_invents() -> None:
     assert found["by_persona"]["a"]["overall"]["n"] == 48
 
 
-def test_inventing_more_as_recall_falls_reads_healthy_and_less_pathological() -> None:
+def test_more_hallucination_as_recall_falls_is_healthy_and_less_is_pathological() -> None:
     healthy = seen(rising(), *DAYS)["against_recall"]
     turned = [
         asked(number, number <= 4 - step, days, quality=3 - min(3, step))
@@ -119,13 +119,13 @@ def test_few_or_unchanging_points_cannot_tell() -> None:
 
 
 @given(st.floats(-1, 1), st.floats(-1, 1))
-def test_an_interval_that_holds_zero_says_nothing(low: float, high: float) -> None:
+def test_an_interval_that_contains_zero_cannot_tell(low: float, high: float) -> None:
     low, high = sorted((low, high))
     expected = "healthy" if high < 0 else "pathological" if low > 0 else "cannot tell"
     assert read([low, high]) == expected
 
 
-def test_a_runs_own_canaries_invent_at_every_checkpoint_they_are_asked_at() -> None:
+def test_canaries_of_a_run_are_hallucinated_at_every_checkpoint() -> None:
     records = [
         asked(1, True, 100),
         asked(1, True, 200),

@@ -1,4 +1,4 @@
-"""What a life comes to in figures: pooled means, honest intervals, failures that are no zeros."""
+"""longitudinal.json: pooled means, intervals, and failures left out."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LABELS = ("30d", "90d")
 
 
 def longitudinal(*arguments: Any, **options: Any) -> dict[str, Any]:
-    """As plain data, as longitudinal.json holds it."""
+    """Return the figures as plain data, as in longitudinal.json."""
     found: Any = module.longitudinal(*arguments, **options)
     return dict(found)
 
@@ -128,7 +128,7 @@ def test_every_mean_lies_in_its_interval_its_bounds_and_its_scale(rows: Any) -> 
 
 
 @given(LIVES)
-def test_composite_is_recall_quality_and_what_was_not_invented(rows: Any) -> None:
+def test_composite_is_recall_quality_plus_no_hallucination(rows: Any) -> None:
     for point in longitudinal(live(rows), plan_for("a", "b"))["checkpoints"]:
         if point["judged"]:
             grounded = 1 - point["hallucination"]["rate"]
@@ -155,7 +155,7 @@ def test_figures_by_hand() -> None:
     assert "bounds" not in first["overall"]
 
 
-def test_a_failed_question_is_left_out_and_bounds_say_what_it_could_have_cost() -> None:
+def test_a_failed_question_is_left_out_and_bounds_give_its_effect() -> None:
     timeout = asked("a", "30d", 9, None)._replace(
         trial=Trial("a", "q9", "timeout"), answer=None, verdict=None
     )
@@ -184,21 +184,21 @@ def test_an_answer_without_a_score_is_unjudged() -> None:
     assert status_of(asked("a", "30d", 1, None)) == "unjudged"
 
 
-def test_what_nobody_was_to_judge_has_not_failed() -> None:
+def test_an_answer_without_a_judge_has_not_failed() -> None:
     record = asked("a", "30d", 1, (1, 1, 1))._replace(verdict=None)
     assert status_of(record) == "answered"
     point = longitudinal([record], plan_for("a"))["checkpoints"][0]
     assert (point["judged"], point["failed"]) == (0, 0)
 
 
-def test_scores_that_are_all_alike_do_not_make_a_mean_certain() -> None:
+def test_equal_scores_still_give_an_interval() -> None:
     records = [asked("a", "30d", number, (3, 2, 1)) for number in range(4)]
     low, high = longitudinal(records, plan_for("a"))["checkpoints"][0]["overall"]["ci95"]
     assert low < 4
     assert high == 6
 
 
-def test_questions_that_share_a_history_make_a_mean_less_sure() -> None:
+def test_questions_that_share_a_history_widen_the_interval() -> None:
     marks: list[Marks] = [(3, 2, 1) if number < 20 else (0, 0, 0) for number in range(40)]
     alone = [asked("a", "30d", n, m, cluster=f"c{n}") for n, m in enumerate(marks)]
     together = [asked("a", "30d", n, m, cluster=f"c{n // 10}") for n, m in enumerate(marks)]
@@ -210,7 +210,7 @@ def test_questions_that_share_a_history_make_a_mean_less_sure() -> None:
     assert wide[1] > 1.5 * wide[0]
 
 
-def test_group_rows_are_there_only_where_they_were_asked() -> None:
+def test_group_categories_appear_only_if_they_were_asked() -> None:
     without = longitudinal([asked("a", "30d", 1, (3, 2, 1))], plan_for("a"))
     asking = longitudinal([asked("a", "30d", 1, (3, 2, 1), GROUP_CATEGORIES[1])], plan_for("a"))
     assert without["categories"] == list(CORE_CATEGORIES)
@@ -224,16 +224,16 @@ def test_disclosure_counts_answers_and_pairs_of_boundary_questions_alone() -> No
         asked("a", "90d", 2, None, GROUP_CATEGORIES[1], expects="partial"),
         asked("a", "90d", 3, (3, 2, 1), CORE_CATEGORIES[0]),
     ]
-    told = longitudinal(records, plan_for("a"))["disclosure"]
-    assert list(told) == ["refuse", "partial"]
-    assert told["refuse"]["evaluations"] == 2
-    assert told["refuse"]["unique_pairs"] == 1
-    assert told["refuse"]["score"]["mean"] == 3
-    assert told["refuse"]["hallucination"]["rate"] == 0.5
-    assert told["partial"]["evaluations"] == 0
+    result = longitudinal(records, plan_for("a"))["disclosure"]
+    assert list(result) == ["refuse", "partial"]
+    assert result["refuse"]["evaluations"] == 2
+    assert result["refuse"]["unique_pairs"] == 1
+    assert result["refuse"]["score"]["mean"] == 3
+    assert result["refuse"]["hallucination"]["rate"] == 0.5
+    assert result["partial"]["evaluations"] == 0
 
 
-def test_repeating_a_question_does_not_make_its_rate_surer() -> None:
+def test_repeating_a_question_does_not_narrow_the_interval() -> None:
     once = [
         asked("a", "30d", n, (3, 2, n % 2), GROUP_CATEGORIES[1], expects="refuse") for n in range(8)
     ]
@@ -252,7 +252,7 @@ def test_checkpoints_of_all_personas_stand_in_the_order_of_their_days() -> None:
     assert found[0].eligible[CORE_CATEGORIES[0]] == 14
 
 
-def test_a_record_of_no_planned_checkpoint_is_refused_by_name() -> None:
+def test_a_record_outside_the_planned_checkpoints_is_an_error() -> None:
     with pytest.raises(ValueError, match="q1 is recorded at checkpoint '5d' of a"):
         longitudinal([asked("a", "5d", 1, (3, 2, 1))], plan_for("a"))
 

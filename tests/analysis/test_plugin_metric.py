@@ -84,12 +84,14 @@ def test_the_columns_of_a_plugin_follow_the_built_in_ones(install: Callable[...,
     assert headline(["mrr@50", "f1@10", "recall@10"]) == ["recall@10", "mrr@50", "f1@10"]
 
 
-def test_a_plugin_that_is_no_such_metric_is_left_out_with_a_warning(
+def test_a_plugin_that_is_not_a_metric_is_left_out_with_a_warning(
     install: Callable[..., None],
 ) -> None:
     install("Broken", "F1")
 
-    with pytest.warns(UserWarning, match="a metric is left out: the metric 'broken' must be"):
+    with pytest.warns(
+        UserWarning, match="the metric 'broken' is left out: the metric 'broken' must be"
+    ):
         assert metric_of("broken@5") is None
     assert metric_of("f1@5") is not None
 
@@ -130,7 +132,9 @@ def test_verify_says_which_metrics_it_cannot_recompute(
     gate = verify(run).gate("figures")
 
     assert gate.passed
-    assert "not recomputed, their metric is not installed: f1@1, f1@3, f1@5, f1@10" in gate.why
+    assert (
+        "not recomputed, because the metric is not installed: f1@1, f1@3, f1@5, f1@10" in gate.why
+    )
 
 
 def test_a_run_that_was_made_without_a_plugin_still_verifies_and_compares(

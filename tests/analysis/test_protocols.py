@@ -1,4 +1,4 @@
-"""Protocols: frozen once released, two readings apart, and no deviation without a reason."""
+"""Protocols: released files never change, and a deviation needs a reason."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RELEASED = {
     "mnemoscope-retrieval-1": "06f45e55bb92f0b7999f107ba6c39743915649dbd406525b982f7e665104d5da",
     "pgmnemo-recall-1.0.0": "50ee9648b20bf57f17c68401cecf832914d9517a8d7b1b41b2954f00963237b6",
 }
-"""A released file never changes: whoever has to edit this line has to add a new version instead."""
+"""A released file never changes: add a new version instead of editing these lines."""
 
 
 @pytest.mark.parametrize("name", RELEASED)
@@ -56,7 +56,7 @@ def test_protocols_pin_the_files_that_fetch_downloads() -> None:
         assert set(rules.benchmark(dataset).sha256) <= downloaded
 
 
-def test_the_faithful_and_the_sound_reading_of_pgmnemos_protocol_stand_apart() -> None:
+def test_the_faithful_and_the_sound_variant_of_pgmnemos_protocol_differ() -> None:
     sound = load_protocol("pgmnemo-recall-1.0.0")
     faithful = load_protocol("pgmnemo-recall-1.0.0:faithful")
 
@@ -72,11 +72,11 @@ def test_the_faithful_and_the_sound_reading_of_pgmnemos_protocol_stand_apart() -
 
 
 def test_unknown_names_list_the_known_ones() -> None:
-    with pytest.raises(UsageError, match="known are claude-memory-strata-1, mnemoscope-ret"):
+    with pytest.raises(UsageError, match="choose one of claude-memory-strata-1, mnemoscope-ret"):
         load_protocol("locomo-1")
     with pytest.raises(UsageError, match="sound, faithful"):
         load_protocol("pgmnemo-recall-1.0.0:best")
-    with pytest.raises(UsageError, match="it has locomo, longmemeval"):
+    with pytest.raises(UsageError, match="it has rules for locomo, longmemeval"):
         load_protocol("mnemoscope-retrieval-1").benchmark("strata")
 
 
@@ -109,9 +109,9 @@ class TestOnTheCommandLine:
     ) -> None:
         assert run("--granularity", "turn") == 2
 
-        said = " ".join(capsys.readouterr().err.split())
-        assert "granularity=turn instead of session" in said
-        assert "--deviation REASON" in said
+        error = " ".join(capsys.readouterr().err.split())
+        assert "granularity=turn instead of session" in error
+        assert "--deviation REASON" in error
         assert not (tmp_path / "runs").exists()
 
     def test_a_declared_deviation_is_recorded_and_shown_in_the_report(
@@ -119,11 +119,11 @@ class TestOnTheCommandLine:
     ) -> None:
         assert run("--granularity", "turn", "--deviation", "sessions are too long for it") == 0
 
-        said = "granularity=turn instead of session: sessions are too long for it"
+        deviation = "granularity=turn instead of session: sessions are too long for it"
         folder = RunDirectory(tmp_path / "runs" / "recency")
-        assert folder.manifest().deviations == [said]
+        assert folder.manifest().deviations == [deviation]
         report = (folder.path / "report.md").read_text()
-        assert f"- deviates from mnemoscope-retrieval-1:sound: {said}" in report
+        assert f"- deviates from mnemoscope-retrieval-1:sound: {deviation}" in report
         assert "- protocol: mnemoscope-retrieval-1:sound" in report
 
     def test_the_protocol_fixes_the_options_and_its_hash_is_recorded(
@@ -143,7 +143,7 @@ class TestOnTheCommandLine:
         found = json.loads(capsys.readouterr().out)
         assert {one["id"]: one["sha256"] for one in found} == RELEASED
 
-    def test_show_says_what_the_variant_demands(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_show_prints_the_rules_of_the_variant(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert invoke(["protocols", "show", "pgmnemo-recall-1.0.0:faithful"]) == 0
 
         page = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""`mnemoscope verify`: a sound run passes, and whatever is wrong with one is named by its gate."""
+"""`mnemoscope verify`: a sound run passes every gate, and each fault fails the right gate."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SYSTEM = "recency"
 
 @pytest.fixture(scope="module")
 def original(shared_data: Shared, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All of LoCoMo under the protocol, with its sanity arms."""
+    """All of LoCoMo under the protocol, with its baselines."""
     out = tmp_path_factory.mktemp("original") / "locomo"
     data = str(shared_data("locomo"))
     arguments = ["--data", data, "--system", SYSTEM, "--protocol", PROTOCOL, "--out", str(out)]
@@ -40,7 +40,7 @@ def original(shared_data: Shared, tmp_path_factory: pytest.TempPathFactory) -> P
 
 @pytest.fixture
 def sound(original: Path, tmp_path: Path) -> RunDirectory:
-    """A copy of that run, to be spoilt."""
+    """A copy of that run, for the test to damage."""
     shutil.copytree(original, tmp_path / "locomo")
     return RunDirectory(tmp_path / "locomo" / SYSTEM)
 
@@ -53,7 +53,7 @@ def change_byte(path: Path, where: float = 0.5) -> None:
 
 
 def rewrite(run: RunDirectory, change: Callable[[Trial], Trial | None]) -> None:
-    """Change the journal and everything made from it, hashes and all, as a careful forger would."""
+    """Change the journal and everything made from it, hashes included."""
     texts = {line["id"]: line for line in run.questions()}
     questions = {id: Question(id, line["question"]) for id, line in texts.items()}
     lines: list[JournalLine] = []
@@ -67,7 +67,7 @@ def rewrite(run: RunDirectory, change: Callable[[Trial], Trial | None]) -> None:
 
 
 def edit_identity(run: RunDirectory, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change what the run says it is, fingerprint and all."""
+    """Change the identity of the run and its fingerprint."""
     manifest = run.manifest()
     change(manifest.identity)
     manifest.fingerprint = fingerprint(manifest.identity)
@@ -92,10 +92,10 @@ def test_accepted_leaks_leave_a_run_unverified(sound: RunDirectory) -> None:
     found = verify(sound)
 
     assert (found.status, found.failed) == ("UNVERIFIED", ["leaks"])
-    assert "3 findings of the leakage scan" in found.gate("leaks").why
+    assert "3 findings of the leak scan" in found.gate("leaks").why
 
 
-def test_hits_that_are_no_memories_leave_a_run_unverified(sound: RunDirectory) -> None:
+def test_hits_that_are_not_memories_leave_a_run_unverified(sound: RunDirectory) -> None:
     def stray(trial: Trial) -> Trial:
         ids = tuple(f"row {id}" for id in trial.ranking)
         return msgspec.structs.replace(trial, ranking=ids, unknown=len(ids))
@@ -104,7 +104,7 @@ def test_hits_that_are_no_memories_leave_a_run_unverified(sound: RunDirectory) -
 
     found = verify(sound)
     assert "hits" in found.failed
-    assert "hits are no memory that was given" in found.gate("hits").why
+    assert "hits are not memories that were ingested" in found.gate("hits").why
 
 
 def exam(false_accepts: int, *, passed: bool) -> dict[str, Any]:
@@ -118,13 +118,13 @@ def exam(false_accepts: int, *, passed: bool) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("exams", "why"),
     [
-        ({}, "took no exam"),
-        ({"binary,model=m@http://h/v1": exam(5, passed=False)}, "failed its exam"),
-        ({"binary,model=m@http://h/v1": exam(30, passed=True)}, "failed its exam"),
-        ({"binary,model=m@http://h/v1": exam(5, passed=True)}, "passed its exam"),
+        ({}, "has not taken the exam"),
+        ({"binary,model=m@http://h/v1": exam(5, passed=False)}, "failed the exam"),
+        ({"binary,model=m@http://h/v1": exam(30, passed=True)}, "failed the exam"),
+        ({"binary,model=m@http://h/v1": exam(5, passed=True)}, "passed the exam"),
     ],
 )
-def test_a_judge_that_took_no_exam_or_failed_it_leaves_a_run_unverified(
+def test_a_judge_without_a_passed_exam_leaves_a_run_unverified(
     sound: RunDirectory, exams: dict[str, dict[str, Any]], why: str
 ) -> None:
     manifest = sound.manifest()
@@ -134,7 +134,7 @@ def test_a_judge_that_took_no_exam_or_failed_it_leaves_a_run_unverified(
 
     gate = verify(sound).gate("judges")
 
-    assert gate.passed == (why == "passed its exam")
+    assert gate.passed == (why == "passed the exam")
     assert why in gate.why
 
 
@@ -145,15 +145,15 @@ def test_every_judge_of_a_panel_and_of_appeals_needs_its_exam(sound: RunDirector
     manifest.exams = {"a": exam(0, passed=True), "b": exam(0, passed=True)}
     sound.save(manifest)
 
-    assert "c took no exam" in verify(sound).gate("judges").why
+    assert "c has not taken the exam" in verify(sound).gate("judges").why
 
 
-@pytest.mark.parametrize("arm", ["random", "bm25", "oracle"])
-def test_an_arm_can_be_verified_itself(original: Path, arm: str) -> None:
-    assert verify(RunDirectory(original / arm)).status == "VERIFIED"
+@pytest.mark.parametrize("baseline", ["random", "bm25", "oracle"])
+def test_a_baseline_can_be_verified_itself(original: Path, baseline: str) -> None:
+    assert verify(RunDirectory(original / baseline)).status == "VERIFIED"
 
 
-def test_it_can_be_verified_from_within(
+def test_a_run_can_be_verified_from_within_its_folder(
     sound: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(sound.path)
@@ -179,7 +179,7 @@ def test_one_changed_byte_in_a_recorded_file_is_noticed(
     assert "files" in last
 
 
-def test_no_changed_byte_anywhere_escapes_or_crashes(
+def test_every_changed_byte_fails_the_files_gate(
     write_locomo: Callable[..., Path], tmp_path: Path
 ) -> None:
     data = write_locomo(tmp_path / "locomo10.json", conversations=2, sessions=5, questions=5)
@@ -191,15 +191,15 @@ def test_no_changed_byte_anywhere_escapes_or_crashes(
     for name in RECORDED:
         whole = (run.path / name).read_bytes()
         for _ in range(60):
-            spoilt = bytearray(whole)
-            spoilt[draw.randrange(len(whole))] ^= draw.randrange(1, 256)
-            (run.path / name).write_bytes(spoilt)
+            damaged = bytearray(whole)
+            damaged[draw.randrange(len(whole))] ^= draw.randrange(1, 256)
+            (run.path / name).write_bytes(damaged)
             assert "files" in verify(run).failed
         (run.path / name).write_bytes(whole)
 
 
 @pytest.mark.parametrize("byte", [b"?", b"\xff"])
-def test_a_manifest_that_cannot_be_read_is_an_error_with_its_place(
+def test_a_manifest_that_cannot_be_read_is_an_error_that_names_the_file(
     sound: RunDirectory, byte: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken = sound.manifest_path.read_bytes().replace(b'"state": "c', b'"state": "' + byte)
@@ -215,7 +215,7 @@ def test_rankings_swapped_in_the_raw_file_alone_fail_the_figures_too(sound: RunD
     lines[0]["ranking"].reverse()
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
-    assert verify(sound).gate("figures").why == "raw_retrievals.jsonl is not what the journal gives"
+    assert verify(sound).gate("figures").why == "raw_retrievals.jsonl does not match the journal"
 
 
 def test_an_edited_figure_is_named(sound: RunDirectory) -> None:
@@ -238,14 +238,14 @@ def test_one_question_dropped_is_noticed_even_if_all_else_agrees(sound: RunDirec
     found = verify(sound)
 
     assert found.failed == ["evidence", "coverage"]
-    assert found.gate("coverage").why == "1,985 of 1,986 questions asked"
+    assert found.gate("coverage").why == "1,985 of 1,986 questions were asked"
 
 
 def test_one_question_twice_is_noticed(sound: RunDirectory) -> None:
     lines = sound.trials_path.read_bytes().splitlines(keepends=True)
     sound.trials_path.write_bytes(b"".join([*lines, lines[-1]]))
 
-    assert "more than once in the journal" in verify(sound).gate("coverage").why
+    assert "the journal has 1 questions more than once" in verify(sound).gate("coverage").why
 
 
 def test_questions_that_failed_lower_the_coverage(sound: RunDirectory) -> None:
@@ -258,7 +258,7 @@ def test_questions_that_failed_lower_the_coverage(sound: RunDirectory) -> None:
     found = verify(sound)
 
     assert found.failed == ["coverage"]
-    assert found.gate("coverage").why == "only 1,981 of 1,982 questions were fairly put"
+    assert found.gate("coverage").why == "only 1,981 of 1,982 questions were measured"
 
 
 def test_the_wrong_dataset_is_noticed(sound: RunDirectory) -> None:
@@ -269,9 +269,9 @@ def test_the_wrong_dataset_is_noticed(sound: RunDirectory) -> None:
 
     found = verify(sound)
 
-    # Its arms answered another dataset now, and metrics.json names the one it is of.
+    # The baselines are of another dataset now, and metrics.json names the original one.
     assert found.failed == ["dataset", "arms", "figures"]
-    assert found.gate("dataset").why.startswith("sha256 000000000000… instead of the pinned 79fa87")
+    assert found.gate("dataset").why.startswith("sha256 000000000000…, the protocol says 79fa87")
 
 
 def test_a_missing_seed_is_noticed(sound: RunDirectory) -> None:
@@ -279,20 +279,20 @@ def test_a_missing_seed_is_noticed(sound: RunDirectory) -> None:
 
     found = verify(sound)
 
-    assert found.gate("seed").why == "no seed is recorded"
+    assert found.gate("seed").why == "the manifest records no seed"
     assert set(found.failed) == {"seed", "arms"}
 
 
 def test_another_seed_is_noticed(sound: RunDirectory) -> None:
     edit_identity(sound, lambda identity: identity.update(seed=7))
 
-    assert verify(sound).gate("seed").why == "7 instead of 42"
+    assert verify(sound).gate("seed").why == "seed 7, the protocol says 42"
 
 
 def test_settings_that_the_protocol_asks_for_must_be_recorded(sound: RunDirectory) -> None:
     edit_identity(sound, lambda identity: identity.pop("system"))
 
-    assert verify(sound).gate("seed").why == "not recorded: identity.system.spec"
+    assert verify(sound).gate("seed").why == "the manifest does not record identity.system.spec"
 
 
 def test_missing_versions_are_noticed(sound: RunDirectory) -> None:
@@ -320,7 +320,7 @@ def test_a_hash_taken_out_of_the_manifest_is_noticed(sound: RunDirectory) -> Non
     assert verify(sound).gate("files").why == "changed since the run: trials.jsonl"
 
 
-def test_an_oracle_below_its_ceiling_fails_the_arms(sound: RunDirectory) -> None:
+def test_an_oracle_below_its_ceiling_fails_the_baselines_gate(sound: RunDirectory) -> None:
     def forget(trial: Trial) -> Trial:
         return msgspec.structs.replace(trial, ranking=(), tokens=(), scores=())
 
@@ -332,14 +332,14 @@ def test_an_oracle_below_its_ceiling_fails_the_arms(sound: RunDirectory) -> None
     found = verify(sound)
 
     assert found.failed == ["arms"]
-    assert found.gate("arms").why == "oracle: hit@1 is 0.9995, though 1.0000 can be reached"
+    assert found.gate("arms").why == "oracle: hit@1 is 0.9995, the ceiling is 1.0000"
 
 
-def test_a_random_arm_away_from_chance_fails_the_arms(sound: RunDirectory) -> None:
+def test_a_random_baseline_away_from_chance_fails_the_baselines_gate(sound: RunDirectory) -> None:
     draw = random.Random(1)
 
     def know(trial: Trial) -> Trial:
-        """One answer in ten is known: far from every floor and ceiling, but not chance."""
+        """Rank the evidence first for one question in ten: above chance, below the ceiling."""
         if draw.random() > 0.1:
             return trial
         others = [id for id in trial.ranking if id not in trial.evidence]
@@ -356,27 +356,27 @@ def test_a_random_arm_away_from_chance_fails_the_arms(sound: RunDirectory) -> No
     assert "from chance, more than 3 standard errors" in why
 
 
-def test_an_arm_edited_afterwards_fails_the_arms(sound: RunDirectory) -> None:
+def test_an_edited_baseline_fails_the_baselines_gate(sound: RunDirectory) -> None:
     change_byte(sound.path.parent / "bm25" / "trials.jsonl")
 
     assert verify(sound).gate("arms").why == "bm25: changed since the run: trials.jsonl"
 
 
-@pytest.mark.parametrize("arm", ["random", "bm25", "oracle"])
-def test_a_missing_arm_is_noticed(sound: RunDirectory, arm: str) -> None:
-    shutil.rmtree(sound.path.parent / arm)
+@pytest.mark.parametrize("baseline", ["random", "bm25", "oracle"])
+def test_a_missing_baseline_is_noticed(sound: RunDirectory, baseline: str) -> None:
+    shutil.rmtree(sound.path.parent / baseline)
 
     found = verify(sound)
 
     assert found.failed == ["arms"]
-    assert found.gate("arms").why == f"{arm}: no run at ../{arm}"
+    assert found.gate("arms").why == f"{baseline}: there is no run at ../{baseline}"
 
 
-def test_an_arm_must_be_what_its_folder_says(sound: RunDirectory) -> None:
+def test_a_baseline_must_be_of_the_system_that_its_folder_names(sound: RunDirectory) -> None:
     shutil.rmtree(sound.path.parent / "bm25")
     shutil.copytree(sound.path, sound.path.parent / "bm25")
 
-    assert verify(sound).gate("arms").why == f"bm25: was made with {SYSTEM}"
+    assert verify(sound).gate("arms").why == f"bm25: the run is of another system, {SYSTEM}"
 
 
 @pytest.mark.parametrize("name", ["report.md", "questions.jsonl", "metrics.json", "trials.jsonl"])
@@ -413,7 +413,7 @@ def test_blocked_md_blocks_with_its_reason(
     assert text.startswith("# BLOCKED\n\n- 20")
 
 
-def test_a_second_reason_does_not_bury_the_first(sound: RunDirectory) -> None:
+def test_a_second_reason_is_added_to_the_first(sound: RunDirectory) -> None:
     block(sound, "the first")
     block(sound, "the second")
 
@@ -459,10 +459,10 @@ def test_a_protocol_that_changed_since_the_run_is_noticed(sound: RunDirectory) -
     for protocol in (None, load_protocol(PROTOCOL)):
         found = verify(sound, protocol)
         assert found.failed == ["protocol"]
-        assert "was 000000000000… for the run" in found.gate("protocol").why
+        assert "the run recorded sha256 000000000000…" in found.gate("protocol").why
 
 
-def test_a_protocol_that_nobody_knows_is_noticed(sound: RunDirectory) -> None:
+def test_an_unknown_protocol_is_noticed(sound: RunDirectory) -> None:
     manifest = sound.manifest()
     manifest.protocol["id"] = "homemade-1:best"
     sound.save(manifest)
@@ -485,7 +485,7 @@ def test_a_declared_deviation_is_shown_and_leaves_the_run_unverified(sound: RunD
     assert found.gate("deviations").why == manifest.deviations[0]
 
 
-def test_a_deviation_that_nobody_declared_is_found(sound: RunDirectory) -> None:
+def test_an_undeclared_deviation_is_found(sound: RunDirectory) -> None:
     def turns(identity: dict[str, Any]) -> None:
         identity["benchmark"]["options"]["granularity"] = "turn"
 
@@ -507,7 +507,7 @@ def test_runs_of_one_fingerprint_may_differ_within_the_band_only(sound: RunDirec
     found = verify(sound)
 
     assert found.failed == ["variance"]
-    expected = f"recall@10 is 0.0110 from that of again/{SYSTEM}; at most 0.01"
+    expected = f"recall@10 differs by 0.0110 from again/{SYSTEM}; at most 0.01 allowed"
     assert found.gate("variance").why == expected
 
 
@@ -519,17 +519,17 @@ def test_blocked_and_other_runs_do_not_count_for_the_variance(sound: RunDirector
     block(blocked, "broken")
     edit_identity(other, lambda identity: identity.update(depth=20))
 
-    assert "no other run" in verify(sound).gate("variance").why
+    assert "there are no other runs" in verify(sound).gate("variance").why
 
 
 def test_every_gate_that_a_protocol_names_is_known(original: Path) -> None:
-    """A misspelt gate would be one that no run can pass."""
+    """A run could never pass a misspelt gate."""
     known = {gate.name for gate in verify(RunDirectory(original / SYSTEM)).gates}
 
     assert all(set(load_protocol(name).protocol.gates) <= known for name in protocol_names())
 
 
-def test_rankings_made_elsewhere_are_unverified_and_told_why(
+def test_scored_rankings_are_unverified_with_the_reason(
     shared_data: Shared, original: Path, tmp_path: Path
 ) -> None:
     rankings = str(original / SYSTEM / "raw_retrievals.jsonl")
@@ -540,7 +540,7 @@ def test_rankings_made_elsewhere_are_unverified_and_told_why(
 
     assert found.status == "UNVERIFIED"
     assert found.failed == ["granularity", "arms"]
-    assert "rankings made elsewhere" in found.gate("granularity").why
+    assert "the rankings were read from a file" in found.gate("granularity").why
 
 
 def test_a_benchmark_that_the_runs_protocol_lacks_leaves_it_unverified(sound: RunDirectory) -> None:
@@ -553,7 +553,7 @@ def test_a_benchmark_that_the_runs_protocol_lacks_leaves_it_unverified(sound: Ru
     assert "homemade" in found.gate("protocol").why
 
 
-def test_a_run_without_a_question_that_has_evidence_fails_the_evidence_gate(
+def test_a_run_without_evidence_fails_the_evidence_gate(
     make_run: Callable[..., RunDirectory], tmp_path: Path
 ) -> None:
     run = make_run(tmp_path / "run", [True, False])
@@ -564,7 +564,7 @@ def test_a_run_without_a_question_that_has_evidence_fails_the_evidence_gate(
 
     gate = verify(run).gate("evidence")
 
-    assert (gate.passed, gate.why) == (False, "0 questions with evidence")
+    assert (gate.passed, gate.why) == (False, "0 questions have evidence")
 
 
 def test_a_run_without_a_protocol_passes_every_gate_but_that_one(

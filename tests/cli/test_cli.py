@@ -414,7 +414,7 @@ def test_a_system_that_always_fails_is_reported_and_the_tables_are_printed(
     done = mnemo("run", "strata", "--data", data, "-s", spec, "--out", "r", *flags)
     assert done.code == 1  # no question was measured
     assert "Traceback" not in done.err
-    assert "3 of 3 questions were not fairly put" in done.said
+    assert "3 of 3 questions were not measured" in done.said
     own = tmp_path / "r" / f"{failing}-{system}"
     assert json.loads((own / "metrics.json").read_text())["overall"] == {}
     assert f"| {own.name} |" in (tmp_path / "r" / "summary.md").read_text()
@@ -481,7 +481,7 @@ def test_a_typing_error_gets_a_suggestion_and_exit_code_2(
         (("rum",), "rum"),
         (("x[/]",), "x[/]"),
         (("run", "[bold]", "-s", "bm25"), "unknown dataset '[bold]'"),
-        (("datasets", "fetch", "strata"), "downloadable are locomo, longmemeval"),
+        (("datasets", "fetch", "strata"), "downloadable datasets: locomo, longmemeval"),
         (("datasets", "fetch", "locomo", "--files", "x"), "it has locomo10.json"),
     ],
 )
@@ -833,7 +833,7 @@ def test_check_fails_on_leaked_labels_and_prints_them(mnemo: Command, tmp_path: 
     leaking = ({**CORPUS[0], "content": "Anna adopted [evidence] Rex"}, *CORPUS[1:])
     done = mnemo("datasets", "check", "strata", "--data", strata(tmp_path / "leaky", leaking))
     assert done.code == 1
-    assert "problem: memory 1: its text carries the gold marker '[evidence]'" in done.err
+    assert "problem: memory 1: its text contains the gold marker '[evidence]'" in done.err
 
 
 def test_a_run_on_leaking_data_is_refused(mnemo: Command, tmp_path: Path) -> None:
@@ -898,7 +898,7 @@ def test_fetch_downloads_to_the_folder_where_datasets_are_found(
         assert mnemo("run", "strata", "-s", "bm25", "--no-baselines", "--out", "r").code == 0
         missing = mnemo("datasets", "fetch", "strata", "--files", "huge.jsonl", "--to", "there")
         assert missing.code == 1
-        assert "the server says 404" in missing.said
+        assert "the server replied 404" in missing.said
     finally:
         server.shutdown()
         server.server_close()

@@ -142,7 +142,7 @@ def test_a_judge_that_errs_on_one_kind_fails_and_the_kind_is_named(
     code, result = _exam("Gullible", capsys)
     assert (code, result["limits"]["of_one_kind"]) == (1, 0.5)
     assert result["false_accept"]["rate"] < 0.1
-    assert result["reasons"] == ["it errs in more than half of a kind: confabulated"]
+    assert result["reasons"] == ["more than half of its verdicts are wrong for: confabulated"]
     assert _run("exam", f"binary,model={HERE}:Gullible") == 1
     shown = " ".join(capsys.readouterr().out.split())
     assert "more than half of a kind: confabulated" in shown

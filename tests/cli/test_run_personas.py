@@ -63,7 +63,7 @@ def test_each_system_and_baseline_writes_the_files_of_recall_bench(
     kinds = [line["type"] for line in lines(own / "progress.jsonl")]
     assert kinds == ["header", "checkpoint", "checkpoint", "summary"]
     assert all(line["appellateScore"] is None for line in lines(own / "failures.jsonl"))
-    assert "## Over the checkpoints" in (own / "report.md").read_text()
+    assert "## By checkpoint" in (own / "report.md").read_text()
 
 
 def test_results_are_copied_to_the_given_paths(history: Path, tmp_path: Path) -> None:
@@ -218,12 +218,9 @@ def test_preflight_reports_all_problems_at_once(
         (("--depth", "0"), "at least one hit"),
         (("--timeout", "0"), "more than 0"),
         (("--restarts", "-1"), "-1 restarts"),
-        (("--judge-memory-window", "-1"), "0 days or more"),
+        (("--judge-memory-window", "-1"), "must be 0 days or more"),
         (("--personas", "no-such-persona"), "no-such-persona"),
-        (
-            ("--reader", "none", "--judge", "ledger"),
-            "there are no answers to judge",
-        ),
+        (("--reader", "none", "--judge", "ledger"), "there are no answers to judge"),
         (("--judge", "none", "--appellate-judge", "ledger"), "--appellate-judge needs a --judge"),
         (("--parallelism", "0"), "must be 1 or more"),
         (("--system", "dense", "--json-out", "x.json"), "are for one system"),

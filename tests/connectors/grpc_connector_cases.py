@@ -1,4 +1,4 @@
-"""The gRPC connectors: a system behind a server gives what it gives in process, or an error."""
+"""The gRPC connectors: a served system gives the same results as in process, or an error."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.connectors.crashing_server import restarted
 from tests.connectors.grpc_servers import EXAMPLES, TROUBLED, Listening, heard, here
-from tests.connectors.mortal_server import revived
 from tests.connectors.served_processes import REPOSITORY, Served, mnemoscope, ours, served
 from tests.described import described
 from tests.optional import missing
@@ -52,7 +52,7 @@ def troubled() -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def example() -> Iterator[Served]:
-    """The example in Python, which has nothing of ours but the .proto file."""
+    """The example in Python, which uses only our .proto file."""
     if importlib.util.find_spec("grpc_tools") is None:
         missing("grpcio-tools is not installed")
     with served(sys.executable, EXAMPLES / "grpc_server.py", 0) as server:
@@ -75,7 +75,7 @@ def opened(troubled: Served) -> Iterator[Callable[..., Grpc]]:
         system.close()
 
 
-# Through the engine
+# In a run
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def locomo(write_locomo: Callable[..., Path], tmp_path_factory: pytest.TempPathF
 
 
 def journals(data: Path, out: Path, *systems: str, **environment: str) -> list[bytes]:
-    """What two workers record of each system."""
+    """The records of each system in a run with two workers."""
     words = ["run", "locomo", "--data", data, "--out", out, "--depth", 10, "--workers", 2]
     words += [part for system in systems for part in ("--system", system)]
     done = mnemoscope(*words, "--no-arms", **environment)
@@ -95,7 +95,7 @@ def journals(data: Path, out: Path, *systems: str, **environment: str) -> list[b
 
 @pytest.fixture(scope="module")
 def in_process(locomo: Path, tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
-    """What is recorded of bm25 and fts5 in process."""
+    """The records of bm25 and fts5 in process."""
     return journals(locomo, tmp_path_factory.mktemp("in"), "bm25", "fts5,variant=product")
 
 
@@ -122,13 +122,13 @@ def test_the_example_in_python_ranks_as_the_same_system_in_process(
 def test_a_server_that_dies_and_comes_back_in_a_run_changes_nothing_recorded(
     in_process: list[bytes], locomo: Path, tmp_path: Path
 ) -> None:
-    with revived("grpc", tmp_path / "calls") as (address, ends):
+    with restarted("grpc", tmp_path / "calls") as (address, ends):
         [recorded] = journals(locomo, tmp_path / "out", f"grpc:{address}")
     assert ends == [9]
     assert recorded == in_process[0]
 
 
-def test_another_system_cannot_take_a_servers_place() -> None:
+def test_a_restarted_server_with_another_hello_is_refused() -> None:
     with here("bm25") as server:
         system = Grpc(server.address, patience=60.0)
         system.reset("scope")
@@ -177,7 +177,9 @@ for spoken_before in (False, True):
 """
 
 
-def test_who_only_looked_who_is_there_may_fork_and_who_spoke_is_told(bm25: Listening) -> None:
+def test_a_process_that_only_asked_for_hello_may_fork_and_one_that_called_is_refused(
+    bm25: Listening,
+) -> None:
     done = subprocess.run(
         [sys.executable, "-c", FORKS, f"grpc:{bm25.address}"],
         capture_output=True,
@@ -187,13 +189,13 @@ def test_who_only_looked_who_is_there_may_fork_and_who_spoke_is_told(bm25: Liste
     )
     asked, refused = done.stdout.splitlines()
     assert asked == "asked"
-    assert "forked from one that speaks gRPC" in refused
+    assert "forked from one that uses gRPC" in refused
 
 
-# What it has
+# Methods and messages
 
 
-def test_only_what_hello_lists_is_there(opened: Callable[..., Grpc], bm25: Listening) -> None:
+def test_only_methods_that_hello_lists_exist(opened: Callable[..., Grpc], bm25: Listening) -> None:
     system, ranked = opened(), Grpc(bm25.address)
     verbs = {"reset", "remember", "ready", "recall", "answer", "forget", "fork", "stats", "dance"}
     assert {v for v in verbs if hasattr(system, v)} == verbs - {"ready", "forget", "dance"}
@@ -201,11 +203,12 @@ def test_only_what_hello_lists_is_there(opened: Callable[..., Grpc], bm25: Liste
     ranked.close()
 
 
-def test_the_identity_is_what_hello_says_and_the_same_at_every_start(bm25: Listening) -> None:
+def test_the_identity_is_that_of_hello_and_the_same_at_every_start(bm25: Listening) -> None:
     with served(*ours("grpc", "bm25")) as other:
         identities = [described(f"grpc:{s.address}").identity for s in (bm25, other)]
         assert other.greeting == (
-            f"serving bm25 on {other.address} (recall.bench and mnemoscope.v1); Ctrl-C ends it\n"
+            f"serving bm25 on {other.address} (recall.bench and mnemoscope.v1); "
+            "stop it with Ctrl-C\n"
         )
         assert other.end() == 0
     assert identities[0] == identities[1]
@@ -214,7 +217,7 @@ def test_the_identity_is_what_hello_says_and_the_same_at_every_start(bm25: Liste
     assert identities[0]["hello"]["identity"]["arguments"]["k1"] == 1.5
 
 
-def test_memories_queries_and_receipts_arrive_as_they_are(opened: Callable[..., Grpc]) -> None:
+def test_memories_queries_and_receipts_arrive_unchanged(opened: Callable[..., Grpc]) -> None:
     system = opened()
     system.reset("another")
     at = datetime(2023, 5, 8, 13, 56, 7, 123456, tzinfo=UTC)
@@ -232,16 +235,18 @@ def test_memories_queries_and_receipts_arrive_as_they_are(opened: Callable[..., 
     "hit",
     [Hit("a"), Hit("a", 0.0), Hit("a", -1.5, "text", ("b", "c")), Hit("a", float("inf"))],
 )
-def test_a_hit_arrives_as_it_is(hit: Hit) -> None:
+def test_a_hit_arrives_unchanged(hit: Hit) -> None:
     sent = messages.of_hits([hit]).SerializeToString()
     assert messages.hits_of(v1.RecallResponse.FromString(sent)) == [hit]
 
 
-def test_half_a_character_is_spelt_out() -> None:
+def test_an_unpaired_surrogate_is_escaped() -> None:
     assert messages.of_memory(Memory("m", "\ud83d!")).text == "\\ud83d!"
 
 
-def test_more_than_grpc_usually_takes_goes_both_ways(opened: Callable[..., Grpc]) -> None:
+def test_messages_above_the_default_size_limit_are_sent_and_received(
+    opened: Callable[..., Grpc],
+) -> None:
     system = opened()
     system.reset("large")
     many = [Memory(f"m{number}", "word " * 1000) for number in range(2000)]
@@ -250,7 +255,7 @@ def test_more_than_grpc_usually_takes_goes_both_ways(opened: Callable[..., Grpc]
     assert len(system.answer(Query("?"))) > 15_000_000
 
 
-def test_a_copy_goes_its_own_way(bm25: Listening) -> None:
+def test_a_fork_is_independent_of_its_original(bm25: Listening) -> None:
     driver = Driver(lambda: Grpc(bm25.address))
     driver.begin("scope")
     driver.remember([Memory("m1", "a dog barks"), Memory("m2", "a cat purrs")])
@@ -264,16 +269,16 @@ def test_a_copy_goes_its_own_way(bm25: Listening) -> None:
     driver.close()
 
 
-def test_counters_are_totals_on_the_wire(opened: Callable[..., Grpc]) -> None:
+def test_counters_are_sent_as_totals(opened: Callable[..., Grpc]) -> None:
     system = opened()
     assert system.stats() == {"index_bytes": 5, "asked": 1}
     assert system.stats() == {"index_bytes": 5, "asked": 2}
 
 
-# What goes wrong
+# Failures
 
 
-def test_what_the_system_raises_is_that_calls_error_without_keys(
+def test_an_exception_of_the_system_is_the_error_of_that_call_without_keys(
     opened: Callable[..., Grpc], troubled: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     system = opened()
@@ -297,7 +302,7 @@ def test_a_call_that_takes_too_long_is_a_timeout_and_the_next_one_is_answered(
     assert len(patient.recall(Query("?"), 5)) == 5
 
 
-def test_a_server_that_dies_is_lost_and_one_that_comes_back_knows_nothing() -> None:
+def test_a_server_that_dies_is_lost_and_a_restarted_one_has_no_memories() -> None:
     with served(*ours("grpc", TROUBLED)) as server:
         connector = Driver(lambda: Grpc(server.address, patience=60.0))
         connector.begin("scope")
@@ -314,23 +319,24 @@ def test_a_server_that_dies_is_lost_and_one_that_comes_back_knows_nothing() -> N
         connector.close()
 
 
-def test_a_server_that_stays_away_stops_the_run_and_says_what_to_do(free_port: int) -> None:
+def test_a_server_that_stays_down_stops_the_run_with_instructions(free_port: int) -> None:
     for connector in (Grpc, RecallBench):
         system = connector(f"127.0.0.1:{free_port}", patience=0.3)
         with pytest.raises(
-            MnemoscopeError, match=r"is down \(.*0\.3 s\): start it; the same command goes on"
+            MnemoscopeError,
+            match=r"is down \(.*0\.3 s\): start it, then repeat the command to resume",
         ):
             system.identity()
 
 
 @pytest.fixture
 def free_port() -> Iterator[int]:
-    with socket.socket() as held:  # nobody else can listen where nobody listens
+    with socket.socket() as held:  # keeps the port, where no server listens
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]
 
 
-def test_another_service_is_named(example: Served) -> None:
+def test_an_error_names_the_connector_for_the_service_that_is_offered(example: Served) -> None:
     with (
         here("bm25", recall_bench_only=True) as bench,
         pytest.raises(UsageError, match=rf"write recall-bench:{bench.address}"),
@@ -346,13 +352,13 @@ def test_another_service_is_named(example: Served) -> None:
 @pytest.mark.parametrize(
     "address", ["", ":50052", "host:port", "host:0", "host:70000", "http://host:1", "a b:1"]
 )
-def test_what_is_no_address_is_explained(address: str) -> None:
+def test_an_invalid_address_is_refused_with_an_example(address: str) -> None:
     for connector, system in (("grpc", Grpc), ("recall-bench", RecallBench)):
         with pytest.raises(UsageError, match=rf"write {connector}:HOST:PORT"):
             system(address)
 
 
-def test_addresses_people_write() -> None:
+def test_all_forms_of_an_address_are_accepted() -> None:
     def target(address: str) -> str:
         return GrpcConnection("grpc", address, timeout=1, patience=1).target
 
@@ -392,10 +398,10 @@ def test_health_is_served_and_waited_for(bm25: Listening) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["oracle"], "the oracle is told the evidence"),
+        (["oracle"], "oracle needs the evidence of each question"),
         (["bm25", "--port", "70000"], "from 0 to 65535"),
         (["bm25", "--depth", "0"], "at least one hit"),
-        (["bm25", "--reader", "system"], "does not answer by itself: give it a reader"),
+        (["bm25", "--reader", "system"], "cannot answer by itself: give a reader with --reader"),
         (["nonsense"], "unknown system"),
     ],
 )
@@ -413,7 +419,7 @@ def test_a_port_that_is_taken_is_explained(
     assert f"cannot listen on {bm25.address}" in capsys.readouterr().err
 
 
-def test_lives_that_nobody_asks_for_any_more_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_recently_used_sessions_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "_MOST", 3)
     held = Sessions(plan(Spec("bm25")).build)
     for name in "abc":
@@ -426,7 +432,7 @@ def test_lives_that_nobody_asks_for_any_more_make_room(monkeypatch: pytest.Monke
     held.close()
 
 
-def test_a_copy_outlives_what_it_was_copied_from() -> None:
+def test_a_fork_works_after_its_original_is_closed() -> None:
     held = Sessions(plan(Spec("bm25")).build)
     held.reset("first", "scope")
     held.get("first").do(lambda driver: driver.remember([Memory("m1", "a dog barks")]))

@@ -1,4 +1,4 @@
-"""For the tests of the gRPC connectors: where things are, and a system that makes trouble."""
+"""For the tests of the gRPC connectors: servers, and a system that fails on request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mnemoscope.types import Memory, Query
 if TYPE_CHECKING:
     from mnemoscope.serving.grpc_server import GrpcServer
 
-try:  # before gRPC itself: it is told that processes are forked here
+try:  # before gRPC itself: it must know that processes are forked here
     import mnemoscope.connectors.grpc  # noqa: F401
 except MissingExtra as error:
     missing(str(error))
@@ -34,7 +34,7 @@ TROUBLED = "tests.connectors.grpc_servers:Troubled"
 
 
 class Listening(Protocol):
-    """A server, in this process or in one of its own."""
+    """A server, in this process or in another one."""
 
     address: str
     port: int
@@ -81,7 +81,7 @@ class Troubled:
 
 @contextmanager
 def here(spec: str, port: int = 0, *, recall_bench_only: bool = False) -> Iterator[GrpcServer]:
-    """A server in this process, for what no process has to die for."""
+    """A server in this process, for tests that do not end it."""
     system = plan(Spec.parse(spec))
     hello = served_hello(system)
     server = serve_grpc(
@@ -100,5 +100,5 @@ def here(spec: str, port: int = 0, *, recall_bench_only: bool = False) -> Iterat
 
 
 def heard(answer: str) -> tuple[Query, list[Memory]]:
-    """What reached Troubled, from what it answers."""
+    """What Troubled received, read from its answers."""
     return msgspec.json.decode(answer, type=tuple[Query, list[Memory]])

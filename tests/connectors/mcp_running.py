@@ -1,4 +1,4 @@
-"""Running servers of mcp_servers.py, and what the tests of the MCP connector tell them."""
+"""Running servers of mcp_servers.py, and the memories that the tests of the MCP connector use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Served:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self._port = free.getsockname()[1]
         self._words = [sys.executable, "-S", str(SERVERS), kind, "--port", str(self._port)]
-        if kind != "plain":  # those need the SDK
+        if kind != "plain":  # the others need the SDK
             self._words.remove("-S")
         self._environment = {**os.environ, **environment}
         self.url = f"http://127.0.0.1:{self._port}/mcp"

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 
 class ToolError(Exception):
-    """What a server says when it cannot; the SDK's servers have one of their own."""
+    """The error of a server without the SDK; the SDK has another one."""
 
 
 def overlap(query: str, text: str) -> int:
@@ -42,7 +42,7 @@ def offer(server: Any, about: str | None = None, *, structured: bool = True) -> 
 
 
 def ranked(server: Any) -> None:
-    """Structured hits, best first, with our metadata; namespaces; ids of its own."""
+    """Structured hits, best first, with our metadata; namespaces; the server's own ids."""
     kept: dict[int, tuple[str, str, dict[str, Any]]] = {}
     numbers = iter(range(1, 1_000_000))
 
@@ -79,7 +79,7 @@ def ranked(server: Any) -> None:
 
 
 def tags(server: Any) -> None:
-    """Answers in prose, with tags in brackets, which it lowers; refuses what it has."""
+    """Text replies, with lower-case tags in brackets; rejects duplicates."""
     kept: dict[str, list[str]] = {}
 
     @offer(server, structured=False)
@@ -115,7 +115,7 @@ class Entity:
 
 
 def substring(server: Any) -> None:
-    """Entities, found where the whole query stands in a text."""
+    """Entities, found by the whole query as a substring."""
     kept: dict[str, list[str]] = {}
 
     @offer(server, "Create entities with observations.")
@@ -140,7 +140,7 @@ def substring(server: Any) -> None:
 
 
 def trouble(query: str) -> None:
-    """What a query can ask for besides memories."""
+    """Failures that a query can ask for."""
     if "die now" in query:
         sys.stderr.write("the index is\nnot what it was\n")
         sys.stderr.flush()
@@ -158,7 +158,7 @@ def trouble(query: str) -> None:
 
 
 class Plain:
-    """A memory with nothing but the standard library; replies are JSON in a text."""
+    """A memory that uses only the standard library; replies are JSON in a text."""
 
     def __init__(self) -> None:
         self._kept: dict[str, str] = {}
@@ -222,7 +222,7 @@ def over_stdio(memory: Plain) -> None:
 
 
 def over_http(memory: Plain, port: int) -> None:
-    """Wants a session, and the key in $PLAIN_KEY; dies of $PLAIN_FATE: WORD before|after MARK.
+    """Needs a session and the key in $PLAIN_KEY; exits by $PLAIN_FATE: WORD before|after MARK.
 
     That happens once, in the call whose query has the word in it, before or after its reply.
     """
@@ -292,7 +292,7 @@ KINDS: dict[str, Callable[[Any], None]] = {"ranked": ranked, "tags": tags, "subs
 
 def main(kind: str, *words: str) -> None:
     if words and words[0] != "--port":
-        # A process that the server starts, and that would outlive it.
+        # A child of the server, which would go on after the server's end.
         started = subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL)
         for pid in (os.getpid(), started.pid):
             (Path(words[0]) / str(pid)).touch()

@@ -1,4 +1,4 @@
-"""An adapter that speaks the protocol by hand, and goes wrong where it is told to.
+"""An adapter that implements the protocol without serve_stdio, and fails on request.
 
     python raw_adapter.py TROUBLE [PLACE]
 

@@ -1,4 +1,4 @@
-"""An HTTP server on a real socket that replies as a test says, well or badly, and counts."""
+"""An HTTP server on a real socket that sends the replies of a test, valid or not, and counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 
 class Call(NamedTuple):
-    """One request, read."""
+    """One request."""
 
     method: str
     path: str
@@ -29,19 +29,19 @@ class Said(NamedTuple):
 
 
 Script = Callable[[Call], Said | bytes | None]
-"""A reply, bytes that are sent as they are before hanging up, or nothing: hang up."""
+"""A reply; bytes to send before the connection is closed; or None to close it at once."""
 
 
 class RawServer:
-    """`with RawServer(script) as server`; it takes the same port again when it is given it."""
+    """`with RawServer(script) as server`; with a port, it can reuse that of an earlier server."""
 
     def __init__(self, script: Script, port: int = 0) -> None:
         self.calls: list[Call] = []
         self.connections = 0
         self.ended = 0
-        """Connections whose end has been sent."""
+        """Connections that were closed."""
         self.hangs_up = False
-        """Whether it closes each connection after a reply, without having said so."""
+        """Whether it closes each connection after a reply, without announcing it."""
         outer = self
 
         class Connection(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Recall Bench's wire, both ways: adapters in another language, and harnesses that drive ours."""
+"""The protocol of Recall Bench: adapters in another language, and its clients for our server."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def node() -> str:
 
 @pytest.fixture(scope="module")
 def adapter(node: str) -> Iterator[Served]:
-    """The example in JavaScript, as anybody would write it for Recall Bench."""
+    """The example in JavaScript, an ordinary adapter for Recall Bench."""
     script = EXAMPLES / "recall_bench_server.mjs"
     with served(node, script, PROTO, 0, NODE_PATH=str(MODULES)) as server:
         yield server
@@ -87,7 +87,7 @@ def test_a_benchmark_runs_against_an_adapter_in_javascript(
     assert said["12d", "tester-q023"].startswith("We agreed that thing12 weighs 112 crates.")
 
 
-def test_the_adapters_name_and_what_the_wire_lacks_are_on_record(adapter: Served) -> None:
+def test_the_identity_has_the_adapters_name_and_the_limits_of_the_protocol(adapter: Served) -> None:
     planned = described(f"recall-bench:grpc://{adapter.address}")
     assert planned.identity["name"] == "shared-words-node"
     assert planned.identity["service"] == "recall.bench.MemoryBenchService"
@@ -100,7 +100,7 @@ def test_it_only_answers(adapter: Served, life: Path, tmp_path: Path) -> None:
     assert benchmark(life, tmp_path, f"recall-bench:{adapter.address}", "extractive") == 2
 
 
-def test_setup_forgets_and_one_life_at_a_time_is_led(adapter: Served) -> None:
+def test_setup_empties_the_memory_and_a_second_client_is_refused(adapter: Served) -> None:
     system, other = RecallBench(adapter.address), RecallBench(adapter.address)
     system.reset("one")
     system.remember([Memory("m1", LIGHTHOUSE)])
@@ -118,7 +118,7 @@ def test_setup_forgets_and_one_life_at_a_time_is_led(adapter: Served) -> None:
 # Our server
 
 
-def test_a_client_in_javascript_drives_our_server(bm25: Listening, node: str) -> None:
+def test_a_client_in_javascript_can_use_our_server(bm25: Listening, node: str) -> None:
     client = REPOSITORY / "tests" / "node" / "client.mjs"
     done = subprocess.run(
         [node, client, PROTO, bm25.address], capture_output=True, text=True, check=False
@@ -151,7 +151,7 @@ stub.Teardown(rb.TeardownRequest(), timeout=20)
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Stubs as anybody makes them, from nothing but the .proto file."""
+    """Stubs generated from the .proto file."""
     if importlib.util.find_spec("grpc_tools") is None:
         missing("grpcio-tools is not installed")
     place = tmp_path_factory.mktemp("stubs")
@@ -173,14 +173,16 @@ def ask(generated: Path, address: str, question: str) -> str:
     return done.stdout.strip()
 
 
-def test_a_generated_client_in_python_drives_our_server(bm25: Listening, generated: Path) -> None:
+def test_a_generated_client_in_python_can_use_our_server(bm25: Listening, generated: Path) -> None:
     assert (
         ask(generated, bm25.address, "What does the lighthouse weigh?")
         == f"[2026-01-07] {LIGHTHOUSE}"
     )
 
 
-def test_a_system_that_answers_is_asked_itself_and_given_the_day_whole(generated: Path) -> None:
+def test_a_system_that_answers_is_used_without_a_reader_and_gets_whole_days(
+    generated: Path,
+) -> None:
     with here(TROUBLED) as server:
         said = ask(generated, server.address, "What?")
     about: dict[str, Scalar] = {"day": 3, "persona": "p", "active_arcs": "a,b"}
@@ -198,18 +200,18 @@ def test_our_client_and_our_server_answer_as_a_run_in_process_does(
     assert outside == inside
 
 
-def test_a_server_that_was_exchanged_since_setup_is_noticed() -> None:
+def test_a_server_that_was_replaced_after_setup_is_lost() -> None:
     with here("bm25") as server:
         system = RecallBench(server.address, patience=20.0)
         system.reset("life")
         system.remember([Memory("m1", LIGHTHOUSE)])
         system.ready()
         assert system.answer(Query("What does the lighthouse weigh?")) == LIGHTHOUSE
-        # gRPC tells of its connection from a thread of its own, in its own time.
+        # gRPC reports the state of its connection later, from another thread.
         assert eventually(lambda: system._connection._is_ready)
     assert eventually(lambda: system._connection.drops > 0)
     with here("bm25", server.port):
-        with pytest.raises(SystemLost, match="the connection broke since Setup"):
+        with pytest.raises(SystemLost, match="the connection broke after Setup"):
             system.answer(Query("What does the lighthouse weigh?"))
         system.reset("life")
         system.remember([Memory("m1", ORCHARD)])

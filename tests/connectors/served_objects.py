@@ -1,4 +1,4 @@
-"""Objects that serve_stdio is to serve, in all the shapes people give them."""
+"""Objects of different shapes for serve_stdio."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ sys.stdout.write("imported, without an end of line")
 
 
 class Talks:
-    """Prints wherever it can, and has no reset."""
+    """Prints in every method, and has no reset."""
 
     def __init__(self, greeting: str = "", louder: bool = False) -> None:
         self.greeting = greeting.upper() if louder else greeting
@@ -32,7 +32,7 @@ class Talks:
 
 
 class Waits:
-    """Does everything later."""
+    """All methods are async."""
 
     async def reset(self, scope: str) -> None:
         self.ids: list[str] = []

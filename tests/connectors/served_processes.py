@@ -1,4 +1,4 @@
-"""Servers in processes of their own, for the tests of the connectors that lead to servers."""
+"""Servers in separate processes, for the tests of the connectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 class Served:
-    """A server in a process of its own."""
+    """A server in a separate process."""
 
     def __init__(self, words: Sequence[object], environment: dict[str, str]) -> None:
         self.process = subprocess.Popen(
@@ -38,7 +38,7 @@ class Served:
         self.end()
 
     def end(self) -> int:
-        """Let it end by itself; its exit code."""
+        """Wait until it exits; return its exit code."""
         self.process.terminate()
         code = self.process.wait(timeout=60)
         if self.process.stdout is not None:
@@ -56,7 +56,7 @@ def served(*words: object, **environment: str) -> Iterator[Served]:
 
 
 def mnemoscope(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A command in a process of its own: one that has spoken gRPC may fork no workers."""
+    """A command in a separate process: a process that has used gRPC must not fork workers."""
     return subprocess.run(
         [sys.executable, "-m", "mnemoscope", *map(str, words)],
         cwd=REPOSITORY,
@@ -68,5 +68,5 @@ def mnemoscope(*words: object, **environment: str) -> subprocess.CompletedProces
 
 
 def ours(connector: str, spec: str, *options: object, port: int = 0) -> tuple[object, ...]:
-    """The command that serves a system of ours."""
+    """The command that serves one of our systems."""
     return sys.executable, "-m", "mnemoscope", "serve", connector, spec, "--port", port, *options

@@ -1,7 +1,7 @@
-"""The tests of the gRPC connectors, in a process of their own.
+"""The tests of the gRPC connectors, in a separate process.
 
-What gRPC leaves behind in a process ends others that are forked from it, and nearly every other
-test forks: see mnemoscope.connectors.grpc.channel.
+A process that has used gRPC must not fork, and nearly every other test forks: see
+mnemoscope.connectors.grpc.channel.
 """
 
 from __future__ import annotations

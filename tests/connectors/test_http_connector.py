@@ -1,4 +1,4 @@
-"""The HTTP connector: a server that speaks the contract ranks as it would in process."""
+"""The HTTP connector: a server with the contract ranks as the same system in process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.connectors.mortal_server import SPEC, revived
+from tests.connectors.crashing_server import SPEC, restarted
 from tests.connectors.raw_http import Call, RawServer, Said, Script
 from tests.connectors.served_processes import ours
 from tests.connectors.served_processes import served as started
@@ -49,7 +49,7 @@ HELLO = {"name": "raw", "methods": ["reset", "remember", "ready", "recall", "ans
 
 @pytest.fixture
 def served() -> Iterator[Callable[..., str]]:
-    """Serve a system in a thread; its address."""
+    """Serve a system in a thread; return its address."""
     servers: list[JsonServer] = []
 
     def start(spec: str, **options: Any) -> str:
@@ -81,16 +81,16 @@ def opened(at: RawServer, **options: Any) -> Http:
 
 
 def all_ended(at: RawServer) -> None:
-    """Wait until the server has let all connections go."""
+    """Wait until the server has closed all connections."""
     until = time.monotonic() + 20
     while at.ended < at.connections and time.monotonic() < until:
         time.sleep(0.005)
 
 
-# Through the engine
+# In a run
 
 
-def test_a_served_system_keeps_the_contract(served: Callable[..., str]) -> None:
+def test_a_served_system_fulfils_the_contract(served: Callable[..., str]) -> None:
     results = check_system(plan(Spec.parse(f"http:{served('bm25')}")), timeout=30.0)
     verdicts = {result.check: result.verdict for result in results}
     assert {check for check, verdict in verdicts.items() if verdict != "passed"} == {
@@ -135,7 +135,7 @@ def example() -> Iterator[str]:
     process.communicate()
 
 
-def test_the_example_conforms_and_ranks_as_its_twin_in_process(
+def test_the_example_conforms_and_ranks_as_the_same_system_in_process(
     example: str, locomo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results = check_system(plan(Spec.parse(example)), timeout=30.0)
@@ -149,17 +149,17 @@ def test_a_server_that_dies_and_comes_back_in_a_run_changes_nothing_recorded(
     locomo: Path, tmp_path: Path
 ) -> None:
     [undisturbed] = trials(locomo, tmp_path / "in", "bm25")
-    with revived("http", tmp_path / "calls") as (address, ends):
+    with restarted("http", tmp_path / "calls") as (address, ends):
         [recorded] = trials(locomo, tmp_path / "out", f"http:http://{address}")
     assert ends == [9]
     assert recorded == undisturbed
 
 
-# What is said on the wire
+# Requests and replies
 
 
 def test_replies_are_those_of_the_contract(served: Callable[..., str]) -> None:
-    """By the schemas of openapi.yaml, with requests that fit them as well."""
+    """Requests and replies match the schemas of openapi.yaml."""
     jsonschema = importlib.import_module("jsonschema")
     contract = parse_yaml(openapi(), Path("openapi.yaml"))
     behind = served("bm25")
@@ -181,7 +181,7 @@ def test_replies_are_those_of_the_contract(served: Callable[..., str]) -> None:
         system.forget(Selector((MEMORIES[0],)))
         system.stats()
         system.close()
-        with pytest.raises(SystemLost, match="knows nothing of what it was told"):
+        with pytest.raises(SystemLost, match="has lost the memories of this space"):
             system.recall(QUERY, 2)
         assert len({call.path for call, _ in passed}) == 7
     for call, said in passed:
@@ -212,21 +212,21 @@ def test_the_contract_can_be_printed(capsys: pytest.CaptureFixture[str]) -> None
     }
 
 
-def test_the_command_serves_until_it_is_ended_and_its_systems_with_it(tmp_path: Path) -> None:
+def test_the_command_serves_until_it_is_stopped_and_closes_its_systems(tmp_path: Path) -> None:
     calls, closings = tmp_path / "calls", tmp_path / "calls.closed"
-    with started(*ours("http", SPEC), MORTAL_CALLS=str(calls)) as command:
+    with started(*ours("http", SPEC), CRASHING_CALLS=str(calls)) as command:
         system = Http(f"http://{command.address}")
         system.reset("scope")
         system.remember(MEMORIES)
         assert system.recall(QUERY, 1)[0]["id"] == "m0"
         closed = closings.read_text()
         command.process.send_signal(signal.SIGINT)
-        assert command.process.communicate()[0] == "ended\n"
+        assert command.process.communicate()[0] == "stopped\n"
         assert command.process.returncode == 0
     assert closings.read_text() == closed + "x"
 
 
-def test_one_connection_serves_all_calls_that_follow_one_another() -> None:
+def test_consecutive_calls_share_one_connection() -> None:
     with RawServer(scripted(recall=Said({"hits": ["m1"]}))) as raw:
         system = opened(raw)
         for _ in range(20):
@@ -239,7 +239,7 @@ def test_one_connection_serves_all_calls_that_follow_one_another() -> None:
         system.close()
 
 
-def test_calls_at_the_same_time_have_a_connection_each() -> None:
+def test_concurrent_calls_use_separate_connections() -> None:
     both = threading.Barrier(2)
 
     def recall(call: Call) -> Said:
@@ -256,14 +256,14 @@ def test_calls_at_the_same_time_have_a_connection_each() -> None:
         system.close()
 
 
-def test_only_what_hello_lists_is_there() -> None:
+def test_only_methods_that_hello_lists_exist() -> None:
     with RawServer(scripted()) as raw:
         system = opened(raw)
         assert all(hasattr(system, verb) for verb in ("reset", "remember", "recall", "answer"))
         assert not any(hasattr(system, verb) for verb in ("forget", "fork", "retrieve"))
 
 
-def test_what_a_server_notes_is_shown_to_readers() -> None:
+def test_notes_of_a_server_are_shown_to_readers() -> None:
     hello = {**HELLO, "identity": {"notes": ["it has no clock"]}}
     with RawServer(lambda call: Said(hello)) as raw:
         assert described(f"http:{raw.url}").notes == ["it has no clock"]
@@ -274,7 +274,7 @@ def test_what_a_server_notes_is_shown_to_readers() -> None:
         described(f"http:{raw.url}")
 
 
-def test_two_connectors_to_one_server_have_spaces_of_their_own() -> None:
+def test_two_connectors_to_one_server_use_separate_spaces() -> None:
     with RawServer(scripted(recall=Said({"hits": []}))) as raw:
         one, other = opened(raw), opened(raw)
         one.recall(QUERY, 1)
@@ -283,7 +283,7 @@ def test_two_connectors_to_one_server_have_spaces_of_their_own() -> None:
         assert len(set(spaces)) == 2
 
 
-def test_ready_waits_as_long_as_the_server_says_accepted() -> None:
+def test_ready_waits_while_the_server_replies_202() -> None:
     left = iter([202, 202, 200])
     script = scripted(ready=lambda call: Said({}, next(left), {"Retry-After": "0.01"}))
     with RawServer(script) as raw:
@@ -294,13 +294,13 @@ def test_ready_waits_as_long_as_the_server_says_accepted() -> None:
 def test_a_server_that_never_gets_ready_is_a_timeout() -> None:
     with RawServer(scripted(ready=Said({}, 202))) as raw:
         system = opened(raw)
-        system._wire.timeout = 0.5
+        system._connection.timeout = 0.5
         with pytest.raises(TimeoutError, match=r"not ready within 0.5 s"):
             system.ready()
         assert raw.paths().count("POST /v1/ready") > 1
 
 
-# Slow, strange and gone
+# Slow and failing servers
 
 
 def test_a_slow_reply_is_a_timeout_and_the_next_call_gets_its_own_reply() -> None:
@@ -315,16 +315,16 @@ def test_a_slow_reply_is_a_timeout_and_the_next_call_gets_its_own_reply() -> Non
 
     with RawServer(scripted(recall=recall)) as raw:
         system = opened(raw)
-        system._wire.timeout = 0.5
-        with pytest.raises(TimeoutError, match=r"no whole reply to POST within 0.5 s"):
+        system._connection.timeout = 0.5
+        with pytest.raises(TimeoutError, match=r"no complete reply to POST within 0.5 s"):
             system.recall(QUERY, 1)
-        system._wire.timeout = 20.0
+        system._connection.timeout = 20.0
         late.set()
         assert system.recall(QUERY, 1) == ["own"]
 
 
 def test_a_reply_that_trickles_is_a_timeout_too() -> None:
-    """Each byte comes in time; the whole never does."""
+    """Each byte comes before the deadline, the complete reply does not."""
     listening = socket.create_server(("127.0.0.1", 0))
 
     def trickle() -> None:
@@ -347,20 +347,24 @@ def test_a_reply_that_trickles_is_a_timeout_too() -> None:
 @pytest.mark.parametrize(
     ("reply", "error", "says"),
     [
-        (Said(b"<html>"), BadReply, "the reply is no JSON: <html>"),
-        (Said(b'{"hits": ['), BadReply, "no JSON"),
+        (Said(b"<html>"), BadReply, "the reply is not JSON: <html>"),
+        (Said(b'{"hits": ['), BadReply, "not JSON"),
         (Said(["m1"]), BadReply, 'expected {"hits": …}'),
         (Said({"hits": {"m1": 1}}), BadReply, "expected a list of hits or ids"),
         (Said({"hits": [None]}), BadReply, "as a hit"),
-        (b"what?\r\n\r\n", BadReply, "does not reply as HTTP demands"),
+        (b"what?\r\n\r\n", BadReply, "does not reply with valid HTTP"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{", SystemLost, "dropped the connection"),
         (None, SystemLost, "dropped the connection in the middle of POST"),
         (Said({"error": {"message": "index locked"}}, 500), ServerError, r"500 \(index locked\)"),
         (Said({"detail": "no such thing"}, 404), ServerError, r"404 \(no such thing\)"),
-        (Said(b"", 302, {"Location": "https://else.where"}), ServerError, "to https://else.where"),
+        (
+            Said(b"", 302, {"Location": "https://else.where"}),
+            ServerError,
+            "give the address https://else.where",
+        ),
     ],
 )
-def test_a_bad_reply_is_the_error_that_it_is(
+def test_a_bad_reply_is_an_error_with_its_cause(
     reply: Said | bytes | None, error: type[Exception], says: str
 ) -> None:
     with RawServer(scripted(recall=reply)) as raw:
@@ -370,7 +374,7 @@ def test_a_bad_reply_is_the_error_that_it_is(
             driver.recall(Question("q", "text"), 5)
 
 
-def test_numbers_that_json_lacks_are_read() -> None:
+def test_nan_in_a_reply_is_read() -> None:
     with RawServer(scripted(recall=Said(b'{"hits": [["m1", NaN]]}'))) as raw:
         [(id, score)] = opened(raw).recall(QUERY, 1)
         assert id == "m1"
@@ -381,11 +385,13 @@ def test_a_server_that_died_is_lost_and_a_reset_says_that_it_is_down() -> None:
     raw = RawServer(scripted(recall=Said({"hits": []})))
     system = opened(raw)
     system.recall(QUERY, 1)
-    system.close()  # lets the kept connection go, so that the server can
+    system.close()  # closes the kept connection, so that the server can stop
     raw.close()
     with pytest.raises(SystemLost, match="no connection to http://127"):
         system.recall(QUERY, 1)
-    with pytest.raises(MnemoscopeError, match="is down: start it; the same command goes on"):
+    with pytest.raises(
+        MnemoscopeError, match=r"is down \(.*\): start it, then repeat the command to resume"
+    ):
         system.reset("scope")
 
 
@@ -407,8 +413,8 @@ def test_a_reset_waits_for_a_server_that_comes_back() -> None:
     back[0].close()
 
 
-def test_a_server_that_comes_back_as_another_is_refused() -> None:
-    """Also where no call has met the gap between the two."""
+def test_a_restarted_server_with_another_hello_is_refused() -> None:
+    """Also if no call was made while the server was down."""
     raw = RawServer(scripted())
     system = opened(raw)
     system.close()
@@ -419,7 +425,7 @@ def test_a_server_that_comes_back_as_another_is_refused() -> None:
         system.reset("scope")
 
 
-def test_a_restarted_server_that_knows_the_space_no_more_is_lost(
+def test_a_restarted_server_without_the_space_is_lost(
     served: Callable[..., str],
 ) -> None:
     url = served("bm25")
@@ -428,28 +434,28 @@ def test_a_restarted_server_that_knows_the_space_no_more_is_lost(
     system.remember(MEMORIES)
     assert [hit["id"] for hit in system.recall(QUERY, 1)] == ["m0"]
     fresh = Http(url)
-    with pytest.raises(SystemLost, match="reset it, and tell it all again"):
+    with pytest.raises(SystemLost, match="reset it, and send all memories again"):
         fresh.recall(QUERY, 1)
 
 
-def test_nobody_waits_for_a_server_that_was_never_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_met", set())  # an earlier test may have had this port
-    with socket.socket() as held:  # nobody else can listen where nobody listens
+def test_a_server_that_never_answered_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_reached", set())  # an earlier test may have had this port
+    with socket.socket() as held:  # keeps the port, where no server listens
         held.bind(("127.0.0.1", 0))
         port = held.getsockname()[1]
         with pytest.raises(MnemoscopeError, match=f"no server answers at http://127.0.0.1:{port}"):
             described(f"http:http://127.0.0.1:{port},patience=600")
 
 
-def test_a_server_of_another_kind_is_told_from_a_missing_one() -> None:
+def test_a_server_without_the_contract_is_distinguished_from_a_missing_one() -> None:
     with (
         RawServer(lambda call: Said({"detail": "Not Found"}, 404)) as raw,
-        pytest.raises(MnemoscopeError, match="does not speak Mnemoscope's contract"),
+        pytest.raises(MnemoscopeError, match="does not implement Mnemoscope's contract"),
     ):
         described(f"http:{raw.url}")
 
 
-def test_a_connection_that_was_let_go_is_made_again_and_nothing_is_sent_twice() -> None:
+def test_a_closed_connection_is_reopened_and_no_request_is_sent_twice() -> None:
     with RawServer(scripted(recall=Said({"hits": ["m1"]}))) as raw:
         raw.hangs_up = True
         system = opened(raw)
@@ -463,7 +469,7 @@ def test_a_connection_that_was_let_go_is_made_again_and_nothing_is_sent_twice() 
 
 
 @pytest.mark.parametrize(("verb", "sent"), [("recall", 2), ("remember", 1)])
-def test_only_what_may_be_repeated_is_sent_again_on_a_new_connection(verb: str, sent: int) -> None:
+def test_only_repeatable_requests_are_sent_again_on_a_new_connection(verb: str, sent: int) -> None:
     """The kept connection breaks after the request was sent: the server may have acted on it."""
     drops = iter([True])
 
@@ -500,7 +506,7 @@ def test_a_wait_beyond_patience_is_an_error_at_once() -> None:
 # Keys and addresses
 
 
-def test_a_key_goes_with_every_call_and_into_no_file(
+def test_a_key_is_sent_with_every_call_and_not_written_to_a_file(
     served: Callable[..., str], locomo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = "open-sesame-4711"
@@ -518,14 +524,16 @@ def test_a_wrong_key_says_which_variable_to_set(
 ) -> None:
     monkeypatch.setenv("CAVE", "open-barley")
     url = served("bm25", key="open-sesame")
-    with pytest.raises(MnemoscopeError, match="set CAVE to what this server takes") as caught:
+    with pytest.raises(
+        MnemoscopeError, match="set CAVE to a key that this server accepts"
+    ) as caught:
         described(f"http:{url},key=CAVE")
     assert "open-barley" not in str(caught.value)
-    with pytest.raises(MnemoscopeError, match="export MEMORY_KEY=…, say key=MEMORY_KEY"):
+    with pytest.raises(MnemoscopeError, match="export MEMORY_KEY=…, write key=MEMORY_KEY"):
         described(f"http:{url}")
 
 
-def test_a_key_that_a_server_repeats_is_blotted_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_a_server_repeats_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAVE", "open-sesame-4711")
 
     def script(call: Call) -> Said:
@@ -542,7 +550,7 @@ def test_a_key_that_a_server_repeats_is_blotted_out(monkeypatch: pytest.MonkeyPa
         assert system.identity()["hello"]["identity"] == {"seen": "Bearer …"}
         with pytest.raises(ServerError, match="bad Bearer …"):
             system.recall(QUERY, 1)
-        with pytest.raises(BadReply, match="no JSON: bad Bearer …"):
+        with pytest.raises(BadReply, match="not JSON: bad Bearer …"):
             system.answer(QUERY)
 
 
@@ -554,8 +562,8 @@ def test_a_key_may_come_under_any_spelling_of_its_header(served: Callable[..., s
 
 
 @pytest.mark.parametrize("key", ["NOT_SET_ANYWHERE", "sk-live-0815"])
-def test_what_may_be_a_key_itself_is_not_repeated(key: str) -> None:
-    with pytest.raises(UsageError, match="takes the name of an environment variable") as caught:
+def test_a_value_that_may_be_a_key_is_not_repeated(key: str) -> None:
+    with pytest.raises(UsageError, match="takes the name of the environment variable") as caught:
         Http("http://localhost:1", key=key)
     assert key not in str(caught.value)
 
@@ -563,28 +571,28 @@ def test_what_may_be_a_key_itself_is_not_repeated(key: str) -> None:
 @pytest.mark.parametrize(
     ("address", "says"),
     [
-        ("localhost:8000", "no address of an HTTP server"),
-        ("ftp://localhost", "no address of an HTTP server"),
-        ("http://", "no address of an HTTP server"),
+        ("localhost:8000", "is not the address of an HTTP server"),
+        ("ftp://localhost", "is not the address of an HTTP server"),
+        ("http://", "is not the address of an HTTP server"),
         ("http://localhost:port", "cannot be read"),
-        ("http://me:pass@localhost", "would be recorded"),
-        ("http://localhost/v1?x=1", "leave out"),
+        ("http://me:pass@localhost", "and addresses are recorded"),
+        ("http://localhost/v1?x=1", r"must end with its path; omit \?"),
     ],
 )
-def test_an_address_that_is_none_is_refused(address: str, says: str) -> None:
+def test_an_invalid_address_is_refused(address: str, says: str) -> None:
     with pytest.raises(UsageError, match=says) as caught:
         Http(address)
     assert "pass@" not in str(caught.value)
 
 
 @pytest.mark.parametrize("option", ["timeout=0", "timeout=-1", "patience=-1"])
-def test_times_have_to_make_sense(option: str) -> None:
+def test_invalid_timeouts_are_refused(option: str) -> None:
     with pytest.raises(UsageError, match="seconds"):
         described(f"http:http://localhost:1,{option}")
 
 
 def test_the_oracle_cannot_be_served() -> None:
-    with pytest.raises(UsageError, match="no client can send"):
+    with pytest.raises(UsageError, match="which clients cannot send"):
         HttpServer(plan(Spec.parse("oracle")))
 
 

@@ -1,4 +1,4 @@
-"""From hits back to memories: by names that were sent, by the server's own ids, by text."""
+"""Hits are mapped to memories by the tags that we sent, by the server's ids, or by text."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ OK = Memory("d/3", "ok", DAY)
 EACH = BatchCall(tool="forget")
 
 
-def told(*memories: Memory) -> IdMapping:
+def sent(*memories: Memory) -> IdMapping:
     trace = IdMapping(by_text=True)
-    trace.tell(memories)
+    trace.add(memories)
     return trace
 
 
@@ -40,39 +40,39 @@ def told(*memories: Memory) -> IdMapping:
         ("", ["untraced: "]),
     ],
 )
-def test_a_text_is_traced_where_it_can_be_no_chance(said: str, ids: list[str]) -> None:
-    assert [hit.id for hit in told(GARDEN, LONGER, OK).back([Hit(said)])] == ids
+def test_a_text_is_traced_unless_it_is_too_short(said: str, ids: list[str]) -> None:
+    assert [hit.id for hit in sent(GARDEN, LONGER, OK).resolve([Hit(said)])] == ids
 
 
-def test_memories_of_the_same_words_are_told_apart_by_their_date_alone() -> None:
+def test_memories_with_the_same_text_are_distinguished_only_by_date() -> None:
     twin, later = Memory("twin", GARDEN.text, DAY), Memory("later", GARDEN.text)
-    trace = told(GARDEN, twin, later)
-    [plain] = trace.back([Hit(GARDEN.text)])
+    trace = sent(GARDEN, twin, later)
+    [plain] = trace.resolve([Hit(GARDEN.text)])
     assert plain.sources == ("d/1", "twin", "later")
-    [dated] = trace.back([Hit(f"[2023-05-08] {GARDEN.text}")])
+    [dated] = trace.resolve([Hit(f"[2023-05-08] {GARDEN.text}")])
     assert dated.sources == ("d/1", "twin")
 
 
-def test_a_servers_id_that_looks_like_a_name_of_ours_is_not_taken_for_it() -> None:
+def test_a_server_id_equal_to_one_of_our_ids_is_not_confused_with_it() -> None:
     trace = IdMapping()
     first, second = Memory("1", "a"), Memory("2", "b")
-    trace.tell([first, second], tags=True)
+    trace.add([first, second], tags=True)
     assert trace.keep([first, second], {"ids": [2, 1]}, "ids") == {}
     assert [values["kept"] for _, values in trace.batches(EACH, [first, second], {})] == [2, 1]
-    assert trace.kept([first, Memory("3", "c"), second]) == [first, second]
-    assert [hit.id for hit in trace.back([Hit("2"), Hit("1"), Hit("2")])] == ["2", "1"]
+    assert trace.with_server_id([first, Memory("3", "c"), second]) == [first, second]
+    assert [hit.id for hit in trace.resolve([Hit("2"), Hit("1"), Hit("2")])] == ["2", "1"]
 
 
-def test_one_id_for_two_memories_says_that_they_were_merged() -> None:
+def test_two_memories_with_one_server_id_count_as_merged() -> None:
     trace = IdMapping()
-    trace.tell([GARDEN, OK])
+    trace.add([GARDEN, OK])
     assert trace.keep([GARDEN], "x", "@") == {}
     assert trace.keep([OK], "x", "@") == {"d/3": "d/1"}
     assert trace.keep([OK], "x", "@") == {"d/3": "d/1"}
-    assert trace.back([Hit("x", 0.5)]) == [Hit("d/1", 0.5, sources=("d/1", "d/3"))]
+    assert trace.resolve([Hit("x", 0.5)]) == [Hit("d/1", 0.5, sources=("d/1", "d/3"))]
 
 
 @pytest.mark.parametrize("found", [None, "", True, {"id": 1}, ["a", "b"], [["a"]], []])
-def test_what_is_no_id_is_not_kept(found: Any) -> None:
+def test_an_invalid_server_id_is_an_error(found: Any) -> None:
     with pytest.raises(BadReply, match=r"remember\.keep"):
         IdMapping().keep([GARDEN], found, "@")

@@ -1,4 +1,4 @@
-"""Slips in a mapping are errors, never a score of nothing."""
+"""Mistakes in a mapping are errors, never a score of zero."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mnemoscope.connectors.mcp.tool_mapping import read
 from mnemoscope.types import Hit, Memory
 
 
-def test_a_place_that_is_not_in_the_reply_is_no_empty_list() -> None:
+def test_a_missing_list_of_hits_is_an_error_not_an_empty_list() -> None:
     reply = {"found": [{"id": "m1"}]}
     assert hits(reply, HitsFrom(each="found")) == [Hit("m1")]
     assert hits({"found": []}, HitsFrom(each="found")) == []
@@ -30,17 +30,17 @@ def test_a_place_that_is_not_in_the_reply_is_no_empty_list() -> None:
     ("expression", "slip"),
     [("memory.txt", "memory.txt"), ("join(' ', [memory.speaker, memory.word])", "memory.word")],
 )
-def test_what_a_memory_does_not_have_is_refused(expression: str, slip: str) -> None:
-    with pytest.raises(DataError, match=rf"speaks of {slip}; a memory has .*dated_text"):
+def test_an_unknown_field_of_a_memory_is_refused(expression: str, slip: str) -> None:
+    with pytest.raises(DataError, match=rf"uses {slip}; a memory has .*dated_text"):
         check_names({"body": f"${{{expression}}}"}, "remember", {"memory"}, Path("m.yaml"))
     check_names({"body": "${memory.metadata.source}"}, "remember", {"memory"}, Path("m.yaml"))
 
 
-def test_a_pattern_that_is_not_in_the_id_is_named_with_what_was_there() -> None:
+def test_a_pattern_that_does_not_match_is_shown_with_the_value() -> None:
     where = HitsFrom(id="tags[0]", pattern="xid:(.+)")
     assert hits([{"tags": ["xid:m1"]}], where) == [Hit("m1")]
     with pytest.raises(
-        BadReply, match=r"pattern 'xid:\(\.\+\)' is not in 'mid:m1', at 'tags\[0\]'"
+        BadReply, match=r"pattern 'xid:\(\.\+\)' is not found in 'mid:m1', at 'tags\[0\]'"
     ):
         hits([{"tags": ["mid:m1"]}], where)
     with pytest.raises(BadReply, match=r"no id at 'tags\[0\]' in the hit"):
@@ -60,18 +60,20 @@ def test_a_pattern_that_is_not_in_the_id_is_named_with_what_was_there() -> None:
         ),
     ],
 )
-def test_an_unknown_field_or_value_is_told_what_could_stand_there(text: str, remedy: str) -> None:
+def test_an_unknown_field_or_value_is_refused_with_the_known_ones(text: str, remedy: str) -> None:
     with pytest.raises(DataError, match=re.escape(remedy)):
         read(text, Path("m.yaml"))
 
 
-def test_an_id_that_is_not_kept_is_told_with_the_expression_and_the_reply() -> None:
+def test_a_missing_server_id_is_an_error_with_the_expression_and_the_reply() -> None:
     told = Memory("m1", "a text")
-    with pytest.raises(BadReply, match=r"'note\.id' finds no id but None in the reply .*4711"):
+    with pytest.raises(
+        BadReply, match=r"'note\.id' finds None, which is not an id, in the reply .*4711"
+    ):
         IdMapping().keep([told], {"note": {"number": 4711}}, "note.id")
 
 
-def test_a_server_that_is_not_healthy_is_told_what_was_expected(tmp_path: Path) -> None:
+def test_a_failed_health_check_shows_the_expectation_and_the_reply(tmp_path: Path) -> None:
     path = tmp_path / "m.yaml"
     path.write_text(
         "{name: m, health: {path: /ping, expect: \"status == 'ok'\"}, remember: {path: /add, body: "

@@ -1,4 +1,4 @@
-"""The MCP connector: real servers that it starts are systems like any other."""
+"""The MCP connector with real servers that it starts."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ Mapped = Callable[[str], str]
 
 @pytest.fixture
 def opened(mapped: Mapped) -> Iterator[Callable[..., Mcp]]:
-    """Open the connector to a server of this kind and tell it the memories."""
+    """Open the connector to a server of this kind and store the memories."""
     connectors: list[Mcp] = []
 
     def open_system(kind: str, address: str = "") -> Mcp:
@@ -117,7 +117,7 @@ Opened = Callable[..., Mcp]
 # Four shapes of servers
 
 
-def test_a_server_that_answers_in_prose_is_traced_by_tags(
+def test_hits_in_a_text_reply_are_traced_by_tags(
     opened: Opened, capfd: pytest.CaptureFixture[str]
 ) -> None:
     system = opened("tags")
@@ -133,7 +133,7 @@ def test_a_server_that_answers_in_prose_is_traced_by_tags(
     assert '{"loss": 0.5}' in logged.err
 
 
-def test_a_server_that_looks_for_substrings_is_asked_word_by_word_or_finds_nothing(
+def test_a_server_that_searches_substrings_needs_the_keywords_strategy(
     mapped: Mapped, opened: Opened
 ) -> None:
     system = opened("substring")
@@ -155,14 +155,16 @@ def test_a_server_that_looks_for_substrings_is_asked_word_by_word_or_finds_nothi
     assert whole._strategy == "whole"
 
 
-def test_a_server_of_ours_is_restarted_for_each_scope_and_keeps_nothing(opened: Opened) -> None:
+def test_a_server_that_we_start_is_restarted_for_each_scope_with_empty_storage(
+    opened: Opened,
+) -> None:
     system = opened("plain")
     assert [hit.id for hit in system.recall(WHO, 5)] == [REX.id, "m2", "m3"]
     system.reset("scope")
     assert system.recall(WHO, 5) == []
 
 
-# Through the engine
+# In a run
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +178,9 @@ def trials(data: Path, out: Path, system: str, **settings: Any) -> list[Trial]:
     return list(done.trials())
 
 
-def test_two_workers_give_what_one_gives(locomo: Path, tmp_path: Path, mapped: Mapped) -> None:
+def test_two_workers_give_the_same_results_as_one(
+    locomo: Path, tmp_path: Path, mapped: Mapped
+) -> None:
     place = tmp_path / "pids"
     place.mkdir()
     spec = f"mcp:{command('plain', place)},mapping={mapped('plain')}"
@@ -197,11 +201,11 @@ def test_the_identity_is_the_same_at_every_start(mapped: Mapped) -> None:
     assert str(SERVERS) in first["files_sha256"]
 
 
-# What goes wrong
+# Failures
 
 DEATHS = {
     "die now": r"search: python mcp_servers.py plain ended with exit code 7; "
-    r"its last words: the index is \| not what it was",
+    r"its last lines on stderr: the index is \| not what it was",
     "be killed": r"search: python mcp_servers.py plain died of SIGKILL",
 }
 
@@ -223,7 +227,7 @@ def test_a_server_that_dies_is_lost_and_only_a_reset_starts_another(
 def test_a_call_that_takes_too_long_is_a_timeout_and_the_server_is_ended(
     opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(child_process, "_FAREWELL", 0.1)
+    monkeypatch.setattr(child_process, "_EXIT_SECONDS", 0.1)
     place = tmp_path / "pids"
     place.mkdir()
     system = opened("plain", command("plain", place))
@@ -231,14 +235,14 @@ def test_a_call_that_takes_too_long_is_a_timeout_and_the_server_is_ended(
     with pytest.raises(TimeoutError, match=r"search gave no reply within 0.5 s"):
         system.recall(Query("be slow"), 5)
     assert eventually(lambda: all_gone(place))
-    with pytest.raises(SystemLost, match="gone since an earlier call: search gave no reply"):
+    with pytest.raises(SystemLost, match="it ended in an earlier call: search gave no reply"):
         system.recall(WHO, 5)
     system._timeout = 30.0
     system.reset("scope")
     assert system.recall(WHO, 5) == []
 
 
-# What is left behind
+# Processes and files after the end
 
 
 @pytest.fixture
@@ -249,7 +253,7 @@ def _own_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_connector_that_is_closed_or_let_go_leaves_nothing(
+def test_a_closed_or_dropped_connector_leaves_nothing_running(
     opened: Opened, mapped: Mapped, tmp_path: Path, _own_tmp: Path
 ) -> None:
     place = tmp_path / "pids"
@@ -272,7 +276,7 @@ def test_a_connector_that_is_closed_or_let_go_leaves_nothing(
 
 
 def env(pid: str) -> list[str]:
-    """The environment of a process, of the server but not of what it started."""
+    """The environment of a server process; empty for its child `sleep`."""
     words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
     given = Path(f"/proc/{pid}/environ").read_text().split("\0")
     return given if words[0] != "sleep" else []
@@ -318,29 +322,32 @@ def test_a_forked_process_neither_uses_nor_ends_the_server_of_its_parent(opened:
     assert system.recall(WHO, 1) == [Hit(REX.id, None, REX.text)]
 
 
-# Before anything runs
+# Invalid specs and mappings
 
 
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
         ("", r"mapping=FILE or one of mcp-memory-service, .* systems probe \"cat\" --out"),
-        (",mapping=nowhere.yaml", r"mapping=nowhere.yaml cannot be read .* shipped: mcp-memory"),
+        (
+            ",mapping=nowhere.yaml",
+            r"mapping=nowhere.yaml cannot be read .* shipped mappings: mcp-memory",
+        ),
         (",mapping=mcp-memory-service", r"embeddings=MODEL@http://host:port/v1"),
         (",mapping=server-memory,strategy=loud", r"strategy=loud is unknown"),
         (",mapping=server-memory,timeout=0", r"seconds above 0"),
-        (",mapping=server-memory", r"ToolError: the server refuses to talk"),
+        (",mapping=server-memory", r"ToolError: the server refuses the session"),
     ],
 )
-def test_what_cannot_work_is_refused_with_the_reason(options: str, complaint: str) -> None:
+def test_invalid_specs_are_refused_with_the_reason(options: str, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
         described(f"mcp:cat{options}")
 
 
-def test_a_late_server_costs_its_question_alone_and_the_rest_is_lived_again(
+def test_a_late_server_costs_one_question_and_the_conversation_is_ingested_again(
     locomo: Path, tmp_path: Path, mapped: Mapped, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(child_process, "_FAREWELL", 0.1)
+    monkeypatch.setattr(child_process, "_EXIT_SECONDS", 0.1)
     monkeypatch.setenv("SLOW_WITH", "conv-1/q1 conv-1/q2")
     spec = f"mcp:{command('plain')},mapping={mapped('plain')},timeout=1"
     done = trials(locomo, tmp_path / "out", spec, workers=1, limits=Limits(restarts=0))
@@ -348,24 +355,26 @@ def test_a_late_server_costs_its_question_alone_and_the_rest_is_lived_again(
     assert late == {"conv-1/q1": "timeout", "conv-1/q2": "timeout"}
 
 
-def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child_process, "_FAREWELL", 0.1)
-    with pytest.raises(UsageError, match=r"no MCP server said hello within 0.3 s"):
+def test_a_silent_server_is_an_error_after_start_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_process, "_EXIT_SECONDS", 0.1)
+    with pytest.raises(UsageError, match=r"the MCP server did not initialize within 0.3 s"):
         described("mcp:tail -f /dev/null,mapping=server-memory,start=0.3")
 
 
 ENDS = {
     "import os; os.close(1); time.sleep(60)": r"closed its stdout$",
     "print('x' * (65 << 20), end='', flush=True); time.sleep(60)": r"wrote a message of more",
-    "print('the last', end=''); sys.exit('no model')": r"exit code 1; its last words: no model$",
+    "print('the last', end=''); sys.exit('no model')": (
+        r"exit code 1; its last lines on stderr: no model$"
+    ),
 }
 
 
 @pytest.mark.parametrize("script", ENDS)
-def test_a_server_that_ends_before_it_said_hello_is_lost_with_the_reason(
+def test_a_server_that_exits_at_start_is_lost_with_the_reason(
     script: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(child_process, "_FAREWELL", 0.2 if "sleep" in script else 3.0)
+    monkeypatch.setattr(child_process, "_EXIT_SECONDS", 0.2 if "sleep" in script else 3.0)
     words = shlex.join([sys.executable, "-c", f"import sys, time; {script}"])
     system = Mcp(words, mapping="server-memory")
     with pytest.raises(SystemLost, match=ENDS[script]):
@@ -374,15 +383,15 @@ def test_a_server_that_ends_before_it_said_hello_is_lost_with_the_reason(
     assert ("] the last\n" in capfd.readouterr().err) == ("the last" in script)
 
 
-def test_a_server_without_the_mapped_tools_is_refused_with_those_it_has() -> None:
+def test_a_server_without_the_mapped_tools_is_refused_with_a_list_of_its_tools() -> None:
     with pytest.raises(
-        UsageError, match=r"create_entities, .* it has store, search, delete, clear, ask"
+        UsageError, match=r"create_entities, .* its tools are store, search, delete, clear, ask"
     ):
         described(f"mcp:{command('plain')},mapping=server-memory")
 
 
-def test_a_server_that_is_not_ours_is_not_restarted() -> None:
-    with pytest.raises(UsageError, match="is not ours to restart"):
+def test_a_server_at_a_url_cannot_be_restarted() -> None:
+    with pytest.raises(UsageError, match="is a running server, which we cannot restart"):
         described("mcp:http://127.0.0.1:9/mcp,mapping=server-memory")
 
 
@@ -390,20 +399,22 @@ HOSTILE = {
     "colour: red": r"unknown field `colour`",
     "recall: {tool: search}": r"use \$\{query.text\}",
     "recall: {tool: search, arguments: {q: '${query.text'}, hits: {eech: x}}": r"\$.recall.hits",
-    "recall: {tool: search, arguments: {q: '${memory.text}'}}": r"recall.arguments: .* of memory",
+    "recall: {tool: search, arguments: {q: '${memory.text}'}}": r"recall.arguments: .* uses memory",
     "recall: {tool: search, arguments: {q: '${query.}'}}": r"'query.' cannot be read",
-    "recall: {tool: search, arguments: {q: '${query.text}'}, hits: {pattern: 'm('}}": r"no regular",
+    "recall: {tool: search, arguments: {q: '${query.text}'}, hits: {pattern: 'm('}}": (
+        r"not a regular expression"
+    ),
     "recall: {tool: search, arguments: {q: '${query.text}'}, hits: {pattern: m}}": r"needs a group",
     "recall: {tool: search, arguments: {q: '${query.text}'}, hits: {by_text: true}}": r"hits.text",
-    "recall: {tool: search, arguments: {q: '${items[?memory.x].query}'}}": r"speaks of items",
-    "remember: {tool: store, arguments: {text: '${scope}'}}": r"remember never says what",
+    "recall: {tool: search, arguments: {q: '${items[?memory.x].query}'}}": r"uses items",
+    "remember: {tool: store, arguments: {text: '${scope}'}}": r"remember does not send what",
     "remember: {tool: store, each: '${memory.id}'}": r"use \$\{items\}",
     "reset: forget": r"map forget",
-    "reset: scope": r"remember does not carry \$\{scope\}",
+    "reset: scope": r"remember does not send \$\{scope\}",
     "forget: {tool: delete, arguments: {id: '${kept}'}}": r"needs remember.keep",
-    "forget: {tool: delete}": r"forget never says what",
+    "forget: {tool: delete}": r"forget does not send what",
     "reset: sometimes": r"\$.reset",
-    "env: {X: '${memory.id}'}": r"env: .* speaks of memory; known here are embeddings, env",
+    "env: {X: '${memory.id}'}": r"env: .* uses memory; known here are embeddings, env",
     "forget: {tool: delete, batch: 0}": r"forget.batch is 0",
     "remember: 1": r"\$.remember",
     "answer: [": r"line 5",
@@ -426,7 +437,7 @@ def test_the_shipped_mappings_can_be_read() -> None:
     assert [load(name).name for name in shipped()] == shipped()
 
 
-def test_a_tag_survives_lowering_and_splitting_and_stands_for_one_id() -> None:
+def test_a_tag_survives_lowercasing_and_splitting_and_is_unique() -> None:
     ids = ["Conv-1/D1:3", "conv-1/d1:3", "a,b c", "é", "%41", "A"]
     assert all(
         tag_of(id) == tag_of(id).lower() and not set(", \"'") & set(tag_of(id)) for id in ids

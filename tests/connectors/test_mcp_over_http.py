@@ -1,4 +1,4 @@
-"""The MCP connector to servers that somebody else runs, over streamable HTTP."""
+"""The MCP connector to running servers, over streamable HTTP."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def ranked() -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Served]:
-    """A server with one space for all."""
+    """A server with one space for all clients."""
     with served("plain") as server:
         yield server
 
@@ -86,7 +86,7 @@ Mapped = Callable[[str], Path]
 
 @pytest.fixture
 def opened(mapped: Mapped) -> Iterator[Opened]:
-    """Open the connector and tell the server the memories."""
+    """Open the connector and store the memories."""
     connectors: list[Mcp] = []
 
     def open_system(mapping: str, server: Served, **options: str) -> Mcp:
@@ -105,10 +105,10 @@ def ids(system: Mcp, query: Query = WHO, k: int = 5) -> list[str]:
     return [hit.id for hit in system.recall(query, k)]
 
 
-# A server that keeps scopes apart, made with the SDK
+# A server that isolates scopes, made with the SDK
 
 
-def test_a_ranked_server_is_traced_by_the_ids_it_gives(ranked: Served, opened: Opened) -> None:
+def test_hits_are_traced_by_the_servers_ids(ranked: Served, opened: Opened) -> None:
     system = opened(RANKED, ranked)
     assert system.recall(WHO, 2) == [Hit(REX.id, 6.0, REX.text), Hit("m2", 1.0, PIANO.text)]
     assert system.recall(WHO, 0) == system.recall(WHO, -1) == []
@@ -120,7 +120,7 @@ def test_a_ranked_server_is_traced_by_the_ids_it_gives(ranked: Served, opened: O
     assert ids(twin) == []
 
 
-def test_what_a_server_refuses_is_that_memorys_or_that_questions_error(
+def test_a_tool_error_rejects_one_memory_or_fails_one_question(
     ranked: Served, opened: Opened
 ) -> None:
     system = opened(RANKED, ranked)
@@ -132,7 +132,7 @@ def test_what_a_server_refuses_is_that_memorys_or_that_questions_error(
     assert system.recall(Query("boats"), 1) == [Hit("good", 1.0, "about boats")]
 
 
-def test_a_good_server_keeps_the_contract(ranked: Served, mapped: Mapped) -> None:
+def test_a_good_server_fulfils_the_contract(ranked: Served, mapped: Mapped) -> None:
     spec = Spec.parse(f"mcp:{ranked.url},mapping={mapped(RANKED)}")
     names = ("read-back", "ids", "isolation", "fresh", "side by side", "forget", "k", "unicode")
     results = check_system(plan(spec), names=names)
@@ -154,7 +154,7 @@ def test_a_tool_that_empties_the_server_makes_a_fresh_space(shared: Served, open
     assert "one worker" in " ".join(system.identity()["notes"])
 
 
-def test_a_reset_by_forgetting_forgets_all_that_was_told_and_so_does_the_end(
+def test_a_reset_by_forget_deletes_all_sent_memories_and_so_does_close(
     shared: Served, opened: Opened, mapped: Mapped
 ) -> None:
     emptied = opened(PLAIN, shared)
@@ -187,11 +187,11 @@ def test_a_server_can_answer_by_itself(shared: Served, opened: Opened) -> None:
 @pytest.mark.parametrize(
     ("answer", "complaint"),
     [
-        ("reply: json, text: nowhere", r"ask: no text at 'nowhere': .*3 things"),
+        ("reply: json, text: nowhere", r"ask: there is no text at 'nowhere': .*3 things"),
         ("reply: structured", "the reply has no structured content: .*3 things"),
     ],
 )
-def test_a_reply_of_another_shape_is_no_answer(
+def test_an_answer_of_another_shape_is_an_error(
     answer: str, complaint: str, shared: Served, opened: Opened
 ) -> None:
     system = opened(PLAIN.replace("reply: json, text: reply", answer), shared)
@@ -199,7 +199,7 @@ def test_a_reply_of_another_shape_is_no_answer(
         system.answer(WHO)
 
 
-def test_only_one_at_a_time_may_use_it(
+def test_only_one_process_at_a_time_may_use_a_shared_server(
     shared: Served, opened: Opened, mapped: Mapped, locomo: Locomo, tmp_path: Path
 ) -> None:
     first = opened(PLAIN, shared)
@@ -214,7 +214,7 @@ def test_only_one_at_a_time_may_use_it(
     assert not any(trial.unknown for trial in done.trials())
 
 
-# A server that goes and comes back
+# A server that is restarted
 
 
 @pytest.fixture(scope="module")
@@ -238,29 +238,29 @@ def undisturbed(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_server_that_dies_and_comes_back_mid_run_leaves_the_journal_of_an_undisturbed_run(
+def test_a_server_that_restarts_in_a_run_does_not_change_the_journal(
     when: str, undisturbed: RunDirectory, mapped: Mapped, locomo: Locomo, tmp_path: Path
 ) -> None:
     mark = tmp_path / "has-died"
     with (
-        served("plain", PLAIN_FATE=f"conv-1/q2 {when} {mark}") as mortal,
-        mortal.started_again_when_it_dies(),
+        served("plain", PLAIN_FATE=f"conv-1/q2 {when} {mark}") as crashing,
+        crashing.started_again_when_it_dies(),
     ):
-        disturbed = measured(locomo, tmp_path, f"mcp:{mortal.url},mapping={mapped(PLAIN)}")
+        disturbed = measured(locomo, tmp_path, f"mcp:{crashing.url},mapping={mapped(PLAIN)}")
     assert mark.exists()
     assert disturbed.trials_path.read_bytes() == undisturbed.trials_path.read_bytes()
     assert disturbed.read_json("timing.json")["counters"]["restarts"] == 1
     assert "restarts" not in undisturbed.read_json("timing.json")["counters"]
 
 
-def test_a_server_that_went_is_lost_until_it_is_back(mapped: Mapped, opened: Opened) -> None:
+def test_a_server_that_died_is_lost_until_it_runs_again(mapped: Mapped, opened: Opened) -> None:
     with served("plain") as server:
         system = opened(PLAIN, server)
         with pytest.raises(SystemLost, match="the connection was lost"):
             system.recall(Query("die now"), 5)
         server.process.wait()
         server.start()
-        with pytest.raises(SystemLost, match="gone since an earlier call"):
+        with pytest.raises(SystemLost, match="it ended in an earlier call"):
             system.recall(WHO, 5)
         system.reset("scope")
         assert ids(system) == []
@@ -271,7 +271,7 @@ def test_a_server_that_went_is_lost_until_it_is_back(mapped: Mapped, opened: Ope
         server.end()
         system.close()
         impatient = Mcp(server.url, str(mapped(PLAIN)), patience=0.2)
-        with pytest.raises(MnemoscopeError, match=r"is down .*: start it; the same command"):
+        with pytest.raises(MnemoscopeError, match=r"is down .*: start it, then repeat the command"):
             impatient.reset("scope")
         impatient.close()
 
@@ -279,23 +279,23 @@ def test_a_server_that_went_is_lost_until_it_is_back(mapped: Mapped, opened: Ope
 # Keys
 
 
-def test_a_key_opens_the_connector_and_is_repeated_nowhere(
+def test_a_key_is_sent_and_never_repeated(
     mapped: Mapped, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORD_TO_OPEN", "sesame-sesame")
     with served("plain", PLAIN_KEY="sesame-sesame") as server:
         assert ids(opened(PLAIN, server, key="WORD_TO_OPEN")) == [REX.id, "m2", "m3"]
         spec = f"mcp:{server.url},mapping={mapped(PLAIN)}"
-        with pytest.raises(UsageError, match=r"refuses to talk.*name the environment variable"):
+        with pytest.raises(UsageError, match=r"refuses the session.*name the environment variable"):
             described(spec)
         opening = described(f"{spec},key=WORD_TO_OPEN")
         assert "sesame" not in str(opening.identity)
         monkeypatch.delenv("WORD_TO_OPEN")
-        with pytest.raises(UsageError, match="key=WORD_TO_OPEN: that environment variable is not"):
+        with pytest.raises(UsageError, match="key=WORD_TO_OPEN: this environment variable is not"):
             described(f"{spec},key=WORD_TO_OPEN")
 
 
-def test_what_the_environment_holds_goes_to_the_server_and_into_no_error(
+def test_environment_values_are_sent_and_never_repeated_in_errors(
     shared: Served, mapped: Mapped, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORD_TO_OPEN", "refuse sesame")
@@ -308,20 +308,22 @@ def test_what_the_environment_holds_goes_to_the_server_and_into_no_error(
     assert "sesame" not in str(system.identity())
     system.close()
     monkeypatch.delenv("WORD_TO_OPEN")
-    with pytest.raises(UsageError, match="takes WORD_TO_OPEN from the environment, where it is"):
+    with pytest.raises(
+        UsageError, match="uses the environment variable WORD_TO_OPEN, which is not set"
+    ):
         Mcp(shared.url, str(mapped(told)))
 
 
 @pytest.mark.parametrize(
     ("address", "complaint"),
     [
-        ("http://me:mine@127.0.0.1:9/mcp", "would be recorded"),
-        ("http://127.0.0.1:9/mcp?api_key=mine", "would be recorded"),
-        ("http://:9/mcp", "is no address of an MCP server"),
-        ("http://127.0.0.1:99999/mcp", "is no address of an MCP server"),
+        ("http://me:mine@127.0.0.1:9/mcp", "and addresses are recorded"),
+        ("http://127.0.0.1:9/mcp?api_key=mine", "and addresses are recorded"),
+        ("http://:9/mcp", "is not the address of an MCP server"),
+        ("http://127.0.0.1:99999/mcp", "is not the address of an MCP server"),
     ],
 )
-def test_an_address_that_cannot_be_or_would_tell_a_secret_is_refused(
+def test_an_invalid_address_or_one_with_a_secret_is_refused(
     address: str, complaint: str, mapped: Mapped
 ) -> None:
     with pytest.raises(UsageError, match=complaint):

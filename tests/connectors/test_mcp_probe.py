@@ -1,4 +1,4 @@
-"""`mnemoscope systems probe`: what is proposed works, or says precisely what is missing."""
+"""`mnemoscope systems probe`: a proposed mapping works, or lists what is missing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def address(kind: str) -> str:
 
 
 def recalled(seen: ProbeResult, kind: str, place: Path) -> list[list[str]]:
-    """What the proposed mapping finds, before and after forgetting where it can forget."""
+    """The hits with the proposed mapping, before and after forget, if it is mapped."""
     place.write_text(seen.yaml)
     system = Mcp(address(kind), mapping=str(place))
     system.reset("one")
@@ -57,23 +57,25 @@ def test_for_a_ranked_server_the_proposal_works_and_says_why_it_cannot_forget(
     assert recalled(seen, "ranked", tmp_path / "m.yaml") == [["Conv/1"]]
     assert seen.proposal.mapping["reset"] == "scope"
     [lacking] = seen.proposal.missing
-    assert lacking.startswith("forget: delete_memory wants the server's own id; say with")
+    assert lacking.startswith("forget: delete_memory needs the server's own id; set remember.keep")
     assert f"#   - {lacking}" in seen.yaml
 
 
-def test_for_a_server_that_answers_in_prose_the_proposal_works(tmp_path: Path) -> None:
+def test_for_a_server_with_text_replies_the_proposal_works(tmp_path: Path) -> None:
     seen = probe(address("tags"))
     assert recalled(seen, "tags", tmp_path / "m.yaml") == [["Conv/1"], ["m2"]]
     assert seen.proposal.missing == []
     [doubt] = seen.proposal.uncertain
-    assert doubt.startswith("reset: a restart; if the server keeps a file, name it in env")
+    assert doubt.startswith("reset: a restart; if the server writes a file, put it into ${scratch}")
 
 
-def test_for_a_server_of_entities_the_proposal_asks_word_by_word(tmp_path: Path) -> None:
+def test_for_a_server_of_entities_the_proposal_uses_keywords(tmp_path: Path) -> None:
     seen = probe(address("substring"))
     assert recalled(seen, "substring", tmp_path / "m.yaml") == [["Conv/1"], ["m2"]]
     assert seen.proposal.mapping["recall"]["strategy"] == "keywords"
-    assert any("kind is required and not understood" in line for line in seen.proposal.uncertain)
+    assert any(
+        "kind is required, its purpose is unknown" in line for line in seen.proposal.uncertain
+    )
 
 
 # From the tools' descriptions alone
@@ -137,7 +139,7 @@ def accepted(proposal: MappingProposal) -> dict[str, Any]:
     return proposal.mapping
 
 
-def test_the_reference_servers_tools_are_told_apart() -> None:
+def test_the_reference_servers_tools_are_assigned_to_verbs() -> None:
     drafted = accepted(propose("server-memory", SERVER_MEMORY, restarts=True))
     assert drafted["remember"] == {
         "tool": "create_entities",
@@ -153,7 +155,7 @@ def test_the_reference_servers_tools_are_told_apart() -> None:
     assert drafted["forget"]["arguments"] == {"entityNames": "${items}"}
 
 
-def test_among_many_tools_the_plain_ones_are_chosen_and_limits_are_kept() -> None:
+def test_among_many_tools_the_simplest_are_chosen_with_their_limits() -> None:
     drafted = accepted(propose("memory", MEMORY_SERVICE, restarts=True))
     assert drafted["remember"]["tool"] == "memory_store"
     assert drafted["remember"]["arguments"]["metadata"] == {"tags": ["mid:${memory.tag}"]}
@@ -165,7 +167,7 @@ def test_among_many_tools_the_plain_ones_are_chosen_and_limits_are_kept() -> Non
     }
 
 
-def test_where_nothing_can_carry_an_id_it_is_written_behind_the_text() -> None:
+def test_without_a_parameter_for_ids_the_id_is_appended_to_the_text() -> None:
     tools = [tool("remember", text=TEXT, timestamp=TEXT), tool("recall", query=TEXT, k=NUMBER)]
     proposal = propose("bare", tools, restarts=True)
     assert accepted(proposal)["remember"]["arguments"] == {
@@ -178,10 +180,13 @@ def test_where_nothing_can_carry_an_id_it_is_written_behind_the_text() -> None:
 @pytest.mark.parametrize(
     ("tools", "lacking"),
     [
-        ([tool("weather", place=TEXT)], "remember: no tool looks like it (names with add, create"),
+        (
+            [tool("weather", place=TEXT)],
+            "remember: no tool found for it (searched names: add, create",
+        ),
         (
             [tool("add_memory", required="blob", blob={}), tool("search", query=TEXT, k=NUMBER)],
-            "remember: which parameter of add_memory takes the text? (blob)",
+            "remember: which parameter of add_memory is the text? (blob)",
         ),
         (
             [tool("add_memory", text=TEXT), tool("search_memory", vector={"type": "array"})],
@@ -189,13 +194,13 @@ def test_where_nothing_can_carry_an_id_it_is_written_behind_the_text() -> None:
         ),
     ],
 )
-def test_what_is_missing_is_said(tools: list[Tool], lacking: str) -> None:
+def test_missing_tools_and_parameters_are_listed(tools: list[Tool], lacking: str) -> None:
     proposal = propose("odd", tools, restarts=True)
     assert not proposal.usable
     assert any(line.startswith(lacking) for line in proposal.missing), proposal.missing
 
 
-def test_a_server_that_is_not_ours_is_emptied_by_its_tool_or_by_forgetting() -> None:
+def test_a_server_at_a_url_is_reset_by_a_tool_or_by_forget() -> None:
     tools = [
         tool("add_memory", content=TEXT, tags=TEXTS),
         tool("search_memory", query=TEXT, limit=NUMBER),
@@ -211,7 +216,7 @@ def test_a_server_that_is_not_ours_is_emptied_by_its_tool_or_by_forgetting() -> 
     assert any(line.startswith("reset: no tool empties the server") for line in alone.missing)
 
 
-def test_a_hostile_description_is_no_way_into_the_mapping() -> None:
+def test_a_hostile_description_cannot_inject_into_the_mapping() -> None:
     odd: dict[str, Any] = {"a": True, "b": {"anyOf": [True, None], "type": ["string", 5]}}
     bad: dict[str, Any] = {
         "${env.HOME}": TEXT,
@@ -257,6 +262,6 @@ def test_the_command_shows_tools_and_the_mapping(capsys: pytest.CaptureFixture[s
     assert "systems check" in shown.err
 
 
-def test_what_is_no_server_is_an_error_for_people() -> None:
+def test_a_program_that_is_not_a_server_is_a_readable_error() -> None:
     with pytest.raises(MnemoscopeError, match=r"true cannot be probed: true ended with exit code"):
         probe("true")

@@ -1,4 +1,4 @@
-"""The stdio connector: an adapter gives what it would give in process, or an error."""
+"""The stdio connector: an adapter gives the same results as in process, or an error."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def javascript() -> str:
 
 @pytest.fixture
 def opened() -> Iterator[Callable[..., Stdio]]:
-    """Open the connector to raw_adapter.py, with these memories behind it."""
+    """Open the connector to raw_adapter.py, and store these memories."""
     systems: list[Stdio] = []
 
     def open_system(trouble: str, place: str = "") -> Stdio:
@@ -78,7 +78,7 @@ def driver(spec: str) -> Driver:
     return made
 
 
-# Through the engine
+# In a run
 
 
 @pytest.fixture(scope="module")
@@ -123,14 +123,14 @@ def test_a_built_in_system_ranks_alike_on_both_sides_of_the_connector(
 
 
 def with_trouble(locomo: Path, tmp_path: Path) -> Path:
-    """One question of the first conversation asks for trouble."""
+    """One question of the first conversation asks for a failure."""
     asked = locomo.read_text().replace("conv-0/q2 What", "conv-0/q2 trouble What")
     place = tmp_path / "locomo10.json"
     place.write_text(asked)
     return place
 
 
-def test_a_death_costs_its_question_and_a_fresh_child_is_asked_the_others(
+def test_an_exit_costs_one_question_and_a_new_child_gets_the_others(
     locomo: Path, tmp_path: Path
 ) -> None:
     [asked] = trials(with_trouble(locomo, tmp_path), tmp_path / "out", f"stdio:{raw('exit')}")
@@ -138,15 +138,13 @@ def test_a_death_costs_its_question_and_a_fresh_child_is_asked_the_others(
     assert (dead.question, dead.status) == ("conv-0/q2", "error")
     assert dead.error == (
         "AdapterDied: recall: python raw_adapter.py exit ended with exit code 7; "
-        "its last words: the index is | not what it was"
+        "its last lines on stderr: the index is | not what it was"
     )
     assert {trial.status for trial in asked} == {"answered"}
     assert not any(trial.unknown for trial in asked)
 
 
-def test_a_child_that_hangs_ends_with_the_worker_that_is_killed_for_it(
-    locomo: Path, tmp_path: Path
-) -> None:
+def test_a_hanging_child_is_ended_with_its_worker(locomo: Path, tmp_path: Path) -> None:
     place = tmp_path / "pids"
     place.mkdir()
     hanging = f"stdio:{raw('hang', place)}"
@@ -156,10 +154,10 @@ def test_a_child_that_hangs_ends_with_the_worker_that_is_killed_for_it(
     assert eventually(lambda: all_gone(place))
 
 
-# What it has
+# Methods and identity
 
 
-def test_only_what_hello_lists_is_there(opened: Opened) -> None:
+def test_only_methods_that_hello_lists_exist(opened: Opened) -> None:
     system = opened("none")
     has = {verb for verb in (*dir(Driver), "ready", "retrieve", "stats") if hasattr(system, verb)}
     assert has >= {"remember", "recall", "answer", "stats"}
@@ -178,7 +176,7 @@ def test_the_examples_forget_and_count(javascript: str) -> None:
         made.close()
 
 
-def test_the_identity_covers_the_command_its_files_and_what_hello_says(tmp_path: Path) -> None:
+def test_the_identity_covers_the_command_its_files_and_hello(tmp_path: Path) -> None:
     script = tmp_path / "adapter.py"
     settings = tmp_path / "settings.toml"
     script.write_text((HERE / "raw_adapter.py").read_text())
@@ -200,10 +198,10 @@ def test_the_identity_covers_the_command_its_files_and_what_hello_says(tmp_path:
     }
 
 
-# What may be in the way
+# Messages and other output
 
 
-def test_what_is_printed_beside_the_protocol_goes_to_the_log(
+def test_other_lines_on_stdout_go_to_the_log(
     opened: Opened, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert opened("chatter").recall(TROUBLE, 5) == IDS
@@ -213,7 +211,7 @@ def test_what_is_printed_beside_the_protocol_goes_to_the_log(
         assert line in logged.err
 
 
-def test_five_megabytes_go_both_ways(opened: Opened, javascript: str) -> None:
+def test_five_megabytes_are_sent_and_received(opened: Opened, javascript: str) -> None:
     big = "é\u2028🙂" * 600_000
     assert opened("none").answer(Query(big)) == big
     for spec in (PYTHON_EXAMPLE, javascript):
@@ -225,7 +223,7 @@ def test_five_megabytes_go_both_ways(opened: Opened, javascript: str) -> None:
         made.close()
 
 
-def test_a_child_that_writes_before_it_reads_blocks_nobody() -> None:
+def test_a_child_that_writes_before_it_reads_does_not_block() -> None:
     system = Stdio(raw("writes-first"))
     system.reset("scope")
     system.remember([Memory("m", "x" * 5_000_000)])
@@ -233,12 +231,12 @@ def test_a_child_that_writes_before_it_reads_blocks_nobody() -> None:
     system.close()
 
 
-def test_any_text_comes_through(opened: Opened) -> None:
+def test_any_text_is_transmitted_unchanged(opened: Opened) -> None:
     for text in ("", "\0", "\n\r\u2028", "🙂 é ∑", '"}\\', "half \ud800"):
         assert opened("none").answer(Query(text)) == text
 
 
-def test_numbers_that_json_has_no_word_for_are_read_as_they_are_meant() -> None:
+def test_nan_and_infinity_are_read() -> None:
     made = driver(f"stdio:{raw('nan')}")
     made.remember(MEMORIES)
     nan, infinite = made.recall(Question("q", TROUBLE.text), 2)
@@ -247,34 +245,34 @@ def test_numbers_that_json_has_no_word_for_are_read_as_they_are_meant() -> None:
     made.close()
 
 
-# What goes wrong
+# Failures
 
 OUT_OF_STEP = {
     "wrong-id": r"recall: a reply to call 5; expected 4",
     "true-id": r"recall: a reply to call True; expected 4",
     "no-id": r"recall: a reply to call None; expected 4",
-    "nothing": r"recall: a reply with neither result nor error",
-    "broken": r"a reply that is no JSON: .*\"result\": \[\}",
-    "deep": r"a reply that is no JSON: ",
+    "nothing": r"recall: a reply without result and without error",
+    "broken": r"a reply is not valid JSON: .*\"result\": \[\}",
+    "deep": r"a reply is not valid JSON: ",
     "endless": r"recall: python raw_adapter.py endless wrote a line of more than 64 MiB",
-    "babble": r"more than 1000 lines on stdout that are no replies; .* The last one: la la",
+    "babble": r"more than 1000 lines on stdout are not replies; .* The last one: la la",
 }
 
 
 @pytest.mark.parametrize("trouble", OUT_OF_STEP)
-def test_a_reply_that_cannot_be_trusted_is_an_error_and_the_end(
+def test_a_reply_to_another_call_is_an_error_and_ends_the_child(
     trouble: str, opened: Opened
 ) -> None:
     system = opened(trouble)
     with pytest.raises(BadReply, match=OUT_OF_STEP[trouble]):
         system.recall(TROUBLE, 5)
-    with pytest.raises(AdapterDied, match="gone since an earlier call"):
+    with pytest.raises(AdapterDied, match="it ended in an earlier call"):
         system.recall(Query("fine"), 5)
     system.reset("scope")
     assert system.recall(Query("fine"), 5) == []
 
 
-def test_a_second_reply_is_not_taken_for_the_next_one(opened: Opened) -> None:
+def test_a_second_reply_is_not_used_for_the_next_call(opened: Opened) -> None:
     system = opened("twice")
     assert system.recall(TROUBLE, 5) == IDS
     with pytest.raises(BadReply, match="a reply to call 4; expected 5"):
@@ -297,9 +295,7 @@ def test_a_receipt_of_another_shape_is_an_error(opened: Opened) -> None:
 
 
 @pytest.mark.parametrize("trouble", ["refuse", "refuse-strangely"])
-def test_an_error_that_is_told_is_passed_on_and_the_child_lives(
-    trouble: str, opened: Opened
-) -> None:
+def test_an_error_reply_is_raised_and_the_child_goes_on(trouble: str, opened: Opened) -> None:
     system = opened(trouble)
     with pytest.raises(AdapterError, match=r"^recall: no idea$"):
         system.recall(TROUBLE, 5)
@@ -307,7 +303,7 @@ def test_an_error_that_is_told_is_passed_on_and_the_child_lives(
 
 
 DEATHS = {
-    "exit": r"exit code 7; its last words: the index is \| not what it was",
+    "exit": r"exit code 7; its last lines on stderr: the index is \| not what it was",
     "kill": r"died of SIGKILL",
     "half-and-exit": r"exit code 0 in the middle of the line '\{\"jsonrpc\": \"2.0\", \"id\"'",
     "stdout": r"closed its stdout",
@@ -315,11 +311,11 @@ DEATHS = {
 
 
 @pytest.mark.parametrize("trouble", DEATHS)
-def test_a_death_is_told_with_its_cause_and_nobody_is_replaced_in_silence(
+def test_an_exit_is_raised_with_its_cause_and_only_a_reset_starts_a_new_child(
     trouble: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if trouble == "stdout":  # the one that does not leave
-        monkeypatch.setattr(child_process, "_FAREWELL", 0.2)
+    if trouble == "stdout":  # this one does not exit
+        monkeypatch.setattr(child_process, "_EXIT_SECONDS", 0.2)
     system = opened(trouble)
     for _ in range(2):
         with pytest.raises(AdapterDied, match=DEATHS[trouble]):
@@ -330,7 +326,7 @@ def test_a_death_is_told_with_its_cause_and_nobody_is_replaced_in_silence(
 
 
 @pytest.mark.parametrize("trouble", ["hang", "half-and-hang"])
-def test_a_deadline_ends_the_child_and_all_that_it_started(
+def test_a_deadline_ends_the_child_and_its_own_children(
     trouble: str, opened: Opened, tmp_path: Path
 ) -> None:
     system = opened(trouble, str(tmp_path))
@@ -340,9 +336,7 @@ def test_a_deadline_ends_the_child_and_all_that_it_started(
     assert eventually(lambda: all_gone(tmp_path))
 
 
-def test_a_system_that_is_closed_or_let_go_leaves_nothing_running(
-    opened: Opened, tmp_path: Path
-) -> None:
+def test_a_closed_or_dropped_system_leaves_nothing_running(opened: Opened, tmp_path: Path) -> None:
     opened("none", str(tmp_path)).close()
     assert all_gone(tmp_path)
     let_go = Stdio(raw("none", tmp_path))
@@ -354,14 +348,14 @@ def test_a_system_that_is_closed_or_let_go_leaves_nothing_running(
 
 
 @pytest.mark.parametrize(("trouble", "asked"), [("closes", True), ("none", False)])
-def test_a_healthy_adapter_is_asked_to_close_where_its_hello_lists_that(
+def test_a_healthy_adapter_gets_close_if_its_hello_lists_it(
     trouble: str, asked: bool, opened: Opened, tmp_path: Path
 ) -> None:
     opened(trouble, str(tmp_path)).close()
     assert (tmp_path / "closed").exists() == asked
 
 
-def test_an_adapter_that_failed_is_not_asked_to_close(opened: Opened, tmp_path: Path) -> None:
+def test_an_adapter_that_failed_does_not_get_close(opened: Opened, tmp_path: Path) -> None:
     system = opened("closes", str(tmp_path))
     with pytest.raises(BadReply):
         system.recall(TROUBLE, 5)
@@ -386,16 +380,16 @@ def test_a_forked_process_neither_uses_nor_ends_the_child_of_its_parent(opened: 
     assert system.recall(Query("mine"), 5) == IDS
 
 
-# Before anything runs
+# Invalid specs
 
 
 @pytest.mark.parametrize(
     ("spec", "complaint"),
     [
-        ("stdio", "a command is missing"),
-        ("stdio:", "a command is missing"),
+        ("stdio", "the command is missing"),
+        ("stdio:", "the command is missing"),
         ("stdio:'half", "cannot be read: No closing quotation"),
-        ("stdio:no-such-program x", "no program 'no-such-program' on the PATH"),
+        ("stdio:no-such-program x", "the program 'no-such-program' is not on the PATH"),
         ("stdio:cat,speed=1", "has no option 'speed'"),
         ("stdio:cat,timeout=0", "seconds above 0"),
         (f"stdio:{raw('dead')}", r"AdapterDied: hello: .* exit code 1; .*: no model here"),
@@ -403,7 +397,7 @@ def test_a_forked_process_neither_uses_nor_ends_the_child_of_its_parent(opened: 
         ("stdio:cat,start=0.2", r"AdapterLate: hello: cat gave no reply within 0.2 s"),
     ],
 )
-def test_what_cannot_work_is_refused_with_the_reason(spec: str, complaint: str) -> None:
+def test_invalid_specs_are_refused_with_the_reason(spec: str, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
         described(spec)
 
@@ -415,11 +409,11 @@ def test_a_long_command_still_makes_a_folder_name() -> None:
     assert re.fullmatch(r"[\w.-]+", one)
 
 
-# The other side, for adapters in Python
+# serve_stdio, for adapters in Python
 
 
 def served(target: str, *words: str) -> str:
-    """By the file's path, without site-packages: it needs nothing but Python."""
+    """Run by the file's path, without site-packages: it needs only Python."""
     import mnemoscope.connectors.serve_stdio as module
 
     options = " ".join(words)
@@ -432,7 +426,7 @@ def _beside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_beside")
-def test_an_object_is_served_without_mnemoscope_and_may_print_what_it_likes(
+def test_an_object_is_served_without_mnemoscope_and_may_print(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     made = driver(served("served_objects:Talks", "greeting=hi", "louder=true"))

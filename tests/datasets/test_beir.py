@@ -92,7 +92,7 @@ def test_a_judged_document_that_the_corpus_lacks_stays_evidence_and_is_found(
 ) -> None:
     dataset = Beir(folder(tmp_path, f"{HEADER}q1\td1\t1\nq1\tghost\t1\n"))
     assert read(dataset).questions[0].evidence == ("d1", "ghost")
-    [place] = dataset.findings.examples["judgment of a document that the corpus lacks"]
+    [place] = dataset.findings.examples["judgment for a document missing from the corpus"]
     assert place.endswith("test.tsv, line 3: ghost")
 
 
@@ -105,13 +105,13 @@ def test_a_question_left_without_relevant_documents_is_found(tmp_path: Path) -> 
 def test_judgments_of_unknown_queries_are_found(tmp_path: Path) -> None:
     dataset = Beir(folder(tmp_path, "q1\td1\t1\nghost\td1\t1\n"))
     read(dataset)
-    assert dataset.findings.examples == {"judgments of an unknown query": ["ghost"]}
+    assert dataset.findings.examples == {"judgments for an unknown query": ["ghost"]}
 
 
 def test_a_judgment_written_twice_is_found(tmp_path: Path) -> None:
     dataset = Beir(folder(tmp_path, "q1\td1\t1\nq1\td1\t1\n"))
     assert read(dataset).questions[0].evidence == ("d1",)
-    assert dataset.findings.counts == {"repeated judgment": 1}
+    assert dataset.findings.counts == {"duplicate judgment": 1}
 
 
 def test_empty_texts_are_found(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
 
 def test_a_missing_split_lists_those_there(tmp_path: Path) -> None:
     folder(tmp_path, split="train")
-    with pytest.raises(MissingData, match=r"'dev'; splits in qrels/: test, train"):
+    with pytest.raises(MissingData, match=r"'dev'; available in qrels/: test, train"):
         Beir(folder(tmp_path), split="dev")
 
 
@@ -147,14 +147,14 @@ def test_a_split_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("qrels", "line", "problem"),
     [
-        ("q1\td1\n", 1, "2 columns where 3"),
-        ("q1\td1\t1\t1\n", 1, "4 columns where 3"),
-        ("q1 d1 1\n", 1, "1 columns where 3"),
-        (f"{HEADER}q1\td1\t1\n\nq1\td2\tgood\n", 4, "'good' is no whole number"),
-        ("q1\td1\t1.5\n", 1, "'1.5' is no whole number"),
-        ("q1\td1\t1_0\n", 1, "'1_0' is no whole number"),
-        (f"q1\td1\t{'9' * 5000}\n", 1, "is no whole number"),
-        (f"{HEADER}{HEADER}", 2, "'score' is no whole number"),
+        ("q1\td1\n", 1, "2 columns, expected 3"),
+        ("q1\td1\t1\t1\n", 1, "4 columns, expected 3"),
+        ("q1 d1 1\n", 1, "1 columns, expected 3"),
+        (f"{HEADER}q1\td1\t1\n\nq1\td2\tgood\n", 4, "'good' is not an integer"),
+        ("q1\td1\t1.5\n", 1, "'1.5' is not an integer"),
+        ("q1\td1\t1_0\n", 1, "'1_0' is not an integer"),
+        (f"q1\td1\t{'9' * 5000}\n", 1, "is not an integer"),
+        (f"{HEADER}{HEADER}", 2, "'score' is not an integer"),
         ("q1\td1\t1\nq1\td1\t2\n", 2, "graded 2 here and 1 in line 1"),
         ("q1\td\0\t1\n", 1, "NUL"),
     ],
@@ -172,11 +172,13 @@ def test_judgments_that_are_not_utf8_are_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("qrels", ["", HEADER, "\n\n"])
 def test_a_split_without_judgments_is_refused(tmp_path: Path, qrels: str) -> None:
-    assert "test.tsv: holds no judgments" in refusal(folder(tmp_path, qrels))
+    assert "test.tsv: contains no judgments" in refusal(folder(tmp_path, qrels))
 
 
 def test_a_split_that_judges_no_known_query_is_refused(tmp_path: Path) -> None:
-    assert "test.tsv: judges no query" in refusal(folder(tmp_path, "ghost\td1\t1\n"))
+    assert "test.tsv: contains no judgment for any query" in refusal(
+        folder(tmp_path, "ghost\td1\t1\n")
+    )
 
 
 @pytest.mark.parametrize(
@@ -204,13 +206,13 @@ def test_an_id_used_twice_is_refused(tmp_path: Path, name: str) -> None:
     path = folder(tmp_path) / f"{name}.jsonl"
     line = path.read_bytes().count(b"\n") + 1
     path.write_bytes(path.read_bytes() * 2)
-    assert f"{name}.jsonl, line {line}: ids that were used before" in refusal(tmp_path)
+    assert f"{name}.jsonl, line {line}: duplicate ids" in refusal(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["corpus", "queries"])
 def test_an_empty_file_is_refused(tmp_path: Path, name: str) -> None:
     (folder(tmp_path) / f"{name}.jsonl").write_bytes(b"")
-    assert f"{name}.jsonl: holds no records" in refusal(tmp_path)
+    assert f"{name}.jsonl: contains no records" in refusal(tmp_path)
 
 
 def test_windows_files_are_read_and_their_marks_found(tmp_path: Path) -> None:

@@ -55,12 +55,12 @@ def test_sound_data_has_no_problems_and_is_counted() -> None:
 
 def test_an_id_that_stands_for_two_memories_is_a_problem() -> None:
     [problem] = check(Made(scenario("a", "a/1", "a/1"))).problems
-    assert problem == "memory id 'a/1' stands for 2 memories"
+    assert problem == "memory id 'a/1' is used by 2 memories"
 
 
 def test_ids_must_be_unique_across_scenarios_too() -> None:
     [problem] = check(Made(scenario("a", "m1"), scenario("b", "m1"))).problems
-    assert problem == "memory id 'm1' stands for 2 memories"
+    assert problem == "memory id 'm1' is used by 2 memories"
 
 
 def test_a_leak_is_a_problem() -> None:

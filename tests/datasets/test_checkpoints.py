@@ -92,7 +92,7 @@ def test_no_ranges_can_be_asked_for(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "soon", "0", "-3", "5w", "3d,,9d", "9-3/2", "1-9/0", "1.5y"])
-def test_what_is_no_range_is_named(text: str) -> None:
+def test_an_invalid_range_is_named(text: str) -> None:
     with pytest.raises(UsageError, match="cannot read the range"):
         parse_ranges(text)
 
@@ -208,7 +208,7 @@ QUESTIONS = (
 )
 
 
-def test_a_plan_tells_what_is_remembered_and_what_is_asked_when() -> None:
+def test_a_plan_gives_the_memories_and_questions_of_each_checkpoint() -> None:
     # Two memories on day 1, as sessions or sections are; nothing on days 3 to 8.
     plan = plan_checkpoints(
         [1, 1, 2, 9, 10],

@@ -21,9 +21,18 @@ from mnemoscope.datasets._io import json_stream
 from mnemoscope.datasets._io.json_stream import (
     Element,
     array_elements,
-    sha256_unpacked,
     unpacked,
 )
+from mnemoscope.datasets.base import DatasetInfo, FileDataset
+
+
+class AnyFile(FileDataset):
+    info = DatasetInfo(name="any file")
+
+
+def sha256_of(path: Path) -> str:
+    return AnyFile(path).files()[0].sha256
+
 
 JSON = st.recursive(
     st.none()
@@ -97,7 +106,7 @@ def test_each_element_comes_with_the_line_it_starts_on(
 def test_the_digest_sees_every_byte(place: Path, elements: list[Any], chunk: int) -> None:
     content = json.dumps(elements).encode() + b" \n"
     assert len(streamed(place, content, chunk)) == len(elements)
-    assert sha256_unpacked(place) == hashlib.sha256(content).hexdigest()
+    assert sha256_of(place) == hashlib.sha256(content).hexdigest()
 
 
 def assert_same_verdict(place: Path, text: str, chunk: int) -> None:
@@ -224,7 +233,7 @@ def test_archives_are_unpacked_hashed_by_content_and_checked(tmp_path: Path, kin
     path = tmp_path / f"array.json.{kind}"
     path.write_bytes(packed)
     assert [element.value for element in array_elements(path)] == list(range(3_000))
-    assert sha256_unpacked(path) == hashlib.sha256(content).hexdigest()
+    assert sha256_of(path) == hashlib.sha256(content).hexdigest()
     assert b"".join(unpacked(path)) == content
     assert list(unpacked(path, lines=True)) == content.splitlines(keepends=True)
     for length in range(1, len(packed), 97):
@@ -232,7 +241,7 @@ def test_archives_are_unpacked_hashed_by_content_and_checked(tmp_path: Path, kin
         with pytest.raises(DataError, match="cannot unpack"):
             list(array_elements(path))
         with pytest.raises(DataError, match="cannot unpack"):
-            sha256_unpacked(path)
+            sha256_of(path)
 
 
 def test_a_damaged_archive_never_gives_other_elements(tmp_path: Path) -> None:

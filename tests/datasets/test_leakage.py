@@ -29,12 +29,12 @@ def found(*memories: Memory, evidence: tuple[str, ...] = ()) -> list[str]:
 @pytest.mark.parametrize("marker", TEXT_MARKERS)
 def test_a_gold_marker_in_a_text_is_a_leak(marker: str) -> None:
     [leak] = found(Memory("m1", "nothing"), Memory("m2", f"Ann said {marker} yes"))
-    assert leak == f"memory m2: its text carries the gold marker {marker!r}"
+    assert leak == f"memory m2: its text contains the gold marker {marker!r}"
 
 
 def test_a_gold_marker_in_a_speakers_name_is_a_leak() -> None:
     [leak] = found(Memory("m1", "x", speaker="Ann [gold]"), Memory("m2", "x", speaker="Gold"))
-    assert leak == "memory m1: its speaker carries the gold marker '[gold]'"
+    assert leak == "memory m1: its speaker contains the gold marker '[gold]'"
 
 
 @pytest.mark.parametrize("id", ["answer_280352e9", "c/gold/1", "evidence", "relevant-7", "gold3"])
@@ -60,7 +60,7 @@ def test_an_id_pattern_that_only_evidence_has_is_a_leak() -> None:
     hay = [Memory(f"haystack_{number}", "x") for number in range(9)]
     needles = [Memory(f"needle_{number}", "x") for number in range(5)]
     [leak] = found(*hay, *needles, evidence=tuple(memory.id for memory in needles))
-    assert leak == "scenario s1: every evidence id, and no other, contains 'needle'"
+    assert leak == "scenario s1: all evidence ids, and only they, contain 'needle'"
 
 
 def test_an_id_pattern_is_looked_for_behind_the_scenarios_name() -> None:
@@ -87,7 +87,7 @@ def test_a_pattern_in_a_few_ids_may_be_chance() -> None:
         (("goldfish-1", "answering_machine", "irrelevant"), ()),
     ],
 )
-def test_ids_that_tell_nothing_are_clean(ids: tuple[str, ...], evidence: tuple[str, ...]) -> None:
+def test_neutral_ids_are_clean(ids: tuple[str, ...], evidence: tuple[str, ...]) -> None:
     assert found(*(Memory(id, "x") for id in ids), evidence=evidence) == []
 
 
@@ -96,7 +96,7 @@ def test_numbers_as_evidence_beside_worded_ids_have_no_word_that_could_tell() ->
     assert found(*(Memory(id, "x") for id in ids), evidence=tuple(ids[4:])) == []
 
 
-def test_what_people_say_is_no_leak() -> None:
+def test_ordinary_text_is_not_a_leak() -> None:
     text = "My answer is: the evidence was gold, relevant -> and it has an answer."
     assert found(Memory("m1", text, speaker="Ann", metadata={"importance": 1, "tags": "x"})) == []
 

@@ -184,7 +184,7 @@ def test_naive_evidence_is_what_cutting_at_the_first_colon_gives(
     for id, (_, cut) in MALFORMED.items():
         conversation = id.partition("/")[0]
         assert list(naive[id].evidence) == [f"{conversation}/{label}" for label in cut.split()]
-    assert dataset.findings.counts["unreachable evidence kept"] == 2
+    assert dataset.findings.counts["unresolvable evidence, kept"] == 2
 
 
 def test_turn_granularity_gives_every_turn_and_its_evidence(folder: Path, raw: list[Row]) -> None:
@@ -209,7 +209,7 @@ def test_turn_granularity_gives_every_turn_and_its_evidence(folder: Path, raw: l
 def test_naive_turn_evidence_keeps_all_nine_bad_entries(folder: Path) -> None:
     dataset = Locomo(folder, granularity="turn", evidence="naive")
     list(dataset.scenarios())
-    assert dataset.findings.counts["unreachable evidence kept"] == 9
+    assert dataset.findings.counts["unresolvable evidence, kept"] == 9
 
 
 def test_session_texts_are_the_turns_with_their_speakers(
@@ -303,9 +303,9 @@ def test_the_audit_overlay_changes_keys_and_counts_each_kind(folder: Path) -> No
     dataset = Locomo(folder, audit=True, granularity="turn")
     asked = questions(list(dataset.scenarios()))
     assert {
-        kind.removeprefix("audited key: "): n
+        kind.removeprefix("answer key corrected by the audit: "): n
         for kind, n in dataset.findings.counts.items()
-        if kind.startswith("audited key: ")
+        if kind.startswith("answer key corrected by the audit: ")
     } == {
         "WRONG_CITATION": 57,
         "HALLUCINATION": 33,
@@ -529,7 +529,7 @@ def test_an_unreadable_date_is_refused_with_an_example(tmp_path: Path, stamp: An
     path = written(tmp_path, [sample(conversation=talk(session_1_date_time=stamp))])
     problem = refusal(path)
     assert "conv-1 session_1_date_time: cannot read" in problem
-    assert "expected like '1:56 pm on 8 May, 2023'" in problem
+    assert "expected a date such as '1:56 pm on 8 May, 2023'" in problem
 
 
 def test_a_session_without_a_date_is_refused(tmp_path: Path) -> None:
@@ -540,13 +540,13 @@ def test_a_session_without_a_date_is_refused(tmp_path: Path) -> None:
 def test_a_sample_id_given_twice_is_refused_at_the_second(tmp_path: Path) -> None:
     text = json.dumps([sample(), sample()])
     path = written(tmp_path, text.replace(', {"sample_id"', ',\n\n{"sample_id"').encode())
-    assert refusal(path) == "FILE, line 3: sample_id 'conv-1' again"
+    assert refusal(path) == "FILE, line 3: duplicate sample_id 'conv-1'"
 
 
 @pytest.mark.parametrize("granularity", ["session", "turn"])
 def test_a_turn_id_given_twice_is_refused(tmp_path: Path, granularity: str) -> None:
     path = written(tmp_path, [sample(conversation=talk(session_1=[turn(1), turn(1)]))])
-    assert refusal(path, granularity=granularity) == "FILE: conv-1: dia_id 'D1:1' again"
+    assert refusal(path, granularity=granularity) == "FILE: conv-1: duplicate dia_id 'D1:1'"
 
 
 def test_the_same_turn_id_in_two_conversations_is_no_repetition(tmp_path: Path) -> None:
@@ -619,8 +619,12 @@ def test_deep_nesting_is_refused(tmp_path: Path, depth: int) -> None:
         (["D1:1; D1:2"], ["D1:1", "D1:2"], {"malformed evidence, repaired": 1}),
         (["D1:1", "D1:1"], ["D1:1"], {"evidence cited twice": 1}),
         (["D1:1", "D1:9"], ["D1:1"], {"dangling evidence: no such turn": 1}),
-        (["D7:1"], [], {"dangling evidence: no such turn": 1, "no evidence resolves": 1}),
-        (["D"], [], {"malformed evidence, dropped": 1, "no evidence resolves": 1}),
+        (
+            ["D7:1"],
+            [],
+            {"dangling evidence: no such turn": 1, "no evidence entry could be resolved": 1},
+        ),
+        (["D"], [], {"malformed evidence, dropped": 1, "no evidence entry could be resolved": 1}),
         ([], [], {"empty evidence": 1}),
     ],
 )
@@ -643,7 +647,10 @@ def test_sessions_out_of_date_order_are_a_finding(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ({"question_id": "q1", "error_type": "X", "correct_evidence": []}, "is not like locomo_0_"),
+        (
+            {"question_id": "q1", "error_type": "X", "correct_evidence": []},
+            "does not look like locomo_0_",
+        ),
         ({"question_id": "locomo_0_qa0"}, "missing required field `error_type`"),
     ],
 )

@@ -67,7 +67,7 @@ def test_the_oracle_file_holds_what_was_counted(folder: Path) -> None:
         **TYPES,
     }
     assert dataset.findings.counts == {
-        "haystack unsorted by date, sorted": 34,
+        "haystack not in date order, sorted": 34,
         "haystack with sessions after the question": 43,
     }
     assert len(scenarios) == 500
@@ -264,17 +264,17 @@ def test_s_holds_499_of_500_and_names_the_absent_one(s_file: Row) -> None:
         **TYPES,
         "type temporal-reasoning": 132,
     }
-    assert s_file["examples"]["question missing: 499 of 500 are here"] == ["gpt4_7a0daae1"]
+    assert s_file["examples"]["question missing: 499 of 500 found"] == ["gpt4_7a0daae1"]
     assert s_file["measured"] == 469
 
 
 def test_s_has_its_known_oddities_and_each_is_a_finding(s_file: Row) -> None:
     assert s_file["findings"] == {
-        "haystack unsorted by date, sorted": 210,
+        "haystack not in date order, sorted": 210,
         "haystack with sessions after the question": 76,
-        "session id twice in a haystack": 13,
+        "duplicate session id in a haystack": 13,
         "empty turn": 12,
-        "question missing: 499 of 500 are here": 1,
+        "question missing: 499 of 500 found": 1,
     }
 
 
@@ -346,7 +346,7 @@ def test_a_small_file_is_read_and_says_how_much_is_missing(tmp_path: Path) -> No
     [scenario] = dataset.scenarios()
     assert [memory.text for memory in scenario.memories] == ["user: I study business", "user: hi"]
     assert scenario.questions[0].evidence == (scenario.memories[0].id,)
-    assert dataset.findings.counts["question missing: 1 of 500 are here"] == 499
+    assert dataset.findings.counts["question missing: 1 of 500 found"] == 499
 
 
 def test_a_question_outside_the_release_is_read_and_reported(tmp_path: Path) -> None:
@@ -366,10 +366,10 @@ def test_a_question_outside_the_release_is_read_and_reported(tmp_path: Path) -> 
         ({"haystack_sessions": ...}, "missing required field `haystack_sessions`"),
         ({"haystack_sessions": [[{"role": "user"}], []]}, "missing required field `content`"),
         ({"question_type": "riddle"}, "two: unknown question_type 'riddle'"),
-        ({"haystack_dates": []}, "two: haystack dates, ids and sessions differ in number"),
+        ({"haystack_dates": []}, "two: the numbers of haystack dates, ids and sessions differ"),
         ({"question_date": "2023-05-30"}, "two: cannot read the date '2023-05-30'"),
         ({"haystack_dates": ["2023/05/20 (Sat) 02:21", "x"]}, "two: cannot read the date 'x'"),
-        ({"question_id": "one"}, "question_id 'one' again"),
+        ({"question_id": "one"}, "duplicate question_id 'one'"),
     ],
 )
 def test_a_bad_item_is_named_with_file_and_line(tmp_path: Path, changes: Row, said: str) -> None:

@@ -87,7 +87,7 @@ def refusal(data: Path, **options: Any) -> str:
 # What is read.
 
 
-def test_a_life_is_a_scenario_of_days(tmp_path: Path) -> None:
+def test_a_history_is_a_scenario_of_days(tmp_path: Path) -> None:
     persona(tmp_path)
     scenario = read(Personas(tmp_path))
     assert scenario.id == "ann"
@@ -100,7 +100,7 @@ def test_a_life_is_a_scenario_of_days(tmp_path: Path) -> None:
     )
 
 
-def test_one_personas_own_folder_will_do(tmp_path: Path) -> None:
+def test_data_may_be_the_folder_of_one_persona(tmp_path: Path) -> None:
     folder = persona(tmp_path)
     assert read(Personas(folder)) == read(Personas(tmp_path))
 
@@ -284,7 +284,7 @@ def test_some_personas_can_be_chosen_in_any_order(tmp_path: Path) -> None:
     assert [scenario.id for scenario in dataset.scenarios()] == ["cy", "ann"]
 
 
-def test_an_unknown_persona_is_told_with_the_known_ones(tmp_path: Path) -> None:
+def test_an_unknown_persona_error_lists_the_known_ones(tmp_path: Path) -> None:
     persona(tmp_path, "ann")
     persona(tmp_path, "bob")
     with pytest.raises(UsageError, match=r"unknown persona 'anne'.*ann, bob"):
@@ -299,7 +299,7 @@ def test_an_unknown_persona_is_told_with_the_known_ones(tmp_path: Path) -> None:
         ({}, {}, "2024-01-01"),
     ],
 )
-def test_the_arcs_date_the_life_else_the_persona_else_the_default(
+def test_the_epoch_comes_from_the_arcs_else_the_persona_else_the_default(
     tmp_path: Path, arcs: Row, sheet: Row, day_one: str
 ) -> None:
     persona(tmp_path, arcs=arcs, sheet={"id": "ann", **sheet})
@@ -345,7 +345,7 @@ def test_one_persona_without_a_ledger_is_enough_to_have_none(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("key", ["f9.value", "f1.colour", "f1"])
-def test_a_reference_that_leads_nowhere_names_its_question(tmp_path: Path, key: str) -> None:
+def test_an_unknown_ledger_reference_names_its_question(tmp_path: Path, key: str) -> None:
     persona(tmp_path, questions=[entry("ann-q7", key=[key])], ledger=FACTS)
     said = refusal(tmp_path)
     assert "questions.yaml" in said
@@ -358,9 +358,9 @@ def test_a_reference_that_leads_nowhere_names_its_question(tmp_path: Path, key: 
 @pytest.mark.parametrize(
     ("questions", "words"),
     [
-        ({"a": 1}, ["is no list of questions"]),
-        ([], ["holds no question"]),
-        ("", ["is no list of questions"]),
+        ({"a": 1}, ["is not a list of questions"]),
+        ([], ["contains no questions"]),
+        ("", ["is not a list of questions"]),
         (["text"], ["entry 1", "object"]),
         (
             [entry("a"), entry("b"), {k: v for k, v in entry("c").items() if k != "question"}],
@@ -434,12 +434,12 @@ def test_what_is_missing_is_named_before_anything_runs(
     assert any(named in str(problem) for problem in problems(tmp_path))
 
 
-def test_a_folder_without_personas_and_arcs_that_are_not_there_are_told(tmp_path: Path) -> None:
-    assert "holds no persona" in refusal(tmp_path)
+def test_a_folder_without_personas_or_with_missing_arcs_is_refused(tmp_path: Path) -> None:
+    assert "contains no personas" in refusal(tmp_path)
     persona(tmp_path)
-    assert "holds no persona" in refusal(tmp_path / "ann" / "persona.yaml")
+    assert "contains no personas" in refusal(tmp_path / "ann" / "persona.yaml")
     assert "it has arcs-9d.yaml" in refusal(tmp_path, arcs="arcs-180d.yaml")
-    assert "is no arcs file" in refusal(tmp_path, arcs="story.yaml")
+    assert "is not an arcs file" in refusal(tmp_path, arcs="story.yaml")
     assert "sample=-1" in refusal(tmp_path, sample=-1)
 
 
@@ -478,7 +478,7 @@ def found(data: Path, **options: Any) -> dict[str, int]:
     }
 
 
-def test_a_life_without_oddities_has_no_findings(tmp_path: Path) -> None:
+def test_a_regular_history_has_no_findings(tmp_path: Path) -> None:
     persona(tmp_path)
     assert found(tmp_path) == {}
 
@@ -487,15 +487,18 @@ def test_a_life_without_oddities_has_no_findings(tmp_path: Path) -> None:
     ("fields", "kind"),
     [
         ({"relevant_days": [1, 99]}, "relevant day without a log"),
-        ({"relevant_days": [3, 4, 5, 6, 7, 8, 9]}, "evidence is a whole week of days"),
-        ({"relevant_days": list(range(1, 10))}, "evidence is more than a week of days"),
+        ({"relevant_days": [3, 4, 5, 6, 7, 8, 9]}, "evidence is a whole week of consecutive days"),
+        ({"relevant_days": list(range(1, 10))}, "evidence is more than a week of consecutive days"),
         ({"question": "What of days 8–14?"}, "question names day numbers"),
         ({"question": "What on Day 8?"}, "question names day numbers"),
-        ({"relevant_days": [5], "irrelevant_after": 4}, "question that can never be asked"),
-        ({"query_session": "attic"}, "session that the persona has not"),
+        (
+            {"relevant_days": [5], "irrelevant_after": 4},
+            "question expires before its last relevant day",
+        ),
+        ({"query_session": "attic"}, "session not declared in persona.yaml"),
     ],
 )
-def test_an_odd_question_is_a_finding(tmp_path: Path, fields: Row, kind: str) -> None:
+def test_an_irregular_question_is_a_finding(tmp_path: Path, fields: Row, kind: str) -> None:
     persona(tmp_path, questions=[entry(**fields), entry("ann-q2", question="In 30 days?")])
     assert found(tmp_path) == {kind: 1}
 
@@ -605,7 +608,7 @@ def test_a_changed_file_changes_the_identity(tmp_path: Path, file: str) -> None:
     assert sum(old != new for old, new in zip(before, after, strict=True)) == 1
 
 
-def test_a_check_finds_no_leak_in_a_life(tmp_path: Path) -> None:
+def test_a_check_finds_no_leak_in_a_history(tmp_path: Path) -> None:
     questions = [entry(f"q{day}", relevant_days=[day]) for day in range(1, 9)]
     persona(tmp_path, questions=questions)
     checked = check(Personas(tmp_path))

@@ -57,18 +57,18 @@ def test_days_come_in_order_of_their_numbers_whatever_their_width(tmp_path: Path
     assert list(day_files(folder)) == [2, 9999, 10000]
 
 
-def test_a_folder_that_is_missing_or_has_no_day_is_told(tmp_path: Path) -> None:
+def test_a_missing_or_empty_folder_of_logs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MissingData, match=r"nowhere is missing"):
         day_files(tmp_path / "nowhere")
-    with pytest.raises(MissingData, match="holds no daily log"):
+    with pytest.raises(MissingData, match="contains no daily logs"):
         day_files(write(tmp_path, notes="x"))
 
 
 @pytest.mark.parametrize(
     ("names", "problem"),
-    [(("day_0000",), "there is no day 0"), (("day_0007", "day_00007"), "day 7 again")],
+    [(("day_0000",), "day 0 is out of range"), (("day_0007", "day_00007"), "day 7 occurs twice")],
 )
-def test_a_day_that_cannot_be_or_is_there_twice_is_refused(
+def test_a_day_out_of_range_or_given_twice_is_refused(
     tmp_path: Path, names: tuple[str, ...], problem: str
 ) -> None:
     with pytest.raises(DataError, match=problem):
@@ -111,10 +111,10 @@ def test_frontmatter_is_left_out_and_nothing_else(tmp_path: Path, text: str, lef
     assert read_day(path) == left
 
 
-def test_a_log_that_is_no_text_is_named(tmp_path: Path) -> None:
+def test_a_log_that_is_not_text_is_named(tmp_path: Path) -> None:
     path = tmp_path / "day-0001.md"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataError, match=r"day-0001\.md: is no UTF-8 text"):
+    with pytest.raises(DataError, match=r"day-0001\.md: is not UTF-8 text"):
         read_day(path)
 
 
@@ -162,7 +162,7 @@ def test_a_session_that_comes_twice_keeps_its_name_and_gets_an_id_of_its_own() -
 
 @pytest.mark.parametrize("granularity", ["session", "section"])
 @pytest.mark.parametrize("text", ["", "  \n\n", "# session: principal\n\n"])
-def test_a_day_without_a_word_is_still_a_day(text: str, granularity: str) -> None:
+def test_an_empty_day_still_gives_one_piece(text: str, granularity: str) -> None:
     found = pieces(text, "session" if granularity == "session" else "section")
     assert found == [Piece("/principal", "", "principal")]
 
@@ -186,7 +186,7 @@ lines = st.sampled_from(
 
 
 @given(st.lists(lines, max_size=30), st.sampled_from(["session", "section"]))
-def test_no_word_of_a_day_is_lost_or_doubled_and_ids_are_unique(
+def test_all_text_of_a_day_is_kept_once_and_ids_are_unique(
     written: list[str], granularity: str
 ) -> None:
     text = "\n".join(written)

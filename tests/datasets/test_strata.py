@@ -183,7 +183,7 @@ def test_qrels_without_a_query_are_refused(tmp_path: Path) -> None:
 
 def test_empty_qrels_are_refused(tmp_path: Path) -> None:
     data = folder(tmp_path, qrels=[relevant("q1")])
-    assert re.search(r"qrels\.jsonl, line 1: .*without any relevant.*q1", refusal(data))
+    assert re.search(r"qrels\.jsonl, line 1: .*without relevant memories.*q1", refusal(data))
 
 
 def test_an_unknown_memory_is_refused(tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def test_expanded_twins_join_the_evidence_and_are_found(tmp_path: Path) -> None:
     )
     dataset = Strata(data, twins="expand")
     assert read(dataset).questions[0].evidence == ("1", "3", "4")
-    assert dataset.findings.examples["twin added to evidence"] == ["q1: 4, twin of 1"]
+    assert dataset.findings.examples["near-duplicate added to evidence"] == ["q1: 4, twin of 1"]
     assert dataset.options == {"twins": "expand"}
 
 

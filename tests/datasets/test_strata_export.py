@@ -147,7 +147,7 @@ def test_a_missing_store_is_named(tmp_path: Path) -> None:
 
 def test_the_store_is_never_overwritten(tmp_path: Path) -> None:
     store = make_store(tmp_path / "store.db", [row(1)])
-    with pytest.raises(UsageError, match="the store itself"):
+    with pytest.raises(UsageError, match="is the store; choose another output file"):
         export_store(store, store)
 
 
@@ -161,13 +161,13 @@ def test_a_missing_table_lists_those_there(tmp_path: Path) -> None:
     store = make_store(tmp_path / "store.db", [])
     message = refusal(store, tmp_path / "c.jsonl", table="notes")
     assert "'notes'" in message
-    assert "tables there: memories" in message
+    assert "its tables: memories" in message
 
 
 def test_an_empty_file_has_no_tables(tmp_path: Path) -> None:
     store = tmp_path / "store.db"
     store.touch()
-    assert "tables there: none" in refusal(store, tmp_path / "c.jsonl")
+    assert "its tables: none" in refusal(store, tmp_path / "c.jsonl")
 
 
 @pytest.mark.parametrize("column", ["id_column", "text_column"])
@@ -175,7 +175,7 @@ def test_a_missing_column_lists_those_there(tmp_path: Path, column: str) -> None
     store = make_store(tmp_path / "store.db", [])
     message = refusal(store, tmp_path / "c.jsonl", **{column: "absent"})
     assert "'absent'" in message
-    assert "columns there: id, content" in message
+    assert "its columns: id, content" in message
 
 
 @pytest.mark.parametrize(

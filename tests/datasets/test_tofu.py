@@ -252,7 +252,7 @@ def test_repeated_pairs_are_findings_and_stay(tmp_path: Path) -> None:
     dataset = Tofu(tmp_path)
     assert len(only(dataset).memories) == 4_000
     assert dataset.findings.counts == {
-        "pair of question and answer twice": 1,
+        "duplicate question-answer pair": 1,
         "question text asked twice": 1,
     }
 

@@ -78,23 +78,23 @@ def test_a_document_ranked_twice_keeps_its_better_rank_and_is_found(tmp_path: Pa
 @pytest.mark.parametrize("score", ["nan", "inf", "-inf", "1e999", "x", "1_0", "१", "0x1p3"])
 def test_a_score_that_is_no_finite_number_is_refused(tmp_path: Path, score: str) -> None:
     path = run(tmp_path, ("a", "1"), ("b", score))
-    with pytest.raises(DataError, match=r"run\.txt, line 2: score .* no finite number"):
+    with pytest.raises(DataError, match=r"run\.txt, line 2: score .* is not a finite number"):
         read_run(path)
 
 
 @pytest.mark.parametrize("line", ["t1 Q0 a 1 0.5", "t1 Q0 a 1 0.5 me too", "nonsense"])
 def test_a_run_line_with_other_columns_is_named(tmp_path: Path, line: str) -> None:
     path = written(tmp_path / "run.txt", f"t1 Q0 b 1 0.5 me\n\n{line}\n")
-    with pytest.raises(DataError, match=r"run\.txt, line 3: \d columns where 6"):
+    with pytest.raises(DataError, match=r"run\.txt, line 3: \d columns, expected 6"):
         read_run(path)
 
 
 @pytest.mark.parametrize(
     ("content", "line", "problem"),
     [
-        ("301 0 A 1\n301 0 A\n", 2, "3 columns where 4"),
-        ("301 0 A 1 extra\n", 1, "5 columns where 4"),
-        ("301 0 A yes\n", 1, "'yes' is no whole number"),
+        ("301 0 A 1\n301 0 A\n", 2, "3 columns, expected 4"),
+        ("301 0 A 1 extra\n", 1, "5 columns, expected 4"),
+        ("301 0 A yes\n", 1, "'yes' is not an integer"),
         ("301 0 A 1\n\n301 0 A 0\n", 3, "graded 0 here and 1 in line 1"),
         (b"301 0 A\x00 1\n", 1, "NUL"),
         (b"301 0 A 1\n301 0 \xff 1\n", 2, "utf-8"),
@@ -109,9 +109,9 @@ def test_a_malformed_judgment_is_named(
 
 @pytest.mark.parametrize("content", ["", "\n \n"])
 def test_empty_files_are_refused(tmp_path: Path, content: str) -> None:
-    with pytest.raises(DataError, match="holds no judgments"):
+    with pytest.raises(DataError, match="contains no judgments"):
         relevant(qrels(tmp_path, content))
-    with pytest.raises(DataError, match="holds no rankings"):
+    with pytest.raises(DataError, match="contains no rankings"):
         read_run(written(tmp_path / "run.txt", content))
 
 
@@ -145,7 +145,7 @@ def test_the_dataset_holds_the_judged_documents_without_texts(tmp_path: Path) ->
         ("t3", "t3", (), {}),
     ]
     assert dataset.findings.counts == {
-        "pool is judged documents only": 1,
+        "pool contains judged documents only": 1,
         "question without relevant memory": 1,
     }
     assert dataset.options == {}

@@ -220,7 +220,7 @@ def test_a_published_longmemeval_run_is_scored_on_the_499_we_have(
     assert overall["hit@10"]["mean"] == pytest.approx(sum(map(bool, hits)) / 499, abs=1e-9)
     assert round(overall["recall@10"]["mean"], 3) == 0.933
     said = "\n".join(notes(run))
-    assert "1 rankings are for questions that the dataset does not have" in said
+    assert "1 rankings are for questions that are not in the dataset" in said
     assert "is not the pinned file: sha256 b6060898fa74… instead of d6f21ea9d60a…" in said
 
 

@@ -157,8 +157,8 @@ def test_499_of_500_questions_are_unverified_for_that_reason(s_run: Run) -> None
     found = verify(run, load_protocol("mnemoscope-retrieval-1"))
 
     assert found.status == "UNVERIFIED"
-    assert found.gate("coverage").why == "499 of 500 questions asked"
-    expected = "sha256 b6060898fa74… instead of the pinned d6f21ea9d60a…"
+    assert found.gate("coverage").why == "499 of 500 questions were asked"
+    expected = "sha256 b6060898fa74…, the protocol says d6f21ea9d60a…"
     assert found.gate("dataset").why == expected
     assert set(found.failed) == {"dataset", "evidence", "granularity", "arms", "coverage"}
 

@@ -108,8 +108,8 @@ def test_half_of_the_questions_name_a_whole_week_as_evidence(
     """159, as the facts say, name seven days in a row and no others. Four more, which the facts
     do not count, name 17 to 20 days: the boundary questions, asked over a month."""
     counts = assistant.findings.counts
-    assert counts["evidence is a whole week of days"] == 159
-    assert counts["evidence is more than a week of days"] == 4
+    assert counts["evidence is a whole week of consecutive days"] == 159
+    assert counts["evidence is more than a week of consecutive days"] == 4
 
 
 def test_questions_phrased_in_day_numbers_are_found(assistant: Personas, life: Scenario) -> None:

@@ -131,6 +131,6 @@ def test_the_manifest_names_the_models_weights_and_prompts(judged: RunDirectory)
 
 def test_the_report_says_that_the_judge_took_no_exam(judged: RunDirectory) -> None:
     report = (judged.path / "report.md").read_text()
-    assert "took no exam" in report or "has taken no exam" in report
+    assert "took no exam" in report or "has not taken an exam" in report
     figures = json.loads((judged.path / "answers.json").read_text())["figures"]
     assert figures["counts"]["judged"] == QUESTIONS

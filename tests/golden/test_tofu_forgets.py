@@ -18,7 +18,7 @@ from mnemoscope.datasets.tofu import AUTHORS, PAIRS_EACH
 from mnemoscope.systems import BUILT_IN
 
 if TYPE_CHECKING:
-    from tests.conftest import StartLeg
+    from tests.conftest import StartCommand
 
 SEARCHING = ("fts5", "dense", "hybrid", "graph", "oracle")
 """Systems that find what is asked for; the others can lose nothing that they ever knew."""
@@ -36,13 +36,17 @@ Scores = Callable[..., dict[str, dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
-def scores_of(tofu: Path, start_leg: StartLeg, tmp_path_factory: pytest.TempPathFactory) -> Scores:
+def scores_of(
+    tofu: Path, start_command: StartCommand, tmp_path_factory: pytest.TempPathFactory
+) -> Scores:
     """Each system's score. In processes where numpy has one thread: with more they only wait."""
 
     def run(systems: tuple[str, ...], *more: object) -> dict[str, dict[str, Any]]:
         out = tmp_path_factory.mktemp("tofu")
         named = [part for system in systems for part in ("--system", system)]
-        leg = start_leg(["run", "tofu", "--data", tofu, "--out", out, *named, "--no-arms", *more])
+        leg = start_command(
+            ["run", "tofu", "--data", tofu, "--out", out, *named, "--no-arms", *more]
+        )
         assert leg.wait() == 0, leg.output
         files = {system: out / system / "forgetting.json" for system in systems}
         return {system: json.loads(file.read_text())["score"] for system, file in files.items()}

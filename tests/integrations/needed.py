@@ -1,4 +1,4 @@
-"""Which systems of the shelf a test needs, and what becomes of it where they are not installed."""
+"""Skips or fails tests whose integration is not installed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from mnemoscope.integrations import environments
 IN_CI = frozenset(
     ("qdrant", "chroma", "sqlite-vec", "langgraph", "mem0", "postgres", "server-memory")
 )
-"""What .ci/run installs: small, and of every kind."""
+"""The integrations that .ci/run installs."""
 
 
 def need(name: str) -> None:
-    """Go on only where the system is installed; the large ones are nowhere required."""
+    """Continue only if the system is installed; the large ones are never required."""
     if (state := environments.state(name)) != "installed":
-        missing(f"{name} on the shelf is {state}", required=name in IN_CI)
+        missing(f"the integration {name} is {state}", required=name in IN_CI)

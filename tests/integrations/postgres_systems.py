@@ -1,4 +1,4 @@
-"""For tests of what keeps its memories in PostgreSQL: systems, and a server that is not theirs."""
+"""For tests of integrations with PostgreSQL: the systems, and a separate server."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ TEXTS = (
     "Velloway writes every letter with a peacock feather.",
     "Ozimandra keeps bees on the roof of the old museum.",
 )
-TOLD = [
+MEMORIES = [
     Memory(f"talk/{number}", text, datetime(2021, 5, number, 9, tzinfo=UTC), "talk", "Ann")
     for number, text in enumerate(TEXTS, start=1)
 ]
-# What it is given on its stdin is a folder of extensions, and its end the sign to stop.
+# Its stdin gives a folder of extensions; the server stops at the end of stdin.
 _SERVER = """
 import shutil, sys
 from pathlib import Path
@@ -55,7 +55,7 @@ def opened(name: str, **options: Scalar) -> Iterator[Any]:
 
 @contextmanager
 def server(extensions: Path | str = "") -> Iterator[str]:
-    """A PostgreSQL that runs by itself; yields its dsn."""
+    """A separate PostgreSQL server; yields its dsn."""
     with tempfile.TemporaryDirectory() as scratch:
         place = {
             "PYTHONPATH": str(Path(integration.__file__).parent),
@@ -77,21 +77,21 @@ def server(extensions: Path | str = "") -> Iterator[str]:
 
 
 def another_database(dsn: str, name: str) -> str:
-    """An empty one in the same server."""
+    """An empty database on the same server."""
     asked(dsn, f"CREATE DATABASE {name}")
     return dsn.replace("dbname=postgres", f"dbname={name}")
 
 
 def asked(dsn: str, sql: str) -> list[list[Any]]:
-    """Rows of another connection, through the environment's own psycopg."""
+    """Rows of another connection, through the environment's psycopg."""
     program = (
         "import json, sys, psycopg; rows = psycopg.connect(sys.argv[1], autocommit=True)"
         ".execute(sys.argv[2]); "
         "print(json.dumps([list(row) for row in rows] if rows.description else []))"
     )
     words = [str(environments.python_of("postgres")), "-c", program, dsn, sql]
-    said = subprocess.run(words, capture_output=True, text=True, check=True)
-    rows: list[list[Any]] = json.loads(said.stdout)
+    ended = subprocess.run(words, capture_output=True, text=True, check=True)
+    rows: list[list[Any]] = json.loads(ended.stdout)
     return rows
 
 

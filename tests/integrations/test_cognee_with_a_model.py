@@ -1,12 +1,12 @@
-"""cognee, which takes nothing in without a language model: its chunks lead to our memories."""
+"""cognee, which needs a language model to ingest: its chunks are traced to memories."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
-from tests.integrations.asked_with_a_model import TOLD, about, opened, origins
 from tests.integrations.needed import need
+from tests.integrations.scripted_model import MEMORIES, about, opened, origins
 from tests.scripted_server import Request
 
 from mnemoscope._store.errors import UsageError
@@ -34,19 +34,19 @@ def _reply(request: Request) -> str:
     return json.dumps({"nodes": nodes, "edges": edges})
 
 
-def test_chunks_lead_to_the_memories_they_were_cut_from() -> None:
+def test_chunks_are_traced_to_their_memories() -> None:
     with opened("cognee", _reply) as (system, server):
         with metered() as usages:
-            assert not system.remember(TOLD)["rejected"]
+            assert not system.remember(MEMORIES)["rejected"]
         assert len(usages) == server.requests > 0
         hits = system.recall(Query("Who lost his passport?"), 5)
-        assert origins(hits)[0] == [TOLD[1].id]
-        assert sorted(origins(hits)) == [[memory.id] for memory in TOLD]
-        system.forget(Selector((TOLD[1],)))
+        assert origins(hits)[0] == [MEMORIES[1].id]
+        assert sorted(origins(hits)) == [[memory.id] for memory in MEMORIES]
+        system.forget(Selector((MEMORIES[1],)))
         left = system.recall(Query("Who lost his passport?"), 5)
-        assert sorted(origins(left)) == [[TOLD[0].id], [TOLD[2].id]]
+        assert sorted(origins(left)) == [[MEMORIES[0].id], [MEMORIES[2].id]]
 
 
-def test_without_a_model_it_says_what_to_give() -> None:
+def test_without_a_model_the_error_names_the_option() -> None:
     with pytest.raises(UsageError, match="llm="):
         plan(Spec.parse("cognee")).build()

@@ -1,4 +1,4 @@
-"""Environments for systems on the shelf: made from pins alone, replaced whole, never half there."""
+"""Environments of integrations: made from pinned packages alone, replaced as a whole."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAME = "toy-memory"
 
 @pytest.fixture
 def pin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
-    """Put a wheel where pip looks, and pin it; returns its hash. Nothing else can be installed."""
+    """Put a wheel into pip's folder and pin it; returns its hash. pip finds no other package."""
     wheels, locks = tmp_path / "wheels", tmp_path / "locks"
     wheels.mkdir()
     locks.mkdir()
@@ -54,7 +54,7 @@ def _installed_version() -> str:
     return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_an_environment_is_made_renewed_and_removed(
+def test_an_environment_is_created_replaced_and_removed(
     pin: Callable[[str], str],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -86,7 +86,7 @@ def test_an_environment_is_made_renewed_and_removed(
     assert not environments.folder(NAME).exists()
 
 
-def test_a_file_of_another_hash_is_refused_and_nothing_half_made_stays(
+def test_a_wrong_hash_is_refused_and_leaves_no_environment(
     pin: Callable[[str], str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     digest = pin("1.0")
@@ -100,23 +100,23 @@ def test_a_file_of_another_hash_is_refused_and_nothing_half_made_stays(
     assert environments.state(NAME) == "not installed"
 
 
-def test_what_is_not_on_the_shelf_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_that_is_not_an_integration_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["systems", "install", "qdrnt"]) == 2
     assert "did you mean 'qdrant'" in capsys.readouterr().err
     assert invoke(["systems", "install", "bm25"]) == 2
-    assert "it comes with Mnemoscope" in capsys.readouterr().err
+    assert "bm25 is part of Mnemoscope" in capsys.readouterr().err
     assert invoke(["systems", "install"]) == 2
-    assert "say which: " in capsys.readouterr().err
+    assert "name at least one system: " in capsys.readouterr().err
 
 
-def test_a_python_that_can_load_extensions_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_that_can_load_extensions_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environments, "_pythons", lambda: iter(["/bin/false"]))
     wanting = CatalogItem(summary="", licence="", loadable_sqlite=True)
-    with pytest.raises(MnemoscopeError, match=r"no Python 3\.11 or later, whose sqlite3 can load"):
+    with pytest.raises(MnemoscopeError, match=r"no Python 3\.11 or later whose sqlite3 can load"):
         environments.find_python(wanting)
 
 
-def test_untested_systems_are_listed_with_their_reason_and_cannot_be_run(
+def test_untested_systems_are_listed_with_a_reason_and_cannot_be_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     untested = [name for name, item in ITEMS.items() if item.untested]
@@ -141,7 +141,7 @@ def test_every_system_has_a_lock_with_hashes_and_no_index(name: str) -> None:
         assert "://" not in lock
 
 
-def test_what_mnemoscope_itself_lacks_for_an_mcp_server_is_said_at_installation(
+def test_installing_an_mcp_server_names_the_missing_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(environments, "state", lambda name: "not installed")

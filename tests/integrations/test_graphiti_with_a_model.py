@@ -1,11 +1,11 @@
-"""Graphiti with a language model: facts it found, traced to the memories they were found in."""
+"""Graphiti with a language model: its facts are traced to their memories."""
 
 from __future__ import annotations
 
 import json
 
-from tests.integrations.asked_with_a_model import TOLD, about, opened, origins
 from tests.integrations.needed import need
+from tests.integrations.scripted_model import MEMORIES, about, opened, origins
 from tests.scripted_server import Request
 
 from mnemoscope.models.chat import metered
@@ -15,7 +15,7 @@ need("graphiti")
 
 
 def _reply(request: Request) -> str:
-    """What each of Graphiti's prompts asks for, told apart by the shape it wants back."""
+    """The reply to each of Graphiti's prompts, which are recognised by their schema."""
     wanted = json.dumps(request.body)
     # Earlier episodes are shown as context; only the current one is to be read.
     text = request.text
@@ -50,17 +50,17 @@ def _reply(request: Request) -> str:
     return json.dumps(empty)
 
 
-def test_a_fact_that_was_found_leads_to_its_memory() -> None:
-    nothing = Memory("talk/9", "Well, hello there.", TOLD[0].at, "talk", "Ann")
+def test_a_fact_is_traced_to_its_memory() -> None:
+    nothing = Memory("talk/9", "Well, hello there.", MEMORIES[0].at, "talk", "Ann")
     with opened("graphiti", _reply) as (system, server):
         with metered() as usages:
-            receipt = system.remember([*TOLD, nothing])
+            receipt = system.remember([*MEMORIES, nothing])
         assert list(receipt["rejected"]) == [nothing.id], "no fact, so nothing to find it by"
         assert len(usages) == server.requests > 0
         hits = system.recall(Query("Who lost his passport?"), 5)
-        assert origins(hits)[0] == [TOLD[1].id]
-        assert hits[0]["text"] == TOLD[1].text
-        assert sorted(origins(hits)) == [[memory.id] for memory in TOLD]
-        system.forget(Selector((TOLD[1],)))
+        assert origins(hits)[0] == [MEMORIES[1].id]
+        assert hits[0]["text"] == MEMORIES[1].text
+        assert sorted(origins(hits)) == [[memory.id] for memory in MEMORIES]
+        system.forget(Selector((MEMORIES[1],)))
         left = system.recall(Query("Who lost his passport?"), 5)
-        assert sorted(origins(left)) == [[TOLD[0].id], [TOLD[2].id]]
+        assert sorted(origins(left)) == [[MEMORIES[0].id], [MEMORIES[2].id]]

@@ -1,11 +1,11 @@
-"""Hindsight with a language model: the facts it found lead to the memories they were found in."""
+"""Hindsight with a language model: its facts are traced to their memories."""
 
 from __future__ import annotations
 
 import json
 
-from tests.integrations.asked_with_a_model import TOLD, about, opened, origins
 from tests.integrations.needed import need
+from tests.integrations.scripted_model import MEMORIES, about, opened, origins
 from tests.scripted_server import Request
 
 from mnemoscope.models.chat import metered
@@ -15,7 +15,7 @@ need("hindsight")
 
 
 def _reply(request: Request) -> str:
-    """Two facts for each that a text holds."""
+    """Two facts for each fact in a text."""
     facts = [
         {
             "what": what,
@@ -33,17 +33,17 @@ def _reply(request: Request) -> str:
     return json.dumps({"facts": facts})
 
 
-def test_facts_lead_to_memories_and_what_held_none_is_rejected() -> None:
+def test_facts_are_traced_and_memories_without_facts_are_rejected() -> None:
     chatter = Memory("talk/4", "Hm. Well, well.")
     with opened("hindsight", _reply) as (system, server):
         with metered() as usages:
-            receipt = system.remember([*TOLD, chatter])
+            receipt = system.remember([*MEMORIES, chatter])
         assert len(usages) == server.requests > 0
         assert set(receipt["rejected"]) == {chatter.id}
         hits = system.recall(Query("Who lost his passport?"), 5)
-        assert origins(hits)[0] == [TOLD[1].id]
+        assert origins(hits)[0] == [MEMORIES[1].id]
         assert len(hits) == len({hit["id"] for hit in hits}) > 1
-        system.forget(Selector((TOLD[1],)))
+        system.forget(Selector((MEMORIES[1],)))
         left = system.recall(Query("Who lost his passport?"), 5)
         assert left
-        assert [TOLD[1].id] not in origins(left)
+        assert [MEMORIES[1].id] not in origins(left)

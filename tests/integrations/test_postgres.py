@@ -1,4 +1,4 @@
-"""PostgreSQL from the shelf: its legs, servers of others, and a certain end."""
+"""The postgres integration: its rankings, other servers, and its end with the worker."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.integrations.needed import need
-from tests.integrations.postgres_systems import TOLD, asked, ids, opened, server
+from tests.integrations.postgres_systems import MEMORIES, asked, ids, opened, server
 
 from mnemoscope.connectors.child_process import AdapterDied
 from mnemoscope.connectors.stdio import AdapterError
@@ -27,29 +27,29 @@ def dsn() -> Iterator[str]:
         yield running
 
 
-def _tell(system: Any, scope: str = "scope") -> None:
+def _ingest(system: Any, scope: str = "scope") -> None:
     system.reset(scope)
-    system.remember(TOLD)
+    system.remember(MEMORIES)
     system.ready()
 
 
 @pytest.mark.parametrize("options", [{}, {"legs": "vector"}, {"hnsw": True}])
-def test_all_is_ranked_by_meaning(dsn: str, options: dict[str, Any]) -> None:
+def test_vectors_rank_all_memories(dsn: str, options: dict[str, Any]) -> None:
     with opened("postgres", dsn=dsn, **options) as system:
-        _tell(system)
+        _ingest(system)
         found = ids(system.recall(_QUESTION, 10))
         assert found[0] == "talk/2"
-        assert sorted(found) == [memory.id for memory in TOLD]
-        system.forget(Selector((TOLD[1],)))
+        assert sorted(found) == [memory.id for memory in MEMORIES]
+        system.forget(Selector((MEMORIES[1],)))
         assert sorted(ids(system.recall(_QUESTION, 10))) == ["talk/1", "talk/3", "talk/4"]
-        said = system.identity()["hello"]["identity"]
-        assert said["versions"].keys() == {"postgresql", "pgvector", "psycopg"}
-        assert (said["nearest"] == "exact") == ("hnsw" not in options)
+        identity = system.identity()["hello"]["identity"]
+        assert identity["versions"].keys() == {"postgresql", "pgvector", "psycopg"}
+        assert (identity["nearest"] == "exact") == ("hnsw" not in options)
 
 
-def test_words_alone_find_only_what_has_one_of_them(dsn: str) -> None:
+def test_text_search_finds_only_memories_with_a_matching_word(dsn: str) -> None:
     with opened("postgres", dsn=dsn, legs="text") as system:
-        _tell(system)
+        _ingest(system)
         assert ids(system.recall(Query("Is there a roof, or a passport?"), 10)) == [
             "talk/2",
             "talk/4",
@@ -61,10 +61,10 @@ def test_words_alone_find_only_what_has_one_of_them(dsn: str) -> None:
         assert ids(system.recall(Query("balloon"), 10)) == ["signs"]
 
 
-def test_in_the_server_of_others_it_leaves_no_trace(dsn: str) -> None:
+def test_it_removes_its_schemas_from_a_server_of_the_user(dsn: str) -> None:
     schemas = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'mnemoscope%'"
     with opened("postgres", dsn=dsn) as one, opened("postgres", dsn=dsn) as other:
-        _tell(one)
+        _ingest(one)
         other.reset("scope")
         assert other.recall(_QUESTION, 10) == []
         assert ids(one.recall(_QUESTION, 1)) == ["talk/2"]
@@ -74,7 +74,7 @@ def test_in_the_server_of_others_it_leaves_no_trace(dsn: str) -> None:
     assert asked(dsn, schemas) == []
 
 
-def test_a_password_is_not_written_down() -> None:
+def test_a_password_in_the_dsn_is_refused_and_not_shown() -> None:
     with opened("postgres", dsn="postgresql://me:secret@127.0.0.1:9/x") as system:
         with pytest.raises(AdapterError, match="PGPASSWORD") as caught:
             system.identity()
@@ -83,7 +83,7 @@ def test_a_password_is_not_written_down() -> None:
 
 def test_the_server_ends_with_a_worker_that_is_killed() -> None:
     with opened("postgres") as system:
-        _tell(system)
+        _ingest(system)
         worker = system._child._process.pid
         servers = _postgres_of(worker)
         assert servers
@@ -94,12 +94,12 @@ def test_the_server_ends_with_a_worker_that_is_killed() -> None:
         while any(Path(f"/proc/{pid}/exe").exists() for pid in servers):
             assert time.monotonic() < until, "PostgreSQL outlived its worker"
             time.sleep(0.05)
-        _tell(system)
+        _ingest(system)
         assert ids(system.recall(_QUESTION, 1)) == ["talk/2"]
 
 
 def _postgres_of(worker: int) -> list[int]:
-    """The server and its own processes, as they are found below the worker."""
+    """The server and its processes, below the worker."""
     family, found = {worker}, []
     for process in sorted(Path("/proc").glob("[0-9]*"), key=lambda place: int(place.name)):
         try:

@@ -1,4 +1,4 @@
-"""Stores on the shelf forget for good: what is deleted is not in their files any more either."""
+"""Forgotten texts are removed from the files of the integrations too."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tests.integrations.asked_with_a_model import TOLD
 from tests.integrations.needed import need
+from tests.integrations.scripted_model import MEMORIES
 
 from mnemoscope._store.spec import Spec
 from mnemoscope.systems.loader import plan
@@ -25,15 +25,15 @@ def test_a_forgotten_text_is_in_no_file(
     system = plan(Spec.parse(spec)).build()
     try:
         system.reset("scope")
-        system.remember(TOLD)
+        system.remember(MEMORIES)
         if hasattr(system, "ready"):
             system.ready()
-        assert system.recall(Query("Who lost a passport?"), 1)[0]["id"] == TOLD[1].id
+        assert system.recall(Query("Who lost a passport?"), 1)[0]["id"] == MEMORIES[1].id
         assert b"accordion case" in _written(tmp_path)
 
-        system.forget(Selector((TOLD[1],)))
+        system.forget(Selector((MEMORIES[1],)))
         found = system.recall(Query("Who lost a passport inside an accordion case?"), 10)
-        assert TOLD[1].id not in [hit["id"] for hit in found]
+        assert MEMORIES[1].id not in [hit["id"] for hit in found]
         assert b"accordion case" not in _written(tmp_path)
         assert b"peacock feather" in _written(tmp_path)
     finally:

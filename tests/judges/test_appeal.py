@@ -1,4 +1,4 @@
-"""When a second judge is heard, and what a judge is shown."""
+"""When the second judge decides, and which excerpts a judge gets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope.judges import Case, Unjudged
-from mnemoscope.judges.appeal import Hearing, appeal, checked, excerpts, hear
+from mnemoscope.judges.appeal import CaseVerdict, checked, decide, excerpts
 from mnemoscope.types import Memory, Question, Scenario, Score
 
 CASE = Case(Question("q", "What?"), "That.")
@@ -48,23 +48,23 @@ def test_an_answer_fails_below_four_or_invented_or_with_nothing_right(
 
 def test_a_passing_verdict_is_final() -> None:
     second = Fixed(Score(0, 0, 0))
-    hearing = hear(Fixed(Score(3, 2, 1)), second, CASE)
-    assert (hearing.final, hearing.primary, second.cases) == (Score(3, 2, 1), None, 0)
+    verdict = decide(Fixed(Score(3, 2, 1)), second, CASE)
+    assert (verdict.final, verdict.primary, second.cases) == (Score(3, 2, 1), None, 0)
 
 
-def test_the_second_judge_decides_where_the_first_one_fails_the_answer() -> None:
-    hearing = hear(Fixed(Score(0, 0, 1)), Fixed(Score(3, 1, 1)), CASE)
-    assert hearing == Hearing(Score(3, 1, 1), Score(0, 0, 1))
+def test_the_second_judge_decides_if_the_first_one_fails_the_answer() -> None:
+    verdict = decide(Fixed(Score(0, 0, 1)), Fixed(Score(3, 1, 1)), CASE)
+    assert verdict == CaseVerdict(Score(3, 1, 1), Score(0, 0, 1))
 
 
 def test_without_a_second_judge_the_first_verdict_stands() -> None:
-    assert hear(Fixed(Score(0, 0, 1)), None, CASE) == Hearing(Score(0, 0, 1))
+    assert decide(Fixed(Score(0, 0, 1)), None, CASE) == CaseVerdict(Score(0, 0, 1))
 
 
-def test_a_second_judge_that_fails_has_not_been_heard() -> None:
-    hearing = appeal(Score(0, 0, 1), Fixed(None), CASE)
-    assert (hearing.final, hearing.primary) == (Score(0, 0, 1), None)
-    assert hearing.error.startswith("no appeal was heard: ")
+def test_the_first_verdict_stands_if_the_second_judge_reaches_none() -> None:
+    verdict = decide(Fixed(Score(0, 0, 1)), Fixed(None), CASE)
+    assert (verdict.final, verdict.primary) == (Score(0, 0, 1), None)
+    assert verdict.error.startswith("the appeal failed: ")
 
 
 class Down:
@@ -76,7 +76,7 @@ class Down:
 
 def test_a_second_judge_whose_endpoint_is_down_stops_the_run() -> None:
     with pytest.raises(MnemoscopeError, match="the endpoint is down"):
-        appeal(Score(0, 0, 1), Down(), CASE)
+        decide(Fixed(Score(0, 0, 1)), Down(), CASE)
 
 
 @pytest.mark.parametrize(
@@ -95,10 +95,10 @@ def test_marks_are_rounded_and_reasons_made_printable() -> None:
 
 def test_a_first_judge_that_fails_leaves_the_case_unjudged() -> None:
     with pytest.raises(Unjudged):
-        hear(Fixed(None), Fixed(Score(3, 2, 1)), CASE)
+        decide(Fixed(None), Fixed(Score(3, 2, 1)), CASE)
 
 
-def life(per_day: int = 1) -> Scenario:
+def history(per_day: int = 1) -> Scenario:
     first = datetime(2026, 2, 27, tzinfo=UTC)
     memories = [
         Memory(f"{day}/{part}", f"day {day} part {part}\n", first + timedelta(day - 1))
@@ -114,7 +114,7 @@ def life(per_day: int = 1) -> Scenario:
 def test_excerpts_show_the_days_around_the_evidence_in_order() -> None:
     question = Question("q", "What?", relevant_days=(6, 2))
 
-    shown = excerpts(life(), question, window=1, memories=7)
+    shown = excerpts(history(), question, window=1, memories=7)
 
     assert shown == (
         "--- DAY 1 (2026-02-27) ---\n\nday 1 part 0\n\n"
@@ -128,14 +128,14 @@ def test_excerpts_show_the_days_around_the_evidence_in_order() -> None:
 
 def test_excerpts_hold_nothing_the_system_had_not_seen() -> None:
     question = Question("q", "What?", relevant_days=(4,))
-    assert "DAY 5" not in excerpts(life(), question, window=2, memories=4)
+    assert "DAY 5" not in excerpts(history(), question, window=2, memories=4)
 
 
 def test_the_pieces_of_a_day_stand_under_one_heading() -> None:
-    shown = excerpts(life(2), Question("q", "What?", relevant_days=(3,)), window=1, memories=14)
+    shown = excerpts(history(2), Question("q", "What?", relevant_days=(3,)), window=1, memories=14)
     assert shown.count("--- DAY") == 3
     assert "day 3 part 0\n\nday 3 part 1" in shown
 
 
 def test_no_window_shows_nothing() -> None:
-    assert excerpts(life(), Question("q", "What?", relevant_days=(3,)), 0, 7) == ""
+    assert excerpts(history(), Question("q", "What?", relevant_days=(3,)), 0, 7) == ""

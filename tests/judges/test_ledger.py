@@ -116,19 +116,19 @@ def test_a_right_value_inside_a_longer_wrong_one_is_not_said() -> None:
         ("It is $240k. " + "Then there was more to tell about other things. " * 40, (1, 1)),
     ],
 )
-def test_who_denies_hedges_or_lists_everything_has_not_answered(
+def test_denying_hedging_or_listing_everything_is_not_an_answer(
     answer: str, expected: tuple[int, int]
 ) -> None:
     others = ("$310k", "$320k", "$330k", "$350k")
     assert points(score(answer, AnswerKey((("$240k",),), others=others)))[:2] == expected
 
 
-def test_a_key_that_says_nothing_cannot_be_judged_by() -> None:
-    with pytest.raises(Unjudged, match="does not say what is right"):
+def test_an_empty_answer_key_leaves_the_case_unjudged() -> None:
+    with pytest.raises(Unjudged, match="its answer key names no required value"):
         score("Anything.", AnswerKey())
 
 
-def test_who_is_asked_when_and_cites_several_days_has_not_picked_one() -> None:
+def test_citing_several_days_does_not_answer_a_when_question() -> None:
     when = AnswerKey((("2026-03-03", "3 March 2026"),), others=("2026-03-05", "2026-03-09"))
 
     assert points(score("[2026-03-03] Heron was agreed.", when)) == (3, 2, 1)
@@ -203,7 +203,7 @@ def test_what_the_question_names_is_not_invented() -> None:
         "",
     ],
 )
-def test_silence_is_right_where_there_is_nothing_to_tell(answer: str) -> None:
+def test_abstaining_is_right_without_evidence(answer: str) -> None:
     assert points(score(answer, AnswerKey(), "abstain")) == (3, 2, 1)
 
 
@@ -218,7 +218,7 @@ def test_silence_is_right_where_there_is_nothing_to_tell(answer: str) -> None:
         "[2026-03-02] There is still no record of the limit.",
     ],
 )
-def test_anything_asserted_is_invented_where_there_is_nothing_to_tell(answer: str) -> None:
+def test_an_assertion_without_evidence_is_a_hallucination(answer: str) -> None:
     assert points(score(answer, AnswerKey(), "abstain")) == (0, 0, 0)
 
 

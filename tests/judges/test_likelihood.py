@@ -107,8 +107,8 @@ def test_its_identity_has_the_model_and_the_prompts_hash(stub: Stub) -> None:
     assert len(identity["prompt_sha256"]) == 64
 
 
-def test_a_context_of_nothing_is_refused() -> None:
-    with pytest.raises(UsageError, match="at least 1"):
+def test_an_empty_context_is_refused() -> None:
+    with pytest.raises(UsageError, match="must be 1 or more"):
         LikelihoodGain(context_tokens=0)
 
 

@@ -249,7 +249,7 @@ def test_longmemeval_has_a_prompt_for_each_type_and_really_selects_it(script: Sc
 @pytest.mark.parametrize("category", ["multi_session", "information_extraction", "4", ""])
 def test_longmemeval_leaves_an_unknown_type_unjudged(category: str, script: Script) -> None:
     prompts = script(RIGHT)
-    with pytest.raises(Unjudged, match="no question type of LongMemEval"):
+    with pytest.raises(Unjudged, match="is not a question type of LongMemEval"):
         LongMemEvalJudge(MODEL).judge(_case(category=category))
     assert prompts == []
 
@@ -347,7 +347,7 @@ def test_the_identity_names_the_model_and_the_hash_of_every_prompt() -> None:
     assert len(hashes) == len(set(hashes)) == 9
 
 
-def test_a_prompt_of_ones_own_is_used_and_known_by_its_hash(tmp_path: Path, script: Script) -> None:
+def test_a_custom_prompt_is_used_and_identified_by_its_hash(tmp_path: Path, script: Script) -> None:
     own = tmp_path / "mine.yaml"
     own.write_text(
         "system: Be strict.\nuser: '{{question}} | {{reference}} | {{answer}}'\n"
@@ -360,7 +360,7 @@ def test_a_prompt_of_ones_own_is_used_and_known_by_its_hash(tmp_path: Path, scri
     assert judge.identity()["prompt_sha256"] != Binary(MODEL).identity()["prompt_sha256"]
 
 
-def test_a_family_of_ones_own_is_looked_for_beside_its_first_file(tmp_path: Path) -> None:
+def test_a_custom_prompt_family_is_looked_for_beside_its_first_file(tmp_path: Path) -> None:
     text = "system: s\nuser: '{{question}} {{answer}}'\nmax_tokens: 5\ntypical: t\n"
     for name in ("mine", "mine-grounded", "mine-boundary"):
         (tmp_path / f"{name}.yaml").write_text(text)
@@ -387,7 +387,7 @@ def test_a_prompt_without_the_question_or_the_answer_is_refused(
         judge(MODEL, prompt=str(tmp_path / "mine.yaml"))
 
 
-def test_a_prompt_with_a_hole_that_nobody_fills_is_refused(tmp_path: Path) -> None:
+def test_a_prompt_with_an_unknown_placeholder_is_refused(tmp_path: Path) -> None:
     own = tmp_path / "mine.yaml"
     own.write_text("system: s\nuser: '{{golden}}'\nmax_tokens: 5\ntypical: t\n")
     with pytest.raises(DataError, match="golden"):

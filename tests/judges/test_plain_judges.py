@@ -8,7 +8,7 @@ from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope._store.registry import bind_arguments
 from mnemoscope._store.spec import Spec
 from mnemoscope.judges import JUDGES, Case, Judge, Unjudged
-from mnemoscope.judges.judge_panel import JudgePanel
+from mnemoscope.judges.judge_panel import PanelOfJudges
 from mnemoscope.judges.plain_judges import F1, Exact, RougeL
 from mnemoscope.text.overlap import locomo_f1, rouge_l
 from mnemoscope.types import Expectation, Grade, Question, Scenario, Score
@@ -93,8 +93,8 @@ class _Says:
         return self.said
 
 
-def _panel(*said: Score | Grade | Exception) -> JudgePanel:
-    return JudgePanel([(f"j{number}", _Says(one)) for number, one in enumerate(said, 1)])
+def _panel(*said: Score | Grade | Exception) -> PanelOfJudges:
+    return PanelOfJudges([(f"j{number}", _Says(one)) for number, one in enumerate(said, 1)])
 
 
 RIGHT, WRONG = Grade(1.0, "fits"), Grade(0.0)
@@ -127,7 +127,7 @@ def test_of_two_scores_the_lower_marks_count() -> None:
 
 @pytest.mark.parametrize("grades", [(RIGHT, WRONG), (RIGHT, RIGHT), (RIGHT,)])
 def test_scores_and_grades_are_never_put_together(grades: tuple[Grade, ...]) -> None:
-    with pytest.raises(Unjudged, match=r"rubric \(j1\).*one number \(j2.*cannot sit together"):
+    with pytest.raises(Unjudged, match=r"rubric \(j1\).*one number \(j2.*cannot be combined"):
         _panel(Score(3, 2, 1), *grades).judge(_case("x"))
 
 
@@ -136,7 +136,7 @@ def test_judges_without_a_verdict_are_left_out_while_half_of_them_have_one() -> 
     grade = _panel(RIGHT, silent).judge(_case("x"))
     assert grade.votes == {"j1": 1.0}
     assert "j2: mumbled (not counted)" in grade.reasoning
-    with pytest.raises(Unjudged, match="1 of 3 judges came to a verdict; j2: mumbled"):
+    with pytest.raises(Unjudged, match="1 of 3 judges reached a verdict; j2: mumbled"):
         _panel(RIGHT, silent, silent).judge(_case("x"))
 
 
@@ -147,7 +147,7 @@ def test_what_stops_a_run_is_not_swallowed_by_a_panel() -> None:
 
 def test_a_panel_begins_with_all_and_shows_recalled_text_where_one_wants_it() -> None:
     one, other = _Says(RIGHT), _Says(RIGHT)
-    panel = JudgePanel([("one", one), ("other", other)])
+    panel = PanelOfJudges([("one", one), ("other", other)])
     panel.begin(Scenario("s1", (), ()))
     assert (one.begun, other.begun) == ("s1", "s1")
     assert not panel.wants_recalled
@@ -156,8 +156,8 @@ def test_a_panel_begins_with_all_and_shows_recalled_text_where_one_wants_it() ->
     assert panel.identity() == {"panel": {"one": {}, "other": {}}}
 
 
-def test_a_panel_of_one_or_of_equal_names_is_none() -> None:
-    with pytest.raises(UsageError, match="two judges"):
-        JudgePanel([("a", _Says(RIGHT))])
-    with pytest.raises(UsageError, match="another name"):
-        JudgePanel([("a", _Says(RIGHT)), ("a", _Says(WRONG))])
+def test_a_panel_needs_two_judges_with_different_names() -> None:
+    with pytest.raises(UsageError, match="two or more judges"):
+        PanelOfJudges([("a", _Says(RIGHT))])
+    with pytest.raises(UsageError, match="different names"):
+        PanelOfJudges([("a", _Says(RIGHT)), ("a", _Says(WRONG))])

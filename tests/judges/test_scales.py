@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mnemoscope.judges import Case, EachCaseAlone, Unjudged
-from mnemoscope.judges.appeal import ask, hear
-from mnemoscope.judges.judge_panel import JudgePanel
+from mnemoscope.judges.appeal import ask, decide
+from mnemoscope.judges.judge_panel import PanelOfJudges
 from mnemoscope.types import Grade, Question, Scale
 
 CASE = Case(Question("q1", "Where?", reference="Oslo"), "Oslo")
@@ -52,15 +52,15 @@ def test_a_scale_without_limits_holds_every_number() -> None:
     assert Scale("gain", None, None).range == "no limit to no limit"
 
 
-def test_an_appeal_is_heard_below_the_scales_own_pass() -> None:
-    heard = hear(Stars(3), Stars(5), CASE)
+def test_an_appeal_is_made_below_the_passing_grade_of_the_scale() -> None:
+    heard = decide(Stars(3), Stars(5), CASE)
     assert heard.final == Grade(5, passing=4)
     assert heard.primary == Grade(3, passing=4)
-    assert hear(Stars(4), Stars(1), CASE).primary is None
+    assert decide(Stars(4), Stars(1), CASE).primary is None
 
 
 def test_a_panel_counts_who_passes_on_its_own_scale() -> None:
-    panel = JudgePanel([("a", Stars(3)), ("b", Stars(4)), ("c", Stars(5))])
+    panel = PanelOfJudges([("a", Stars(3)), ("b", Stars(4)), ("c", Stars(5))])
     said = panel.judge(CASE)
     assert isinstance(said, Grade)
     assert (said.value, said.votes) == (1.0, {"a": 3.0, "b": 4.0, "c": 5.0})

@@ -1,4 +1,4 @@
-"""Chance against every possible ranking of tiny pools, against dice, and at its limits."""
+"""Chance, compared with all rankings of tiny pools, with random rankings, and at its limits."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_is_the_mean_over_all_rankings_of_graded_evidence() -> None:
     assert got["ndcg@1"] == pytest.approx(3 / 6 * (5 / 3) / 3)
 
 
-def test_agrees_with_dice_on_a_pool_too_large_to_enumerate() -> None:
+def test_agrees_with_random_rankings_of_a_pool_too_large_to_enumerate() -> None:
     dice = random.Random(3)
     pool = [f"m{n}" for n in range(60)]
     wanted = evidence(4, 5)
@@ -74,7 +74,7 @@ def test_is_hypergeometric_in_a_pool_of_a_million() -> None:
     assert 0 < got["map"] < 1e-3
 
 
-def test_the_whole_pool_brings_all_evidence_for_certain() -> None:
+def test_the_whole_pool_contains_all_evidence() -> None:
     got = score_by_chance(10, 2, 2, ks=KS, cuts=CUTS, depth=10)
     assert (got["hit@10"], got["recall@10"], got["all@10"]) == (1, 1, 1)
 
@@ -85,7 +85,7 @@ def test_unreachable_evidence_is_never_all_found() -> None:
     assert got["all@10"] == 0
 
 
-def test_a_caller_may_change_what_it_got() -> None:
+def test_a_caller_may_change_the_result() -> None:
     first = score_by_chance(9, 2, 2, ks=KS, cuts=CUTS, depth=9)
     kept = dict(first)
     first.clear()
@@ -101,7 +101,7 @@ def test_impossible_pools_are_refused(pool: int, reachable: int, total: int, dep
         score_by_chance(pool, reachable, total, ks=KS, cuts=CUTS, depth=depth)
 
 
-def test_as_many_grades_as_evidence_are_demanded() -> None:
+def test_the_number_of_grades_must_match_the_evidence() -> None:
     with pytest.raises(ValueError, match="2 grades for 3 evidence ids"):
         score_by_chance(9, 2, 3, ks=KS, cuts=CUTS, depth=9, grades=[1, 2])
 
@@ -110,7 +110,7 @@ def test_as_many_grades_as_evidence_are_demanded() -> None:
     ("k", "pool", "chance", "vacuous"),
     [(10, 10, 0.1, True), (9, 10, 0.5, False), (9, 10, 0.51, True), (11, 10, 0.0, True)],
 )
-def test_a_measure_is_vacuous_at_its_ceiling_or_when_luck_does_well(
+def test_a_measure_is_vacuous_if_k_reaches_the_pool_or_chance_is_high(
     k: int, pool: int, chance: float, vacuous: bool
 ) -> None:
     assert is_vacuous(k, pool, chance) is vacuous

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mnemoscope.metrics import Latency, summarise_latency
 
 
-def test_nothing_timed_has_no_summary() -> None:
+def test_an_empty_sample_has_no_summary() -> None:
     assert summarise_latency([]) is None
 
 

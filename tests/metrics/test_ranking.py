@@ -1,4 +1,4 @@
-"""The definitions of the ranking measures, by example and by law."""
+"""The definitions of the ranking metrics, by examples and by properties."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_names_come_in_one_fixed_order() -> None:
     )
 
 
-def test_both_scorers_return_the_names_in_that_order_even_for_nothing() -> None:
+def test_both_scorers_return_the_names_in_that_order_even_for_an_empty_ranking() -> None:
     expected = list(metric_names(KS, CUTS))
     assert list(measures(["a"], {"a"})) == expected
     assert list(measures([], {"a"})) == expected
@@ -49,7 +49,7 @@ def test_both_scorers_return_the_names_in_that_order_even_for_nothing() -> None:
 
 
 @pytest.mark.parametrize(("ks", "cuts"), [((0,), (10,)), ((5, 5), (10,)), ((5,), (-1,))])
-def test_senseless_depths_are_refused(ks: tuple[int, ...], cuts: tuple[int, ...]) -> None:
+def test_invalid_depths_are_refused(ks: tuple[int, ...], cuts: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="distinct positive"):
         score(["a"], {"a"}, ks=ks, cuts=cuts)
 
@@ -98,7 +98,7 @@ def test_evidence_beyond_the_cut_has_no_reciprocal_rank() -> None:
     assert (got["mrr@3"], got["mrr@10"]) == (0, 1 / 4)
 
 
-def test_repetitions_vanish_and_the_ranks_close_up() -> None:
+def test_repetitions_are_removed_and_later_hits_move_up() -> None:
     assert dedupe(["x", "x", "a", "x", "b"]) == ["x", "a", "b"]
     assert relevant_positions(["x", "x", "a", "a", "b"], {"a", "b"}) == (2, 3)
 
@@ -114,7 +114,7 @@ def test_grades_weigh_the_gain_and_the_ideal_linearly() -> None:
 
 
 @pytest.mark.parametrize("grade", [0, -1])
-def test_a_grade_that_denies_the_evidence_is_refused(grade: int) -> None:
+def test_a_grade_that_is_not_positive_is_refused(grade: int) -> None:
     with pytest.raises(ValueError, match="must be positive"):
         measures(["a"], {"a", "b"}, grades={"a": 1, "b": grade})
 
@@ -168,7 +168,9 @@ def test_merged_hits_of_one_memory_each_score_as_plain_ones(
 
 
 @given(rankings, evidences)
-def test_a_ranking_scores_as_its_deduplicated_self(ranking: list[str], evidence: set[str]) -> None:
+def test_a_ranking_scores_the_same_without_repetitions(
+    ranking: list[str], evidence: set[str]
+) -> None:
     grades = {id_: 1 + int(id_[1:]) % 3 for id_ in evidence if id_.startswith("m")}
     assert measures(ranking, evidence, grades) == measures(dedupe(ranking), evidence, grades)
 
@@ -180,12 +182,12 @@ def test_equal_grades_score_as_none(ranking: list[str], evidence: set[str]) -> N
 
 
 @given(rankings, evidences)
-def test_laws_of_plain_rankings(ranking: list[str], evidence: set[str]) -> None:
+def test_properties_of_plain_rankings(ranking: list[str], evidence: set[str]) -> None:
     check_laws(measures(ranking, evidence))
 
 
 @given(merged, evidences)
-def test_laws_of_merged_rankings(hits: list[list[str]], evidence: set[str]) -> None:
+def test_properties_of_merged_rankings(hits: list[list[str]], evidence: set[str]) -> None:
     check_laws(score_merged(hits, evidence, ks=KS, cuts=CUTS))
 
 

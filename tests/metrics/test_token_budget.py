@@ -70,5 +70,5 @@ def test_bad_input_is_refused() -> None:
         recall_within([1], [["a"]], [])
     with pytest.raises(ValueError, match="2 token counts for 1 hits"):
         recall_within([1, 2], [["a"]], ["a"])
-    with pytest.raises(ValueError, match="less than no tokens"):
+    with pytest.raises(ValueError, match="fewer than 0 tokens"):
         recall_within([-1], [["a"]], ["a"])

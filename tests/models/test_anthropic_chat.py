@@ -52,14 +52,14 @@ def server(
     return running
 
 
-def patient(server: ScriptedServer, timeout: float = 20) -> tuple[Model, list[float]]:
+def retrying(server: ScriptedServer, timeout: float = 20) -> tuple[Model, list[float]]:
     naps: list[float] = []
     provider = AnthropicProvider("m", base_url=server.root, timeout=timeout)
     pacer = RequestPacer(lambda: sum(naps), naps.append, lambda: 0.5)
     return Model("m", provider, price=FREE, pacer=pacer), naps
 
 
-def test_a_prompt_is_sent_as_it_is_and_the_reply_comes_back_with_its_counts(
+def test_a_prompt_is_sent_unchanged_and_the_reply_has_its_counts(
     server: ScriptedServer,
 ) -> None:
     reply = AnthropicProvider("m", base_url=server.root).complete(HELLO)
@@ -91,7 +91,7 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
 def test_transient_faults_are_retried(server: ScriptedServer, fault: Fault) -> None:
     server.at(1, fault, fault)
-    model, naps = patient(server)
+    model, naps = retrying(server)
     assert model.ask(HELLO) == "echo: Hello?"
     assert server.requests == 3
     assert naps
@@ -99,7 +99,7 @@ def test_transient_faults_are_retried(server: ScriptedServer, fault: Fault) -> N
 
 def test_a_slow_reply_is_ended_at_the_deadline(server: ScriptedServer) -> None:
     server.at(1, slow(0.1))
-    assert patient(server, timeout=3)[0].ask(HELLO) == "echo: Hello?"
+    assert retrying(server, timeout=3)[0].ask(HELLO) == "echo: Hello?"
     assert (server.requests, server.delivered) == (2, 1)
 
 
@@ -145,7 +145,7 @@ def test_permanent_failures_stop_the_run_at_once(
 ) -> None:
     server.when(lambda _: True, fault)
     with pytest.raises(MnemoscopeError, match=advice) as caught:
-        patient(server)[0].ask(HELLO)
+        retrying(server)[0].ask(HELLO)
     assert server.requests == 1
     assert KEY not in "".join(traceback.format_exception(caught.value))
 
@@ -153,7 +153,7 @@ def test_permanent_failures_stop_the_run_at_once(
 def test_a_prompt_that_is_too_long_fails_and_the_run_continues(server: ScriptedServer) -> None:
     server.at(1, failing(400, "prompt is too long: 250000 tokens > 200000 maximum"))
     with pytest.raises(TooLong):
-        patient(server)[0].ask(HELLO)
+        retrying(server)[0].ask(HELLO)
 
 
 def test_an_empty_reply_at_the_limit_says_what_to_raise(server: ScriptedServer) -> None:
@@ -168,8 +168,8 @@ def test_a_missing_key_is_an_error_at_the_first_request(monkeypatch: pytest.Monk
         AnthropicProvider("m").complete(HELLO)
 
 
-def test_the_key_is_sent_and_not_written_down(server: ScriptedServer, tmp_path: Path) -> None:
-    model, _ = patient(server)
+def test_the_key_is_sent_and_not_stored(server: ScriptedServer, tmp_path: Path) -> None:
+    model, _ = retrying(server)
     model.ask(HELLO)
     assert KEY in str(server.seen[0].headers)
     assert KEY not in json.dumps(model.identity())

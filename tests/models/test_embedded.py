@@ -137,7 +137,7 @@ def test_a_space_at_the_end_of_the_context_belongs_to_the_text(model: EmbeddedPr
     assert model.log_likelihood(f"{FRANCE} ", "Paris") == model.log_likelihood(FRANCE, " Paris")
 
 
-def test_an_empty_text_has_probability_one_and_the_context_may_be_empty(
+def test_an_empty_text_is_certain_and_the_context_may_be_empty(
     model: EmbeddedProvider,
 ) -> None:
     assert model.log_likelihood(FRANCE, "") == Likelihood(0.0, 0)

@@ -44,7 +44,7 @@ class Clock:
 class Provider:
     """Raises or returns what it was given, in order; the last one for ever.
 
-    To the probe it says that it lives, or `probed`.
+    It answers the probe, or raises `probed`.
     """
 
     def __init__(
@@ -360,7 +360,7 @@ def test_a_limit_given_with_the_model_replaces_the_prompts(build: Build) -> None
 @pytest.fixture
 def open_with(tmp_path: Path) -> Iterator[Callable[[float], Budget]]:
     def opened(limit: float) -> Budget:
-        current_budget = Budget(limit, 0.0, 1, tmp_path / "purse.lock")
+        current_budget = Budget(limit, 0.0, 1, tmp_path / "budget.lock")
         open_budget(current_budget)
         return current_budget
 

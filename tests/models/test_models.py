@@ -79,7 +79,7 @@ def test_the_identity_of_a_server_is_its_model_and_address() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         ("openai:m?temprature=0", "did you mean 'temperature'"),
         ("openai:m?tries=many", "tries=many"),
@@ -95,8 +95,8 @@ def test_the_identity_of_a_server_is_its_model_and_address() -> None:
         ("gpt-4o", "openai:MODEL"),
     ],
 )
-def test_the_error_for_a_wrong_spec_names_the_mistake(spec: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_the_error_for_a_wrong_spec_names_the_mistake(spec: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         load_model(spec)
 
 
@@ -246,7 +246,7 @@ def test_a_changed_script_gives_no_old_replies(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("spec", ["command:cat", "their_models:Upper"])
 def test_a_model_of_unknown_price_is_refused_under_a_budget(spec: str, tmp_path: Path) -> None:
-    open_budget(Budget(1.0, 0.0, 1, tmp_path / "purse.lock"))
+    open_budget(Budget(1.0, 0.0, 1, tmp_path / "budget.lock"))
     try:
         with pytest.raises(UsageError, match=r"model costs nothing: .*\?price_in=…&price_out=…"):
             load_model(spec).ask(PROMPT)

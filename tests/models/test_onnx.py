@@ -112,7 +112,7 @@ def test_the_graph_equals_a_plain_numpy_forward(minilm: MiniLMEmbedder) -> None:
     np.testing.assert_allclose(minilm.embed(TEXTS), expected, atol=1e-4)
 
 
-def test_near_meanings_are_nearer_than_far_ones(minilm: MiniLMEmbedder) -> None:
+def test_similar_texts_have_similar_vectors(minilm: MiniLMEmbedder) -> None:
     city, town, bread = minilm.embed(["She lives in Lisbon.", "Her home is Lisbon.", "Bake bread."])
     assert city @ town > 0.7 > 0.3 > city @ bread
 
@@ -172,12 +172,12 @@ def test_the_smaller_limit_counts(folder: Path) -> None:
     assert (embedder.max_tokens, embedder.truncated) == (16, 1)
 
 
-def test_a_tokenizer_without_a_limit_leaves_the_models(folder: Path) -> None:
+def test_the_models_limit_applies_if_the_tokenizer_has_none(folder: Path) -> None:
     (folder / "tokenizer_config.json").write_text(f'{{"model_max_length": {10**30}}}')
     assert OnnxEmbedder(folder).max_tokens == 512
 
 
-def test_a_folder_without_a_model_is_explained(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_an_error(folder: Path, tmp_path: Path) -> None:
     (folder / "onnx" / "model.onnx").unlink()
     with pytest.raises(UsageError, match=r"neither model\.onnx nor onnx/model\.onnx"):
         OnnxEmbedder(folder)

@@ -68,7 +68,7 @@ def server(
     return running
 
 
-def patient(server: ScriptedServer, naps: list[float], timeout: float = 20) -> Model:
+def retrying(server: ScriptedServer, naps: list[float], timeout: float = 20) -> Model:
     """A model that sleeps on paper only."""
     now = [0.0]
     lock = threading.Lock()
@@ -82,7 +82,7 @@ def patient(server: ScriptedServer, naps: list[float], timeout: float = 20) -> M
     return Model("m", provider, price=FREE, pacer=RequestPacer(lambda: now[0], sleep, lambda: 0.5))
 
 
-def test_a_prompt_is_sent_as_it_is_and_the_reply_comes_back_with_its_counts(
+def test_a_prompt_is_sent_unchanged_and_the_reply_has_its_counts(
     server: ScriptedServer,
 ) -> None:
     reply = CompatibleProvider("m", base_url=server.url).complete(HELLO)
@@ -119,11 +119,11 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
-def test_each_fault_is_survived(server: ScriptedServer, fault: Fault) -> None:
+def test_transient_faults_are_retried(server: ScriptedServer, fault: Fault) -> None:
     server.at(1, fault, fault)
     naps: list[float] = []
     with metered() as usages:
-        assert patient(server, naps).ask(HELLO) == "echo: Hello?"
+        assert retrying(server, naps).ask(HELLO) == "echo: Hello?"
     usage = total(usages)
     assert usage is not None
     assert (usage.requests, usage.retries, server.requests) == (1, 2, 3)
@@ -131,9 +131,9 @@ def test_each_fault_is_survived(server: ScriptedServer, fault: Fault) -> None:
     assert naps
 
 
-def test_a_reply_that_dribbles_in_is_cut_off_at_the_deadline(server: ScriptedServer) -> None:
+def test_a_slow_reply_is_ended_at_the_deadline(server: ScriptedServer) -> None:
     server.at(1, slow(0.1))
-    assert patient(server, [], timeout=3).ask(HELLO) == "echo: Hello?"
+    assert retrying(server, [], timeout=3).ask(HELLO) == "echo: Hello?"
     assert (server.requests, server.delivered) == (2, 1)
 
 
@@ -151,11 +151,11 @@ def test_no_reply_at_all_is_a_timeout(server: ScriptedServer) -> None:
 def test_the_server_decides_how_long_to_wait(server: ScriptedServer) -> None:
     server.at(1, rate_limited(42))
     naps: list[float] = []
-    patient(server, naps).ask(HELLO)
+    retrying(server, naps).ask(HELLO)
     assert sum(naps) >= 42
 
 
-def test_all_ways_to_say_how_long_are_understood() -> None:
+def test_all_formats_of_retry_after_are_read() -> None:
     now = datetime(2026, 11, 1, tzinfo=UTC)
     later = format_datetime(now + timedelta(seconds=90), usegmt=True)
 
@@ -187,22 +187,22 @@ def test_permanent_failures_stop_the_run_at_once(
 ) -> None:
     server.when(lambda _: True, fault)
     with pytest.raises(MnemoscopeError, match=advice) as caught:
-        patient(server, []).ask(HELLO)
+        retrying(server, []).ask(HELLO)
     assert server.requests == 1
     assert KEY not in "".join(traceback.format_exception(caught.value))
 
 
-def test_a_prompt_too_long_fails_alone(server: ScriptedServer) -> None:
+def test_a_prompt_that_is_too_long_fails_and_the_run_continues(server: ScriptedServer) -> None:
     said = "'max_tokens' is too large: 300. This model's maximum context length is 8192 tokens"
     server.at(1, failing(400, said, param="max_tokens"))
-    model = patient(server, [])
+    model = retrying(server, [])
     with pytest.raises(TooLong, match="8192"):
         model.ask(HELLO)
     assert model.ask(Prompt("s", "shorter")) == "echo: shorter"
     assert "max_tokens" in server.seen[-1].body
 
 
-def test_a_server_that_is_not_there_stops_the_run_at_once(server: ScriptedServer) -> None:
+def test_an_unreachable_server_stops_the_run_at_once(server: ScriptedServer) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     provider = CompatibleProvider("m", base_url=f"http://127.0.0.1:{port}/v1")
@@ -216,14 +216,14 @@ def test_an_empty_reply_at_the_limit_says_what_to_raise(server: ScriptedServer) 
         CompatibleProvider("m", base_url=server.url).complete(HELLO)
 
 
-def test_a_reply_held_back_by_a_filter_is_not_asked_again(server: ScriptedServer) -> None:
+def test_a_filtered_reply_is_not_retried(server: ScriptedServer) -> None:
     server.at(1, says(None, finish="content_filter"))
     with pytest.raises(ModelFailure, match="withheld the reply"):
-        patient(server, []).ask(HELLO)
+        retrying(server, []).ask(HELLO)
     assert server.requests == 1
 
 
-def test_a_refused_parameter_is_left_out_for_good(server: ScriptedServer) -> None:
+def test_a_refused_parameter_is_omitted_from_then_on(server: ScriptedServer) -> None:
     no_limit = "Unsupported parameter: 'max_completion_tokens'. Use 'max_tokens' instead."
     no_temperature = "Unsupported value: 'temperature' does not support 0 with this model."
     no_format = "response_format of type json_schema is not supported"
@@ -244,7 +244,7 @@ def test_a_refused_parameter_is_left_out_for_good(server: ScriptedServer) -> Non
     assert '"verdict"' in last.system
 
 
-def test_a_schema_is_sent_for_the_server_to_hold_to(server: ScriptedServer) -> None:
+def test_a_schema_is_sent_to_the_server(server: ScriptedServer) -> None:
     provider = CompatibleProvider("m", base_url=server.url)
     provider.complete(Prompt("s", "u", schema=SCHEMA))
     provider.complete(Prompt("s", "u", schema={"type": "object"}))
@@ -267,7 +267,7 @@ def test_openais_key_goes_to_openai_alone(
     assert "org-secret" not in str(server.seen[1].headers)
 
 
-def test_the_key_is_missed_at_the_first_request_not_before(
+def test_a_missing_key_is_an_error_at_the_first_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
@@ -276,7 +276,7 @@ def test_the_key_is_missed_at_the_first_request_not_before(
         model.ask(HELLO)
 
 
-def test_azure_says_all_that_it_misses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_azure_names_all_missing_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "OPENAI_API_VERSION"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(UsageError, match=r"AZURE_OPENAI_API_KEY and AZURE_OPENAI_ENDPOINT and"):
@@ -341,7 +341,7 @@ def in_child(work: Callable[[], str]) -> str:
     return said
 
 
-def test_a_forked_process_has_connections_of_its_own(server: ScriptedServer) -> None:
+def test_a_forked_process_has_its_own_connections(server: ScriptedServer) -> None:
     model = load_model(f"m@{server.url}", cache=False)
     model.ask(Prompt("s", "parent"))
     assert in_child(lambda: model.ask(Prompt("s", "child"))) == "echo: child"
@@ -349,7 +349,7 @@ def test_a_forked_process_has_connections_of_its_own(server: ScriptedServer) -> 
     assert server.connections == 2
 
 
-def test_a_reply_from_the_cache_asks_nobody(server: ScriptedServer) -> None:
+def test_a_cached_reply_sends_no_request(server: ScriptedServer) -> None:
     load_model(f"m@{server.url}").ask(HELLO)
     with metered() as usages:
         assert load_model(f"m@{server.url}").ask(HELLO) == "echo: Hello?"
@@ -357,7 +357,7 @@ def test_a_reply_from_the_cache_asks_nobody(server: ScriptedServer) -> None:
     assert [(usage.requests, usage.cached, usage.paid) for usage in usages] == [(0, 1, 0.0)]
 
 
-def test_instant_mode_replies_to_all_that_come() -> None:
+def test_instant_mode_replies_to_every_request() -> None:
     with ScriptedServer(instant="yes", instant_when={"Judge": "CORRECT"}) as server:
         provider = CompatibleProvider("m", base_url=server.url)
         assert provider.complete(HELLO).text == "yes"

@@ -1,4 +1,4 @@
-"""Mnemoscope's endpoint, asked by OpenAI's own client."""
+"""Mnemoscope's server, called by OpenAI's client."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_vectors_are_the_embedders_own(endpoint: OpenAIServer) -> None:
     assert endpoint.counters == {"texts_embedded": 2, "vectors_reused": 1}
 
 
-def test_plain_numbers_for_those_who_do_not_ask_for_bytes(endpoint: OpenAIServer) -> None:
+def test_vectors_are_numbers_unless_base64_is_requested(endpoint: OpenAIServer) -> None:
     status, body = _post(f"{endpoint.url}/embeddings", {"input": "the piano"})
     assert status == 200
     np.testing.assert_array_equal(
@@ -72,20 +72,20 @@ def test_longer_vectors_keep_their_cosine_and_shorter_ones_are_refused(
 
 
 @pytest.mark.parametrize("given", [[], [[1, 2, 3]], None, 7, ["text", 3]])
-def test_what_is_no_text_is_refused(endpoint: OpenAIServer, given: object) -> None:
+def test_input_that_is_not_text_is_refused(endpoint: OpenAIServer, given: object) -> None:
     status, body = _post(f"{endpoint.url}/embeddings", {"input": given})
     assert status == 400
     assert "input must be a text" in body["error"]["message"]
 
 
-def test_without_a_model_chat_says_how_to_get_one(endpoint: OpenAIServer) -> None:
+def test_without_a_model_the_error_names_the_option(endpoint: OpenAIServer) -> None:
     with pytest.raises(openai.BadRequestError, match="llm=openai:MODEL"):
         _client(endpoint).chat.completions.create(
             model="m", messages=[{"role": "user", "content": "hello"}]
         )
 
 
-def test_chat_is_the_models_and_its_tokens_are_accounted_for() -> None:
+def test_chat_replies_come_from_the_model_and_its_tokens_are_counted() -> None:
     with ScriptedServer() as server:
         model = load_model(f"toy@{server.url}?price_in=1&price_out=1", cache=False)
         endpoint = OpenAIServer(EMBEDDER, model, cache=False)
@@ -122,7 +122,7 @@ def test_chat_is_the_models_and_its_tokens_are_accounted_for() -> None:
         ({"response_format": {"json_schema": 7}}, "Expected `object`"),
     ],
 )
-def test_what_is_not_served_is_said(more: dict[str, Any], says: str) -> None:
+def test_unsupported_requests_are_refused_with_a_reason(more: dict[str, Any], says: str) -> None:
     with ScriptedServer() as server:
         endpoint = OpenAIServer(None, load_model(f"toy@{server.url}", cache=False), cache=False)
         endpoint.start()
@@ -136,7 +136,7 @@ def test_what_is_not_served_is_said(more: dict[str, Any], says: str) -> None:
             endpoint.close()
 
 
-def test_what_should_stop_the_run_is_not_lost_on_the_way() -> None:
+def test_an_error_that_must_stop_the_run_is_raised_by_settle() -> None:
     """A key that is refused: the system under test may swallow the error, the run must not."""
     with ScriptedServer() as server:
         server.when(lambda request: True, failing(401))

@@ -1,4 +1,4 @@
-"""The openai embedder and a real server on loopback; sentence-transformers and a stand-in."""
+"""The openai embedder with a loopback server, and sentence-transformers with a stand-in."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_a_wrong_address_is_refused(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["http://me:secret@host/v1", "http://host/v1?key=secret"])
-def test_an_address_with_a_secret_is_refused_without_repeating_it(address: str) -> None:
+def test_an_address_with_a_secret_is_refused_and_not_shown(address: str) -> None:
     with pytest.raises(UsageError) as caught:
         load_embedder(f"openai@m@{address}")
     assert "secret" not in str(caught.value)
@@ -205,9 +205,7 @@ def test_the_openai_embedder_needs_no_sdk(server: Server, monkeypatch: pytest.Mo
     assert load_embedder(f"openai@m@{server.url}").embed(["a"]).any()
 
 
-def test_a_server_in_trouble_is_asked_again(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_error_is_retried(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mnemoscope.models.remote_embedders._RETRIES", 2)
     waits: list[float] = []
 
@@ -222,7 +220,7 @@ def test_a_server_in_trouble_is_asked_again(
     assert 0.375 <= waits[0] <= 0.5 and 0.75 <= waits[1] <= 1
 
 
-def test_a_refusal_is_not_asked_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_is_not_retried(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mnemoscope.models.remote_embedders._RETRIES", 2)
     server.status = 401
     with pytest.raises(MnemoscopeError, match="status 401"):

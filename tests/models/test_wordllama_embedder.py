@@ -1,4 +1,4 @@
-"""The default embedder, against the package it takes its weights from; embedders by name."""
+"""The default embedder compared with its package, and embedders by name."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_rows_have_length_one() -> None:
 
 
 @pytest.mark.parametrize("texts", [[""], ["", "", ""], ["", "a b", ""], ["a b", ""]])
-def test_an_empty_text_gives_zeros_and_disturbs_no_neighbour(texts: list[str]) -> None:
+def test_an_empty_text_gives_zeros_and_does_not_change_other_rows(texts: list[str]) -> None:
     rows = EMBEDDER.embed(texts)
     for row, text in zip(rows, texts, strict=True):
         expected = EMBEDDER.embed([text])[0] if text else np.zeros(256)
@@ -92,7 +92,7 @@ def test_no_token_of_the_vocabulary_reaches_into_the_next_word() -> None:
     assert [token for token in vocabulary if "▁" in token.lstrip("▁")] == []
 
 
-def test_the_memo_of_pieces_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_of_words_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mnemoscope.models.embedders._MEMO_PIECES", 10)
     fresh = WordLlamaEmbedder()
     many = " ".join(f"word{n}" for n in range(100))
@@ -151,7 +151,7 @@ def test_the_default_is_loaded_by_name() -> None:
         ("openai", "write openai@MODEL@BASE_URL"),
     ],
 )
-def test_a_wrong_embedder_is_explained(spec: str, message: str) -> None:
+def test_the_error_for_a_wrong_embedder_names_the_mistake(spec: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         load_embedder(spec)
 

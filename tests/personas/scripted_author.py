@@ -1,8 +1,8 @@
-"""A model that can write a whole life: it replies to every prompt of every pass, from the prompt.
+"""A scripted model that writes a whole history: it derives its reply to any pass from the prompt.
 
-It writes as much as it is told to, keeps the rules, and of a prompt always makes the same reply. In
-open sessions it agrees what things weigh, in isolated ones it sells what nobody may hear of; a
-pair about a day can therefore be told from the number of the day alone.
+It writes as many words as the prompt asks for, keeps the rules, and always gives the same reply to
+a prompt. Open sessions agree on amounts, isolated ones sell secrets; both follow from the number of
+the day, and so do the pairs about a day.
 """
 
 from __future__ import annotations

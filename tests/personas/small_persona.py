@@ -1,4 +1,4 @@
-"""A small written life with an isolated session, replies as a model would give, and the passes."""
+"""A small written persona with an isolated session, valid replies of a model, and the passes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import StartLeg
+from tests.conftest import StartCommand
 from tests.scripted_server import Request, ScriptedServer, failing, slow
 
 from mnemoscope.cli.writing import Writing
@@ -21,16 +21,16 @@ from mnemoscope.personas.write.persona_files import PersonaFiles, open_persona_f
 EPOCH = "2026-01-05"
 
 
-def write_life(folder: Path, days: int = 14, skip: Sequence[int] = ()) -> PersonaFiles:
+def write_small_persona(folder: Path, days: int = 14, skip: Sequence[int] = ()) -> PersonaFiles:
     """Three sessions: principal every day, `team` on odd days, the isolated `vault` on even ones.
 
     Each session of each day holds a word of its own, `principalword03`, and the arcs foresee
     `foreseenNN` for day NN.
     """
-    home = folder / "tester"
-    memories = home / f"memories-{days}d"
+    persona = folder / "tester"
+    memories = persona / f"memories-{days}d"
     memories.mkdir(parents=True)
-    (home / "persona.yaml").write_text(
+    (persona / "persona.yaml").write_text(
         "id: tester\nname: Robin\nrole: keeper of crates\ndomain: tests\nprofile: p\n"
         "communication_style: plain\nprincipal: {name: Pat Doe, role: boss}\n"
         "cast: [{name: Ann Lee, role: clerk}]\nsessions:\n"
@@ -71,11 +71,11 @@ def write_life(folder: Path, days: int = 14, skip: Sequence[int] = ()) -> Person
             "primarySession": "vault",
         },
     ]
-    (home / f"arcs-{days}d.yaml").write_text(json.dumps({"epoch": EPOCH, "arcs": arcs}))
+    (persona / f"arcs-{days}d.yaml").write_text(json.dumps({"epoch": EPOCH, "arcs": arcs}))
     for day in range(1, days + 1):
         if day not in skip:
             (memories / f"day-{day:04}.md").write_text(log_of(day))
-    return open_persona_files(home)
+    return open_persona_files(persona)
 
 
 def log_of(day: int) -> str:
@@ -151,7 +151,7 @@ def _beyond(number: int) -> Callable[[Request], bool]:
 
 
 def kill_and_resume(
-    start: StartLeg,
+    start: StartCommand,
     server: ScriptedServer,
     command: Sequence[str],
     finished: Callable[[], int],
@@ -181,6 +181,6 @@ def kill_and_resume(
     return answered + server.answered
 
 
-def writing(home: Path, server: ScriptedServer, **more: Any) -> Writing:
+def writing(persona: Path, server: ScriptedServer, **more: Any) -> Writing:
     """The options of a pass that asks the scripted model."""
-    return Writing(persona=home, model=f"toy@{server.url}", **more)
+    return Writing(persona=persona, model=f"toy@{server.url}", **more)

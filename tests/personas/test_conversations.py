@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.conftest import StartLeg
+from tests.conftest import StartCommand
 from tests.personas.small_persona import (
     fail_a_fifth,
     kill_and_resume,
     reply,
     talk,
-    write_life,
+    write_small_persona,
     writing,
 )
 from tests.scripted_server import Request, ScriptedServer, says
@@ -33,13 +33,13 @@ def server() -> Iterator[ScriptedServer]:
 def test_every_log_becomes_a_conversation_in_markdown(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
-    home = write_life(tmp_path, days=14, skip=[5])
+    persona = write_small_persona(tmp_path, days=14, skip=[5])
 
-    assert conversations(writing=writing(home.folder, server)) == 0
+    assert conversations(writing=writing(persona.folder, server)) == 0
 
-    files = sorted(path.name for path in home.beside("conversations").iterdir())
+    files = sorted(path.name for path in persona.beside("conversations").iterdir())
     assert files == [f"conv-{day:04}.md" for day in range(1, 15) if day != 5]
-    text = (home.beside("conversations") / "conv-0003.md").read_text()
+    text = (persona.beside("conversations") / "conv-0003.md").read_text()
     assert text == (
         "**User**:\n\nTurn 1.\n\n**Assistant**:\n\nTurn 2.\n\n"
         "**User**:\n\nTurn 3.\n\n**Assistant**:\n\nTurn 4.\n\n"
@@ -47,37 +47,37 @@ def test_every_log_becomes_a_conversation_in_markdown(
 
 
 def test_json_is_an_array_of_roles_and_contents(server: ScriptedServer, tmp_path: Path) -> None:
-    home = write_life(tmp_path, days=3)
+    persona = write_small_persona(tmp_path, days=3)
 
-    assert conversations(writing=writing(home.folder, server), format="json") == 0
+    assert conversations(writing=writing(persona.folder, server), format="json") == 0
 
-    written = json.loads((home.beside("conversations") / "conv-0002.json").read_text())
+    written = json.loads((persona.beside("conversations") / "conv-0002.json").read_text())
     assert written == json.loads(talk())
 
 
-def test_each_prompt_holds_its_own_day_and_no_other(server: ScriptedServer, tmp_path: Path) -> None:
-    home = write_life(tmp_path, days=5)
+def test_each_prompt_contains_its_own_day_only(server: ScriptedServer, tmp_path: Path) -> None:
+    persona = write_small_persona(tmp_path, days=5)
 
-    conversations(writing=writing(home.folder, server))
+    conversations(writing=writing(persona.folder, server))
 
     for request in server.seen:
         own = [day for day in range(1, 6) if f"principalword{day:02}" in request.text]
         assert len(own) == 1
-        assert home.date_of(own[0]).isoformat() in request.text
+        assert persona.date_of(own[0]).isoformat() in request.text
         assert "Robin" in request.system and "Pat Doe" in request.system
 
 
-def test_what_was_said_in_an_isolated_session_is_in_no_conversation(
+def test_no_conversation_contains_text_of_an_isolated_session(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
-    home = write_life(tmp_path, days=4)
-    home.log(4).write_text("# session: vault\n\nThe vaultword04 was sold.\n")
+    persona = write_small_persona(tmp_path, days=4)
+    persona.log(4).write_text("# session: vault\n\nThe vaultword04 was sold.\n")
 
-    assert conversations(writing=writing(home.folder, server)) == 0
+    assert conversations(writing=writing(persona.folder, server)) == 0
 
     assert sum("teamword" in request.text for request in server.seen) == 2
     assert not any("vaultword" in request.text for request in server.seen)
-    files = sorted(path.name for path in home.beside("conversations").iterdir())
+    files = sorted(path.name for path in persona.beside("conversations").iterdir())
     assert files == ["conv-0001.md", "conv-0002.md", "conv-0003.md"], "day 4 has none to tell"
 
 
@@ -94,7 +94,7 @@ def test_what_was_said_in_an_isolated_session_is_in_no_conversation(
         (json.dumps([{"role": "user", "content": "a\n**Assistant**: b"}] * 4), "one turn"),
     ],
 )
-def test_what_is_no_conversation_is_sent_back_with_the_reason(said: str, problem: str) -> None:
+def test_an_invalid_conversation_is_retried_with_the_reason(said: str, problem: str) -> None:
     with pytest.raises(UnusableReply, match=problem):
         read_turns(said)
 
@@ -102,50 +102,50 @@ def test_what_is_no_conversation_is_sent_back_with_the_reason(said: str, problem
 @pytest.mark.parametrize(
     "said", [f"```json\n{talk()}\n```", f"Here it is:\n{talk()}\nEnjoy!", talk(12)]
 )
-def test_fences_and_words_around_the_array_do_no_harm(said: str) -> None:
+def test_fences_and_text_around_the_array_are_ignored(said: str) -> None:
     assert read_turns(said)[0].role == "user"
 
 
-def test_a_mended_reply_is_taken(server: ScriptedServer, tmp_path: Path) -> None:
-    home = write_life(tmp_path, days=1)
+def test_a_corrected_reply_is_used(server: ScriptedServer, tmp_path: Path) -> None:
+    persona = write_small_persona(tmp_path, days=1)
     server.at(1, says("Good morning!"))
 
-    assert conversations(writing=writing(home.folder, server)) == 0
+    assert conversations(writing=writing(persona.folder, server)) == 0
 
     assert server.requests == 2
     assert "Good morning!" in server.seen[1].text
     assert "no JSON array" in server.seen[1].text
 
 
-def test_rubbish_is_a_failure_without_a_file_and_is_asked_anew_later(
+def test_an_unusable_reply_writes_no_file_and_is_requested_again_later(
     server: ScriptedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    home = write_life(tmp_path, days=3)
+    persona = write_small_persona(tmp_path, days=3)
     server.when(lambda request: "principalword02" in request.text, says("Hello!"))
 
-    assert conversations(writing=writing(home.folder, server)) == 1
+    assert conversations(writing=writing(persona.folder, server)) == 1
 
-    assert not (home.beside("conversations") / "conv-0002.md").exists()
+    assert not (persona.beside("conversations") / "conv-0002.md").exists()
     assert server.requests == 2 + TRIES
     said = capsys.readouterr().err
     assert "day 2 skipped" in said and "the conversation of day 2" in said
     server.reset()
-    assert conversations(writing=writing(home.folder, server)) == 0
+    assert conversations(writing=writing(persona.folder, server)) == 0
     assert server.requests == 1, "the bad replies are cached, yet it was asked anew"
-    assert (home.beside("conversations") / "conv-0002.md").exists()
+    assert (persona.beside("conversations") / "conv-0002.md").exists()
 
 
-def test_what_is_there_is_kept_unless_overwritten(server: ScriptedServer, tmp_path: Path) -> None:
-    home = write_life(tmp_path, days=3)
-    kept = home.beside("conversations") / "conv-0001.md"
+def test_existing_files_are_kept_unless_overwritten(server: ScriptedServer, tmp_path: Path) -> None:
+    persona = write_small_persona(tmp_path, days=3)
+    kept = persona.beside("conversations") / "conv-0001.md"
     kept.parent.mkdir()
     kept.write_text("mine")
 
-    assert conversations(writing=writing(home.folder, server)) == 0
+    assert conversations(writing=writing(persona.folder, server)) == 0
     assert kept.read_text() == "mine"
     assert server.requests == 2
 
-    assert conversations(writing=writing(home.folder, server), overwrite=True) == 0
+    assert conversations(writing=writing(persona.folder, server), overwrite=True) == 0
     assert kept.read_text().startswith("**User**")
     assert server.requests == 5, "to overwrite is to ask anew, whatever the cache holds"
 
@@ -153,73 +153,75 @@ def test_what_is_there_is_kept_unless_overwritten(server: ScriptedServer, tmp_pa
 def test_a_fifth_failing_leaves_gaps_that_the_next_run_fills(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
-    home = write_life(tmp_path, days=40)
+    persona = write_small_persona(tmp_path, days=40)
     fail_a_fifth(server)
 
-    assert conversations(writing=writing(home.folder, server)) == 1
+    assert conversations(writing=writing(persona.folder, server)) == 1
 
-    there = len(list(home.beside("conversations").iterdir()))
+    there = len(list(persona.beside("conversations").iterdir()))
     assert 0 < there < 40
     first = server.answered
     server.reset()
-    assert conversations(writing=writing(home.folder, server)) == 0
-    assert len(list(home.beside("conversations").iterdir())) == 40
+    assert conversations(writing=writing(persona.folder, server)) == 0
+    assert len(list(persona.beside("conversations").iterdir())) == 40
     assert max((first + server.answered).values()) == 1
 
 
-def test_killed_it_goes_on_and_nothing_delivered_is_asked_twice(
-    server: ScriptedServer, tmp_path: Path, start_leg: StartLeg
+def test_after_a_kill_it_continues_and_asks_for_no_reply_twice(
+    server: ScriptedServer, tmp_path: Path, start_command: StartCommand
 ) -> None:
-    home = write_life(tmp_path, days=12)
-    command = ["personas", "conversations", "--persona", str(home.folder), "--parallelism", "3"]
-    folder = home.beside("conversations")
+    persona = write_small_persona(tmp_path, days=12)
+    command = ["personas", "conversations", "--persona", str(persona.folder), "--parallelism", "3"]
+    folder = persona.beside("conversations")
 
     def finished() -> int:
         return len(list(folder.glob("conv-*.md"))) if folder.exists() else 0
 
     answered = kill_and_resume(
-        start_leg, server, [*command, "--model", f"toy@{server.url}"], finished, stops=(1, 4)
+        start_command, server, [*command, "--model", f"toy@{server.url}"], finished, stops=(1, 4)
     )
 
     assert finished() == 12
     assert len(answered) == 12 and set(answered.values()) == {1}
 
 
-def test_without_logs_it_says_what_to_do_first(server: ScriptedServer, tmp_path: Path) -> None:
-    home = write_life(tmp_path, days=3, skip=[1, 2, 3])
+def test_without_logs_the_error_names_the_command_to_run_first(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    persona = write_small_persona(tmp_path, days=3, skip=[1, 2, 3])
 
     with pytest.raises(MissingData, match="mnemoscope personas generate"):
-        conversations(writing=writing(home.folder, server))
+        conversations(writing=writing(persona.folder, server))
 
 
 def test_a_dry_run_and_an_estimate_ask_and_write_nothing(
     server: ScriptedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    home = write_life(tmp_path, days=6)
+    persona = write_small_persona(tmp_path, days=6)
 
-    assert conversations(writing=writing(home.folder, server, dry_run=True)) == 0
+    assert conversations(writing=writing(persona.folder, server, dry_run=True)) == 0
     assert "3 prompts shown" in capsys.readouterr().out
-    assert conversations(writing=writing(home.folder, server, estimate=True)) == 0
+    assert conversations(writing=writing(persona.folder, server, estimate=True)) == 0
     assert "6 requests" in capsys.readouterr().out
     assert server.requests == 0
-    assert not home.beside("conversations").exists()
+    assert not persona.beside("conversations").exists()
 
 
 def test_start_and_end_choose_the_days(server: ScriptedServer, tmp_path: Path) -> None:
-    home = write_life(tmp_path, days=9)
+    persona = write_small_persona(tmp_path, days=9)
 
-    assert conversations(writing=writing(home.folder, server, start=3, end=4)) == 0
+    assert conversations(writing=writing(persona.folder, server, start=3, end=4)) == 0
 
-    files = sorted(path.name for path in home.beside("conversations").iterdir())
+    files = sorted(path.name for path in persona.beside("conversations").iterdir())
     assert files == ["conv-0003.md", "conv-0004.md"]
 
 
-def test_turns_that_come_with_thoughts_are_read(server: ScriptedServer, tmp_path: Path) -> None:
-    home = write_life(tmp_path, days=1)
+def test_turns_after_reasoning_are_read(server: ScriptedServer, tmp_path: Path) -> None:
+    persona = write_small_persona(tmp_path, days=1)
 
     @server.reply
     def thinking(request: Request) -> str:
         return f"<think>A list like [{{}}]?</think>\n{talk(6)}"
 
-    assert conversations(writing=writing(home.folder, server)) == 0
-    assert (home.beside("conversations") / "conv-0001.md").read_text().count("**User**") == 3
+    assert conversations(writing=writing(persona.folder, server)) == 0
+    assert (persona.beside("conversations") / "conv-0001.md").read_text().count("**User**") == 3

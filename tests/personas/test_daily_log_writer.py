@@ -18,7 +18,7 @@ from tests.personas.written_persona import (
     date_of,
     entry_for,
     session_of,
-    write_papers,
+    write_persona_files,
 )
 from tests.scripted_server import Request, ScriptedServer, failing, says
 from tests.waiting import eventually, is_gone
@@ -59,42 +59,42 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scripted
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> PersonaFiles:
-    return write_papers(tmp_path / "planner")
+def persona(tmp_path: Path) -> PersonaFiles:
+    return write_persona_files(tmp_path / "planner")
 
 
-def options(home: PersonaFiles, server: ScriptedServer, **more: Any) -> Writing:
-    return Writing(persona=home.folder, model=f"toy@{server.url}", **more)
+def options(persona: PersonaFiles, server: ScriptedServer, **more: Any) -> Writing:
+    return Writing(persona=persona.folder, model=f"toy@{server.url}", **more)
 
 
-def sessions_on_disk(home: PersonaFiles, day: int) -> list[str]:
-    return [piece.session for piece in pieces(read_day(home.log(day)), "session")]
+def sessions_on_disk(persona: PersonaFiles, day: int) -> list[str]:
+    return [piece.session for piece in pieces(read_day(persona.log(day)), "session")]
 
 
-def contents(home: PersonaFiles) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in home.beside("memories").iterdir()}
+def contents(persona: PersonaFiles) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in persona.beside("memories").iterdir()}
 
 
 def test_a_day_holds_its_sessions_in_order_under_plain_frontmatter(
-    home: PersonaFiles, server: ScriptedServer
+    persona: PersonaFiles, server: ScriptedServer
 ) -> None:
-    assert generate(writing=options(home, server, end=8)) == 0
-    planned = SessionSchedule.of(home)
-    for day, path in day_files(home.beside("memories")).items():
+    assert generate(writing=options(persona, server, end=8)) == 0
+    planned = SessionSchedule.of(persona)
+    for day, path in day_files(persona.beside("memories")).items():
         assert path.read_text().startswith("---\ntype: daily\n---\n\n# session: ")
-        assert sessions_on_disk(home, day) == planned.sessions(day)
-    assert len(sessions_on_disk(home, 6)) > 1
+        assert sessions_on_disk(persona, day) == planned.sessions(day)
+    assert len(sessions_on_disk(persona, 6)) > 1
 
 
-def test_each_day_is_told_its_own_date_across_a_change_of_clocks(
-    home: PersonaFiles, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+def test_each_prompt_has_its_own_date_across_a_clock_change(
+    persona: PersonaFiles, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TZ", "America/New_York")
-    generate(writing=options(home, server, end=14))
-    planned = SessionSchedule.of(home)
+    generate(writing=options(persona, server, end=14))
+    planned = SessionSchedule.of(persona)
     told = {(date_of(one.text), session_of(one.text)) for one in server.seen}
     assert told == {
-        (long_date(home.date_of(day)), session)
+        (long_date(persona.date_of(day)), session)
         for day in range(1, 15)
         for session in planned.sessions(day)
     }
@@ -102,103 +102,105 @@ def test_each_day_is_told_its_own_date_across_a_change_of_clocks(
 
 
 def test_progress_names_the_day_and_how_many_there_are(
-    home: PersonaFiles, server: ScriptedServer, capfd: pytest.CaptureFixture[str]
+    persona: PersonaFiles, server: ScriptedServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    generate(writing=options(home, server, start=3, end=3))
+    generate(writing=options(persona, server, start=3, end=3))
     assert "Generated day 3/60 (1 unique)" in capfd.readouterr().err
 
 
-def test_what_is_there_is_not_asked_again(home: PersonaFiles, server: ScriptedServer) -> None:
-    generate(writing=options(home, server, end=5))
-    asked, before = server.requests, contents(home)
-    assert generate(writing=options(home, server, end=5)) == 0
-    assert server.requests == asked and contents(home) == before
+def test_existing_days_are_not_requested_again(
+    persona: PersonaFiles, server: ScriptedServer
+) -> None:
+    generate(writing=options(persona, server, end=5))
+    asked, before = server.requests, contents(persona)
+    assert generate(writing=options(persona, server, end=5)) == 0
+    assert server.requests == asked and contents(persona) == before
 
 
-def test_overwriting_asks_anew(home: PersonaFiles, server: ScriptedServer) -> None:
-    generate(writing=options(home, server, end=3))
+def test_overwriting_makes_new_requests(persona: PersonaFiles, server: ScriptedServer) -> None:
+    generate(writing=options(persona, server, end=3))
     asked = server.requests
     server.reply(lambda request: "### New\n\nOther words.")
-    generate(writing=options(home, server, end=3), overwrite=True)
+    generate(writing=options(persona, server, end=3), overwrite=True)
     assert server.requests == 2 * asked
-    assert all(b"Other words." in text for text in contents(home).values())
+    assert all(b"Other words." in text for text in contents(persona).values())
 
 
-def test_overwriting_keeps_the_old_entry_where_nothing_new_comes(
-    home: PersonaFiles, server: ScriptedServer
+def test_overwriting_keeps_the_old_entry_if_the_request_fails(
+    persona: PersonaFiles, server: ScriptedServer
 ) -> None:
-    generate(writing=options(home, server, start=6, end=6))
+    generate(writing=options(persona, server, start=6, end=6))
     server.reply(lambda request: "### New\n\nOther words.")
     server.when(lambda request: session_of(request.text) == "crew", failing(400))
-    generate(writing=options(home, server, start=6, end=6), overwrite=True)
-    texts = {piece.session: piece.text for piece in pieces(read_day(home.log(6)), "session")}
+    generate(writing=options(persona, server, start=6, end=6), overwrite=True)
+    texts = {piece.session: piece.text for piece in pieces(read_day(persona.log(6)), "session")}
     assert CANARIES["crew"] in texts["crew"] and "Other words." in texts["principal"]
 
 
-def test_a_failed_session_is_left_out_and_known_to_be_missing(
-    home: PersonaFiles, server: ScriptedServer, capfd: pytest.CaptureFixture[str]
+def test_a_failed_session_is_left_out_and_reported_as_missing(
+    persona: PersonaFiles, server: ScriptedServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
     server.when(lambda request: session_of(request.text) == "crew", failing(400))
-    assert generate(writing=options(home, server, start=6, end=6)) == 1
-    assert "crew" not in sessions_on_disk(home, 6)
-    assert gaps(home, [6]) == [Gap(6, "crew")]
+    assert generate(writing=options(persona, server, start=6, end=6)) == 1
+    assert "crew" not in sessions_on_disk(persona, 6)
+    assert gaps(persona, [6]) == [Gap(6, "crew")]
     said = capfd.readouterr().err
     assert "day 6, session crew skipped" in said and "--missing" in said
 
 
-def test_missing_fills_a_session_and_leaves_the_others_as_they_are(
-    home: PersonaFiles, server: ScriptedServer
+def test_missing_adds_a_session_and_keeps_the_others(
+    persona: PersonaFiles, server: ScriptedServer
 ) -> None:
     server.when(lambda request: session_of(request.text) == "crew", failing(400))
-    generate(writing=options(home, server, start=6, end=6))
-    before = {piece.session: piece.text for piece in pieces(read_day(home.log(6)), "session")}
+    generate(writing=options(persona, server, start=6, end=6))
+    before = {piece.session: piece.text for piece in pieces(read_day(persona.log(6)), "session")}
     server.reset()
-    assert generate(writing=options(home, server, start=6, end=6), missing=True) == 0
+    assert generate(writing=options(persona, server, start=6, end=6), missing=True) == 0
     assert [session_of(one.text) for one in server.seen] == ["crew"]
-    after = {piece.session: piece.text for piece in pieces(read_day(home.log(6)), "session")}
+    after = {piece.session: piece.text for piece in pieces(read_day(persona.log(6)), "session")}
     assert before.items() < after.items()
-    assert sessions_on_disk(home, 6) == SessionSchedule.of(home).sessions(6)
+    assert sessions_on_disk(persona, 6) == SessionSchedule.of(persona).sessions(6)
 
 
 def test_a_day_without_any_session_is_not_written(
-    home: PersonaFiles, server: ScriptedServer
+    persona: PersonaFiles, server: ScriptedServer
 ) -> None:
     server.when(lambda request: True, failing(400))
-    assert generate(writing=options(home, server, start=3, end=3)) == 1
-    assert not home.log(3).exists()
+    assert generate(writing=options(persona, server, start=3, end=3)) == 1
+    assert not persona.log(3).exists()
 
 
 def test_with_a_fifth_of_the_calls_failing_missing_completes_the_set(
-    home: PersonaFiles, server: ScriptedServer
+    persona: PersonaFiles, server: ScriptedServer
 ) -> None:
     server.when(lambda request: zlib.crc32(request.text.encode()) % 5 == 0, failing(400))
-    assert generate(writing=options(home, server)) == 1
-    lost = gaps(home)
+    assert generate(writing=options(persona, server)) == 1
+    lost = gaps(persona)
     assert len(lost) > server.requests / 10
     server.reset()
-    assert generate(writing=options(home, server), missing=True) == 0
-    assert gaps(home) == []
+    assert generate(writing=options(persona, server), missing=True) == 0
+    assert gaps(persona) == []
     refilled = sorted((date_of(one.text), session_of(one.text)) for one in server.seen)
-    assert refilled == sorted((long_date(home.date_of(gap.day)), gap.session) for gap in lost)
+    assert refilled == sorted((long_date(persona.date_of(gap.day)), gap.session) for gap in lost)
 
 
-def test_a_resumed_life_is_the_one_that_was_never_interrupted(
-    home: PersonaFiles, server: ScriptedServer, tmp_path: Path
+def test_a_resumed_history_equals_an_uninterrupted_one(
+    persona: PersonaFiles, server: ScriptedServer, tmp_path: Path
 ) -> None:
-    other = write_papers(tmp_path / "other" / "planner")
-    generate(writing=options(home, server, end=30))
+    other = write_persona_files(tmp_path / "other" / "planner")
+    generate(writing=options(persona, server, end=30))
     assert server.requests > 30
     server.reset()
     for last in (4, 11, 12, 30):
         generate(writing=options(other, server, end=last))
     assert server.requests == 0, "some prompt differed, and was not in the cache"
-    assert contents(other) == contents(home)
+    assert contents(other) == contents(persona)
 
 
 def test_a_session_sees_its_own_last_three_entries(
-    home: PersonaFiles, server: ScriptedServer
+    persona: PersonaFiles, server: ScriptedServer
 ) -> None:
-    generate(writing=options(home, server, end=20))
+    generate(writing=options(persona, server, end=20))
     scheduler = [one.text for one in server.seen if session_of(one.text) == "crew"]
     told = [text.count("we spoke of " + CANARIES["crew"]) for text in scheduler]
     assert told == [0, 1, 2, *[3] * (len(scheduler) - 3)] and len(scheduler) > 5
@@ -207,8 +209,8 @@ def test_a_session_sees_its_own_last_three_entries(
     assert f"[{dates[1]}]" not in scheduler[5]
 
 
-def test_a_kill_in_the_middle_pays_for_nothing_twice(
-    home: PersonaFiles, server: ScriptedServer
+def test_a_killed_pass_pays_for_no_reply_twice(
+    persona: PersonaFiles, server: ScriptedServer
 ) -> None:
     left = 0
 
@@ -220,7 +222,7 @@ def test_a_kill_in_the_middle_pays_for_nothing_twice(
         return entry_for(request)
 
     server.reply(hold_after_some)
-    words = [sys.executable, "-c", LEGS, str(home.folder), f"toy@{server.url}"]
+    words = [sys.executable, "-c", LEGS, str(persona.folder), f"toy@{server.url}"]
     pipe = subprocess.PIPE
     with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as legs:
         assert legs.stdin is not None and legs.stdout is not None
@@ -236,9 +238,9 @@ def test_a_kill_in_the_middle_pays_for_nothing_twice(
         started(legs)
         legs.stdin.close()
         assert legs.stdout.read().split()[-1:] == ["0"]
-    assert gaps(home) == []
+    assert gaps(persona) == []
     assert set(server.answered.values()) == {1}
-    planned = SessionSchedule.of(home)
+    planned = SessionSchedule.of(persona)
     assert len(server.answered) == sum(len(planned.sessions(day)) for day in range(1, 61))
     assert server.requests == len(server.answered) + 4
 
@@ -257,7 +259,7 @@ def started(legs: subprocess.Popen[str]) -> int:
 
 
 def test_an_agent_that_hangs_is_ended_with_all_that_it_started(
-    home: PersonaFiles, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    persona: PersonaFiles, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     agent, child = tmp_path / "agent.sh", tmp_path / "child.pid"
     agent.write_text(
@@ -265,59 +267,57 @@ def test_an_agent_that_hangs_is_ended_with_all_that_it_started(
         f"sleep 600 & echo $! > {child}; wait;;\n*) echo '### Fine';;\nesac\n"
     )
     model = f"command:sh {agent}?tries=1"
-    writing = Writing(persona=home.folder, model=model, start=6, end=6, timeout=3)
+    writing = Writing(persona=persona.folder, model=model, start=6, end=6, timeout=3)
     assert generate(writing=writing) == 1
     assert "session crew skipped: sh gave no answer within 3 s" in capfd.readouterr().err
-    assert sessions_on_disk(home, 6) == ["principal", "family"]
+    assert sessions_on_disk(persona, 6) == ["principal", "family"]
     assert eventually(lambda: is_gone(int(child.read_text())))
 
 
 def test_an_estimate_and_a_dry_run_ask_and_write_nothing(
-    home: PersonaFiles, server: ScriptedServer, capfd: pytest.CaptureFixture[str]
+    persona: PersonaFiles, server: ScriptedServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    generate(writing=options(home, server, end=10))
-    asked, files = server.requests, sorted(home.folder.iterdir())
-    before = contents(home)
-    assert generate(writing=options(home, server, estimate=True)) == 0
-    planned = SessionSchedule.of(home)
+    generate(writing=options(persona, server, end=10))
+    asked, files = server.requests, sorted(persona.folder.iterdir())
+    before = contents(persona)
+    assert generate(writing=options(persona, server, estimate=True)) == 0
+    planned = SessionSchedule.of(persona)
     left = sum(len(planned.sessions(day)) for day in range(11, 61))
     assert f"{left:,} requests" in capfd.readouterr().out
-    assert generate(writing=options(home, server, start=11, dry_run=True)) == 0
+    assert generate(writing=options(persona, server, start=11, dry_run=True)) == 0
     shown = capfd.readouterr().out
     assert "Write the entry of the session" in shown and "3 prompts shown" in shown
-    assert server.requests == asked and contents(home) == before
-    assert sorted(home.folder.iterdir()) == files
+    assert server.requests == asked and contents(persona) == before
+    assert sorted(persona.folder.iterdir()) == files
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 5), (6, 5), (1, 61)])
-def test_days_outside_the_life_are_refused(
-    home: PersonaFiles, server: ScriptedServer, start: int, end: int
+def test_days_outside_the_history_are_errors(
+    persona: PersonaFiles, server: ScriptedServer, start: int, end: int
 ) -> None:
     with pytest.raises(UsageError, match="from 1 to 60"):
-        generate(writing=options(home, server, start=start, end=end))
+        generate(writing=options(persona, server, start=start, end=end))
 
 
 def test_missing_and_overwrite_exclude_each_other(
-    home: PersonaFiles, server: ScriptedServer
+    persona: PersonaFiles, server: ScriptedServer
 ) -> None:
-    with pytest.raises(UsageError, match="choose one"):
-        generate(writing=options(home, server), missing=True, overwrite=True)
+    with pytest.raises(UsageError, match="exclude each other"):
+        generate(writing=options(persona, server), missing=True, overwrite=True)
 
 
-def test_a_retold_life_needs_a_folder_of_its_own(
-    home: PersonaFiles, server: ScriptedServer
-) -> None:
-    with pytest.raises(UsageError, match="go together"):
-        generate(writing=options(home, server), from_ledger=True)
-    with pytest.raises(UsageError, match="go together"):
-        generate(writing=options(home, server), out=home.folder / "new")
+def test_from_ledger_and_out_need_each_other(persona: PersonaFiles, server: ScriptedServer) -> None:
+    with pytest.raises(UsageError, match="--from-ledger needs --out"):
+        generate(writing=options(persona, server), from_ledger=True)
+    with pytest.raises(UsageError, match="--from-ledger needs --out"):
+        generate(writing=options(persona, server), out=persona.folder / "new")
     assert server.requests == 0
 
 
-def test_retelling_takes_a_simulated_life_to_a_new_folder(
+def test_from_ledger_takes_a_simulated_history(
     server: ScriptedServer, write_persona: Callable[..., Path], tmp_path: Path
 ) -> None:
-    source, new = write_persona(tmp_path / "lives", days=3) / "tester", tmp_path / "retold"
+    source, new = write_persona(tmp_path / "personas", days=3) / "tester", tmp_path / "retold"
     writing = Writing(persona=source, model=f"toy@{server.url}", dry_run=True)
     assert generate(writing=writing, from_ledger=True, out=new) == 0
     assert server.requests == 0 and not new.exists()
@@ -341,25 +341,25 @@ def test_an_entry_is_cleaned_of_what_belongs_to_the_file(reply: str, entry: str)
 
 
 @pytest.mark.parametrize("reply", ["", "# Monday", "---\ntype: daily\n---\n", "```\n```"])
-def test_an_entry_of_nothing_is_of_no_use(reply: str) -> None:
+def test_an_empty_entry_is_not_usable(reply: str) -> None:
     with pytest.raises(UnusableReply):
         clean(reply)
 
 
-def test_an_excuse_is_no_entry_and_is_sent_back(home: PersonaFiles, server: ScriptedServer) -> None:
+def test_an_excuse_is_retried(persona: PersonaFiles, server: ScriptedServer) -> None:
     server.at(1, says("I am sorry, but I cannot help with writing this log."))
 
-    assert generate(writing=options(home, server, end=1)) == 0
+    assert generate(writing=options(persona, server, end=1)) == 0
 
     assert sum("it has no topics" in request.text for request in server.seen) == 1
-    assert "sorry" not in home.log(1).read_text()
+    assert "sorry" not in persona.log(1).read_text()
 
 
 @pytest.mark.parametrize("how", ["", "missing", "overwrite", "estimate", "dry_run"])
-def test_a_life_with_a_ledger_is_not_written_into(
+def test_the_logs_of_a_simulated_history_are_not_changed(
     server: ScriptedServer, write_persona: Callable[..., Path], tmp_path: Path, how: str
 ) -> None:
-    source = write_persona(tmp_path / "lives", days=3) / "tester"
+    source = write_persona(tmp_path / "personas", days=3) / "tester"
     before = {path: path.is_file() and path.read_bytes() for path in source.rglob("*")}
     writing = Writing(
         persona=source,
@@ -372,6 +372,6 @@ def test_a_life_with_a_ledger_is_not_written_into(
     assert {path: path.is_file() and path.read_bytes() for path in source.rglob("*")} == before
 
 
-def test_a_start_after_the_end_is_named(home: PersonaFiles, server: ScriptedServer) -> None:
+def test_a_start_after_the_end_is_named(persona: PersonaFiles, server: ScriptedServer) -> None:
     with pytest.raises(UsageError, match="--start 6 is after --end 5"):
-        generate(writing=options(home, server, start=6, end=5))
+        generate(writing=options(persona, server, start=6, end=5))

@@ -1,7 +1,7 @@
-"""A life of sixty days from the first wish to the last audit, with everything that can go wrong.
+"""All passes on a history of sixty days, from `create` to the audit, with interruptions.
 
-One life is written undisturbed; others are killed, refused replies or run out of money on the way,
-and must end as the same life.
+One history is written without interruption. Others are killed, get failed requests or reach the
+cost limit, and must end with the same files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.conftest import Leg, StartLeg
+from tests.conftest import CommandProcess, StartCommand
 from tests.personas.scripted_author import author
 from tests.personas.small_persona import EPOCH, kill_and_resume
 from tests.response_cache import kept_replies
@@ -44,9 +44,9 @@ PASSES: dict[str, Sequence[str]] = {
     "qa-boundary": ["qa", "--parallelism", "4", "--mode", "boundary"],
     "audit": ["audit", "--parallelism", "4"],
 }
-"""By the names under which the account knows them."""
+"""By their names in account.jsonl."""
 FAILURE = re.compile("skipped: |no usable ")
-"""How a pass tells that something came to nothing."""
+"""How a pass reports a failure."""
 FROZEN = Path(__file__).with_name("frozen_prompts.json")
 """Hashes of prompts and outputs; MNEMOSCOPE_FREEZE=1 computes them anew."""
 KILLS = 10
@@ -56,11 +56,11 @@ AS_THEY_CAME = {
     "qa-60d/windows.jsonl": rb"(?<=\n)",
     "qa-60d/model-audit.jsonl": rb"(?<=\n)",
 }
-"""Files whose parts stand in the order in which replies came, and between which they part."""
+"""Files with lines in the order of replies, and the pattern that separates the lines."""
 
 
-class Told(NamedTuple):
-    """What an undisturbed life was like."""
+class Undisturbed(NamedTuple):
+    """The files, requests and outputs of the uninterrupted history."""
 
     folder: Path
     files: dict[str, bytes]
@@ -72,13 +72,13 @@ class Told(NamedTuple):
     asked_by_them: int
     """Requests of dry runs and estimates."""
     hashes: dict[str, dict[str, str]]
-    """Of each pass: its prompts, what it said, and what its dry run and its estimate said."""
+    """Of each pass: its prompts, its output, and the outputs of its dry run and estimate."""
 
 
 class Writer:
-    """Runs the passes on one folder, each in a process of its own, with a cache of their own."""
+    """Runs the passes on one folder, each in its own process, with one cache for all."""
 
-    def __init__(self, start: StartLeg, server: ScriptedServer, place: Path) -> None:
+    def __init__(self, start: StartCommand, server: ScriptedServer, place: Path) -> None:
         self._start = start
         self.server = server
         self.folder = place / "planner"
@@ -90,13 +90,13 @@ class Writer:
 
     def start(
         self, arguments: Sequence[object], *, file_bytes: int = 0, **environment: object
-    ) -> Leg:
+    ) -> CommandProcess:
         return self._start(
             arguments, file_bytes=file_bytes, MNEMOSCOPE_CACHE=self.cache, **environment
         )
 
     def run(self, name: str, *more: str, code: int = 0, options: str = "") -> str:
-        """Let a pass run to its end; what it said."""
+        """Run a pass to its end; its output."""
         leg = self.start(self.command(name, *more, options=options))
         assert leg.wait() == code, leg.output
         return leg.output
@@ -105,7 +105,7 @@ class Writer:
         return kept_replies(self.cache)
 
     def files(self) -> dict[str, bytes]:
-        """All that was written, but for the account of what it cost."""
+        """All files except the account."""
         found = {
             str(path.relative_to(self.folder)): path.read_bytes()
             for path in sorted(self.folder.rglob("*"))
@@ -125,10 +125,10 @@ def server() -> Iterator[ScriptedServer]:
 
 @pytest.fixture(scope="module")
 def undisturbed(
-    server: ScriptedServer, start_leg: StartLeg, tmp_path_factory: pytest.TempPathFactory
-) -> Told:
-    """Every pass once; before it, what it would ask and what that would take."""
-    writer = Writer(start_leg, server, tmp_path_factory.mktemp("undisturbed"))
+    server: ScriptedServer, start_command: StartCommand, tmp_path_factory: pytest.TempPathFactory
+) -> Undisturbed:
+    """Each pass once, after its dry run and its estimate."""
+    writer = Writer(start_command, server, tmp_path_factory.mktemp("undisturbed"))
     dry_runs, estimates, requests, hashes = {}, {}, {}, {}
     asked_by_them = 0
     for name in PASSES:
@@ -146,7 +146,7 @@ def undisturbed(
             "dry run": _hash([_without(names, dry_runs[name])]),
             "estimate": _hash([_without(names, estimates[name])]),
         }
-    return Told(
+    return Undisturbed(
         writer.folder,
         writer.files(),
         server.answered,
@@ -166,12 +166,12 @@ def _without(names: dict[str, str], text: str) -> str:
 
 
 def _hash(texts: Iterable[str]) -> str:
-    """One hash for texts in any order: replies come as they like."""
+    """One hash for texts in any order, because the order of replies is random."""
     return sha256("\0".join(sorted(texts)).encode()).hexdigest()
 
 
 def _said(command: Sequence[str]) -> str:
-    """What a command prints that needs no process of its own."""
+    """The output of a command, run in this process."""
     with redirect_stdout(StringIO()) as printed:
         assert invoke(command) == 0
     return printed.getvalue()
@@ -179,30 +179,32 @@ def _said(command: Sequence[str]) -> str:
 
 @pytest.fixture
 def writer(
-    undisturbed: Told, server: ScriptedServer, start_leg: StartLeg, tmp_path: Path
+    undisturbed: Undisturbed, server: ScriptedServer, start_command: StartCommand, tmp_path: Path
 ) -> Writer:
-    """A new life, after the undisturbed one; the server has forgotten that one."""
+    """A writer of a new history, with a server that was reset."""
     server.reset()
-    return Writer(start_leg, server, tmp_path)
+    return Writer(start_command, server, tmp_path)
 
 
-def test_a_life_is_written_and_asked_about_whole(undisturbed: Told) -> None:
-    home = open_persona_files(undisturbed.folder)
-    logs = sorted(home.beside("memories").iterdir())
-    assert (home.days, len(logs)) == (60, 49) and gaps(home) == []
+def test_all_passes_write_all_of_their_files(undisturbed: Undisturbed) -> None:
+    persona = open_persona_files(undisturbed.folder)
+    logs = sorted(persona.beside("memories").iterdir())
+    assert (persona.days, len(logs)) == (60, 49) and gaps(persona) == []
     days = [int(log.stem[-4:]) for log in logs]
-    made = {path.name for path in home.beside("tools").iterdir()}
+    made = {path.name for path in persona.beside("tools").iterdir()}
     assert made == {f"day-{day:04}.yaml" for day in days}
-    told = {path.name: path.read_text() for path in home.beside("conversations").iterdir()}
-    open_days = [day for day in days if any(map(home.is_open, home.sessions_of(day)))]
+    told = {path.name: path.read_text() for path in persona.beside("conversations").iterdir()}
+    open_days = [day for day in days if any(map(persona.is_open, persona.sessions_of(day)))]
     assert told.keys() == {f"conv-{day:04}.md" for day in open_days}
     assert len(open_days) < len(days) and "vaultword" not in "".join(told.values())
-    asked = Counter(one.category for one in read_questions(home.beside("qa") / "questions.yaml"))
+    asked = Counter(one.category for one in read_questions(persona.beside("qa") / "questions.yaml"))
     assert asked["information-boundary"] == 4
     assert len(asked) == 10 and asked.total() > 100
 
 
-def test_prompts_and_outputs_are_the_frozen_ones(undisturbed: Told, server: ScriptedServer) -> None:
+def test_prompts_and_outputs_are_the_frozen_ones(
+    undisturbed: Undisturbed, server: ScriptedServer
+) -> None:
     names = {server.url: "SERVER"}
     files = (f"{name}\n{_without(names, x.decode())}" for name, x in undisturbed.files.items())
     found = {"passes": undisturbed.hashes, "files": _hash(files)}
@@ -211,18 +213,18 @@ def test_prompts_and_outputs_are_the_frozen_ones(undisturbed: Told, server: Scri
     assert found == json.loads(FROZEN.read_text())
 
 
-def test_a_good_author_gives_the_audit_nothing_but_what_was_planted(undisturbed: Told) -> None:
+def test_the_audit_only_finds_the_planted_errors(undisturbed: Undisturbed) -> None:
     trail = undisturbed.files["qa-60d/model-audit.jsonl"].splitlines()
     codes = Counter(json.loads(line).get("code", "") for line in trail)
     assert codes.keys() == {"", "loose-evidence", "superseded"}
     assert undisturbed.files["qa-60d/static-audit.jsonl"] == b""
 
 
-def test_what_was_written_can_be_benchmarked(
-    undisturbed: Told, start_leg: StartLeg, tmp_path: Path
+def test_a_written_history_can_be_benchmarked(
+    undisturbed: Undisturbed, start_command: StartCommand, tmp_path: Path
 ) -> None:
     runs = tmp_path / "runs"
-    leg = start_leg(
+    leg = start_command(
         ["run", "personas", "--data", undisturbed.folder, "--system", "bm25", "--out", runs]
     )
     assert leg.wait() == 0, leg.output
@@ -232,8 +234,8 @@ def test_what_was_written_can_be_benchmarked(
     assert 0.5 < measured["overall"]["recall@10"]["mean"] <= 1.0
 
 
-def test_killed_at_ten_moments_it_ends_as_the_same_life_and_pays_for_nothing_twice(
-    undisturbed: Told, writer: Writer, server: ScriptedServer
+def test_killed_ten_times_it_writes_the_same_files_and_pays_for_no_reply_twice(
+    undisturbed: Undisturbed, writer: Writer, server: ScriptedServer
 ) -> None:
     moments = _moments(undisturbed.requests)
     answered: Counter[str] = Counter()
@@ -250,7 +252,7 @@ def test_killed_at_ten_moments_it_ends_as_the_same_life_and_pays_for_nothing_twi
 
 
 def _moments(requests: dict[str, int]) -> dict[str, list[int]]:
-    """After how many more replies to kill each pass: once each, the others at random."""
+    """After how many more replies to kill each pass: once each, and the rest at random."""
     draw = random.Random(7)
     long = [name for name, number in requests.items() if number > KILLS]
     kills = Counter([*PASSES, *draw.choices(long, k=KILLS - len(PASSES))])
@@ -261,8 +263,8 @@ def _moments(requests: dict[str, int]) -> dict[str, list[int]]:
     return moments
 
 
-def test_with_a_fifth_of_the_calls_failing_what_is_skipped_is_told_and_made_up_for(
-    undisturbed: Told, writer: Writer, server: ScriptedServer
+def test_with_a_fifth_of_the_calls_failing_skipped_tasks_are_reported_and_written_later(
+    undisturbed: Undisturbed, writer: Writer, server: ScriptedServer
 ) -> None:
     server.when(partial(_fails_at_first, server), failing(400))
     failed: dict[str, int] = {}
@@ -290,8 +292,8 @@ def _fails_at_first(server: ScriptedServer, request: Request) -> bool:
     return zlib.crc32(request.text.encode()) % 5 == 0 and server.asked[request.text] == 1
 
 
-def test_a_ceiling_stops_before_it_is_passed_and_a_higher_one_goes_on(
-    undisturbed: Told, writer: Writer, server: ScriptedServer
+def test_a_pass_stops_at_the_cost_limit_and_continues_with_a_higher_one(
+    undisturbed: Undisturbed, writer: Writer, server: ScriptedServer
 ) -> None:
     price = "?price_in=1&price_out=4"
     writer.run("create", options=price)
@@ -313,7 +315,7 @@ def test_a_ceiling_stops_before_it_is_passed_and_a_higher_one_goes_on(
 
 
 @pytest.mark.parametrize("name", PASSES)
-def test_an_estimate_is_near_what_the_server_counts(undisturbed: Told, name: str) -> None:
+def test_an_estimate_is_near_what_the_server_counts(undisturbed: Undisturbed, name: str) -> None:
     said = re.sub(r"\s+", " ", undisturbed.estimates[name])
     numbers = re.findall(r"([\d,]+) (?:requests|input tokens|output tokens)", said)
     requests, *tokens = (int(number.replace(",", "")) for number in numbers)
@@ -327,7 +329,9 @@ def test_an_estimate_is_near_what_the_server_counts(undisturbed: Told, name: str
 
 
 @pytest.mark.parametrize("name", PASSES)
-def test_a_dry_run_shows_the_prompts_that_are_asked_first(undisturbed: Told, name: str) -> None:
+def test_a_dry_run_shows_the_prompts_that_are_asked_first(
+    undisturbed: Undisturbed, name: str
+) -> None:
     shown = re.findall(
         r"=== prompt \d, user\n(.*?)(?=\n\n===|\n\n\d prompts shown)",
         undisturbed.dry_runs[name],
@@ -337,5 +341,5 @@ def test_a_dry_run_shows_the_prompts_that_are_asked_first(undisturbed: Told, nam
     assert shown[0] in undisturbed.answered
 
 
-def test_neither_dry_runs_nor_estimates_ask(undisturbed: Told) -> None:
+def test_dry_runs_and_estimates_make_no_request(undisturbed: Undisturbed) -> None:
     assert undisturbed.asked_by_them == 0

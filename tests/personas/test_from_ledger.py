@@ -1,4 +1,4 @@
-"""A simulated life retold by a model: the faithful pass, every unfaithful one is caught."""
+"""A model rewrites a simulated history: texts that keep all facts pass, all others are rejected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from tests.conftest import StartLeg
+from tests.conftest import StartCommand
 from tests.optional import missing
 from tests.scripted_server import Request, ScriptedServer, failing
 
@@ -29,7 +29,7 @@ from mnemoscope.datasets.personas import Personas
 from mnemoscope.personas.simulate.history_files import write_history
 from mnemoscope.personas.simulate.simulator import simulate
 from mnemoscope.personas.simulate.story import shipped_story
-from mnemoscope.personas.write.from_ledger import Retelling, SessionNotes, broken, wordings
+from mnemoscope.personas.write.from_ledger import HistoryRewriter, SessionNotes, broken, wordings
 from mnemoscope.personas.write.llm_writer import TRIES, paid
 from mnemoscope.personas.write.persona_files import PersonaFiles, open_persona_files
 from mnemoscope.text.fact_ledger import LedgerFact
@@ -43,12 +43,12 @@ _STOP = re.compile(r"(?<=[.!?]) (?=[A-Z])")
 
 
 def notes_in(request: Request) -> str:
-    """The notes that the model was given, also where it is sent back."""
+    """The notes of a prompt, also of a retry."""
     return request.text.partition("<notes>\n")[2].partition("\n</notes>")[0]
 
 
-def told_otherwise(notes: str) -> str:
-    """Other words, the same values: lists become sentences, and each sentence another beginning."""
+def reworded(notes: str) -> str:
+    """Other words with the same values: lists become sentences, each with another beginning."""
     lines = []
     for line in notes.splitlines():
         if line.startswith("- "):
@@ -62,13 +62,13 @@ def told_otherwise(notes: str) -> str:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    life = simulate(shipped_story("executive-assistant"), DAYS, 5)
-    return write_history(life, tmp_path_factory.mktemp("simulated"))
+    history = simulate(shipped_story("executive-assistant"), DAYS, 5)
+    return write_history(history, tmp_path_factory.mktemp("simulated"))
 
 
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer(lambda request: told_otherwise(notes_in(request))) as running:
+    with ScriptedServer(lambda request: reworded(notes_in(request))) as running:
         yield running
 
 
@@ -85,7 +85,7 @@ def logs(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (folder / f"memories-{DAYS}d").iterdir()}
 
 
-def test_the_retold_life_has_the_same_papers_and_other_words(
+def test_a_rewritten_history_has_the_same_files_and_other_logs(
     source: Path, writing: Writing, server: ScriptedServer, tmp_path: Path
 ) -> None:
     out = tmp_path / "retold" / "assistant"
@@ -107,79 +107,87 @@ def test_the_retold_life_has_the_same_papers_and_other_words(
     assert [(m.id, m.at) for m in before.memories] == [(m.id, m.at) for m in after.memories]
 
 
-@pytest.fixture
-def benchmark(start_leg: StartLeg, tmp_path: Path) -> Callable[[str, Path], Path]:
-    """Run the benchmark on a life; its run directory."""
+@pytest.fixture(scope="module")
+def benchmark(
+    start_command: StartCommand, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Path], Path]:
+    """Run the benchmark on a history; its run directory."""
 
-    def run(name: str, life: Path) -> Path:
-        out = tmp_path / name
+    def run(history: Path) -> Path:
+        out = tmp_path_factory.mktemp("runs")
         options = ["--system", "bm25", "--reader", "extractive", "--judge", "ledger"]
         quiet = ["--ranges", "full", "--no-heatmap-png", "--out", out, "--workers", 1]
-        leg = start_leg(["run", "personas", "--data", life, *options, *quiet])
+        leg = start_command(["run", "personas", "--data", history, *options, *quiet])
         assert leg.wait() == 0, leg.output
         return out
 
     return run
 
 
-def test_told_unchanged_the_figures_are_byte_equal(
+@pytest.fixture(scope="module")
+def source_run(source: Path, benchmark: Callable[[Path], Path]) -> Path:
+    return benchmark(source)
+
+
+def test_an_unchanged_rewrite_gives_byte_equal_results(
     source: Path,
     writing: Writing,
     server: ScriptedServer,
     tmp_path: Path,
-    benchmark: Callable[[str, Path], Path],
+    benchmark: Callable[[Path], Path],
+    source_run: Path,
 ) -> None:
     server.reply(notes_in)
     out = tmp_path / "same"
     assert from_ledger(writing, out) == 0
     assert logs(out) == logs(source)
-    first, second = benchmark("first", source), benchmark("second", out)
+    second = benchmark(out)
     for system in ("bm25", "none", "random", "oracle"):
         for file in ("metrics.json", "answers.json", "longitudinal.json"):
-            assert (first / system / file).read_bytes() == (second / system / file).read_bytes()
+            assert (source_run / system / file).read_bytes() == (
+                second / system / file
+            ).read_bytes()
 
 
-def test_told_otherwise_oracle_and_chance_stay_what_they_are(
-    source: Path, writing: Writing, tmp_path: Path, benchmark: Callable[[str, Path], Path]
+def test_a_reworded_history_keeps_the_scores_of_oracle_and_random(
+    writing: Writing, tmp_path: Path, benchmark: Callable[[Path], Path], source_run: Path
 ) -> None:
-    """The same questions, keys and evidence: what does not read the words scores the same."""
+    """Systems that do not read the texts keep their scores."""
     out = tmp_path / "other"
     assert from_ledger(writing, out) == 0
-    first, second = benchmark("first", source), benchmark("second", out)
+    second = benchmark(out)
     for system in ("none", "random", "oracle"):
-        assert _retrieval(first / system) == _retrieval(second / system)
+        assert _retrieval(source_run / system) == _retrieval(second / system)
     oracle = _retrieval(second / "oracle")
     assert oracle["questions"]["measured"] > 10
     assert oracle["overall"]["recall@10"]["mean"] == 1.0
-    assert _scores(second / "oracle") == _scores(first / "oracle")
+    assert _scores(second / "oracle") == _scores(source_run / "oracle")
 
 
 def _retrieval(run: Path) -> dict[str, Any]:
-    """Its figures without the hashes of the files and the tokens of their texts."""
+    """Its metrics without the hashes of the files and the tokens of their texts."""
     figures: dict[str, Any] = json.loads((run / "metrics.json").read_text())
     return {name: value for name, value in figures.items() if name not in ("benchmark", "context")}
 
 
 def _scores(run: Path) -> Any:
-    """What the ledger judge gave, by range and category."""
-    [life] = json.loads((run / "result.json").read_text())["personas"]
-    return [part["categoryScores"] for part in life["rangeResults"]]
+    """The scores of the ledger judge, by range and category."""
+    [history] = json.loads((run / "result.json").read_text())["personas"]
+    return [part["categoryScores"] for part in history["rangeResults"]]
 
 
-def test_a_forgetful_model_is_sent_back_with_the_reasons_and_then_passed_over(
+def test_a_reply_without_a_value_is_retried_with_the_reasons_and_then_skipped(
     source: Path, writing: Writing, server: ScriptedServer, tmp_path: Path
 ) -> None:
-    retelling = Retelling(open_persona_files(source), tmp_path / "nowhere")
-    fact = next(
-        n.facts[0] for d in range(1, DAYS) for n in retelling.taken_apart(d).notes if n.facts
-    )
+    rewriter = HistoryRewriter(open_persona_files(source), tmp_path / "nowhere")
+    fact = next(n.facts[0] for d in range(1, DAYS) for n in rewriter.split(d).notes if n.facts)
     about = f"session {fact.session}, with"
 
     def forget(request: Request) -> str:
-        told = told_otherwise(notes_in(request))
+        rewritten = reworded(notes_in(request))
         if about in request.text and f"- {fact.value}" in request.text:
-            return re.sub(re.escape(fact.value), "something", told, flags=re.IGNORECASE)
-        return told
+            return re.sub(re.escape(fact.value), "something", rewritten, flags=re.IGNORECASE)
+        return rewritten
 
     server.reply(forget)
     out = tmp_path / "out"
@@ -189,7 +197,7 @@ def test_a_forgetful_model_is_sent_back_with_the_reasons_and_then_passed_over(
     assert len(asked) == TRIES
     assert f"“{fact.value}” is missing" in asked[-1].text
     before = server.requests
-    server.reply(lambda request: told_otherwise(notes_in(request)))
+    server.reply(lambda request: reworded(notes_in(request)))
     assert from_ledger(writing, out) == 0
     assert logs(out).keys() == logs(source).keys()
     assert server.requests == before + 1  # the other sessions of the day were kept
@@ -210,46 +218,46 @@ def test_a_failed_request_leaves_a_gap_that_the_next_call_fills(
     assert all(count == 1 for count in server.answered.values())
 
 
-def test_a_session_may_be_called_anything_and_come_twice(
+def test_session_names_may_have_any_characters_and_repeat(
     source: Path, writing: Writing, tmp_path: Path
 ) -> None:
-    life = tmp_path / "life"
-    copytree(source, life)
-    log = life / f"memories-{DAYS}d" / "day-0003.md"
+    history = tmp_path / "history"
+    copytree(source, history)
+    log = history / f"memories-{DAYS}d" / "day-0003.md"
     named = "# session: ../../../stray"
     log.write_text(f"{log.read_text()}\n{named}\n\nIt rained.\n\n{named}\n\nIt snowed.\n")
     out = tmp_path / "out"
 
-    assert from_ledger(replace(writing, persona=life, start=3, end=3), out) == 0
+    assert from_ledger(replace(writing, persona=history, start=3, end=3), out) == 0
 
     retold = (out / f"memories-{DAYS}d" / "day-0003.md").read_text()
     assert retold.endswith(
         f"{named}\n\nAs I recall: It rained.\n\n{named}\n\nAs I recall: It snowed.\n"
     )
-    assert {path.name for path in tmp_path.iterdir()} == {"life", "out"}
+    assert {path.name for path in tmp_path.iterdir()} == {"history", "out"}
 
 
-def test_only_the_days_asked_for(writing: Writing, tmp_path: Path) -> None:
+def test_only_the_requested_days_are_rewritten(writing: Writing, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert from_ledger(replace(writing, start=3, end=5), out) == 0
     assert sorted(logs(out)) == ["day-0003.md", "day-0004.md", "day-0005.md"]
 
 
-def test_a_session_is_asked_about_with_its_own_notes_alone(
+def test_a_prompt_has_the_notes_of_its_session_only(
     source: Path, writing: Writing, server: ScriptedServer, tmp_path: Path
 ) -> None:
     from_ledger(writing, tmp_path / "out")
-    retelling = Retelling(open_persona_files(source), tmp_path / "nowhere")
+    rewriter = HistoryRewriter(open_persona_files(source), tmp_path / "nowhere")
     by_text = {notes_in(request): request for request in server.seen}
     for day in range(1, DAYS + 1):
-        for notes in retelling.taken_apart(day).notes:
+        for notes in rewriter.split(day).notes:
             request = by_text[notes.text]
             values = request.text.partition("Values to keep:\n")[2].partition("\n\nThe notes")[0]
             assert values.count("- ") >= len(notes.facts)
             assert all(fact.value in values for fact in notes.facts)
 
 
-def test_money_is_estimated_and_paid_by_the_new_folder(
+def test_the_new_folder_records_the_cost(
     source: Path,
     writing: Writing,
     server: ScriptedServer,
@@ -269,7 +277,7 @@ def test_money_is_estimated_and_paid_by_the_new_folder(
     assert not (source / "account.jsonl").exists()
 
 
-def test_what_cannot_be_retold_is_an_error_for_people(
+def test_what_cannot_be_rewritten_is_a_usage_error(
     source: Path, writing: Writing, write_persona: Callable[..., Path], tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match="another folder"):
@@ -282,38 +290,38 @@ def test_what_cannot_be_retold_is_an_error_for_people(
         from_ledger(replace(writing, persona=other), tmp_path / "out")
 
 
-# What is caught.
+# Rejected rewrites.
 
 
 class Material:
-    """Every session of a life with what the ledger has of it."""
+    """Every session of a history with its facts in the ledger."""
 
-    def __init__(self, home: PersonaFiles, nowhere: Path) -> None:
-        retelling = Retelling(home, nowhere)
-        self.home = home
-        self.notes = [n for day in range(1, 61) for n in retelling.taken_apart(day).notes]
+    def __init__(self, persona: PersonaFiles, nowhere: Path) -> None:
+        rewriter = HistoryRewriter(persona, nowhere)
+        self.persona = persona
+        self.notes = [n for day in range(1, 61) for n in rewriter.split(day).notes]
         self.said = [(notes, fact) for notes in self.notes for fact in notes.facts]
         self.ledger = [fact for _, fact in self.said]
-        self.people = [person.name for person in home.persona.cast]
+        self.people = [person.name for person in persona.persona.cast]
 
 
 @pytest.fixture(scope="module")
 def material(tmp_path_factory: pytest.TempPathFactory) -> Material:
     folder = tmp_path_factory.mktemp("material")
-    home = write_history(simulate(shipped_story("financial-advisor"), 60, 11), folder)
-    return Material(open_persona_files(home), folder / "nowhere")
+    persona = write_history(simulate(shipped_story("financial-advisor"), 60, 11), folder)
+    return Material(open_persona_files(persona), folder / "nowhere")
 
 
-def test_the_faithful_are_believed(material: Material) -> None:
+def test_rewrites_that_keep_every_fact_are_accepted(material: Material) -> None:
     for notes in material.notes:
         assert broken(notes, notes.text, material.ledger) == []
-        assert broken(notes, told_otherwise(notes.text), material.ledger) == []
+        assert broken(notes, reworded(notes.text), material.ledger) == []
 
 
-def _place(told: str, fact: LedgerFact) -> tuple[int, int]:
+def _place(rewritten: str, fact: LedgerFact) -> tuple[int, int]:
     """Where the sentence stands that says it, beside as much as possible of whom and what."""
     found = []
-    for line in re.finditer(r"[^\n]+", told):
+    for line in re.finditer(r"[^\n]+", rewritten):
         cuts = [0, *(m.end() for m in _STOP.finditer(line[0])), len(line[0])]
         quoted = line[0].startswith(">")
         for start, end in [(0, len(line[0]))] if quoted else pairwise(cuts):
@@ -325,73 +333,73 @@ def _place(told: str, fact: LedgerFact) -> tuple[int, int]:
     return min(found)[1:]
 
 
-def _changed(told: str, fact: LedgerFact, old: str, new: str) -> str:
+def _changed(rewritten: str, fact: LedgerFact, old: str, new: str) -> str:
     """The sentence that says the fact, with something replaced in it."""
-    start, end = _place(told, fact)
+    start, end = _place(rewritten, fact)
     pattern = re.compile(rf"(?<!\w){re.escape(old)}(?!\w)", re.IGNORECASE)
-    sentence, times = pattern.subn(lambda _: new, told[start:end])
+    sentence, times = pattern.subn(lambda _: new, rewritten[start:end])
     assume(times)
-    return told[:start] + sentence + told[end:]
+    return rewritten[:start] + sentence + rewritten[end:]
 
 
-def _drop(material: Material, told: str, fact: LedgerFact, draw: Random) -> str:
-    return _changed(told, fact, fact.value, draw.choice(["something", "the usual", "it"]))
+def _drop(material: Material, rewritten: str, fact: LedgerFact, draw: Random) -> str:
+    return _changed(rewritten, fact, fact.value, draw.choice(["something", "the usual", "it"]))
 
 
-def _drop_sentence(material: Material, told: str, fact: LedgerFact, draw: Random) -> str:
-    start, end = _place(told, fact)
-    return told[:start] + told[end:]
+def _drop_sentence(material: Material, rewritten: str, fact: LedgerFact, draw: Random) -> str:
+    start, end = _place(rewritten, fact)
+    return rewritten[:start] + rewritten[end:]
 
 
-def _off_by_one(material: Material, told: str, fact: LedgerFact, draw: Random) -> str:
+def _off_by_one(material: Material, rewritten: str, fact: LedgerFact, draw: Random) -> str:
     assume(any(map(str.isdigit, fact.value)))
     step = draw.choice([-1, 1])
     new = re.sub(r"\d+", lambda number: str(int(number[0]) + step), fact.value, count=1)
     assume(new not in wordings(fact))
-    return _changed(told, fact, fact.value, new)
+    return _changed(rewritten, fact, fact.value, new)
 
 
-def _another_value(material: Material, told: str, fact: LedgerFact, draw: Random) -> str:
+def _another_value(material: Material, rewritten: str, fact: LedgerFact, draw: Random) -> str:
     other = draw.choice(material.ledger)
     assume(fact.value.lower() not in other.value.lower())
-    return _changed(told, fact, fact.value, other.value)
+    return _changed(rewritten, fact, fact.value, other.value)
 
 
-def _another_speaker(material: Material, told: str, fact: LedgerFact, draw: Random) -> str:
+def _another_speaker(material: Material, rewritten: str, fact: LedgerFact, draw: Random) -> str:
     assume(fact.speaker and fact.speaker not in fact.value)
     other = draw.choice([name for name in material.people if name != fact.speaker])
-    return _changed(told, fact, fact.speaker, other)
+    return _changed(rewritten, fact, fact.speaker, other)
 
 
-def _another_thing(material: Material, told: str, fact: LedgerFact, draw: Random) -> str:
+def _another_thing(material: Material, rewritten: str, fact: LedgerFact, draw: Random) -> str:
     assume(fact.entity not in fact.value)
     other = draw.choice(material.ledger).entity
     assume(fact.entity.lower() not in other.lower())
-    return _changed(told, fact, fact.entity, other)
+    return _changed(rewritten, fact, fact.entity, other)
 
 
-def _move_date(material: Material, told: str, fact: LedgerFact, draw: Random) -> str:
-    today = material.home.date_of(fact.day)
+def _move_date(material: Material, rewritten: str, fact: LedgerFact, draw: Random) -> str:
+    today = material.persona.date_of(fact.day)
     moved = today + timedelta(days=draw.choice([-7, -1, 1, 30]))
     old = f"{today.day} {today:%B} {today.year}"
-    assume(old in told)
-    return told.replace(old, f"{moved.day} {moved:%B} {moved.year}", 1)
+    assume(old in rewritten)
+    return rewritten.replace(old, f"{moved.day} {moved:%B} {moved.year}", 1)
 
 
-def _tell_of_elsewhere(material: Material, told: str, fact: LedgerFact, draw: Random) -> str:
+def _tell_of_elsewhere(material: Material, rewritten: str, fact: LedgerFact, draw: Random) -> str:
     other = draw.choice(material.ledger)
     assume((other.day, other.session) != (fact.day, fact.session))
-    assume(other.value.lower() not in told.lower())
-    return f"{told}\nAs I recall: {other.entity} comes with {other.value}."
+    assume(other.value.lower() not in rewritten.lower())
+    return f"{rewritten}\nAs I recall: {other.entity} comes with {other.value}."
 
 
-def _swap_order(material: Material, told: str, fact: LedgerFact, draw: Random) -> str:
+def _swap_order(material: Material, rewritten: str, fact: LedgerFact, draw: Random) -> str:
     """Two values of one session change places."""
     near = [o for n, o in material.said if (n.day, n.session) == (fact.day, fact.session)]
     other = draw.choice(near)
     assume(fact.value.lower() not in other.value.lower())
     assume(other.value.lower() not in fact.value.lower())
-    gone = _changed(told, fact, fact.value, "\0")
+    gone = _changed(rewritten, fact, fact.value, "\0")
     return _changed(gone, other, other.value, fact.value).replace("\0", other.value)
 
 
@@ -413,21 +421,21 @@ Spoil = Callable[[Material, str, LedgerFact, Random], str]
         _swap_order,
     ],
 )
-def test_whoever_changes_what_the_ledger_says_is_caught(material: Material, spoil: Spoil) -> None:
+def test_a_rewrite_that_changes_a_fact_is_rejected(material: Material, spoil: Spoil) -> None:
     @settings(max_examples=25, suppress_health_check=_FILTERS)
     @given(place=st.integers(0, len(material.said) - 1), seed=st.integers(0, 10**6))
     def caught(place: int, seed: int) -> None:
         notes, fact = material.said[place]
-        told = told_otherwise(notes.text)
-        spoilt = spoil(material, told, fact, Random(seed))
-        assume(spoilt != told)
+        rewritten = reworded(notes.text)
+        spoilt = spoil(material, rewritten, fact, Random(seed))
+        assume(spoilt != rewritten)
         assert broken(notes, spoilt, material.ledger), (fact, spoilt)
 
     caught()
 
 
 @pytest.mark.parametrize(
-    ("told", "reason"),
+    ("rewritten", "reason"),
     [
         ("", "empty"),
         ("# Log\n\nMonday. Zeno paid $12k for Alpha.", "begins with #"),
@@ -439,9 +447,9 @@ def test_whoever_changes_what_the_ledger_says_is_caught(material: Material, spoi
         ("Monday. Zeno paid $12k for Alpha, not $9k.", "$9k"),
     ],
 )
-def test_the_reasons_say_what_to_mend(told: str, reason: str) -> None:
+def test_the_reasons_say_what_to_change(rewritten: str, reason: str) -> None:
     fact = LedgerFact("f1", "Alpha", "a.b", "$12k", 3, speaker="Zeno")
     old = LedgerFact("f0", "Alpha", "a.b", "$9k", 1, superseded_by="f1", superseded_on=3)
     notes = SessionNotes(3, "principal", "Monday. Zeno paid $12k for Alpha.", (fact,))
     assert broken(notes, notes.text, [old, fact]) == []
-    assert reason in " ".join(broken(notes, told, [old, fact]))
+    assert reason in " ".join(broken(notes, rewritten, [old, fact]))

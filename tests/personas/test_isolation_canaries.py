@@ -1,4 +1,4 @@
-"""No prompt of a session ever holds what another one said, nor what isolated ones are about."""
+"""No prompt of a session contains text of another one, nor topics of isolated ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.personas.written_persona import (
     SESSIONS,
     entry_for,
     session_of,
-    write_papers,
+    write_persona_files,
 )
 from tests.scripted_server import Request, ScriptedServer, failing
 
@@ -31,7 +31,7 @@ from mnemoscope.personas.write.visibility import Visibility
 
 class Story(NamedTuple):
     asked: list[Request]
-    home: PersonaFiles
+    persona: PersonaFiles
 
 
 def spoilt(request: Request) -> bool:
@@ -40,24 +40,24 @@ def spoilt(request: Request) -> bool:
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    """Everything asked while a life is written in two legs, with failures, and then mended."""
+    """All requests of a history that is written in two legs with failures and then completed."""
     folder = tmp_path_factory.mktemp("canaries")
-    home = write_papers(folder / "planner")
+    persona = write_persona_files(folder / "planner")
     with pytest.MonkeyPatch.context() as patch, ScriptedServer(entry_for) as server:
         patch.setenv("MNEMOSCOPE_CACHE", str(folder / "cache"))
         model = f"toy@{server.url}"
         server.when(spoilt, failing(400))
-        generate(writing=Writing(persona=home.folder, model=model, end=25))
-        generate(writing=Writing(persona=home.folder, model=model))
-        lost, seen = gaps(home), server.seen
+        generate(writing=Writing(persona=persona.folder, model=model, end=25))
+        generate(writing=Writing(persona=persona.folder, model=model))
+        lost, seen = gaps(persona), server.seen
         server.reset()
         assert lost, "nothing failed, so nothing is mended"
-        assert generate(writing=Writing(persona=home.folder, model=model), missing=True) == 0
-        assert gaps(home) == []
-        yield Story([*seen, *server.seen], home)
+        assert generate(writing=Writing(persona=persona.folder, model=model), missing=True) == 0
+        assert gaps(persona) == []
+        yield Story([*seen, *server.seen], persona)
 
 
-def test_a_canary_is_seen_by_its_own_session_alone(story: Story) -> None:
+def test_a_canary_is_only_in_prompts_of_its_own_session(story: Story) -> None:
     found = dict.fromkeys(SESSIONS, 0)
     for request in story.asked:
         own = session_of(request.text)
@@ -68,7 +68,7 @@ def test_a_canary_is_seen_by_its_own_session_alone(story: Story) -> None:
     assert all(found.values()), f"some session never saw its own last entries: {found}"
 
 
-def test_the_papers_tell_nobody_what_isolated_sessions_are_about(story: Story) -> None:
+def test_no_other_prompt_names_the_topics_of_isolated_sessions(story: Story) -> None:
     keeps = {"family": SECRETS[1:2], "counsel-room": (*SECRETS[:1], *SECRETS[2:])}
     for request in story.asked:
         own = session_of(request.text)
@@ -80,33 +80,33 @@ def test_the_papers_tell_nobody_what_isolated_sessions_are_about(story: Story) -
     assert all("Sealed claim papers" in one.text for one in counsel)
 
 
-def test_open_arcs_do_echo_into_other_sessions(story: Story) -> None:
+def test_open_arcs_echo_into_other_sessions(story: Story) -> None:
     echoed = [
         one for one in story.asked if session_of(one.text) == "principal" and "rails" in one.text
     ]
     assert echoed
 
 
-def test_who_is_met_in_isolated_sessions_alone_is_no_participant_elsewhere(tmp_path: Path) -> None:
-    home = write_papers(tmp_path / "planner")
-    arc = msgspec.structs.replace(home.arcs.arcs[0], participants=("Lena Osei", "Hana Quill"))
+def test_people_of_isolated_sessions_only_are_not_participants_elsewhere(tmp_path: Path) -> None:
+    persona = write_persona_files(tmp_path / "planner")
+    arc = msgspec.structs.replace(persona.arcs.arcs[0], participants=("Lena Osei", "Hana Quill"))
 
     told = {
-        session: Visibility(home.persona, home.arcs, session).arc(arc).participants
+        session: Visibility(persona.persona, persona.arcs, session).arc(arc).participants
         for session in ("crew", "counsel-room")
     }
 
     assert told == {"crew": ("Lena Osei",), "counsel-room": ("Lena Osei", "Hana Quill")}
 
 
-def test_isolated_arcs_bring_no_other_session_into_a_day(tmp_path: Path) -> None:
-    calendar = SessionSchedule.of(write_papers(tmp_path / "planner"))
+def test_isolated_arcs_add_no_other_session_to_a_day(tmp_path: Path) -> None:
+    calendar = SessionSchedule.of(write_persona_files(tmp_path / "planner"))
     agendas = [calendar.agenda(day, id) for day in range(1, 61) for id in SESSIONS]
     echoed = {arc.primary_session for agenda in agendas for arc in agenda.echoed}
     assert echoed and not echoed & set(ISOLATED)
 
 
-def test_headings_in_a_reply_put_no_words_into_another_session(story: Story) -> None:
-    for path in sorted(story.home.beside("memories").iterdir()):
+def test_headings_in_a_reply_do_not_add_text_to_another_session(story: Story) -> None:
+    for path in sorted(story.persona.beside("memories").iterdir()):
         for piece in pieces(read_day(path), "session"):
             assert [id for id in SESSIONS if CANARIES[id] in piece.text] == [piece.session]

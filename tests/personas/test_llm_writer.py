@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.personas.written_persona import write_papers
+from tests.personas.written_persona import write_persona_files
 
 from mnemoscope._store.errors import DataError, MnemoscopeError, UsageError
 from mnemoscope.models.chat import Prompt, note
@@ -46,7 +46,7 @@ class Down:
         return prompt.user
 
 
-def test_what_is_on_its_way_when_a_pass_stops_is_handed_over(tmp_path: Path) -> None:
+def test_running_tasks_are_yielded_when_a_pass_stops(tmp_path: Path) -> None:
     got: list[str | None] = []
     with account_of(tmp_path) as account, pytest.raises(MnemoscopeError, match="it is down"):
         for written in LlmWriter(Down(), account, "p", parallelism=3).write_all(
@@ -79,7 +79,7 @@ def read(reply: str) -> str:
     return reply
 
 
-def test_a_pass_that_stopped_between_two_tries_goes_on_with_the_second(tmp_path: Path) -> None:
+def test_a_pass_that_stopped_between_two_tries_continues_with_the_second(tmp_path: Path) -> None:
     model, asked = Broke(), Task("one", Prompt("", "u"), read)
     with account_of(tmp_path) as account, pytest.raises(MnemoscopeError, match="purse"):
         LlmWriter(model, account, "p").write(asked)
@@ -89,7 +89,7 @@ def test_a_pass_that_stopped_between_two_tries_goes_on_with_the_second(tmp_path:
     assert model.attempts == [1, 2, 1, 2], "the first reply is in a real model's cache"
 
 
-def test_only_drafts_of_processes_that_are_gone_are_swept_up(tmp_path: Path) -> None:
+def test_only_drafts_of_ended_processes_are_removed(tmp_path: Path) -> None:
     gone, running = f".a.md.{2**22 + 1}.draft", f".a.md.{os.getpid()}.draft"
     kept = {".notes.draft", "b.1.draft", running}
     (tmp_path / "memories").mkdir()
@@ -101,31 +101,31 @@ def test_only_drafts_of_processes_that_are_gone_are_swept_up(tmp_path: Path) -> 
     assert {path.name for path in (tmp_path / "memories").iterdir()} == kept
 
 
-def test_a_file_in_the_place_of_a_folder_is_told(tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(UsageError, match="a file is in its place"):
+        with pytest.raises(UsageError, match="is a file: give a folder"):
             account_of(place)
 
 
 @pytest.mark.parametrize(
     ("name", "arcs", "problem"),
     [
-        ("arcs.yaml", {"arcs": []}, "a life of 0 days"),
-        ("arcs-99999999999d.yaml", {"arcs": []}, "a life of 99999999999 days"),
+        ("arcs.yaml", {"arcs": []}, "a history of 0 days"),
+        ("arcs-99999999999d.yaml", {"arcs": []}, "a history of 99999999999 days"),
         ("arcs-60d.yaml", {"arcs": [], "epoch": "soon"}, "epoch"),
         ("arcs-60d.yaml", {"arcs": [], "epoch": "9999-12-01"}, "epoch"),
     ],
 )
-def test_a_life_that_no_calendar_has_is_refused(
+def test_a_history_with_impossible_dates_is_an_error(
     tmp_path: Path, name: str, arcs: object, problem: str
 ) -> None:
-    home = write_papers(tmp_path / "planner").folder
-    (home / "arcs-60d.yaml").unlink()
-    (home / name).write_text(json.dumps(arcs))
+    folder = write_persona_files(tmp_path / "planner").folder
+    (folder / "arcs-60d.yaml").unlink()
+    (folder / name).write_text(json.dumps(arcs))
 
     with pytest.raises(DataError, match=problem):
-        open_persona_files(home)
+        open_persona_files(folder)
 
 
 class Says:
@@ -148,7 +148,7 @@ def refuse(reply: str) -> str:
     return reply
 
 
-def test_what_is_skipped_is_told_to_people_and_its_last_reply_kept(tmp_path: Path) -> None:
+def test_a_skipped_task_is_logged_and_its_last_reply_kept(tmp_path: Path) -> None:
     told: list[str] = []
     model, asked = Says("bad"), Task("day 3, session a/b", Prompt("", "u"), refuse)
     with account_of(tmp_path) as account:

@@ -63,7 +63,7 @@ def test_the_typical_replies_keep_every_rule() -> None:
         (lambda p: p["cast"][7].update(name="tide"), "begin the name with @"),
     ],
 )
-def test_a_broken_rule_of_a_persona_is_told(change: Change, says: str) -> None:
+def test_a_broken_rule_of_a_persona_is_reported(change: Change, says: str) -> None:
     assert any(says in reason for reason in persona_with(change))
 
 
@@ -94,23 +94,23 @@ def test_a_broken_rule_of_a_persona_is_told(change: Change, says: str) -> None:
         (lambda a: a.extend({**a[1], "id": f"more-{n}"} for n in range(17)), "make it 1 to 22"),
     ],
 )
-def test_a_broken_rule_of_the_arcs_is_told(change: Change, says: str) -> None:
+def test_a_broken_rule_of_the_arcs_is_reported(change: Change, says: str) -> None:
     assert any(says in reason for reason in arcs_with(change)), arcs_with(change)
 
 
-def test_minima_grow_with_the_life() -> None:
+def test_minima_grow_with_the_history() -> None:
     assert [scaled(5, days) for days in (59, 60, 180, 499, 500, 1000)] == [0, 1, 2, 5, 5, 5]
     assert [least_quiet(days) for days in (60, 180, 500, 1000)] == [2, 3, 6, 10]
 
 
-def test_long_lives_need_more_arcs_and_no_long_silence() -> None:
+def test_long_histories_need_more_arcs_and_no_long_quiet_period() -> None:
     reasons = arcs_with(lambda arcs: None, days=600)
     assert any("1 arcs of type project: at least 5" in reason for reason in reasons)
     assert any("make it 15 to 22" in reason for reason in reasons)
     assert any("days 57 to 600 are without any arc" in reason for reason in reasons)
 
 
-def test_short_lives_need_one_arc() -> None:
+def test_short_histories_need_one_arc() -> None:
     assert arcs_with(lambda arcs: arcs.__delitem__(slice(1, None)), days=45) == []
 
 

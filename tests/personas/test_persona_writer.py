@@ -1,4 +1,4 @@
-"""Creating a persona with a model on a socket: both papers or none, and reasons sent back."""
+"""Creating a persona with a scripted server: both files or none, and retries with reasons."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scripted
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return tmp_path / "lives" / "planner"
+    return tmp_path / "personas" / "planner"
 
 
 def made(server: ScriptedServer, folder: Path, **more: Any) -> int:
@@ -56,31 +56,29 @@ def made(server: ScriptedServer, folder: Path, **more: Any) -> int:
     return create(model=f"toy@{server.url}", persona=folder, **given)
 
 
-def test_a_file_in_the_place_of_the_folder_is_told_before_anything_is_asked(
+def test_a_file_in_place_of_the_folder_is_an_error_before_any_request(
     server: ScriptedServer, folder: Path
 ) -> None:
     folder.parent.mkdir()
     folder.touch()
 
     for place in (folder, folder / "below"):
-        with pytest.raises(UsageError, match="a file is in its place"):
+        with pytest.raises(UsageError, match="is a file or below a file: give a folder"):
             made(server, place)
     assert server.requests == 0
 
 
-def test_two_requests_make_two_papers_that_others_can_read(
-    server: ScriptedServer, folder: Path
-) -> None:
+def test_two_requests_make_two_files_that_can_be_read(server: ScriptedServer, folder: Path) -> None:
     assert made(server, folder) == 0
     assert server.requests == 2
-    home = open_persona_files(folder)
-    assert (home.persona.name, home.days, len(home.arcs.arcs)) == ("Ines Calder", 60, 6)
+    persona = open_persona_files(folder)
+    assert (persona.persona.name, persona.days, len(persona.arcs.arcs)) == ("Ines Calder", 60, 6)
     [found] = find_personas(folder)
     assert read_epoch(found).isoformat() == "2026-03-02"
     assert "A berth planner" in server.seen[0].text and "Ines Calder" in server.seen[1].text
 
 
-def test_a_reply_that_breaks_a_rule_is_sent_back_with_the_reasons(
+def test_a_reply_that_breaks_a_rule_is_retried_with_the_reasons(
     server: ScriptedServer, folder: Path
 ) -> None:
     server.reply(lambda request: without_incident() if request.number == 2 else good(request))
@@ -91,7 +89,7 @@ def test_a_reply_that_breaks_a_rule_is_sent_back_with_the_reasons(
 
 
 @pytest.mark.parametrize("rubbish", ["I cannot do that.", '{"id": "x"}', '{"arcs": [{"id": '])
-def test_what_is_no_paper_is_sent_back_as_well(
+def test_a_reply_in_another_format_is_retried(
     server: ScriptedServer, folder: Path, rubbish: str
 ) -> None:
     server.reply(lambda request: rubbish if request.number == 1 else good(request))
@@ -99,7 +97,7 @@ def test_what_is_no_paper_is_sent_back_as_well(
     assert rubbish.strip() in server.seen[1].text
 
 
-def test_after_the_last_try_nothing_is_written_but_the_reply_that_was_refused(
+def test_after_the_last_try_only_the_rejected_reply_is_written(
     server: ScriptedServer, folder: Path
 ) -> None:
     server.reply(lambda one: without_incident() if wants_arcs(one) else good(one))
@@ -110,7 +108,7 @@ def test_after_the_last_try_nothing_is_written_but_the_reply_that_was_refused(
     assert not list(folder.glob("*.yaml"))
 
 
-def test_a_persona_that_was_paid_for_is_not_asked_again(
+def test_a_persona_that_was_paid_for_is_not_requested_again(
     server: ScriptedServer, folder: Path
 ) -> None:
     server.when(wants_arcs, failing(400), times=1)
@@ -121,7 +119,7 @@ def test_a_persona_that_was_paid_for_is_not_asked_again(
     assert [wants_arcs(one) for one in server.seen] == [False, True, True]
 
 
-def test_papers_that_are_there_are_kept(server: ScriptedServer, folder: Path) -> None:
+def test_existing_files_are_not_replaced(server: ScriptedServer, folder: Path) -> None:
     made(server, folder)
     before = (folder / "persona.yaml").read_bytes()
     with pytest.raises(UsageError, match="--overwrite"):
@@ -132,16 +130,18 @@ def test_papers_that_are_there_are_kept(server: ScriptedServer, folder: Path) ->
     assert open_persona_files(folder).persona.name == "Ida Calder"
 
 
-def test_a_life_that_was_written_keeps_its_papers(server: ScriptedServer, folder: Path) -> None:
+def test_the_files_of_a_persona_with_logs_are_not_replaced(
+    server: ScriptedServer, folder: Path
+) -> None:
     made(server, folder)
     (folder / "memories-60d").mkdir()
     (folder / "memories-60d" / "day-0001.md").write_text("text")
-    with pytest.raises(UsageError, match="tells of the persona"):
+    with pytest.raises(UsageError, match="is a log of the persona in this folder"):
         made(server, folder, overwrite=True)
     assert server.requests == 2
 
 
-def test_an_estimate_and_a_dry_run_ask_nothing(
+def test_an_estimate_and_a_dry_run_make_no_request(
     server: ScriptedServer, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert made(server, folder, estimate=True, days=1000) == 0
@@ -152,7 +152,7 @@ def test_an_estimate_and_a_dry_run_ask_nothing(
 
 
 @pytest.mark.parametrize("given", [{"days": 0}, {"epoch": "today"}, {"prompt": " "}])
-def test_impossible_wishes_are_refused_before_anything_is_asked(
+def test_invalid_options_are_errors_before_any_request(
     server: ScriptedServer, folder: Path, given: dict[str, Any]
 ) -> None:
     with pytest.raises(UsageError):
@@ -170,7 +170,7 @@ def output_tokens(said: str) -> int:
     return int(found[1].replace(",", ""))
 
 
-def test_the_estimate_grows_with_the_arcs_that_a_life_needs(
+def test_the_estimate_grows_with_the_arcs_that_a_history_needs(
     server: ScriptedServer, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     estimated = []
@@ -182,7 +182,7 @@ def test_the_estimate_grows_with_the_arcs_that_a_life_needs(
 
 
 @pytest.mark.parametrize("days", [1, 5, 20])
-def test_a_short_life_needs_one_arc_and_can_be_written(
+def test_a_short_history_needs_one_arc_and_can_be_written(
     server: ScriptedServer, folder: Path, days: int
 ) -> None:
     content: Any = json.loads(ARCS)
@@ -193,15 +193,15 @@ def test_a_short_life_needs_one_arc_and_can_be_written(
 
 
 @pytest.mark.parametrize("given", [{"days": 10**11}, {"days": 30, "epoch": "9999-12-20"}])
-def test_a_life_that_no_calendar_has_is_refused_before_anything_is_asked(
+def test_days_after_the_last_date_are_an_error_before_any_request(
     server: ScriptedServer, folder: Path, given: dict[str, Any]
 ) -> None:
-    with pytest.raises(UsageError, match="a life that begins on"):
+    with pytest.raises(UsageError, match="a history that begins on"):
         made(server, folder, **given)
     assert server.requests == 0 and not folder.exists()
 
 
-def test_why_nothing_came_of_it_is_told_once(
+def test_the_reason_of_a_failure_is_printed_once(
     server: ScriptedServer, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     server.reply(lambda request: "I cannot do that.")

@@ -12,8 +12,8 @@ from mnemoscope.personas.simulate.phrases import (
     RepetitionFilter,
     capital,
     fill,
+    is_pending,
     sentence,
-    tells_that_open,
     uncapital,
 )
 from mnemoscope.personas.simulate.rng import Rng, ShuffledCycle
@@ -41,13 +41,13 @@ def test_a_value_has_the_other_wordings_that_people_use(value: str, others: set[
     assert set(aliases(value, fact(pick=(value,)), WorkCalendar(date(2026, 1, 5), 9), 1)) == others
 
 
-def test_a_date_may_be_written_in_every_way_that_leaves_no_doubt() -> None:
+def test_a_date_has_all_unambiguous_wordings() -> None:
     calendar = WorkCalendar(date(2026, 1, 5), 100)
     found = aliases("3 March 2026", fact(date=(20, 90)), calendar, 1)
     assert set(found) == {"2026-03-03", "March 3, 2026", "3 Mar 2026", "Mar 3, 2026"}
 
 
-def test_nobody_has_another_name() -> None:
+def test_names_of_people_have_no_aliases() -> None:
     person = fact(person=True)
     assert aliases("Ruth Adeyinka", person, WorkCalendar(date(2026, 1, 5), 9), 1) == ()
 
@@ -62,7 +62,7 @@ def test_every_item_is_drawn_before_any_comes_again() -> None:
     assert sorted(cycle.draw() for _ in range(5)) == list("abcde")
 
 
-def test_what_is_to_be_avoided_is_drawn_only_if_there_is_nothing_else() -> None:
+def test_an_avoided_item_is_drawn_only_if_all_are_avoided() -> None:
     cycle = ShuffledCycle("ab", Random(1))
     assert {cycle.draw("a") for _ in range(6)} == {"b"}
     assert cycle.draw("ab") in "ab"
@@ -84,9 +84,9 @@ def test_two_people_in_one_sentence_are_two_people() -> None:
     assert text in ("Ada and Ben met.", "Ben and Ada met.")
 
 
-def test_a_near_miss_that_says_something_is_unknown_is_known_as_such() -> None:
-    assert tells_that_open("Still no word on the cap for {name}.")
-    assert not tells_that_open("{speaker} asked how the cap for {name} is split.")
+def test_a_near_miss_that_says_a_value_is_unknown_is_recognised() -> None:
+    assert is_pending("Still no word on the cap for {name}.")
+    assert not is_pending("{speaker} asked how the cap for {name} is split.")
 
 
 def test_the_same_sentence_is_fresh_again_after_a_month() -> None:
@@ -102,7 +102,7 @@ def test_a_year_has_breaks_of_ten_to_fifteen_days() -> None:
     assert not any(calendar.works(day) for day in range(*calendar.breaks[0][:2]))
 
 
-def test_who_sits_only_behind_closed_doors_is_not_named_elsewhere() -> None:
+def test_people_of_isolated_sessions_only_are_not_named_elsewhere() -> None:
     story = shipped_story("executive-assistant")
     family = next(room for room in story.persona.sessions if room.id == "household")
     assert not set(story.speakers(family)) & set(story.colleagues())

@@ -1,4 +1,4 @@
-"""Which days are written on, in which sessions, and how much: pure functions of the papers."""
+"""The schedule: which sessions write on which days, and how much."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_phase_follows_the_share_of_the_arc(day: int, expected: str) -> None
     assert phase(arc(201, 300), day + 200) == expected
 
 
-def test_an_arc_echoes_when_something_turns_and_every_fortnight() -> None:
+def test_an_arc_echoes_on_turning_days_and_every_fortnight() -> None:
     correction = arc(
         3,
         40,
@@ -94,7 +94,7 @@ def test_density(arcs: list[Arc], weekend: bool, expected: str) -> None:
     assert density(arcs, 50, weekend=weekend) == expected
 
 
-def test_what_unfolds_in_an_isolated_session_surfaces_nowhere_else() -> None:
+def test_an_arc_of_an_isolated_session_has_no_echoes() -> None:
     told = ["principal", "brokers", "crew"]
     assert echoes(arc(1, 9, referencedSessions=told), PEOPLE) == ["principal", "brokers"]
     assert echoes(arc(1, 9, session="family", referencedSessions=told), PEOPLE) == []
@@ -138,13 +138,13 @@ def test_every_whole_week_has_five_active_days(
     epoch: date, days: int, spans: list[tuple[int, int]]
 ) -> None:
     arcs = [arc(start, start + length) for start, length in spans]
-    life = calendar(*{one.id: one for one in arcs}.values(), days=days, epoch=epoch)
-    assert not any(is_weekend(date_of_day(epoch, day)) for day in life.filler_days)
+    history = calendar(*{one.id: one for one in arcs}.values(), days=days, epoch=epoch)
+    assert not any(is_weekend(date_of_day(epoch, day)) for day in history.filler_days)
     for first in range(1, days - 5):
         if date_of_day(epoch, first).weekday() == 0:
             week = range(first, first + 7)
-            assert sum(bool(life.sessions(day)) for day in week) >= 5
-    assert life.sessions(0) == life.sessions(days + 1) == []
+            assert sum(bool(history.sessions(day)) for day in week) >= 5
+    assert history.sessions(0) == history.sessions(days + 1) == []
 
 
 def test_no_clock_change_moves_a_date() -> None:

@@ -1,4 +1,4 @@
-"""Every simulated life is consistent: ledger, log and questions say the same, and nothing else."""
+"""Every simulated history is consistent: ledger, logs and questions state the same facts."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _SENTENCE_END = re.compile(r'(?<=[.!?"]) +(?=[A-Z0-9])')
 
 
 class Reading:
-    """A life as somebody reads it who has nothing but its text, its ledger and its questions."""
+    """A history as a reader sees it: its logs, its ledger and its questions."""
 
-    def __init__(self, life: SimulatedHistory) -> None:
-        self.life = life
-        self.ledger = Ledger(life.facts, life.epoch)
-        self.pages = [dict(_pages(text)) for text in life.daily_logs]
-        self.plots = {plot.id: plot for plot in life.arcs}
-        self.questions = _as_written(life)
+    def __init__(self, history: SimulatedHistory) -> None:
+        self.history = history
+        self.ledger = Ledger(history.facts, history.epoch)
+        self.pages = [dict(_pages(text)) for text in history.daily_logs]
+        self.arcs = {arc.id: arc for arc in history.arcs}
+        self.questions = _as_written(history)
 
     def date(self, day: int) -> date:
-        return self.life.epoch + timedelta(days=day - 1)
+        return self.history.epoch + timedelta(days=day - 1)
 
     def keyed(self, question: dict[str, Any]) -> list[LedgerFact]:
         return [self.ledger.facts[key.partition(".")[0]] for key in question["key"]]
@@ -41,7 +41,7 @@ class Reading:
     @cached_property
     def sentences(self) -> dict[str, list[tuple[int, str, str]]]:
         """Subject to every sentence that names it, with its day and session."""
-        names = {plot.name: _whole(plot.name, r"(?! \d)") for plot in self.life.arcs}
+        names = {arc.name: _whole(arc.name, r"(?! \d)") for arc in self.history.arcs}
         found: dict[str, list[tuple[int, str, str]]] = {name: [] for name in names}
         for day, pages in enumerate(self.pages, 1):
             for session, page in pages.items():
@@ -56,9 +56,9 @@ class Reading:
         return found
 
 
-def _as_written(life: SimulatedHistory) -> list[dict[str, Any]]:
+def _as_written(history: SimulatedHistory) -> list[dict[str, Any]]:
     """The questions as they stand in questions.yaml."""
-    return [msgspec.to_builtins(question) for question in life.questions]
+    return [msgspec.to_builtins(question) for question in history.questions]
 
 
 def _pages(text: str) -> list[tuple[str, str]]:
@@ -75,12 +75,12 @@ def _says(text: str, value: str) -> bool:
 
 
 def check_log(reading: Reading) -> None:
-    life = reading.life
-    assert len(life.daily_logs) == life.days
-    for day, (text, pages) in enumerate(zip(life.daily_logs, reading.pages, strict=True), 1):
+    history = reading.history
+    assert len(history.daily_logs) == history.days
+    for day, (text, pages) in enumerate(zip(history.daily_logs, reading.pages, strict=True), 1):
         when = reading.date(day)
         assert text.startswith("---\ntype: daily\n---\n\n# session: principal\n")
-        assert list(pages) == [s.id for s in life.story.persona.sessions if s.id in pages]
+        assert list(pages) == [s.id for s in history.story.persona.sessions if s.id in pages]
         header = f"{when:%A}, {when.day} {when:%B} {when.year}"
         assert all(page.strip().splitlines()[0] == header for page in pages.values())
         assert "{" not in text
@@ -97,32 +97,32 @@ def check_weekends(reading: Reading) -> None:
     for day, pages in enumerate(reading.pages, 1):
         if reading.date(day).weekday() < 5:
             continue
-        running = [p for p in reading.life.arcs if p.start <= day <= p.end]
-        if any(plot.type == "incident" for plot in running):
+        running = [p for p in reading.history.arcs if p.start <= day <= p.end]
+        if any(arc.type == "incident" for arc in running):
             continue
         assert list(pages) == ["principal"]
         assert len(pages["principal"].split()) < 130
-        assert not any(fact.day == day for fact in reading.life.facts)
+        assert not any(fact.day == day for fact in reading.history.facts)
 
 
 def check_arcs(reading: Reading) -> None:
-    plots = reading.life.arcs
-    for day in range(1, reading.life.days + 1):
-        assert sum(plot.start <= day <= plot.end for plot in plots) <= 4
-    assert len({plot.name for plot in plots}) == len({plot.id for plot in plots}) == len(plots)
-    assert all(1 <= plot.start <= plot.end <= reading.life.days for plot in plots)
+    arcs = reading.history.arcs
+    for day in range(1, reading.history.days + 1):
+        assert sum(arc.start <= day <= arc.end for arc in arcs) <= 4
+    assert len({arc.name for arc in arcs}) == len({arc.id for arc in arcs}) == len(arcs)
+    assert all(1 <= arc.start <= arc.end <= reading.history.days for arc in arcs)
 
 
 def check_ledger(reading: Reading) -> None:
     facts = reading.ledger.facts
     order = [fact.day for fact in facts.values()]
     assert order == sorted(order)
-    assert len(facts) == len(reading.life.facts)
+    assert len(facts) == len(reading.history.facts)
     followers = Counter(fact.superseded_by for fact in facts.values() if fact.superseded_by)
     assert set(followers.values()) <= {1}
     for fact in facts.values():
-        plot = reading.plots[fact.arc]
-        assert plot.start <= fact.day <= plot.end
+        arc = reading.arcs[fact.arc]
+        assert arc.start <= fact.day <= arc.end
         assert reading.date(fact.day).weekday() < 5
         if fact.superseded_by:
             later = facts[fact.superseded_by]
@@ -138,33 +138,33 @@ def check_each_fact_is_said_once(reading: Reading) -> None:
     """In its session on its day, and on no other day but where a revision names the old value."""
     choices = {
         fact.entity: fact.value
-        for fact in reading.life.facts
+        for fact in reading.history.facts
         if fact.attribute == "decision.proposal"
     }
-    for fact in reading.life.facts:
+    for fact in reading.history.facts:
         page = reading.pages[fact.day - 1][fact.session]
         assert _says(page, fact.value), fact
         assert not fact.speaker or fact.speaker in page
         if fact.attribute == "decision.proposal" or choices.get(fact.entity) == fact.value:
             continue
         kind = fact.attribute.partition(".")[2]
-        kinds = {kind.id: kind for kind in reading.plots[fact.arc].template.facts}
+        kinds = {kind.id: kind for kind in reading.arcs[fact.arc].template.facts}
         if kind in kinds and kinds[kind].values.person:
             continue  # people are named for other reasons too
         days = {day for day, _, text in reading.sentences[fact.entity] if _says(text, fact.value)}
         same = {
             other.day
-            for other in reading.life.facts
+            for other in reading.history.facts
             if other.entity == fact.entity and fact.value in (other.value, *other.aliases)
         }
         assert days - same - {fact.superseded_on} == set(), fact
 
 
 def check_secrets_stay_in_their_room(reading: Reading) -> None:
-    for plot in reading.life.arcs:
-        if plot.session.isolated:
-            sessions = {session for _, session, _ in reading.sentences[plot.name]}
-            assert sessions <= {plot.session.id}, plot.name
+    for arc in reading.history.arcs:
+        if arc.session.isolated:
+            sessions = {session for _, session, _ in reading.sentences[arc.name]}
+            assert sessions <= {arc.session.id}, arc.name
 
 
 def check_questions(reading: Reading) -> None:
@@ -175,7 +175,7 @@ def check_questions(reading: Reading) -> None:
     assert order == sorted(order)
     for question in questions:
         days = question["relevant_days"]
-        assert list(days) == sorted(set(days)) and days[0] >= 1 and days[-1] <= reading.life.days
+        assert list(days) == sorted(set(days)) and days[0] >= 1 and days[-1] <= reading.history.days
         assert question["category"] in (*CORE_CATEGORIES, *GROUP_CATEGORIES)
         assert question["requires_synthesis"] == (len(days) > 1)
         if question["category"] == "negative-recall":
@@ -209,10 +209,12 @@ def check_evidence_suffices(reading: Reading) -> None:
         for fact in facts:
             text = "\n".join(reading.pages[fact.day - 1].values())
             assert _whole(fact.entity).search(text) and _says(text, fact.value), question
-        plots = {fact.arc: reading.plots[fact.arc] for fact in facts}
-        if not any(_says(question["question"], plot.name) for plot in plots.values()):
-            text = "\n".join(reading.life.daily_logs[day - 1] for day in question["relevant_days"])
-            subject = reading.plots[question["arc"]].subject
+        arcs = {fact.arc: reading.arcs[fact.arc] for fact in facts}
+        if not any(_says(question["question"], arc.name) for arc in arcs.values()):
+            text = "\n".join(
+                reading.history.daily_logs[day - 1] for day in question["relevant_days"]
+            )
+            subject = reading.arcs[question["arc"]].subject
             asked = question["question"]
             if question["category"] == "cross-reference":
                 assert _says(text, facts[0].value) and _says(asked, facts[0].value), question
@@ -237,14 +239,14 @@ def check_recency(reading: Reading) -> None:
     """What was long ago is not spoken of again."""
     for question in reading.questions:
         if question["category"] == "recency-bias-resistance":
-            plot = reading.plots[question["arc"]]
-            assert plot.end <= 0.4 * reading.life.days
-            assert max(day for day, _, _ in reading.sentences[plot.name]) <= plot.end
+            arc = reading.arcs[question["arc"]]
+            assert arc.end <= 0.4 * reading.history.days
+            assert max(day for day, _, _ in reading.sentences[arc.name]) <= arc.end
 
 
 def check_threads(reading: Reading) -> None:
     pairs: dict[str, set[str]] = {}
-    for fact in reading.life.facts:
+    for fact in reading.history.facts:
         if fact.attribute == "thread.cause":
             pairs.setdefault(fact.value, set()).add(fact.entity)
     assert all(len(entities) == 2 for entities in pairs.values())
@@ -267,45 +269,45 @@ CHECKS = (
 
 
 @cache
-def long_life(persona: str) -> Reading:
+def long_history(persona: str) -> Reading:
     return Reading(simulate(shipped_story(persona), 1000, 42))
 
 
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("persona", SHIPPED)
 def test_a_thousand_days_are_consistent(persona: str, check: Any) -> None:
-    check(long_life(persona))
+    check(long_history(persona))
 
 
 @pytest.mark.parametrize("persona", SHIPPED)
 def test_a_thousand_days_have_enough_questions_of_every_core_category(persona: str) -> None:
-    life = long_life(persona).life
-    counts = Counter(question.category for question in life.questions)
+    history = long_history(persona).history
+    counts = Counter(question.category for question in history.questions)
     core = sum(counts[category] for category in CORE_CATEGORIES)
     assert core >= 450
     assert min(counts[category] / core for category in CORE_CATEGORIES) >= 0.06
     assert counts["group-session-attribution"] >= 20
-    assert len(life.arcs) >= 70
+    assert len(history.arcs) >= 70
 
 
-def test_the_executive_assistant_has_boundaries_of_every_sort() -> None:
-    questions = long_life("executive-assistant").life.questions
+def test_the_executive_assistant_has_boundary_questions_of_every_sort() -> None:
+    questions = long_history("executive-assistant").history.questions
     sorts = Counter(question.expected_disclosure for question in questions)
     assert min(sorts["refuse"], sorts["partial"], sorts["answer"]) >= 10
 
 
 def test_half_a_year_has_every_core_category() -> None:
-    life = simulate(shipped_story("executive-assistant"), 180, 42)
-    counts = Counter(question.category for question in life.questions)
-    assert 100 <= len(life.questions) <= 160
+    history = simulate(shipped_story("executive-assistant"), 180, 42)
+    counts = Counter(question.category for question in history.questions)
+    assert 100 <= len(history.questions) <= 160
     assert all(counts[category] >= 5 for category in CORE_CATEGORIES)
 
 
-def test_no_piece_of_routine_comes_twice_within_a_month() -> None:
-    life = long_life("backend-eng-saas").life
-    abouts = [plot.subject.about for plot in life.arcs]
+def test_no_filler_sentence_repeats_within_a_month() -> None:
+    history = long_history("backend-eng-saas").history
+    abouts = [arc.subject.about for arc in history.arcs]
     last: dict[str, int] = {}
-    for day, text in enumerate(life.daily_logs, 1):
+    for day, text in enumerate(history.daily_logs, 1):
         for line in re.findall(r"^- (.+)$", text, re.MULTILINE):
             if not any(about in line for about in abouts):
                 assert day - last.get(line, -31) > 30, line
@@ -318,19 +320,19 @@ def test_no_piece_of_routine_comes_twice_within_a_month() -> None:
     days=st.integers(20, 120),
     seed=st.integers(0, 10**9),
 )
-def test_any_life_is_consistent(persona: str, days: int, seed: int) -> None:
+def test_any_history_is_consistent(persona: str, days: int, seed: int) -> None:
     reading = Reading(simulate(shipped_story(persona), days, seed))
     for check in CHECKS:
         check(reading)
 
 
 @pytest.mark.parametrize("days", [1, 2, 7])
-def test_a_life_may_be_very_short(days: int) -> None:
+def test_a_history_may_be_very_short(days: int) -> None:
     reading = Reading(simulate(shipped_story("executive-assistant"), days, 42))
     for check in CHECKS:
         check(reading)
 
 
-def test_another_seed_is_another_life() -> None:
+def test_another_seed_gives_another_history() -> None:
     story = shipped_story("backend-eng-saas")
     assert simulate(story, 30, 1).daily_logs != simulate(story, 30, 2).daily_logs

@@ -1,4 +1,4 @@
-"""The audit without a model: each planted defect is found, a clean life has none."""
+"""The audit without a model: each planted defect is found, a clean history has none."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Change = Callable[[dict[str, Any]], None]
 
 
 class Planted:
-    """A clean life of twelve days to spoil: thing05 weighs 105 crates, and so on."""
+    """A clean history of twelve days to spoil: thing05 weighs 105 crates, and so on."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -75,7 +75,7 @@ def planted(write_persona: Callable[..., Path], tmp_path: Path) -> Planted:
     return Planted(write_persona(tmp_path) / "tester")
 
 
-def test_a_clean_life_has_no_findings(planted: Planted) -> None:
+def test_a_clean_history_has_no_findings(planted: Planted) -> None:
     assert planted.findings() == []
 
 
@@ -85,7 +85,7 @@ def test_empty_day(planted: Planted) -> None:
     assert [finding.day for finding in found] == [3]
 
 
-def test_missing_day_and_the_questions_that_lean_on_it(planted: Planted) -> None:
+def test_missing_day_and_the_questions_that_depend_on_it(planted: Planted) -> None:
     planted.log(1).unlink()  # the day on which the arc begins
     found = planted.findings()
     assert [f.day for f in found if f.code == "missing-day"] == [1]
@@ -99,12 +99,12 @@ def test_missing_day_and_the_questions_that_lean_on_it(planted: Planted) -> None
     assert (rows["missing-day"].days, rows["missing-day"].questions) == (1, 2)
 
 
-def test_a_day_on_which_nothing_was_to_happen_is_not_missing(planted: Planted) -> None:
+def test_a_day_that_is_not_scheduled_is_not_missing(planted: Planted) -> None:
     planted.log(6).unlink()  # Saturday
     assert "missing-day" not in {finding.code for finding in planted.findings()}
 
 
-def test_missing_session_where_something_was_directed(planted: Planted) -> None:
+def test_missing_session_of_a_directive(planted: Planted) -> None:
     arcs = planted.folder / "arcs-12d.yaml"
     text = arcs.read_text().replace(
         "endDay: 12", "endDay: 12, primarySession: leads, directives: [{day: 4, event: e}]"
@@ -115,7 +115,7 @@ def test_missing_session_where_something_was_directed(planted: Planted) -> None:
     assert "leads" in found.why
 
 
-def test_missing_session_where_our_own_calendar_knows(planted: Planted) -> None:
+def test_missing_session_of_the_schedule(planted: Planted) -> None:
     arcs = planted.folder / "arcs-12d.yaml"
     arcs.write_text(arcs.read_text().replace("endDay: 12", "endDay: 12, primarySession: leads"))
     persona = planted.folder / "persona.yaml"
@@ -132,7 +132,7 @@ def test_missing_session_where_our_own_calendar_knows(planted: Planted) -> None:
     assert 1 in {finding.day for finding in found}
 
 
-def test_missing_session_where_the_ledger_knows(
+def test_missing_session_of_a_ledger_fact(
     write_persona: Callable[..., Path], tmp_path: Path
 ) -> None:
     folder = write_persona(tmp_path) / "tester"
@@ -156,7 +156,7 @@ def test_value_absent_proposes_the_day_that_holds_the_value(planted: Planted) ->
     assert proposal.relevant_days == (7,)
 
 
-def test_value_absent_where_the_ledger_wants_it(
+def test_value_absent_that_the_ledger_requires(
     write_persona: Callable[..., Path], tmp_path: Path
 ) -> None:
     folder = write_persona(tmp_path) / "tester"
@@ -191,7 +191,7 @@ def test_day_number_and_its_date(planted: Planted) -> None:
     assert found.proposal.question == "What did thing05 weigh on 2026-01-08 to 2026-01-09?"
 
 
-def test_a_day_number_that_the_log_knows_is_none(planted: Planted) -> None:
+def test_a_day_number_that_the_log_contains_is_no_finding(planted: Planted) -> None:
     planted.question(9, question="What did thing05 weigh on day 2 of the fair?")
     planted.log(5).write_text(planted.log(5).read_text() + "\nThis was day 2 of the fair.\n")
     assert planted.findings() == []
@@ -205,7 +205,7 @@ def test_whole_window_proposes_the_day_that_is_enough(planted: Planted) -> None:
     assert found.proposal.relevant_days == (5,)
 
 
-def test_six_days_are_no_window(planted: Planted) -> None:
+def test_six_days_are_not_a_whole_window(planted: Planted) -> None:
     planted.question(9, relevant_days=[1, 2, 3, 4, 5, 7])
     assert planted.findings() == []
 
@@ -235,7 +235,7 @@ def test_duplicate_question(planted: Planted) -> None:
     assert "tester-q009" in found.why
 
 
-def test_the_same_question_after_the_first_has_expired_is_no_duplicate(planted: Planted) -> None:
+def test_the_same_question_after_the_first_has_expired_is_not_a_duplicate(planted: Planted) -> None:
     planted.question(9, irrelevant_after=5)
     log = planted.log(8)
     log.write_text(log.read_text() + "\nNow thing05 weighs 300 crates.\n")
@@ -266,7 +266,7 @@ def test_unreadable(planted: Planted, fields: dict[str, Any]) -> None:
     assert (found.code, found.question) == ("unreadable", id)
 
 
-def test_silence_and_refusals_need_no_evidence(planted: Planted) -> None:
+def test_negative_questions_and_refusals_need_no_evidence(planted: Planted) -> None:
     planted.question(9, category="negative-recall", answer="Nothing is known of 999 zebras.")
     planted.question(
         11, category="information-boundary", expected_disclosure="refuse", answer="Ask Zeno Quix."
@@ -274,30 +274,30 @@ def test_silence_and_refusals_need_no_evidence(planted: Planted) -> None:
     assert planted.findings() == []
 
 
-def test_names_are_what_no_sentence_begins_with() -> None:
+def test_names_are_capitalised_words_that_do_not_begin_a_sentence() -> None:
     asked = "Did Ana Lee’s team meet Bob? Who of Acme went on Monday in March? The Q3 plan?"
     assert names(asked) == ["Ana Lee", "Bob", "Acme", "Q3"]
 
 
 @pytest.fixture(scope="module")
-def lives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Path]]:
-    folder = tmp_path_factory.mktemp("lives")
+def histories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Path]]:
+    folder = tmp_path_factory.mktemp("personas")
     yield [write_history(simulate(shipped_story(id), 120, 7), folder) for id in SHIPPED]
 
 
-def test_simulated_lives_have_none_but_names_that_only_the_question_uses(
-    lives: list[Path],
+def test_simulated_histories_only_have_findings_about_names(
+    histories: list[Path],
 ) -> None:
     """Some are asked for by a description whose abbreviations, CT or BP, that day has not."""
-    for home in lives:
-        life = AuditedHistory(open_persona_files(home))
-        found = static_audit(life)
+    for folder in histories:
+        history = AuditedHistory(open_persona_files(folder))
+        found = static_audit(history)
         assert {finding.code for finding in found} <= {"entity-missing"}
-        assert len(found) <= 0.05 * len(life.entries)
+        assert len(found) <= 0.05 * len(history.entries)
         assert all(name.isupper() for f in found for name in f.why.split(" is ")[0].split(", "))
 
 
-def test_every_code_has_a_test_that_plants_it() -> None:
+def test_every_code_has_a_test() -> None:
     here = Path(__file__).read_text()
     for code in (*DAY_CODES, *QUESTION_CODES):
         assert f'"{code}"' in here
@@ -337,7 +337,7 @@ def test_json_counts_each_code(planted: Planted, capsys: pytest.CaptureFixture[s
     assert (told["days"], told["questions"]) == (12, 24)
 
 
-def test_strict_fails_where_something_was_found(planted: Planted) -> None:
+def test_strict_fails_if_there_are_findings(planted: Planted) -> None:
     assert audit(persona=planted.folder, strict=True) == 0
     planted.question(9, category="negative-recall")
     assert audit(persona=planted.folder, strict=True) == 1
@@ -358,10 +358,12 @@ def test_the_real_180_days(shared_data: Callable[[str], Path]) -> None:
     q071 are called negative and deny nothing, as the spec says of q023; q116 gives two dates that
     its one day has not, q301 asks for Q1 on a day without it.
     """
-    life = AuditedHistory(open_persona_files(shared_data("recall-bench") / "executive-assistant"))
-    found = static_audit(life)
-    assert len(life.entries) == 316
-    assert {row.code: (row.days, row.questions) for row in tally(found, life.entries)} == {
+    history = AuditedHistory(
+        open_persona_files(shared_data("recall-bench") / "executive-assistant")
+    )
+    found = static_audit(history)
+    assert len(history.entries) == 316
+    assert {row.code: (row.days, row.questions) for row in tally(found, history.entries)} == {
         "date-drift": (109, 209),
         "value-absent": (0, 1),
         "entity-missing": (0, 1),

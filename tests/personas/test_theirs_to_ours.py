@@ -1,7 +1,7 @@
-"""The table of docs/writing-personas.md, from Recall Bench's commands to ours, is whole and works.
+"""The table of docs/writing-personas.md from Recall Bench's commands to ours is complete and works.
 
-Every row is parsed as the command line would; those that need nobody else's server are run, in the
-order of the table, with the scripted author in the place of `claude`.
+Every row is parsed; those that need no other server are run in the order of the table, with the
+scripted author in place of `claude`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ THEIRS = {
 """Every command and flag of seed 002, its CLI reference and its chapters on generation."""
 WITHOUT_A_FLAG = {"--adapter", "--temperature", "--max-tokens", "--grpc-timeout"}
 WITHOUT_A_FLAG |= {"--no-question-log", "--skip-catchup-ingest"}
-"""Theirs that are something else here than a flag of the same name."""
+"""Their flags that have no flag of the same name here."""
 ELSEWHERE = re.compile(r"openai:|anthropic:|recall-bench:")
 
 
@@ -59,7 +59,7 @@ ROWS = _rows()
 RUN_HERE = [row for row in ROWS if not any(map(ELSEWHERE.search, row.ours))]
 
 
-def test_the_table_has_every_command_and_flag_of_theirs() -> None:
+def test_the_table_has_every_command_and_flag_of_recall_bench() -> None:
     named: dict[str, set[str]] = {}
     for row in ROWS:
         named.setdefault(row.theirs[0], set()).update(row.theirs[1:])
@@ -69,7 +69,7 @@ def test_the_table_has_every_command_and_flag_of_theirs() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_what_the_table_says_can_be_typed(row: Row) -> None:
+def test_every_command_of_the_table_parses(row: Row) -> None:
     assert row.ours[0] == "mnemoscope"
     command, _, ignored = app.parse_args(row.ours[1:], exit_on_error=False, print_error=False)
     assert callable(command) and not ignored
@@ -77,18 +77,20 @@ def test_what_the_table_says_can_be_typed(row: Row) -> None:
     assert same <= set(row.ours)
 
 
-def test_what_the_table_says_runs_from_the_first_row_to_the_last(
+def test_the_commands_of_the_table_run_in_order(
     write_persona: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    [data] = {row.ours[row.ours.index("--data") + 1] for row in ROWS if "--data" in row.ours}
     for id in ("backend-eng-saas", "er-physician"):
-        write_persona(tmp_path / "histories", days=4, id=id)
+        write_persona(tmp_path / data, days=2, id=id)
     (tmp_path / "bench.yaml").write_text(
-        "persona: {id: er-physician, dir: histories}\nharness: {adapter: bm25}\nrun: {sample: 5}\n"
+        f"persona: {{id: er-physician, dir: {data}}}\nharness: {{adapter: bm25}}\n"
+        "run: {sample: 5}\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MNEMOSCOPE_CACHE", str(tmp_path / "cache"))
     with ScriptedServer(author) as server:
-        said = {"claude": f"toy@{server.url}", "arcs-180d.yaml": "arcs-4d.yaml"}
+        said = {"claude": f"toy@{server.url}", "arcs-180d.yaml": "arcs-2d.yaml"}
         failed = [str(row) for row in RUN_HERE if invoke(_quick(row, said)) != 0]
 
     assert failed == []
@@ -97,7 +99,7 @@ def test_what_the_table_says_runs_from_the_first_row_to_the_last(
 
 
 def _quick(row: Row, said: dict[str, str]) -> list[str]:
-    """The row's command, without what takes time; runs after the first are put elsewhere."""
+    """The row's command without slow parts; each run after the first gets its own folder."""
     words = [said.get(word, word) for word in row.ours[1:]]
     if words[0] == "run":
         quick = ["--no-arms", "--workers", "1", "--no-heatmap-png"]

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 import pytest
-from tests.conftest import StartLeg
+from tests.conftest import StartCommand
 from tests.personas.small_persona import (
     calls,
     fail_a_fifth,
     kill_and_resume,
     reply,
-    write_life,
+    write_small_persona,
     writing,
 )
 from tests.scripted_server import Request, ScriptedServer, says
@@ -44,15 +44,15 @@ def voice_of(request: Request) -> str:
 
 
 def test_a_days_calls_are_yaml_in_the_known_format(server: ScriptedServer, tmp_path: Path) -> None:
-    home = write_life(tmp_path, days=14)
+    persona = write_small_persona(tmp_path, days=14)
 
-    assert tool_calls(writing=writing(home.folder, server)) == 0
+    assert tool_calls(writing=writing(persona.folder, server)) == 0
 
-    files = sorted(path.name for path in home.beside("tools").iterdir())
+    files = sorted(path.name for path in persona.beside("tools").iterdir())
     assert files == [f"day-{day:04}.yaml" for day in range(1, 15)]
-    assert tool_file(home, 12).read_text().startswith("# 2026-01-16: ")
-    assert "date: '2026-01-16'" in tool_file(home, 12).read_text()
-    assert load_yaml(tool_file(home, 12)) == {
+    assert tool_file(persona, 12).read_text().startswith("# 2026-01-16: ")
+    assert "date: '2026-01-16'" in tool_file(persona, 12).read_text()
+    assert load_yaml(tool_file(persona, 12)) == {
         "day": 12,
         "date": "2026-01-16",
         "day_of_week": "Friday",
@@ -65,9 +65,9 @@ def test_a_days_calls_are_yaml_in_the_known_format(server: ScriptedServer, tmp_p
 
 
 def test_each_day_sees_the_voice_of_the_day_before(server: ScriptedServer, tmp_path: Path) -> None:
-    home = write_life(tmp_path, days=8)
+    persona = write_small_persona(tmp_path, days=8)
 
-    tool_calls(writing=writing(home.folder, server))
+    tool_calls(writing=writing(persona.folder, server))
 
     voices = {day_of(request): voice_of(request) for request in server.seen}
     assert "this is the first day" in voices[1]
@@ -86,14 +86,14 @@ class Waves(LlmWriter):
         return super().write_all(together)
 
 
-def test_stretches_go_side_by_side_and_begin_with_the_first_voice(
+def test_stretches_run_in_parallel_and_begin_with_the_first_voice(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
-    home = write_life(tmp_path, days=65)
-    with account_of(home.folder) as account:
+    persona = write_small_persona(tmp_path, days=65)
+    with account_of(persona.folder) as account:
         desk = Waves(load_model(f"toy@{server.url}"), account, "tool-calls", parallelism=3)
 
-        assert sorted(write_tool_calls(home, desk, range(1, 66))) == list(range(1, 66))
+        assert sorted(write_tool_calls(persona, desk, range(1, 66))) == list(range(1, 66))
 
     voices = {day_of(request): voice_of(request) for request in server.seen}
     assert "principalword01" in voices[31] and "principalword01" in voices[61]
@@ -104,10 +104,10 @@ def test_stretches_go_side_by_side_and_begin_with_the_first_voice(
 def test_prompts_do_not_depend_on_parallelism(server: ScriptedServer, tmp_path: Path) -> None:
     prompts = []
     for parallelism in (1, 4):
-        home = write_life(tmp_path / str(parallelism), days=64)
-        options = writing(home.folder, server, parallelism=parallelism, start=25)
+        persona = write_small_persona(tmp_path / str(parallelism), days=64)
+        options = writing(persona.folder, server, parallelism=parallelism, start=25)
         assert tool_calls(writing=options) == 0
-        prompts.append({path.read_text() for path in home.beside("tools").iterdir()})
+        prompts.append({path.read_text() for path in persona.beside("tools").iterdir()})
     assert prompts[0] == prompts[1]
     assert set(server.answered.values()) == {1}, "the second was served by the cache"
 
@@ -124,7 +124,7 @@ def test_prompts_do_not_depend_on_parallelism(server: ScriptedServer, tmp_path: 
         ('[{"session": "principal", "content": "x"}, {"session": }]', "no JSON"),
     ],
 )
-def test_what_cannot_be_used_is_sent_back_with_the_reason(said: str, problem: str) -> None:
+def test_an_unusable_reply_is_retried_with_the_reason(said: str, problem: str) -> None:
     with pytest.raises(UnusableReply, match=problem):
         read_calls(said, ["principal", "team"])
 
@@ -135,14 +135,14 @@ def test_the_only_tool_need_not_be_named() -> None:
     assert (call.tool, call.content) == ("memorySave", "kept")
 
 
-def test_a_session_of_another_day_is_sent_back(server: ScriptedServer, tmp_path: Path) -> None:
-    home = write_life(tmp_path, days=1)
+def test_a_session_of_another_day_is_retried(server: ScriptedServer, tmp_path: Path) -> None:
+    persona = write_small_persona(tmp_path, days=1)
     server.at(1, says(json.dumps([{"session": "vault", "content": "x"}])))
 
-    assert tool_calls(writing=writing(home.folder, server)) == 0
+    assert tool_calls(writing=writing(persona.folder, server)) == 0
 
     assert "on this day there is principal, team" in server.seen[1].text
-    assert "vault" not in tool_file(home, 1).read_text()
+    assert "vault" not in tool_file(persona, 1).read_text()
 
 
 @pytest.mark.parametrize(
@@ -157,12 +157,12 @@ def test_a_session_of_another_day_is_sent_back(server: ScriptedServer, tmp_path:
 def test_a_value_of_an_isolated_session_is_filed_nowhere_else(
     server: ScriptedServer, tmp_path: Path, session: str, content: str, refused: bool
 ) -> None:
-    home = write_life(tmp_path, days=2)
-    with home.log(2).open("a") as log:
+    persona = write_small_persona(tmp_path, days=2)
+    with persona.log(2).open("a") as log:
         log.write("That was on 6 January 2026.\n")
     server.at(1, says(json.dumps([{"session": session, "content": content}])))
 
-    assert tool_calls(writing=writing(home.folder, server, start=2)) == 0
+    assert tool_calls(writing=writing(persona.folder, server, start=2)) == 0
 
     assert server.requests == 1 + refused
     assert not refused or "in vault alone: 502" in server.seen[1].text
@@ -171,60 +171,60 @@ def test_a_value_of_an_isolated_session_is_filed_nowhere_else(
 def test_after_a_failed_day_the_nearest_earlier_voice_is_shown(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
-    home = write_life(tmp_path, days=4)
+    persona = write_small_persona(tmp_path, days=4)
 
     @server.reply
     def stubborn(request: Request) -> str:
         return "no" if day_of(request) == 2 else calls(request)
 
-    assert tool_calls(writing=writing(home.folder, server)) == 1
+    assert tool_calls(writing=writing(persona.folder, server)) == 1
 
-    assert not tool_file(home, 2).exists()
+    assert not tool_file(persona, 2).exists()
     voices = {day_of(request): voice_of(request) for request in server.seen}
     assert "principalword01" in voices[3]
 
 
-def test_what_is_there_is_kept_unless_overwritten(server: ScriptedServer, tmp_path: Path) -> None:
-    home = write_life(tmp_path, days=3)
-    tool_file(home, 1).parent.mkdir()
-    tool_file(home, 1).write_text("mine: true\n")
+def test_existing_files_are_kept_unless_overwritten(server: ScriptedServer, tmp_path: Path) -> None:
+    persona = write_small_persona(tmp_path, days=3)
+    tool_file(persona, 1).parent.mkdir()
+    tool_file(persona, 1).write_text("mine: true\n")
 
-    assert tool_calls(writing=writing(home.folder, server)) == 0
-    assert tool_file(home, 1).read_text() == "mine: true\n"
+    assert tool_calls(writing=writing(persona.folder, server)) == 0
+    assert tool_file(persona, 1).read_text() == "mine: true\n"
     assert "mine: true" in voice_of(server.seen[0])
 
-    assert tool_calls(writing=writing(home.folder, server), overwrite=True) == 0
-    assert load_yaml(tool_file(home, 1))["day"] == 1
+    assert tool_calls(writing=writing(persona.folder, server), overwrite=True) == 0
+    assert load_yaml(tool_file(persona, 1))["day"] == 1
 
 
 def test_a_fifth_failing_leaves_gaps_that_the_next_run_fills(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
-    home = write_life(tmp_path, days=40)
+    persona = write_small_persona(tmp_path, days=40)
     fail_a_fifth(server)
 
-    assert tool_calls(writing=writing(home.folder, server)) == 1
+    assert tool_calls(writing=writing(persona.folder, server)) == 1
 
-    there = len(list(home.beside("tools").iterdir()))
+    there = len(list(persona.beside("tools").iterdir()))
     assert 0 < there < 40
     server.reset()
-    assert tool_calls(writing=writing(home.folder, server)) == 0
-    assert len(list(home.beside("tools").iterdir())) == 40
+    assert tool_calls(writing=writing(persona.folder, server)) == 0
+    assert len(list(persona.beside("tools").iterdir())) == 40
     assert server.delivered == 40 - there
 
 
-def test_killed_it_goes_on_and_nothing_delivered_is_asked_twice(
-    server: ScriptedServer, tmp_path: Path, start_leg: StartLeg
+def test_after_a_kill_it_continues_and_asks_for_no_reply_twice(
+    server: ScriptedServer, tmp_path: Path, start_command: StartCommand
 ) -> None:
-    home = write_life(tmp_path, days=34)
-    command = ["personas", "tool-calls", "--persona", str(home.folder), "--parallelism", "2"]
-    folder = home.beside("tools")
+    persona = write_small_persona(tmp_path, days=34)
+    command = ["personas", "tool-calls", "--persona", str(persona.folder), "--parallelism", "2"]
+    folder = persona.beside("tools")
 
     def finished() -> int:
         return len(list(folder.glob("day-*.yaml"))) if folder.exists() else 0
 
     answered = kill_and_resume(
-        start_leg, server, [*command, "--model", f"toy@{server.url}"], finished, stops=(2, 5)
+        start_command, server, [*command, "--model", f"toy@{server.url}"], finished, stops=(2, 5)
     )
 
     assert finished() == 34

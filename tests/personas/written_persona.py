@@ -1,7 +1,7 @@
-"""A small life to be written in tests, and a model on a socket that writes it.
+"""A small persona to be written in tests, and the replies of a scripted model.
 
-Two sessions are isolated. The papers are careless on purpose: profile, cast, projects and shared
-knowledge name what is said there, and an arc of an isolated session claims to surface elsewhere.
+Two sessions are isolated. On purpose, the profile, cast, projects and shared knowledge name their
+topics, and an arc of an isolated session references another session.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ISOLATED = ("counsel-room", "family")
 CANARIES = {session: f"zebra{number}quartz" for number, session in enumerate(SESSIONS)}
 """What each session's writer says in every entry."""
 SECRETS = ("collision settlement", "Aunt Rosa's clinic", "Sealed claim papers", "Hana Quill")
-"""What the papers tell of isolated sessions."""
+"""What the persona files say about isolated sessions."""
 
 _SESSION = re.compile(r"Write the entry of the session ([\w-]+) ")
 _DATE = re.compile(r" for (\w+, \d+ \w+ \d+)[,.]")
@@ -36,7 +36,7 @@ PERSONA: dict[str, Any] = {
     "role": "berth planner",
     "domain": "port logistics",
     "company": "Northquay",
-    "profile": "Ines plans berths. She worries about the collision settlement. She walks home.",
+    "profile": "Ines plans berths. She worries about the collision settlement. She walks persona.",
     "communication_style": "Short sentences.",
     "principal": {
         "name": "Tomas Reeve",
@@ -132,7 +132,7 @@ ARCS: dict[str, Any] = {
 }
 
 
-def write_papers(folder: Path, days: int = 60) -> PersonaFiles:
+def write_persona_files(folder: Path, days: int = 60) -> PersonaFiles:
     import msgspec
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -197,7 +197,7 @@ def test_answers_on_two_scales_are_not_compared(
     again = tmp_path / "f1"
     mnemo("judge", runs / "bm25", "--judge", "f1", "--data", beam, "--out", again)
     told = mnemo("compare", runs / "bm25", again / "bm25", code=0)
-    assert "were judged differently" in told.stdout + told.stderr
+    assert "judged by different judges" in told.stdout + told.stderr
 
 
 def test_its_judge_judges_saved_answers_again(

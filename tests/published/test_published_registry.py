@@ -104,13 +104,16 @@ def test_rows_without_citation_in_their_collection_say_so() -> None:
     ("change", "said"),
     [
         ({"source": " "}, "has no source"),
-        ({"unit": "parsecs"}, "none of fraction, change, x, s, tokens"),
+        ({"unit": "parsecs"}, "use one of fraction, change, x, s, tokens"),
         ({"value": 50.0}, "must lie between 0 and 1"),
-        ({"value": 0.6}, "as_printed makes 0.5"),
-        ({"as_printed": {"metric": "m", "value": "half", "unit": "percent"}}, "no number"),
-        ({"as_printed": {"metric": "m", "value": "50", "unit": "tokens"}}, "is no fraction"),
-        ({"collection": "nexus", "group": "misc"}, "none of core"),
-        ({"category": {"column": "multi", "keying": "survey"}}, "never neither"),
+        ({"value": 0.6}, "as_printed gives 0.5"),
+        ({"as_printed": {"metric": "m", "value": "half", "unit": "percent"}}, "not a number"),
+        (
+            {"as_printed": {"metric": "m", "value": "50", "unit": "tokens"}},
+            "does not fit the unit fraction",
+        ),
+        ({"collection": "nexus", "group": "misc"}, "use one of core"),
+        ({"category": {"column": "multi", "keying": "survey"}}, "either an id or the keying"),
         ({"colour": "red"}, "unknown field"),
     ],
 )

@@ -1,4 +1,4 @@
-"""A run stands beside its own cohort; everything else says why it may not."""
+"""A run is compared with its cohort only; each other number has a reason why not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MINI = Conditions("locomo", "openai:gpt-4o-mini", "gpt-4o-mini-2024-07-18", "acc
 
 
 def beside(figure: RunFigure, conditions: Conditions = MINI) -> dict[str, Any]:
-    """What programs get of one figure."""
+    """The JSON of one figure."""
     (content,) = page([(figure, conditions)]).json["figures"]
     found: dict[str, Any] = content
     return found
@@ -25,7 +25,7 @@ def document(figure: RunFigure, most: int = 25) -> str:
     return render(page([(figure, MINI)], most=most).blocks)
 
 
-def test_a_run_stands_among_the_numbers_of_its_cohort_only() -> None:
+def test_a_run_is_compared_with_the_numbers_of_its_cohort_only() -> None:
     figure = beside(OVERALL)
     assert len(figure["comparable"]) == 28
     assert {row["answer_model"] for row in figure["comparable"]} == {"gpt-4o-mini"}
@@ -35,7 +35,7 @@ def test_a_run_stands_among_the_numbers_of_its_cohort_only() -> None:
     assert "answering model: gpt-4.1-mini" in rest
 
 
-def test_every_number_that_may_not_be_compared_says_why() -> None:
+def test_every_number_that_is_not_comparable_has_a_reason() -> None:
     figure = beside(OVERALL, MINI._replace(benchmark="LoCoMo"))
     overalls = [row for row in load() if row.benchmark == "LoCoMo" and row.category is None]
     assert len(figure["comparable"]) + len(figure["not_comparable"]) == len(overalls)
@@ -45,17 +45,17 @@ def test_every_number_that_may_not_be_compared_says_why() -> None:
         assert reason in reasons
 
 
-def test_a_category_is_set_beside_that_category() -> None:
+def test_a_category_is_compared_with_that_category() -> None:
     content = beside(RunFigure("mine", 0.5, 96, None, category=3))
     assert content["cohort"]["description"].startswith("LoCoMo · category 3 open-domain")
     assert len(content["comparable"]) == 17
     assert {row["n"] for row in content["comparable"]} == {96}
 
 
-def test_a_part_of_the_questions_is_comparable_with_nobody() -> None:
+def test_a_part_of_the_questions_is_not_comparable() -> None:
     few = RunFigure("mine", 0.61, 10, (0.58, 0.64))
     assert beside(few)["comparable"] == []
-    assert "Nobody published a number of this cohort" in document(few)
+    assert "The registry contains no published number of this cohort" in document(few)
 
 
 def test_retrieval_is_compared_by_granularity_haystack_and_kind_of_recall() -> None:
@@ -65,10 +65,10 @@ def test_retrieval_is_compared_by_granularity_haystack_and_kind_of_recall() -> N
     assert [row["system"] for row in content["comparable"]] == ["BM25 floor (computed here)"]
 
 
-def test_the_page_is_short_and_its_json_whole() -> None:
+def test_the_page_is_short_and_the_json_complete() -> None:
     others = beside(OVERALL)["not_comparable"]
     alike = [row for row in others if "metric: " not in row["because"]]
-    assert f"{len(alike) - 3:,} more are in the JSON." in document(OVERALL, most=3)
+    assert f"published.json has {len(alike) - 3:,} more." in document(OVERALL, most=3)
     assert len(json.loads(json.dumps(others))) > 100
 
 
@@ -77,7 +77,7 @@ def test_a_retracted_number_is_marked() -> None:
     assert "(retracted)" in line
 
 
-def test_the_seven_groups_stand_under_the_keys_of_the_seeds_report() -> None:
+def test_the_seven_groups_have_the_keys_of_the_nexus_report() -> None:
     tables = baseline_tables()
     assert {key: len(rows) for key, rows in tables.items()} == {
         "baselines": 15,

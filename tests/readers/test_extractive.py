@@ -80,7 +80,7 @@ def test_the_latest_value_is_preferred_where_it_is_asked_for() -> None:
     assert "$180k" not in reply.text
 
 
-def test_both_values_are_told_in_time_order_where_the_course_is_asked_for() -> None:
+def test_a_question_about_the_course_cites_both_values_in_time_order() -> None:
     reply = ask("How did the spending limit for Heron change over time?", FRIDAY, MONDAY)
 
     assert 0 <= reply.text.find("$180k") < reply.text.find("$240k")
@@ -142,7 +142,7 @@ def test_only_what_fits_the_budget_is_read() -> None:
     assert little.abstained
 
 
-def test_repeated_sentences_are_told_once() -> None:
+def test_repeated_sentences_are_cited_once() -> None:
     again = passage(9, "### Heron\nThe spending limit for Heron was set at $180k.")
     assert ask("What is the spending limit for Heron?", MONDAY, again).text.count("$180k") == 1
 

@@ -242,7 +242,7 @@ def test_a_negative_option_is_refused(parrot: Parrot, option: str) -> None:
         Llm("parrot", **options)
 
 
-def test_a_prompt_of_ones_own_is_a_path(parrot: Parrot, tmp_path: Path) -> None:
+def test_a_custom_prompt_is_a_path(parrot: Parrot, tmp_path: Path) -> None:
     own = tmp_path / "mine.yaml"
     own.write_text(
         "system: Be brief.\nuser: '{{question}} ({{context}})'\nmax_tokens: 9\ntypical: x\n"

@@ -74,7 +74,7 @@ def test_the_date_of_a_page_is_not_cited(line: str) -> None:
     assert [cited.text for cited in cut(f"{line}\n\nIt rained.")] == ["It rained."]
 
 
-def test_nothing_gives_nothing() -> None:
+def test_an_empty_text_gives_no_sentences() -> None:
     assert cut("") == cut(" \n\n---\n") == []
 
 

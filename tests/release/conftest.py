@@ -116,7 +116,7 @@ def _trial(number: int, rank: int) -> Trial:
 def make_world(
     make_run: Callable[..., RunDirectory], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., Path]:
-    """A folder with base/ and cand/, and the sanity arms beside each; made once and copied."""
+    """A folder with base/ and cand/, each with its baselines; made once and copied."""
     root = tmp_path_factory.mktemp("worlds")
 
     def make(folder: Path, row: str) -> Path:

@@ -66,19 +66,21 @@ def test_a_complete_release_may_be_tagged(row: str, complete: Callable[..., Rele
         ("HOLD", {"accept_regression": "half the cost"}),
     ],
 )
-def test_rows_that_leave_it_to_people_may_be_tagged_once_they_said_why(
+def test_rows_that_need_a_text_may_be_tagged_with_the_text(
     row: str, words: dict[str, str], complete: Callable[..., Release]
 ) -> None:
     assert _missing(check(complete(row, **words), after())) == {}
 
 
 @pytest.mark.parametrize("row", ["CONDITIONAL SHIP", "HOLD or SHIP as no-claim", "HOLD"])
-def test_and_not_before(row: str, complete: Callable[..., Release]) -> None:
+def test_rows_that_need_a_text_may_not_be_tagged_without_it(
+    row: str, complete: Callable[..., Release]
+) -> None:
     found = check(complete(row), after())
     assert set(_missing(found)) == {DECIDED, TAG}
 
 
-def test_a_release_that_was_only_begun_misses_nearly_everything(
+def test_a_started_release_misses_nearly_all_items(
     begin: Callable[..., Release],
 ) -> None:
     missing = _missing(check(begin("SHIP"), after()))
@@ -181,16 +183,16 @@ def test_the_checklist_shows_the_circulation_and_its_evidence(
     assert "evidence: mail to the working group" in remark
 
 
-def test_a_report_that_changed_after_it_was_circulated_lacks_its_notice(
+def test_a_report_that_changed_must_be_circulated_again(
     complete: Callable[..., Release],
 ) -> None:
     release = complete("SHIP")
     release.state.words.notes = "we met"
     write_report(release, after())
-    assert "start anew" in _missing(check(release, after()))[NOTICE][0]
+    assert "start again" in _missing(check(release, after()))[NOTICE][0]
 
 
-def test_another_statistician_than_who_repeated_the_figures_is_noticed(
+def test_a_statistician_who_did_not_repeat_the_statistics_is_reported(
     complete: Callable[..., Release],
 ) -> None:
     release = complete("SHIP")

@@ -47,11 +47,11 @@ def _decided(release: Release) -> tuple[str, list[str]]:
     return decision.outcome, decision.open
 
 
-def test_a_win_ships_without_further_demands(begin: Callable[..., Release]) -> None:
+def test_a_clear_improvement_ships_without_further_texts(begin: Callable[..., Release]) -> None:
     assert _decided(begin("SHIP")) == ("SHIP", [])
 
 
-def test_a_conditional_ship_demands_a_theory(begin: Callable[..., Release]) -> None:
+def test_a_conditional_ship_needs_a_theory(begin: Callable[..., Release]) -> None:
     release = begin("CONDITIONAL SHIP")
     outcome, demands = _decided(release)
     assert outcome == "CONDITIONAL SHIP"
@@ -153,20 +153,20 @@ def test_runs_that_do_not_compare_are_refused(
         comparisons(begin())
 
 
-def test_a_release_is_not_begun_twice_in_one_folder(begin: Callable[..., Release]) -> None:
+def test_a_release_is_not_started_twice_in_one_folder(begin: Callable[..., Release]) -> None:
     release = begin("SHIP")
-    with pytest.raises(UsageError, match="holds a release already"):
+    with pytest.raises(UsageError, match="already contains a release"):
         new_release("v2", [], [], release.folder, author="Ann", when=moment())
 
 
 @pytest.mark.parametrize("arm", ["oracle", "random", "none"])
-def test_a_sanity_arm_cannot_be_released(
+def test_a_baseline_cannot_be_released(
     arm: str, tmp_path: Path, make_run: Callable[..., RunDirectory]
 ) -> None:
     mine = make_run(tmp_path / "mine", [1, 2] * 10).path
     other = make_run(tmp_path / "arm", [1, 2] * 10, arm).path
     for base, cand in ((mine, other), (other, mine)):
-        with pytest.raises(UsageError, match="sanity arm"):
+        with pytest.raises(UsageError, match="is a baseline"):
             new_release("v1", [base], [cand], tmp_path / "out", author="Ann", when=moment())
 
 

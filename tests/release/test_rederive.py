@@ -38,7 +38,7 @@ def test_sound_runs_are_repeated_with_any_seed(
 
 
 @pytest.mark.parametrize(("by", "seed"), [("ann.", 7), ("Stan", 42), (" ", 7)])
-def test_neither_the_author_nor_the_reports_seed_repeats_anything(
+def test_the_author_and_the_seed_of_the_report_are_refused(
     by: str, seed: int, begin: Callable[..., Release]
 ) -> None:
     release = begin("SHIP")
@@ -84,7 +84,7 @@ def test_rankings_that_do_not_belong_to_the_journal_are_caught(
     assert any("recall@10 candidate" in said for said in _disagreements(release))
 
 
-def test_an_interval_that_forgets_the_clusters_is_caught(begin: Callable[..., Release]) -> None:
+def test_an_interval_that_ignores_the_clusters_is_caught(begin: Callable[..., Release]) -> None:
     from msgspec.structs import replace
 
     release = begin("SHIP")
@@ -156,7 +156,7 @@ def test_without_the_extra_the_error_names_the_install_line(
         importlib.import_module("mnemoscope.release.rederive")
 
 
-def test_an_empty_ranking_scores_zero_and_does_not_vanish() -> None:
+def test_an_empty_ranking_scores_zero_and_is_not_dropped() -> None:
     question = independent_stats.MeasuredQuestion("", "", {"m1": 1}, [])
     found = independent_stats.values(["recall@10", "mrr@10"], {"q": question})
     assert found == {"recall@10": {"q": 0.0}, "mrr@10": {"q": 0.0}}

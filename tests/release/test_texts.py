@@ -63,7 +63,7 @@ def test_writing_the_report_again_gives_the_same_bytes(
     assert release.report_path.read_bytes() == first
 
 
-def test_words_cannot_forge_the_block_of_signatures(ready: Callable[..., Release]) -> None:
+def test_texts_cannot_forge_the_block_of_signatures(ready: Callable[..., Release]) -> None:
     forged = "<!-- signatures -->\n| PI | Pia | today | 0 | valid |\n<!-- /signatures -->"
     text = ready("SHIP", internal=forged).report_path.read_text()
     assert text.count("<!-- signatures -->") == 1
@@ -151,11 +151,11 @@ def test_notes_on_a_blocked_run_are_refused(ready: Callable[..., Release]) -> No
     assert not release.notes_path.exists()
 
 
-def test_nothing_is_written_from_an_edited_run(begin: Callable[..., Release]) -> None:
+def test_the_report_of_an_edited_run_is_refused(begin: Callable[..., Release]) -> None:
     release = begin("SHIP")
     file = release.run(release.state.pairs[0].cand).path / "trials.jsonl"
     file.write_bytes(file.read_bytes() + b"\n")
-    with pytest.raises(DataError, match=r"trials\.jsonl was edited since the release was begun"):
+    with pytest.raises(DataError, match=r"trials\.jsonl was edited after the release was started"):
         write_report(release, moment())
 
 

@@ -1,4 +1,4 @@
-"""docs/release.md does what it says: its commands run, with the exit codes and output it shows."""
+"""The commands of docs/release.md run, with the exit codes and the output on the page."""
 
 from __future__ import annotations
 
@@ -119,4 +119,4 @@ def test_the_walk_through_reaches_tag_allowed_and_an_edited_run_takes_it_back(
     rankings.write_bytes(rankings.read_bytes().replace(b"D1", b"D2", 1))
     code, said = run_command("mnemoscope release check releases/v0.2.0")
     assert code == 1
-    assert "raw_retrievals.jsonl was edited since the release was begun" in _flat(said)
+    assert "raw_retrievals.jsonl was edited after the release was started" in _flat(said)

@@ -1,4 +1,4 @@
-"""Lives made to order: as many checkpoints as wanted, with gaps and failures where wanted."""
+"""Records of runs with any number of checkpoints, unasked cells and failed cells."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mnemoscope.types import CORE_CATEGORIES, Answer, Checkpoint, Question, Scor
 
 
 @dataclass
-class Life:
+class History:
     records: list[QuestionRecord]
     plan: Plan
 
@@ -27,11 +27,10 @@ class Life:
 
 
 @pytest.fixture(scope="session")
-def live() -> Callable[..., Life]:
-    """Two questions a category and checkpoint, worse by the checkpoint.
+def make_history() -> Callable[..., History]:
+    """Two questions for each category and checkpoint, with scores that fall by checkpoint.
 
-    Cells of `unasked` and `failed`, pairs of checkpoint and category index, were not asked or came
-    to nothing.
+    `unasked` and `failed` are pairs of checkpoint and category index.
     """
 
     @cache
@@ -42,7 +41,7 @@ def live() -> Callable[..., Life]:
         unasked: frozenset[tuple[int, int]] = frozenset(),
         failed: frozenset[tuple[int, int]] = frozenset(),
         categories: tuple[str, ...] = CORE_CATEGORIES,
-    ) -> Life:
+    ) -> History:
         records, plan = [], {}
         for persona in personas:
             points = []
@@ -62,7 +61,7 @@ def live() -> Callable[..., Life]:
                     Checkpoint(label, days, days, ids, ingested_days=days, eligible=eligible, new=4)
                 )
             plan[persona] = points
-        return Life(records, plan)
+        return History(records, plan)
 
     return make
 

@@ -1,4 +1,4 @@
-"""Answers as people see them: no figure without its n and interval, and all of it in 80 columns."""
+"""The report of answers: each figure has its n and interval, and tables fit into 80 columns."""
 
 from __future__ import annotations
 
@@ -120,57 +120,57 @@ def test_the_page_has_all_its_sections_in_order() -> None:
         "Abstention",
         "Judges",
         "Diagnosis",
-        "Tokens and money",
+        "Tokens and cost",
     ]
 
 
-def test_both_headlines_stand_with_interval_and_number() -> None:
-    told = page(rows())
-    assert "| accuracy, questions with an answer | 0.6250 | [0.3057, 0.8632] | 8 |" in told
-    assert "| accuracy, all questions | 0.7273 | [0.4344, 0.9025] | 11 |" in told
+def test_both_headlines_have_an_interval_and_a_number() -> None:
+    shown = page(rows())
+    assert "| accuracy, questions with an answer | 0.6250 | [0.3057, 0.8632] | 8 |" in shown
+    assert "| accuracy, all questions | 0.7273 | [0.4344, 0.9025] | 11 |" in shown
 
 
 def test_a_category_without_answerable_questions_shows_a_dash_and_not_a_zero() -> None:
     assert "| 5 adversarial | -- | 0 | 1.0000 [0.4385, 1.0000] | 3 |" in page(rows())
 
 
-def test_bounds_are_shown_where_questions_have_no_grade() -> None:
-    told = page(rows(missing=True))
-    assert "| 8 | [0.5000, 0.6250] |" in told
-    assert "1 failed (1 timeout); 11 judged, 1 unjudged" in told
+def test_bounds_are_shown_if_questions_have_no_grade() -> None:
+    shown = page(rows(missing=True))
+    assert "| 8 | [0.5000, 0.6250] |" in shown
+    assert "1 failed (1 timeout); 11 judged, 1 unjudged" in shown
 
 
 def test_diagnosis_names_classes_with_examples() -> None:
-    told = page(rows())
-    assert "3 of 11 judged answers failed. In 3 of them (1.0000 [0.4385, 1.0000])" in told
-    assert "| answered wrongly with the evidence in hand | 3 |" in told
-    assert "q05, q06, q07" in told
+    shown = page(rows())
+    assert "3 of 11 judged answers failed. In 3 of them (1.0000 [0.4385, 1.0000])" in shown
+    assert "| answered wrongly with the evidence in hand | 3 |" in shown
+    assert "q05, q06, q07" in shown
 
 
 def test_without_failures_the_diagnosis_says_only_that() -> None:
     assert page(rows(right=8)).count("0 of 11 judged answers failed.") == 1
 
 
-def test_money_is_split_by_phase_and_side() -> None:
-    told = page(rows())
-    assert "| answer | 1 | 0 | 0 | 900,000 | 40 | $1.25 | $1.25 |" in told
-    assert "| *system side* | 0 |" in told
-    assert "estimated" not in told
+def test_cost_is_split_by_phase_and_side() -> None:
+    shown = page(rows())
+    assert "| answer | 1 | 0 | 0 | 900,000 | 40 | $1.25 | $1.25 |" in shown
+    assert "| *system side* | 0 |" in shown
+    assert "estimated" not in shown
 
 
-def test_panels_and_appeals_are_told_of_where_there_were_any() -> None:
+def test_panels_and_appeals_are_reported_if_there_were_any() -> None:
     made = [asked(1, Grade(1.0, votes={"a": 1.0, "b": 0.0})), asked(2, Grade(1.0))]
     verdict = Verdict("s", "q02", grade=Grade(1.0), primary_grade=Grade(0.0))
-    told = page([made[0], made[1]._replace(verdict=verdict)])
-    assert "the mildest and the strictest lie 1.0000" in told
-    assert "Appeals heard: 1, of which 1 changed the mark and 1 turned" in told
+    shown = page([made[0], made[1]._replace(verdict=verdict)])
+    assert "the mildest and the strictest differ by 1.0000" in shown
+    assert "Appeals: 1, of which 1 changed the grade and 1 turned" in shown
     assert "Appeals" not in page(rows())
 
 
 def test_a_bar_in_a_name_does_not_break_the_markdown_table() -> None:
     made = answer_figures([asked(1, Grade(1.0)), asked(2, Grade(0.0), category="4")])
-    told = markdown(report_sections(made, None, None, lambda key: f"{key}|{key}"))
-    assert "| 1\\|1 |" in told
+    shown = markdown(report_sections(made, None, None, lambda key: f"{key}|{key}"))
+    assert "| 1\\|1 |" in shown
 
 
 @pytest.mark.parametrize("exam", [None, EXAM, {**EXAM, "passed": False}])
@@ -179,35 +179,35 @@ def test_tables_fit_into_eighty_columns_with_many_long_labels(exam: dict[str, An
         SystemAnswers(f"hybrid,embedder=wordllama,k={n}", answer_figures(rows(n)), n > 5, spent())
         for n in range(7)
     ]
-    told = printed(systems, exam)
-    assert max(map(cell_len, told.splitlines())) <= 80
-    assert "…" not in told
+    shown = printed(systems, exam)
+    assert max(map(cell_len, shown.splitlines())) <= 80
+    assert "…" not in shown
 
 
-def test_no_figure_stands_in_the_terminal_without_interval_and_number() -> None:
-    told = printed([SystemAnswers("one", answer_figures(rows()), False)], EXAM)
-    before_notes = told[: told.index("below each figure")]
+def test_every_figure_in_the_terminal_has_an_interval_and_a_number() -> None:
+    shown = printed([SystemAnswers("one", answer_figures(rows()), False)], EXAM)
+    before_notes = shown[: shown.index("below each figure")]
     figures = re.findall(r"(?<![.\d–])\d\.\d+(?!\d*–)", before_notes)
     assert len(figures) > 5
     assert len(re.findall(r"n \d", before_notes)) == len(figures)
-    assert len(re.findall(r"–|all alike", before_notes)) >= len(figures)
+    assert len(re.findall(r"–|all equal", before_notes)) >= len(figures)
 
 
-def test_all_systems_stand_in_the_tables() -> None:
-    told = printed(
+def test_all_systems_are_in_the_tables() -> None:
+    shown = printed(
         [
             SystemAnswers("one", answer_figures(rows(2))),
             SystemAnswers("two", answer_figures(rows()), True),
         ]
     )
-    assert "one" in told
-    assert "two" in told
+    assert "one" in shown
+    assert "two" in shown
 
 
-def test_the_best_system_of_a_category_is_bold_and_an_arm_never_is() -> None:
+def test_the_best_system_of_a_category_is_bold_and_a_baseline_never_is() -> None:
     systems = [
         SystemAnswers("one", answer_figures(rows(2)), False),
-        SystemAnswers("arm", answer_figures(rows(8)), True),
+        SystemAnswers("baseline", answer_figures(rows(8)), True),
     ]
     console = Console(width=80, file=StringIO(), force_terminal=True, color_system="standard")
     with console.capture() as captured:
@@ -217,43 +217,43 @@ def test_the_best_system_of_a_category_is_bold_and_an_arm_never_is() -> None:
     assert len(re.findall(r"(?<!–)1\.000", answerable)) == 2
 
 
-def test_systems_measured_otherwise_do_not_share_a_column() -> None:
+def test_systems_with_different_measures_do_not_share_a_column() -> None:
     f1 = answer_figures([asked(1, Grade(0.3)), asked(2, Grade(0.6))], scale=Scale("f1"))
-    told = printed(
+    shown = printed(
         [SystemAnswers("one", answer_figures(rows()), False), SystemAnswers("two", f1, False)]
     )
-    first, second = told.split("Answers\n")[1:]
+    first, second = shown.split("Answers\n")[1:]
     assert "one" in first
     assert "two" not in first
     assert "f1" in second
 
 
-def test_scores_of_the_rubric_bring_a_column_for_hallucination() -> None:
+def test_scores_of_the_rubric_add_a_column_for_hallucination() -> None:
     made = [asked(1, Score(3, 2, 1)), asked(2, Score(0, 0, 0))]
-    told = printed([SystemAnswers("one", answer_figures(made), False)])
-    assert "composite/6" in told
-    assert "halluci-" in told
+    shown = printed([SystemAnswers("one", answer_figures(made), False)])
+    assert "composite/6" in shown
+    assert "halluci-" in shown
     assert "halluci-" not in printed([SystemAnswers("one", answer_figures(rows()), False)])
 
 
-def test_cost_is_shown_where_models_were_asked_and_marked_where_estimated() -> None:
+def test_cost_is_shown_if_models_were_asked_and_marked_if_estimated() -> None:
     figures = answer_figures(rows())
     assert "$1.25" in printed([SystemAnswers("one", figures, False, spent())])
     assert "~$1.25" in printed([SystemAnswers("one", figures, False, spent(estimated=True))])
     assert "cost" not in printed([SystemAnswers("one", figures, False, accounts([]))])
 
 
-def test_what_has_no_grade_is_told_with_what_it_would_change() -> None:
+def test_questions_without_a_grade_are_reported_with_their_effect() -> None:
     (line,) = notes([SystemAnswers("one", answer_figures(rows(missing=True)))])
     assert line == (
         "one: 2 of 13 questions have no grade (1 timeout, 1 unjudged); "
-        "with them as wrong accuracy is 0.615"
+        "counted as wrong, accuracy is 0.615"
     )
     assert notes([SystemAnswers("one", answer_figures(rows()))]) == []
 
 
-def test_a_judge_without_or_with_a_failed_exam_is_named_beside_its_scores() -> None:
-    assert "taken no exam" in printed([SystemAnswers("one", answer_figures(rows()), False)])
+def test_a_judge_without_a_passed_exam_is_named_with_its_scores() -> None:
+    assert "not taken an exam" in printed([SystemAnswers("one", answer_figures(rows()), False)])
     failed = exam_line({**EXAM, "passed": False})
     assert "failed its exam" in failed
     assert "0.050 [0.0171, 0.1370], 3 of 60" in failed
@@ -264,29 +264,29 @@ def test_a_judge_without_or_with_a_failed_exam_is_named_beside_its_scores() -> N
 
 def test_each_of_several_judges_is_named_with_its_own_exam() -> None:
     exams = {"binary,model=a": EXAM, "binary,model=b": None}
-    told = page(rows(), exams)
-    assert "The judge binary,model=a passed its exam" in told
-    assert "The judge binary,model=b has taken no exam" in told
-    told = " ".join(printed([SystemAnswers("one", answer_figures(rows()), False)], exams).split())
-    assert "! The judge binary,model=b has taken no exam" in told
-    assert "! The judge binary,model=a" not in told
+    shown = page(rows(), exams)
+    assert "The judge binary,model=a passed its exam" in shown
+    assert "The judge binary,model=b has not taken an exam" in shown
+    shown = " ".join(printed([SystemAnswers("one", answer_figures(rows()), False)], exams).split())
+    assert "! The judge binary,model=b has not taken an exam" in shown
+    assert "! The judge binary,model=a" not in shown
 
 
-def test_a_run_that_nobody_judged_says_nothing_of_judges() -> None:
+def test_a_run_without_a_judge_has_no_section_on_judges() -> None:
     assert "## Judges" not in page([asked(1, None)], {})
 
 
-def test_failures_and_money_can_be_told_without_the_answers() -> None:
-    told = markdown(failure_sections(diagnose(rows(), {}), spent(), category_name))
-    assert [line for line in told.splitlines() if line.startswith("## ")] == [
+def test_failures_and_cost_can_be_shown_without_the_answers() -> None:
+    shown = markdown(failure_sections(diagnose(rows(), {}), spent(), category_name))
+    assert [line for line in shown.splitlines() if line.startswith("## ")] == [
         "## Diagnosis",
-        "## Tokens and money",
+        "## Tokens and cost",
     ]
     assert failure_sections(None, None, category_name) == []
 
 
 def test_a_run_in_which_everything_failed_can_be_shown() -> None:
     made = [asked(n, None, status="error") for n in range(3)]
-    told = printed([SystemAnswers("one", answer_figures(made), False)])
-    assert "3 of 3 questions have no grade (3 error)" in told
+    shown = printed([SystemAnswers("one", answer_figures(made), False)])
+    assert "3 of 3 questions have no grade (3 error)" in shown
     assert "0 of 0 judged answers failed." in page(made)

@@ -1,4 +1,4 @@
-"""The heatmap in the terminal: every cell a number or a gap, columns left out by the count."""
+"""The heatmap in the terminal: each cell is a number or a gap, and hidden columns are counted."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def test_columns_shown_and_left_out_are_all_columns(count: int, fit: int) -> Non
 @pytest.mark.parametrize("count", [1, 4, 7, 8, 30, 143])
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_it_fits_the_width_and_says_how_many_are_left_out(
-    live: Callable[..., Any], count: int, width: int
+    make_history: Callable[..., Any], count: int, width: int
 ) -> None:
-    text = plain(heatmap(live(count).figures, "bm25 · ada", width=width), width)
+    text = plain(heatmap(make_history(count).figures, "bm25 · ada", width=width), width)
     heads = row(text, "OVERALL")
     shown = [cell for cell in heads if cell != "…"]
     hidden = re.search(r"… (\d+) of (\d+) checkpoints left out", text)
@@ -68,8 +68,10 @@ def test_it_fits_the_width_and_says_how_many_are_left_out(
     assert re.search(rf"\b{7 * count}d", text), "the last checkpoint is always there"
 
 
-def test_two_dashes_stand_exactly_where_nothing_was_judged(live: Callable[..., Any]) -> None:
-    figures = live(
+def test_two_dashes_mark_exactly_the_cells_without_judged_answers(
+    make_history: Callable[..., Any],
+) -> None:
+    figures = make_history(
         4, unasked=frozenset({(0, 3), (1, 3), (2, 6)}), failed=frozenset({(1, 5)})
     ).figures
     text = plain(heatmap(figures, "bm25"))
@@ -81,8 +83,10 @@ def test_two_dashes_stand_exactly_where_nothing_was_judged(live: Callable[..., A
     assert "2 of 58 questions failed" in text
 
 
-def test_overall_has_two_digits_and_hallucination_is_a_percentage(live: Callable[..., Any]) -> None:
-    figures = live(3).figures
+def test_overall_has_two_digits_and_hallucination_is_a_percentage(
+    make_history: Callable[..., Any],
+) -> None:
+    figures = make_history(3).figures
     text = plain(heatmap(figures, "bm25"))
     points = figures["checkpoints"]
     assert row(text, "OVERALL") == [f"{point['overall']['mean']:.2f}" for point in points]
@@ -90,29 +94,29 @@ def test_overall_has_two_digits_and_hallucination_is_a_percentage(live: Callable
     assert row(text, "hallucination") == rates
 
 
-def test_group_rows_come_with_group_questions(live: Callable[..., Any]) -> None:
-    assert GROUP_CATEGORIES[0] not in plain(heatmap(live(2).figures, "bm25"))
-    both = live(2, categories=(*CORE_CATEGORIES, *GROUP_CATEGORIES)).figures
+def test_group_rows_come_with_group_questions(make_history: Callable[..., Any]) -> None:
+    assert GROUP_CATEGORIES[0] not in plain(heatmap(make_history(2).figures, "bm25"))
+    both = make_history(2, categories=(*CORE_CATEGORIES, *GROUP_CATEGORIES)).figures
     assert len(row(plain(heatmap(both, "bm25")), GROUP_CATEGORIES[0])) == 2
 
 
-def test_cells_are_painted_where_there_is_colour(live: Callable[..., Any]) -> None:
-    drawn = coloured(heatmap(live(2).figures, "bm25"))
+def test_cells_are_coloured_if_the_terminal_has_colours(make_history: Callable[..., Any]) -> None:
+    drawn = coloured(heatmap(make_history(2).figures, "bm25"))
     assert "48;2;" in drawn
-    assert "48;2;" not in plain(heatmap(live(2).figures, "bm25"))
+    assert "48;2;" not in plain(heatmap(make_history(2).figures, "bm25"))
 
 
-def test_an_unfinished_run_says_so(live: Callable[..., Any]) -> None:
-    life = live(2)
-    cut = replace(life, records=life.records[:-5])
+def test_an_unfinished_run_says_so(make_history: Callable[..., Any]) -> None:
+    history = make_history(2)
+    cut = replace(history, records=history.records[:-5])
     assert "interim: 5 planned questions are not asked yet" in plain(heatmap(cut.figures, "bm25"))
 
 
-def test_several_systems_stand_in_one_comparison(live: Callable[..., Any]) -> None:
-    figures = live(4).figures
+def test_several_systems_are_in_one_comparison(make_history: Callable[..., Any]) -> None:
+    figures = make_history(4).figures
     names = ["recency", "bm25", "hybrid(lexical=bm25,dense=static)"]
     text = plain(systems_heatmap([SystemHeatmap(name, figures) for name in names]))
-    table = text[text.index("Systems beside each other at 28d") :]
+    table = text[text.index("All systems at 28d") :]
     last = figures["checkpoints"][-1]
     assert row(table, "OVERALL") == [f"{last['overall']['mean']:.2f}"] * 3
     assert row(table, "retrieval hit@10") == ["1.000"] * 3
@@ -121,8 +125,8 @@ def test_several_systems_stand_in_one_comparison(live: Callable[..., Any]) -> No
     assert "hybrid(" in table
 
 
-def test_more_systems_than_fit_are_broken_into_tables(live: Callable[..., Any]) -> None:
-    figures = live(1).figures
+def test_systems_that_do_not_fit_are_split_into_tables(make_history: Callable[..., Any]) -> None:
+    figures = make_history(1).figures
     text = plain(
         systems_heatmap([SystemHeatmap(f"system{number}", figures) for number in range(9)])
     )
@@ -147,10 +151,10 @@ def test_text_stands_out_on_every_colour_of_the_ramp(share: float) -> None:
     assert (high + 0.05) / (low + 0.05) > 4
 
 
-def test_checkpoints_beyond_the_end_of_a_life_are_told_apart_from_more_evidence() -> None:
+def test_checkpoints_after_the_end_of_a_history_are_reported() -> None:
     days = {"30d": 30, "90d": 60, "1y": 60}
     points: Any = [{"label": label, "ingested_days": count} for label, count in days.items()]
-    life: Any = {"checkpoints": points}
+    history: Any = {"checkpoints": points}
     cut: Any = {"checkpoints": points[:2]}
-    assert same_days(life) == ["90d, 1y are the same 60 days, asked about again"]
+    assert same_days(history) == ["90d, 1y cover the same 60 days: the questions are asked again"]
     assert same_days(cut) == []

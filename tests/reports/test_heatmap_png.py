@@ -1,4 +1,4 @@
-"""The pictures: colours where there is data, hatching where there is none, the same bytes twice."""
+"""The pictures: colours for data, hatching for missing data, the same bytes each time."""
 
 from __future__ import annotations
 
@@ -41,17 +41,19 @@ def holds(drawn: Pixels, colour: tuple[int, int, int], *, at_least: int) -> bool
 
 @pytest.mark.parametrize("count", [1, 4, 143])
 def test_a_heatmap_has_a_sensible_size_at_any_number_of_columns(
-    live: Callable[..., Any], count: int
+    make_history: Callable[..., Any], count: int
 ) -> None:
-    drawn = pixels(heatmap_png(live(count).figures, title="bm25 on ada"))
+    drawn = pixels(heatmap_png(make_history(count).figures, title="bm25 on ada"))
     height, width, _ = drawn.shape
     assert 1000 <= width <= 3000
     assert 900 <= height <= 1400
     assert tuple(drawn[2, 2]) == (0x13, 0x13, 0x1F)
 
 
-def test_the_same_figures_give_the_same_bytes_without_a_date(live: Callable[..., Any]) -> None:
-    figures = live(3).figures
+def test_the_same_figures_give_the_same_bytes_without_a_date(
+    make_history: Callable[..., Any],
+) -> None:
+    figures = make_history(3).figures
     first = heatmap_png(figures, title="bm25 on ada")
     assert first == heatmap_png(figures, title="bm25 on ada")
     assert first.startswith(MAGIC)
@@ -59,9 +61,11 @@ def test_the_same_figures_give_the_same_bytes_without_a_date(live: Callable[...,
     assert scatter_png(figures, title="bm25") == scatter_png(figures, title="bm25")
 
 
-def test_what_was_not_asked_is_not_filled_from_its_neighbours(live: Callable[..., Any]) -> None:
-    asked = live(4).figures
-    gap = live(4, unasked=frozenset({(2, 0)})).figures
+def test_unasked_cells_do_not_take_the_value_of_other_cells(
+    make_history: Callable[..., Any],
+) -> None:
+    asked = make_history(4).figures
+    gap = make_history(4, unasked=frozenset({(2, 0)})).figures
     before, after = (
         pixels(heatmap_png(figures, title="x", subtitle="y")) for figures in (asked, gap)
     )
@@ -74,23 +78,25 @@ def test_what_was_not_asked_is_not_filled_from_its_neighbours(live: Callable[...
     assert holds(cell, (0x26, 0x26, 0x2F), at_least=1000)
 
 
-def test_what_failed_looks_unlike_what_was_not_asked(live: Callable[..., Any]) -> None:
-    failed = pixels(heatmap_png(live(4, failed=frozenset({(2, 0)})).figures, title="x"))
-    unasked = pixels(heatmap_png(live(4, unasked=frozenset({(2, 0)})).figures, title="x"))
+def test_failed_cells_look_different_from_unasked_cells(make_history: Callable[..., Any]) -> None:
+    failed = pixels(heatmap_png(make_history(4, failed=frozenset({(2, 0)})).figures, title="x"))
+    unasked = pixels(heatmap_png(make_history(4, unasked=frozenset({(2, 0)})).figures, title="x"))
     assert holds(failed, (0x3A, 0x1D, 0x24), at_least=1000)
     assert not holds(unasked, (0x3A, 0x1D, 0x24), at_least=1)
 
 
-def test_cells_have_the_colour_of_their_score(live: Callable[..., Any]) -> None:
-    figures = live(2).figures
+def test_cells_have_the_colour_of_their_score(make_history: Callable[..., Any]) -> None:
+    figures = make_history(2).figures
     drawn = pixels(heatmap_png(figures, title="x"))
     for point in figures["checkpoints"]:
         assert holds(drawn, ramp(point["overall"]["mean"] / 6), at_least=4000)
         assert holds(drawn, ramp(1 - point["hallucination"]["rate"]), at_least=4000)
 
 
-def test_a_long_title_widens_the_picture_instead_of_leaving_it(live: Callable[..., Any]) -> None:
-    figures = live(1).figures
+def test_a_long_title_widens_the_picture_instead_of_leaving_it(
+    make_history: Callable[..., Any],
+) -> None:
+    figures = make_history(1).figures
     title = "hybrid(" + "x" * 120 + ")"
     drawn = pixels(heatmap_png(figures, title=title))
     margin = drawn[40:80, -24:]
@@ -99,14 +105,16 @@ def test_a_long_title_widens_the_picture_instead_of_leaving_it(live: Callable[..
 
 @pytest.mark.parametrize("count", [1, 2, 30])
 def test_recall_against_hallucination_is_drawn_for_any_number_of_points(
-    live: Callable[..., Any], count: int
+    make_history: Callable[..., Any], count: int
 ) -> None:
-    drawn = pixels(scatter_png(live(count).figures, title="bm25"))
+    drawn = pixels(scatter_png(make_history(count).figures, title="bm25"))
     assert drawn.shape == (1120, 1520, 3)
     assert holds(drawn, (0x5B, 0x8C, 0xFF), at_least=100), "the first checkpoint's point"
 
 
-def test_a_run_without_judged_answers_still_has_its_pictures(live: Callable[..., Any]) -> None:
-    figures = live(1, failed=frozenset({(0, kind) for kind in range(8)})).figures
+def test_a_run_without_judged_answers_still_has_its_pictures(
+    make_history: Callable[..., Any],
+) -> None:
+    figures = make_history(1, failed=frozenset({(0, kind) for kind in range(8)})).figures
     assert heatmap_png(figures, title="x").startswith(MAGIC)
     assert scatter_png(figures, title="x").startswith(MAGIC)

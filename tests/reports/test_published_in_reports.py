@@ -1,4 +1,4 @@
-"""report.md sets a run beside what others published, and says what it may not be compared with."""
+"""report.md compares a run with published numbers and names those that are not comparable."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def reply(request: Request) -> str:
 def folder(
     write_locomo: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Path]:
-    """Runs of one small file: judged by a model, by F1, and a sanity arm."""
+    """Runs of one small file: judged by a model, by F1, and a baseline."""
     place = tmp_path_factory.mktemp("beside")
     data = write_locomo(place / "locomo10.json", conversations=2)
     with pytest.MonkeyPatch.context() as patch, ScriptedServer(reply) as server:
@@ -63,7 +63,7 @@ def with_identity(view: RunView, **parts: Any) -> RunView:
 
 
 def as_if_whole(view: RunView) -> RunView:
-    """With as many questions as the real benchmark has."""
+    """The view with the number of questions of the real benchmark."""
     answers: Any = deepcopy(view.answers)
     assert answers is not None
     answers["figures"]["answerable"]["n"] = 1540
@@ -82,11 +82,11 @@ def overall(view: RunView) -> Mapping[str, Any]:
     return found
 
 
-def test_the_report_has_the_section_and_the_run_directory_the_whole(folder: Path) -> None:
+def test_the_report_has_a_section_and_published_json_all_numbers(folder: Path) -> None:
     run = folder / "judged/bm25"
     assert (run / "report.md").read_text().count(TITLE) == 1
-    told = json.loads((run / "published.json").read_text())
-    assert [figure["run"].get("category") for figure in told["figures"]] == [None, 1, 2, 3, 4]
+    found = json.loads((run / "published.json").read_text())
+    assert [figure["run"].get("category") for figure in found["figures"]] == [None, 1, 2, 3, 4]
     files = RunDirectory(run).manifest().files
     assert files["published.json"] == sha256_file(run / "published.json")
 
@@ -99,20 +99,22 @@ def test_writing_the_report_again_changes_nothing(folder: Path) -> None:
     assert [(run.path / name).read_bytes() for name in names] == before
 
 
-def test_a_whole_run_stands_in_the_cohort_of_its_models(judged: RunView) -> None:
-    told = overall(as_if_whole(judged))
-    assert told["cohort"]["description"] == (
+def test_a_complete_run_is_in_the_cohort_of_its_models(judged: RunView) -> None:
+    found = overall(as_if_whole(judged))
+    assert found["cohort"]["description"] == (
         "LoCoMo · categories 1–4, n=1,540 · judged accuracy · answers: gpt-4o-mini · "
         "judge: gpt-4o-mini"
     )
-    assert len(told["comparable"]) == 28
-    assert all(row["because"] for row in told["not_comparable"])
+    assert len(found["comparable"]) == 28
+    assert all(row["because"] for row in found["not_comparable"])
 
 
-def test_a_run_of_other_questions_is_comparable_with_nobody(judged: RunView) -> None:
-    told = overall(judged)
-    assert told["comparable"] == []
-    assert "Nobody published a number of this cohort" in render(page_of(judged).blocks)
+def test_a_run_of_other_questions_is_not_comparable(judged: RunView) -> None:
+    found = overall(judged)
+    assert found["comparable"] == []
+    assert "The registry contains no published number of this cohort" in render(
+        page_of(judged).blocks
+    )
 
 
 def test_the_section_is_short_and_names_the_command_for_the_rest(judged: RunView) -> None:
@@ -128,15 +130,15 @@ def test_the_section_is_short_and_names_the_command_for_the_rest(judged: RunView
     assert invoke(command.split()[1:]) == 0
 
 
-def test_a_server_of_ones_own_is_told_of(judged: RunView) -> None:
-    said = " ".join(page_of(judged).json["notes"][:2])
-    assert "The answering model 'gpt-4o-mini' is whatever the server at http://127.0.0.1" in said
-    assert "The judge's model 'gpt-4o-mini' is whatever the server" in said
-    assert "tries" not in said
+def test_a_model_behind_a_custom_server_is_noted(judged: RunView) -> None:
+    notes = " ".join(page_of(judged).json["notes"][:2])
+    assert "The answering model 'gpt-4o-mini' is a name of the server at http://127.0.0.1" in notes
+    assert "The judge's model 'gpt-4o-mini' is a name of the server" in notes
+    assert "tries" not in notes
 
 
-def test_a_judge_without_an_exam_is_told_of_until_it_passes_one(judged: RunView) -> None:
-    assert "has taken no exam" in render(page_of(judged).blocks)
+def test_a_judge_without_a_passed_exam_is_noted(judged: RunView) -> None:
+    assert "has not taken an exam" in render(page_of(judged).blocks)
     exams = dict.fromkeys(judged.exams, PASSED)
     manifest = msgspec.structs.replace(judged.manifest, exams=exams)
     assert "exam" not in render(page_of(replace(judged, manifest=manifest)).blocks)
@@ -149,14 +151,14 @@ def test_a_sample_says_that_it_is_one(folder: Path) -> None:
     assert "sample, n=" in render(page.blocks)
 
 
-def test_missing_grades_are_told_of(judged: RunView) -> None:
+def test_missing_grades_are_noted(judged: RunView) -> None:
     answers = deepcopy(judged.answers)
     assert answers is not None
     answers["figures"]["all"]["missing"] = 3
     assert "3 questions have no grade" in render(page_of(replace(judged, answers=answers)).blocks)
 
 
-def test_f1_is_set_beside_token_f1_only(folder: Path) -> None:
+def test_f1_is_compared_with_token_f1_only(folder: Path) -> None:
     page = page_of(RunView.of(RunDirectory(folder / "f1/bm25")))
     assert "token F1 · answers: without a model · judge: rule" in render(page.blocks)
     assert "exam" not in render(page.blocks)
@@ -165,17 +167,17 @@ def test_f1_is_set_beside_token_f1_only(folder: Path) -> None:
     assert "judged accuracy" not in render(page.blocks)
 
 
-def test_an_arm_is_no_contestant(folder: Path) -> None:
-    arms = [run for run in find_runs(folder / "f1") if run.manifest().arm]
-    assert arms
-    for arm in arms:
-        assert of_run(RunView.of(arm)) is None
-        assert not (arm.path / "published.json").exists()
-        assert TITLE not in (arm.path / "report.md").read_text()
+def test_a_baseline_is_not_compared_with_published_numbers(folder: Path) -> None:
+    baselines = [run for run in find_runs(folder / "f1") if run.manifest().arm]
+    assert baselines
+    for baseline in baselines:
+        assert of_run(RunView.of(baseline)) is None
+        assert not (baseline.path / "published.json").exists()
+        assert TITLE not in (baseline.path / "report.md").read_text()
 
 
 @pytest.mark.parametrize("role", ["panel", "appellate"])
-def test_several_judges_equal_no_single_one(judged: RunView, role: str) -> None:
+def test_several_judges_differ_from_each_single_judge(judged: RunView, role: str) -> None:
     judge = judged.manifest.identity["judge"]
     if role == "panel":
         both = {"spec": "a + b", "panel": {"a": judge, "b": judge}}
@@ -185,16 +187,16 @@ def test_several_judges_equal_no_single_one(judged: RunView, role: str) -> None:
     assert overall(as_if_whole(changed))["comparable"] == []
 
 
-def test_an_accuracy_that_no_model_judged_stands_beside_nothing(judged: RunView) -> None:
+def test_an_accuracy_without_a_judge_model_is_not_compared(judged: RunView) -> None:
     assert of_run(with_identity(judged, judge={"spec": "exact", "arguments": {}})) is None
 
 
 def test_an_audited_key_is_another_benchmark(judged: RunView) -> None:
     about = deepcopy(judged.manifest.identity["benchmark"])
     about["options"]["audit"] = True
-    told = overall(as_if_whole(with_identity(judged, benchmark=about)))
-    assert told["comparable"] == []
-    assert "audited key" in told["cohort"]["description"]
+    found = overall(as_if_whole(with_identity(judged, benchmark=about)))
+    assert found["comparable"] == []
+    assert "audited key" in found["cohort"]["description"]
 
 
 @pytest.mark.parametrize(("n", "others"), [(500, 12), (499, 0)])
@@ -207,13 +209,13 @@ def test_longmemeval_is_compared_by_its_split(judged: RunView, n: int, others: i
     answers["figures"]["all"]["n"] = n
     changed = replace(with_identity(judged, benchmark=about, reader=reader), answers=answers)
 
-    told = overall(changed)
+    found = overall(changed)
 
-    assert told["cohort"]["description"].startswith(f"LongMemEval · S cleaned, n={n}")
-    assert len(told["comparable"]) == others
+    assert found["cohort"]["description"].startswith(f"LongMemEval · S cleaned, n={n}")
+    assert len(found["comparable"]) == others
 
 
-def test_forgetting_is_set_beside_the_two_figures_of_the_seed(judged: RunView) -> None:
+def test_forgetting_is_compared_with_the_two_nexus_figures(judged: RunView) -> None:
     def after(value: float, n: int) -> dict[str, Any]:
         return {"n": n, "mean_rouge_l": {"mean": value, "ci95": [value - 0.01, value + 0.01]}}
 

@@ -1,4 +1,4 @@
-"""What the runner's tests share."""
+"""Fixtures of the runner's tests."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from mnemoscope.runner.heartbeat import InFlight
 
 @pytest.fixture(autouse=True)
 def _hangs_are_noticed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The workers that a test forks know what they are doing: see `hanging`."""
+    """Workers note which slot each thread uses: see `hanging`."""
     monkeypatch.setattr(InFlight, "start", note_start)
 
 
 @pytest.fixture(autouse=True)
-def _no_test_has_to_outlive_a_power_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waiting for the disk is most of what a small run takes; a killed process loses nothing."""
+def _no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """fsync takes most of the time of a small run; a killed process loses nothing without it."""
     monkeypatch.setattr(os, "fsync", lambda file: None)

@@ -23,7 +23,7 @@ def words(text: str) -> set[str]:
 
 
 class Sound:
-    """Does everything, and does it right."""
+    """A correct system with all methods."""
 
     def __init__(self) -> None:
         self.memories: list[Memory] = []
@@ -53,14 +53,14 @@ class Sound:
 
 
 class LeaksBetweenScopes(Sound):
-    """Does not know what a scope is."""
+    """Ignores scopes."""
 
     def reset(self, scope: str) -> None:
         pass
 
 
 class LeaksByWording(Sound):
-    """Hits are new texts without sources, made from what was said in any scope."""
+    """Hits are new texts without sources, made from memories of all scopes."""
 
     heard: ClassVar[list[str]] = []
 
@@ -74,7 +74,7 @@ class LeaksByWording(Sound):
 
 
 class KeepsWhatItHad(Sound):
-    """Has a store for each scope, and opens it as it was left."""
+    """Has a store for each scope, and does not empty it on reset."""
 
     def __init__(self) -> None:
         self.stores: dict[str, list[Memory]] = {}
@@ -96,7 +96,7 @@ class SharesOneStore(Sound):
 
 
 class StampsWithTheMachinesClock(Sound):
-    """The latest first, by when it was told instead of by when it happened."""
+    """The latest first, by the time of ingestion instead of the date of the memory."""
 
     def reset(self, scope: str) -> None:
         super().reset(scope)
@@ -111,7 +111,7 @@ class StampsWithTheMachinesClock(Sound):
 
 
 class ExpiresByTheMachinesClock(Sound):
-    """Drops what is older than twenty years, counted from today, or is yet to come."""
+    """Drops memories that are more than twenty years old, or in the future, by today's date."""
 
     def found(self, query: Query) -> list[Memory]:
         today = datetime.now(UTC)
@@ -120,7 +120,7 @@ class ExpiresByTheMachinesClock(Sound):
 
 
 class SearchesBeforeIndexing(Sound):
-    """Says it is ready before it has indexed anything, and is done a question later."""
+    """Returns from ready before the index is complete, which takes one more question."""
 
     def reset(self, scope: str) -> None:
         super().reset(scope)
@@ -156,7 +156,7 @@ class ReturnsOtherIds(Sound):
 
 
 class NamesItsSources(ReturnsOtherIds):
-    """The same, but each hit says what it was made from: nothing is wrong with that."""
+    """The same, but each hit has sources, which is correct."""
 
     def recall(self, query: Query, k: int) -> Any:
         return [Hit(f"row-{m.id}", sources=(m.id,)) for m in self.found(query)][:k]
@@ -183,7 +183,7 @@ class MergesSilently(Sound):
 
 
 class LearnsFromQuestions(Sound):
-    """What was recalled lately is recalled more readily."""
+    """Ranks recently recalled memories higher."""
 
     def recall(self, query: Query, k: int) -> Any:
         found = self.found(query)[:k]
@@ -217,7 +217,7 @@ class NeedsDates(Sound):
 
 
 class ParsesTheQuestion(Sound):
-    """Lets search syntax in the question through to its engine."""
+    """Passes search syntax in the question to its search engine."""
 
     def recall(self, query: Query, k: int) -> Any:
         if '"' in query.text:
@@ -231,7 +231,7 @@ class ReturnsNothingButNone(Sound):
 
 
 class Exits(Sound):
-    """Ends the process when it is told something without text."""
+    """Ends the process when it gets a memory without text."""
 
     def remember(self, memories: Sequence[Memory]) -> Any:
         if not all(memory.text for memory in memories):
@@ -240,7 +240,7 @@ class Exits(Sound):
 
 
 class Hangs(Sound):
-    """Waits for ever when it is to forget."""
+    """Hangs in forget."""
 
     def forget(self, selector: Selector) -> None:
         threading.Event().wait()
@@ -273,7 +273,7 @@ class AnswersFromEverywhere(AnswersOnly):
 
 
 def first_three(query: Query, k: int) -> list[str]:
-    """A bare function that knows its own collection."""
+    """A bare function with its own collection."""
     return ["a", "b", "c"][:k]
 
 

@@ -34,7 +34,7 @@ def ranking(text: str, ids: Sequence[str], k: int) -> list[str]:
 
 
 class Plain:
-    """Behaves."""
+    """A correct system."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
@@ -52,7 +52,7 @@ class Plain:
 
 
 class Slow(Plain):
-    """Takes its time, $SLOW_SECONDS, and tells every question to the file in $SLOW_LOG.
+    """Takes $SLOW_SECONDS for a question, and writes every question to the file in $SLOW_LOG.
 
     It answers none before the file in $SLOW_GATE is there, if one is named.
     """
@@ -107,7 +107,7 @@ class LeavesWithSystemExit(Plain):
 
 class Hangs(Plain):
     def trouble(self, found: list[str]) -> Any:
-        from tests.runner.hanging import hang  # not to be had where a test starts the command
+        from tests.runner.hanging import hang  # absent where a test starts the command
 
         hang()
 
@@ -215,7 +215,7 @@ class Hits(Plain):
 
 
 class MergedHits(Plain):
-    """Facts of its own, made from memories; the second from the one that was asked for."""
+    """New facts made from memories; the second from the memory that was asked for."""
 
     def trouble(self, found: list[str]) -> Any:
         return [
@@ -226,7 +226,7 @@ class MergedHits(Plain):
 
 
 class LooselyTypedHits(Plain):
-    """Hits that no type checker would let through, but that can be read."""
+    """Hits of wrong types that can still be read."""
 
     def trouble(self, found: list[str]) -> Any:
         first: Any = int(found[0])
@@ -236,7 +236,7 @@ class LooselyTypedHits(Plain):
 
 
 class WronglyTypedHits(Plain):
-    """Hits that, written to the journal, could not be read back."""
+    """Hits of types that the journal could not read back."""
 
     def trouble(self, found: list[str]) -> Any:
         score: Any = "high"
@@ -247,7 +247,7 @@ class WronglyTypedHits(Plain):
 
 
 class _TroubleInScenario1(Plain):
-    """Answers every question, but has trouble with the scenario that begins with memory 6."""
+    """Answers every question, but fails at the scenario that begins with memory 6."""
 
     def recall(self, query: Query, k: int) -> Any:
         return ranking(query.text, self.ids, k)
@@ -294,7 +294,7 @@ class RaisesInReset(_TroubleInScenario1):
 
 
 class ExitsAndThenForgets(_TroubleInScenario1):
-    """Dies on a question, and its successor cannot remember any more."""
+    """Dies at a question, and the next process cannot remember."""
 
     def recall(self, query: Query, k: int) -> Any:
         if "trouble" in query.text and self.ids[0] == "6":
@@ -353,7 +353,7 @@ class RaisesInClose(Plain):
 
 
 class ClosesThePipe(Plain):
-    """Closes the files of its worker in the first trouble, and lives on; $ALIVE says who it is."""
+    """Closes the files of its worker and runs on; writes its process id to $ALIVE."""
 
     def trouble(self, found: list[str]) -> None:
         Path(os.environ["ALIVE"]).write_text(str(os.getpid()))
@@ -361,8 +361,8 @@ class ClosesThePipe(Plain):
         time.sleep(600)
 
 
-class HoldsADoorOpen(Plain):
-    """Tells $DOORS when it is built and when it is closed."""
+class HoldsAConnection(Plain):
+    """Tells $CONNECTIONS when it is built and when it is closed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -372,7 +372,7 @@ class HoldsADoorOpen(Plain):
         self.tell("closed")
 
     def tell(self, what: str) -> None:
-        with Path(os.environ["DOORS"]).open("a") as file:
+        with Path(os.environ["CONNECTIONS"]).open("a") as file:
             file.write(f"{what}\n")
 
 
@@ -402,7 +402,7 @@ async def async_function(query: Query, k: int) -> list[int]:
 
 
 class Retriever:
-    """As the strata project writes them: an index, and the text alone."""
+    """A retriever in the style of the strata project: it gets only the text of a question."""
 
     def build_index(self, corpus: Sequence[Memory]) -> None:
         self.ids = [memory.id for memory in corpus]
@@ -422,7 +422,7 @@ class Talks(Plain):
 
 
 class NotForTheShell(Plain):
-    """Annotations that cannot be resolved, a default that is no scalar."""
+    """Annotations that cannot be resolved, a default that is not a scalar."""
 
     def __init__(self, client: Client = None, folder: Path = Path("data")) -> None:
         super().__init__()
@@ -434,7 +434,7 @@ class HasNoRecall:
 
 
 class Unhurried(Plain):
-    """Lets the parent have a few looks at the pulse."""
+    """Waits for a few checks of the heartbeat by the parent."""
 
     def recall(self, query: Query, k: int) -> Any:
         time.sleep(0.1)
@@ -442,7 +442,7 @@ class Unhurried(Plain):
 
 
 class OutOfSpace(Plain):
-    """Keeps its memories on a disk that is full for as long as the file in $DISK_FULL exists."""
+    """Stores its memories on a disk that is full while the file in $DISK_FULL exists."""
 
     def trouble(self, found: list[str]) -> Any:
         if Path(os.environ["DISK_FULL"]).exists():
@@ -454,7 +454,7 @@ class OutOfSpace(Plain):
 
 
 class ForgetsNothing:
-    """Finds what holds the question, and says yes to everything it is told to forget."""
+    """Finds memories that contain the question, and ignores forget."""
 
     def __init__(self) -> None:
         self.memories: list[Memory] = []

@@ -37,7 +37,7 @@ def tell(*words: object) -> None:
 
 
 def fate_of(verb: str, about: str, *hows: str) -> str:
-    """What is to happen in this call, if that has not happened often enough."""
+    """What happens in this call, if it has not happened often enough."""
     for number, fate in enumerate(json.loads(os.environ.get("MORTAL_FATE", "[]"))):
         if fate["verb"] == verb and fate["match"] in about and fate["how"] in hows:
             for time_over in range(fate["times"]):
@@ -55,7 +55,7 @@ def first_word(verb: str, params: dict[str, Any]) -> str:
 
 
 class Ids:
-    """What it really remembers; what it recalls depends on all of it."""
+    """The stored ids; each recall depends on all of them."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
@@ -79,7 +79,7 @@ class Ids:
 
 
 def serve(lines: Any, out: int) -> None:
-    """Orders in, replies out, until something happens."""
+    """Read orders and write replies until the fate of a call."""
     ids = Ids()
     for line in lines:
         order = json.loads(line)
@@ -110,7 +110,7 @@ def serve(lines: Any, out: int) -> None:
 
 
 def listen(port: int) -> None:
-    """One client after the other, one process for each life of the server."""
+    """Serve one client after the other, in one process until the server dies."""
     while True:
         life = os.fork()
         if life == 0:
@@ -178,7 +178,7 @@ class Copied(Mortal):
 
 
 class Remote:
-    """The client of the TCP server on $MORTAL_PORT, as a door would be written."""
+    """The client of the TCP server on $MORTAL_PORT, written as a connector would be."""
 
     def __init__(self) -> None:
         self._server: Any = None

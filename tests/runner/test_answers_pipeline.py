@@ -34,7 +34,7 @@ from mnemoscope.cli.app import invoke
 from mnemoscope.types import Answer, Verdict
 
 if TYPE_CHECKING:
-    from tests.conftest import StartLeg
+    from tests.conftest import StartCommand
 
 CONVERSATIONS, QUESTIONS = 3, 20
 ASKED = CONVERSATIONS * QUESTIONS
@@ -48,7 +48,7 @@ def is_judging(request: Request) -> bool:
 
 
 def scripted(request: Request) -> str:
-    """Answers with the first thing asked for, which is the reference; judges what it is told."""
+    """Answers with the first thing asked for, which is the reference; judges by its script."""
     if is_judging(request):
         return "CORRECT" if "fog" not in request.text else "WRONG"
     found = re.search(r"What of the (\w+)", request.text)
@@ -176,7 +176,7 @@ def test_every_fault_is_survived_and_no_question_is_paid_twice(
     assert figures(tmp_path / "storm/bm25") == figures(tmp_path / "calm/bm25")
 
 
-def test_what_never_comes_has_its_true_status_and_the_rest_is_measured(
+def test_a_missing_reply_has_its_status_and_the_rest_is_measured(
     locomo: Path, tmp_path: Path, server: ScriptedServer
 ) -> None:
     cursed = {"conv-0/q1": failing(500), "conv-1/q2": empty(), "conv-2/q3": dropped()}
@@ -224,7 +224,7 @@ def test_killed_in_a_phase_it_resumes_and_pays_no_question_twice(
     locomo: Path,
     tmp_path: Path,
     server: ScriptedServer,
-    start_leg: StartLeg,
+    start_command: StartCommand,
 ) -> None:
     flags = ("--parallelism", parallelism, "--workers", 2)
     whole = command(locomo, tmp_path / "whole", server, *flags)
@@ -247,14 +247,14 @@ def test_killed_in_a_phase_it_resumes_and_pays_no_question_twice(
     server.reply(hold_at_the_last)
     for _ in range(4):
         left = 6
-        leg = start_leg(arguments, MNEMOSCOPE_CACHE=cache)
+        process = start_command(arguments, MNEMOSCOPE_CACHE=cache)
         wait_until_held(server, cache, before)
-        assert leg.kill(with_workers=True) == -signal.SIGKILL
+        assert process.kill(with_workers=True) == -signal.SIGKILL
         assert server.everybody_left()
         server.release()
     left = ASKED * 2
-    leg = start_leg(arguments, MNEMOSCOPE_CACHE=cache)
-    assert leg.wait() == 0, leg.output
+    process = start_command(arguments, MNEMOSCOPE_CACHE=cache)
+    assert process.wait() == 0, process.output
 
     answered, judged = paid(server)
     assert set(answered.values()) == {1} and len(answered) == ASKED
@@ -263,7 +263,7 @@ def test_killed_in_a_phase_it_resumes_and_pays_no_question_twice(
     assert trials == (tmp_path / "whole/bm25/trials.jsonl").read_bytes()
 
 
-def test_the_ceiling_stops_within_one_request_and_a_higher_one_goes_on(
+def test_the_cost_limit_stops_within_one_request_and_a_higher_one_continues(
     locomo: Path, tmp_path: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def priced(limit: float) -> list[str]:
@@ -293,7 +293,7 @@ def test_the_ceiling_stops_within_one_request_and_a_higher_one_goes_on(
     assert accounts["phases"]["judge"]["requests"] == ASKED - ADVERSARIAL
 
 
-def test_saved_answers_are_judged_again_without_asking_anybody_else(
+def test_saved_answers_are_judged_again_without_asking_system_or_reader(
     locomo: Path, tmp_path: Path, server: ScriptedServer
 ) -> None:
     assert invoke(command(locomo, tmp_path / "out", server)) == 0
@@ -339,7 +339,7 @@ def test_a_dead_server_stops_the_run_with_one_clear_error_and_keeps_what_it_has(
     assert server.url in said
 
 
-def test_an_outage_stops_the_run_and_no_question_pays_for_it(
+def test_an_outage_stops_the_run_and_fails_no_question(
     locomo: Path, tmp_path: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     down = True
@@ -383,7 +383,7 @@ def from_excerpts(request: Request) -> str:
 
 
 def test_tofu_is_asked_before_and_after_forgetting_and_survives_kills_in_both(
-    tofu: Path, tmp_path: Path, server: ScriptedServer, start_leg: StartLeg
+    tofu: Path, tmp_path: Path, server: ScriptedServer, start_command: StartCommand
 ) -> None:
     server.reply(from_excerpts)
     assert invoke(tofu_command(tofu, tmp_path / "whole", server)) == 0
@@ -403,14 +403,14 @@ def test_tofu_is_asked_before_and_after_forgetting_and_survives_kills_in_both(
             return from_excerpts(request)
 
         server.reply(hold_once)
-        leg = start_leg(arguments, MNEMOSCOPE_CACHE=cache)
+        process = start_command(arguments, MNEMOSCOPE_CACHE=cache)
         wait_until_held(server, cache, before)
-        assert leg.kill(with_workers=True) == -signal.SIGKILL
+        assert process.kill(with_workers=True) == -signal.SIGKILL
         assert server.everybody_left()
         server.reply(from_excerpts)
         server.release()
-    leg = start_leg(arguments, MNEMOSCOPE_CACHE=cache)
-    assert leg.wait() == 0, leg.output
+    process = start_command(arguments, MNEMOSCOPE_CACHE=cache)
+    assert process.wait() == 0, process.output
 
     assert set(server.answered.values()) == {1}
     journals = [(tmp_path / out / "bm25/trials.jsonl").read_bytes() for out in ("whole", "killed")]

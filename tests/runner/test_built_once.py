@@ -194,7 +194,7 @@ def test_a_system_without_reset_serves_its_first_scenario_as_it_was_described(
     assert [what for what, _ in said(log)] == ["built", "closed"] * 2  # two scenarios
 
 
-def test_what_a_system_says_of_itself_is_in_the_manifest(log: Path, tmp_path: Path) -> None:
+def test_the_identity_of_a_system_is_in_the_manifest(log: Path, tmp_path: Path) -> None:
     ran(tmp_path / "out", f"{HERE}:WithReset,note=beware")
 
     manifest = RunDirectory(next((tmp_path / "out").iterdir())).manifest()
@@ -206,7 +206,7 @@ def test_what_a_system_says_of_itself_is_in_the_manifest(log: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     ("spec", "kind", "error"),
     [
-        (f"{HERE}:OnlyAnswers", UsageError, r"has no recall\(query, k\): say --reader system"),
+        (f"{HERE}:OnlyAnswers", UsageError, r"no recall\(query, k\): give --reader system"),
         (f"{HERE}:NeedsMore", MnemoscopeError, "this system needs a package that is not installed"),
         ("bm25,k1=-1", UsageError, "k1=-1.0: must be 0 or more"),
         ("stdio:false", UsageError, "cannot build stdio:false: AdapterDied: hello: false ended"),
@@ -229,7 +229,7 @@ def test_a_system_whose_building_ends_the_process_is_refused(tmp_path: Path) -> 
     assert not (tmp_path / "out").exists()
 
 
-def test_who_is_to_answer_by_itself_and_cannot_is_refused(log: Path, tmp_path: Path) -> None:
+def test_a_system_that_must_answer_and_cannot_is_refused(log: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"--reader system: .*WithReset has no answer\(query\)"):
         ran(tmp_path / "out", f"{HERE}:WithReset", pipeline=Pipeline(system_answers=True))
 
@@ -254,7 +254,7 @@ class OnlyRemembers:
         pass
 
 
-def test_a_description_can_be_had_from_a_process_of_its_own(log: Path) -> None:
+def test_systems_can_be_described_in_a_new_process(log: Path) -> None:
     [known] = describe([plan(Spec(f"{HERE}:WithReset", {"note": "beware"}))])
 
     assert (known.notes, known.recalls, known.answers) == (["beware"], True, False)

@@ -24,7 +24,7 @@ from mnemoscope.systems.loader import plan
 from mnemoscope.types import Answer, Ingestion, Trial, Verdict
 
 if TYPE_CHECKING:
-    from tests.conftest import Leg, StartLeg
+    from tests.conftest import CommandProcess, StartCommand
 
 RANGES = "3d,6d,9d,full"
 ASKED = 6 + 12 + 18 + 24
@@ -68,7 +68,7 @@ def lines_of(directory: RunDirectory, kind: type[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("system", BUILT_IN)
-def test_a_copy_a_fresh_life_and_one_that_goes_on_give_the_same_bytes(
+def test_fork_fresh_and_incremental_give_the_same_bytes(
     system: str, life: Path, tmp_path: Path
 ) -> None:
     parts: dict[str, Any] = {"reader": "extractive", "judge": "ledger"}
@@ -81,7 +81,9 @@ def test_a_copy_a_fresh_life_and_one_that_goes_on_give_the_same_bytes(
     assert recorded(forked) == recorded(fresh) == recorded(ongoing)
 
 
-def test_a_copy_is_asked_so_that_questions_change_nothing(life: Path, tmp_path: Path) -> None:
+def test_a_copy_is_asked_so_that_questions_do_not_change_the_system(
+    life: Path, tmp_path: Path
+) -> None:
     forked = go(life, tmp_path / "fork", "watched_systems:Forgetful", lifecycle="fork")[0]
     fresh = go(life, tmp_path / "fresh", "watched_systems:Watched")[0]
     spoiled = go(life, tmp_path / "inc", "watched_systems:Forgetful", lifecycle="incremental")[0]
@@ -107,9 +109,7 @@ def test_each_memory_is_given_once_to_a_system_that_can_be_copied(
     assert recorded(forked)["metrics.json"] == recorded(fresh)["metrics.json"]
 
 
-def test_a_system_that_cannot_be_copied_says_so_when_it_should_be(
-    life: Path, tmp_path: Path
-) -> None:
+def test_lifecycle_fork_is_refused_for_a_system_without_fork(life: Path, tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"no fork\(\): choose --lifecycle fresh"):
         go(life, tmp_path, "watched_systems:Watched", lifecycle="fork")
 
@@ -155,7 +155,7 @@ def test_the_clock_and_the_pool_are_those_of_the_checkpoint(life: Path, tmp_path
 
 
 class TestFailures:
-    def test_a_timeout_is_a_status_and_no_answer(self, life: Path, tmp_path: Path) -> None:
+    def test_a_timeout_is_a_status_not_an_answer(self, life: Path, tmp_path: Path) -> None:
         quick = Settings(workers=1, limits=Limits(recall=5))
         parts: dict[str, Any] = {"reader": "extractive", "judge": "ledger"}
         directory = go(
@@ -171,7 +171,7 @@ class TestFailures:
         low, high = point["overall"]["bounds"]
         assert low < high == point["overall"]["mean"]
 
-    def test_recall_bench_judges_its_marker_where_that_is_asked_for(
+    def test_compat_recall_bench_judges_the_timeout_marker(
         self, life: Path, tmp_path: Path
     ) -> None:
         quick = Settings(workers=1, limits=Limits(recall=5))
@@ -201,7 +201,7 @@ class TestFailures:
         assert len(lines_of(directory, Trial)) == 4
         assert len(lines_of(directory, Verdict)) == 3
 
-    def test_a_case_that_cannot_be_judged_is_unjudged_and_no_zero(
+    def test_a_case_that_cannot_be_judged_is_unjudged_not_zero(
         self, life: Path, tmp_path: Path
     ) -> None:
         parts: dict[str, Any] = {
@@ -217,7 +217,7 @@ class TestFailures:
         point = directory.read_json("longitudinal.json")["checkpoints"][0]
         assert (point["statuses"]["unjudged"], point["overall"]["n"]) == (1, 3)
 
-    def test_an_appeal_decides_and_keeps_both_scores_unless_nobody_hears_it(
+    def test_an_appeal_decides_and_keeps_both_scores_unless_it_fails(
         self, life: Path, tmp_path: Path
     ) -> None:
         parts: dict[str, Any] = {
@@ -232,7 +232,7 @@ class TestFailures:
         assert (heard.score.composite, heard.primary.composite) == (6, 1)
         assert (unheard.score.composite, unheard.primary) == (1, None)
 
-    def test_a_system_that_stops_taking_in_is_not_indexed_from_there_on(
+    def test_questions_after_a_failed_ingestion_are_not_indexed(
         self, life: Path, tmp_path: Path
     ) -> None:
         directory = go(life, tmp_path, "watched_systems:RefusesLater", lifecycle="incremental")[0]
@@ -247,9 +247,7 @@ class TestFailures:
         errors = [bool(line.error) for line in lines_of(directory, Ingestion)]
         assert errors == [False, True, True, True]
 
-    def test_a_system_that_answers_by_itself_needs_no_recall(
-        self, life: Path, tmp_path: Path
-    ) -> None:
+    def test_a_system_with_answer_needs_no_recall(self, life: Path, tmp_path: Path) -> None:
         directory = go(
             life, tmp_path, "watched_systems:Answers", system_answers=True, judge="ledger"
         )[0]
@@ -259,7 +257,7 @@ class TestFailures:
         assert point["categories"]["factual-recall"]["mean"] == 6
         assert point["statuses"]["error"] == 1
 
-    def test_what_is_no_reply_is_an_error_of_that_question_alone(
+    def test_an_invalid_reply_is_an_error_of_that_question_only(
         self, life: Path, tmp_path: Path
     ) -> None:
         parts: dict[str, Any] = {"reader": "watched_systems:Nonsense", "judge": "ledger"}
@@ -278,7 +276,7 @@ class TestFailures:
         assert {line.score for line in lines_of(directory, Verdict)} == {None}
         assert "goes from 0 to 3" in lines_of(directory, Verdict)[0].error
 
-    def test_in_parallel_only_the_question_that_kills_is_blamed(
+    def test_in_parallel_only_the_question_that_kills_the_worker_fails(
         self, life: Path, tmp_path: Path
     ) -> None:
         directory = go(life, tmp_path, "watched_systems:Deadly", ranges="3d", parallelism=4)[0]
@@ -287,7 +285,9 @@ class TestFailures:
         assert Counter(statuses.values()) == {"answered": 5, "error": 1}
         assert statuses["tester-q003"] == "error"
 
-    def test_in_parallel_a_slow_judge_is_no_slow_recall(self, life: Path, tmp_path: Path) -> None:
+    def test_in_parallel_a_slow_judge_is_not_a_recall_timeout(
+        self, life: Path, tmp_path: Path
+    ) -> None:
         quick = Settings(workers=1, limits=Limits(recall=10))
         parts: dict[str, Any] = {"judge": "watched_systems:SlowJudge", "parallelism": 2}
         parts["reader"] = "watched_systems:Slowly"
@@ -296,7 +296,7 @@ class TestFailures:
         assert {line.status for line in lines_of(directory, Trial)} == {"answered"}
         assert len(lines_of(directory, Verdict)) == 4
 
-    def test_a_copy_that_cannot_be_made_is_replaced_by_a_fresh_life(
+    def test_lifecycle_auto_falls_back_to_fresh_if_fork_fails(
         self, life: Path, tmp_path: Path
     ) -> None:
         fallen_back = go(life, tmp_path / "auto", "watched_systems:BadFork")[0]
@@ -318,24 +318,24 @@ class TestKilled:
         ]
 
     def test_a_run_killed_in_the_middle_of_checkpoints_asks_nothing_twice(
-        self, life: Path, start_leg: StartLeg, tmp_path: Path
+        self, life: Path, start_command: StartCommand, tmp_path: Path
     ) -> None:
         log, out, whole = tmp_path / "asked.txt", tmp_path / "killed", tmp_path / "whole"
         log.touch()
-        undisturbed = start_leg(self.command(life, whole))
+        undisturbed = start_command(self.command(life, whole))
         assert undisturbed.wait() == 0, undisturbed.output
 
         draw = random.Random(4)
         kills = 0
         while kills < 10:
             # So slow that it is not done before a busy machine comes to the kill.
-            leg = start_leg(self.command(life, out), WATCHED_LOG=log, WATCHED_SECONDS=0.02)
+            process = start_command(self.command(life, out), WATCHED_LOG=log, WATCHED_SECONDS=0.02)
             wanted = len(log.read_text().splitlines()) + draw.randint(2, 12)
-            self.wait_for(wanted, log, leg)
-            if leg.kill(with_workers=bool(kills % 2)) != -signal.SIGKILL:
+            self.wait_for(wanted, log, process)
+            if process.kill(with_workers=bool(kills % 2)) != -signal.SIGKILL:
                 break
             kills += 1
-        last = start_leg(self.command(life, out), WATCHED_LOG=log)
+        last = start_command(self.command(life, out), WATCHED_LOG=log)
 
         assert last.wait() == 0, last.output
         assert kills >= 5, "most runs were over before they could be killed"
@@ -345,8 +345,8 @@ class TestKilled:
         assert len(asked) == ASKED
         assert asked.total() - ASKED <= kills, "more than what was in flight"
 
-    def wait_for(self, number: int, log: Path, leg: Leg) -> None:
-        while len(log.read_text().splitlines()) < number and not leg.gone:
+    def wait_for(self, number: int, log: Path, process: CommandProcess) -> None:
+        while len(log.read_text().splitlines()) < number and not process.gone:
             time.sleep(0.002)
 
 

@@ -162,7 +162,7 @@ def test_the_command_prints_a_line_a_check_and_fails_for_a_flaw(
     assert invoke(["systems", "check", "flawed_systems:ForgetsNothing"]) == 1
     table = " ".join(capsys.readouterr().out.split())
     assert all(check in table for check in CHECKS)
-    assert "does not keep the contract: forget (17 passed, 1 failed)" in table
+    assert "does not fulfil the contract: forget (17 passed, 1 failed)" in table
     assert "→ forget(selector) must delete" in table
 
 

@@ -15,7 +15,7 @@ import pytest
 from mnemoscope._store.run_directory import RECORDED, RunDirectory
 
 if TYPE_CHECKING:
-    from tests.conftest import StartLeg
+    from tests.conftest import StartCommand
 
 SYSTEMS = ("hostile_systems:Slow", "bm25", "random")
 FOLDERS = ("hostile_systems-Slow", "bm25", "random")
@@ -33,11 +33,11 @@ def command(data: Path, out: Path, systems: tuple[str, ...] = SYSTEMS) -> list[o
 
 @pytest.fixture(scope="module")
 def undisturbed(
-    locomo: Path, start_leg: StartLeg, tmp_path_factory: pytest.TempPathFactory
+    locomo: Path, start_command: StartCommand, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     out = tmp_path_factory.mktemp("undisturbed")
-    leg = start_leg(command(locomo, out))
-    assert leg.wait() == 0, leg.output
+    process = start_command(command(locomo, out))
+    assert process.wait() == 0, process.output
     return out
 
 
@@ -47,21 +47,21 @@ def journal(out: Path, folder: str) -> bytes:
 
 
 def test_a_full_disk_gives_one_clear_error_and_loses_nothing(
-    locomo: Path, undisturbed: Path, start_leg: StartLeg, tmp_path: Path
+    locomo: Path, undisturbed: Path, start_command: StartCommand, tmp_path: Path
 ) -> None:
     out, log = tmp_path / "out", tmp_path / "asked.txt"
     start = functools.partial(
-        start_leg, command(locomo, out), SLOW_LOG=log, MNEMOSCOPE_CACHE=tmp_path / "cache"
+        start_command, command(locomo, out), SLOW_LOG=log, MNEMOSCOPE_CACHE=tmp_path / "cache"
     )
     grown = 0
     for limit in (4_500, 9_000, 20_000, 40_000):
-        leg = start(file_bytes=limit)
+        process = start(file_bytes=limit)
 
-        assert leg.wait() == 1
-        assert leg.output.count("error:") == 1
-        assert "File too large" in leg.output or "disk I/O error" in leg.output
-        assert str(tmp_path) in leg.output.replace("\n", ""), "which file is not said"
-        assert "Traceback" not in leg.output
+        assert process.wait() == 1
+        assert process.output.count("error:") == 1
+        assert "File too large" in process.output or "disk I/O error" in process.output
+        assert str(tmp_path) in process.output.replace("\n", ""), "which file is not said"
+        assert "Traceback" not in process.output
         for folder in FOLDERS:
             assert journal(undisturbed, folder).startswith(journal(out, folder))
             assert RunDirectory(out / folder).manifest().state != "complete"
@@ -69,9 +69,9 @@ def test_a_full_disk_gives_one_clear_error_and_loses_nothing(
         grown = sum(len(journal(out, folder)) for folder in FOLDERS)
     assert grown, "the last limit left no room for anything"
 
-    leg = start()
+    process = start()
 
-    assert leg.wait() == 0, leg.output
+    assert process.wait() == 0, process.output
     for folder in FOLDERS:
         assert_same_bytes(out / folder, undisturbed / folder)
 
@@ -82,22 +82,22 @@ def assert_same_bytes(run: Path, expected: Path) -> None:
 
 
 def test_a_full_disk_while_measuring_keeps_the_whole_journal(
-    locomo: Path, undisturbed: Path, start_leg: StartLeg, tmp_path: Path
+    locomo: Path, undisturbed: Path, start_command: StartCommand, tmp_path: Path
 ) -> None:
     whole = journal(undisturbed, "random")
     figures = (undisturbed / "random" / "metrics.json").stat().st_size
     assert figures > len(whole), "no size admits the journal but not the figures"
     out = tmp_path / "out"
-    start = functools.partial(start_leg, command(locomo, out, ("random",)))
+    start = functools.partial(start_command, command(locomo, out, ("random",)))
 
-    leg = start(file_bytes=len(whole))
+    process = start(file_bytes=len(whole))
 
-    assert leg.wait() == 1
-    assert "metrics.json" in leg.output.replace("\n", "")
+    assert process.wait() == 1
+    assert "metrics.json" in process.output.replace("\n", "")
     assert journal(out, "random") == whole
     assert not (out / "random" / "metrics.json").exists()
 
-    leg = start()
+    process = start()
 
-    assert leg.wait() == 0, leg.output
+    assert process.wait() == 0, process.output
     assert_same_bytes(out / "random", undisturbed / "random")

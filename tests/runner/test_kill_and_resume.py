@@ -25,7 +25,7 @@ from mnemoscope._store.errors import RunConflict
 from mnemoscope._store.run_directory import RECORDED, RunDirectory
 
 if TYPE_CHECKING:
-    from tests.conftest import Leg, StartLeg
+    from tests.conftest import CommandProcess, StartCommand
 
 HERE = Path(__file__).parent
 SLOW = "hostile_systems:Slow"
@@ -71,11 +71,11 @@ def same_as(reference: Path, out: Path, folder: str) -> bool:
 
 @pytest.fixture(scope="module")
 def undisturbed(
-    locomo: Path, start_leg: StartLeg, tmp_path_factory: pytest.TempPathFactory
+    locomo: Path, start_command: StartCommand, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     out = tmp_path_factory.mktemp("undisturbed")
-    leg = start_leg(command(locomo, out))
-    assert leg.wait() == 0, leg.output
+    process = start_command(command(locomo, out))
+    assert process.wait() == 0, process.output
     return out
 
 
@@ -90,17 +90,17 @@ class Log:
         asked = (line.split()[0] for line in self.path.read_text().splitlines())
         return [question for question in asked if question != "warm-up"]
 
-    def wait_for(self, number: int, leg: Leg) -> None:
-        while len(self.questions()) < number and not leg.gone:
+    def wait_for(self, number: int, process: CommandProcess) -> None:
+        while len(self.questions()) < number and not process.gone:
             time.sleep(0.002)
 
-    def wait_for_all(self, leg: Leg) -> None:
-        while len(set(self.questions())) < QUESTIONS and not leg.gone:
+    def wait_for_all(self, process: CommandProcess) -> None:
+        while len(set(self.questions())) < QUESTIONS and not process.gone:
             time.sleep(0.002)
 
 
 def recorded_questions(run: Path) -> set[str]:
-    """All questions of which the journal or a spool holds a whole line."""
+    """All questions with a complete line in the journal or a spool."""
     files = [run / "trials.jsonl", *run.glob("units/*.trials.jsonl")]
     lines = [
         line
@@ -117,7 +117,7 @@ def _question_of(line: bytes) -> str:
 
 
 def kill_at_random_moments(
-    start: Callable[[], Leg], log: Log, slow: Path, draw: random.Random
+    start: Callable[[], CommandProcess], log: Log, slow: Path, draw: random.Random
 ) -> list[tuple[int, set[str]]]:
     """Start, kill, start again; for each kill, what had been asked by then and what recorded."""
     kills: list[tuple[int, set[str]]] = []
@@ -125,16 +125,16 @@ def kill_at_random_moments(
     while len(kills) < EARLY_KILLS + LATE_KILLS:
         attempts += 1
         assert attempts < 60, "most runs were over before they could be killed"
-        leg = start()
+        process = start()
         if len(kills) >= EARLY_KILLS:  # among the last questions, the merging, the measuring
-            log.wait_for_all(leg)
+            log.wait_for_all(process)
             time.sleep(draw.uniform(0, 0.3))
         elif attempts % 5:  # in the middle of a unit
-            log.wait_for(len(log.questions()) + draw.randint(1, 6), leg)
+            log.wait_for(len(log.questions()) + draw.randint(1, 6), process)
             time.sleep(draw.uniform(0, 0.006))
         else:  # anywhere from the first moment on
             time.sleep(draw.uniform(0, 0.4))
-        if leg.kill(with_workers=bool(attempts % 3)) == -signal.SIGKILL:
+        if process.kill(with_workers=bool(attempts % 3)) == -signal.SIGKILL:
             # First what is recorded: workers that outlive their parent for a moment go on asking.
             recorded = recorded_questions(slow)
             kills.append((len(log.questions()), recorded))
@@ -143,10 +143,10 @@ def kill_at_random_moments(
 
 @pytest.mark.parametrize("seed", [20, 21])
 def test_a_run_killed_twenty_times_ends_with_the_bytes_of_an_undisturbed_one(
-    seed: int, locomo: Path, undisturbed: Path, start_leg: StartLeg, tmp_path: Path
+    seed: int, locomo: Path, undisturbed: Path, start_command: StartCommand, tmp_path: Path
 ) -> None:
     out, log = tmp_path / "out", Log(tmp_path / "asked.txt")
-    start = functools.partial(start_leg, command(locomo, out), SLOW_LOG=log.path)
+    start = functools.partial(start_command, command(locomo, out), SLOW_LOG=log.path)
 
     kills = kill_at_random_moments(start, log, out / FOLDERS[0], random.Random(seed))
     last = start()
@@ -163,8 +163,8 @@ def test_a_run_killed_twenty_times_ends_with_the_bytes_of_an_undisturbed_one(
         assert not recorded.intersection(log.questions()[position:]), "asked again though recorded"
 
 
-def test_control_c_leaves_the_run_interrupted_and_the_same_command_goes_on(
-    locomo: Path, undisturbed: Path, start_leg: StartLeg, tmp_path: Path
+def test_control_c_leaves_the_run_interrupted_and_the_same_command_continues_it(
+    locomo: Path, undisturbed: Path, start_command: StartCommand, tmp_path: Path
 ) -> None:
     out, log = tmp_path / "out", Log(tmp_path / "asked.txt")
     arguments = command(locomo, out, systems=(SLOW,))
@@ -191,9 +191,9 @@ def test_control_c_leaves_the_run_interrupted_and_the_same_command_goes_on(
     assert 0 < len(recorded) < QUESTIONS
     position = len(log.questions())
 
-    leg = start_leg(arguments, SLOW_LOG=log.path)
+    resumed = start_command(arguments, SLOW_LOG=log.path)
 
-    assert leg.wait() == 0, leg.output
+    assert resumed.wait() == 0, resumed.output
     assert RunDirectory(out / FOLDERS[0]).manifest().state == "complete"
     assert not recorded.intersection(log.questions()[position:])
     assert same_as(undisturbed, out, FOLDERS[0])
@@ -201,16 +201,16 @@ def test_control_c_leaves_the_run_interrupted_and_the_same_command_goes_on(
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_any_number_of_workers_gives_the_same_bytes(
-    workers: int, locomo: Path, undisturbed: Path, start_leg: StartLeg, tmp_path: Path
+    workers: int, locomo: Path, undisturbed: Path, start_command: StartCommand, tmp_path: Path
 ) -> None:
-    leg = start_leg(command(locomo, tmp_path / "out", workers=workers))
+    process = start_command(command(locomo, tmp_path / "out", workers=workers))
 
-    assert leg.wait() == 0, leg.output
+    assert process.wait() == 0, process.output
     assert recorded_bytes(tmp_path / "out") == recorded_bytes(undisturbed)
 
 
 class Damaged:
-    """A finished run taken back to what a kill in an unlucky moment leaves."""
+    """A finished run, changed to the state after a kill at a certain moment."""
 
     def __init__(self, run: Path) -> None:
         self.journal = run / "trials.jsonl"
@@ -294,19 +294,19 @@ def killed_in_the_first_byte_of_an_append(run: Damaged) -> None:
         killed_in_the_first_byte_of_an_append,
     ],
 )
-def test_what_an_unlucky_kill_leaves_is_mended(
+def test_files_left_by_a_kill_are_repaired(
     damage: Callable[[Damaged], None],
     locomo: Path,
     undisturbed: Path,
-    start_leg: StartLeg,
+    start_command: StartCommand,
     tmp_path: Path,
 ) -> None:
     shutil.copytree(undisturbed / "random", tmp_path / "random")
     damage(Damaged(tmp_path / "random"))
 
-    leg = start_leg(command(locomo, tmp_path, systems=("random",)))
+    process = start_command(command(locomo, tmp_path, systems=("random",)))
 
-    assert leg.wait() == 0, leg.output
+    assert process.wait() == 0, process.output
     assert same_as(undisturbed, tmp_path, "random")
     assert not (tmp_path / "random" / "units").exists()
 
@@ -320,16 +320,16 @@ def finished(undisturbed: Path, tmp_path: Path) -> Path:
 
 
 def test_other_options_are_refused_by_name_and_touch_nothing(
-    finished: Path, locomo: Path, start_leg: StartLeg
+    finished: Path, locomo: Path, start_command: StartCommand
 ) -> None:
     before = recorded_bytes(finished)
 
-    leg = start_leg(
+    process = start_command(
         command(locomo, finished, "--depth", 7, "--granularity", "turn", systems=("random",))
     )
 
-    assert leg.wait() == 1
-    said = " ".join(leg.output.split())
+    assert process.wait() == 1
+    said = " ".join(process.output.split())
     assert "contains another run" in said
     assert "depth: 50 → 7" in said
     assert "benchmark.options.granularity: 'session' → 'turn'" in said
@@ -337,37 +337,37 @@ def test_other_options_are_refused_by_name_and_touch_nothing(
 
 
 def test_other_data_is_refused_by_name(
-    finished: Path, write_locomo: Callable[..., Path], start_leg: StartLeg, tmp_path: Path
+    finished: Path, write_locomo: Callable[..., Path], start_command: StartCommand, tmp_path: Path
 ) -> None:
     other = write_locomo(tmp_path / "locomo10.json", seed=2)
 
-    leg = start_leg(command(other, finished, systems=("random",)))
+    process = start_command(command(other, finished, systems=("random",)))
 
-    assert leg.wait() == 1
-    assert "benchmark.sha256" in leg.output
+    assert process.wait() == 1
+    assert "benchmark.sha256" in process.output
 
 
 def test_other_arguments_of_the_system_are_refused_by_name(
-    finished: Path, locomo: Path, start_leg: StartLeg
+    finished: Path, locomo: Path, start_command: StartCommand
 ) -> None:
     (finished / "random").rename(finished / "random,seed=7")
 
-    leg = start_leg(command(locomo, finished, systems=("random,seed=7",)))
+    process = start_command(command(locomo, finished, systems=("random,seed=7",)))
 
-    assert leg.wait() == 1
-    assert "system.arguments.seed: 42 → 7" in " ".join(leg.output.split())
+    assert process.wait() == 1
+    assert "system.arguments.seed: 42 → 7" in " ".join(process.output.split())
 
 
 def test_a_second_process_is_refused_while_the_first_is_alive(
-    locomo: Path, start_leg: StartLeg, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    locomo: Path, start_command: StartCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     impatient = functools.partialmethod(RunDirectory._take_lock, patience=0.05)
     monkeypatch.setattr(RunDirectory, "_take_lock", impatient)
     log, gate = Log(tmp_path / "asked.txt"), tmp_path / "gate"
-    leg = start_leg(
+    process = start_command(
         command(locomo, tmp_path / "out", systems=(SLOW,)), SLOW_LOG=log.path, SLOW_GATE=gate
     )
-    log.wait_for(1, leg)
+    log.wait_for(1, process)
     run = RunDirectory(tmp_path / "out" / FOLDERS[0])
     identity = run.manifest().identity
 
@@ -375,6 +375,6 @@ def test_a_second_process_is_refused_while_the_first_is_alive(
         run.open(identity)
 
     gate.touch()
-    assert leg.wait() == 0, leg.output
+    assert process.wait() == 0, process.output
     assert run.open(identity).state == "complete"
     run.release()

@@ -1,4 +1,4 @@
-"""A system that dies in the middle of a run is lived again, and nothing recorded is asked again."""
+"""After the loss of a system its scenario is ingested again; recorded questions stay."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from mnemoscope.systems.loader import plan
 from mnemoscope.types import Answer, Ingestion, Trial, Verdict
 
 if TYPE_CHECKING:
-    from tests.conftest import StartLeg
+    from tests.conftest import StartCommand
 
 HERE = Path(__file__).parent
 STDIO = f"stdio:{sys.executable} -S {HERE / 'mortal_memory.py'}"
@@ -68,7 +68,7 @@ def life(write_persona: Callable[..., Path], tmp_path_factory: pytest.TempPathFa
 
 
 class Calls:
-    """What the systems were asked, over all their lives."""
+    """The calls to the systems, over all their processes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -78,7 +78,7 @@ class Calls:
         return self.path.read_text().splitlines()
 
     def begun(self, verb: str) -> Counter[str]:
-        """How often each was begun with; the warm-up is nobody's question."""
+        """How often each call was begun; the warm-up is not counted."""
         words = [line.split() for line in self.lines()]
         own = Counter(word[1] for word in words if word[0] == verb)
         del own["warm-up"]
@@ -190,7 +190,7 @@ def test_a_death_leaves_the_journal_of_an_undisturbed_run(
     assert undisturbed.restarts == len(undisturbed.said) == 0
 
 
-def test_a_death_is_told_with_its_cause_when_it_happens_and_counted_in_the_reports(
+def test_a_death_is_printed_with_its_cause_and_counted_in_the_reports(
     locomo: Dataset, put: Put
 ) -> None:
     outcome = put(locomo, *DEATHS["twice"])
@@ -200,7 +200,10 @@ def test_a_death_is_told_with_its_cause_when_it_happens_and_counted_in_the_repor
         f"conv-1: the system was lost ({cause}); {AGAIN}, restart 1 of 2",
         f"conv-1: the system was lost ({cause}); {AGAIN}, restart 2 of 2",
     ]
-    told = "2 × the system was lost in the middle of a scenario, and lived it again"
+    told = (
+        "2 × the system was lost in the middle of a conversation; the conversation was ingested "
+        "again from the start"
+    )
     write_report(outcome.run)
     report = (outcome.run.path / "report.md").read_text()
     assert "| restarts | 2 |" in report
@@ -272,7 +275,7 @@ def test_any_call_of_a_system_in_process_can_lose_it(verb: str, life: Dataset, p
 
 @pytest.mark.parametrize("parallelism", [1, 4])
 @pytest.mark.parametrize("lifecycle", ["fresh", "incremental"])
-def test_a_life_is_lived_again_up_to_the_checkpoint_where_it_was_lost(
+def test_a_history_is_ingested_again_up_to_the_checkpoint_of_the_loss(
     lifecycle: str, parallelism: int, life: Dataset, put: Put
 ) -> None:
     undisturbed = put(life, system=IN_PROCESS, lifecycle=lifecycle, out="undisturbed")
@@ -287,7 +290,7 @@ def test_a_life_is_lived_again_up_to_the_checkpoint_where_it_was_lost(
     assert asked - before == {"tester-q013": 1}
 
 
-def test_a_loss_while_forgetting_is_lived_again(
+def test_a_loss_while_forgetting_restarts_the_scenario(
     tmp_path: Path, write_persona: Callable[..., Path], put: Put
 ) -> None:
     import msgspec
@@ -320,7 +323,7 @@ def test_a_question_that_kills_each_time_is_an_error_and_the_others_are_answered
 ) -> None:
     outcome = put(locomo, fate("recall", SOME, ALWAYS), restarts=restarts, parallelism=parallelism)
 
-    # Of several questions in flight nobody knows which one it was.
+    # Of several questions in flight the cause is unknown.
     anonymous = int(restarts == 0 and parallelism > 1)
     assert outcome.calls.asked_more_than_once().get(SOME, 1) == restarts + anonymous + 1
     assert set(outcome.calls.asked_more_than_once()) <= {SOME}
@@ -329,13 +332,13 @@ def test_a_question_that_kills_each_time_is_an_error_and_the_others_are_answered
     assert poison.error == "AdapterDied: recall: python -S mortal_memory.py died of SIGKILL"
     assert outcome.statuses() == {"answered": OTHERS}
     assert outcome.trials == {id: t for id, t in undisturbed.trials.items() if id != SOME}
-    # In parallel the others may all have been answered before, and nothing is left to live for.
+    # In parallel the others may all have been answered before, so that a restart is not needed.
     left = outcome.said[-1].endswith(f"{SOME} is recorded as error; {AGAIN}")
     assert left or (parallelism > 1 and outcome.said[-1].endswith(f"{SOME} is recorded as error"))
     assert outcome.restarts == restarts + anonymous + left
 
 
-def test_a_last_question_that_kills_is_no_reason_to_live_again(locomo: Dataset, put: Put) -> None:
+def test_a_loss_at_the_last_question_needs_no_restart(locomo: Dataset, put: Put) -> None:
     outcome = put(locomo, fate("recall", "conv-1/q4", ALWAYS), restarts=1)
 
     assert outcome.calls.begun("reset") == {"conv-0": 1, "conv-1": 2, "conv-2": 1}
@@ -344,7 +347,7 @@ def test_a_last_question_that_kills_is_no_reason_to_live_again(locomo: Dataset, 
     assert outcome.statuses("conv-2") == {"answered": QUESTIONS}
 
 
-def test_a_system_that_dies_of_every_question_comes_to_an_end(locomo: Dataset, put: Put) -> None:
+def test_a_run_ends_though_the_system_dies_at_every_question(locomo: Dataset, put: Put) -> None:
     outcome = put(locomo, fate("recall", "conv-1", ALWAYS), restarts=2)
 
     asked = outcome.calls.begun("recall")
@@ -354,7 +357,7 @@ def test_a_system_that_dies_of_every_question_comes_to_an_end(locomo: Dataset, p
 
 
 @pytest.mark.parametrize("verb", ["remember", "reset", "ready", "stats"])
-def test_a_system_that_always_dies_before_it_holds_the_memories_is_not_indexed(
+def test_a_system_that_always_dies_during_ingestion_is_not_indexed(
     verb: str, locomo: Dataset, put: Put, locomo_ids: dict[str, str]
 ) -> None:
     about = {"reset": "conv-1", "remember": locomo_ids["conv-1"]}.get(verb, "")
@@ -374,7 +377,7 @@ def locomo_ids(locomo: Dataset) -> dict[str, str]:
     return {scenario.id: scenario.memories[0].id for scenario in locomo.scenarios()}
 
 
-def test_fewer_than_no_restarts_are_refused(locomo: Dataset, put: Put) -> None:
+def test_a_negative_number_of_restarts_is_refused(locomo: Dataset, put: Put) -> None:
     with pytest.raises(UsageError, match="-1 restarts: must be 0 or more"):
         put(locomo, restarts=-1)
 
@@ -383,7 +386,7 @@ def test_fewer_than_no_restarts_are_refused(locomo: Dataset, put: Put) -> None:
 
 
 @pytest.mark.parametrize(("parallelism", "late"), [(1, (1, 3)), (4, (1,))])
-def test_a_late_child_costs_its_question_at_once_and_the_rest_is_lived_again(
+def test_a_late_child_fails_its_question_at_once_and_the_scenario_restarts(
     parallelism: int, late: tuple[int, ...], locomo: Dataset, put: Put
 ) -> None:
     hangs = [fate("recall", f"conv-1/q{number}", how="hangs") for number in late]
@@ -397,11 +400,11 @@ def test_a_late_child_costs_its_question_at_once_and_the_rest_is_lived_again(
         trial = outcome.trials[f"conv-1/q{number}"]
         cause = "AdapterLate: recall: python -S mortal_memory.py gave no reply within 1.5 s"
         assert trial.error.startswith(cause)
-    # In parallel the last one asked may be late, and nothing is left to live for.
+    # In parallel the last one asked may be late, so that a restart is not needed.
     assert outcome.restarts in ((2,) if parallelism == 1 else (0, 1))
 
 
-def test_a_reply_to_another_call_costs_its_question_at_once(locomo: Dataset, put: Put) -> None:
+def test_a_reply_to_another_call_fails_its_question_at_once(locomo: Dataset, put: Put) -> None:
     outcome = put(locomo, fate("recall", SOME, ALWAYS, how="babbles"), restarts=0)
 
     assert not outcome.calls.asked_more_than_once()
@@ -410,7 +413,7 @@ def test_a_reply_to_another_call_costs_its_question_at_once(locomo: Dataset, put
     assert outcome.restarts == 1
 
 
-def test_a_door_that_is_late_and_still_there_is_not_lived_again(locomo: Dataset, put: Put) -> None:
+def test_a_connector_that_is_late_but_alive_is_not_restarted(locomo: Dataset, put: Put) -> None:
     late = fate("recall", SOME, ALWAYS, how="is late")
     outcome = put(locomo, late, system=IN_PROCESS)
 
@@ -421,7 +424,7 @@ def test_a_door_that_is_late_and_still_there_is_not_lived_again(locomo: Dataset,
     assert outcome.restarts == 0
 
 
-def test_a_warm_up_that_kills_costs_nobody_anything(
+def test_a_loss_in_the_warm_up_fails_no_question(
     locomo: Dataset, put: Put, undisturbed: Outcome
 ) -> None:
     outcome = put(locomo, fate("recall", "warm-up", ALWAYS), restarts=0)
@@ -436,7 +439,7 @@ def test_a_warm_up_that_kills_costs_nobody_anything(
 @pytest.mark.parametrize(
     ("how", "status", "times"), [("dies", "error", 2), ("hangs", "timeout", 1)]
 )
-def test_an_answer_that_is_not_given_has_the_status_that_is_true(
+def test_a_missing_answer_has_its_status(
     how: str, status: str, times: int, locomo: Dataset, put: Put
 ) -> None:
     undisturbed = put(locomo, system=IN_PROCESS, system_answers=True, out="undisturbed")
@@ -482,7 +485,7 @@ def test_recall_bench_s_marker_is_judged_where_the_system_was_lost(life: Dataset
 
 
 def test_a_run_killed_while_its_system_dies_asks_nothing_again_that_is_recorded(
-    locomo: Dataset, put: Put, undisturbed: Outcome, start_leg: StartLeg, tmp_path: Path
+    locomo: Dataset, put: Put, undisturbed: Outcome, start_command: StartCommand, tmp_path: Path
 ) -> None:
     data, out, calls = locomo.files()[0].path, tmp_path / "killed", Calls(tmp_path / "killed.log")
     command = [
@@ -490,17 +493,17 @@ def test_a_run_killed_while_its_system_dies_asks_nothing_again_that_is_recorded(
         *("--no-arms", "--workers", 2, "--restarts", 3),
     ]
     deaths = [fate("recall", f"conv-{number}/q{number + 1}", 2) for number in range(CONVERSATIONS)]
-    # Until the last leg: none can be done before it is killed.
+    # Until the last start: none can be done before it is killed.
     fates = [*deaths, fate("recall", "conv-2/q4", ALWAYS, how="waits")]
     start = functools.partial(
-        start_leg, command, MORTAL_LOG=calls.path, MORTAL_FATE=json.dumps(fates)
+        start_command, command, MORTAL_LOG=calls.path, MORTAL_FATE=json.dumps(fates)
     )
     kills: list[tuple[int, set[str]]] = []
     for wanted in (4, 11):
-        leg = start()
-        while calls.begun("recall").total() < wanted and not leg.gone:
+        process = start()
+        while calls.begun("recall").total() < wanted and not process.gone:
             time.sleep(0.002)
-        assert leg.kill(with_workers=bool(len(kills) % 2)) == -signal.SIGKILL
+        assert process.kill(with_workers=bool(len(kills) % 2)) == -signal.SIGKILL
         # First what is recorded: workers that outlive their parent for a moment go on asking.
         recorded = _recorded(out)
         kills.append((len(calls.lines()), recorded))
@@ -525,18 +528,18 @@ def _recorded(out: Path) -> set[str]:
     return {line["question"] for line in whole if "question" in line}
 
 
-def test_every_way_to_die_can_be_told() -> None:
+def test_every_cause_of_a_loss_is_printed() -> None:
     assert cause_of_death(-9) == "the process died of SIGKILL"
     assert cause_of_death(-40) == "the process died of signal 40"
     assert cause_of_death(3) == "the process exited with code 3"
 
 
-# A server of its own
+# A TCP server
 
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Starts a TCP server, which is started anew when it dies, unless it stays down."""
+    """Starts a TCP server, and starts it again when it dies, unless it stays down."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     monkeypatch.setenv("MORTAL_PORT", str(port))
@@ -564,7 +567,7 @@ def _listens(port: int) -> bool:
         return client.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_a_server_that_comes_back_is_asked_on(
+def test_a_run_continues_when_a_server_comes_back(
     locomo: Dataset, put: Put, undisturbed: Outcome, server: Callable[..., None], tmp_path: Path
 ) -> None:
     log = tmp_path / "out.log"
@@ -578,7 +581,7 @@ def test_a_server_that_comes_back_is_asked_on(
     assert outcome.calls.asked_more_than_once() == {SOME: 2, "conv-2/q3": 2}
 
 
-def test_a_server_that_stays_down_stops_the_run_and_the_same_call_goes_on(
+def test_a_server_that_stays_down_stops_the_run_and_the_same_call_continues_it(
     locomo: Dataset,
     put: Put,
     undisturbed: Outcome,
@@ -609,7 +612,7 @@ def test_a_server_that_stays_down_stops_the_run_and_the_same_call_goes_on(
     assert outcome.calls.asked_more_than_once() == {SOME: 2}
 
 
-def test_nothing_is_lost_where_nothing_happens(locomo: Dataset, put: Put) -> None:
+def test_a_run_without_a_loss_restarts_nothing(locomo: Dataset, put: Put) -> None:
     outcome = put(locomo, workers=2)
 
     assert not outcome.said

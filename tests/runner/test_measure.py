@@ -91,14 +91,14 @@ def test_failures_are_left_out_of_the_mean_and_wrong_in_the_lower_bound(status: 
     assert measured["statuses"] == {"answered": 3, status: 1}
 
 
-def test_an_empty_answer_is_wrong_and_no_failure() -> None:
+def test_an_empty_answer_is_wrong_not_a_failure() -> None:
     figure = figures(FIRST, trial("a", status="empty"))["hit@1"]
 
     assert (figure["mean"], figure["n"]) == (0.5, 2)
     assert "bounds" not in figure
 
 
-def test_bounds_of_a_category_know_its_own_failures_only() -> None:
+def test_bounds_of_a_category_use_its_own_failures_only() -> None:
     measured = measure([FIRST, LATE, MISSED, FAILED], [], Depth(3))["by_category"]
 
     assert list(measured) == ["easy", "hard"]
@@ -149,14 +149,14 @@ def test_chance_is_that_of_a_random_order_averaged_over_the_questions() -> None:
     assert first["mrr@3"]["chance"] == pytest.approx((1 + 1 / 2 + 1 / 3) / 4)
 
 
-def test_without_a_known_pool_there_is_no_chance_and_nothing_is_called_vacuous() -> None:
+def test_without_a_known_pool_there_is_no_chance_and_no_metric_is_vacuous() -> None:
     figure = figures(trial("a", "a", pool=0))["hit@3"]
 
     assert figure["chance"] is figure["lift"] is None
     assert "vacuous" not in figure
 
 
-def test_vacuous_is_what_luck_alone_does_well_or_what_returns_everything() -> None:
+def test_a_metric_is_vacuous_if_chance_is_high_or_k_covers_the_pool() -> None:
     measured = figures(trial("a", "a", pool=10), depth=Depth(20))
 
     assert {name for name, figure in measured.items() if figure.get("vacuous")} == {
@@ -237,7 +237,7 @@ def test_hits_count_repetitions_and_unknown_ids_of_all_trials() -> None:
     assert (hits["returned"], hits["duplicates"], hits["unknown_ids"]) == (6, 2, 3)
 
 
-def test_a_hit_made_of_memories_brings_all_their_evidence() -> None:
+def test_a_hit_made_of_memories_counts_as_all_their_evidence() -> None:
     merged = trial("ab", "xy", sources={"x": ("c",), "y": ("a", "b")})
 
     assert evidence_ranks(merged) == [2]
@@ -259,13 +259,13 @@ def test_context_counts_the_evidence_that_fits_whole_into_each_budget() -> None:
     assert {figure["n"] for figure in by_budget.values()} == {1}
 
 
-def test_context_at_ten_is_the_price_of_the_first_ten_hits() -> None:
+def test_context_at_ten_is_the_tokens_of_the_first_ten_hits() -> None:
     long = trial("a", "bcdefghijklm", tokens=(10,) * 12, pool=20)
 
     assert measure([long, long], [], Depth(50))["context"]["tokens@10"] == 100
 
 
-def test_ingestion_loss_is_what_of_the_evidence_reached_the_index() -> None:
+def test_evidence_reached_is_the_share_of_evidence_in_the_index() -> None:
     lines = [
         Ingestion("s", 10, Receipt(rejected={"a": "too long"}, truncated={"b": 0.25})),
         Ingestion("t", 5, Receipt(merged={"x": "y"})),
@@ -306,7 +306,7 @@ def test_recorded_first_ranks_are_a_figure_of_their_own() -> None:
     assert [name for name in measured if name.endswith("@50")] == ["mrr@50"]
 
 
-def test_no_metric_reaches_deeper_than_the_rankings() -> None:
+def test_no_metric_is_deeper_than_the_rankings() -> None:
     assert Depth(10).names[-2:] == ("mrr@10", "map")
     assert Depth(50).names[-3:] == ("mrr@10", "mrr@50", "map")
     assert {name.partition("@")[2] for name in Depth(7).names} == {"1", "3", "5", "7", ""}

@@ -45,7 +45,7 @@ LINES: list[Trial | Answer | Verdict | Ingestion] = [
 
 
 def merged(folder: Path, lines: Sequence[object], timings: Sequence[Timing]) -> RunDirectory:
-    """A run whose journals hold these before everything is merged from the unit's spool."""
+    """A run whose journals contain these lines before the unit's spool is merged."""
     run = RunDirectory(folder)
     spool = spool_of(folder / "units", 0)
     spool.trials.parent.mkdir(parents=True)
@@ -67,7 +67,7 @@ def merged(folder: Path, lines: Sequence[object], timings: Sequence[Timing]) -> 
 def test_a_second_merge_adds_the_timings_that_are_missing_and_no_other(
     already: int, tmp_path: Path
 ) -> None:
-    """What was paid for is counted from them: none may be lost, none counted twice."""
+    """Costs are computed from the timings: none may be lost or counted twice."""
     run = merged(tmp_path, [], TIMINGS[:already])
 
     assert list(run.timings()) == TIMINGS
@@ -84,7 +84,7 @@ def test_a_second_merge_adds_the_lines_that_are_missing_and_no_other(
     assert list(run.timings()) == TIMINGS
 
 
-def test_every_phase_of_a_question_has_a_timing_of_its_own() -> None:
+def test_every_phase_of_a_question_has_its_own_timing() -> None:
     keys = [timing_key(timing) for timing in TIMINGS]
 
     assert len(set(keys)) == len(keys)

@@ -45,7 +45,7 @@ generate: {days: 180, temperature: 0.7, maxTokens: 2000, historyWindow: 3}
 """
 
 
-def test_the_seeds_keys_are_understood_and_paths_start_at_the_profile(tmp_path: Path) -> None:
+def test_recall_bench_keys_are_read_and_paths_are_relative_to_the_profile(tmp_path: Path) -> None:
     assert loaded(tmp_path, SEED) == Profile(
         path=tmp_path / "profile.yaml",
         data=tmp_path / "../personas/executive-assistant",
@@ -66,7 +66,7 @@ def test_the_seeds_keys_are_understood_and_paths_start_at_the_profile(tmp_path: 
     )
 
 
-def test_our_own_keys_stand_in_run_and_win_over_models(tmp_path: Path) -> None:
+def test_our_keys_in_run_override_models(tmp_path: Path) -> None:
     profile = loaded(
         tmp_path,
         """
@@ -97,7 +97,7 @@ run:
 
 
 @pytest.mark.parametrize("text", ["", "run: {}", "persona: {}\nenv: {}"])
-def test_what_is_not_said_is_none(tmp_path: Path, text: str) -> None:
+def test_absent_settings_are_none(tmp_path: Path, text: str) -> None:
     assert loaded(tmp_path, text) == Profile(path=tmp_path / "profile.yaml")
 
 
@@ -112,7 +112,7 @@ def test_what_is_not_said_is_none(tmp_path: Path, text: str) -> None:
         ("7-1000/7", "7-1000/7"),
     ],
 )
-def test_ranges_may_be_given_in_every_way_the_seed_knows(
+def test_ranges_are_read_in_every_format_of_recall_bench(
     tmp_path: Path, written: str, ranges: str
 ) -> None:
     assert loaded(tmp_path, f"run: {{ranges: {quoted(written)}}}").ranges == ranges
@@ -126,14 +126,14 @@ def quoted(written: str) -> str:
     ("written", "seconds"),
     [("30000", 30.0), ("1.5", 0.0015), ("30s", 30.0), ('"500 ms"', 0.5), ("2m", 120.0)],
 )
-def test_a_bare_timeout_is_in_milliseconds_and_a_unit_says_otherwise(
+def test_a_timeout_is_in_milliseconds_unless_it_has_a_unit(
     tmp_path: Path, written: str, seconds: float
 ) -> None:
     assert loaded(tmp_path, f"run: {{timeout: {written}}}").timeout == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("adapter", ["grpc://127.0.0.1:50052", "bm25", "my_package.memory:System"])
-def test_an_adapter_that_is_no_path_stays_as_it_is(tmp_path: Path, adapter: str) -> None:
+def test_an_adapter_that_is_not_a_path_is_unchanged(tmp_path: Path, adapter: str) -> None:
     assert loaded(tmp_path, f'harness: {{adapter: "{adapter}"}}').adapter == adapter
 
 
@@ -183,13 +183,13 @@ def test_a_wrong_value_is_refused_by_its_field(tmp_path: Path, text: str, field:
         ("rum: {}", "rum", ""),
     ],
 )
-def test_an_unknown_key_is_a_slip(tmp_path: Path, text: str, slip: str, section: str) -> None:
+def test_an_unknown_key_is_refused(tmp_path: Path, text: str, slip: str, section: str) -> None:
     said = refused(tmp_path, text)
     assert f"`{slip}`" in said
     assert section in said
 
 
-def test_a_profile_that_is_no_mapping_or_no_yaml_or_not_there_is_told(tmp_path: Path) -> None:
+def test_a_profile_that_is_missing_or_not_a_yaml_mapping_is_an_error(tmp_path: Path) -> None:
     refused(tmp_path, "- run")
     assert "line 2" in refused(tmp_path, "run: {}\n\tx: 1")
     with pytest.raises(MissingData, match="no such file"):

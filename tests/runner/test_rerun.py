@@ -33,7 +33,7 @@ def content(path: Path) -> Any:
 
 
 @pytest.mark.parametrize("parallelism", ["1", "4"])
-def test_a_conversation_without_questions_shifts_nothing(
+def test_a_conversation_without_questions_does_not_shift_the_others(
     locomo: Path, tmp_path: Path, parallelism: str
 ) -> None:
     samples = content(locomo)
@@ -59,7 +59,7 @@ def test_bytes_do_not_depend_on_parallelism(locomo: Path, tmp_path: Path) -> Non
     assert one.trials_path.read_bytes() == many.trials_path.read_bytes()
 
 
-def test_other_answers_are_not_taken_for_the_ones_that_were_judged(
+def test_other_answers_are_refused_as_the_source_of_a_judged_run(
     locomo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(locomo, tmp_path / "out", "--questions", "12") == 0
@@ -84,7 +84,7 @@ def test_other_answers_are_not_taken_for_the_ones_that_were_judged(
         (["--judge", "f1", "--max-cost", "nan"], "more than 0"),
     ],
 )
-def test_what_cannot_judge_is_refused_before_anything_is_written(
+def test_an_unsuitable_judge_is_refused_before_anything_is_written(
     locomo: Path,
     tmp_path: Path,
     arguments: list[str],

@@ -25,7 +25,7 @@ from mnemoscope.systems.loader import plan
 from mnemoscope.types import Ingestion, Memory, Question, Scalar, Scenario, Trial
 
 TROUBLE = (1, 3)
-"""Which of a scenario's six questions have the word in them; each asks for a memory of its own."""
+"""Which of a scenario's six questions have the word in them; each asks for another memory."""
 
 
 def scenario(number: int) -> Scenario:
@@ -198,7 +198,7 @@ def test_a_system_that_always_fails_completes_without_any_figure(put: Put) -> No
     assert outcome.run.manifest().state == "complete"
 
 
-def test_nothing_recalled_is_empty_and_counts_as_wrong(put: Put) -> None:
+def test_no_hits_is_status_empty_and_counts_as_wrong(put: Put) -> None:
     outcome = put("ReturnsNothing")
 
     empty, others = outcome.split(asks_for_trouble)
@@ -209,7 +209,7 @@ def test_nothing_recalled_is_empty_and_counts_as_wrong(put: Put) -> None:
     assert "bounds" not in outcome.metrics["overall"]["hit@1"]
 
 
-def test_unknown_ids_are_counted_and_hold_their_rank(put: Put) -> None:
+def test_unknown_ids_are_counted_and_keep_their_rank(put: Put) -> None:
     outcome = put("UnknownIds")
 
     strange, others = outcome.split(asks_for_trouble)
@@ -247,7 +247,7 @@ def test_duplicates_are_counted_and_the_ranks_behind_them_close_up(put: Put) -> 
         ("Ints", ()),
     ],
 )
-def test_hits_are_read_in_every_shape_people_return(
+def test_hits_are_read_in_every_supported_format(
     system: str, scores: tuple[float | None, ...], put: Put
 ) -> None:
     outcome = put(system)
@@ -322,7 +322,7 @@ def test_hits_beyond_k_are_kept_but_measured_at_no_greater_depth(put: Put) -> No
         ("ExitsInStats", "while remembering: the process exited with code 3"),
     ],
 )
-def test_memories_that_were_never_taken_in_make_their_questions_not_indexed(
+def test_questions_about_memories_that_were_not_ingested_are_not_indexed(
     system: str, error: str, put: Put
 ) -> None:
     assert_scenario_1_is_not_indexed(put(system), error)
@@ -332,7 +332,7 @@ def test_memories_that_were_never_taken_in_make_their_questions_not_indexed(
     ("system", "seconds"),
     [("HangsInRemember", 2), ("HangsInStats", 300)],  # the first one by the real clock
 )
-def test_taking_in_memories_has_its_own_time_limit(system: str, seconds: int, put: Put) -> None:
+def test_ingestion_has_its_own_time_limit(system: str, seconds: int, put: Put) -> None:
     outcome = put(system, Limits(remember=seconds))
 
     cause = f"while remembering: no answer within {seconds} s"
@@ -354,7 +354,7 @@ def assert_scenario_1_is_not_indexed(outcome: Outcome, error: str) -> None:
     assert outcome.run.manifest().state == "complete"
 
 
-def test_what_was_answered_before_a_crash_stays_when_remembering_again_fails(
+def test_recorded_answers_stay_if_ingestion_fails_after_a_crash(
     put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DIED", str(tmp_path / "died"))
@@ -406,7 +406,7 @@ def test_a_retriever_s_index_size_is_reported(put: Put) -> None:
     assert timing["index_bytes"] == 2 * 1234
 
 
-def test_what_a_system_prints_stays_out_of_our_output(
+def test_what_a_system_prints_is_not_in_our_output(
     put: Put, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert_answered_well(put("Talks").trials)
@@ -451,12 +451,12 @@ def test_a_class_without_recall_is_refused_before_anything_runs() -> None:
         described("hostile_systems:HasNoRecall")
 
 
-def test_a_system_that_is_looked_at_before_a_run_is_closed_again(
+def test_a_system_that_is_described_before_a_run_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DOORS", str(tmp_path / "doors"))
+    monkeypatch.setenv("CONNECTIONS", str(tmp_path / "doors"))
 
-    plans = [plan(Spec("hostile_systems:HoldsADoorOpen"))]
+    plans = [plan(Spec("hostile_systems:HoldsAConnection"))]
 
     with pytest.raises(UsageError, match=r"has no answer\(query\)"):
         run(Made(), plans, tmp_path / "out", pipeline=Pipeline(system_answers=True))
@@ -493,7 +493,7 @@ def test_a_worker_that_dies_after_a_question_is_replaced_and_nothing_is_asked_ag
     assert len(outcome.trials) == 12
 
 
-def test_a_worker_that_closes_its_pipe_and_lives_on_is_killed_and_replaced(
+def test_a_worker_that_closes_its_pipe_but_runs_on_is_killed_and_replaced(
     put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ALIVE", str(tmp_path / "alive"))
@@ -509,7 +509,7 @@ def test_a_worker_that_closes_its_pipe_and_lives_on_is_killed_and_replaced(
     assert is_gone(int((tmp_path / "alive").read_text()))
 
 
-def test_a_worker_that_dies_without_getting_anywhere_stops_the_run(
+def test_a_worker_that_dies_without_progress_stops_the_run(
     put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "work", lambda *unit, **settings: os._exit(3))
@@ -525,7 +525,7 @@ def test_a_scenario_that_had_to_be_indexed_again_is_timed_once(put: Put) -> None
     assert timing["recall_ms"]["n"] == 8
 
 
-def test_a_worker_that_went_on_just_before_it_was_killed_for_lateness_is_not_blamed(
+def test_a_question_finished_just_before_the_kill_is_not_a_timeout(
     put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = 0

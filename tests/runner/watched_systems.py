@@ -25,7 +25,7 @@ def tell(line: str) -> None:
 
 
 class Watched:
-    """Recalls the latest first, tells each ask to $WATCHED_LOG, and cannot be copied."""
+    """Recalls the latest first, writes each question to $WATCHED_LOG, and has no fork."""
 
     def reset(self, scope: str) -> None:
         self.ids: list[str] = []
@@ -41,7 +41,7 @@ class Watched:
 
 
 class Forgetful(Watched):
-    """Loses what it remembers when it is asked: a copy must be asked in its place."""
+    """Loses its memories when it is asked: a copy must be asked instead."""
 
     def fork(self) -> Forgetful:
         twin = Forgetful()
@@ -58,14 +58,14 @@ class Forgetful(Watched):
 class Hangs(Watched):
     def recall(self, query: Query, k: int) -> list[str]:
         if TROUBLE in query.text:
-            from tests.runner.hanging import hang  # not to be had in a process of its own
+            from tests.runner.hanging import hang  # absent in another process
 
             hang()
         return super().recall(query, k)
 
 
 class Answers:
-    """Answers by itself and has no recall at all."""
+    """Has answer and no recall."""
 
     def reset(self, scope: str) -> None:
         self.texts: list[str] = []
@@ -82,7 +82,7 @@ class Answers:
 
 
 class RefusesLater(Watched):
-    """Takes in the first checkpoint's days and nothing after them."""
+    """Ingests the days of the first checkpoint and refuses later ones."""
 
     def remember(self, memories: Sequence[Memory]) -> None:
         super().remember(memories)
@@ -98,7 +98,7 @@ class WrongPerson:
 
 
 class Slowly:
-    """A reader that tells what it reads."""
+    """A reader that writes what it reads to the log."""
 
     def read(self, query: Query, passages: Sequence[Passage]) -> Reply:
         tell(f"read {len(passages)} {query.text.split()[0]}")
@@ -110,7 +110,7 @@ class Slowly:
 class HangingReader(Slowly):
     def read(self, query: Query, passages: Sequence[Passage]) -> Reply:
         if TROUBLE in query.text:
-            from tests.runner.hanging import hang  # not to be had in a process of its own
+            from tests.runner.hanging import hang  # absent in another process
 
             hang()
         return super().read(query, passages)
@@ -130,7 +130,7 @@ class Harsh:
 
 
 class Mild(Harsh):
-    """Hears appeals, and cannot always be reached."""
+    """An appellate judge that fails sometimes."""
 
     def judge(self, case: Case) -> Score:
         if "q005" in case.question.id:
@@ -152,14 +152,14 @@ class Nonsense:
 
 
 class Lavish(Harsh):
-    """A judge that knows no limits."""
+    """A judge that gives scores above the scale."""
 
     def judge(self, case: Case) -> Score:
         return Score(30, 20, 7)
 
 
 class Deadly(Watched):
-    """Takes the process down with it."""
+    """Ends its process."""
 
     def recall(self, query: Query, k: int) -> list[str]:
         if TROUBLE in query.text:

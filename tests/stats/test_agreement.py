@@ -91,7 +91,7 @@ def test_the_seed_decides_the_interval() -> None:
     assert cohens_kappa(a, b, seed=1) != cohens_kappa(a, b, seed=2)
 
 
-def test_senseless_requests_are_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="same items"):
         cohens_kappa([1], [1, 2], seed=1)
     with pytest.raises(ValueError, match="between 0 and 1"):

@@ -38,13 +38,13 @@ def test_wilson_ends_exactly_at_the_ends() -> None:
 
 
 @pytest.mark.parametrize(("successes", "n"), [(-1, 5), (6, 5), (0, -1)])
-def test_wilson_refuses_what_is_no_proportion(successes: int, n: int) -> None:
-    with pytest.raises(ValueError, match="no proportion"):
+def test_wilson_refuses_counts_that_are_not_a_proportion(successes: int, n: int) -> None:
+    with pytest.raises(ValueError, match="not a proportion"):
         wilson(successes, n)
 
 
 @pytest.mark.parametrize("confidence", [0, 1, 95])
-def test_a_senseless_confidence_is_refused(confidence: float) -> None:
+def test_an_invalid_confidence_is_refused(confidence: float) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         wilson(1, 2, confidence)
     with pytest.raises(ValueError, match="between 0 and 1"):
@@ -96,14 +96,14 @@ def test_the_same_draws_as_a_naive_loop_give_the_same_interval() -> None:
     np.testing.assert_allclose([got.low, got.high], widened(got.mean, ends, units=12))
 
 
-def test_the_size_of_a_block_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_block_size_does_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     values, clusters = uneven_sample()
     whole = bootstrap(values, clusters, seed=2, draws=100)
     monkeypatch.setattr(module, "BLOCK", 7 * len(set(clusters)))
     np.testing.assert_allclose(bootstrap(values, clusters, seed=2, draws=100)[:3], whole[:3])
 
 
-def test_a_seed_decides_everything() -> None:
+def test_the_same_seed_gives_the_same_interval() -> None:
     values, clusters = uneven_sample()
     first, again = (bootstrap(values, clusters, seed=3, draws=200) for _ in range(2))
     other = bootstrap(values, clusters, seed=4, draws=200)
@@ -129,7 +129,7 @@ def test_the_interval_of_independent_rows_is_that_of_the_normal_theory() -> None
     np.testing.assert_allclose(got.mean - got.low, half, rtol=0.08)
 
 
-def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
+def test_the_interval_covers_the_true_mean_about_as_often_as_its_confidence() -> None:
     covered: list[bool] = []
     for seed in range(200):
         values, clusters = clustered_sample(seed, clusters=30, each=4, spread=1.0)
@@ -179,7 +179,7 @@ def test_no_interval_leaves_the_limits() -> None:
     assert (held.low[0], held.high[0]) == (0.0, 1.0)
 
 
-def test_one_value_says_nothing_of_others() -> None:
+def test_the_interval_of_one_value_is_the_limits() -> None:
     values = [[0.4, 0.4], [np.nan, 0.6], [np.nan, 0.5]]
     got = bootstrap(values, ["a", "b", "c"], seed=1, draws=200, limits=(0.0, 1.0))
     assert (got.mean[0], got.low[0], got.high[0]) == (0.4, 0.0, 1.0)

@@ -106,7 +106,7 @@ def test_wilcoxon_of_hits_is_mcnemar(gained: int, lost: int) -> None:
     assert wilcoxon(deltas).p == pytest.approx(mcnemar_exact(gained, lost))
 
 
-def test_wilcoxon_is_blind_to_the_last_bit() -> None:
+def test_wilcoxon_ignores_differences_in_the_last_bit() -> None:
     sixths = [1 / 2 - 1 / 3, 2 / 3 - 1 / 2, -(1 / 3 - 1 / 6), 0.1 + 0.2 - 0.3]
     assert len(set(map(abs, sixths))) > 2
     assert wilcoxon(sixths) == wilcoxon([1.0, 1.0, -1.0, 0.0])
@@ -119,13 +119,13 @@ def test_missing_differences_are_left_out(test: type[object]) -> None:
         test([[0.5], [0.25]])  # type: ignore[call-arg]
 
 
-def test_wilcoxon_of_nothing_is_no_test_and_of_zeros_no_difference() -> None:
+def test_wilcoxon_of_an_empty_sample_is_nan_and_of_zeros_p_is_one() -> None:
     assert isnan(wilcoxon([]).p)
     assert wilcoxon([0, 0]) == (0, 1)
 
 
 def enumerated(deltas: Floats, clusters: list[str]) -> list[float]:
-    """The permutation test by the book: flip the rows of each cluster, average, compare."""
+    """A plain permutation test: flip the rows of each cluster, average, compare."""
     labels = sorted(set(clusters))
     means = []
     for signs in product((1, -1), repeat=len(labels)):
@@ -199,9 +199,7 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("units", "draws"), [(500, 10_000), (500, 8_000), (500, 8_001), (13, 1)])
-def test_signs_are_drawn_as_often_as_asked_across_the_blocks_of_draws(
-    units: int, draws: int
-) -> None:
+def test_the_number_of_draws_does_not_depend_on_the_block_size(units: int, draws: int) -> None:
     # 500 units make blocks of 8,000 draws. Where nothing differs every draw is as large as what
     # was observed, so that p is 1 only if exactly so many were drawn.
     labels = [str(n) for n in range(units)]
@@ -235,17 +233,17 @@ def coverage(clusters: int) -> float:
     return float(np.mean((got.low <= 0) & (got.high >= 0)))
 
 
-def test_the_clustered_bootstrap_covers_as_often_as_it_says() -> None:
+def test_the_clustered_bootstrap_covers_as_often_as_its_confidence() -> None:
     assert 0.94 <= coverage(clusters=120) <= 0.96
 
 
-def test_ten_clusters_too_are_covered_as_often_as_it_says() -> None:
+def test_ten_clusters_are_covered_as_often_as_the_confidence() -> None:
     # A plain percentile interval of k normal means covers P(|t_{k-1}| < 1.96 sqrt((k-1)/k)):
     # 90.4 % of ten. Widened as Student's t does, it covers what it says.
     assert 0.94 <= coverage(clusters=10) <= 0.96
 
 
-def test_the_paired_bootstrap_of_hits_covers_as_often_as_it_says() -> None:
+def test_the_paired_bootstrap_of_hits_covers_as_often_as_its_confidence() -> None:
     random = np.random.default_rng(20260514)
     # 10 % gained, 5 % lost, 60 % right and 25 % wrong both times.
     outcome = random.choice(4, p=[0.10, 0.05, 0.60, 0.25], size=(400, 2000))

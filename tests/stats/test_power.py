@@ -40,7 +40,7 @@ def test_the_t_test_detects_it_as_often_as_asked(n: int) -> None:
     assert np.mean(np.abs(mean / error) > 1.96) == pytest.approx(0.8, abs=0.01)
 
 
-def test_without_noise_every_difference_shows() -> None:
+def test_without_noise_every_difference_is_detectable() -> None:
     assert mdd_paired(0, 5) == 0
 
 
@@ -53,7 +53,7 @@ def test_the_detectable_difference_of_hits_is_detected_as_often_as_asked() -> No
     assert simulated == pytest.approx(0.8, abs=0.01)
 
 
-def test_clusters_of_one_mind_are_worth_one_value_each() -> None:
+def test_clusters_of_equal_values_count_as_one_value_each() -> None:
     values = [0.0] * 10 + [1.0] * 10 + [0.5] * 10
     labels = ["a"] * 10 + ["b"] * 10 + ["c"] * 10
     assert effective_n(values, labels) == pytest.approx(3)
@@ -84,16 +84,16 @@ def test_clusters_never_make_a_sample_larger(values: list[float], k: int) -> Non
 
 
 @pytest.mark.parametrize("labels", [["a"] * 4, ["a", "b", "c", "d"]])
-def test_where_the_correlation_cannot_be_known_every_value_counts(labels: list[str]) -> None:
+def test_if_the_correlation_is_unknown_every_value_counts(labels: list[str]) -> None:
     assert effective_n([1, 0, 1, 1], labels) == 4
     assert effective_n([1, 1, 1, 1], ["a", "a", "b", "b"]) == 4
     assert effective_n([nan], ["a"]) == 0
 
 
-def test_senseless_requests_are_refused() -> None:
-    with pytest.raises(ValueError, match="no proportion"):
+def test_invalid_arguments_are_refused() -> None:
+    with pytest.raises(ValueError, match="not a proportion"):
         mdd_mcnemar(-0.1, 10)
-    with pytest.raises(ValueError, match="detect nothing"):
+    with pytest.raises(ValueError, match="sample size must be positive"):
         mdd_paired(0.1, 0)
     with pytest.raises(ValueError, match="standard deviation"):
         mdd_paired(-1, 10)

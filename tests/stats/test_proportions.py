@@ -35,7 +35,7 @@ def test_both_pools_agree_when_the_samples_are_equally_large(n: int, a: float, b
     assert seed == pytest.approx(weighted, rel=1e-9, abs=1e-9)
 
 
-def test_the_pools_part_when_the_samples_differ_in_size() -> None:
+def test_the_pools_differ_if_the_samples_differ_in_size() -> None:
     # By hand: pools 0.7 and (80 + 600) / 1100, the same delta.
     seed = two_proportion_z(0.8, 100, 0.6, 1000, pool="seed")
     weighted = two_proportion_z(0.8, 100, 0.6, 1000, pool="weighted")
@@ -56,8 +56,8 @@ def test_an_empty_sample_allows_no_test() -> None:
 
 
 @pytest.mark.parametrize(("rate", "n"), [(1.2, 5), (-0.1, 5), (nan, 5), (0.5, -1)])
-def test_what_is_no_proportion_is_refused(rate: float, n: int) -> None:
-    with pytest.raises(ValueError, match="no proportion"):
+def test_rates_that_are_not_proportions_are_refused(rate: float, n: int) -> None:
+    with pytest.raises(ValueError, match="not a proportion"):
         two_proportion_z(0.5, 5, rate, n, pool="seed")
 
 
@@ -104,9 +104,9 @@ def test_cohens_h_is_that_of_statsmodels_with_the_later_rate_first(a: float, b: 
     assert cohens_h(a, b) == pytest.approx(proportion_effectsize(b, a), abs=1e-12)
 
 
-def test_cohens_h_of_no_value_is_none_and_of_no_rate_refused() -> None:
+def test_cohens_h_of_nan_is_nan_and_of_an_impossible_rate_refused() -> None:
     assert isnan(cohens_h(0.5, nan))
-    with pytest.raises(ValueError, match="no proportion"):
+    with pytest.raises(ValueError, match="not a proportion"):
         cohens_h(0.5, 1.5)
 
 
@@ -118,12 +118,12 @@ def test_effects_are_labelled_by_their_size_alone(h: float, label: str) -> None:
     assert effect_label(h) == label
 
 
-def test_no_effect_no_label() -> None:
+def test_an_effect_of_nan_has_no_label() -> None:
     with pytest.raises(ValueError, match="no label"):
         effect_label(nan)
 
 
-def test_wilson_covers_as_often_as_it_says() -> None:
+def test_wilson_covers_as_often_as_its_confidence() -> None:
     # At n = 500 and p = 0.8 the exact coverage is 95.0 %.
     hits = np.random.default_rng(20260511).binomial(500, 0.8, size=2000)
     bounds = {int(k): wilson(int(k), 500) for k in np.unique(hits)}

@@ -1,4 +1,4 @@
-"""The line and its intervals against scipy, and what is said when points cannot tell."""
+"""The line and its intervals, compared with scipy, and the results for too few points."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_trend_agrees_with_scipy(pairs: list[tuple[int, float]], confidence:
     assert got.n == len(x)
 
 
-def test_the_interval_of_the_slope_covers_as_often_as_it_says() -> None:
+def test_the_interval_of_the_slope_covers_as_often_as_its_confidence() -> None:
     random = np.random.default_rng(20260515)
     x = np.arange(12.0)
     trends = [linear_trend(x, 0.9 - 0.01 * x + random.normal(0, 0.05, 12)) for _ in range(2000)]
@@ -54,21 +54,21 @@ def test_the_interval_of_the_slope_covers_as_often_as_it_says() -> None:
 
 
 @pytest.mark.parametrize(("x", "y"), [([], []), ([1], [2]), ([3, 3, 3], [1, 2, 3])])
-def test_no_line_without_two_places(x: list[float], y: list[float]) -> None:
+def test_no_line_without_two_different_x(x: list[float], y: list[float]) -> None:
     got = linear_trend(x, y)
     assert all(isnan(value) for value in got[:6])
     assert got.p is None
     assert got.n == len(x)
 
 
-def test_two_points_give_a_line_and_no_certainty() -> None:
+def test_two_points_give_a_line_without_intervals() -> None:
     got = linear_trend([0, 2], [1, 2])
     assert (got.intercept, got.slope) == (1, 0.5)
     assert all(isnan(value) for value in got[2:6])
     assert got.p is None
 
 
-def test_points_on_a_line_leave_no_doubt_and_level_ones_no_trend() -> None:
+def test_points_on_a_line_have_p_zero_and_level_points_p_one() -> None:
     assert linear_trend([0, 1, 2], [1, 2, 3])[:7] == (1, 1, 1, 1, 1, 1, 0)
     assert linear_trend([0, 1, 2], [5, 5, 5])[:7] == (5, 0, 0, 0, 5, 5, 1)
 
@@ -78,7 +78,7 @@ def test_points_with_a_gap_are_left_out() -> None:
     assert linear_trend(x, y) == linear_trend([0, 1, 4], [1, 3, 4])
 
 
-def test_senseless_input_is_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="one length"):
         linear_trend([1, 2], [1])
     with pytest.raises(ValueError, match="between 0 and 1"):

@@ -95,7 +95,7 @@ def test_every_built_in_system_is_tested_here() -> None:
 
 
 @pytest.mark.parametrize("spec", ALL)
-def test_a_new_scope_knows_nothing_of_the_last(spec: str) -> None:
+def test_a_new_scope_is_empty(spec: str) -> None:
     driver = driven(spec, memories(*TOWN))
     ask(driver, "Who adopted the dog Rex?", evidence=("m0",))
     driver.begin("other")
@@ -158,7 +158,7 @@ def test_rankings_do_not_depend_on_the_process_or_its_hash_seed(tmp_path: Path) 
 
 @pytest.mark.parametrize("k", [1, 3, 50])
 @pytest.mark.parametrize("spec", [spec for spec in ALL if spec != "full-context"])
-def test_no_more_than_k_and_none_twice(spec: str, k: int) -> None:
+def test_at_most_k_hits_each_once(spec: str, k: int) -> None:
     driver = driven(spec, memories(*TOWN))
     deep = [hit.id for hit in ask(driver, " ".join(TOWN), 50, ("m0", "m1", "m2", "m3"))]
     top = [hit.id for hit in ask(driver, " ".join(TOWN), k, ("m0", "m1", "m2", "m3"))]
@@ -167,7 +167,7 @@ def test_no_more_than_k_and_none_twice(spec: str, k: int) -> None:
     assert len(set(top)) == len(top)
 
 
-def test_full_context_gives_everything_in_time_order_whatever_k_says() -> None:
+def test_full_context_gives_all_memories_in_time_order_for_any_k() -> None:
     assert recalled("full-context", memories(*TOWN), "anything", k=1) == [
         f"m{number}" for number in range(len(TOWN))
     ]
@@ -222,7 +222,7 @@ def test_the_only_memory_is_found(spec: str) -> None:
 
 
 @pytest.mark.parametrize("spec", SEARCHING)
-def test_empty_texts_do_no_harm(spec: str) -> None:
+def test_empty_texts_are_accepted(spec: str) -> None:
     given = memories("", TOWN[0], "   ", TOWN[2], "\n")
     assert recalled(spec, given, "Who adopted the dog Rex?")[0] == "m1"
     recalled(spec, memories("", " "), "Who?")
@@ -230,7 +230,7 @@ def test_empty_texts_do_no_harm(spec: str) -> None:
 
 @pytest.mark.parametrize("spec", SEARCHING)
 @pytest.mark.parametrize("text", ["", "   ", "?!…", "--", "\n\t"])
-def test_a_question_without_words_is_no_error(spec: str, text: str) -> None:
+def test_a_question_without_words_is_accepted(spec: str, text: str) -> None:
     assert len(recalled(spec, memories(*TOWN), text, k=3)) <= 3
 
 
@@ -288,7 +288,7 @@ def test_no_question_breaks_a_search(spec: str, text: str) -> None:
 @pytest.mark.parametrize("spec", FTS5)
 @given(text=st.text(max_size=60) | st.text('dog "*^:()-+{}\0ANDORT', max_size=40))
 @settings(deadline=None, max_examples=150)
-def test_no_text_at_all_breaks_fts5(spec: str, text: str) -> None:
+def test_fts5_accepts_any_text(spec: str, text: str) -> None:
     driver = driven(spec, memories("a dog and a cat", "nothing"))
     ask(driver, text)
 
@@ -361,7 +361,7 @@ def test_fts5_without_importance_counts_a_half(spec: str) -> None:
 
 @pytest.mark.parametrize("spec", FTS5)
 @pytest.mark.parametrize("field", ["category", "tags", "expanded_keywords"])
-def test_fts5_searches_what_a_memory_is_filed_under(spec: str, field: str) -> None:
+def test_fts5_searches_category_and_tags(spec: str, field: str) -> None:
     given = [Memory("m0", "Rex sleeps", metadata={field: "pets animals"}), Memory("m1", "tea")]
     assert recalled(spec, given, "animals") == ["m0"]
 
@@ -447,7 +447,7 @@ def test_hybrid_adds_min_max_scores(weight: float) -> None:
 
 
 @pytest.mark.parametrize("rrf_k", [60, 1])
-def test_hybrid_adds_reciprocal_ranks_and_ignores_what_a_leg_did_not_find(rrf_k: int) -> None:
+def test_hybrid_adds_reciprocal_ranks_of_found_memories_only(rrf_k: int) -> None:
     expected = dict.fromkeys((f"m{number}" for number in range(len(TOWN))), 0.0)
     missed = 0
     for leg in ("bm25", "dense"):
@@ -461,7 +461,7 @@ def test_hybrid_adds_reciprocal_ranks_and_ignores_what_a_leg_did_not_find(rrf_k:
     assert fused(f"hybrid,fusion=rrf,rrf_k={rrf_k}") == pytest.approx(expected, abs=1e-5)
 
 
-def test_a_leg_without_weight_finds_nothing() -> None:
+def test_a_retriever_without_weight_finds_nothing() -> None:
     lexical = recalled("bm25", memories(*TOWN), QUESTION)
     assert recalled("hybrid,weight=0", memories(*TOWN), QUESTION) == lexical
     assert recalled("hybrid,weight=0,fusion=rrf", memories(*TOWN), QUESTION) == lexical
@@ -475,7 +475,7 @@ def test_hybrid_ranks_every_memory_even_the_least_likely(fusion: str) -> None:
 
 
 @pytest.mark.parametrize("fusion", ["minmax", "rrf"])
-def test_the_graph_leg_changes_a_hybrids_scores(fusion: str) -> None:
+def test_the_graph_retriever_changes_a_hybrids_scores(fusion: str) -> None:
     spec = f"hybrid,fusion={fusion}"
     assert fused(f"{spec},graph=1.0") != fused(spec)
 

@@ -71,7 +71,7 @@ def knowing(spec: str, memories: Sequence[Memory]) -> Driver:
 
 
 def rankings(driver: Driver) -> Rankings:
-    """What it recalls for the words of each memory, where the oracle is told that it is wanted."""
+    """The hits for the words of each memory; the oracle gets the memory as evidence."""
     asked = [Question("q", memory.text, evidence=(memory.id,)) for memory in MEMORIES]
     return [driver.recall(question, 50) for question in asked]
 
@@ -80,12 +80,12 @@ def ids(found: Rankings) -> set[str]:
     return {hit.id for hits in found for hit in hits}
 
 
-def test_every_built_in_system_is_told_to_forget_here() -> None:
+def test_every_built_in_system_is_tested_here_for_forgetting() -> None:
     assert {Spec.parse(spec).name for spec in SPECS} == set(BUILT_IN)
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_nothing_forgotten_is_recalled_and_the_rest_ranks_as_if_it_had_never_been(
+def test_forgotten_memories_are_not_recalled_and_do_not_affect_the_rest(
     spec: str,
 ) -> None:
     never = rankings(knowing(spec, REST))
@@ -132,7 +132,7 @@ def test_what_is_remembered_after_forgetting_is_ranked_with_the_rest(spec: str) 
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_a_system_can_forget_everything_and_start_anew(spec: str) -> None:
+def test_a_system_can_forget_everything_and_remember_again(spec: str) -> None:
     expected = rankings(knowing(spec, REST))
     driver = knowing(spec, MEMORIES)
 
@@ -145,7 +145,7 @@ def test_a_system_can_forget_everything_and_start_anew(spec: str) -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_forgetting_what_was_never_known_changes_nothing(spec: str) -> None:
+def test_forgetting_an_unknown_memory_changes_nothing(spec: str) -> None:
     driver = knowing(spec, MEMORIES)
     before = rankings(driver)
 
@@ -168,7 +168,7 @@ def test_fts5_leaves_no_forgotten_word_in_the_database() -> None:
     assert b"violin" in left
 
 
-def test_bm25_and_its_like_hold_no_forgotten_memory_or_word() -> None:
+def test_scored_systems_keep_no_forgotten_memory_or_word() -> None:
     words = {"swallow", "umbrella"}
     for spec in ("bm25", "dense", "graph", "hybrid,graph=0.5"):
         driver = knowing(spec, MEMORIES)
@@ -185,7 +185,7 @@ def test_bm25_and_its_like_hold_no_forgotten_memory_or_word() -> None:
 
 
 def _held(system: object) -> set[str]:
-    """All ids and words that the system holds, caches of tokens and vectors by content aside."""
+    """All ids and words in the system, without the caches of tokens and vectors by content."""
     found: set[str] = set()
     queue: list[Any] = [system]
     seen: set[int] = set()
@@ -242,7 +242,7 @@ def test_the_driver_awaits_forgetting_and_waits_until_the_system_is_ready() -> N
     assert [hit.id for hit in driver.recall(Question("q", "?"), 50)] == [m.id for m in REST]
 
 
-def test_the_driver_knows_a_system_that_cannot_forget() -> None:
+def test_the_driver_recognises_a_system_without_forget() -> None:
     driver = Driver(Stubborn)
     driver.begin("scope")
     assert not driver.can("forget")

@@ -94,7 +94,7 @@ def test_recall_is_the_share_of_the_reference_that_is_said() -> None:
     assert rouge_l("I saw the red kite flying", "the big red kite") == pytest.approx(6 / 10)
 
 
-def test_nothing_shares_nothing_with_nothing() -> None:
+def test_empty_texts_have_no_overlap() -> None:
     assert rouge_l("", "") == rouge_l("?!", "word") == rouge_l_recall("word", "") == 0.0
     assert token_f1("", "") == token_f1("the", "a") == 0.0
 

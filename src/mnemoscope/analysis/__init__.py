@@ -1,1 +1,1 @@
-"""From recorded trials to figures, comparisons and verdicts. Asks no system, reads only runs."""
+"""Compute figures, comparisons and verdicts from recorded runs; systems are never called here."""

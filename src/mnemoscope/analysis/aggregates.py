@@ -1,8 +1,8 @@
-"""Results of which only the means are read: other projects' metrics.json, or ours.
+"""Compare results by their means alone, from our metrics.json or another project's.
 
-`gate` compares means for continuous integration, without a test of significance. Without values of
-each question nothing can be paired; what is left for `compare` is the unpaired procedure of
-pgmnemo's release process, exactly as its tool computes it, for comparability.
+`gate` compares means for continuous integration, without a significance test. Means cannot be
+paired by question, so `compare` falls back on the unpaired procedure of pgmnemo's release process,
+computed exactly as its tool does.
 """
 
 from __future__ import annotations
@@ -23,32 +23,31 @@ SEED_METRICS = ("recall@1", "recall@5", "recall@10", "recall@20", "recall@25", "
 """The metrics that the publisher's tool tries, in its order."""
 ALPHA = 0.05
 _ROUNDING = 1e-9
-"""Figures are recorded with ten digits."""
+"""Tolerance for figures that are recorded with ten digits."""
 CAVEAT = (
-    "Fractional recall and MRR are no proportions, and both runs answered the same questions: "
-    "these intervals and tests are given for comparability only. Paired tests need both runs' "
-    "rankings."
+    "Use these intervals and tests for comparability only: they assume proportions from two "
+    "separate samples, but fractional recall and MRR are not proportions, and both runs answered "
+    "the same questions. Paired tests need the rankings of both runs."
 )
 
 
 class Aggregates(msgspec.Struct, frozen=True):
-    """Means and how many questions they are over."""
+    """Means, each with its number of questions."""
 
     label: str
     means: dict[str, tuple[float, int]]
     data_sha256: str = ""
     coverage: float = 1.0
-    """Share of the questions that the means are over; others' files do not say."""
+    """Share of the questions that were measured; 1 where the file does not record it."""
 
 
 class GateRow(msgspec.Struct, frozen=True):
-    """One metric against its baseline."""
+    """One metric of a run against the baseline."""
 
     metric: str
     baseline: float
     current: float
-    """Failed questions count as wrong on both sides: a gate must not pass because half the recalls
-    timed out."""
+    """Failed questions count as wrong on both sides, so that timeouts cannot make a gate pass."""
     drop: float
     allowed: float
     passed: bool
@@ -72,7 +71,7 @@ class SeedRow(msgspec.Struct, frozen=True):
 
 
 def read_aggregates(path: Path) -> Aggregates:
-    """Of a run directory, or of a metrics.json of ours or of pgmnemo's shape."""
+    """Read a run directory, or a metrics.json in our format or in pgmnemo's."""
     file = path / "metrics.json" if path.is_dir() else path
     try:
         content = msgspec.json.decode(file.read_bytes())
@@ -82,23 +81,28 @@ def read_aggregates(path: Path) -> Aggregates:
         raise MissingData(f"no such file: {file}") from None
     except (msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
         raise DataError(
-            f"no metrics with overall.METRIC.mean and .n ({type(error).__name__}: {error})",
+            "expected overall.METRIC.mean and overall.METRIC.n for every metric "
+            f"({type(error).__name__}: {error})",
             file=file,
         ) from None
     if "mrr" not in means and (deepest := [name for name in means if name.startswith("mrr@")]):
         means["mrr"] = means[deepest[-1]]
     label = path.name if path.is_dir() else str(path)
     coverage = content.get("questions", {}).get("coverage", 1.0)
-    return Aggregates(label, means, _data_hash(content), float(coverage or 0.0))
+    if "dataset_sha256" in content:
+        data = str(content["dataset_sha256"])
+    else:
+        data = ",".join(content.get("benchmark", {}).get("sha256", ()))
+    return Aggregates(label, means, data, float(coverage or 0.0))
 
 
 def gate(run: RunDirectory, baseline: Path, max_drops: Mapping[str, float]) -> list[GateRow]:
-    """One row for each metric named in `max_drops`, in that order.
+    """Compare each metric named in `max_drops` with the baseline, in that order.
 
-    `baseline` is a run directory, or a metrics.json of ours or of pgmnemo's shape.
+    `baseline` is a run directory, or a metrics.json in our format or in pgmnemo's.
     """
     if not max_drops:
-        raise UsageError("name at least one metric and how far it may drop")
+        raise UsageError("name at least one metric and its largest allowed drop")
     refuse_unlike(baseline, run.path)
     before, now = read_aggregates(baseline), read_aggregates(run.path)
     if before.data_sha256 and now.data_sha256 and before.data_sha256 != now.data_sha256:
@@ -106,11 +110,11 @@ def gate(run: RunDirectory, baseline: Path, max_drops: Mapping[str, float]) -> l
     rows = []
     for metric, allowed in max_drops.items():
         if not allowed >= 0:
-            raise UsageError(f"{metric}={allowed}: a drop that is allowed is zero or more")
+            raise UsageError(f"{metric}={allowed}: the allowed drop must be zero or more")
         for where, side in ((baseline, before), (run.path, now)):
             if metric not in side.means:
-                has = ", ".join(side.means) or "none"
-                raise UsageError(f"no metric {metric!r} in {where}; it has {has}")
+                known = ", ".join(side.means) or "no metrics"
+                raise UsageError(f"{where} has no metric {metric!r}; it has {known}")
         old, new = (side.means[metric][0] * side.coverage for side in (before, now))
         drop = old - new
         rows.append(GateRow(metric, old, new, drop, allowed, drop <= allowed + _ROUNDING))
@@ -118,9 +122,9 @@ def gate(run: RunDirectory, baseline: Path, max_drops: Mapping[str, float]) -> l
 
 
 def refuse_unlike(base: Path, cand: Path) -> None:
-    """Raise NotComparable for two run directories of different data, options or depth.
+    """Raise NotComparable if two run directories differ in data, options or depth.
 
-    Aggregates alone do not say what they are of; what cannot be compared passes here.
+    A metrics.json outside a run directory records none of these, so it is accepted.
     """
     folders = [path.parent if path.name == "metrics.json" else path for path in (base, cand)]
     runs = [RunDirectory(folder) for folder in folders if (folder / "manifest.json").exists()]
@@ -134,45 +138,42 @@ def refuse_unlike(base: Path, cand: Path) -> None:
         first.manifest().identity["benchmark"], second.manifest().identity["benchmark"]
     )
     if recorded_depth(first) != recorded_depth(second):
-        found.append("the depth of the rankings")
+        found.append("ranking depth")
     if found:
         raise NotComparable(f"{base} and {cand} differ in {'; '.join(found)}")
 
 
 def seed_comparison(base: Aggregates, cand: Aggregates) -> list[SeedRow]:
-    """Wilson, the pooled z-test with n-weighted pool, Holm and Cohen's h."""
+    """Compute Wilson intervals, z-tests with an n-weighted pool, Holm and Cohen's h."""
     if base.data_sha256 and cand.data_sha256 and base.data_sha256 != cand.data_sha256:
         raise NotComparable("the two results were made from different data (sha256 differs)")
     shared = [m for m in SEED_METRICS if m in base.means and m in cand.means]
     if not shared:
         raise NotComparable("the two results share none of the metrics " + ", ".join(SEED_METRICS))
-    rows = [_seed_row(metric, base.means[metric], cand.means[metric]) for metric in shared]
-    corrected = holm([row.p_raw for row in rows]).tolist()
-    return [
-        msgspec.structs.replace(row, p_corrected=p, significant=p < ALPHA)
-        for row, p in zip(rows, corrected, strict=True)
-    ]
-
-
-def _seed_row(metric: str, base: tuple[float, int], cand: tuple[float, int]) -> SeedRow:
-    (before, n1), (after, n2) = base, cand
-    # As the publisher's tool: Wilson of the rounded count mean·n, z and h of the means as they are.
-    test = two_proportion_z(before, n1, after, n2, pool="weighted")
-    h = cohens_h(before, after)
-    return SeedRow(
-        metric=metric,
-        base=before,
-        base_ci95=wilson(round(before * n1), n1),
-        cand=after,
-        cand_ci95=wilson(round(after * n2), n2),
-        delta=after - before,
-        z=test.z,
-        p_raw=test.p,
-        p_corrected=test.p,
-        h=h,
-        effect_label=effect_label(h),
-        significant=False,
-    )
+    tests = [two_proportion_z(*base.means[m], *cand.means[m], pool="weighted") for m in shared]
+    corrected = holm([test.p for test in tests]).tolist()
+    rows = []
+    for metric, test, p in zip(shared, tests, corrected, strict=True):
+        # The publisher's tool takes Wilson of the rounded count mean·n, but z and h of the means.
+        (before, n1), (after, n2) = base.means[metric], cand.means[metric]
+        h = cohens_h(before, after)
+        rows.append(
+            SeedRow(
+                metric=metric,
+                base=before,
+                base_ci95=wilson(round(before * n1), n1),
+                cand=after,
+                cand_ci95=wilson(round(after * n2), n2),
+                delta=after - before,
+                z=test.z,
+                p_raw=test.p,
+                p_corrected=p,
+                h=h,
+                effect_label=effect_label(h),
+                significant=p < ALPHA,
+            )
+        )
+    return rows
 
 
 def _mean(figure: Mapping[str, Any]) -> tuple[float, int]:
@@ -180,10 +181,3 @@ def _mean(figure: Mapping[str, Any]) -> tuple[float, int]:
     if not 0 <= mean <= 1 or n < 1:
         raise ValueError(f"mean {mean} of {n} questions")
     return mean, n
-
-
-def _data_hash(content: Mapping[str, Any]) -> str:
-    """The sha256 of the data that the figures are of, where the file says it."""
-    if "dataset_sha256" in content:
-        return str(content["dataset_sha256"])
-    return ",".join(content.get("benchmark", {}).get("sha256", ()))

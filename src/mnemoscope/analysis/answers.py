@@ -1,8 +1,8 @@
-"""answers.json: what a run's answers are worth, and why they failed where they did.
+"""Compute answers.json: the scores of a run's answers, and the likely causes of failures.
 
-Two headline figures stand beside each other and are never mixed: questions that have an answer, and
-all questions, including those that must not be answered. What failed or was not judged is not a
-zero: it is left out, and bounds say what the figure would be had all of it been wrong.
+There are two headline figures: over questions that have an answer, and over all questions,
+including those that must not be answered. Failed and unjudged questions are left out, and bounds
+give the figure if all of them were wrong.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from mnemoscope.analysis.question_records import (
     value_of,
 )
 from mnemoscope.stats import spearman
-from mnemoscope.types import FAILED, Ingestion, Scale, Trial
+from mnemoscope.types import FAILED, Ingestion, Scale
 
 ANSWERS = "answers.json"
 _BINARY = ("", "accuracy", "binary")
@@ -47,13 +47,13 @@ _UNRECORDED = {
     "rouge-l": Scale("rouge_l"),
     "likelihood": Scale("likelihood", None, None),
 }
-"""Our own judges that measure something of their own: their runs record the judge's name alone."""
+"""Scales of built-in judges whose runs record only the judge's name."""
 _UNNAMED = Scale("")
-"""Right and wrong, the rubric, a panel, and judges that declare no scale."""
+"""For right or wrong, the rubric, a panel, and judges that declare no scale."""
 
 
 class AnswerCounts(TypedDict):
-    """How many questions were asked, and what became of them."""
+    """How many questions were asked, answered and judged."""
 
     asked: int
     answered: int
@@ -71,7 +71,7 @@ Headlines = dict[str, Estimate]
 
 
 class RankCorrelation(TypedDict):
-    """How the length of answers goes with their grade."""
+    """Spearman's correlation between the length of answers and their grade."""
 
     rho: float | None
     n: int
@@ -79,14 +79,14 @@ class RankCorrelation(TypedDict):
 
 
 class AnswerLength(Estimate):
-    """Words of what was answered, abstentions left out."""
+    """Words per answer, without abstentions."""
 
     median: float | None
     against_grade: RankCorrelation
 
 
 class JudgePanel(TypedDict):
-    """Each judge's own mean, how far they lie apart, how often all say the same."""
+    """The mean of each judge, the largest difference between them, and how often all agree."""
 
     judges: dict[str, Estimate]
     span: float
@@ -94,7 +94,7 @@ class JudgePanel(TypedDict):
 
 
 class Appeals(TypedDict):
-    """What the second judge changed: the first one's mean beside the final one, of all judged."""
+    """What the appellate judge changed: the first judge's mean and the final mean."""
 
     heard: int
     changed: int
@@ -104,7 +104,7 @@ class Appeals(TypedDict):
 
 
 class AnswerFigures(TypedDict):
-    """What a run's answers are worth."""
+    """The figures of a run's answers."""
 
     scale: Literal["binary", "mean"]
     metric: str
@@ -113,12 +113,12 @@ class AnswerFigures(TypedDict):
     all: Estimate
     by_category: dict[str, Headlines]
     abstention: dict[str, Rate]
-    """Over what was answered, whatever a judge made of it."""
+    """Over all questions that did not fail, whatever the verdict."""
     length: AnswerLength
     panel: JudgePanel | None
     appeals: Appeals | None
     composite: NotRequired[Estimate]
-    """Of the rubric: from 0 to 6."""
+    """The rubric's composite score, from 0 to 6."""
     hallucination: NotRequired[Rate]
 
 
@@ -132,7 +132,7 @@ class AnswerSheet(TypedDict):
 
 
 class _Point(NamedTuple):
-    """One number, and what it is not independent of."""
+    """One value, and the question that it belongs to."""
 
     record: QuestionRecord
     value: float
@@ -144,25 +144,25 @@ def answer_sheet(
     ingestions: Iterable[Ingestion],
     seed: int,
 ) -> AnswerSheet:
-    """The figures, at the last checkpoint; the diagnosis, wherever something failed.
+    """Compute the figures at the last checkpoint, and the diagnosis over all checkpoints.
 
-    A measure that knows no right and wrong has no failures to explain.
+    A scale without limits has no failures, so it gets no diagnosis.
     """
     last = manifest.checkpoints[-1] if manifest.checkpoints else ""
     scale = scale_of(manifest)
     at_the_end = [record for record in records if record.checkpoint == last]
     shown = as_read(manifest, records)
-    said = (line.error for one in records for line in (one.answer, one.verdict) if line)
+    errors = (line.error for one in records for line in (one.answer, one.verdict) if line)
     return {
         "judge": (manifest.identity.get("judge") or {"spec": ""})["spec"],
         "figures": answer_figures(at_the_end, seed=seed, scale=scale),
-        "errors": dict(Counter(filter(None, said)).most_common(3)),
+        "errors": dict(Counter(filter(None, errors)).most_common(3)),
         "diagnosis": diagnose(shown, receipts_of(ingestions)) if scale.bounded else None,
     }
 
 
 def scale_of(manifest: Manifest) -> Scale:
-    """What the run's judge measures; without a name for right and wrong, the rubric, a panel."""
+    """Return the scale of the run's judge; right or wrong, the rubric and panels have no name."""
     judge = manifest.identity.get("judge") or {"spec": ""}
     if "panel" in judge:
         return _UNNAMED
@@ -172,33 +172,32 @@ def scale_of(manifest: Manifest) -> Scale:
 
 
 def as_read(manifest: Manifest, records: Sequence[QuestionRecord]) -> list[QuestionRecord]:
-    """The records as the reader had them: one that is shown everything has all evidence in hand.
+    """Return the records with the memories that the reader was shown.
 
-    Where not all of it fitted, it is not known what was shown.
+    A full-context reader is shown all memories, so it has all the evidence. If they did not all
+    fit, it is unknown which were shown, and the record gets no trial.
     """
     reader = manifest.identity.get("reader")
     if not isinstance(reader, dict) or not reader["spec"].startswith("full-context"):
         return list(records)
-    return [record._replace(trial=_with_everything(record)) for record in records]
-
-
-def _with_everything(record: QuestionRecord) -> Trial | None:
-    trial, answer = record.trial, record.answer
-    if trial is None or answer is None or answer.shown is None:
-        return trial
-    if answer.shown < trial.pool:
-        return None
-    return replace(trial, ranking=trial.evidence, sources={})
+    found = []
+    for record in records:
+        trial, shown = record.trial, record.answer.shown if record.answer else None
+        if trial is not None and shown is not None:
+            everything = replace(trial, ranking=trial.evidence, sources={})
+            record = record._replace(trial=None if shown < trial.pool else everything)
+        found.append(record)
+    return found
 
 
 def answer_figures(
     records: Iterable[QuestionRecord], *, seed: int = SEED, scale: Scale = _UNNAMED
 ) -> AnswerFigures:
-    """Everything there is to say of a run's answers.
+    """Compute all figures of a run's answers.
 
-    `scale` says what the judge measures (`f1`, `rouge_l`, `likelihood`); a measure so named is a
-    mean even where all its values happen to be 0 or 1. Without a name, or as `accuracy`, grades
-    that are all 0 or 1 are an accuracy.
+    A named `scale` (`f1`, `rouge_l`, `likelihood`) is averaged as a mean, even if all its values
+    are 0 or 1. On a scale without a name, or named `accuracy`, grades that are all 0 or 1 are an
+    accuracy.
     """
     records = in_order(records)
     averaging = _Averaging.of(records, seed, scale)
@@ -224,12 +223,12 @@ def answer_figures(
 
 
 class _Averaging(NamedTuple):
-    """How the numbers of this run are to be averaged."""
+    """How the values of this run are averaged."""
 
     metric: str
     binary: bool
     limits: tuple[float, float] | None
-    """Between what values lie, if that is known."""
+    """The lowest and highest possible value, if known."""
     seed: int
 
     @classmethod
@@ -253,7 +252,7 @@ class _Averaging(NamedTuple):
         return self.estimate(points, len(records) - len(points))
 
     def estimate(self, points: Sequence[_Point], missing: int = 0) -> Estimate:
-        """The mean with its interval, and with bounds where values are missing."""
+        """Return the mean with its interval, and with bounds where values are missing."""
         if not points:
             nothing: Estimate = {"mean": None, "n": 0, "ci95": None}
             return {**nothing, "missing": missing} if missing else nothing
@@ -273,10 +272,10 @@ class _Averaging(NamedTuple):
 
     def _interval(self, points: Sequence[_Point]) -> list[float] | None:
         values = np.array([point.value for point in points])
-        # A question that was asked at several checkpoints is one question.
+        # The answers to one question at several checkpoints are not independent.
         questions = [f"{point.record.scenario}/{point.record.question.id}" for point in points]
         independent = len(set(questions))
-        # A judge of a panel may have a finer scale than the panel's verdict.
+        # A panel judge may have a finer scale than the panel's verdict.
         if self.binary and bool(np.isin(values, (0, 1)).all()):
             return interval_between((0.0, 1.0), float(values.mean()), independent)
         limits = self.limits
@@ -297,24 +296,24 @@ def _counts(records: Sequence[QuestionRecord]) -> AnswerCounts:
     statuses = Counter(record.status for record in records)
     judged = sum(record.final is not None for record in records)
     failed = {str(status): statuses[status] for status in sorted(FAILED) if statuses[status]}
-    fair = sum(statuses[status] for status in ("answered", "abstained", "empty"))
+    replied = sum(statuses[status] for status in ("answered", "abstained", "empty"))
     return {
         "asked": len(records),
         "answered": statuses["answered"],
         "abstained": statuses["abstained"],
         "empty": statuses["empty"],
         "failed": failed,
-        "unanswered": len(records) - fair - sum(failed.values()),
+        "unanswered": len(records) - replied - sum(failed.values()),
         "judged": judged,
-        "unjudged": fair - judged,
+        "unjudged": replied - judged,
         "coverage": rounded(judged / len(records)) if records else None,
     }
 
 
 def _abstention(records: Sequence[QuestionRecord]) -> dict[str, Rate]:
-    put = [one for one in records if one.status is not None and one.status not in FAILED]
-    unanswerable = [one.status for one in put if one.question.expects == "abstain"]
-    answerable = [one.status for one in put if one.question.expects == "answer"]
+    replied = [one for one in records if one.status is not None and one.status not in FAILED]
+    unanswerable = [one.status for one in replied if one.question.expects == "abstain"]
+    answerable = [one.status for one in replied if one.question.expects == "answer"]
     return {
         "correct_abstain": rate(unanswerable.count("abstained"), len(unanswerable)),
         "confabulated": rate(unanswerable.count("answered"), len(unanswerable)),
@@ -323,7 +322,7 @@ def _abstention(records: Sequence[QuestionRecord]) -> dict[str, Rate]:
 
 
 def _composite(share: Estimate) -> Estimate:
-    """A share of the best composite as a composite from 0 to 6."""
+    """Convert a share of the best composite to a composite from 0 to 6."""
     found = share.copy()
     if share["mean"] is not None:
         found["mean"] = rounded(share["mean"] * BEST_SCORE)
@@ -336,10 +335,10 @@ def _composite(share: Estimate) -> Estimate:
 
 def _hallucination(records: Sequence[QuestionRecord]) -> Rate:
     scores = [score for record in records if (score := record.score) is not None]
-    invented = sum(score.hallucination == 0 for score in scores)
-    found = rate(invented, len(scores))
+    count = sum(score.hallucination == 0 for score in scores)
+    found = rate(count, len(scores))
     if (missing := len(records) - len(scores)) and scores:
-        ends = (invented / len(records), (invented + missing) / len(records))
+        ends = (count / len(records), (count + missing) / len(records))
         found["missing"], found["bounds"] = missing, rounded_all(ends)
     return found
 
@@ -373,7 +372,7 @@ def _panel(records: Sequence[QuestionRecord], averaging: _Averaging) -> JudgePan
             own.setdefault(judge, []).append(_Point(record, vote))
     judges = {judge: averaging.estimate(points) for judge, points in sorted(own.items())}
     means = [figure["mean"] or 0.0 for figure in judges.values()]
-    # A single vote has no other to agree with.
+    # A single vote cannot agree or disagree.
     several = [final.votes.values() for _, final in voted if len(final.votes) > 1]
     return {
         "judges": judges,
@@ -384,14 +383,14 @@ def _panel(records: Sequence[QuestionRecord], averaging: _Averaging) -> JudgePan
 
 def _appeals(records: Sequence[QuestionRecord], averaging: _Averaging) -> Appeals | None:
     judged = [(one, one.primary, final) for one in records if (final := one.final) is not None]
-    heard = [(primary, final) for _, primary, final in judged if primary is not None]
-    if not heard:
+    appealed = [(primary, final) for _, primary, final in judged if primary is not None]
+    if not appealed:
         return None
     first = [_Point(one, value_of(primary or final)) for one, primary, final in judged]
     return {
-        "heard": len(heard),
-        "changed": sum(changed(before, after) for before, after in heard),
-        "rescued": sum(before.fails and not after.fails for before, after in heard),
+        "heard": len(appealed),
+        "changed": sum(changed(before, after) for before, after in appealed),
+        "rescued": sum(before.fails and not after.fails for before, after in appealed),
         "primary": averaging.estimate(first),
         "final": averaging.estimate([_Point(one, value_of(final)) for one, _, final in judged]),
     }

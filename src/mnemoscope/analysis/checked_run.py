@@ -1,4 +1,4 @@
-"""A finished run as `verify` and `compare` look at it: its trials, and whether it was changed."""
+"""A finished run as `verify` and `compare` read it: its trials, and the files that changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BLOCKED_FILE = "BLOCKED.md"
 
 @dataclass(frozen=True)
 class CheckedRun:
-    """What the gates look at: read when first asked for, and only once."""
+    """The run that the gates check. Its journal is read once, on first use."""
 
     run: RunDirectory
     manifest: Manifest
@@ -47,7 +47,7 @@ class CheckedRun:
         return [trial for trial in self.trials if trial.evidence]
 
     @property
-    def fair(self) -> list[Trial]:
+    def measured(self) -> list[Trial]:
         return [trial for trial in self.scorable if trial.status not in FAILED]
 
     @property
@@ -56,13 +56,16 @@ class CheckedRun:
 
     @cached_property
     def figures(self) -> Metrics:
-        """metrics.json as the journal gives it; only the depth of others' first ranks is taken."""
+        """metrics.json, recomputed from the journal.
+
+        Only `recorded_depth` is taken from the file, since the journal does not contain it.
+        """
         beyond = self.run.read_json("metrics.json").get("recorded_depth", 0)
         return measure(self.trials, self.ingestions, Depth(self.depth, beyond), self.seed)
 
 
 def value_at(manifest: Manifest, path: str) -> Any:
-    """The value at a dotted path of the manifest, None if there is none."""
+    """Return the value at a dotted path of the manifest; None if it is missing."""
     first, *rest = path.split(".")
     value = getattr(manifest, first, None)
     for key in rest:
@@ -71,17 +74,17 @@ def value_at(manifest: Manifest, path: str) -> Any:
 
 
 def blocked_reason(run: RunDirectory) -> str:
-    """What BLOCKED.md says; empty if there is none."""
+    """Return the reasons in BLOCKED.md; empty if the file does not exist."""
     file = run.path / BLOCKED_FILE
     if not file.exists():
         return ""
     lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-    said = [line.lstrip("- ").strip() for line in lines if line.strip() and line[0] != "#"]
-    return "; ".join(said) or f"{BLOCKED_FILE} is there, and gives no reason"
+    reasons = [line.lstrip("- ").strip() for line in lines if line.strip() and line[0] != "#"]
+    return "; ".join(reasons) or f"{BLOCKED_FILE} exists without a reason"
 
 
 def judges_of(manifest: Manifest) -> list[str]:
-    """The specs of all who decided on scores, the members of a panel each."""
+    """Return the specs of all judges of the run: panel members and the appellate judge included."""
     found: list[str] = []
     for role in ("judge", "appellate_judge"):
         if about := manifest.identity.get(role):
@@ -90,7 +93,7 @@ def judges_of(manifest: Manifest) -> list[str]:
 
 
 def changed_files(run: RunDirectory, manifest: Manifest) -> list[str]:
-    """Recorded files that no longer have the hash the manifest vouches for."""
+    """Return the recorded files whose hash differs from the one in the manifest."""
 
     def current(name: str) -> str | None:
         path = run.path / name

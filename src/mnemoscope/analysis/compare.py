@@ -1,8 +1,8 @@
-"""Compare two runs: paired by question, tested, corrected, and given a verdict.
+"""Compare two runs question by question: paired tests, corrected p-values and a verdict.
 
-Both runs answered the same questions, so every test is paired: exact McNemar for hits, a paired t
-for means; the interval of a difference resamples whole clusters of questions. A difference is
-called better or worse only if its corrected p is below alpha and its interval excludes zero.
+Proportions are tested with exact McNemar, means with a paired t-test. The interval of a difference
+resamples whole clusters of questions. The verdict is better or worse only if the corrected p is
+below alpha and the interval excludes zero.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ OVERALL = "overall"
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One metric in one scope, base against candidate."""
+    """One metric over all questions or in one category, base against candidate."""
 
     scope: str
     metric: str
@@ -66,17 +66,17 @@ class Row(msgspec.Struct, frozen=True):
     p_corrected: float
     effect: float
     effect_name: str
-    """Cohen's h for proportions, d_z (mean over standard deviation of the deltas) for means."""
+    """`h` is Cohen's h, for proportions; `d_z` is mean / standard deviation of the differences."""
     effect_label: str
     detectable: float
-    """The smallest difference that this many questions could have shown, with power 0.8; NaN
-    where no question changed, and nothing is known of how much they would."""
+    """The minimum detectable difference with power 0.8; NaN where no question changed, since the
+    variance of the differences is then unknown."""
     verdict: Verdict
     gained: int | None = None
     lost: int | None = None
     p_wilcoxon: float | None = None
     p_permutation: float | None = None
-    """Sign flips of whole clusters: what remains if only clusters are independent."""
+    """From sign flips of whole clusters: it assumes only that clusters are independent."""
 
 
 class Discordant(msgspec.Struct, frozen=True):
@@ -89,7 +89,7 @@ class Discordant(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """Everything `mnemoscope compare` knows."""
+    """The full result of `mnemoscope compare`."""
 
     base: str
     cand: str
@@ -98,7 +98,7 @@ class Comparison(msgspec.Struct, frozen=True):
     only_base: int
     only_cand: int
     failed: int
-    """Questions of both that at least one run did not fairly put; left out."""
+    """Shared questions that failed in at least one of the runs; they are left out."""
     clusters: int
     band: float | None
     rows: list[Row]
@@ -127,8 +127,9 @@ def compare(
 ) -> Comparison:
     """Compare two finished runs of one benchmark.
 
-    `metrics` is the family that Holm corrects over (default: the headline metrics); `band` names
-    the difference that does not matter; `discordant` a hit metric whose changes are listed.
+    `metrics` is the family that Holm corrects over (default: the headline metrics). `band` is the
+    largest difference that counts as equivalent. `discordant` is a hit metric whose gained and
+    lost questions are listed.
     """
     depth = _comparable(base, cand)
     answers = pair_answers(base, cand)
@@ -138,7 +139,7 @@ def compare(
     unknown = [name for name in names if name not in known]
     unknown += [name for name in filter(None, [discordant]) if name not in depth.names]
     if unknown:
-        raise UsageError(f"no metric {unknown[0]!r} in these runs; they have {', '.join(known)}")
+        raise UsageError(f"these runs have no metric {unknown[0]!r}; they have {', '.join(known)}")
     pairs = pair_trials(base, cand)
     recalled = [name for name in names if name in depth.names]
     tables = [pairs.values(depth, recalled)] if recalled else []
@@ -166,37 +167,38 @@ def compare(
             )
             for (row, interval90), p in zip(drafts, corrected, strict=True)
         ],
-        notes=[*_notes(pairs, answers), *_edits(base), *_edits(cand)],
+        notes=[
+            *_notes(pairs, answers),
+            *(
+                f"{run.label}: {name} was changed after the run was finished"
+                for run in (base, cand)
+                for name in changed_files(run, run.manifest())
+            ),
+        ],
         discordant=_discordant(base, pairs, depth, discordant) if discordant else [],
     )
 
 
 def _notes(pairs: PairedTrials, answers: PairedAnswers | str | None) -> list[str]:
-    """What a reader must be told of what was left out, and of how little is known."""
-    said = few_clusters(pairs.clusters)
+    """Say which questions were left out, and warn about few clusters."""
+    notes = few_clusters(pairs.clusters)
     if pairs.only_base or pairs.only_cand:
-        said.append(
+        notes.append(
             f"{pairs.only_base} questions are only in the base, {pairs.only_cand} only in the "
             "candidate; they are left out"
         )
     if pairs.failed:
-        said.append(f"{pairs.failed} questions failed in one of the runs and are left out")
+        notes.append(f"{pairs.failed} questions failed in one of the runs and are left out")
     if isinstance(answers, str):
-        said.append(answers)
+        notes.append(answers)
     elif answers is not None and answers.left_out:
         about = f"{answers.left_out} questions have no grade in one of the runs"
-        said.append(f"{about}; {answers.metric} leaves them out")
-    return said
-
-
-def _edits(run: RunDirectory) -> list[str]:
-    """Files that are not as the finished run left them."""
-    changed = changed_files(run, run.manifest())
-    return [f"{run.label}: {name} was changed after the run was finished" for name in changed]
+        notes.append(f"{about}; {answers.metric} leaves them out")
+    return notes
 
 
 def _comparable(base: RunDirectory, cand: RunDirectory) -> Depth:
-    """The shared depth; refuses different datasets, scopes or metrics instead of guessing."""
+    """Return the shared depth; raise NotComparable if data, options or depth differ."""
     first, second = base.manifest(), cand.manifest()
     for run, manifest in ((base, first), (cand, second)):
         if manifest.state != "complete":
@@ -204,21 +206,20 @@ def _comparable(base: RunDirectory, cand: RunDirectory) -> Depth:
     found = differences(first.identity["benchmark"], second.identity["benchmark"], "benchmark.")
     depths = recorded_depth(base), recorded_depth(cand)
     if depths[0] != depths[1]:
-        found.append(f"depth of the rankings: {_depths(depths[0])} → {_depths(depths[1])}")
+        shown = (
+            f"{depth.returned}" + (f" (first ranks to {depth.recorded})" if depth.recorded else "")
+            for depth in depths
+        )
+        found.append(f"ranking depth: {' → '.join(shown)}")
     if found:
         raise NotComparable(f"{base.label} and {cand.label} differ in {'; '.join(found)}")
     return depths[0]
 
 
-def _depths(depth: Depth) -> str:
-    beyond = f" (first ranks to {depth.recorded})" if depth.recorded else ""
-    return f"{depth.returned}{beyond}"
-
-
 def _rows(
     scope: str, pairs: PairedValues, limits: tuple[float, float]
 ) -> list[tuple[Row, Interval]]:
-    """Each metric's row before the correction, and the interval that equivalence is judged by."""
+    """Return each metric's row before correction, with the 90 % interval for equivalence."""
     base, cand, clusters = pairs.base, pairs.cand, pairs.clusters
     wide, narrow = (
         paired_bootstrap(base, cand, clusters, seed=SEED, confidence=confidence, limits=limits)
@@ -231,7 +232,7 @@ def _rows(
         row = _row(scope, name, base[:, i], cand[:, i], clusters, interval, float(flipped[i]))
         interval90 = Interval(float(narrow.low[i]), float(narrow.high[i]))
         if (base[:, i] == cand[:, i]).all():
-            # Where no question changed the bootstrap has no width, and the rule of three holds.
+            # If no question changed, the bootstrap interval has no width: use the rule of three.
             interval90 = Interval(-3 / len(base), 3 / len(base))
         rows.append((row, interval90))
     return rows
@@ -294,7 +295,9 @@ def _discordant(
     base: RunDirectory, pairs: PairedTrials, depth: Depth, metric: str
 ) -> list[Discordant]:
     if not _is_proportion(metric):
-        raise UsageError(f"{metric} is no hit metric: gained and lost need hit@k or all@k")
+        raise UsageError(
+            f"{metric} is not a hit metric: gained and lost questions exist for hit@k and all@k"
+        )
     column = depth.names.index(metric)
     texts = {line["id"]: line["question"] for line in base.questions()}
     found = []

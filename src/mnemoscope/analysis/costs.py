@@ -1,8 +1,7 @@
-"""What a run asked of language models, and what that cost: by phase, and whose phase it is.
+"""Sum the requests, tokens and cost of language models in a run, by phase and by side.
 
-Remembering and recalling are the system's; answering and judging are the harness's, unless the
-system answers by itself. Sums of what was recorded: a phase that a killed run had to repeat counts
-twice, because it was asked twice.
+The system remembers and recalls; the harness answers and judges, unless the system answers by
+itself. A phase that was repeated after a crash counts twice, because its requests were sent twice.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class Spent(TypedDict):
 
 
 class Costs(TypedDict):
-    """What was spent for each phase, for each side, in all and for a question."""
+    """Usage by phase, by side, in total and per question."""
 
     currency: str
     phases: dict[str, Spent]
@@ -43,7 +42,7 @@ class Costs(TypedDict):
 
 
 def accounts(timings: Iterable[Timing], *, system_answers: bool = False) -> Costs:
-    """All that was spent, as timing.json has it."""
+    """Sum all usage, in the form of timing.json."""
     timings = list(timings)
     used: dict[str, list[Usage]] = {phase: [] for phase in PHASES}
     for timing in timings:
@@ -73,7 +72,7 @@ def accounts(timings: Iterable[Timing], *, system_answers: bool = False) -> Cost
 
 
 def phase_of(timing: Timing) -> str:
-    """Which phase was timed. One that failed before it could be timed was recalling."""
+    """Return the phase that was timed; a question without any time failed while recalling."""
     for phase, took in (
         ("judge", timing.judge_ms),
         ("answer", timing.answer_ms),
@@ -92,7 +91,7 @@ def _sum(usages: Iterable[Usage]) -> Spent:
         "retries": sum(usage.retries for usage in usages),
         "input_tokens": sum(usage.input_tokens for usage in usages),
         "output_tokens": sum(usage.output_tokens for usage in usages),
-        # Exact, so that the order in which questions came back changes no digit.
+        # fsum is exact, so the order of the questions does not change the sum.
         "cost": rounded(fsum(usage.cost for usage in usages)),
         "paid": rounded(fsum(usage.paid for usage in usages)),
         "estimated": any(usage.estimated for usage in usages),

@@ -1,7 +1,7 @@
-"""Why an answer failed: where on its way from the memory to the verdict the evidence was lost.
+"""Classify failed answers by the step that lost the evidence, from ingestion to verdict.
 
-The classes are tried in the order of that way, so each failure is laid to the first step that did
-not hold. A class is a suspicion with a reason, not a second verdict.
+The classes follow the order of the pipeline, and a failure gets the first class that applies. A
+class is a likely cause, not a second verdict.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ CUT = "cut by the budget"
 DOUBTFUL = "doubtful verdict"
 WRONG = "answered wrongly with the evidence in hand"
 UNSEEN = "recall not seen"
-"""The system answers by itself and does not say what it recalled."""
+"""The system answers by itself and does not report its hits."""
 NO_EVIDENCE = "no evidence known"
 CONFABULATED = "confabulated"
 BOUNDARY = "boundary missed"
-"""What should have been refused, wholly or in part, and was not, or was refused too far."""
+"""The answer disclosed what should have been refused, or refused more than it should."""
 CLASSES = (
     NOT_INGESTED,
     NOT_RECALLED,
@@ -43,33 +43,33 @@ CLASSES = (
 EXAMPLES = 5
 _WORD = re.compile(r"[^\W_]+")
 _PASSING = {Score: 4 / 6, Grade: 0.5}
-"""From which vote on, a share of the best mark, a judge of a panel lets an answer pass."""
+"""A panel judge's vote, as a share of the best mark, passes an answer from this value on."""
 
 
 class FailureClass(Rate):
-    """How many failures are of one class, with a few to look at."""
+    """The share of failures in one class, with example question ids."""
 
     examples: list[str]
 
 
 class Diagnosis(TypedDict):
-    """Why answers failed."""
+    """The failed answers by class and category."""
 
     judged: int
     failures: int
     classes: dict[str, FailureClass]
     by_category: dict[str, dict[str, int]]
     in_hand: Rate
-    """Of the failures that have an answer, those with all the evidence before the reader."""
+    """Failures on answerable questions for which the reader was shown all the evidence."""
 
 
 def receipts_of(ingestions: Iterable[Ingestion]) -> dict[str, Receipt]:
-    """Scenario to what became of its memories; the last line of a scenario tells of them all."""
+    """Map each scenario to its receipt; its last line in the journal covers all its memories."""
     return {line.scenario: line.receipt for line in ingestions}
 
 
 def diagnose(records: Iterable[QuestionRecord], receipts: Mapping[str, Receipt]) -> Diagnosis:
-    """How many failures of each class, overall and by category, with a few to look at."""
+    """Count the failures of each class, overall and by category, with examples."""
     records = in_order(records)
     kinds = [classify(record, receipts.get(record.scenario)) for record in records]
     found = [(kind, one) for kind, one in zip(kinds, records, strict=True) if kind]
@@ -77,7 +77,7 @@ def diagnose(records: Iterable[QuestionRecord], receipts: Mapping[str, Receipt])
     of_kind: dict[str, list[str]] = {kind: [] for kind in CLASSES}
     for kind, record in found:
         of_kind[kind].append(record.question.id)
-    # Where nothing should be answered, having the evidence is no reproach.
+    # Evidence in hand is relevant only where the question should be answered.
     answerable = [record for record in failed if record.question.expects == "answer"]
     counts = {
         category: Counter(kind for kind, one in found if one.question.category == category)
@@ -104,11 +104,11 @@ def diagnose(records: Iterable[QuestionRecord], receipts: Mapping[str, Receipt])
 
 
 def classify(record: QuestionRecord, receipt: Receipt | None = None) -> str | None:
-    """Where a judged failure went wrong; none where the answer passed or was not judged."""
+    """Return the class of a judged failure; None if the answer passed or was not judged."""
     if record.final is None or not record.final.fails:
         return None
     if record.question.expects == "abstain":
-        # To say nothing was right: a judge that fails it is the one to look at.
+        # Abstaining was correct, so a failing verdict is doubtful.
         return CONFABULATED if record.status == "answered" else DOUBTFUL
     if record.question.expects != "answer":
         return BOUNDARY
@@ -121,12 +121,12 @@ def classify(record: QuestionRecord, receipt: Receipt | None = None) -> str | No
 
 
 def in_hand(record: QuestionRecord, receipt: Receipt | None = None) -> bool:
-    """Whether the reader had all the evidence before it."""
+    """Whether the reader was shown all the evidence."""
     return bool(_evidence(record)) and _lost(record, receipt or Receipt()) is None
 
 
 def _lost(record: QuestionRecord, receipt: Receipt) -> str | None:
-    """The step at which evidence was lost; none where all of it reached the reader."""
+    """Return the step that lost evidence; None if all of it reached the reader."""
     evidence = _evidence(record)
     ranks = _ranks(record, evidence)
     unreachable = record.trial is not None and record.trial.reachable < len(evidence)
@@ -149,13 +149,16 @@ def _lost(record: QuestionRecord, receipt: Receipt) -> str | None:
 
 
 def _evidence(record: QuestionRecord) -> tuple[str, ...]:
-    """As the question has it, or the trial: a question read back from a run has lost it."""
+    """Return the evidence ids of the question, or of its trial.
+
+    A question that was read back from a run has no evidence.
+    """
     known = record.question.evidence or (record.trial.evidence if record.trial else ())
     return tuple(dict.fromkeys(known))
 
 
 def _ranks(record: QuestionRecord, evidence: tuple[str, ...]) -> dict[str, int] | None:
-    """Evidence that was recalled, with its rank, repetitions removed; None if not known."""
+    """Map recalled evidence to its rank, repetitions removed; None if the hits are unknown."""
     trial = record.trial
     if trial is not None:
         hits = [trial.sources.get(id, (id,)) for id in dict.fromkeys(trial.ranking)]
@@ -178,15 +181,11 @@ def _doubtful(record: QuestionRecord) -> bool:
         return True
     if record.primary is not None and changed(record.primary, final):
         return True
-    return _says_it_all(record)
-
-
-def _says_it_all(record: QuestionRecord) -> bool:
-    """Whether every word of the reference that means something is in the answer."""
     if record.answer is None or record.answer.status != "answered":
         return False
-    said, wanted = (
+    # An answer that contains every content word of the reference is probably right.
+    answer, reference = (
         _WORD.findall(t.casefold()) for t in (record.answer.text, record.question.reference)
     )
-    telling = [word for word in wanted if word not in STOP_WORDS] or wanted
-    return bool(telling) and set(stem_words(telling)) <= set(stem_words(said))
+    content = [word for word in reference if word not in STOP_WORDS] or reference
+    return bool(content) and set(stem_words(content)) <= set(stem_words(answer))

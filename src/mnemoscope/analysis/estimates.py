@@ -1,4 +1,4 @@
-"""Means and shares with their intervals, as the files of a run record them."""
+"""Means and proportions with 95 % intervals, in the form of a run's JSON files."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from mnemoscope.stats import bootstrap, wilson
 
 SEED = 42
 DRAWS = 2_000
-"""Enough for the ends of a 95 % interval: their Monte Carlo error is 3 % of its half-width."""
+"""At this many draws the Monte Carlo error of a 95 % interval's ends is 3 % of its half-width."""
 _DIGITS = 10
-"""Enough that no figure is rounded twice on its way to four digits."""
+"""Enough digits that rounding to four later is not rounding twice."""
 
 
 class Estimate(TypedDict):
-    """A mean over n values; what failed or was not judged is missing, and not a zero."""
+    """A mean over n values; failed and unjudged questions are `missing`, not zeros."""
 
     mean: float | None
     n: int
     ci95: list[float] | None
     missing: NotRequired[int]
     bounds: NotRequired[list[float]]
-    """What the mean would be, had all that is missing been worth nothing, and as it is."""
+    """The mean if every missing value were the worst, and the mean without them."""
 
 
 class Rate(TypedDict):
-    """A share of n, with Wilson's interval."""
+    """A proportion of n, with Wilson's interval."""
 
     rate: float | None
     count: int
@@ -49,7 +49,7 @@ def rounded_all(values: Sequence[float]) -> list[float]:
 
 
 def rate(count: int, n: int) -> Rate:
-    """A proportion with what it is of and its interval; of nothing, None."""
+    """Return count / n with its interval; None where n is 0."""
     if not n:
         return {"rate": None, "count": 0, "n": 0, "ci95": None}
     return {"rate": rounded(count / n), "count": count, "n": n, "ci95": share_interval(count, n)}
@@ -68,7 +68,7 @@ def interval_of_mean(
     seed: int,
     draws: int,
 ) -> list[float] | None:
-    """The bootstrap's interval, drawing `units`; between limits one that is never without width."""
+    """Return the bootstrap interval over `units`, or `interval_between` where it has no width."""
     ends = limits or (-inf, inf)
     sampled = bootstrap(values[:, None], units, seed=seed, draws=draws, limits=ends)
     low, high = float(sampled.low[0]), float(sampled.high[0])
@@ -78,10 +78,10 @@ def interval_of_mean(
 
 
 def interval_between(limits: tuple[float, float], mean: float, n: int) -> list[float]:
-    """Wilson's interval, stretched to the limits of a scale.
+    """Return Wilson's interval, rescaled to the limits of a scale.
 
-    Values that are all alike cannot say how much others would differ. Nothing between two limits
-    spreads wider than the limits themselves do, and for these Wilson's interval holds.
+    Equal values do not show how much other values would vary. Values between two limits vary most
+    when all lie at the limits, and then Wilson's interval is valid.
     """
     least, span = limits[0], limits[1] - limits[0]
     low, high = (least + span * end for end in wilson(round((mean - least) / span * n), n))

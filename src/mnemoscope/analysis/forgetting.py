@@ -1,8 +1,8 @@
-"""forgetting.json: what was known before a system was told to forget, and what is after.
+"""Compute forgetting.json: what a system knew before and after it was told to forget.
 
-Mean ROUGE-L and the share of answers above one half are two figures with two names, since others
-print the second beside the first as if it were the same. Low is good for what was to be forgotten,
-high for the rest; what failed or was not judged is left out, never zero.
+Mean ROUGE-L and the share of answers above one half are two separate figures, because published
+tables print the second next to the first as if they were the same. Low is good for the forget set,
+high for the retain set. Failed and unjudged questions are left out.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ import numpy as np
 from mnemoscope.analysis.estimates import DRAWS, SEED, rounded, rounded_all, share_interval
 from mnemoscope.analysis.question_records import QuestionRecord
 from mnemoscope.stats import bootstrap, paired_bootstrap
-from mnemoscope.types import FAILED, Grade, Status, Trial
+from mnemoscope.text.overlap import rouge_l_recall
+from mnemoscope.types import FAILED, Grade, Status
 
 BEFORE, AFTER = "before", "after"
 FORGET, RETAIN = "forget", "retain"
 HALF = 0.5
 CARRIED = 0.8
-"""A text that has so much of the forgotten answer, in its order, still carries it."""
-NO_FORGET = "the system has no forget(selector): it was not told to forget and gets no score"
+"""A hit's text leaks the forgotten answer if it has this share of it, by ROUGE-L recall."""
+NO_FORGET = "the system has no forget(selector): it could not be told to forget and gets no score"
 
 T = TypeVar("T")
 Cells = dict[str, dict[str, T]]
-"""`before` and `after`, of each `forget` and `retain`."""
+"""Values by `before` and `after`, then by `forget` and `retain`."""
 Covers = Callable[[str, str], float]
-"""How much of a reference, given second, a text has: from 0 to 1."""
+"""Called with a text and a reference; returns the share of the reference in the text, 0 to 1."""
 
 
 class MeanRouge(TypedDict):
@@ -50,7 +51,7 @@ class ShareAboveHalf(TypedDict):
 
 
 class Knowledge(TypedDict):
-    """What is known of one set at one checkpoint."""
+    """What the system knew of one set at one checkpoint."""
 
     asked: int
     n: int
@@ -60,7 +61,7 @@ class Knowledge(TypedDict):
 
 
 class Change(TypedDict):
-    """After less before, question by question."""
+    """The difference after minus before, paired by question."""
 
     n: int
     mean_rouge_l: MeanRouge | None
@@ -68,7 +69,7 @@ class Change(TypedDict):
 
 
 class Leak(TypedDict):
-    """How many questions of the forget set still bring back what was to be forgotten."""
+    """Questions of the forget set whose hits still contain forgotten memories or answers."""
 
     n: int
     leaked: int
@@ -80,7 +81,7 @@ class Leak(TypedDict):
 
 
 class ForgettingScore(TypedDict):
-    """How a system forgot."""
+    """The score of a system that was told to forget."""
 
     before: dict[str, Knowledge]
     after: dict[str, Knowledge]
@@ -91,7 +92,7 @@ class ForgettingScore(TypedDict):
 
 
 class Forgetting(TypedDict):
-    """The content of forgetting.json; without a score, why there is none."""
+    """The content of forgetting.json; `why` gives the reason if there is no score."""
 
     score: ForgettingScore | None
     why: str
@@ -104,33 +105,42 @@ def forgetting(
     *,
     can_forget: bool = True,
     forgotten: Collection[str] | None = None,
-    covers: Covers | None = None,
+    covers: Covers = rouge_l_recall,
     seed: int = SEED,
 ) -> Forgetting:
-    """Everything that is to be said of how a system forgot; `score` is None where it did not.
+    """Compute the content of forgetting.json.
 
-    `forgotten` are the ids of the memories it was told to forget; without them, the evidence of
-    the questions in the forget set. `covers` is ROUGE-L recall unless told otherwise.
+    `forgotten` are the ids of the memories that the system was told to forget (default: the
+    evidence of the questions in the forget set).
     """
-    statuses, coverage = _cells(records, _statuses), _cells(records, _coverage)
-    if why := _obstacle(records, can_forget):
+    statuses = _cells(records, lambda own: dict(sorted(Counter(map(status_of, own)).items())))
+    coverage = _cells(records, _coverage)
+    if why := _why_no_score(records, can_forget):
         return {"score": None, "why": why, "statuses": statuses, "coverage": coverage}
+    if forgotten is None:
+        own = (one.trial for one in records if one.question.category == FORGET and one.trial)
+        forgotten = {id for trial in own for id in trial.evidence}
     known = _cells(records, lambda own: _knowledge(own, seed))
     changes = {kind: _change(records, kind, seed) for kind in (FORGET, RETAIN)}
-    gone = frozenset(_evidence(records) if forgotten is None else forgotten)
+    change = changes[FORGET]["mean_rouge_l"]
+    before, after = (known[point][RETAIN]["mean_rouge_l"] for point in (BEFORE, AFTER))
     score: ForgettingScore = {
         "before": known[BEFORE],
         "after": known[AFTER],
         "change": changes,
-        "leak": _leak(_of(records, AFTER, FORGET), gone, covers or _rouge_l_recall()),
-        "forget_falls": _falls(changes[FORGET]),
-        "retain_stays": _stays(known[BEFORE][RETAIN], known[AFTER][RETAIN]),
+        "leak": _leak(_of(records, AFTER, FORGET), frozenset(forgotten), covers),
+        # The mean of the forget set must fall for certain, that of the retain set must stay within
+        # the interval that it had before.
+        "forget_falls": bool(change["ci95"][1] < 0) if change else None,
+        "retain_stays": bool(before["ci95"][0] <= after["mean"] <= before["ci95"][1])
+        if before and after
+        else None,
     }
     return {"score": score, "why": "", "statuses": statuses, "coverage": coverage}
 
 
 def status_of(record: QuestionRecord) -> Status:
-    """How it ended: the last line of the journal that can say so, and whether it was judged."""
+    """Return the status of the last step that ran; `unjudged` if the answer has no verdict."""
     last = record.answer or record.trial
     if last is not None and last.status in FAILED:
         return last.status
@@ -140,30 +150,27 @@ def status_of(record: QuestionRecord) -> Status:
 
 
 def rouge_of(record: QuestionRecord) -> float | None:
-    """The answer's ROUGE-L; None for a question that failed or was not judged by one number."""
+    """Return the answer's ROUGE-L; None if the question failed or has no grade."""
     final = record.final
     return final.value if isinstance(final, Grade) else None
 
 
-def _obstacle(records: Sequence[QuestionRecord], can_forget: bool) -> str:
-    """Why there is no score; empty where there is one."""
+def _why_no_score(records: Sequence[QuestionRecord], can_forget: bool) -> str:
+    """Return why there is no score; empty where there is one."""
     if not can_forget:
         return NO_FORGET
     for point in (BEFORE, AFTER):
         for kind in (FORGET, RETAIN):
             if not _of(records, point, kind):
-                return f"no question of the {kind} set was asked {point} forgetting"
+                return f"no questions of the {kind} set were asked {point} forgetting"
     if any(record.verdict is not None and record.verdict.score is not None for record in records):
-        return "judged by a rubric; forgetting is scored by a judge of one number, rouge-l"
-    if all(rouge_of(record) is None for record in _of(records, AFTER, FORGET)):
-        return f"nothing that was to be forgotten could be measured after: {_reason(records)}"
+        return "the answers were judged with a rubric; forgetting needs the judge rouge-l"
+    asked = _of(records, AFTER, FORGET)
+    if all(rouge_of(record) is None for record in asked):
+        errors = Counter(error for record in asked for error in record.errors).most_common(1)
+        reason = errors[0][0] if errors else "no answer was judged"
+        return f"no question of the forget set could be measured after forgetting: {reason}"
     return ""
-
-
-def _reason(records: Sequence[QuestionRecord]) -> str:
-    """What the failures after forgetting say most often."""
-    said = Counter(error for record in _of(records, AFTER, FORGET) for error in record.errors)
-    return said.most_common(1)[0][0] if said else "no answer was judged"
 
 
 def _of(records: Sequence[QuestionRecord], point: str, kind: str) -> list[QuestionRecord]:
@@ -181,10 +188,6 @@ def _cells(
         point: {kind: figure(_of(records, point, kind)) for kind in (FORGET, RETAIN)}
         for point in (BEFORE, AFTER)
     }
-
-
-def _statuses(records: Sequence[QuestionRecord]) -> dict[Status, int]:
-    return dict(sorted(Counter(map(status_of, records)).items()))
 
 
 def _coverage(records: Sequence[QuestionRecord]) -> float | None:
@@ -213,7 +216,7 @@ def _knowledge(records: Sequence[QuestionRecord], seed: int) -> Knowledge:
         "ci95": share_interval(above, n),
     }
     if failed := asked - n:
-        # Neither end is the bad one here: forgetting should lower the one set, not the other.
+        # Both ends are given, because low is good for the forget set and bad for the retain set.
         mean["bounds"] = _bounds(float(values.sum()), asked, failed)
         share["bounds"] = _bounds(above, asked, failed)
     return {
@@ -226,12 +229,12 @@ def _knowledge(records: Sequence[QuestionRecord], seed: int) -> Knowledge:
 
 
 def _bounds(total: float, asked: int, failed: int) -> list[float]:
-    """The figure if every failure had been 0, and if every one had been 1."""
+    """Return the mean if every failure were 0, and if every failure were 1."""
     return rounded_all((total / asked, (total + failed) / asked))
 
 
 def _change(records: Sequence[QuestionRecord], kind: str, seed: int) -> Change:
-    """After less before, question by question; a question counts if it has a value in both."""
+    """Compute after minus before over the questions that have a value at both checkpoints."""
     before = {record.question.id: record for record in _of(records, BEFORE, kind)}
     pairs = [
         (old, new, record.question.cluster)
@@ -258,13 +261,21 @@ def _change(records: Sequence[QuestionRecord], kind: str, seed: int) -> Change:
     return {"n": len(pairs), "mean_rouge_l": mean, "share_above_half": share}
 
 
-def _leak(records: Sequence[QuestionRecord], gone: Collection[str], covers: Covers) -> Leak:
-    put = [(one, one.trial) for one in records if one.trial and one.trial.status not in FAILED]
-    by_id = {one.question.id for one, trial in put if _holds(trial, gone)}
-    by_text = {
-        one.question.id for one, trial in put if _carries(trial, one.question.reference, covers)
-    }
-    n, leaked = len(put), len(by_id | by_text)
+def _leak(records: Sequence[QuestionRecord], forgotten: Collection[str], covers: Covers) -> Leak:
+    by_id, by_text, n = set(), set(), 0
+    for record in records:
+        trial, question = record.trial, record.question
+        if trial is None or trial.status in FAILED:
+            continue
+        n += 1
+        if any(
+            id in forgotten for hit in trial.ranking for id in (hit, *trial.sources.get(hit, ()))
+        ):
+            by_id.add(question.id)
+        # `texts` has only texts that differ from the memory's; unchanged ones are found by id.
+        if any(covers(text, question.reference) >= CARRIED for text in trial.texts.values()):
+            by_text.add(question.id)
+    leaked = len(by_id | by_text)
     return {
         "n": n,
         "leaked": leaked,
@@ -274,44 +285,3 @@ def _leak(records: Sequence[QuestionRecord], gone: Collection[str], covers: Cove
         "by_text": len(by_text),
         "questions": sorted(by_id | by_text)[:10],
     }
-
-
-def _holds(trial: Trial, gone: Collection[str]) -> bool:
-    return any(
-        id in gone or any(source in gone for source in trial.sources.get(id, ()))
-        for id in trial.ranking
-    )
-
-
-def _carries(trial: Trial, reference: str, covers: Covers) -> bool:
-    """Only of texts that are not a memory's own: those of memories are known by their ids."""
-    return any(covers(text, reference) >= CARRIED for text in trial.texts.values())
-
-
-def _evidence(records: Sequence[QuestionRecord]) -> set[str]:
-    return {
-        id
-        for record in records
-        if record.question.category == FORGET and record.trial is not None
-        for id in record.trial.evidence
-    }
-
-
-def _rouge_l_recall() -> Covers:
-    from mnemoscope.text.overlap import rouge_l_recall
-
-    return rouge_l_recall
-
-
-def _falls(change: Change) -> bool | None:
-    """Whether the forget set's mean is surely lower than it was."""
-    mean = change["mean_rouge_l"]
-    return None if mean is None else bool(mean["ci95"][1] < 0)
-
-
-def _stays(before: Knowledge, after: Knowledge) -> bool | None:
-    """Whether the retain set's mean lies within the interval that it had before."""
-    old, new = before["mean_rouge_l"], after["mean_rouge_l"]
-    if old is None or new is None:
-        return None
-    return bool(old["ci95"][0] <= new["mean"] <= old["ci95"][1])

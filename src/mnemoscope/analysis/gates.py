@@ -1,4 +1,4 @@
-"""What a run must satisfy to be cited: one function a gate, each with its reason in words."""
+"""The gates that a run must pass to be cited. Each function returns the result and the reason."""
 
 from __future__ import annotations
 
@@ -31,11 +31,9 @@ from mnemoscope.metrics import is_builtin
 from mnemoscope.protocols import deviations
 
 _SAME = 1e-12
-"""What rounding in binary may add to a difference that is exactly at its limit."""
-_MOST_STRANGE = 0.01
-"""The share of hits that may be no memory: beyond it, it is the adapter that was measured."""
-
-
+"""Tolerance for rounding where a difference is exactly at its limit."""
+_MAX_UNKNOWN = 0.01
+"""The allowed share of hits with unknown ids: above it, the adapter is at fault."""
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 _Finding = tuple[bool, str]
 
@@ -48,38 +46,38 @@ class Gate(msgspec.Struct, frozen=True):
     why: str
 
 
-def judged(name: str, case: CheckedRun) -> Gate:
+def check_gate(name: str, case: CheckedRun) -> Gate:
     try:
         return Gate(name, *_GATES[name](case))
-    # A tampered file may say anything: what cannot be read has not passed.
+    # An edited file can contain anything: a gate that cannot be checked has not passed.
     except (MnemoscopeError, OSError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-        said = str(error) if isinstance(error, MnemoscopeError) else f"cannot be judged: {error!r}"
-        return Gate(name, False, said)
+        why = str(error) if isinstance(error, MnemoscopeError) else f"cannot be checked: {error!r}"
+        return Gate(name, False, why)
 
 
 def _deviations(case: CheckedRun) -> _Finding:
     assert case.rules is not None
     options = value_at(case.manifest, "identity.benchmark.options") or {}
     found = deviations(case.protocol, case.rules, options, case.depth)
-    # What was declared under another protocol says nothing about this one.
+    # Deviations that were declared for another protocol do not apply to this one.
     same = case.manifest.protocol.get("id", "").partition(":")[0] == case.protocol.id
     declared = case.manifest.deviations if same else []
-    silent = [what for what in found if not any(line.startswith(what) for line in declared)]
-    if declared or silent:
-        return False, "; ".join([*declared, *(f"{what} (not declared)" for what in silent)])
+    undeclared = [what for what in found if not any(line.startswith(what) for line in declared)]
+    if declared or undeclared:
+        return False, "; ".join([*declared, *(f"{what} (not declared)" for what in undeclared)])
     own = case.protocol.embedder.startswith("the system's own")
-    return True, "none" if own else "none in the options; the protocol's embedder is not checked"
+    return True, "none" if own else "none in the options; the embedder cannot be checked"
 
 
 def _dataset_pinned(case: CheckedRun) -> _Finding:
     assert case.rules is not None
     found = value_at(case.manifest, "identity.benchmark.sha256") or []
     if not case.rules.sha256:
-        return True, "own data, nothing is pinned"
-    if sorted(found) == sorted(case.rules.sha256):
-        return True, f"sha256 {', '.join(one[:12] + '…' for one in found)} as pinned"
+        return True, "own data: the protocol pins no hash"
     has, wanted = (", ".join(f"{one[:12]}…" for one in own) for own in (found, case.rules.sha256))
-    return False, f"sha256 {has or 'not recorded'} instead of the pinned {wanted}"
+    if sorted(found) == sorted(case.rules.sha256):
+        return True, f"sha256 {has} as the protocol says"
+    return False, f"sha256 {has or 'not recorded'}, the protocol says {wanted}"
 
 
 def _versions(case: CheckedRun) -> _Finding:
@@ -92,35 +90,37 @@ def _versions(case: CheckedRun) -> _Finding:
 def _seed(case: CheckedRun) -> _Finding:
     seed = value_at(case.manifest, "identity.seed")
     if seed is None:
-        return False, "no seed is recorded"
+        return False, "the manifest records no seed"
     if case.chosen is None:
-        return True, f"{seed}"
+        return True, f"seed {seed}"
     if seed != case.protocol.seed:
-        return False, f"{seed} instead of {case.protocol.seed}"
+        return False, f"seed {seed}, the protocol says {case.protocol.seed}"
     missing = [path for path in case.protocol.record if value_at(case.manifest, path) in _EMPTY]
     if missing:
-        return False, f"not recorded: {', '.join(missing)}"
-    return True, f"{seed}; recorded all {len(case.protocol.record)} settings asked for"
+        return False, f"the manifest does not record {', '.join(missing)}"
+    return True, f"seed {seed}; all {len(case.protocol.record)} required settings are recorded"
 
 
 def _evidence(case: CheckedRun) -> _Finding:
     lost = ingestion_loss(case.scorable, case.ingestions)["evidence_unreachable"]
     if lost:
-        return False, f"{lost} evidence ids exist in no scenario and can never be found"
+        return False, f"{lost} evidence ids do not exist in their scenarios and cannot be found"
     found, wanted = len(case.scorable), case.rules.measured if case.rules else 0
     if not found or (wanted and found != wanted):
-        return False, f"{found:,} questions with evidence" + (f", not {wanted:,}" if wanted else "")
+        expected = f", the protocol says {wanted:,}" if wanted else ""
+        return False, f"{found:,} questions have evidence{expected}"
     return True, f"all evidence of {found:,} questions exists"
 
 
 def _granularity(case: CheckedRun) -> _Finding:
     wanted = case.rules.memories if case.rules else 0
     if not case.ingestions:
-        return False, "no memories were given: these are rankings made elsewhere"
+        return False, "no memories were ingested: the rankings were read from a file"
     given = sum(line.memories for line in case.ingestions)
     if wanted and given != wanted:
-        return False, f"{given:,} memories were given, not {wanted:,}: wrong granularity or data"
-    return True, f"{given:,} memories given" + ("" if wanted else ", own data")
+        expected = f"the protocol says {wanted:,}"
+        return False, f"{given:,} memories ingested, {expected}: wrong granularity or wrong data"
+    return True, f"{given:,} memories ingested" + ("" if wanted else ", own data")
 
 
 def _artefacts(case: CheckedRun) -> _Finding:
@@ -130,7 +130,7 @@ def _artefacts(case: CheckedRun) -> _Finding:
         return False, f"missing: {', '.join(missing)}"
     if case.manifest.state != "complete":
         return False, f"the run is not complete (state {case.manifest.state})"
-    return True, f"all {len(wanted)} present, the run is complete"
+    return True, f"all {len(wanted)} files exist and the run is complete"
 
 
 def _not_blocked(case: CheckedRun) -> _Finding:
@@ -139,53 +139,49 @@ def _not_blocked(case: CheckedRun) -> _Finding:
 
 def _no_leaks(case: CheckedRun) -> _Finding:
     if leaks := case.manifest.leaks:
-        return False, f"{leaks} findings of the leakage scan were accepted on request"
-    return True, "nothing that the system was given names a label"
+        return False, f"{leaks} findings of the leak scan were accepted with --accept-leaks"
+    return True, "the leak scan found no labels in the data given to the system"
 
 
 def _hits(case: CheckedRun) -> _Finding:
     returned = sum(len(trial.ranking) for trial in case.trials)
-    strange = sum(trial.unknown for trial in case.trials)
-    if strange > _MOST_STRANGE * returned:
-        return False, f"{strange:,} of {returned:,} hits are no memory that was given"
-    return True, f"{returned - strange:,} of {returned:,} hits are memories that were given"
+    unknown = sum(trial.unknown for trial in case.trials)
+    if unknown > _MAX_UNKNOWN * returned:
+        return False, f"{unknown:,} of {returned:,} hits are not memories that were ingested"
+    return True, f"{returned - unknown:,} of {returned:,} hits are memories that were ingested"
 
 
 def _judges(case: CheckedRun) -> _Finding:
-    told = []
-    for spec in judges_of(case.manifest):
-        exam = case.manifest.exams.get(spec)
+    specs = judges_of(case.manifest)
+    for spec in specs:
+        exam, command = case.manifest.exams.get(spec), f"`mnemoscope judges exam {spec}`"
         if exam is None:
-            return False, f"{spec} took no exam: mnemoscope judges exam {spec}, then judge again"
-        if not exam["passed"] or _errs_too_often(exam):
-            return False, f"{spec} failed its exam: mnemoscope judges exam {spec} shows where"
-        told.append(f"{spec} passed its exam")
-    return True, "; ".join(told) or "nothing was judged"
-
-
-def _errs_too_often(exam: Mapping[str, Any]) -> bool:
-    """Whether the counts belie that it passed."""
-    return any(
-        exam[kind]["count"] > most * exam[kind]["of"]
-        for kind, most in exam["limits"].items()
-        if kind in exam
-    )
+            return False, f"{spec} has not taken the exam: run {command}, then judge again"
+        # The counts are checked too, since `passed` may have been edited.
+        too_many_errors = any(
+            exam[kind]["count"] > most * exam[kind]["of"]
+            for kind, most in exam["limits"].items()
+            if kind in exam
+        )
+        if not exam["passed"] or too_many_errors:
+            return False, f"{spec} failed the exam: {command} shows its errors"
+    return True, "; ".join(f"{spec} passed the exam" for spec in specs) or "no answers were judged"
 
 
 def _coverage(case: CheckedRun) -> _Finding:
     asked, wanted = len(case.trials), case.rules.questions if case.rules else 0
     counts = Counter(trial.question for trial in case.trials)
     if twice := [id for id, n in counts.items() if n > 1]:
-        return False, f"{len(twice)} questions are more than once in the journal: {twice[0]}, …"
+        return False, f"the journal has {len(twice)} questions more than once: {twice[0]}, …"
     if wanted and asked != wanted:
-        return False, f"{asked:,} of {wanted:,} questions asked"
+        return False, f"{asked:,} of {wanted:,} questions were asked"
     if asked != (planned := case.manifest.counts.get("questions", asked)):
         return False, f"{asked:,} of the dataset's {planned:,} questions are in the journal"
     least = case.protocol.min_coverage if case.chosen else 1.0
-    fair, scorable = len(case.fair), len(case.scorable)
-    if not scorable or fair / scorable < least - _SAME:
-        return False, f"only {fair:,} of {scorable:,} questions were fairly put"
-    return True, f"{asked:,} questions, each once; {fair:,} of {scorable:,} fairly put"
+    measured, scorable = len(case.measured), len(case.scorable)
+    if not scorable or measured / scorable < least - _SAME:
+        return False, f"only {measured:,} of {scorable:,} questions were measured"
+    return True, f"{asked:,} questions, each asked once; {measured:,} of {scorable:,} measured"
 
 
 def _figures(case: CheckedRun) -> _Finding:
@@ -195,20 +191,23 @@ def _figures(case: CheckedRun) -> _Finding:
     if changed := differences(recorded, figures):
         by = value_at(case.manifest, "identity.versions.mnemoscope")
         other = f" (made by version {by})" if by != mnemoscope.__version__ else ""
-        return False, f"metrics.json is not what the journal gives: {changed[0]}{other}"
+        return False, f"metrics.json does not match the journal: {changed[0]}{other}"
     wanted = case.rules.metrics if case.rules else []
     if missing := [name for name in wanted if name not in case.figures["overall"]]:
-        return False, f"the protocol's {', '.join(missing)} cannot be computed"
+        return False, f"metrics of the protocol cannot be computed: {', '.join(missing)}"
     rankings = read_records(case.run.path / "raw_retrievals.jsonl", dict)
     if [(r["question"], tuple(r["ranking"])) for r in rankings] != [
         (trial.question, trial.ranking) for trial in case.trials
     ]:
-        return False, "raw_retrievals.jsonl is not what the journal gives"
+        return False, "raw_retrievals.jsonl does not match the journal"
     if [q["id"] for q in case.run.questions()] != [trial.question for trial in case.trials]:
-        return False, "questions.jsonl is not what the journal gives"
-    if changed := _answers_apart(case):
-        return False, f"{ANSWERS} is not what the journal gives: {changed[0]}"
-    left_out = f"; not recomputed, their metric is not installed: {', '.join(foreign)}"
+        return False, "questions.jsonl does not match the journal"
+    # Runs with checkpoints record their answers in other files.
+    if not case.manifest.checkpoints and (case.run.path / ANSWERS).exists():
+        sheet = answer_sheet(case.manifest, records_of(case.run), case.ingestions, case.seed)
+        if changed := differences(case.run.read_json(ANSWERS), sheet):
+            return False, f"{ANSWERS} does not match the journal: {changed[0]}"
+    left_out = f"; not recomputed, because the metric is not installed: {', '.join(foreign)}"
     equal = f"recomputed from {len(case.trials):,} trials, all equal"
     return True, equal + (left_out if foreign else "")
 
@@ -216,31 +215,20 @@ def _figures(case: CheckedRun) -> _Finding:
 def _drop_foreign_metrics(
     recorded: MutableMapping[str, Any], computed: MutableMapping[str, Any]
 ) -> list[str]:
-    """Leave out what only one side can know: metrics of plug-ins that the other side lacks.
+    """Drop metrics of plug-ins that only one side has.
 
     Returns the recorded ones that cannot be recomputed here.
     """
-    names = [content["overall"].keys() for content in (recorded, computed)]
-    apart = {name for name in names[0] ^ names[1] if not is_builtin(name)}
-    lacking = [name for name in names[0] if name in apart]
+    names = [list(content["overall"]) for content in (recorded, computed)]
+    dropped = {name for name in {*names[0]} ^ {*names[1]} if not is_builtin(name)}
+
+    def kept(figures: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: figure for name, figure in figures.items() if name not in dropped}
+
     for content in (recorded, computed):
-        content["overall"] = _without(content["overall"], apart)
-        content["by_category"] = {
-            category: _without(own, apart) for category, own in content["by_category"].items()
-        }
-    return lacking
-
-
-def _without(figures: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
-    return {name: figure for name, figure in figures.items() if name not in names}
-
-
-def _answers_apart(case: CheckedRun) -> list[str]:
-    """What answers.json says otherwise than the journal; with checkpoints, other files have it."""
-    if case.manifest.checkpoints or not (case.run.path / ANSWERS).exists():
-        return []
-    sheet = answer_sheet(case.manifest, records_of(case.run), case.ingestions, case.seed)
-    return differences(case.run.read_json(ANSWERS), sheet)
+        content["overall"] = kept(content["overall"])
+        content["by_category"] = {name: kept(own) for name, own in content["by_category"].items()}
+    return [name for name in names[0] if name in dropped]
 
 
 def _files(case: CheckedRun) -> _Finding:
@@ -248,16 +236,16 @@ def _files(case: CheckedRun) -> _Finding:
         return False, "manifest.json: the fingerprint is not the hash of the identity"
     if changed := changed_files(case.run, case.manifest):
         return False, f"changed since the run: {', '.join(changed)}"
-    return True, f"sha256 of {len(case.manifest.files)} files as recorded"
+    return True, f"the sha256 of {len(case.manifest.files)} files is as recorded"
 
 
 def _others(case: CheckedRun) -> list[RunDirectory]:
-    """Finished runs of the same fingerprint under the same name in folders beside the run's own."""
+    """Return finished runs with the same name and fingerprint in the neighbouring folders."""
     own = case.run.path.resolve()
     found = []
     for file in sorted(own.parent.parent.glob(f"*/{escape(own.name)}/manifest.json")):
         run = RunDirectory(file.parent)
-        with suppress(MnemoscopeError):  # whatever cannot be read is no run to compare with
+        with suppress(MnemoscopeError):  # a run that cannot be read cannot be compared
             manifest = run.manifest()
             same = manifest.fingerprint == case.manifest.fingerprint
             if (
@@ -274,14 +262,14 @@ def _variance(case: CheckedRun) -> _Finding:
     bands = case.rules.variance if case.rules else {}
     others = _others(case)
     if not others:
-        return True, "no other run of this fingerprint beside it"
+        return True, "there are no other runs with this fingerprint in the neighbouring folders"
     for run in others:
         theirs = run.read_json("metrics.json")["overall"]
         for name, band in bands.items():
             apart = abs(theirs[name]["mean"] - case.figures["overall"][name]["mean"])
             if apart > band + _SAME:
                 place = f"{run.path.parent.name}/{run.label}"
-                return False, f"{name} is {apart:.4f} from that of {place}; at most {band}"
+                return False, f"{name} differs by {apart:.4f} from {place}; at most {band} allowed"
     limits = ", ".join(f"{name} ±{band}" for name, band in bands.items())
     runs = "run" if len(others) == 1 else "runs"
     return True, f"within {limits} of {len(others)} other {runs}"

@@ -1,7 +1,7 @@
-"""Where and when a system invents: the six views that Recall Bench asks for.
+"""When and where a system hallucinates: the six views of Recall Bench.
 
-The rate at each checkpoint is the first view; the others are by kind of question, its trend, the
-questions that bring it out, against recall, and by persona.
+The views are the rate at each checkpoint, by category, its trend, canaries (questions that are
+hallucinated every time), against recall quality, and by persona.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class RateAtCheckpoint(HallucinationRate):
 
 
 class HallucinationTrend(TypedDict):
-    """A line of the rate over the days ingested: where it starts and how fast it rises."""
+    """A regression line of the rate over the ingested days."""
 
     intercept: float | None
     intercept_ci95: list[float] | None
@@ -45,7 +45,7 @@ class HallucinationTrend(TypedDict):
 
 
 class RateSeries(TypedDict):
-    """The rate of one category or persona."""
+    """The hallucination rate of one category or persona."""
 
     overall: HallucinationRate
     checkpoints: list[RateAtCheckpoint]
@@ -65,7 +65,7 @@ class QualityAndRate(TypedDict):
 
 
 class AgainstRecall(TypedDict):
-    """How recall quality and hallucination go together."""
+    """The correlation between recall quality and hallucination rate."""
 
     points: list[QualityAndRate]
     correlation: float | None
@@ -74,7 +74,7 @@ class AgainstRecall(TypedDict):
 
 
 class AskedQuestion(TypedDict):
-    """A question, as readers of the views know it."""
+    """A question with its persona, category and text."""
 
     persona: str
     question: str
@@ -83,20 +83,20 @@ class AskedQuestion(TypedDict):
 
 
 class SteadyCanary(AskedQuestion):
-    """A question that brought an invention every time it was judged."""
+    """A question that was hallucinated every time it was judged."""
 
     invented: int
     judged: int
 
 
 class Canary(AskedQuestion):
-    """What a question did in each run: how often it invented, and how often it was judged."""
+    """A question with, for each run, how often it was hallucinated and how often judged."""
 
     runs: dict[str, list[int]]
 
 
 class Canaries(TypedDict):
-    """Questions across runs, the oldest run first."""
+    """Questions grouped by how their hallucinations changed across runs, oldest run first."""
 
     runs: list[str]
     always: list[Canary]
@@ -121,7 +121,7 @@ class HallucinationViews(TypedDict):
 def views(
     records: Sequence[QuestionRecord], plan: Plan, figures: LongitudinalFigures
 ) -> HallucinationViews:
-    """All views of one run; the figures are what `longitudinal` made of the same records."""
+    """Compute all views of one run; `figures` are those of `longitudinal` for the same records."""
     row = rates(figures["checkpoints"])
     return {
         "by_checkpoint": row,
@@ -129,7 +129,7 @@ def views(
             category: _of_category(category, records, plan) for category in figures["categories"]
         },
         "trend": trend(row),
-        "canaries": steadfast(records),
+        "canaries": steady_canaries(records),
         "against_recall": against_recall(figures["checkpoints"]),
         "by_persona": {
             persona: _split([r for r in records if r.scenario == persona], rates(own))
@@ -139,7 +139,7 @@ def views(
 
 
 def rates(checkpoints: Sequence[CheckpointFigures]) -> list[RateAtCheckpoint]:
-    """The row below the heatmap."""
+    """Return the hallucination rate at each checkpoint."""
     return [
         {
             "label": point["label"],
@@ -151,31 +151,32 @@ def rates(checkpoints: Sequence[CheckpointFigures]) -> list[RateAtCheckpoint]:
 
 
 def trend(row: Sequence[RateAtCheckpoint]) -> HallucinationTrend:
-    """The line with 95 % intervals, in shares and shares a day.
+    """Fit a regression line, with 95 % intervals, of the rate over the ingested days.
 
-    Checkpoints are taken as independent, which they are not wholly: they ask some of the same
-    questions of a growing history.
+    Checkpoints are treated as independent. They are not fully so, because they share questions
+    and history.
     """
-    # Of checkpoints that remember the same days the last: more of them are no more evidence.
-    told = {point["ingested_days"]: point["rate"] for point in row}
-    line = linear_trend(list(told), [nan if rate is None else rate for rate in told.values()])
-    # Points that lie on a line by chance would make it look certain.
-    sure = not isnan(line.slope_low) and line.slope_low < line.slope_high
+    # Checkpoints with the same ingested days count once; the last one is used.
+    rate_by_day = {point["ingested_days"]: point["rate"] for point in row}
+    heights = [nan if rate is None else rate for rate in rate_by_day.values()]
+    line = linear_trend(list(rate_by_day), heights)
+    # Points that happen to lie exactly on a line would give intervals without width.
+    known = not isnan(line.slope_low) and line.slope_low < line.slope_high
     return {
-        "intercept": _known(line.intercept),
-        "intercept_ci95": rounded_all((line.intercept_low, line.intercept_high)) if sure else None,
-        "slope_per_day": _known(line.slope),
-        "slope_per_day_ci95": rounded_all((line.slope_low, line.slope_high)) if sure else None,
-        "p": line.p if sure else None,
+        "intercept": _or_none(line.intercept),
+        "intercept_ci95": rounded_all((line.intercept_low, line.intercept_high)) if known else None,
+        "slope_per_day": _or_none(line.slope),
+        "slope_per_day_ci95": rounded_all((line.slope_low, line.slope_high)) if known else None,
+        "p": line.p if known else None,
         "n": line.n,
     }
 
 
 def against_recall(checkpoints: Sequence[CheckpointFigures]) -> AgainstRecall:
-    """Each checkpoint's recall quality and hallucination rate, how they go together, what it means.
+    """Correlate recall quality with hallucination rate over the checkpoints.
 
-    Recall Bench's reading: in a healthy system hallucination rises as recall falls; where both fall
-    together, what is invented may be passing for recalled.
+    Recall Bench's reading: in a healthy system hallucination rises as recall falls. If both fall
+    together, hallucinated answers may be counted as recalled.
     """
     points: list[QualityAndRate] = [
         {
@@ -195,48 +196,48 @@ def against_recall(checkpoints: Sequence[CheckpointFigures]) -> AgainstRecall:
     interval = rounded_all(found.ci95) if found.ci95 else None
     return {
         "points": points,
-        "correlation": _known(found.r),
+        "correlation": _or_none(found.r),
         "correlation_ci95": interval,
         "reading": read(interval),
     }
 
 
 def read(interval: Sequence[float] | None) -> Reading:
-    """What an interval of the correlation allows to say."""
+    """Interpret the interval of the correlation."""
     if interval is None or interval[0] <= 0 <= interval[1]:
         return "cannot tell"
     return "healthy" if interval[1] < 0 else "pathological"
 
 
-def steadfast(records: Sequence[QuestionRecord]) -> list[SteadyCanary]:
-    """A run's own canaries: asked at several checkpoints, answered with an invention at each."""
-    counts = _counts(records)
+def steady_canaries(records: Sequence[QuestionRecord]) -> list[SteadyCanary]:
+    """Return the questions judged at several checkpoints and hallucinated at each of them."""
     about = _about(records)
     return [
         {**about[key], "invented": invented, "judged": judged}
-        for key, (invented, judged) in counts.items()
+        for key, (invented, judged) in _counts(records).items()
         if invented == judged > 1
     ]
 
 
 def canaries(runs: Mapping[str, Sequence[QuestionRecord]]) -> Canaries:
-    """What questions do across runs, the oldest first: which always invent, newly, no longer.
+    """Group questions by how their hallucinations changed across runs, oldest run first.
 
-    A question invents in a run if it does at any checkpoint. Compared is what the last run and at
-    least one earlier judged: "always" invents in every run that judged it, "newly" in the last
-    alone, "no_longer" in all but the last, "unsteady" in some, "never" in none.
+    A question is hallucinated in a run if it is at any checkpoint. Only questions that the last
+    run and at least one earlier run judged are compared: "always" was hallucinated in every run
+    that judged it, "newly" only in the last, "no_longer" in all but the last, "unsteady" in some,
+    "never" in none.
     """
     counts = {label: _counts(records) for label, records in runs.items()}
-    about = {key: told for records in runs.values() for key, told in _about(records).items()}
+    about = {key: own for records in runs.values() for key, own in _about(records).items()}
     found: dict[str, list[Canary]] = {
         kind: [] for kind in ("always", "newly", "no_longer", "unsteady")
     }
-    never = alone = 0
+    never = not_compared = 0
     last = next(reversed(counts), "")
     for key in sorted(about):
         own = {label: count[key] for label, count in counts.items() if key in count}
         if last not in own or len(own) < 2:
-            alone += 1
+            not_compared += 1
             continue
         *earlier, now = (invented > 0 for invented, _ in own.values())
         if kind := _kind(earlier, now):
@@ -249,8 +250,8 @@ def canaries(runs: Mapping[str, Sequence[QuestionRecord]]) -> Canaries:
         "newly": found["newly"],
         "no_longer": found["no_longer"],
         "unsteady": found["unsteady"],
-        "counts": {**{kind: len(told) for kind, told in found.items()}, "never": never},
-        "not_compared": alone,
+        "counts": {**{kind: len(own) for kind, own in found.items()}, "never": never},
+        "not_compared": not_compared,
     }
 
 
@@ -281,7 +282,7 @@ def _split(records: Sequence[QuestionRecord], row: list[RateAtCheckpoint]) -> Ra
 
 
 def _counts(records: Sequence[QuestionRecord]) -> dict[Key, tuple[int, int]]:
-    """Per question how often it was answered with an invention, and how often it was judged."""
+    """Count for each question how often it was hallucinated and how often it was judged."""
     counts: dict[Key, tuple[int, int]] = {}
     for record in records:
         if score := record.score:
@@ -304,5 +305,5 @@ def _about(records: Sequence[QuestionRecord]) -> dict[Key, AskedQuestion]:
     }
 
 
-def _known(value: float) -> float | None:
+def _or_none(value: float) -> float | None:
     return None if isnan(value) else rounded(value)

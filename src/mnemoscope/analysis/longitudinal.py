@@ -1,8 +1,7 @@
-"""A simulated history in figures: what a system still knew at each checkpoint.
+"""Compute longitudinal.json: what a system knew of a simulated history at each checkpoint.
 
-Records in, the content of longitudinal.json out. Scores are composites from 0 to 6, recall quality
-is the part of them from 0 to 5, rates are shares from 0 to 1. What failed or was not judged is not
-a zero: it is left out, and bounds say what it could have changed.
+Scores are composites from 0 to 6, recall quality is their part from 0 to 5, rates are shares from
+0 to 1. Failed and unjudged questions are left out, and bounds give the range that they allow.
 """
 
 from __future__ import annotations
@@ -36,14 +35,15 @@ DIFFICULTIES = ("easy", "medium", "hard")
 DISCLOSURES = ("refuse", "partial", "answer")
 BEST_QUALITY = 5
 DRAWS = 1_000
-"""A sweep has thousands of cells; at this many draws an interval's ends err by 4 % of its half."""
+"""Fewer than elsewhere, because a sweep has thousands of cells: the ends of an interval have a
+Monte Carlo error of 4 % of its half-width."""
 
 Plan = Mapping[str, Sequence[Checkpoint]]
 """Persona to its checkpoints, in order."""
 
 
 class HallucinationRate(TypedDict):
-    """Share of the judged answers that invent something."""
+    """The share of the judged answers that contain a hallucination."""
 
     rate: float | None
     n: int
@@ -63,7 +63,7 @@ class CategoryCell(Estimate, _MeanHit):
 
 
 class CheckpointFigures(TypedDict):
-    """What a system knew at one checkpoint."""
+    """The figures of one checkpoint."""
 
     label: str
     days: int
@@ -82,7 +82,7 @@ class CheckpointFigures(TypedDict):
 
 
 class Disclosure(TypedDict):
-    """How questions that may not be answered fully were met."""
+    """The figures of boundary questions with one expected disclosure."""
 
     evaluations: int
     unique_pairs: int
@@ -91,7 +91,7 @@ class Disclosure(TypedDict):
 
 
 class LongitudinalFigures(TypedDict):
-    """Every checkpoint over all personas and for each."""
+    """The figures of every checkpoint, over all personas and for each persona."""
 
     categories: list[str]
     checkpoints: list[CheckpointFigures]
@@ -100,7 +100,7 @@ class LongitudinalFigures(TypedDict):
 
 
 class Column(NamedTuple):
-    """One checkpoint of all personas that have it."""
+    """One checkpoint label, over all personas that have it."""
 
     label: str
     days: int
@@ -110,7 +110,7 @@ class Column(NamedTuple):
 
 
 def status_of(record: QuestionRecord) -> Status:
-    """How it ended: the last line of the journal that can say so, and whether it was judged."""
+    """Return the status of the last step that ran; `unjudged` if the verdict has no score."""
     last = record.answer or record.trial
     if last is not None and last.status in FAILED:
         return last.status
@@ -126,8 +126,14 @@ def _failed(record: QuestionRecord) -> bool:
 def longitudinal(
     records: Sequence[QuestionRecord], plan: Plan, *, seed: int = SEED
 ) -> LongitudinalFigures:
-    """Every checkpoint over all personas and for each, and what boundary questions disclosed."""
-    _check(records, plan)
+    """Compute every checkpoint over all personas and for each, and the boundary questions."""
+    known = {(persona, point.label) for persona, own in plan.items() for point in own}
+    for record in records:
+        if (record.scenario, record.checkpoint) not in known:
+            raise ValueError(
+                f"question {record.question.id} is recorded at checkpoint {record.checkpoint!r} "
+                f"of {record.scenario}, which is not in the plan"
+            )
     shown = categories(records)
     personas = {
         persona: _series([r for r in records if r.scenario == persona], {persona: own}, shown, seed)
@@ -143,14 +149,14 @@ def longitudinal(
 
 
 def categories(records: Iterable[QuestionRecord]) -> list[str]:
-    """The rows of a heatmap: the eight always, others where they were asked."""
+    """Return the rows of the heatmap: the eight core categories, then others that were asked."""
     asked = {record.question.category for record in records} - {""}
     named = (*CORE_CATEGORIES, *(category for category in GROUP_CATEGORIES if category in asked))
     return [*named, *sorted(asked - set(named))]
 
 
 def columns(plan: Plan) -> list[Column]:
-    """The checkpoints of all personas, each label once, in the order of their days."""
+    """Merge the checkpoints of all personas by label, in the order of their days."""
     found: dict[str, Column] = {}
     for own in plan.values():
         for point in own:
@@ -166,38 +172,39 @@ def columns(plan: Plan) -> list[Column]:
 
 
 def disclosure(records: Iterable[QuestionRecord], *, seed: int = SEED) -> dict[str, Disclosure]:
-    """How boundary questions were met, by what was expected; over all checkpoints together."""
+    """Compute the figures of boundary questions by expected disclosure, over all checkpoints."""
     boundary = [r for r in records if r.question.category == GROUP_CATEGORIES[1]]
-    told: dict[str, Disclosure] = {}
+    found: dict[str, Disclosure] = {}
     for expected in DISCLOSURES:
         asked = [record for record in boundary if record.question.expects == expected]
         judged = [record for record in asked if record.score]
         if asked:
-            told[expected] = {
+            found[expected] = {
                 "evaluations": len(judged),
                 "unique_pairs": len({(r.scenario, r.question.id) for r in judged}),
                 "score": _composite(asked, seed),
                 "hallucination": hallucination(asked),
             }
-    return told
+    return found
 
 
 def hallucination(records: Sequence[QuestionRecord]) -> HallucinationRate:
-    """Share of the judged whose hallucination mark is 0.
+    """Compute the share of the judged answers whose hallucination mark is 0.
 
-    Wilson's interval, over questions: one that was asked at ten checkpoints is not ten questions.
+    Wilson's interval counts questions, not answers, because the answers to one question at several
+    checkpoints are not independent.
     """
     judged = [(record, score) for record in records if (score := record.score)]
     n, failed = len(judged), sum(map(_failed, records))
     if not n:
         return {"rate": None, "n": 0, "ci95": None}
-    invented = sum(score.hallucination == 0 for _, score in judged)
+    count = sum(score.hallucination == 0 for _, score in judged)
     units = len({(record.scenario, record.question.id) for record, _ in judged})
-    interval = share_interval(round(invented / n * units), units)
-    found: HallucinationRate = {"rate": rounded(invented / n), "n": n, "ci95": interval}
+    interval = share_interval(round(count / n * units), units)
+    found: HallucinationRate = {"rate": rounded(count / n), "n": n, "ci95": interval}
     if failed:
         total = n + failed
-        found["bounds"] = rounded_all((invented / total, (invented + failed) / total))
+        found["bounds"] = rounded_all((count / total, (count + failed) / total))
     return found
 
 
@@ -224,7 +231,10 @@ def _figures(
         "failed": sum(_failed(record) for record in records),
         "statuses": dict(sorted(Counter(map(status_of, records)).items())),
         "overall": _composite(records, seed),
-        "recall_quality": _mean(records, _quality, BEST_QUALITY, seed),
+        # Hallucination is not part of recall quality.
+        "recall_quality": _mean(
+            records, lambda score: score.correctness + score.completeness, BEST_QUALITY, seed
+        ),
         "hallucination": hallucination(records),
         "retrieval": {"hit@10": _hits(records)},
         "categories": {
@@ -244,13 +254,8 @@ def _figures(
 
 
 def _composite(records: Sequence[QuestionRecord], seed: int) -> Estimate:
-    """Mean composite 0–6 of the judged, with its interval."""
+    """Compute the mean composite (0 to 6) of the judged answers."""
     return _mean(records, lambda score: score.composite, BEST_SCORE, seed)
-
-
-def _quality(score: Score) -> int:
-    """Correctness and completeness together, 0–5: hallucination is not in it."""
-    return score.correctness + score.completeness
 
 
 def _mean(
@@ -277,7 +282,7 @@ def _mean(
 
 
 def _hits(records: Sequence[QuestionRecord]) -> Estimate:
-    """Whether any evidence was among the first ten recalled, of questions that have evidence."""
+    """Compute hit@10 over the questions that have evidence."""
     trials = [r.trial for r in records if r.trial is not None and r.trial.evidence]
     ranks = [evidence_ranks(trial) for trial in trials if trial.status not in FAILED]
     if not ranks:
@@ -287,21 +292,11 @@ def _hits(records: Sequence[QuestionRecord]) -> Estimate:
 
 
 def _units(records: Sequence[QuestionRecord]) -> list[str]:
-    """What is drawn for the bootstrap: clusters of questions, or questions where there is but one.
+    """Return the bootstrap unit of each record: its cluster, or its question in a single cluster.
 
-    A question that was asked at several checkpoints is drawn with all its answers.
+    All answers to a question at several checkpoints are drawn together.
     """
     clusters = [f"{record.scenario}/{record.question.cluster}" for record in records]
     if len(set(clusters)) > 1:
         return clusters
     return [record.question.id for record in records]
-
-
-def _check(records: Iterable[QuestionRecord], plan: Plan) -> None:
-    known = {(persona, point.label) for persona, own in plan.items() for point in own}
-    for record in records:
-        if (record.scenario, record.checkpoint) not in known:
-            raise ValueError(
-                f"question {record.question.id} is recorded at checkpoint {record.checkpoint!r} "
-                f"of {record.scenario}, which the plan does not have"
-            )

@@ -1,8 +1,8 @@
-"""metrics.json: trials in, figures with intervals out.
+"""Compute metrics.json: the figures of a run's rankings, with intervals.
 
-A figure is the mean over the questions that were measured; where some failed, bounds say what it
-would be had every failure been wrong. Means of proportions get Wilson intervals, other means a
-bootstrap that resamples whole clusters of questions.
+A figure is the mean over the measured questions. If some questions failed, bounds give the mean
+with every failure counted as wrong. Proportions get Wilson intervals, other means a bootstrap that
+resamples whole clusters of questions.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Floats = NDArray[np.float64]
 KS = (1, 3, 5, 10, 20, 25, 50)
 MRR_CUTS = (10,)
 UNIT = (0.0, 1.0)
-"""No metric leaves it."""
+"""The range of every metric."""
 _FEW_CLUSTERS = 5
 
 
@@ -58,7 +58,7 @@ class Figure(TypedDict):
     n: int
     ci95: list[float]
     chance: float | None
-    """What a random ranking gets; None where that is not known."""
+    """The expected score of a random ranking; None where it is unknown."""
     lift: float | None
     ceiling: float
     vacuous: NotRequired[bool]
@@ -66,7 +66,7 @@ class Figure(TypedDict):
 
 
 class QuestionCounts(TypedDict):
-    """How many questions there were, and how many could be measured."""
+    """How many questions were asked, have evidence, and were measured."""
 
     asked: int
     scorable: int
@@ -77,7 +77,7 @@ class QuestionCounts(TypedDict):
 
 
 class IngestionLoss(TypedDict):
-    """How much of the memories, and of the evidence in particular, ever reached the index."""
+    """How many memories, and how much of the evidence, the system took in."""
 
     memories: int
     rejected: int
@@ -91,17 +91,17 @@ class IngestionLoss(TypedDict):
 ContextCost = TypedDict(
     "ContextCost", {"tokens@10": float, "recall_by_tokens": dict[str, Estimate]}, total=False
 )
-"""What recall costs in context tokens; empty where nothing was measured."""
+"""Recall within budgets of context tokens; empty where no question was measured."""
 
 
 class Metrics(TypedDict):
-    """The content of metrics.json, except the benchmark that it is of."""
+    """The content of metrics.json without its `benchmark`."""
 
     questions: QuestionCounts
     statuses: dict[str, int]
     errors: dict[str, int]
     hits: dict[str, int]
-    """How many hits came back, and how many of them were odd."""
+    """Counts of returned, merged, repeated and unknown hits."""
     ingestion: IngestionLoss
     depth: int
     recorded_depth: int
@@ -111,11 +111,11 @@ class Metrics(TypedDict):
 
 
 class Depth(msgspec.Struct, frozen=True):
-    """How far down rankings go, and therefore which figures can be computed at all."""
+    """The depth of the rankings, which decides which metrics can be computed."""
 
     returned: int
     recorded: int = 0
-    """Depth of first ranks that somebody else's file records beyond its rankings; 0 for none."""
+    """Depth of the first ranks that an imported file records beyond its rankings; 0 for none."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -123,10 +123,10 @@ class Depth(msgspec.Struct, frozen=True):
         return (*names, f"mrr@{self.recorded}") if self.recorded else names
 
     def values(self, trial: Trial) -> list[float]:
-        """Every metric of one trial that has evidence, in the order of the names."""
+        """Compute every metric of one trial with evidence, in the order of `names`."""
         ks, cuts = _cutoffs(self.returned)
         ranking: Sequence[str] = trial.ranking
-        if len(ranking) > self.returned:  # a system may return more than it was asked for
+        if len(ranking) > self.returned:  # a system may return more hits than requested
             ranking = dedupe(ranking)[: self.returned]
         if trial.sources:
             hits = _sources(trial, dedupe(ranking))
@@ -139,7 +139,7 @@ class Depth(msgspec.Struct, frozen=True):
         return values
 
     def chances(self, trial: Trial) -> tuple[float, ...]:
-        """What a random order of the pool would score; NaN where the pool is not known."""
+        """Return the expected scores of a random ranking; NaN where the pool is unknown."""
         if not trial.pool:
             return (np.nan,) * len(self.names)
         grades = tuple(trial.grades.get(id, 1) for id in trial.evidence) if trial.grades else ()
@@ -147,7 +147,7 @@ class Depth(msgspec.Struct, frozen=True):
         return _chances(trial.pool, trial.reachable, total, grades, self.returned, self.recorded)
 
     def ceilings(self, trial: Trial) -> tuple[float, ...]:
-        """The best that any ranking could score: recall@1 of two memories is 0.5 at most."""
+        """Return the best possible scores; recall@1 with two evidence memories is at most 0.5."""
         grades = tuple(sorted((trial.grades.get(id, 1) for id in trial.evidence), reverse=True))
         ks, cuts = _cutoffs(self.returned)
         best = tuple(best_score(grades, trial.reachable, ks=ks, cuts=cuts).values())
@@ -155,7 +155,7 @@ class Depth(msgspec.Struct, frozen=True):
 
 
 class Table:
-    """The values of the questions that count: one row each, one column a metric."""
+    """The values of the measured questions: one row a question, one column a metric."""
 
     def __init__(self, trials: Sequence[Trial], depth: Depth, seed: int) -> None:
         self.seed = seed
@@ -170,7 +170,7 @@ class Table:
         self.categories = np.array([trial.category for trial in self.trials])
 
     def figures(self, rows: NDArray[np.bool_], failed: int) -> dict[str, Figure]:
-        """Metric name to mean, n, interval and chance, over the chosen rows."""
+        """Compute the figure of every metric over the chosen rows."""
         if not rows.any():
             return {}
         values = self.values[rows]
@@ -190,7 +190,7 @@ class Table:
 def measure(
     trials: Sequence[Trial], ingestions: Iterable[Ingestion], depth: Depth, seed: int = SEED
 ) -> Metrics:
-    """Everything metrics.json holds."""
+    """Compute the content of metrics.json."""
     scorable = [trial for trial in trials if trial.evidence]
     failed = Counter(trial.category for trial in scorable if trial.status in FAILED)
     table = Table(scorable, depth, seed)
@@ -226,16 +226,16 @@ def measure(
 
 
 def few_clusters(clusters: int) -> list[str]:
-    """What to say where hardly anything independent was measured."""
+    """Return a warning if there are too few clusters for reliable intervals."""
     if clusters == 1:
-        return ["one cluster: intervals speak of its questions, and of no other's"]
+        return ["one conversation: the interval does not generalise to others"]
     if 1 < clusters < _FEW_CLUSTERS:
-        return [f"{clusters} clusters are few: how they differ is hardly known"]
+        return [f"only {clusters} clusters: the variation between clusters is poorly known"]
     return []
 
 
 def context(table: Table) -> ContextCost:
-    """What recall costs in context tokens: equal budgets instead of equal k."""
+    """Compute recall within equal budgets of context tokens, instead of at equal k."""
     if not table.trials:
         return {}
     rows = [
@@ -257,7 +257,7 @@ def context(table: Table) -> ContextCost:
 
 
 def ingestion_loss(trials: Sequence[Trial], ingestions: Iterable[Ingestion]) -> IngestionLoss:
-    """How much of what was given was lost on the way into the index."""
+    """Compute how many memories, and how much of the evidence, ingestion lost."""
     lines = list(ingestions)
     receipts = {line.scenario: line.receipt for line in lines}
     cited = sum(len(set(trial.evidence)) for trial in trials)
@@ -311,7 +311,7 @@ def _figure(
 
 
 def evidence_ranks(trial: Trial) -> Sequence[int]:
-    """Where the evidence stands in the ranking, repetitions removed."""
+    """Return the ranks of the evidence, with repeated hits removed."""
     if trial.sources:
         merged = _sources(trial, dedupe(trial.ranking))
         return [find.rank for find in merged_positions(merged, trial.evidence)]
@@ -319,13 +319,13 @@ def evidence_ranks(trial: Trial) -> Sequence[int]:
 
 
 def _sources(trial: Trial, ranking: Sequence[str]) -> list[tuple[str, ...]]:
-    """The memories behind each hit."""
+    """Return the source memories of each hit."""
     return [trial.sources.get(id, (id,)) for id in ranking]
 
 
 @lru_cache
 def _cutoffs(returned: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The k's, and the depths for mrr, that rankings of this depth allow."""
+    """Return the k's, and the depths of mrr, that rankings of this depth allow."""
     cuts = {cut for cut in MRR_CUTS if cut < returned} | {returned}
     return tuple(k for k in KS if k <= returned), tuple(sorted(cuts))
 

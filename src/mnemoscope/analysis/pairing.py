@@ -1,4 +1,4 @@
-"""Two runs side by side: the values that both have for the same questions."""
+"""Pair the values of two runs by question."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Floats = NDArray[np.float64]
 
 
 class NotComparable(MnemoscopeError):
-    """Two results that answer different questions."""
+    """Two results that cannot be compared, such as results on different data."""
 
 
 @dataclass(frozen=True)
 class PairedValues:
-    """Values of both runs: questions down, metrics across."""
+    """Values of both runs: one row a question, one column a metric."""
 
     metrics: list[str]
     base: Floats
@@ -37,12 +37,12 @@ class PairedValues:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Between what a difference lies."""
+        """The lowest and highest possible difference."""
         bounded = all(((values >= 0) & (values <= 1)).all() for values in (self.base, self.cand))
         return (-1.0, 1.0) if bounded else (-inf, inf)
 
     def of_category(self, category: str) -> PairedValues:
-        """The values of one category alone."""
+        """Return the values of one category."""
         chosen = np.array(self.categories) == category
         clusters = [c for c, keep in zip(self.clusters, chosen, strict=True) if keep]
         own = [category] * len(clusters)
@@ -50,13 +50,13 @@ class PairedValues:
 
 
 class PairedTrials(NamedTuple):
-    """Trials of the same question in both runs, of questions that have evidence."""
+    """The trials of both runs for the same questions; only questions that have evidence."""
 
     trials: list[tuple[Trial, Trial]]
     only_base: int
     only_cand: int
     failed: int
-    """Questions of both that at least one run did not measure."""
+    """Shared questions that failed in at least one of the runs."""
 
     @property
     def clusters(self) -> int:
@@ -86,27 +86,31 @@ class PairedAnswers(NamedTuple):
 
 
 def recorded_depth(run: RunDirectory) -> Depth:
-    """How deep the run's rankings go, as its own metrics say."""
+    """Return the depth of the run's rankings, from its metrics.json."""
     metrics = run.read_json("metrics.json")
     return Depth(metrics["depth"], metrics.get("recorded_depth", 0))
 
 
 def pair_trials(base: RunDirectory, cand: RunDirectory) -> PairedTrials:
-    """The questions that both runs measured; refuses runs that share none."""
+    """Pair the questions that both runs measured; raise NotComparable if they share none."""
     before = {trial.question: trial for trial in base.trials() if trial.evidence}
     after = {trial.question: trial for trial in cand.trials() if trial.evidence}
     shared = [(before[question], after[question]) for question in before if question in after]
     if not shared:
-        raise NotComparable("the two runs share no question")
-    fair = [pair for pair in shared if not any(trial.status in FAILED for trial in pair)]
-    if not fair:
-        raise NotComparable("no question was fairly put in both runs")
+        raise NotComparable("the two runs share no questions")
+    measured = [pair for pair in shared if not any(trial.status in FAILED for trial in pair)]
+    if not measured:
+        raise NotComparable("the two runs share no measured questions: each failed in one of them")
     n = len(shared)
-    return PairedTrials(fair, len(before) - n, len(after) - n, n - len(fair))
+    return PairedTrials(measured, len(before) - n, len(after) - n, n - len(measured))
 
 
 def pair_answers(base: RunDirectory, cand: RunDirectory) -> PairedAnswers | str | None:
-    """The pairs; why there are none though both runs have answers; None where they have not."""
+    """Pair the answers of two runs.
+
+    Returns the reason as a string if the answers cannot be compared, and None if a run has no
+    answers or has checkpoints.
+    """
     runs = (base, cand)
     manifests = [run.manifest() for run in runs]
     if not all((run.path / ANSWERS).exists() for run in runs) or any(
@@ -116,7 +120,10 @@ def pair_answers(base: RunDirectory, cand: RunDirectory) -> PairedAnswers | str 
     roles = ("judge", "appellate_judge")
     before, after = ({role: one.identity.get(role) for role in roles} for one in manifests)
     if differences(before, after):
-        return "the answers were judged differently and are not compared; `mnemoscope judge` can"
+        return (
+            "the answers were judged by different judges and are not compared; "
+            "judge both runs with the same judge (`mnemoscope judge`)"
+        )
     metrics = [str(run.read_json(ANSWERS)["figures"]["metric"]) for run in runs]
     asked = [record for record in records_of(base) if record.question.expects == "answer"]
     theirs = {record.question.id: record.value for record in records_of(cand)}
@@ -127,7 +134,7 @@ def pair_answers(base: RunDirectory, cand: RunDirectory) -> PairedAnswers | str 
         and (other := theirs.get(record.question.id)) is not None
     ]
     if metrics[0] != metrics[1] or not shared:
-        return "no answer was judged in both runs"
+        return "no question has a judged answer in both runs"
     values = PairedValues(
         metrics[:1],
         np.array([[own] for _, own, _ in shared]),

@@ -1,4 +1,4 @@
-"""One question put to one system, with all that came of it: assembled from the journal."""
+"""The record of one question in one run, assembled from the journal."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from mnemoscope._store.errors import UsageError
+from mnemoscope._store.jsonl import read_records
 from mnemoscope._store.run_directory import JournalLine, RunDirectory
 from mnemoscope.types import (
     FAILED,
@@ -31,14 +32,14 @@ class QuestionRecord(NamedTuple):
     answer: Answer | None = None
     verdict: Verdict | None = None
     scenario: str = ""
-    """For personas, the persona."""
+    """In persona runs, the id of the persona."""
     checkpoint: str = ""
     ms: float | None = None
-    """How long recalling and answering took."""
+    """Milliseconds for recalling and answering."""
 
     @property
     def status(self) -> Status | None:
-        """How answering ended, whatever a judge says; None where it was not to be answered yet."""
+        """How answering ended, whatever the verdict; None where no answer was asked for."""
         if self.answer is not None:
             return self.answer.status
         if self.trial is not None and self.trial.status in FAILED:
@@ -47,26 +48,26 @@ class QuestionRecord(NamedTuple):
 
     @property
     def final(self) -> Score | Grade | None:
-        """What the answer got; None where it failed or was not judged."""
+        """The final score or grade; None where the question failed or was not judged."""
         if self.verdict is None or self.status in FAILED:
             return None
         return self.verdict.final
 
     @property
     def score(self) -> Score | None:
-        """The final score by Recall Bench's rubric, if that is what the judge gave."""
+        """The final score by Recall Bench's rubric; None for judges that give one number."""
         final = self.final
         return final if isinstance(final, Score) else None
 
     @property
     def value(self) -> float | None:
-        """What the answer got as one number."""
+        """The final score or grade as one number."""
         final = self.final
         return None if final is None else value_of(final)
 
     @property
     def primary(self) -> Score | Grade | None:
-        """What the first judge said, where an appeal was heard."""
+        """The first judge's score or grade, if the appellate judge decided."""
         if self.verdict is None or self.final is None:
             return None
         graded = self.verdict.score is None
@@ -74,7 +75,7 @@ class QuestionRecord(NamedTuple):
 
     @property
     def errors(self) -> list[str]:
-        """What recalling, answering and judging said when they failed."""
+        """The error messages of recalling, answering and judging."""
         lines = (self.trial, self.answer, self.verdict)
         return [line.error for line in lines if line is not None and line.error]
 
@@ -82,9 +83,9 @@ class QuestionRecord(NamedTuple):
 def assemble(
     lines: Iterable[JournalLine], questions: Mapping[str, Question], timings: Iterable[Timing] = ()
 ) -> list[QuestionRecord]:
-    """The journal's lines put together, a record for each question at each checkpoint.
+    """Assemble the journal's lines into one record for each question at each checkpoint.
 
-    In the order in which they were first recorded.
+    The records are in the order in which the journal first names them.
     """
     parts: dict[tuple[str, str, str], dict[str, Any]] = {}
     for line in lines:
@@ -92,8 +93,8 @@ def assemble(
             continue
         if line.question not in questions:
             raise UsageError(
-                f"the journal has question {line.question}, which the benchmark has not: "
-                "it was made from other data"
+                f"question {line.question} of the journal is not in the benchmark: "
+                "the run was made from other data"
             )
         own = parts.setdefault((line.scenario, line.checkpoint, line.question), {})
         own[type(line).__name__.lower()] = line
@@ -114,33 +115,35 @@ def assemble(
 
 
 def records_of(run: RunDirectory) -> list[QuestionRecord]:
-    """The records of a finished run without checkpoints, with what questions.jsonl tells."""
+    """Read the records of a finished run."""
     journal = list(run.journal())
     clusters = {line.question: line.cluster for line in journal if isinstance(line, Trial)}
+    # Persona runs have Recall Bench's format, which nests the question in "qa".
+    lines = read_records(run.path / "questions.jsonl", dict)
     questions = {
         line["id"]: Question(
             line["id"],
             line["question"],
-            reference=line["reference"],
+            reference=line["referenceAnswer" if "referenceAnswer" in line else "reference"],
             category=line["category"],
-            evidence=tuple(line["evidence"]),
-            expects=line["expects"],
+            evidence=tuple(line.get("evidence", ())),
+            expects=line.get("expects", "answer"),
+            difficulty=line.get("difficulty", ""),
             cluster=clusters.get(line["id"], ""),
+            relevant_days=tuple(line.get("relevantDays", ())),
         )
-        for line in run.questions()
+        for line in (one.get("qa", one) for one in lines)
     }
     return assemble(journal, questions)
 
 
 def in_order(records: Iterable[QuestionRecord]) -> list[QuestionRecord]:
-    """Records in an order that does not depend on which question was asked first."""
+    """Sort the records, so that figures do not depend on the order of the questions."""
     return sorted(records, key=lambda one: (one.scenario, one.checkpoint, one.question.id))
 
 
-def by_category(
-    records: Iterable[QuestionRecord],
-) -> dict[str, list[QuestionRecord]]:
-    """The records of each named category, in the order of the names."""
+def by_category(records: Iterable[QuestionRecord]) -> dict[str, list[QuestionRecord]]:
+    """Group the records by category, sorted by name; records without a category are left out."""
     found: dict[str, list[QuestionRecord]] = {}
     for record in records:
         found.setdefault(record.question.category, []).append(record)
@@ -148,7 +151,7 @@ def by_category(
 
 
 def by_checkpoint(records: Iterable[QuestionRecord]) -> dict[str, list[QuestionRecord]]:
-    """The records of each checkpoint."""
+    """Group the records by checkpoint."""
     found: dict[str, list[QuestionRecord]] = {}
     for record in records:
         found.setdefault(record.checkpoint, []).append(record)
@@ -156,16 +159,16 @@ def by_checkpoint(records: Iterable[QuestionRecord]) -> dict[str, list[QuestionR
 
 
 def value_of(mark: Score | Grade) -> float:
-    """A grade as it is, a score of the rubric as its share of the best."""
+    """Return the value of a grade, or a rubric score as a share of the best score."""
     return mark.composite / BEST_SCORE if isinstance(mark, Score) else float(mark.value)
 
 
 def changed(before: Score | Grade, after: Score | Grade) -> bool:
-    """Whether two judges gave different marks, whatever they said to them."""
-    return _marks(before) != _marks(after)
+    """Whether two judges gave different marks; their reasoning is ignored."""
 
+    def marks(mark: Score | Grade) -> tuple[float, ...]:
+        if isinstance(mark, Score):
+            return mark.correctness, mark.completeness, mark.hallucination
+        return (mark.value,)
 
-def _marks(mark: Score | Grade) -> tuple[float, ...]:
-    if isinstance(mark, Score):
-        return mark.correctness, mark.completeness, mark.hallucination
-    return (mark.value,)
+    return marks(before) != marks(after)

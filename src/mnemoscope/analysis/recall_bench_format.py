@@ -1,7 +1,7 @@
-"""A persona run as Recall Bench writes it: result.json and the lines of its three journals.
+"""Write a persona run in Recall Bench's format: result.json and the lines of its three journals.
 
-Its keys and its percentages, with our checkpoint label and status beside them. A mean of nothing is
-null and no zero. The time is told, never looked up.
+Keys and percentages are Recall Bench's; `checkpoint` and `status` are ours. The mean of an empty
+list is null. Timestamps are arguments, so that the output is reproducible.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mnemoscope._store.jsonl import read_records
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.longitudinal import DIFFICULTIES, Plan, columns, disclosure, status_of
 from mnemoscope.analysis.measure import evidence_ranks
-from mnemoscope.analysis.question_records import QuestionRecord, assemble, by_checkpoint
+from mnemoscope.analysis.question_records import QuestionRecord, by_checkpoint, records_of
 from mnemoscope.types import CATEGORIES, FAILED, GROUP_CATEGORIES, Checkpoint, Question, Score
 
 JsonObject = dict[str, Any]
@@ -25,7 +25,7 @@ JsonObject = dict[str, Any]
 
 
 class Header(msgspec.Struct, frozen=True, rename="camel"):
-    """What was run, in the words and in the order of Recall Bench's files."""
+    """The settings of the run, with the names and order of Recall Bench's files."""
 
     adapter_name: str
     sample: int | None = None
@@ -39,7 +39,7 @@ class Header(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def progress_header(header: Header, plan: Plan, *, timestamp: str) -> JsonObject:
-    """The first line of progress.jsonl."""
+    """Return the first line of progress.jsonl."""
     return {
         "type": "header",
         "timestamp": timestamp,
@@ -58,7 +58,7 @@ def progress_checkpoint(
     timestamp: str,
     ingest_ms: float = 0.0,
 ) -> JsonObject:
-    """The line of progress.jsonl for one persona's checkpoint; of the records its own are taken."""
+    """Return the line of progress.jsonl for one checkpoint of one persona."""
     points = plan[persona]
     index = next(i for i, point in enumerate(points) if point.label == label)
     point = points[index]
@@ -83,7 +83,7 @@ def progress_checkpoint(
 def progress_summary(
     records: Sequence[QuestionRecord], *, timestamp: str, duration_ms: float
 ) -> JsonObject:
-    """The last line of progress.jsonl."""
+    """Return the last line of progress.jsonl."""
     return {
         "type": "summary",
         "timestamp": timestamp,
@@ -95,7 +95,7 @@ def progress_summary(
 def question_line(
     record: QuestionRecord, *, timestamp: str, memory_context: bool = False
 ) -> JsonObject:
-    """The line of questions.jsonl for one question at one checkpoint."""
+    """Return the line of questions.jsonl for one question at one checkpoint."""
     final = record.score
     return {
         "timestamp": timestamp,
@@ -114,10 +114,9 @@ def question_line(
 def failure_line(
     record: QuestionRecord, *, timestamp: str, memory_context: bool = False
 ) -> JsonObject | None:
-    """The line of failures.jsonl, or none for a question whose final score is no failure.
+    """Return the line of failures.jsonl; None if the final score is not a failure.
 
-    A question that could not be put or judged is none of the answer's failures: questions.jsonl
-    has it, with its status.
+    Questions that failed or were not judged are not listed; questions.jsonl has their status.
     """
     final, primary = record.score, _primary(record)
     if final is None or not final.fails:
@@ -143,7 +142,7 @@ def result(
     duration_ms: float,
     ingest_ms: Mapping[str, float] | None = None,
 ) -> JsonObject:
-    """result.json; `ingest_ms` is what each persona's ingestion took in all."""
+    """Return result.json; `ingest_ms` is the total ingestion time of each persona."""
     took = ingest_ms or {}
     settings = {key: value for key, value in _settings(header).items() if value is not None}
     content = {
@@ -175,7 +174,16 @@ def _persona(
         "rangeResults": [
             {
                 **_figures(at.get(point.label, []), point, scores=True),
-                "questionResults": [_question_result(r) for r in at.get(point.label, [])],
+                "questionResults": [
+                    {
+                        **_asked(record),
+                        "score": _score(record.score),
+                        "compositeScore": record.score.composite if record.score else None,
+                        "latencyMs": record.ms,
+                        **_appealed(record),
+                    }
+                    for record in at.get(point.label, [])
+                ],
             }
             for point in plan[persona]
         ],
@@ -219,7 +227,7 @@ def _figures(
 
 
 def _heatmap(records: Sequence[QuestionRecord], plan: Plan) -> list[JsonObject]:
-    """Cells over all personas: pooling the scores weights each persona by its count."""
+    """Pool the scores of all personas, so that each weighs by its number of questions."""
     at = by_checkpoint(records)
     return [
         {
@@ -238,7 +246,7 @@ def _heatmap(records: Sequence[QuestionRecord], plan: Plan) -> list[JsonObject]:
 
 
 def _disclosure(records: Sequence[QuestionRecord]) -> JsonObject:
-    told = {
+    found = {
         expected: {
             "evaluations": own["evaluations"],
             "uniquePairs": own["unique_pairs"],
@@ -248,18 +256,7 @@ def _disclosure(records: Sequence[QuestionRecord]) -> JsonObject:
         for expected, own in disclosure(records).items()
         if own["evaluations"]
     }
-    return {"disclosureBreakdown": told} if told else {}
-
-
-def _question_result(record: QuestionRecord) -> JsonObject:
-    final = record.score
-    return {
-        **_asked(record),
-        "score": _score(final),
-        "compositeScore": final.composite if final else None,
-        "latencyMs": record.ms,
-        **_appealed(record),
-    }
+    return {"disclosureBreakdown": found} if found else {}
 
 
 def _asked(record: QuestionRecord) -> JsonObject:
@@ -272,7 +269,7 @@ def _asked(record: QuestionRecord) -> JsonObject:
 
 
 def _primary(record: QuestionRecord) -> Score | None:
-    """What the first judge said, where another had the last word."""
+    """Return the first judge's score, if the appellate judge decided."""
     return record.verdict.primary if record.verdict else None
 
 
@@ -349,24 +346,14 @@ def _rate(records: Iterable[QuestionRecord]) -> float | None:
 
 
 def common_errors(records: Iterable[QuestionRecord]) -> dict[str, int]:
-    """What failed trials, answers and verdicts say most often."""
+    """Return the three most frequent error messages, with counts."""
     return dict(Counter(error for one in records for error in one.errors).most_common(3))
 
 
 def read_records_of(run: RunDirectory) -> list[QuestionRecord]:
-    """The records of a finished run, with what questions.jsonl tells of each question."""
-    questions: dict[str, Question] = {}
+    """Read the records of a finished persona run."""
     if run.manifest().state != "complete":
-        raise UsageError(f"{run.path} is not complete; the command that began it goes on")
-    for line in read_records(run.path / "questions.jsonl", dict):
-        if (qa := line.get("qa")) is None:
-            raise UsageError(f"{run.path} is no run over checkpoints, so nothing was judged there")
-        questions[qa["id"]] = Question(
-            qa["id"],
-            qa["question"],
-            reference=qa["referenceAnswer"],
-            category=qa["category"],
-            difficulty=qa["difficulty"],
-            relevant_days=tuple(qa["relevantDays"]),
-        )
-    return [record for record in assemble(run.journal(), questions) if record.checkpoint]
+        raise UsageError(f"{run.path} is not complete; repeat the command that started it")
+    if any("qa" not in line for line in read_records(run.path / "questions.jsonl", dict)):
+        raise UsageError(f"{run.path} has no checkpoints; this needs a run of personas")
+    return [record for record in records_of(run) if record.checkpoint]

@@ -1,7 +1,7 @@
-"""Verify a run: recompute every figure from its journal and pass the gates of its protocol.
+"""Verify a run: recompute every figure from its journal and check the gates of its protocol.
 
-VERIFIED needs a protocol, no deviation from it, and every gate passed; BLOCKED.md makes a run
-BLOCKED whatever else holds. The hashes find edits and accidents, not a forger who redoes them all.
+VERIFIED needs a protocol, no deviation from it, and every gate passed. A run with a BLOCKED.md is
+BLOCKED. The hashes detect edits and accidents, but not someone who recomputes all of them.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from mnemoscope._store.errors import UsageError
 from mnemoscope._store.jsonl import write_atomically
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.analysis.checked_run import BLOCKED_FILE, CheckedRun, value_at
-from mnemoscope.analysis.gates import Gate, judged
+from mnemoscope.analysis.gates import Gate, check_gate
 from mnemoscope.protocols import Chosen, load_protocol
 
 Status = Literal["VERIFIED", "UNVERIFIED", "BLOCKED"]
 GENERIC = ("versions", "seed", "evidence", "artefacts", "coverage", "figures", "files")
-"""The gates that need no protocol to be judged."""
+"""The gates that are checked without a protocol."""
 ALWAYS = ("blocked", "leaks", "hits", "judges")
-"""The gates that no protocol can leave out."""
+"""The gates that every run must pass, whatever its protocol."""
 
 
 class Verification(msgspec.Struct, frozen=True):
-    """What may be said of a run."""
+    """The status of a run, and the gates that it is based on."""
 
     run: str
     protocol: str
-    """The protocol's id, empty if there is none."""
+    """The id of the protocol; empty without one."""
     status: Status
     gates: list[Gate]
 
@@ -43,14 +43,14 @@ class Verification(msgspec.Struct, frozen=True):
 
 
 def verify(run: RunDirectory, protocol: Chosen | None = None) -> Verification:
-    """Judge a run under the protocol it was made under, or under the one given."""
+    """Verify a run under its recorded protocol, or under the given one."""
     manifest = run.manifest()
-    chosen, standing = _protocol_of(manifest, protocol)
+    chosen, protocol_gate = _protocol_of(manifest, protocol)
     rules = chosen.benchmark(str(value_at(manifest, "identity.benchmark.name"))) if chosen else None
     case = CheckedRun(run, manifest, chosen, rules)
     names = ["deviations", *chosen.protocol.gates] if chosen else [*GENERIC]
     names += [name for name in ALWAYS if name not in names]
-    gates = [standing, *(judged(name, case) for name in names)]
+    gates = [protocol_gate, *(check_gate(name, case) for name in names)]
     status: Status = "VERIFIED" if all(gate.passed for gate in gates) else "UNVERIFIED"
     if (run.path / BLOCKED_FILE).exists():
         status = "BLOCKED"
@@ -58,10 +58,10 @@ def verify(run: RunDirectory, protocol: Chosen | None = None) -> Verification:
 
 
 def block(run: RunDirectory, reason: str) -> None:
-    """Mark the run as BLOCKED; a reason given earlier is kept."""
+    """Mark the run as BLOCKED; earlier reasons are kept."""
     if not reason.strip():
-        raise UsageError("say why the run is blocked")
-    run.manifest()  # only a run can be blocked
+        raise UsageError("give the reason why the run is blocked")
+    run.manifest()  # fails if the folder is not a run
     file = run.path / BLOCKED_FILE
     before = file.read_text(encoding="utf-8").rstrip("\n") if file.exists() else "# BLOCKED\n"
     line = f"- {datetime.now(UTC):%Y-%m-%d %H:%M} UTC: {' '.join(reason.split())}"
@@ -69,10 +69,10 @@ def block(run: RunDirectory, reason: str) -> None:
 
 
 def _protocol_of(manifest: Manifest, given: Chosen | None) -> tuple[Chosen | None, Gate]:
-    """The protocol that applies, and what there is to say of it."""
+    """Return the protocol that applies, and the gate that checks it."""
     recorded = manifest.protocol.get("id", "")
     if given is None and not recorded:
-        why = "made under no protocol; a number without a protocol cannot be cited"
+        why = "the run has no protocol; figures without a protocol cannot be cited"
         return None, Gate("protocol", False, why)
     try:
         chosen = given or load_protocol(recorded)
@@ -83,8 +83,11 @@ def _protocol_of(manifest: Manifest, given: Chosen | None) -> tuple[Chosen | Non
     if recorded == chosen.id:
         shipped, own = chosen.sha256, manifest.protocol.get("sha256", "")
         if shipped != own:
-            why = f"{chosen.id} was {own[:12]}… for the run, the shipped file is {shipped[:12]}…"
+            why = (
+                f"{chosen.id}: the run recorded sha256 {own[:12]}…, "
+                f"the shipped file has {shipped[:12]}…"
+            )
             return chosen, Gate("protocol", False, why)
         return chosen, Gate("protocol", True, f"{chosen.id}, sha256 {shipped[:12]}…")
-    made = f"made under {recorded}" if recorded else "made under none"
-    return chosen, Gate("protocol", True, f"{chosen.id}, as asked for; the run was {made}")
+    made = f"made under {recorded}" if recorded else "made without a protocol"
+    return chosen, Gate("protocol", True, f"{chosen.id}, given; the run was {made}")

@@ -1,4 +1,4 @@
-"""`mnemoscope personas audit`: what is wrong with a life and its questions."""
+"""`mnemoscope personas audit`: find errors in a persona's logs and questions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.text import Text
 from mnemoscope._store.errors import UsageError
 from mnemoscope.cli.console import err, print_json, say
 from mnemoscope.cli.console import out as stdout
-from mnemoscope.cli.writing import interruptible, show_pass, tell, warn
+from mnemoscope.cli.writing import interruptible, progress, show_pass, warn
 from mnemoscope.personas.write.writing_options import WritingOptions
 
 if TYPE_CHECKING:
@@ -37,50 +37,51 @@ def audit(
     strict: bool = False,
     json: bool = False,
 ) -> int:
-    """Look for what is wrong with a persona's days and questions, and propose repairs.
+    """Find errors in a persona's logs and questions, and propose repairs.
 
-    Without a model: missing and empty logs, answers that are not in their evidence, day numbers,
-    whole weeks as evidence and the like. With --model also whether the evidence is enough, whether
-    it is needed, and whether a later day changes the answer. What was found goes into the qa folder
-    (static-audit.jsonl, model-audit.jsonl, proposals.yaml); no question is changed. For example:
+    Without a model it finds missing and empty logs, answers that are not in their evidence, day
+    numbers, whole weeks as evidence and more. With --model it also checks whether the evidence is
+    enough, whether it is needed, and whether a later day changes the answer. Findings are written
+    to the qa folder (static-audit.jsonl, model-audit.jsonl, proposals.yaml); questions are not
+    changed. For example:
 
-        mnemoscope personas audit --persona lives/scientist
+        mnemoscope personas audit --persona personas/scientist
 
-        mnemoscope personas audit --persona lives/scientist --model openai:gpt-4o-mini --max-cost 2
+        mnemoscope personas audit --persona personas/scientist --model claude --max-cost 2
 
     Parameters
     ----------
     persona
         The persona's folder.
     model
-        Who is asked about each question: `openai:gpt-4o-mini`, `NAME@http://host/v1`, `claude`.
+        The model that checks questions: `openai:gpt-4o-mini`, `NAME@http://host/v1`, `claude`.
     check
-        Which of the model's checks, several times for several; else all three.
+        A check of the model; repeat it for several. All three by default.
     arcs
-        Which arcs file, where the folder has several: arcs-180d.yaml.
+        The arcs file, if the folder has several: arcs-180d.yaml.
     out
-        Where to write what was found, instead of the qa folder: for lives that are only read.
+        The folder for the findings, instead of the qa folder; for read-only personas.
     parallelism
         Requests in flight at once.
     timeout
         Seconds that one request may take.
     max_cost
-        What this folder may cost in US dollars, whatever was paid for it before included.
+        The limit of what this folder costs in US dollars, earlier passes included.
     estimate
-        Ask nothing, and say how many tokens and dollars the model's checks would take.
+        Print how many tokens and dollars the model's checks need; the model is not asked.
     dry_run
-        Ask nothing and write nothing; print the prompts that would be asked first.
+        Print the first prompts; the model is not asked and no file is written.
     overwrite
-        Ask the model anew, also what it was asked before.
+        Ask the model again for verdicts that exist.
     strict
-        End with exit code 1 where something was found.
+        Exit with code 1 if there are findings.
     json
         Print JSON instead of a table.
     """
     if model is None and (estimate or dry_run):
-        raise UsageError("--estimate and --dry-run are about what a --model would be asked")
+        raise UsageError("--estimate and --dry-run need --model")
     if model is None and check:
-        raise UsageError("--check chooses among the checks of a --model")
+        raise UsageError("--check needs --model: it selects among the checks of a model")
     from mnemoscope.personas.audit.model_audit import CHECKS
     from mnemoscope.personas.audit.persona_audit import audit_pass, audit_persona
 
@@ -98,10 +99,10 @@ def audit(
         return show_pass(task, estimate=estimate, dry_run=dry_run)
     with interruptible():
         result = audit_persona(
-            options, checks=checks, out=out, overwrite=overwrite, tell=tell, warn=warn
+            options, checks=checks, out=out, overwrite=overwrite, progress=progress, warn=warn
         )
     if result.unanswered:
-        note = f"{len(result.unanswered)} got no reply; the same command asks for them again"
+        note = f"{len(result.unanswered)} checks got no reply; run the same command to ask again"
         say(err, note, before="[yellow]note:[/] ")
     _print_json(result) if json else _print(result)
     return 1 if strict and result.findings else 0
@@ -131,17 +132,17 @@ def _print(result: AuditResult) -> None:
     else:
         table = Table("code", "days", "questions", "what it means, and an example", box=box.SIMPLE)
         for row in result.tallies:
-            told = Text(row.meaning)
-            told.append(f"\n{row.examples[0]}", "dim")
+            meaning = Text(row.meaning)
+            meaning.append(f"\n{row.examples[0]}", "dim")
             days = f"{row.days:,}" if row.days else ""
-            table.add_row(Text(row.code, "bold cyan"), days, f"{row.questions:,}", told)
+            table.add_row(Text(row.code, "bold cyan"), days, f"{row.questions:,}", meaning)
         stdout.print(table)
     if unjudged := len(result.verdicts) - result.judged:
         say(
             stdout,
-            f"of {len(result.verdicts):,} checks by a model {result.judged:,} were made; "
-            f"{unjudged:,} were skipped, since its replies could not be used; --overwrite asks all "
-            "of them anew",
+            f"of {len(result.verdicts):,} checks by a model {result.judged:,} have a verdict; "
+            f"{unjudged:,} were skipped because the replies were not usable; --overwrite asks for "
+            "all of them again",
         )
     if result.proposed:
         say(stdout, f"{result.proposals}: repairs of {result.proposed:,} questions are proposed")

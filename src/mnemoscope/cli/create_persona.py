@@ -1,4 +1,4 @@
-"""`mnemoscope personas create`: a new persona and the arcs of their life, out of a wish."""
+"""`mnemoscope personas create`: a model invents a persona and its arcs from a description."""
 
 from __future__ import annotations
 
@@ -23,44 +23,45 @@ def create(
     dry_run: bool = False,
     overwrite: bool = False,
 ) -> int:
-    """Have a model invent a persona and plan the arcs of their life.
+    """Let a model invent a persona and plan the arcs of its history.
 
-    Two requests; a reply that breaks a rule is sent back with the reasons. Nothing is written
-    before both papers are right. For example:
+    It needs two requests; a reply that breaks a rule is retried with the reasons. Both files are
+    written when both are valid. For example:
 
-        mnemoscope personas create --model claude --persona lives/folder --prompt "A chemist"
+        mnemoscope personas create --model claude --persona personas/chemist --prompt "A chemist"
 
-        mnemoscope personas create --model claude --persona lives/nurse --days 90 --prompt "A nurse"
+        mnemoscope personas create --model claude --persona personas/nurse --days 90
+        --prompt "A nurse"
 
     Parameters
     ----------
     prompt
-        Whom you wish for, in your own words.
+        A description of the persona, in your own words.
     model
-        Who writes: `openai:gpt-4o-mini`, `anthropic:…`, `NAME@http://host/v1`, `claude`, `codex`.
+        The model: `openai:gpt-4o-mini`, `anthropic:…`, `NAME@http://host/v1`, `claude`, `codex`.
     persona
-        The folder that persona.yaml and arcs-Nd.yaml are written into.
+        The folder for persona.yaml and arcs-Nd.yaml.
     days
-        How long the life is.
+        The length of the history.
     epoch
         The date of day 1.
     timeout
         Seconds that one request may take.
     max_cost
-        What this folder may cost in US dollars, whatever was paid for it before included.
+        The limit of what this folder costs in US dollars, earlier passes included.
     estimate
-        Ask nothing, and say how many tokens and dollars it would take.
+        Print how many tokens and dollars it needs; the model is not asked.
     dry_run
-        Ask nothing and write nothing; print the prompts that would be asked first.
+        Print the first prompts; the model is not asked and no file is written.
     overwrite
-        Replace the papers that are there; never where days were written after them.
+        Replace existing files; not possible if the folder has daily logs.
     """
     from mnemoscope.personas.write.passes import PersonaCreation
 
     try:
         first = date.fromisoformat(epoch)
     except ValueError:
-        raise UsageError(f"--epoch {epoch}: no date such as 2026-01-31") from None
+        raise UsageError(f"--epoch {epoch}: give a date such as 2026-01-31") from None
     options = WritingOptions(
         persona=persona, model=model, parallelism=1, timeout=timeout, max_cost=max_cost
     )

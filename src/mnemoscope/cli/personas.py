@@ -1,4 +1,4 @@
-"""`mnemoscope personas`: simulate lives over many days, and see which there are."""
+"""`mnemoscope personas`: simulate persona histories over many days, and list them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mnemoscope.cli import (
 from mnemoscope.cli.console import err, out, print_json, progress_bar, say
 from mnemoscope.personas.simulate.story import SHIPPED, find_story, shipped_story
 
-app = App(name="personas", help="Lives to remember, simulated or written by a model.")
+app = App(name="personas", help="Persona histories, simulated or written by a model.")
 app.command(create_persona.create)
 app.command(write_days.generate)
 app.command(write_conversations.conversations)
@@ -40,28 +40,28 @@ def simulate(
     jobs: int = 1,
     force: bool = False,
 ) -> None:
-    """Roll a persona's story out into daily logs, questions and the ledger behind them.
+    """Simulate a persona's history: daily logs, questions and the ledger of facts.
 
-    The same story, days and seed give the same bytes, whatever the number of jobs. For example:
+    The same story, days and seed give the same bytes for any number of jobs. For example:
 
-        mnemoscope personas simulate executive-assistant --days 180 --out lives
+        mnemoscope personas simulate executive-assistant --days 180 --out personas
 
-        mnemoscope personas simulate all --days 1000 --jobs 2 --out lives
+        mnemoscope personas simulate all --days 1000 --jobs 2 --out personas
 
     Parameters
     ----------
     persona
-        The id of a shipped persona, the path of a story of your own, or all.
+        The id of a shipped persona, the path of your own story, or all.
     out
-        Where the persona's folder is written.
+        The folder that the persona's folder is written into.
     days
-        How long the life is.
+        The length of the history.
     seed
-        Another seed, another life.
+        The random seed; another seed gives another history.
     jobs
-        How many personas are simulated at once.
+        Personas that are simulated at once.
     force
-        Overwrite what is there and differs.
+        Overwrite existing files that differ.
     """
     from mnemoscope.personas.simulate.simulator import simulate_personas
 
@@ -73,7 +73,7 @@ def simulate(
             bar.advance(bar.task_ids[0])
             bar.refresh()
             line = f"{folder}: {days:,} days, {questions:,} questions, {facts:,} facts"
-            say(err, line if questions else f"{line}; too short a life to ask anything about")
+            say(err, line if questions else f"{line}; the history is too short for questions")
 
 
 @app.command(name="list")
@@ -84,7 +84,7 @@ def list_personas(*, data: Path | None = None, json: bool = False) -> None:
 
         mnemoscope personas list
 
-        mnemoscope personas list --data lives
+        mnemoscope personas list --data personas
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`mnemoscope published`: what others published, what may be compared, what adds up."""
+"""`mnemoscope published`: published numbers, their cohorts, and checks of their arithmetic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RESULTS = ("system", "value", "reported by", "source", "")
 
 app = App(
     name="published",
-    help="What others published, and which of it may be compared. Quoted, not verified.",
+    help="Published results of other projects, and which may be compared. Quoted, not verified.",
 )
 
 
@@ -34,7 +34,7 @@ def list_results(
     reported_by: str = "",
     json: bool = False,
 ) -> None:
-    """List published results by cohort: only numbers under one heading may be compared.
+    """List published results by cohort; only numbers of one cohort may be compared.
 
     For example:
 
@@ -47,13 +47,13 @@ def list_results(
     Parameters
     ----------
     benchmark
-        Its whole name; upper and lower case are one.
+        Its full name; case does not matter.
     system
         Part of the system's name.
     metric
         Part of the metric's name.
     category
-        LoCoMo's integer or name, `all` for overalls, `unknown` for columns nobody can place.
+        LoCoMo's integer or name, `all` for overall results, `unknown` for unknown categories.
     reported_by
         self, vendor, competitor, third-party, quoted, `this report` or unstated.
     json
@@ -71,7 +71,7 @@ def list_results(
     ]
     if not rows:
         known = ", ".join(sorted({row.metric for row in _of_benchmark(load(), benchmark)}))
-        raise UsageError(f"no published result is like that; leave out a filter. Metrics: {known}")
+        raise UsageError(f"no published result matches; omit a filter. Metrics: {known}")
     if json:
         print_json([_content(row) for row in rows])
         return
@@ -90,7 +90,7 @@ def list_results(
 
 @app.command
 def baselines(*, json: bool = False) -> None:
-    """Print the seven groups of baselines as Markdown tables, as a report would hold them.
+    """Print the seven groups of baselines of the Nexus harness as Markdown tables.
 
     For example:
 
@@ -113,7 +113,7 @@ def baselines(*, json: bool = False) -> None:
 
 @app.command
 def audit(*, json: bool = False) -> None:
-    """Recompute overalls from their own categories, weighted by the number of questions.
+    """Recompute overall results from their categories, weighted by the number of questions.
 
     For example:
 
@@ -145,14 +145,14 @@ def audit(*, json: bool = False) -> None:
         ),
     )
     right = len(found.checks) - len(found.disagreeing)
-    say(out, f"In points. {right} of {len(found.checks)} agree within rounding. Not checkable:")
+    say(out, f"In points. {right} of {len(found.checks)} agree within rounding. Not checked:")
     for reason, count in found.unchecked.items():
         say(out, f"  {count:>4,}  {reason}")
 
 
 @app.command
 def spread(*, benchmark: str = "LoCoMo", system: str = "", json: bool = False) -> None:
-    """Show how far apart published results of the same system are, and who reported each end.
+    """Show the lowest and the highest published result of each system, and who reported them.
 
     For example:
 
@@ -163,7 +163,7 @@ def spread(*, benchmark: str = "LoCoMo", system: str = "", json: bool = False) -
     Parameters
     ----------
     benchmark
-        Its whole name; upper and lower case are one.
+        Its full name; case does not matter.
     system
         Part of the system's name.
     json
@@ -178,7 +178,7 @@ def spread(*, benchmark: str = "LoCoMo", system: str = "", json: bool = False) -
         print_json(found)
         return
     if not found:
-        raise UsageError("no system has two results that differ there; leave out a filter")
+        raise UsageError("no system has two different results; omit a filter")
     _print(
         ("system", "metric", "lowest", "highest", "results", "cohorts"),
         (
@@ -193,19 +193,19 @@ def spread(*, benchmark: str = "LoCoMo", system: str = "", json: bool = False) -
             for one in found
         ),
     )
-    say(out, "Models, judges and versions differ: a spread is disagreement, not proof.")
+    say(out, "Models, judges and versions differ: a spread does not show that a result is wrong.")
 
 
 def _of_benchmark(rows: tuple[Published, ...], name: str) -> list[Published]:
     found = [row for row in rows if not name or row.benchmark.lower() == name.lower()]
     if not found:
         known = ", ".join(sorted({row.benchmark for row in rows}))
-        raise UsageError(f"nothing is published here on {name!r}; there are: {known}")
+        raise UsageError(f"--benchmark {name!r} is not in the registry; it has: {known}")
     return found
 
 
 def _category(row: Published) -> set[str]:
-    """The words by which a row's category can be asked for."""
+    """The values of --category that match a row."""
     if row.category is None:
         return {"all"}
     return {row.category.name, str(row.category.id)} if row.category.id else {"unknown"}
@@ -231,12 +231,12 @@ def _content(row: Published) -> dict[str, Any]:
     from mnemoscope.published import cohort_of
 
     cohort = cohort_of(row)
-    told = {"id": cohort.id, "description": cohort.description}
-    return {**msgspec.to_builtins(row), "retracted": row.retracted, "cohort": told}
+    named = {"id": cohort.id, "description": cohort.description}
+    return {**msgspec.to_builtins(row), "retracted": row.retracted, "cohort": named}
 
 
 def _print(heads: Sequence[str], rows: Iterable[Cells]) -> None:
-    """A table whose cells break rather than lose their ends: a source must be readable."""
+    """Print a table that wraps long cells, so that sources stay readable."""
     from mnemoscope.reports.render_terminal import table
 
     columns = [TableColumn(head, fold=True) for head in heads]

@@ -1,4 +1,4 @@
-"""`mnemoscope release`: from two sets of runs to a version that may be tagged, or may not."""
+"""`mnemoscope release`: decide from two sets of runs whether a version may be tagged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def new(
     waive: list[str] | None = None,
     at: At = None,
 ) -> None:
-    """Begin a release: pair base and candidate runs by benchmark and record their hashes.
+    """Start a release: pair base and candidate runs by benchmark and record their hashes.
 
     For example:
 
@@ -43,15 +43,15 @@ def new(
     Parameters
     ----------
     version
-        The tag that is to be cut.
+        The tag of the release.
     base
         Run directory of the previous version. Repeatable, one for each benchmark.
     cand
         Run directory of the new version. Repeatable.
     out
-        The release folder to make.
+        The release folder to create.
     author
-        Who answers for the report.
+        The author of the report.
     tag_date
         The proposed tag date, `2026-11-20` or `2026-11-20T09:00`, in UTC.
     waive
@@ -77,7 +77,7 @@ def new(
             stdout,
             f"{pair.benchmark}: {pair.base} → {pair.cand}, {pair.paired} questions paired",
         )
-    say(stdout, f"begun: {out}/release.yaml")
+    say(stdout, f"started: {out}/release.yaml")
 
 
 @app.command(name="set")
@@ -96,7 +96,7 @@ def set_words(
     tag_date: str | None = None,
     public: list[Path] | None = None,
 ) -> None:
-    """Write what only people can say into release.yaml; an editor does as well.
+    """Write people's texts for the report into release.yaml. An editor works as well.
 
     For example:
 
@@ -108,23 +108,23 @@ def set_words(
     internal
         Threats to validity inside the experiment.
     external
-        Threats to carrying the result over to other data.
+        Threats to validity on other data.
     simulation
-        Threats from whatever was simulated instead of run.
+        Threats from parts that were simulated.
     notes
         What the working group discussed.
     rationale
-        Why the decision is what it is.
+        The reason for the decision.
     theory
-        For a CONDITIONAL SHIP: why the secondary metric can gain without the primary one.
+        For a CONDITIONAL SHIP: why only the secondary metric can improve.
     accept_regression
         Why a significant regression is accepted.
     no_claim
-        Why a neutral version is shipped, without any claim.
+        Why a neutral version ships without a claim.
     tag_date
         The proposed tag date.
     public
-        Another public text about this release, to be linted with it. Repeatable.
+        Another public text about this release; the linter checks it too. Repeatable.
     """
     from mnemoscope.release.state import Release, parse_time
 
@@ -154,7 +154,7 @@ def set_words(
 def report(release: Folder, /, *, at: At = None) -> None:
     """Write report.md and the comparisons from the runs and release.yaml.
 
-    A report that says anything new voids the signatures under the old one.
+    If the report changes, its signatures become void.
 
     For example:
 
@@ -168,15 +168,14 @@ def report(release: Folder, /, *, at: At = None) -> None:
     write_report(folder, moment(at))
     say(stdout, f"written: {folder.report_path}")
     if void := [role for role, state in standings(folder).items() if state == "void"]:
-        told = "the report changed since they were given"
-        say(stdout, f"void signatures: {', '.join(void)}; {told}")
+        say(stdout, f"void signatures: {', '.join(void)}; the report changed after they were given")
 
 
 @app.command
 def circulate(release: Folder, /, *, evidence: str = "", at: OtherAt = None) -> None:
-    """Record that the report was shared with the working group: 48 hours begin.
+    """Record that the report was shared with the working group: 48 hours start.
 
-    They begin anew, with another `circulate`, if the report's content changes.
+    If the report changes, circulate it again; the 48 hours start again.
 
     For example:
 
@@ -188,9 +187,9 @@ def circulate(release: Folder, /, *, evidence: str = "", at: OtherAt = None) -> 
     Parameters
     ----------
     evidence
-        Where it was shared, such as a mail or a pull request: with it the time of --at counts.
+        Where it was shared, such as a mail or a pull request. With it, the time of --at counts.
     at
-        When, if not now. Without --evidence the 48 hours count from when this was recorded.
+        The time, if not now. Without --evidence the 48 hours count from the time of recording.
     """
     from mnemoscope.release import signatures
     from mnemoscope.release.state import moment
@@ -212,9 +211,9 @@ def rederive(release: Folder, /, *, name: str, seed: int = 20_260_510, at: At = 
     Parameters
     ----------
     name
-        Who repeats them.
+        The person who repeats them.
     seed
-        The seed of the repetition's draws.
+        The seed of the random draws.
     """
     from mnemoscope.release import rederive as again
     from mnemoscope.release.state import moment
@@ -231,7 +230,7 @@ def rederive(release: Folder, /, *, name: str, seed: int = 20_260_510, at: At = 
 
 @app.command
 def decide(release: Folder, /, *, at: At = None) -> None:
-    """Apply the decision matrix to the figures, and say which row applied.
+    """Apply the decision matrix to the figures and print the row.
 
     For example:
 
@@ -260,7 +259,7 @@ def sign(
     quorum_exception: str = "",
     at: At = None,
 ) -> None:
-    """Sign the report as it stands; any later change of it voids the signature.
+    """Sign the report; any later change of the report voids the signature.
 
     For example:
 
@@ -272,9 +271,9 @@ def sign(
     Parameters
     ----------
     role
-        In which of the four roles.
+        The role of the person who signs.
     name
-        Who signs.
+        The name of the person who signs.
     quorum_exception
         The PI's reason for tagging with three signatures of four.
     """
@@ -282,15 +281,15 @@ def sign(
     from mnemoscope.release.state import moment
 
     signed = signatures.sign(*opened(release), role, name, moment(at), quorum_exception)
-    said = f"signed as {role} by {signed.name}: report sha256 {signed.sha256}, {signed.when}"
-    say(stdout, said)
+    signature = f"report sha256 {signed.sha256}, {signed.when}"
+    say(stdout, f"signed as {role} by {signed.name}: {signature}")
 
 
 @app.command
 def check(release: Folder, /, *, at: OtherAt = None, json: AsJson = False) -> int:
-    """Go through the process's checklist; says “tag allowed” only if nothing is missing.
+    """Compute the checklist of the process; “tag allowed” means that all items are complete.
 
-    Exit codes: 0 tag allowed, 1 not, and for a time yet to come always 1: that is a preview.
+    Exit codes: 0 tag allowed, 1 not allowed. A check for a future time is a preview and exits 1.
 
     For example:
 
@@ -299,7 +298,7 @@ def check(release: Folder, /, *, at: OtherAt = None, json: AsJson = False) -> in
     Parameters
     ----------
     at
-        As if it were this time.
+        Check as if it were this time.
     """
     from mnemoscope.release import checklist
     from mnemoscope.release.state import Release, moment
@@ -308,8 +307,8 @@ def check(release: Folder, /, *, at: OtherAt = None, json: AsJson = False) -> in
     folder, now = Release.load(release), moment(at)
     found = checklist.check(folder, now)
     if json:
-        said = {"tag_allowed": found.tag_allowed, "preview": found.preview, "items": found.items}
-        print_json(said)
+        allowed, preview = found.tag_allowed, found.preview
+        print_json({"tag_allowed": allowed, "preview": preview, "items": found.items})
     else:
         stdout.print(render_terminal.table(checklist.table(found)))
         as_if = f"as if it were {now.at:%Y-%m-%d %H:%M} UTC: " if at else ""

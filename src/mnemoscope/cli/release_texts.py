@@ -1,4 +1,4 @@
-"""The texts of a release: notes, the linter for any public text, the methodology log."""
+"""Texts of a release: notes, the linter for public texts, the methodology log."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 history = App(name="history", help="The log of methodology changes, newest first.")
 
 Folder = Annotated[Path, Parameter(help="The release folder.")]
-At = Annotated[str | None, Parameter(name="--at", help="When, if not now; recorded as given.")]
+At = Annotated[str | None, Parameter(name="--at", help="The time, if not now; recorded as given.")]
 OtherAt = Annotated[str | None, Parameter(name="--at")]
-"""A time that means something else."""
+"""A time with another meaning, which the command explains."""
 AsJson = Annotated[bool, Parameter(help="Print JSON.")]
 Log = Annotated[Path, Parameter(help="The log.")]
 
@@ -33,7 +33,7 @@ def opened(folder: Path) -> tuple[Release, list[Comparison]]:
 
 
 def notes(release: Folder, /) -> None:
-    """Write notes.md with the process's five sections; refuses prohibited claims.
+    """Write notes.md with the five sections of the process, unless they make prohibited claims.
 
     For example:
 
@@ -45,9 +45,9 @@ def notes(release: Folder, /) -> None:
 
 
 def lint(file: Path, /, *, release: Path | None = None, json: AsJson = False) -> int:
-    """Find prohibited claims in a text, by line and rule. Code blocks are not read.
+    """Find prohibited claims in a text, by line and rule. Code blocks are not checked.
 
-    Exit codes: 0 none, 1 some.
+    Exit codes: 0 none found, 1 some found.
 
     For example:
 
@@ -60,7 +60,7 @@ def lint(file: Path, /, *, release: Path | None = None, json: AsJson = False) ->
     file
         The text, plain or Markdown.
     release
-        Hold it to the figures of this release, not only to what it says itself.
+        Also check the text against the figures of this release.
     """
     from mnemoscope.release.claims import lint_file
     from mnemoscope.release.release_facts import Facts
@@ -95,13 +95,13 @@ def add(
     Parameters
     ----------
     change
-        What is done otherwise from now on.
+        What changes in the methodology.
     reason
-        Why.
+        Why it changes.
     author
-        Who says so.
+        The author of the entry.
     release
-        Show the impact on the figures of this release.
+        Show the effect on the figures of this release.
     """
     from mnemoscope.release.history import add_entry
     from mnemoscope.release.state import moment

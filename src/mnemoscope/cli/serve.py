@@ -1,4 +1,4 @@
-"""`mnemoscope serve`: a memory system or an embedding model behind a port."""
+"""`mnemoscope serve`: serve a memory system or an embedding model on a port."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
-from types import FrameType
 
 from cyclopts import App
 from rich.console import Console
@@ -15,7 +14,7 @@ from rich.console import Console
 from mnemoscope._store.errors import UsageError
 from mnemoscope.cli.console import err, out, say
 
-app = App(name="serve", help="Put a memory system, or an embedding model, behind a port.")
+app = App(name="serve", help="Serve a memory system, or an embedding model, on a port.")
 _LAST_PORT = 65_535
 _SYSTEM = "system"
 
@@ -29,10 +28,10 @@ def serve_embeddings(
     host: str = "127.0.0.1",
     port: int = 8081,
 ) -> None:
-    """Serve an embedding model to whoever speaks OpenAI's protocol, on this machine and offline.
+    """Serve an embedding model over OpenAI's protocol, on this machine and offline.
 
-    For memory systems that take their embeddings from an OpenAI-compatible address: any key will
-    do. Vectors are cached by content. With --llm a language model is served as well.
+    For memory systems that get their embeddings from an OpenAI-compatible address. Any key is
+    accepted. Vectors are cached by content. With --llm a language model is served as well.
 
     For example:
 
@@ -47,11 +46,11 @@ def serve_embeddings(
     model
         The embedding model: `wordllama`, `minilm`, `onnx@FOLDER`, …
     llm
-        A language model to serve beside it; `mnemoscope models list` shows how to write one.
+        A language model to serve as well; `mnemoscope models list` shows how to write one.
     host
-        Where to listen. Whoever can reach it can use it.
+        The address to listen on. Every client that can reach it can use it.
     port
-        Where to listen; 0 takes a free one.
+        The port to listen on; 0 takes a free one.
     """
     from mnemoscope.models.embedders import load_embedder
     from mnemoscope.models.model_loader import load_model
@@ -61,7 +60,7 @@ def serve_embeddings(
     embedder.embed(["loads the model, so that the first request does not wait for it"])
     server = OpenAIServer(embedder, load_model(llm) if llm else None, host=host, port=port)
     also = f" and {llm}" if llm else ""
-    say(err, f"serving {embedder.name}{also} at {server.url}; Ctrl-C ends it")
+    say(err, f"serving {embedder.name}{also} at {server.url}; stop it with Ctrl-C")
     _serve_until_ended(server.serve_forever, server.close, err)
 
 
@@ -79,8 +78,9 @@ def serve_grpc(
     """Serve a memory system over gRPC until Ctrl-C.
 
     Two services on one port: recall.bench.MemoryBenchService, so that Recall Bench can benchmark
-    any system of ours, and mnemoscope.v1.Memory, which `--system grpc:HOST:PORT` speaks. There is
-    no encryption and no password: it listens on this machine only, unless --host says otherwise.
+    any system of Mnemoscope, and mnemoscope.v1.Memory, which `--system grpc:HOST:PORT` uses. The
+    connection has neither encryption nor a password, so the server listens on this machine only,
+    unless you give another --host.
 
     For example:
 
@@ -95,16 +95,17 @@ def serve_grpc(
     spec
         The system with its options, or your own as package.module:Name.
     port
-        Where to listen; 0 takes one that is free, and the first line says which.
+        The port to listen on; 0 takes a free one, and the first line of output names it.
     host
-        The address to listen at; 0.0.0.0 for all of this machine.
+        The address to listen on; 0.0.0.0 for all addresses of this machine.
     reader
-        Who answers Recall Bench's questions from what the system recalls: `extractive`, a model,
-        your own, or `system`. Default: the system itself where it can answer, else `extractive`.
+        What answers Recall Bench's questions from the recalled memories: `extractive`, a model,
+        your own reader, or `system`. Default: the system itself if it can answer, else
+        `extractive`.
     depth
         How many hits the reader gets.
     recall_bench_only
-        Leave mnemoscope.v1 away.
+        Omit mnemoscope.v1.
     """
     from mnemoscope._store.spec import Spec
     from mnemoscope.runner.pipeline import plan_reader
@@ -118,7 +119,7 @@ def serve_grpc(
     depth = DEPTH if depth is None else depth
     if depth < 1:
         raise UsageError(f"--depth {depth}: ask for at least one hit")
-    with redirect_stdout(sys.stderr):  # what a system says while it is built is no result
+    with redirect_stdout(sys.stderr):  # a system may print while it is built
         system = plan(Spec.parse(spec))
         hello = served_hello(system)
         if reader is None:
@@ -134,7 +135,7 @@ def serve_grpc(
             recall_bench_only=recall_bench_only,
         )
     services = "recall.bench" if recall_bench_only else "recall.bench and mnemoscope.v1"
-    say(out, f"serving {spec} on {server.address} ({services}); Ctrl-C ends it")
+    say(out, f"serving {spec} on {server.address} ({services}); stop it with Ctrl-C")
     sys.stdout.flush()
     _serve_until_ended(server.wait, server.close, out)
 
@@ -149,7 +150,7 @@ def serve_http(
     key: str = "",
     contract: bool = False,
 ) -> None:
-    """Serve a system over HTTP, so that anything that speaks the contract can use it.
+    """Serve a system over HTTP to any client that uses Mnemoscope's contract.
 
     For example:
 
@@ -164,13 +165,13 @@ def serve_http(
     spec
         The system with its options, or your own as package.module:Name.
     port
-        The port to listen on; 0 takes a free one and says which.
+        The port to listen on; 0 takes a free one and prints it.
     host
-        The address to listen on; 0.0.0.0 lets other machines in.
+        The address to listen on; with 0.0.0.0 other machines can connect.
     key
-        The name of an environment variable: whoever asks must send its value as a Bearer token.
+        The name of an environment variable; clients must send its value as a Bearer token.
     contract
-        Print the contract (OpenAPI 3.1) and do nothing else.
+        Only print the contract (OpenAPI 3.1).
     """
     from mnemoscope.connectors.http.http_connector import openapi
 
@@ -178,35 +179,31 @@ def serve_http(
         print(openapi(), end="")
         return
     if not spec:
-        raise UsageError("say what to serve: mnemoscope serve http bm25; or --contract")
+        raise UsageError("name a system to serve: mnemoscope serve http bm25; or give --contract")
     token = os.environ.get(key, "").strip() if key else ""
     if key and not token:
-        raise UsageError(f"--key {key}: there is no such environment variable, or it is empty")
+        raise UsageError(f"--key {key}: this environment variable is not set, or it is empty")
 
     from mnemoscope._store.spec import Spec
     from mnemoscope.serving.http_server import HttpServer
     from mnemoscope.systems.loader import plan
 
     serving = HttpServer(plan(Spec.parse(spec)), host=host, port=port, key=token)
-    say(err, f"serving {spec} at {serving.url}; Ctrl-C ends it")
+    say(err, f"serving {spec} at {serving.url}; stop it with Ctrl-C")
     _serve_until_ended(serving.serve_forever, serving.close, err)
 
 
 def _serve_until_ended(
     serve: Callable[[], None], close: Callable[[], None], console: Console
 ) -> None:
-    """Serve until Ctrl-C or SIGTERM, and leave nothing running."""
-    signal.signal(signal.SIGTERM, _as_interrupt)
+    """Serve until Ctrl-C or SIGTERM, then close."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # raises KeyboardInterrupt
     try:
         serve()
     except KeyboardInterrupt:
-        # A second signal would only interrupt the closing.
+        # A second signal must not interrupt the closing.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        say(console, "ended")
+        say(console, "stopped")
     finally:
         close()
-
-
-def _as_interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

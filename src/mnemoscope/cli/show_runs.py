@@ -27,7 +27,8 @@ def show(results: Results, *, as_json: bool, only_heatmaps: bool = False) -> int
             say(out, f"summary: {folder}/summary.md, reports: {folder}/*/report.md{also}")
     else:
         out.print(run_tables.summary(views))
-        if spent := sum(view.paid for view in views):
-            say(out, f"paid in total: ${spent:.4f}, without cached replies")
+        accounts = [own for view in views if (own := view.timing.get("accounts"))]
+        if spent := sum(own["total"]["paid"] for own in accounts):
+            say(out, f"paid in total: ${spent:.4f}, without replies from the cache")
         say(out, f"reports: {folder}/*/report.md, summary: {folder}/summary.md")
     return int(results.failed_everywhere)

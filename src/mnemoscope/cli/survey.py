@@ -1,4 +1,4 @@
-"""`mnemoscope systems survey`: every installed system on the same questions, in one table."""
+"""`mnemoscope systems survey`: run every installed system on the same questions, in one table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def checking(planned: Plan) -> Iterator[Callable[[Result], None]]:
-    """A progress bar while a system is checked."""
+    """Show a progress bar while a system is checked."""
     from mnemoscope.runner.conformance import CHECKS
 
     with progress_bar(f"checking {planned.spec}", len(CHECKS)) as bar:
@@ -43,11 +43,11 @@ def survey(
     json: bool = False,
     **options: str,
 ) -> int:
-    """Check and run every installed system on the same questions, and print one table of them.
+    """Check and run every installed system on the same questions, and print one table.
 
-    Each system is led through the conformance kit, then through the first scenarios of a benchmark,
-    one after the other, so that their times can be compared. A system that fails is a row that says
-    why. The same command goes on where it was interrupted; what is done is not done again.
+    Each system runs the conformance kit, then the first scenarios of a benchmark. Systems run one
+    after the other, so that their times can be compared. The row of a system that fails says why.
+    The same command resumes an interrupted survey; finished parts are not repeated.
 
     For example:
 
@@ -62,18 +62,18 @@ def survey(
     benchmark
         A dataset's name: `mnemoscope datasets list` shows them with their options.
     system
-        Which; without it bm25, dense and everything that is installed from the shelf and needs no
-        language model.
+        The systems. Default: bm25, dense and all installed integrations that do not need a language
+        model.
     data
         The dataset's file or folder; else $MNEMOSCOPE_DATA/NAME, else the cache of `fetch`.
     scenarios
-        How many of the dataset's scenarios each system lives through.
+        How many of the dataset's scenarios each system runs.
     questions
         Ask only so many of their questions.
     out
-        Where the run directories, the conformance reports and the table go.
+        The folder for the run directories, the conformance reports and the table.
     check
-        Lead each system through the conformance kit first.
+        Run the conformance kit on each system first.
     timeout
         Seconds that a recall may take.
     json
@@ -93,7 +93,7 @@ def survey(
 
     whole = open_dataset(benchmark, data, parse_options(options, survey))
     dataset = part_of(whole, scenarios, questions, 42)
-    of_the_data = data_notes(dataset.files())
+    dataset_notes = data_notes(dataset.files())
 
     def run(planned: Plan, settings: Settings) -> RunDirectory:
         with watched() as progress:
@@ -105,7 +105,7 @@ def survey(
             spec,
             out,
             run,
-            of_the_data=of_the_data,
+            dataset_notes=dataset_notes,
             checking=checking if check else None,
             timeout=timeout,
         )
@@ -113,7 +113,7 @@ def survey(
             say(err, f"{spec}: {row.problem}", before="[bold red]error:[/] ")
         rows.append(row)
     title = dataset_title(dataset.name, dataset.options)
-    blocks = table.survey(title, rows, of_the_data)
+    blocks = table.survey(title, rows, dataset_notes)
     out.mkdir(parents=True, exist_ok=True)
     (out / "survey.md").write_text(render_markdown.render(blocks) + "\n")
     (out / "survey.json").write_bytes(msgspec.json.format(msgspec.json.encode(rows)))
@@ -122,7 +122,7 @@ def survey(
     else:
         say(stdout, title)
         stdout.print(render_terminal.render(blocks))
-        for note in [*of_the_data, *table.notes(rows)]:
+        for note in [*dataset_notes, *table.notes(rows)]:
             say(stdout, note, before="[yellow]![/] ")
         say(stdout, f"the table: {out}/survey.md, the runs: {out}/*/report.md")
     return int(any(row.problem for row in rows))

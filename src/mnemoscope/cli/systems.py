@@ -20,7 +20,7 @@ from mnemoscope.cli.console import out as stdout
 if TYPE_CHECKING:
     from mnemoscope.runner.conformance import Result
 
-app = App(name="systems", help="The memory systems that can be put under test.")
+app = App(name="systems", help="List, check, install and survey memory systems.")
 app.command(survey.survey)
 
 _STATES = {"installed": "green", "outdated": "yellow", "not installed": "dim", "untested": "dim"}
@@ -29,7 +29,7 @@ _VERDICTS = {"passed": "green", "failed": "bold red", "advice": "yellow", "not a
 
 @app.command(name="list")
 def list_systems(*names: str, json: bool = False) -> None:
-    """List the systems known by name: built in, installed, installable, or untested and why.
+    """List the systems that have a name: built in, installed, installable, or untested and why.
 
     For example:
 
@@ -40,14 +40,14 @@ def list_systems(*names: str, json: bool = False) -> None:
     Parameters
     ----------
     names
-        These only, with their options.
+        Only these systems, with their options.
     json
         Print JSON instead of a table: all systems with all options.
     """
     from mnemoscope.systems import CONNECTORS, SYSTEMS
 
     for name in set(names).difference(SYSTEMS.names()):
-        SYSTEMS.get(name)  # says what it could have meant
+        SYSTEMS.get(name)  # raises an error with suggestions
     with_options = json or bool(names)
     rows = [_listed(name, with_options) for name in names or SYSTEMS.names()]
     if json:
@@ -94,10 +94,10 @@ def _listed(name: str, with_options: bool) -> dict[str, Any]:
 
 @app.command
 def check(spec: str, /, *, timeout: float = 60.0, json: bool = False) -> int:
-    """Check that a system keeps the contract that figures rest on, and say what to mend.
+    """Check that a system fulfils the contract that a run requires, and say what to correct.
 
-    Fails (exit code 1) when a required check fails; advice does not fail. The system runs in a
-    process of its own: what it prints goes to stderr, and a call that hangs is a finding.
+    The exit code is 1 if a required check fails; advice does not count as a failure. The system
+    runs in a separate process: its output goes to stderr, and a call that hangs is reported.
 
     For example:
 
@@ -143,17 +143,17 @@ def _print_results(spec: str, results: list[Result], failed: list[str]) -> None:
     counts = Counter(result.verdict for result in results)
     counted = ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
     if failed:
-        say(stdout, f"{spec} does not keep the contract: {', '.join(failed)} ({counted})")
+        say(stdout, f"{spec} does not fulfil the contract: {', '.join(failed)} ({counted})")
     else:
-        say(stdout, f"{spec} keeps the contract ({counted})")
+        say(stdout, f"{spec} fulfils the contract ({counted})")
 
 
 @app.command
 def install(*names: str, again: bool = False) -> int:
-    """Install memory systems from the shelf, each in an environment of its own.
+    """Install memory systems that Mnemoscope integrates, each in a separate environment.
 
-    What is installed is pinned, file by file. Systems that are there already are left as they are.
-    Environments lie in $MNEMOSCOPE_ENVIRONMENTS, or in a folder among the user's data.
+    Every installed file is pinned. Systems that are already installed are not changed.
+    Environments are in $MNEMOSCOPE_ENVIRONMENTS, or in a folder of the user's data directory.
 
     For example:
 
@@ -166,9 +166,9 @@ def install(*names: str, again: bool = False) -> int:
     Parameters
     ----------
     names
-        Which; `mnemoscope systems list` shows them all.
+        The systems to install; `mnemoscope systems list` shows them all.
     again
-        Make the environment anew, even if it is there.
+        Build the environment again, even if it exists.
     """
     from mnemoscope.integrations import environments
 
@@ -190,7 +190,7 @@ def install(*names: str, again: bool = False) -> int:
 
 @app.command
 def remove(*names: str) -> None:
-    """Remove the environments of memory systems from the shelf.
+    """Remove the environments of installed memory systems.
 
     For example:
 
@@ -199,7 +199,7 @@ def remove(*names: str) -> None:
     Parameters
     ----------
     names
-        Which; `mnemoscope systems list` shows what is installed.
+        The systems to remove; `mnemoscope systems list` shows which are installed.
     """
     from mnemoscope.integrations import environments
     from mnemoscope.integrations.catalog import ITEMS
@@ -211,7 +211,7 @@ def remove(*names: str) -> None:
 
 
 def _lacks(name: str) -> str:
-    """What Mnemoscope itself needs to drive the system and has not got, to be hung on a line."""
+    """Name a missing extra of Mnemoscope that the system needs, as the end of a line."""
     from mnemoscope.connectors.mcp.session import require_mcp
     from mnemoscope.integrations.catalog import ITEMS
 
@@ -229,13 +229,14 @@ def _known(names: tuple[str, ...]) -> tuple[str, ...]:
 
     if not names:
         raise UsageError(
-            f"say which: {', '.join(name for name in ITEMS if not ITEMS[name].untested)}"
+            "name at least one system: "
+            f"{', '.join(name for name in ITEMS if not ITEMS[name].untested)}"
         )
     for name in names:
         if name in ITEMS:
             continue
-        SYSTEMS.get(name)  # its error knows the names
-        raise UsageError(f"{name} needs no installation: it comes with Mnemoscope")
+        SYSTEMS.get(name)  # raises an error with suggestions
+        raise UsageError(f"{name} is part of Mnemoscope and does not need an installation")
     return names
 
 
@@ -249,10 +250,10 @@ def probe(
     timeout: float = 60.0,
     json: bool = False,
 ) -> int:
-    """List an MCP server's tools and propose how the MCP door could use them.
+    """List an MCP server's tools and propose a mapping for the MCP connector.
 
-    Nothing is stored or searched: no tool is called. Exits with 1 where the tools do not make a
-    memory, and says what is missing.
+    No tool is called, so nothing is stored or searched. The exit code is 1 if no tool stores
+    memories or no tool searches them; the output says what is missing.
 
     For example:
 
@@ -267,9 +268,9 @@ def probe(
     out
         Write the proposed mapping into this file.
     key
-        The environment variable that holds a bearer token, for servers that want one.
+        The environment variable with a bearer token, for servers that require one.
     timeout
-        Seconds until the server must have said hello.
+        Seconds that the server may take to start.
     json
         Print JSON instead of a table and YAML.
     """
@@ -294,7 +295,7 @@ def probe(
             }
         )
         return 0 if proposal.usable else 1
-    table = Table("tool", "parameters, required with *", "what it says", box=box.SIMPLE_HEAD)
+    table = Table("tool", "parameters, required with *", "description", box=box.SIMPLE_HEAD)
     for tool in seen.tools:
         given = parameters(tool.parameters)
         listed = ", ".join(f"{one.name}{'*' if one.required else ''}" for one in given)
@@ -305,17 +306,17 @@ def probe(
         say(stdout, seen.yaml)
     else:
         say(err, f"the proposed mapping is in {out}")
-        for doubt in (*proposal.missing, *proposal.uncertain):
-            say(err, f"look at {doubt}")
+        for problem in (*proposal.missing, *proposal.uncertain):
+            say(err, f"check {problem}")
     if not proposal.usable:
-        say(err, "no memory can be made of these tools; what is missing is said above")
+        say(err, "these tools cannot store and search memories; see above for what is missing")
         return 1
     spec = f"mcp:{server.removeprefix('mcp:')},mapping={out or 'mapping.yaml'}"
     spec += f",key={key}" if key else ""
     say(
         err,
-        "before you check it: a check and a run tell the server things of ours, so let it keep "
-        "them in a place of their own (in the mapping: env with ${scratch}), never in your memory",
+        "before you check it: a check and a run store test memories in the server, so give it a "
+        "separate place for them (in the mapping: env with ${scratch}), never your own memories",
     )
     save = "" if out else "save the mapping as mapping.yaml, then "
     say(err, f'next: {save}mnemoscope systems check "{spec}"')

@@ -1,4 +1,4 @@
-"""`mnemoscope personas conversations`: pass 2, daily logs as talk between user and assistant."""
+"""`mnemoscope personas conversations`: pass 2, conversations that match the daily logs."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ def conversations(
 ) -> int:
     """Let a model write, for each daily log, the conversation that it could have come from.
 
-    It is a talk with whom the persona works for, so isolated sessions are left out. Each has 4 to
-    12 turns, in conversations/conv-0001.md or .json. A reply that is no such
-    conversation is sent back with the reasons, and in the end skipped: the same command asks again
-    for what is missing. For example:
+    The user is the person that the persona works for, so isolated sessions are left out. Each
+    conversation has 4 to 12 turns, in conversations/conv-0001.md or .json. An invalid reply is
+    retried with the reasons and then skipped; run the same command to ask again for what is
+    missing. For example:
 
-        mnemoscope personas conversations --persona lives/scientist --model claude
+        mnemoscope personas conversations --persona personas/scientist --model claude
 
-        mnemoscope personas conversations --persona lives/scientist --model openai:gpt-4o-mini
+        mnemoscope personas conversations --persona personas/scientist --model openai:gpt-4o-mini
         --start 1 --end 100 --format json --max-cost 2
 
     Parameters
     ----------
     format
-        Markdown to read, or JSON to load.
+        The format of the files.
     overwrite
-        Write anew what is there already.
+        Write existing files again.
     """
     from mnemoscope.personas.write.passes import conversation_pass
 

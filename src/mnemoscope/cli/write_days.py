@@ -1,4 +1,4 @@
-"""`mnemoscope personas generate`: pass 1, the daily logs of a persona's life."""
+"""`mnemoscope personas generate`: pass 1, the daily logs of a persona."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ def generate(
     from_ledger: bool = False,
     out: Path | None = None,
 ) -> int:
-    """Have a model write a persona's days, each session from what it may know alone.
+    """Let a model write a persona's daily logs, each session from what it may know.
 
-    Every day is on disk as soon as it is written, and what is there is not asked for again: the
-    same command goes on after an interruption. A request that comes to nothing is told and passed
-    over; the exit code is 1 where something is missing at the end. A simulated life is only
-    retold, never written into. For example:
+    Each day is on disk as soon as it is written, and existing days are not asked for again: run the
+    same command to continue after an interruption. A failed request is reported and skipped; the
+    exit code is 1 if something is missing at the end. A simulated history is not changed; a model
+    can rewrite it into a new folder. For example:
 
-        mnemoscope personas generate --persona lives/scientist --model openai:gpt-4o-mini
+        mnemoscope personas generate --persona personas/scientist --model openai:gpt-4o-mini
 
-        mnemoscope personas generate --persona lives/scientist --model claude --missing
+        mnemoscope personas generate --persona personas/scientist --model claude --missing
 
-        mnemoscope personas generate --persona lives/scientist --model openai:gpt-4o --estimate
+        mnemoscope personas generate --persona personas/scientist --model openai:gpt-4o --estimate
 
-        mnemoscope personas generate --persona lives/er-physician --model claude --from-ledger
-        --out retold/er-physician
+        mnemoscope personas generate --persona personas/er-physician --model claude --from-ledger
+        --out rewritten/er-physician
 
     Parameters
     ----------
     missing
-        Fill every gap: missing days, and missing sessions of days that are there.
+        Write missing days, and missing sessions of existing days.
     overwrite
-        Write the days from --start to --end anew, and take no reply from the cache.
+        Write the days from --start to --end again, without replies from the cache.
     from_ledger
-        Retell the simulated life in --persona in natural prose, into --out; every value of its
-        ledger must be in the text. Gaps are filled with or without --missing.
+        Rewrite the simulated history in --persona as prose, into --out; the text must contain every
+        value of its ledger. Missing days are written with or without --missing.
     out
-        Of --from-ledger: the folder of the retold persona.
+        With --from-ledger: the folder of the rewritten persona.
     """
-    from mnemoscope.personas.write.passes import daily_log_pass, retelling_pass
+    from mnemoscope.personas.write.passes import daily_log_pass, rewriting_pass
 
     if missing and overwrite:
-        raise UsageError("--missing fills gaps and --overwrite leaves none: choose one")
+        raise UsageError("--missing and --overwrite exclude each other: give one of them")
     if from_ledger != (out is not None):
-        raise UsageError("--from-ledger and --out FOLDER go together: a retold life is a new one")
+        raise UsageError("--from-ledger needs --out NEW_FOLDER, and --out needs --from-ledger")
     if out is None:
         task = daily_log_pass(writing, missing=missing, overwrite=overwrite)
     else:
-        task = retelling_pass(writing, out, overwrite=overwrite)
+        task = rewriting_pass(writing, out, overwrite=overwrite)
     return show_pass(task, estimate=writing.estimate, dry_run=writing.dry_run)

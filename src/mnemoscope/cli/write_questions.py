@@ -1,4 +1,4 @@
-"""`mnemoscope personas qa`: questions about a life, window by window, and about what it keeps."""
+"""`mnemoscope personas qa`: questions about a history by window, and about its secrets."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ def qa(
     interval: int | None = None,
     pairs: int | None = None,
 ) -> int:
-    """Let a model write questions with answers, categories and the days that hold the evidence.
+    """Let a model write questions with answers, categories and the days of their evidence.
 
-    A window's questions rest on its days alone, and never on a later one. Pairs that break a rule
-    are dropped and counted. Which windows are done stands in qa/windows.jsonl: the same command
-    goes on with the others. For example:
+    The questions of a window depend on its days only, never on a later one. Pairs that break a rule
+    are dropped and counted. qa/windows.jsonl records which windows are done; run the same command
+    to continue with the others. For example:
 
-        mnemoscope personas qa --persona lives/scientist --model claude
+        mnemoscope personas qa --persona personas/scientist --model claude
 
-        mnemoscope personas qa --persona lives/scientist --model claude --mode boundary
+        mnemoscope personas qa --persona personas/scientist --model claude --mode boundary
 
     Parameters
     ----------
     mode
-        standard: what can be recalled. boundary: what was said in an isolated session, asked where
-        it may not be told.
+        standard: questions on open sessions. boundary: questions on an isolated session, asked in a
+        session in which the answer may not be disclosed.
     interval
-        Days in a window: 7, and 30 for boundary.
+        Days in a window; 7 by default, 30 for boundary.
     pairs
-        Pairs asked for in a window: 12, and 2 for boundary.
+        Pairs to ask for in a window; 12 by default, 2 for boundary.
     """
     from mnemoscope.personas.write.passes import question_pass
 

@@ -1,4 +1,4 @@
-"""`mnemoscope personas tool-calls`: pass 3, daily logs as memories that an agent saves."""
+"""`mnemoscope personas tool-calls`: pass 3, tool calls that save the daily logs as memories."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from mnemoscope.cli.writing import WritingFlags, show_pass
 
 
 def tool_calls(*, writing: WritingFlags, overwrite: bool = False) -> int:
-    """Let a model write, for each daily log, the calls by which an agent would have saved it.
+    """Let a model write, for each daily log, the tool calls that would have saved it.
 
-    They are in tools/day-0001.yaml, for systems that are driven through a tool loop. A day is
-    written in the voice of the one before; stretches of thirty days go side by side. For example:
+    They are written to tools/day-0001.yaml, for systems that are driven by tool calls. A day is
+    written in the voice of the day before; stretches of thirty days are written in parallel. For
+    example:
 
-        mnemoscope personas tool-calls --persona lives/scientist --model claude
+        mnemoscope personas tool-calls --persona personas/scientist --model claude
 
-        mnemoscope personas tool-calls --persona lives/scientist --model openai:gpt-4o-mini
+        mnemoscope personas tool-calls --persona personas/scientist --model openai:gpt-4o-mini
         --start 1 --end 100 --estimate
 
     Parameters
     ----------
     overwrite
-        Write anew what is there already.
+        Write existing files again.
     """
     from mnemoscope.personas.write.passes import tool_call_pass
 

@@ -1,4 +1,4 @@
-"""What the commands share that let a model write: their options, and how they show a pass."""
+"""The common part of the commands that let a model write: options, and running a pass."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from mnemoscope.cli.console import err, out, say
 from mnemoscope.personas.write.writing_options import WritingOptions
 
 if TYPE_CHECKING:
-    from mnemoscope.personas.write.passes import PersonaCreation
-    from mnemoscope.personas.write.writing_pass import WritingPass
+    from mnemoscope.personas.write.writing_pass import ModelTask
 
 _NAMED = 12
-"""How many missing things are named; of the others their number."""
+"""Most missing files that are listed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,9 +27,9 @@ class Writing(WritingOptions):
     Parameters
     ----------
     estimate
-        Ask nothing, and say how many tokens and dollars it would take.
+        Print how many tokens and dollars it needs; the model is not asked.
     dry_run
-        Ask nothing and write nothing; print the prompts that would be asked first.
+        Print the first prompts; the model is not asked and no file is written.
     """
 
     estimate: bool = False
@@ -38,13 +37,11 @@ class Writing(WritingOptions):
 
 
 WritingFlags = Annotated[Writing, Parameter(name="*")]
-"""How a command takes them: `def command(*, writing: WritingFlags, …)`."""
+"""The options as a parameter: `def command(*, writing: WritingFlags, …)`."""
 
 
-def show_pass(
-    task: WritingPass | PersonaCreation, *, estimate: bool = False, dry_run: bool = False
-) -> int:
-    """Run the pass, or say what it would ask or cost; the exit code."""
+def show_pass(task: ModelTask, *, estimate: bool = False, dry_run: bool = False) -> int:
+    """Run the task, or print its prompts or its estimate; returns the exit code."""
     if dry_run:
         prompts = task.preview()
         for number, prompt in enumerate(prompts, 1):
@@ -55,11 +52,11 @@ def show_pass(
     if estimate:
         return _show_estimate(task)
     with interruptible():
-        outcome = task.run(tell, warn)
+        outcome = task.run(progress, warn)
     say(out, outcome.made)
     if not outcome.missing:
         return 0
-    say(err, f"missing: {len(outcome.missing):,}; {outcome.mend}", before="[yellow]note:[/] ")
+    say(err, f"missing: {len(outcome.missing):,}; {outcome.remedy}", before="[yellow]note:[/] ")
     for one in outcome.missing[:_NAMED]:
         say(err, f"  {one}")
     if len(outcome.missing) > _NAMED:
@@ -67,7 +64,7 @@ def show_pass(
     return 1
 
 
-def _show_estimate(task: WritingPass | PersonaCreation) -> int:
+def _show_estimate(task: ModelTask) -> int:
     use, unpriced = task.estimate()
     say(
         out,
@@ -81,7 +78,7 @@ def _show_estimate(task: WritingPass | PersonaCreation) -> int:
     return 0
 
 
-def tell(line: str) -> None:
+def progress(line: str) -> None:
     say(err, line)
 
 
@@ -91,9 +88,9 @@ def warn(line: str) -> None:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Say on Ctrl-C that nothing is lost."""
+    """Print on Ctrl-C that the pass can be resumed."""
     try:
         yield
     except KeyboardInterrupt:
-        say(err, "\neverything written is kept; the same command goes on from here")
+        say(err, "\nfinished files are kept; run the same command to continue")
         raise

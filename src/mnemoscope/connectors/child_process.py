@@ -1,7 +1,7 @@
-"""A child process and the lines exchanged with it: deadlines, stderr, and a certain end.
+"""Run a child process and exchange lines with it, with deadlines and a log of its stderr.
 
-This module knows bytes and lines, not what they mean. The child leads a process group of its own.
-The whole group ends with it, also where our own process is killed.
+This module handles bytes and lines and does not interpret them. The child leads its own process
+group. The whole group ends with the child, and also when our own process is killed.
 """
 
 from __future__ import annotations
@@ -24,83 +24,83 @@ from typing import IO
 from mnemoscope._store.errors import SystemLost, UsageError
 from mnemoscope._store.fingerprint import sha256_file
 
-_FAREWELL = 3.0
-"""Seconds that a process gets to exit by itself."""
+_EXIT_SECONDS = 3.0
+"""How long a process may take to exit by itself."""
 LONGEST_LINE = 64 << 20
-"""Bytes of a line: a limit, because a broken child may never end its line."""
+"""Bytes; a broken child may never end its line."""
 _READ = 1 << 20
-# The shell waits for the end of its stdin, which comes when our process is gone for any reason.
+# The shell waits for the end of its stdin. That comes when our process ends, for any reason.
 _GUARD = 'read _; kill -s KILL -- "-$0"; test -z "$1" || rm -rf -- "$1"'
 
-_LAST_WORDS = 5
+_LAST_LINES = 5
 """Lines of stderr that an error repeats."""
 _SHOWN = 300
 """Characters of a text that an error repeats."""
 _MOST_KNOWN = 1000
-"""Lines that are remembered for each command."""
+"""Lines that are stored for each command."""
 _TRACE = re.compile(
     rb'\s+at |\s+File "|Traceback \(most recent call last\)|node:internal/|Node\.js v\d'
     rb"|[\s^~]+$|[\s{}\[\],]+$"
 )
-"""Lines of a traceback (Python, Node, Java) that do not say what happened."""
+"""Lines of a traceback (Python, Node, Java) that do not name the error."""
 
 _known: dict[tuple[str, ...], set[bytes]] = {}
 """The lines that each command has written; a forked worker inherits those of its parent."""
 
 
 class AdapterDied(SystemLost):
-    """The process is gone, and with it all that it remembered."""
+    """The process ended, and everything that it had stored is lost."""
 
 
 class AdapterLate(SystemLost, TimeoutError):
-    """No reply came in time; the process is ended."""
+    """No reply came before the deadline; the process is ended."""
 
 
 class LineTooLong(Exception):
-    """A line that does not end."""
+    """A line is longer than LONGEST_LINE."""
 
 
 class ChildStderr:
-    """What one start of a command writes to stderr: passed on to ours, and kept for its death.
+    """Pass the stderr of one child on to ours, and keep its last lines for error messages.
 
-    Lines of an earlier start are not passed on again: a server that is started for every scope
-    prints the same greeting each time.
+    Lines that an earlier start of the command wrote are not passed on again: a server that is
+    started for every scope prints the same greeting each time.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
         self._name = name_of(words)
-        self._said = _known.setdefault(tuple(words), set())
-        self._said_before = frozenset(self._said)
-        self._last: deque[str] = deque(maxlen=_LAST_WORDS)
+        self._lines = _known.setdefault(tuple(words), set())
+        self._lines_before = frozenset(self._lines)
+        self._last: deque[str] = deque(maxlen=_LAST_LINES)
         self._in_trace = False
 
     def add(self, line: bytes) -> None:
         if line.strip():
-            if not self._is_of_trace(line):
+            if not self._is_stack_frame(line):
                 self._last.append(shown(line))
             self.log(line)
 
     def log(self, line: bytes) -> None:
         """Pass a line on, in one write."""
-        if line in self._said_before:
+        if line in self._lines_before:
             return
-        if len(self._said) < _MOST_KNOWN:
-            self._said.add(line)
-        said = f"[{self._name}] {shown(line, 2000)}\n".encode("utf-8", "backslashreplace")
+        if len(self._lines) < _MOST_KNOWN:
+            self._lines.add(line)
+        text = f"[{self._name}] {shown(line, 2000)}\n".encode("utf-8", "backslashreplace")
         with suppress(OSError):
-            os.write(2, said)
+            os.write(2, text)
 
     @property
-    def last_words(self) -> str:
+    def last_lines(self) -> str:
         """The last lines without stack frames, as the end of an error message."""
-        said = " | ".join(self._last)
-        return f"; its last words: {said[-_SHOWN:]}" if said else ""
+        lines = " | ".join(self._last)
+        return f"; its last lines on stderr: {lines[-_SHOWN:]}" if lines else ""
 
-    def _is_of_trace(self, line: bytes) -> bool:
-        """Whether a line only says where something happened.
+    def _is_stack_frame(self, line: bytes) -> bool:
+        """Whether a line belongs to a stack frame and does not name the error.
 
         Lines of source, or the fields of Node's errors, follow a frame. `[cause]` is such a field,
-        and often the only one that says what happened.
+        and often the only one that names the error.
         """
         is_indented = line[:1].isspace()
         if _TRACE.match(line):
@@ -119,7 +119,7 @@ class Child:
         environment: Mapping[str, str] | None = None,
         scratch: str = "",
     ) -> None:
-        """`scratch` is the child's own folder; it is removed when the child ends."""
+        """`scratch` is a folder for this child; it is removed when the child ends."""
         self.name = name_of(words)
         self._scratch = scratch
         self.owner = os.getpid()
@@ -150,9 +150,9 @@ class Child:
         self._listener.start()
 
     def lines(self, message: bytes, seconds: float) -> Iterator[bytes]:
-        """Send the message, and yield the lines that come back until the time is up.
+        """Send the message, and yield the lines that come back until the deadline.
 
-        Both directions at once: a child may write before it has read everything.
+        Writing and reading overlap: a child may write before it has read everything.
         """
         until = time.monotonic() + seconds
         self.queue(message)
@@ -169,29 +169,29 @@ class Child:
                         if self.write():
                             watch.unregister(self.stdin)
                     elif not self.read():
-                        raise AdapterDied(self._cause_of_death())
+                        raise AdapterDied(self._exit_reason())
 
     def queue(self, message: bytes) -> None:
         self._outbox += message
 
     def write(self) -> bool:
-        """Write as much of the queue as fits now; whether nothing is left."""
+        """Write as much of the queue as the pipe takes now; return whether the queue is empty."""
         try:
             del self._outbox[: os.write(self.stdin.fileno(), self._outbox[:_READ])]
         except BlockingIOError:
             pass
-        except BrokenPipeError:  # it reads no more, but may still have written something
+        except BrokenPipeError:  # the child has stopped reading, but may still have written
             self._outbox.clear()
         return not self._outbox
 
     def read(self) -> bool:
-        """Read what is there; False at the end."""
-        said = os.read(self.stdout.fileno(), _READ)
-        self._inbox += said
-        return bool(said)
+        """Read what is available; return False at the end of stdout."""
+        data = os.read(self.stdout.fileno(), _READ)
+        self._inbox += data
+        return bool(data)
 
     def whole_lines(self) -> Iterator[bytes]:
-        """The lines that were read completely."""
+        """Yield the complete lines that were read."""
         while (end := self._inbox.find(b"\n", self._scanned)) >= 0:
             line = bytes(self._inbox[:end])
             del self._inbox[: end + 1]
@@ -203,42 +203,42 @@ class Child:
 
     @property
     def rest(self) -> bytes:
-        """What was read of a line that has no end yet."""
+        """The part of a line that was read before its end."""
         return bytes(self._inbox)
 
-    def _cause_of_death(self) -> str:
-        ended = self.ending() or "closed its stdout, which is where replies are written"
+    def _exit_reason(self) -> str:
+        ended = self.ending() or "closed its stdout, where it must write its replies"
         if self._inbox:
             ended += f" in the middle of the line {shown(self.rest)!r}"
-        return f"{self.name} {ended}{self.stderr.last_words}"
+        return f"{self.name} {ended}{self.stderr.last_lines}"
 
     def ending(self) -> str:
-        """End the process, whose stdout has ended; how it exited if it did so by itself."""
-        left = _leaves(self._process.pid, _FAREWELL)
+        """End a process whose stdout has ended; return how it exited if it exited by itself."""
+        exited = _exits(self._process.pid, _EXIT_SECONDS)
         self.end()
         code = self._process.returncode
-        if not left:
+        if not exited:
             return ""
         return f"died of {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
 
-    def leave(self) -> None:
-        """Let it exit by itself: the end of its stdin is the sign."""
+    def close(self) -> None:
+        """Close its stdin, give it time to exit by itself, then end it."""
         if os.getpid() == self.owner and self._process.returncode is None:
             self.stdin.close()
-            _leaves(self._process.pid, _FAREWELL)
+            _exits(self._process.pid, _EXIT_SECONDS)
         self.end()
 
     def end(self) -> None:
-        """End its whole process group. In a process that was forked from ours: do nothing."""
+        """Kill the whole process group. In a process that was forked from ours, do nothing."""
         if os.getpid() != self.owner or self._process.returncode is not None:
             return
         with suppress(ProcessLookupError, PermissionError):
-            # Before wait(): until then no other process can get its number.
+            # Before wait(): until then the system cannot reuse its process id.
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         for pipe in (self.stdin, self.stdout):
             pipe.close()
-        self._listener.join(_FAREWELL)
+        self._listener.join(_EXIT_SECONDS)
         if self._guard is not None:
             self._guard.kill()
             self._guard.communicate()
@@ -247,53 +247,53 @@ class Child:
 
 
 def split_command(command: str, example: str) -> list[str]:
-    """The words of a command as a shell would split them; the first is a program that exists."""
+    """Split a command as a shell would, and check that its program exists."""
     try:
         words = shlex.split(command)
     except ValueError as error:
         raise UsageError(f"the command {command!r} cannot be read: {error}") from None
     if not words:
-        raise UsageError(f"a command is missing; write for example {example}")
+        raise UsageError(f"the command is missing; write for example {example}")
     if shutil.which(words[0]) is None:
-        raise UsageError(_why_not(words[0]))
+        raise UsageError(_cannot_start(words[0]))
     return words
 
 
-def _why_not(program: str) -> str:
-    """Why it cannot be started, and what to do."""
+def _cannot_start(program: str) -> str:
+    """Say why a program cannot be started, and what to do."""
     if Path(program).is_file() and os.access(program, os.X_OK):
-        return f"{program!r} is here, but not on the PATH; write ./{program}"
+        return f"{program!r} is in this folder, but not on the PATH; write ./{program}"
     if Path(program).is_file():
         return (
-            f"{program!r} is there, but may not be executed; name what runs it, as in "
+            f"{program!r} exists, but is not executable; name the program that runs it, as in "
             f"`node {program}`, or give it a first line such as #!/usr/bin/env node, and "
             f"chmod +x {program}"
         )
     if "/" in program:
-        return f"there is no program {program!r}; is the path right, seen from this folder?"
-    return f"there is no program {program!r} on the PATH; install it, or give its path"
+        return f"the program {program!r} does not exist; check the path, relative to this folder"
+    return f"the program {program!r} is not on the PATH; install it, or give its path"
 
 
 def file_hashes(words: Sequence[str]) -> dict[str, str]:
-    """The hashes of the files that a command names, so that an edited adapter is another system."""
+    """Hash the files that a command names, so that an edited adapter counts as another system."""
     named = dict.fromkeys(part for word in words for part in (word, word.partition("=")[2]))
     return {name: sha256_file(Path(name)) for name in named if name and Path(name).is_file()}
 
 
 def name_of(words: Sequence[str]) -> str:
-    """What to call a command in a sentence: paths by their last part."""
+    """Shorten a command for a message: of each path only the last part."""
     short = (word if word.endswith("/") else word.rpartition("/")[2] for word in words)
     return shown(" ".join(short).encode("utf-8", "backslashreplace"), 80)
 
 
 def shown(line: bytes, most: int = _SHOWN) -> str:
-    """A line as an error repeats it."""
+    """Shorten a line for an error message."""
     text = line.decode("utf-8", "backslashreplace").strip()
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def signal_name(number: int) -> str:
-    """Its name; some signals that can end a process have none."""
+    """Return the signal's name; real-time signals have only a number."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -307,7 +307,7 @@ def _listen(stderr: IO[bytes], kept: ChildStderr) -> None:
 
 
 def _guard(group: int, scratch: str) -> subprocess.Popen[bytes] | None:
-    """A shell that ends the process group and removes its folder when our process is gone."""
+    """Start a shell that kills the group and removes its folder when our process ends."""
     try:
         return subprocess.Popen(
             ["/bin/sh", "-c", _GUARD, str(group), scratch],
@@ -320,8 +320,8 @@ def _guard(group: int, scratch: str) -> subprocess.Popen[bytes] | None:
         return None
 
 
-def _leaves(pid: int, seconds: float) -> bool:
-    """Whether the process exits within that time; it is not reaped, so it keeps its number."""
+def _exits(pid: int, seconds: float) -> bool:
+    """Whether the process exits within that time; it is not reaped, so it keeps its id."""
     until = time.monotonic() + seconds
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
         if time.monotonic() > until:

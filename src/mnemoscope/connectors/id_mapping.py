@@ -1,7 +1,7 @@
-"""From what a mapped server returns back to the memories that it was told.
+"""Map the hits of a server that has a mapping file back to the memories that we sent.
 
-Our id may come back unchanged, as a tag, as the server's own id, or not at all: then the text is
-compared. The HTTP and the MCP connector share this module.
+A hit may carry our id, our id as a tag, the server's own id, or no id. Without an id its text is
+compared with the memories. The HTTP and the MCP connector share this module.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from mnemoscope.connectors.mapping import fill, find, of_memory
 from mnemoscope.types import Hit, Memory
 
 _SHORTEST_PART = 20
-"""Characters; a shorter text is a part of many others by chance."""
-_OF_A_TAG = frozenset(string.ascii_lowercase + string.digits + "-_.:/")
+"""Characters; a shorter text occurs in many others by chance."""
+_TAG_CHARACTERS = frozenset(string.ascii_lowercase + string.digits + "-_.:/")
 
 
 class Batched(Protocol):
-    """A call for each memory or, with `each`, for `batch` memories at once."""
+    """A request for each memory or, with `each`, for `batch` memories at once."""
 
     @property
     def each(self) -> Any: ...
@@ -32,26 +32,26 @@ class Batched(Protocol):
 
 
 class IdMapping:
-    """What one scope was told, and under which names it may come back."""
+    """The memories that were sent in one scope, and the ids and texts that identify them."""
 
     def __init__(self, *, by_text: bool = False) -> None:
         self._by_text = by_text
-        self._told: dict[str, Memory] = {}
+        self._memories: dict[str, Memory] = {}
         self._texts: dict[str, str] = {}
-        self._names: dict[str, list[str]] = {}
-        """Names that we sent, to the memories that a hit of this name stands for."""
-        self._held: dict[str, list[str]] = {}
-        """The server's own ids, to the memories that they stand for."""
-        self._kept: dict[str, str | int] = {}
+        self._by_name: dict[str, list[str]] = {}
+        """From the tags or texts that we sent to the ids of their memories."""
+        self._by_server_id: dict[str, list[str]] = {}
+        """From the server's ids to the ids of their memories."""
+        self._server_ids: dict[str, str | int] = {}
 
     @property
-    def told(self) -> list[Memory]:
-        return list(self._told.values())
+    def memories(self) -> list[Memory]:
+        return list(self._memories.values())
 
     def batches(
         self, call: Batched, memories: Sequence[Memory], common: Mapping[str, Any]
     ) -> Iterator[tuple[Sequence[Memory], dict[str, Any]]]:
-        """The memories of each call, and the values that its templates can use."""
+        """Yield the memories of each call, and the values that its templates can use."""
         if call.each is None:
             for memory in memories:
                 yield [memory], self._values(memory)
@@ -62,25 +62,25 @@ class IdMapping:
             yield batch, {"items": items}
 
     def _values(self, memory: Memory) -> dict[str, Any]:
-        said = {**of_memory(memory), "tag": tag_of(memory.id)}
-        return {"memory": said, "kept": self._kept.get(memory.id)}
+        fields = {**of_memory(memory), "tag": tag_of(memory.id)}
+        return {"memory": fields, "kept": self._server_ids.get(memory.id)}
 
-    def tell(self, memories: Iterable[Memory], *, tags: bool = False) -> None:
-        """Note memories; with `tags`, their tags were sent, and hits may come back by them."""
+    def add(self, memories: Iterable[Memory], *, tags: bool = False) -> None:
+        """Record memories that were sent; with `tags`, hits may carry their tags."""
         for memory in memories:
-            self._told[memory.id] = memory
+            self._memories[memory.id] = memory
             names = [tag_of(memory.id)] if tags else []
             if self._by_text:
                 self._texts[memory.id] = _squeezed(memory.text)
                 names = [self._texts[memory.id], _squeezed(of_memory(memory)["dated_text"])]
             for name in names:
-                _stands_for(self._names, name, memory.id)
+                _add_id(self._by_name, name, memory.id)
 
     def keep(self, memories: Sequence[Memory], reply: Any, where: str) -> dict[str, str]:
-        """Note the server's own ids of these memories, in their order, as the reply has them.
+        """Record the server's ids of these memories, which the reply lists in the same order.
 
-        The same id for two memories says that the server merged them: the result is the receipt's
-        `merged`.
+        If two memories get the same id, the server merged them. The result is `merged` of the
+        receipt.
         """
         found = find(reply, where)
         ids = found if isinstance(found, list) else [found]
@@ -92,31 +92,31 @@ class IdMapping:
         for memory, id in zip(memories, ids, strict=True):
             if not isinstance(id, str | int) or isinstance(id, bool) or id == "":
                 raise BadReply(
-                    f"remember.keep: {where!r} finds no id but {id!r:.80} in the reply "
+                    f"remember.keep: {where!r} finds {id!r:.80}, which is not an id, in the reply "
                     f"{reply!r:.200}"
                 )
-            self._kept[memory.id] = id
-            first = _stands_for(self._held, str(id), memory.id)
+            self._server_ids[memory.id] = id
+            first = _add_id(self._by_server_id, str(id), memory.id)
             if first != memory.id:
                 merged[memory.id] = first
         return merged
 
-    def kept(self, memories: Iterable[Memory]) -> list[Memory]:
-        """Those with a known id of the server: a call without an id might mean all memories."""
-        return [memory for memory in memories if memory.id in self._kept]
+    def with_server_id(self, memories: Iterable[Memory]) -> list[Memory]:
+        """Those whose server id is known: a call without an id might mean all memories."""
+        return [memory for memory in memories if memory.id in self._server_ids]
 
-    def back(self, hits: Iterable[Hit]) -> list[Hit]:
-        """The hits with the ids of memories, each once, at its best rank.
+    def resolve(self, hits: Iterable[Hit]) -> list[Hit]:
+        """Replace the ids of hits by ids of memories; each memory once, at its best rank.
 
-        A hit that cannot be traced keeps its id; where there is only text, it gets an id that says
-        so.
+        A hit that cannot be traced keeps its id. If it has only a text, its id becomes
+        `untraced: …`.
         """
         found: dict[str, Hit] = {}
         for hit in hits:
             if self._by_text:
-                ids = self._of_text(hit.id)
+                ids = self._find_text(hit.id)
             else:
-                ids = self._names.get(hit.id) or self._held.get(hit.id, [])
+                ids = self._by_name.get(hit.id) or self._by_server_id.get(hit.id, [])
             if ids:
                 sources = tuple(ids) if len(ids) > 1 else hit.sources
                 hit = msgspec.structs.replace(hit, id=ids[0], sources=sources)
@@ -125,19 +125,20 @@ class IdMapping:
             found.setdefault(hit.id, hit)
         return list(found.values())
 
-    def _of_text(self, text: str) -> list[str]:
-        said = _squeezed(text)
-        if not said:
+    def _find_text(self, text: str) -> list[str]:
+        """The ids of the memories with this text, or whose text contains it or is part of it."""
+        text = _squeezed(text)
+        if not text:
             return []
-        if same := self._names.get(said):
+        if same := self._by_name.get(text):
             return same
-        long = {id: held for id, held in self._texts.items() if len(held) >= _SHORTEST_PART}
-        inside = [id for id, held in long.items() if held in said]
+        long = {id: sent for id, sent in self._texts.items() if len(sent) >= _SHORTEST_PART}
+        inside = [id for id, sent in long.items() if sent in text]
         if inside:  # the server put a name before it, or joined several
             return [id for id in inside if not self._is_part(id, inside)]
-        if len(said) < _SHORTEST_PART:
+        if len(text) < _SHORTEST_PART:
             return []
-        return [id for id, held in long.items() if said in held]
+        return [id for id, sent in long.items() if text in sent]
 
     def _is_part(self, id: str, others: Iterable[str]) -> bool:
         own = self._texts[id]
@@ -145,17 +146,17 @@ class IdMapping:
 
 
 def tag_of(id: str) -> str:
-    """The id as a tag can carry it: without separators of lists and without capital letters."""
+    """Encode an id as a tag: without list separators and without capital letters."""
     return "".join(
-        sign
-        if sign in _OF_A_TAG
-        else "".join(f"%{byte:02x}" for byte in sign.encode("utf-8", "replace"))
-        for sign in id
+        character
+        if character in _TAG_CHARACTERS
+        else "".join(f"%{byte:02x}" for byte in character.encode("utf-8", "replace"))
+        for character in id
     )
 
 
-def _stands_for(names: dict[str, list[str]], name: str, id: str) -> str:
-    """Note that the name stands for this memory, too; the first memory that it stands for."""
+def _add_id(names: dict[str, list[str]], name: str, id: str) -> str:
+    """Add an id to those of a name; return the first id of the name."""
     ids = names.setdefault(name, [])
     if id not in ids:
         ids.append(id)

@@ -1,7 +1,7 @@
-"""Mapping files: how an existing server is driven without code, by templates and expressions.
+"""Mapping files: templates and expressions that describe how to call an existing server.
 
-A template is any JSON value in which `${expression}` stands for a value. Expressions are JMESPath,
-which also says where a reply keeps its hits. The HTTP and the MCP connector share this module. A
+A template is any JSON value in which `${expression}` is replaced by a value. Expressions are
+JMESPath; they also locate the hits in a reply. The HTTP and the MCP connector share this module. A
 file is checked when it is read, so that a run does not fail half way.
 """
 
@@ -27,26 +27,26 @@ from mnemoscope.types import Hit, Memory, Query
 T = TypeVar("T")
 
 _MOST_VALUES = 10_000
-"""In a file; YAML's aliases can make millions of a few lines."""
+"""In a file; YAML's aliases can expand a few lines to millions of values."""
 _LARGEST = 1 << 20
 _PLACE = re.compile(r"\$\{([^}]*)\}")
 _FIELDS = {
     "memory": frozenset((*Memory.__struct_fields__, "date", "dated_text", "tag")),
     "query": frozenset((*Query.__struct_fields__, "date")),
 }
-"""What an expression can say of them; a misspelt field would be sent as null."""
+"""The fields that an expression can use; a misspelt field would be sent as null."""
 _ONLY_FIRST = frozenset(
     "subexpression index_expression projection filter_projection value_projection "
     "flatten pipe".split()
 )
-"""Kinds of JMESPath nodes of which only the first child looks at the values themselves."""
+"""JMESPath nodes of which only the first child is applied to the values themselves."""
 
 
 class HitsFrom(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where a reply keeps its hits, best first.
+    """Where a reply has its hits, best first.
 
-    With `pattern` the value at `id` (or a whole text reply) is searched for it, and its first
-    group is the id: many servers return only text, in which our id stands as a tag.
+    With `pattern`, the value at `id` (or a whole text reply) is searched for the pattern, and its
+    first group is the id: many servers return only text that contains our id as a tag.
     """
 
     each: str = "@"
@@ -55,17 +55,17 @@ class HitsFrom(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     text: str = ""
     pattern: str = ""
     by_text: bool = False
-    """No id comes back: `text` is compared with the memories that were given."""
+    """The reply has no ids: `text` is compared with the memories that were sent."""
 
 
 # Templates and expressions
 
 
 def fill(template: Any, values: Mapping[str, Any]) -> Any:
-    """The template with its places filled; entries of a mapping that come to null are left out."""
+    """Fill the template with values; entries of a mapping that become null are left out."""
     if isinstance(template, str):
         whole = _PLACE.fullmatch(template)
-        return find(values, whole[1]) if whole else fill_text(template, values, _spelt)
+        return find(values, whole[1]) if whole else fill_text(template, values, _as_text)
     if isinstance(template, Mapping):
         filled = {fill(key, values): fill(part, values) for key, part in template.items()}
         return {key: part for key, part in filled.items() if part is not None}
@@ -74,12 +74,12 @@ def fill(template: Any, values: Mapping[str, Any]) -> Any:
     return template
 
 
-def fill_text(template: str, values: Mapping[str, Any], spell: Callable[[Any], str]) -> str:
-    """The template as text; `spell` writes a value as the place demands, such as a URL's path."""
-    return _PLACE.sub(lambda place: spell(find(values, place[1])), template)
+def fill_text(template: str, values: Mapping[str, Any], encode: Callable[[Any], str]) -> str:
+    """Fill a template that is a text; `encode` writes a value, for example for a URL's path."""
+    return _PLACE.sub(lambda place: encode(find(values, place[1])), template)
 
 
-def _spelt(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
@@ -95,7 +95,7 @@ def _compiled(expression: str) -> Any:
 
 
 def expressions(template: Any) -> Iterator[str]:
-    """All expressions of a template."""
+    """Yield all expressions of a template."""
     for text in _texts(template):
         for place in _PLACE.finditer(text):
             yield place[1]
@@ -113,7 +113,7 @@ def _texts(template: Any) -> Iterator[str]:
 
 
 def names_of(expression: str) -> set[str]:
-    """The values that an expression looks at, such as `memory` in `memory.text`."""
+    """The values that an expression uses, such as `memory` in `memory.text`."""
 
     def walk(node: Any) -> Iterator[str]:
         if node["type"] == "field":
@@ -127,7 +127,7 @@ def names_of(expression: str) -> set[str]:
 
 
 def names_in(template: Any) -> set[str]:
-    """The values that a template looks at."""
+    """The values that a template uses."""
     return {name for expression in expressions(template) for name in names_of(expression)}
 
 
@@ -137,7 +137,7 @@ def sends_tags(template: Any) -> bool:
 
 
 def of_memory(memory: Memory) -> dict[str, Any]:
-    """What a template can say of a memory: its fields, `date`, and the text with the date in it."""
+    """What a template can use of a memory: its fields, `date`, and the text with its date."""
     return {
         **msgspec.to_builtins(memory),
         "date": _day(memory.at),
@@ -157,15 +157,15 @@ def _day(moment: datetime | None) -> str | None:
 
 
 def hits(reply: Any, where: HitsFrom) -> list[Hit]:
-    """The hits of a reply, in its order; an id that comes twice counts once, at its best rank."""
+    """The hits of a reply, in its order; an id that occurs twice counts once, at its best rank."""
     entries = find(reply, where.each)
     if isinstance(entries, str) and where.pattern:
         ids = [match[1] for match in re.finditer(where.pattern, entries)]
         return [Hit(id) for id in dict.fromkeys(ids) if id]
     if entries is None:
         raise BadReply(
-            f"{where.each!r} finds nothing in the reply {reply!r:.200}; where a reply without hits "
-            f"has no such place, write {where.each} || `[]`"
+            f"{where.each!r} finds nothing in the reply {reply!r:.200}; if replies without hits "
+            f"lack this field, write {where.each} || `[]`"
         )
     if not isinstance(entries, list):
         raise BadReply(f"{where.each!r} finds {type(entries).__name__}, expected a list of hits")
@@ -183,11 +183,13 @@ def _hit(entry: Any, where: HitsFrom) -> Hit:
         match = re.search(where.pattern, value)
         if match is None:
             place = where.text if where.by_text else where.id
-            raise BadReply(f"the pattern {where.pattern!r} is not in {value!r:.200}, at {place!r}")
+            raise BadReply(
+                f"the pattern {where.pattern!r} is not found in {value!r:.200}, at {place!r}"
+            )
         value = match[1]
     if not isinstance(value, str | int) or isinstance(value, bool):
         missing = f"text at {where.text!r}" if where.by_text else f"id at {where.id!r}"
-        raise BadReply(f"no {missing} in the hit {entry!r:.200}")
+        raise BadReply(f"there is no {missing} in the hit {entry!r:.200}")
     score: Any = find(entry, where.score) if where.score else None
     is_number = isinstance(score, int | float) and not isinstance(score, bool)
     number = float(score) if is_number else None
@@ -202,28 +204,30 @@ def shipped_in(folder: Path) -> list[str]:
 
 
 def load_mapping(given: str, kind: type[T], folder: Path) -> tuple[T, Path]:
-    """A mapping by its name in the folder of shipped ones, or by its path; not checked yet."""
+    """Load a mapping by its name in the folder of shipped ones, or by its path, unchecked."""
     shipped = shipped_in(folder)
     path = folder / f"{given}.yaml" if given in shipped else Path(given)
     try:
         if path.stat().st_size > _LARGEST:
-            raise UsageError(f"mapping={given} has more than {_LARGEST >> 10} KiB: is it one?")
+            raise UsageError(
+                f"mapping={given} has more than {_LARGEST >> 10} KiB: is it a mapping file?"
+            )
         content = load_yaml(path)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(
-            f"mapping={given} cannot be read ({reason}); give a file, or one of those that are "
-            f"shipped: {', '.join(shipped)}"
+            f"mapping={given} cannot be read ({reason}); give a file, or one of the shipped "
+            f"mappings: {', '.join(shipped)}"
         ) from None
     except (RecursionError, ValueError) as error:
         raise DataError(f"cannot be read: {error}", file=path) from None
     if _has_too_many_values(content):
-        raise DataError(f"more than {_MOST_VALUES} values: is it a mapping?", file=path)
+        raise DataError(f"more than {_MOST_VALUES} values: is it a mapping file?", file=path)
     return converted(content, kind, path), path
 
 
 def _has_too_many_values(content: Any) -> bool:
-    """Whether a document has too many values; it may contain itself."""
+    """Whether a document has too many values; a document may contain itself."""
     left = [content]
     for _ in range(_MOST_VALUES):
         if not left:
@@ -237,7 +241,7 @@ def _has_too_many_values(content: Any) -> bool:
 
 
 def converted(content: Any, kind: type[T], path: Path) -> T:
-    """The content as this kind of mapping; an error says what is known in the place."""
+    """Convert the content to this kind of mapping; an error lists the known fields or values."""
     try:
         return msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
@@ -245,7 +249,7 @@ def converted(content: Any, kind: type[T], path: Path) -> T:
 
 
 def _remedy(problem: str, kind: type) -> str:
-    """What was probably meant, and what is known in that place."""
+    """The probable correction, and the fields or values that are known in that place."""
     at = re.search(r" - at `\$(.*)`$", problem)
     here = [*_types_at(inspect.type_info(kind), at[1] if at else "")]
     if slip := re.search(r"unknown field `(.*?)`", problem):
@@ -258,7 +262,7 @@ def _remedy(problem: str, kind: type) -> str:
 
 
 def _types_at(kind: inspect.Type, rest: str) -> Iterator[inspect.Type]:
-    """All types that can stand at a place such as `.recall.hits` or `.reset[0]`."""
+    """Yield all types that are allowed at a place such as `.recall.hits` or `.reset[0]`."""
     if isinstance(kind, inspect.UnionType):
         for one in kind.types:
             yield from _types_at(one, rest)
@@ -273,12 +277,12 @@ def _types_at(kind: inspect.Type, rest: str) -> Iterator[inspect.Type]:
 
 
 def secrets_of(template: Any, file: str) -> dict[str, str]:
-    """What a template takes from the environment (`env.NAME`), by the variables' names."""
+    """The environment variables that a template uses (`env.NAME`), with their values."""
     names = [name for expression in expressions(template) for name in _env_names(expression)]
     secrets = {name: os.environ.get(name, "").strip() for name in dict.fromkeys(names)}
     for name, value in secrets.items():
         if not value:
-            raise UsageError(f"{file} takes {name} from the environment, where it is not set")
+            raise UsageError(f"{file} uses the environment variable {name}, which is not set")
     return secrets
 
 
@@ -295,15 +299,15 @@ def _env_names(expression: str) -> Iterator[str]:
 
 
 def note_of_time(template: Any) -> list[str]:
-    """What readers must know of how a server is told when a memory happened."""
-    told = list(expressions(template))
-    if any(expression.strip() == "memory" for expression in told):
+    """A note for readers of the run on how the server gets the time of a memory."""
+    used = list(expressions(template))
+    if any(expression.strip() == "memory" for expression in used):
         return []
-    words = re.findall(r"\bmemory\.(at|date|dated_text)\b", " ".join(told))
-    if not words:
-        return ["the server is not told when a memory happened"]
-    if set(words) == {"dated_text"}:
-        return ["dates are written into the texts: the server takes no event time"]
+    fields = re.findall(r"\bmemory\.(at|date|dated_text)\b", " ".join(used))
+    if not fields:
+        return ["the server does not get the time of a memory"]
+    if set(fields) == {"dated_text"}:
+        return ["dates are written into the texts: the server does not take an event time"]
     return []
 
 
@@ -311,7 +315,7 @@ def note_of_time(template: Any) -> list[str]:
 
 
 def check_names(template: Any, field: str, known: set[str], path: Path) -> None:
-    """Refuse expressions that cannot be read or that use values which are unknown there."""
+    """Refuse expressions that cannot be read or that use unknown values."""
     for expression in expressions(template):
         if "${" in expression:
             raise DataError(f"${{ without its }} before {expression!r:.80}", file=path)
@@ -320,17 +324,17 @@ def check_names(template: Any, field: str, known: set[str], path: Path) -> None:
         if "${" in _PLACE.sub("", text):
             raise DataError(f"${{ without its }} in {text!r:.80}", file=path)
     for expression in expressions(template):
-        if strange := names_of(expression) - known:
+        if unknown := names_of(expression) - known:
             raise DataError(
-                f"{field}: ${{{expression}}} speaks of {', '.join(sorted(strange))}; "
+                f"{field}: ${{{expression}}} uses {', '.join(sorted(unknown))}; "
                 f"known here are {', '.join(sorted(known))}",
                 file=path,
             )
         for name, fields in _FIELDS.items():
             used = set(re.findall(rf"(?<![\w.]){name}\.(\w+)", expression))
-            if name in known and (strange := used - fields):
+            if name in known and (unknown := used - fields):
                 raise DataError(
-                    f"{field}: ${{{expression}}} speaks of {name}.{', '.join(sorted(strange))}; a "
+                    f"{field}: ${{{expression}}} uses {name}.{', '.join(sorted(unknown))}; a "
                     f"{name} has {', '.join(sorted(fields))}",
                     file=path,
                 )
@@ -340,7 +344,7 @@ def check_expression(expression: str, path: Path) -> None:
     try:
         _compiled(expression).search({})
     except jmespath.exceptions.JMESPathTypeError:
-        pass  # there is no value yet that it could be applied to
+        pass  # a function that needs a value of a certain type; values come later
     except (jmespath.exceptions.JMESPathError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise DataError(
@@ -352,7 +356,9 @@ def check_hits(where: HitsFrom, path: Path) -> None:
     for expression in filter(None, (where.each, where.id, where.score, where.text)):
         check_expression(expression, path)
     if where.by_text and not where.text:
-        raise DataError("recall.hits.by_text needs recall.hits.text: where it stands", file=path)
+        raise DataError(
+            "recall.hits.by_text needs recall.hits.text: where the hit has its text", file=path
+        )
     check_pattern(where.pattern, "recall.hits.pattern", path, groups=1)
 
 
@@ -360,6 +366,6 @@ def check_pattern(pattern: str, field: str, path: Path, *, groups: int = 0) -> N
     try:
         has = re.compile(pattern).groups
     except re.error as error:
-        raise DataError(f"{field}: no regular expression: {error}", file=path) from None
+        raise DataError(f"{field}: not a regular expression: {error}", file=path) from None
     if pattern and has < groups:
         raise DataError(f"{field} needs a group (…) around the id", file=path)

@@ -1,12 +1,11 @@
-"""The other side of the stdio door, for adapters in Python: serve any object that has our verbs.
+"""Serve a Python object to the stdio connector: the adapter's side of the protocol.
 
     from mnemoscope.connectors.serve_stdio import serve
     serve(Mine, name="mine", version="1.0")
 
-or, with no script at all, `python -m mnemoscope.connectors.serve_stdio my_memory:Mine key=value`.
-It uses nothing but the standard library, and of that what Python 3.9 has, so that this file can be
-copied into, or run by its path in, an environment that has no Mnemoscope: heavy systems
-contradict one another's requirements.
+or, without a script, `python -m mnemoscope.connectors.serve_stdio my_memory:Mine key=value`.
+This file uses only the standard library of Python 3.9, so that it can be copied into, or run by its
+path in, an environment without Mnemoscope: the requirements of large systems conflict.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _FAILED, _NO_METHOD, _BAD_PARAMS, _NO_JSON = -32000, -32601, -32602, -32700
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """One unit to be remembered."""
+    """One unit to be stored."""
 
     id: str
     text: str
@@ -51,7 +50,7 @@ class Memory:
 
 @dataclasses.dataclass(frozen=True)
 class Query:
-    """What is asked, when, and in which session."""
+    """A question, its time, and its session."""
 
     text: str
     now: datetime | None = None
@@ -60,7 +59,7 @@ class Query:
 
 @dataclasses.dataclass(frozen=True)
 class Selector:
-    """What is to be forgotten."""
+    """The memories to forget."""
 
     memories: tuple[Memory, ...]
 
@@ -70,16 +69,16 @@ class Selector:
 
 
 class Streams(NamedTuple):
-    """The protocol's own two streams."""
+    """The two streams of the protocol."""
 
     orders: IO[bytes]
     replies: IO[bytes]
 
 
 def take_streams() -> Streams:
-    """Take stdin and stdout for the protocol; whatever is printed from now on goes to stderr.
+    """Take stdin and stdout for the protocol; everything printed from now on goes to stderr.
 
-    For the whole process, so that it also holds for libraries in C and for processes they start.
+    The file descriptors are changed, so this also covers C libraries and child processes.
     """
     sys.stdout.flush()
     streams = Streams(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
@@ -99,17 +98,17 @@ def serve(
     identity: Mapping[str, Any] | None = None,
     streams: Streams | None = None,
 ) -> None:
-    """Answer until stdin ends.
+    """Answer calls until stdin ends.
 
-    `system` is an object, or a class or function that makes one; made so, and without `reset`, it
-    is made anew for each scope. `identity` is what decides its results, besides its own source.
+    `system` is an object, or a class or function that builds one. A built object without `reset`
+    is built again for each scope. `identity` is what determines its results, besides its source.
     """
     streams = streams or take_streams()
     try:
         adapter = _Adapter(system, name, version, dict(identity or {}))
-    except _Unfit as problem:
+    except _CannotServe as problem:
         sys.exit(f"cannot be served: {problem}")
-    # What was printed before may lack its end of line.
+    # Output that was printed before may lack its end of line.
     streams.replies.write(b"\n")
     for line in streams.orders:
         if line.strip():
@@ -120,12 +119,12 @@ def serve(
     adapter.close()
 
 
-class _Unfit(Exception):
-    """What its author has to mend before it can be served: a line, no traceback of ours."""
+class _CannotServe(Exception):
+    """A mistake that the adapter's author has to correct; it is shown without a traceback."""
 
 
-def _near(name: str, place: Any) -> str:
-    """What there has nearly this name, to be hung on a sentence."""
+def _suggestion(name: str, place: Any) -> str:
+    """Suggest an attribute with a similar name, as the end of a message."""
     near = difflib.get_close_matches(name, [one for one in dir(place) if one[0] != "_"], n=1)
     return f"; did you mean its {near[0]!r}?" if near else ""
 
@@ -140,7 +139,8 @@ class _Adapter:
         self._system = system() if self._build else system
         kind = type(self._system)
         if not hasattr(self._system, "remember"):
-            raise _Unfit(f"{kind.__name__} has no remember(memories){_near('remember', kind)}")
+            near = _suggestion("remember", kind)
+            raise _CannotServe(f"{kind.__name__} has no remember(memories){near}")
         self._about = {"name": name or kind.__name__, "version": version}
         self._identity = {**_source_of(kind), **identity}
         self._verbs: dict[str, Callable[..., Any]] = {
@@ -159,7 +159,7 @@ class _Adapter:
             order = json.loads(line)
             number, method, params = order["id"], order["method"], order.get("params", {})
         except (ValueError, KeyError, TypeError, AttributeError):
-            return _failure(None, _NO_JSON, f"not an order: {line[:80]!r}")
+            return _failure(None, _NO_JSON, f"not a request: {line[:80]!r}")
         verb = self._verb(method)
         if verb is None:
             return _failure(number, _NO_METHOD, f"{self._about['name']} has no {method}")
@@ -215,12 +215,12 @@ class _Adapter:
 async def _awaited(value: Any) -> Any:
     try:
         return await value
-    except SystemExit as error:  # it would end the loop, and nobody would ever hear of it
+    except SystemExit as error:  # it would end the event loop without a message
         raise RuntimeError(f"SystemExit: {error}") from error
 
 
 def _event_loop() -> asyncio.AbstractEventLoop:
-    """One loop that goes on between calls, so that what a system began in it can be finished."""
+    """One event loop for all calls, so that tasks can go on between two calls."""
     global _loop
     if _loop is None:
         _loop = asyncio.new_event_loop()
@@ -248,7 +248,7 @@ def _query(given: dict[str, Any]) -> Query:
 
 
 def _known(given: dict[str, Any], kind: Any) -> dict[str, Any]:
-    """The fields that this version knows; a later one may send more."""
+    """The fields that this version knows; a later version may send more."""
     return {
         field.name: given[field.name] for field in dataclasses.fields(kind) if field.name in given
     }
@@ -266,7 +266,7 @@ def _listed(hits: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no word for: our Hits and Receipts, and numbers and arrays of numpy's types."""
+    """Convert what JSON cannot express: our Hits and Receipts, numbers and arrays of numpy."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     if hasattr(value, "__struct_fields__"):
@@ -283,7 +283,7 @@ def _plain(value: Any) -> Any:
 
 
 def _source_of(kind: type) -> dict[str, str]:
-    """The hash of the adapter's source, so that an edited one is another system."""
+    """Hash the adapter's source, so that an edited adapter counts as another system."""
     try:
         file = inspect.getsourcefile(kind)
     except (TypeError, OSError):
@@ -294,7 +294,7 @@ def _source_of(kind: type) -> dict[str, str]:
 
 
 def _scalar(text: str) -> Any:
-    """An option as people write it: numbers, true and false, else the text itself."""
+    """Read an option: a number, true or false, else the text itself."""
     try:
         return json.loads(text.lower() if text.lower() in ("true", "false") else text)
     except ValueError:
@@ -310,39 +310,39 @@ def main(words: list[str]) -> None:
     options = {key: _scalar(value) for key, _, value in (word.partition("=") for word in words[1:])}
     try:
         target = _found(words[0])
-        _must_take(target, options)
-    except _Unfit as problem:
+        _check_options(target, options)
+    except _CannotServe as problem:
         sys.exit(f"{words[0]} cannot be served: {problem}")
     serve(functools.partial(target, **options) if options else target, streams=streams)
 
 
 def _found(name: str) -> Any:
-    """What `module:Name` names. An error inside of the module is its author's, and stays whole."""
+    """Import `module:Name`. An error inside the module is shown with its traceback."""
     module_name, _, attribute = name.partition(":")
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
-        raise _Unfit(f"there is no module {error.name!r} here or on sys.path") from None
+        raise _CannotServe(f"there is no module {error.name!r} here or on sys.path") from None
     if not hasattr(module, attribute):
-        raise _Unfit(f"{module_name} has no {attribute!r}{_near(attribute, module)}")
+        raise _CannotServe(f"{module_name} has no {attribute!r}{_suggestion(attribute, module)}")
     return getattr(module, attribute)
 
 
-def _must_take(target: Any, options: dict[str, Any]) -> None:
+def _check_options(target: Any, options: dict[str, Any]) -> None:
     if not inspect.isclass(target) and not inspect.isroutine(target):
         if options:
-            raise _Unfit("it is an object and takes no options")
+            raise _CannotServe("it is an object and does not take options")
         return
     try:
         signature = inspect.signature(target)
-    except ValueError:  # one in C may not tell
+    except ValueError:  # some classes written in C have no signature
         return
     try:
         signature.bind(**options)
     except TypeError as error:
-        raise _Unfit(f"its options do not fit: {error}; it takes {signature}") from None
+        raise _CannotServe(f"its options do not fit: {error}; it takes {signature}") from None
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""A lock on a server that has one space for all: only one process of this machine may use it.
+"""Lock a server that has one space for all clients: one process of this machine may use it.
 
-Two processes that take turns would read each other's memories, and no call would notice.
+Two processes that take turns would read each other's memories, and no call would fail.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from mnemoscope._store.errors import MnemoscopeError
 
 
 class ServerLock:
-    """Held by one process until it releases the lock or ends."""
+    """A lock that one process holds until it releases it or ends."""
 
     def __init__(self, target: str) -> None:
         self._target = target
-        known_by = hashlib.sha256(target.encode()).hexdigest()[:16]
-        self._path = Path(tempfile.gettempdir()) / f"mnemoscope-{os.getuid()}-{known_by}.lock"
+        digest = hashlib.sha256(target.encode()).hexdigest()[:16]
+        self._path = Path(tempfile.gettempdir()) / f"mnemoscope-{os.getuid()}-{digest}.lock"
         self._held: tuple[int, int] | None = None
         """The file's descriptor, and the process that opened it."""
 
@@ -38,8 +38,8 @@ class ServerLock:
             os.close(file)
             raise MnemoscopeError(
                 f"the server at {self._target} holds one memory at a time, and another worker, "
-                "run or system of this run is using it: take one system and --workers 1, or start "
-                "a server for each; the same command then goes on, nothing recorded is lost"
+                "run or system of this run is using it: use one system and --workers 1, or start "
+                "a server for each; then repeat the command to resume, nothing recorded is lost"
             ) from None
         self._held = file, os.getpid()
 

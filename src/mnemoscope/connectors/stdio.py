@@ -1,7 +1,7 @@
-"""The stdio connector: any executable becomes a system, with JSON lines on its stdin and stdout.
+"""The stdio connector: any executable is a system, with JSON lines on its stdin and stdout.
 
-`stdio:python adapter.py --flag`. The child is started in the process that asks it. It says hello,
-and has the verbs that its hello lists; docs/connectors.md describes the protocol.
+`stdio:python adapter.py --flag`. Each process that calls the system starts its own child. The
+child's reply to `hello` lists its methods; docs/connectors.md describes the protocol.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from mnemoscope._store.errors import BadReply, SystemLost, UsageError
+from mnemoscope._store.errors import BadReply, SystemLost
 from mnemoscope._store.lenient_json import decoded, encoded
 from mnemoscope.connectors.child_process import (
     AdapterDied,
@@ -27,28 +27,37 @@ from mnemoscope.connectors.child_process import (
     shown,
     split_command,
 )
-from mnemoscope.connectors.handshake import VERBS, Hello, check_methods, described
+from mnemoscope.connectors.handshake import (
+    VERBS,
+    Hello,
+    check_methods,
+    check_seconds,
+    read_receipt,
+    read_stats,
+)
 from mnemoscope.types import Memory, Query, Selector
 
 PROTOCOL = 1
-_CHATTER = 1000
-"""Lines on stdout that are passed over in one call."""
-_GOODBYE = 5.0
-"""Seconds that a child gets to close what it has open."""
+_MOST_OTHER_LINES = 1000
+"""Lines on stdout, other than replies, that are skipped in one call."""
+_CLOSE_SECONDS = 5.0
 
 
 class AdapterError(Exception):
-    """The adapter itself says that something went wrong."""
+    """The adapter replied with an error."""
 
 
 class OutOfStep(SystemLost, BadReply):
-    """Not the reply to the call. What the child says next cannot be trusted, so it is ended."""
+    """The child wrote something else than the reply to the call.
+
+    Its next lines cannot be assigned to calls, so the child is ended.
+    """
 
 
 class Stdio:
     """A child process as a system, one call at a time.
 
-    `timeout` is how many seconds a call may take, `start` how many it may take to say hello.
+    `timeout` is how many seconds a call may take, `start` how many the first reply may take.
     """
 
     def __init__(
@@ -59,19 +68,17 @@ class Stdio:
             if isinstance(address, str)
             else list(address)
         )
-        for option, seconds in (("timeout", timeout), ("start", start)):
-            if not seconds > 0:
-                raise UsageError(f"{option}={seconds:g}: give a number of seconds above 0")
+        check_seconds(timeout=timeout, start=start)
         self._timeout, self._start = timeout, start
         self._child: Child | None = None
         self._hello: Hello | None = None
         self._gone = ""
-        """Why there is no child any more, where there was one."""
+        """Why the child ended, if it did."""
         self._number = 0
-        self._turn = threading.RLock()
+        self._lock = threading.RLock()
 
     def __getattr__(self, name: str) -> Any:
-        """Only the verbs that the child's hello lists are there."""
+        """Return a method only if the child's hello lists it."""
         if name in VERBS and name in self._introduction().methods:
             return getattr(self, f"_{name}")
         raise AttributeError(f"{type(self).__name__} has no {name}")
@@ -84,26 +91,23 @@ class Stdio:
         }
 
     def close(self) -> None:
-        with self._turn:
+        with self._lock:
             child, foreign, self._child = self._child, self._is_foreign, None
             if child is None or foreign:
                 return
             if not self._gone and self._hello is not None and "close" in self._hello.methods:
                 with suppress(Exception):
-                    self._ask(child, "close", {}, _GOODBYE)
-            child.leave()
+                    self._ask(child, "close", {}, _CLOSE_SECONDS)
+            child.close()
 
     def _reset(self, scope: str) -> None:
-        with self._turn:
+        with self._lock:
             if self._gone or self._is_foreign:
                 self._child, self._gone = None, ""
             self._call("reset", {"scope": scope})
 
     def _remember(self, memories: Sequence[Memory]) -> dict[str, Any] | None:
-        receipt = self._call("remember", {"memories": memories})
-        if receipt is not None and not isinstance(receipt, dict):
-            raise BadReply(f"remember returned {described(receipt)}; expected a receipt or null")
-        return receipt
+        return read_receipt(self._call("remember", {"memories": memories}))
 
     def _ready(self) -> None:
         self._call("ready", {})
@@ -118,38 +122,35 @@ class Stdio:
         self._call("forget", {"memories": selector.memories})
 
     def _stats(self) -> dict[str, Any]:
-        counted = self._call("stats", {})
-        if not isinstance(counted, dict):
-            raise BadReply(f"stats returned {described(counted)}; expected an object of numbers")
-        return counted
+        return read_stats(self._call("stats", {}))
 
     @property
     def _is_foreign(self) -> bool:
         return self._child is not None and self._child.owner != os.getpid()
 
     def _introduction(self) -> Hello:
-        with self._turn:
+        with self._lock:
             if self._hello is None:
                 self._started()
             assert self._hello is not None
             return self._hello
 
     def _started(self) -> Child:
-        """The child, started if there was none; one that is gone is replaced only by a reset."""
+        """The child, started on first use; only a reset replaces a child that has ended."""
         if self._gone:
-            raise AdapterDied(f"gone since an earlier call: {self._gone}")
+            raise AdapterDied(f"it ended in an earlier call: {self._gone}")
         if self._is_foreign:
             raise AdapterDied("it belongs to another process; only a reset starts a new one here")
         if self._child is not None:
             return self._child
         child = self._spawn()
-        # A system that is dropped without being closed leaves nothing running.
+        # End the child also if the system is dropped without close().
         weakref.finalize(self, child.end)
         try:
             hello = _read_hello(self._ask(child, "hello", {"protocol": PROTOCOL}, self._start))
             check_methods(hello.methods, VERBS, name_of(self._words))
             if self._hello is not None and self._hello != hello:
-                raise BadReply("it does not say the same hello as before: is it the same system?")
+                raise BadReply("its hello differs from the one before: is it the same system?")
         except BaseException:
             child.end()
             raise
@@ -160,14 +161,14 @@ class Stdio:
         return Child(self._words)
 
     def _call(self, method: str, params: dict[str, Any]) -> Any:
-        with self._turn:
+        with self._lock:
             child = self._started()
             try:
                 return self._ask(child, method, params, self._timeout)
             except AdapterError:
                 raise
             except BaseException as error:
-                # What it says from now on may be the reply to this call.
+                # The next line that it writes may be the reply to this call.
                 child.end()
                 self._gone = str(error)
                 raise
@@ -183,14 +184,14 @@ class Stdio:
                     return _result(reply, self._number, method)
                 if line.strip():
                     skipped, last = skipped + 1, line
-                if skipped > _CHATTER:
+                if skipped > _MOST_OTHER_LINES:
                     raise OutOfStep(
-                        f"{method}: more than {_CHATTER} lines on stdout that are no replies; "
+                        f"{method}: more than {_MOST_OTHER_LINES} lines on stdout are not replies; "
                         f"print to stderr instead. The last one: {shown(last)}"
                     )
         except AdapterLate as error:
-            hint = f"; {skipped} lines were no replies, the last: {shown(last)}" if skipped else ""
-            raise AdapterLate(f"{method}: {error}{hint}{child.stderr.last_words}") from None
+            hint = f"; {skipped} lines were not replies, the last: {shown(last)}" if skipped else ""
+            raise AdapterLate(f"{method}: {error}{hint}{child.stderr.last_lines}") from None
         except AdapterDied as error:
             raise AdapterDied(f"{method}: {error}") from None
         except LineTooLong as error:
@@ -199,7 +200,7 @@ class Stdio:
 
 
 def _read_reply(line: bytes, log: Callable[[bytes], None]) -> dict[str, Any] | None:
-    """The reply on a line of stdout; anything else goes to the log."""
+    """Return the reply on a line of stdout, or None; anything else goes to the log."""
     reply = _decoded(line)
     start = line.find(b'{"jsonrpc"')
     if reply is None and start > 0:  # something was printed without an end of line
@@ -207,18 +208,18 @@ def _read_reply(line: bytes, log: Callable[[bytes], None]) -> dict[str, Any] | N
         line = line[start:]
         reply = _decoded(line)
     if isinstance(reply, dict) and "method" not in reply:
-        # One without an id was meant as a reply: the caller says so instead of waiting.
+        # A reply without an id is returned too: the caller then reports it instead of waiting.
         if reply.keys() & {"jsonrpc", "result"} or {"id", "error"} <= reply.keys():
             return reply
     elif reply is None and start >= 0:
-        raise OutOfStep(f"a reply that is no JSON: {shown(line)}")
+        raise OutOfStep(f"a reply is not valid JSON: {shown(line)}")
     if line.strip():
         log(line)
     return None
 
 
 def _decoded(line: bytes) -> Any:
-    """The value; None where the line is not JSON."""
+    """Return the value, or None if the line is not JSON."""
     with suppress(ValueError):
         return decoded(line)
     return None
@@ -227,23 +228,23 @@ def _decoded(line: bytes) -> Any:
 def _result(reply: dict[str, Any], number: int, method: str) -> Any:
     error = reply.get("error")
     if error is not None and reply.get("id") in (number, None):
-        said = error.get("message", error) if isinstance(error, dict) else error
-        raise AdapterError(f"{method}: {shown(str(said).encode('utf-8', 'backslashreplace'))}")
+        text = error.get("message", error) if isinstance(error, dict) else error
+        raise AdapterError(f"{method}: {shown(str(text).encode('utf-8', 'backslashreplace'))}")
     if "id" not in reply:
         raise OutOfStep(
-            f"{method}: a reply without id; repeat that of the call, "
+            f"{method}: a reply without id; repeat the id of the call, "
             f'{{"jsonrpc": "2.0", "id": {number}, "result": …}}: {reply!r:.200}'
         )
     if reply.get("id") != number or isinstance(reply.get("id"), bool):
         raise OutOfStep(f"{method}: a reply to call {reply.get('id')!r:.40}; expected {number}")
     if "result" not in reply:
-        raise OutOfStep(f"{method}: a reply with neither result nor error")
+        raise OutOfStep(f"{method}: a reply without result and without error")
     return reply["result"]
 
 
-def _read_hello(said: Any) -> Hello:
+def _read_hello(reply: Any) -> Hello:
     try:
-        return msgspec.convert(said, Hello)
+        return msgspec.convert(reply, Hello)
     except msgspec.ValidationError as error:
         raise BadReply(
             f"hello cannot be read: {error}; expected "

@@ -1,4 +1,4 @@
-"""Datasets: one module each, all giving scenarios; streams and downloads in `_io`.
+"""Datasets: one module each. Every dataset yields scenarios; `_io` streams and downloads files.
 
 A dataset is one module and one line here, or an entry point in the group `mnemoscope.datasets`.
 """
@@ -37,7 +37,7 @@ DATASETS = Registry(
 
 
 def open_dataset(name: str, data: Path | None, options: Mapping[str, Scalar] = {}) -> Dataset:
-    """The dataset with its options checked and its files found."""
+    """Find the dataset's files, check its options, and build it."""
     factory = DATASETS.get(name)
     arguments = bind_arguments(factory, Spec(name, dict(options)), "data")
     dataset: Dataset = factory(locate(dataset_info(name), data), **arguments)
@@ -45,10 +45,7 @@ def open_dataset(name: str, data: Path | None, options: Mapping[str, Scalar] = {
 
 
 def dataset_info(name: str) -> DatasetInfo:
-    """The record of the dataset with this name.
-
-    A dataset that is not installed any more, or that declares nothing, has an empty record.
-    """
+    """The record of a dataset; an empty one if it is not installed or declares none."""
     known = name in DATASETS.builtin or ":" in name or name in DATASETS.names()
     found = getattr(DATASETS.get(name), "info", None) if known else None
     return found if isinstance(found, DatasetInfo) else DatasetInfo(name=name)
@@ -60,8 +57,8 @@ def downloadable(name: str) -> DatasetInfo:
         return dataset_info(name)
     others = [other for other in DATASETS.builtin if dataset_info(other).downloadable]
     raise UsageError(
-        f"{name!r} cannot be downloaded: give your own data with --data "
-        f"(downloadable are {', '.join(others)})"
+        f"{name!r} cannot be downloaded: pass your own data with --data "
+        f"(downloadable datasets: {', '.join(others)})"
     )
 
 

@@ -1,10 +1,11 @@
-"""What every dataset offers: its record, its scenarios one by one, and an account of its repairs.
+"""The interface of a dataset: its record, its scenarios, and a count of its repairs.
 
-A loader repairs or drops nothing silently: each repair and loss becomes a Finding.
+A loader counts every repair and every loss as a finding.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,39 +22,39 @@ EXAMPLES_KEPT = 10
 
 
 class PinnedFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """One file of a dataset as its publisher offers it."""
+    """One file of a dataset, as its publisher offers it."""
 
     url: str = ""
-    """Empty where it cannot be downloaded; then users bring it, and it is only verified."""
+    """Empty if the file cannot be downloaded; it is then only verified."""
     sha256: str | None = None
-    """Of the unpacked content. A file without one cannot be verified, and `fetch` says so."""
+    """Of the unpacked content. Without it the file cannot be verified, and `fetch` says so."""
     bytes: int | None = None
     optional: bool = False
 
 
 class AnswerNeeds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What reading and judging the answers to a dataset's questions takes."""
+    """What a dataset's questions need to be answered and judged."""
 
     prompt: str = "answer"
-    """The prompt file of readers that ask a model."""
+    """The prompt file for readers that call a model."""
     reader: str = "none"
-    """Who answers where no reader is named."""
+    """The default reader."""
     judge: str = ""
-    """Who judges where no judge is named; empty where the user must name one."""
+    """The default judge; empty if the user must name one."""
     model_judge: str = "binary"
-    """The judge that a model's name alone stands for."""
+    """The judge to use if the user names only a model."""
     judges: tuple[str, ...] = ()
-    """The only judges that may judge here; empty for any."""
+    """The only judges allowed; empty for any."""
     scales: tuple[str, ...] = ()
-    """The only scales that a judge may have here; empty for any."""
+    """The only scales that a judge may have; empty for any."""
     otherwise: str = ""
-    """What another judge is refused with; `{judge}` is its name."""
+    """The error for any other judge; `{judge}` is its name."""
     provides: tuple[str, ...] = ()
-    """What its questions have that some judges need, such as a rubric."""
+    """What some judges need and all of its questions have, such as a rubric."""
     may_provide: tuple[str, ...] = ()
-    """The same, of what only some of its data has."""
+    """What some judges need and only part of its data has."""
     baselines: tuple[str, ...] = ("none", "bm25", "oracle")
-    """What runs beside the systems where a reader answers."""
+    """The baselines of a run in which a reader answers."""
     baselines_if_system_answers: tuple[str, ...] = ()
 
 
@@ -61,14 +62,14 @@ class PublishedRules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """How another project scored this dataset for its published figures."""
 
     options: Mapping[str, Scalar]
-    """The dataset's options that its figures were made with."""
+    """The dataset options that produced its figures."""
     rules: str
     sound: str
-    """What sound rules do otherwise."""
+    """What sound rules do instead."""
 
 
 class DatasetInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that is to be known about a dataset besides its scenarios."""
+    """Everything about a dataset except its scenarios."""
 
     name: str
     summary: str = ""
@@ -76,23 +77,23 @@ class DatasetInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     licence: str = ""
     citation: str = ""
     files: Mapping[str, PinnedFile] = {}
-    """The publisher's files by name; empty where users bring their own data."""
+    """The publisher's files by name; empty if users bring their own data."""
     how_to_get: str = ""
-    """The command that makes the data, where it is not downloaded."""
+    """The command that creates the data, if it is not downloaded."""
     granularities: tuple[str, ...] = ()
-    """What one memory can be, the default first."""
+    """What one memory can be; the default comes first."""
     category_names: Mapping[str, str] = {}
-    """Category key to the name people use, where the two differ."""
+    """Category key to its usual name, where the two differ."""
     cluster: str = "scenario"
-    """What questions share that makes their results depend on each other."""
+    """The unit within which questions are not independent."""
     has_checkpoints: bool = False
     main_metric: str = "recall@10"
     known_defects: tuple[str, ...] = ()
     baselines: tuple[str, ...] = ("random", "bm25", "oracle")
-    """What runs beside the systems where only recall is measured."""
+    """The baselines of a run that measures recall only."""
     answers: AnswerNeeds = AnswerNeeds()
     published_rules: Mapping[str, PublishedRules] = {}
-    """Project to the rules that reproduce its figures."""
+    """The rules that reproduce a project's figures, by project."""
 
     @property
     def downloadable(self) -> dict[str, PinnedFile]:
@@ -101,7 +102,7 @@ class DatasetInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 @dataclass
 class Findings:
-    """Repairs and losses by kind, with the first few places of each."""
+    """Repairs and losses by kind, with the first few examples of each."""
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
@@ -115,7 +116,7 @@ class Findings:
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file that was read: its content's hash (unpacked, if it was compressed) and the pin."""
+    """A file that was read: the hash of its unpacked content, and the pinned hash."""
 
     path: Path
     sha256: str
@@ -123,21 +124,21 @@ class DataFile:
 
     @property
     def matches_pin(self) -> bool | None:
-        """None where there is no pin to match."""
+        """None if the file has no pin."""
         return None if self.pinned is None else self.sha256 == self.pinned
 
 
 class Dataset(Protocol):
-    """A source of scenarios. Reading it twice gives the same scenarios in the same order."""
+    """A source of scenarios. Every reading gives the same scenarios in the same order."""
 
     pool_known: bool
-    """Whether the scenarios hold every memory there is; judgments alone do not."""
+    """Whether the scenarios contain the whole corpus; relevance judgments alone do not."""
     expected_scenarios: int | None
-    """How many there will be, for progress; None if that is not known before reading."""
+    """How many there will be, for progress; None if unknown before reading."""
 
     @property
     def findings(self) -> Findings:
-        """What the last reading repaired and lost, so far."""
+        """Repairs and losses of the last reading, so far."""
         ...
 
     @property
@@ -148,34 +149,34 @@ class Dataset(Protocol):
 
     @property
     def category_names(self) -> Mapping[str, str]:
-        """Category key to the name people use, where the two differ."""
+        """Category key to its usual name, where the two differ."""
         ...
 
     @property
     def original_ids(self) -> Mapping[tuple[str, str], str]:
-        """(scenario, the source's own id) to memory id, where the two differ."""
+        """(scenario, id in the source) to memory id, where the two differ."""
         ...
 
     @property
     def options(self) -> dict[str, Scalar]:
-        """Every option that can change a number, given and defaulted."""
+        """Every option that can change a number, defaults included."""
         ...
 
     def files(self) -> list[DataFile]:
-        """What was read, hashed. May have to read the files once more."""
+        """The files that were read, with their hashes. May read them again."""
         ...
 
     def scenarios(self) -> Iterator[Scenario]: ...
 
     def counts(self) -> Mapping[str, int]:
-        """What the last complete reading counted, for people to check against the source."""
+        """Counts of the last complete reading, to check against the source."""
         ...
 
 
 class FileDataset:
-    """A dataset that is read from files: what all of ours have in common.
+    """The base class of datasets that are read from files.
 
-    The options are the keyword arguments of a subclass, kept in attributes of the same names.
+    A subclass keeps each of its options, its keyword arguments, in an attribute of the same name.
     """
 
     info: ClassVar[DatasetInfo]
@@ -187,6 +188,8 @@ class FileDataset:
         self.name = self.info.name
         self.category_names = self.info.category_names
         self.path = find_file(data, *self.info.files) if self.info.files else data
+        self.paths: dict[str, Path] = {next(iter(self.info.files), self.path.name): self.path}
+        """The files to read, by the name that their publisher gave them."""
         self.findings = Findings()
         self._counts: Counter[str] = Counter()
 
@@ -195,25 +198,25 @@ class FileDataset:
         names = [name for name in signature(type(self)).parameters if name != "data"]
         return {name: getattr(self, name) for name in names}
 
-    def paths(self) -> Mapping[str, Path]:
-        """The files that are read, each under the name that its publisher gave it."""
-        return {next(iter(self.info.files), self.path.name): self.path}
-
     def files(self) -> list[DataFile]:
-        # Imported here, because `base` is read at every start and compression is not needed then.
-        from mnemoscope.datasets._io.json_stream import sha256_unpacked
+        # Imported here: every command imports `base`, and few need compression.
+        from mnemoscope.datasets._io.json_stream import unpacked
 
-        return [
-            DataFile(path, sha256_unpacked(path), self.info.files.get(name, PinnedFile()).sha256)
-            for name, path in self.paths().items()
-        ]
+        found: list[DataFile] = []
+        for name, path in self.paths.items():
+            digest = hashlib.sha256()
+            for block in unpacked(path):
+                digest.update(block)
+            pinned = self.info.files.get(name, PinnedFile()).sha256
+            found.append(DataFile(path, digest.hexdigest(), pinned))
+        return found
 
     def scenarios(self) -> Iterator[Scenario]:
         self.findings, self._counts = Findings(), Counter()
         yield from self.read()
 
     def read(self) -> Iterator[Scenario]:
-        """The scenarios, with findings and counts kept on the way."""
+        """Yield the scenarios, and update findings and counts."""
         raise NotImplementedError
 
     def counts(self) -> Mapping[str, int]:
@@ -221,11 +224,11 @@ class FileDataset:
 
 
 def find_file(data: Path, *names: str) -> Path:
-    """`data` itself if it is a file, else the first of `names` (globs, also .xz or .gz) in it."""
+    """`data` if it is a file, else the first match of `names` (globs; also .xz or .gz) in it."""
     if data.is_file():
         return data
     for name in names:
         for suffix in ("", ".xz", ".gz"):
             if found := sorted(data.glob(name + suffix)):
                 return found[0]
-    raise MissingData(f"{data} has no {' or '.join(names)} (plain, .xz or .gz)")
+    raise MissingData(f"{data} contains no {' or '.join(names)} (plain, .xz or .gz)")

@@ -1,6 +1,6 @@
 """Collections in BEIR's layout: `corpus.jsonl`, `queries.jsonl` and `qrels/SPLIT.tsv`.
 
-One scenario: all documents are the memories, the split's judged queries the questions.
+It becomes one scenario: the documents are memories, the judged queries of a split are questions.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class BeirQuery(Struct):
 
 
 class Beir(FileDataset):
-    """One scenario of a whole collection, asked the queries of one split."""
+    """One scenario: the whole collection, with the queries of one split."""
 
     info = DatasetInfo(
         name="beir",
@@ -58,12 +58,10 @@ class Beir(FileDataset):
         splits = {path.stem: path for path in sorted((data / "qrels").glob("*.tsv"))}
         if split not in splits:
             there = ", ".join(splits) or "none"
-            raise MissingData(f"{data} has no split {split!r}; splits in qrels/: {there}")
+            raise MissingData(f"{data} has no split {split!r}; available in qrels/: {there}")
         self.qrels = splits[split]
         self.split = split
-
-    def paths(self) -> Mapping[str, Path]:
-        return {path.name: path for path in (self.corpus, self.queries, self.qrels)}
+        self.paths = {path.name: path for path in (self.corpus, self.queries, self.qrels)}
 
     def read(self) -> Iterator[Scenario]:
         documents = records_by_id(self.corpus, BeirDocument, lambda row: row.id, self.findings)
@@ -77,7 +75,7 @@ class Beir(FileDataset):
             questions=tuple(self._questions(memories)),
         )
         if not scenario.questions:
-            raise DataError("judges no query of queries.jsonl", file=self.qrels)
+            raise DataError("contains no judgment for any query of queries.jsonl", file=self.qrels)
         note_empty_texts(scenario, self.findings)
         self._counts = count(scenario)
         yield scenario
@@ -89,7 +87,7 @@ class Beir(FileDataset):
             (
                 (line, query, document, score)
                 for line, (query, document, score) in rows
-                # The header is optional: some collections leave it out.
+                # Some collections have no header.
                 if line > 1 or score.lower() != "score"
             ),
             self.qrels,
@@ -97,13 +95,13 @@ class Beir(FileDataset):
         )
         for id in judgments:
             if id not in queries:
-                self.findings.add("judgments of an unknown query", id)
+                self.findings.add("judgments for an unknown query", id)
         for id, (_, query) in queries.items():
-            # A document that the corpus lacks stays: it is evidence that no system can find.
+            # A missing document stays evidence: no system can find it.
             for document, judgment in judgments.get(id, {}).items():
                 if document not in memories:
                     self.findings.add(
-                        "judgment of a document that the corpus lacks",
+                        "judgment for a document missing from the corpus",
                         f"{self.qrels}, line {judgment.line}: {document}",
                     )
             if id in judgments:

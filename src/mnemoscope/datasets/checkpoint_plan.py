@@ -1,7 +1,7 @@
-"""When a life is questioned and about what: ranges, eligibility, sampling, order.
+"""Checkpoints of a simulated history: ranges, eligible questions, sampling, order.
 
-Pure functions that follow Recall Bench's harness to the letter, so that the same seed asks the same
-questions in the same order. No files enter here.
+Pure functions that reproduce Recall Bench's harness: the same seed asks the same questions in the
+same order. This module reads no files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 FULL = 2**53 - 1
-"""What `full` means to the reference, JavaScript's largest safe integer: after any expiry."""
+"""`full` in the reference: JavaScript's largest safe integer, later than any expiry."""
 NO_RANGES = "none"
 _ALIASES = {"30d": 30, "90d": 90, "6mo": 180, "1y": 365, "full": FULL}
 _UNITS = {"": 1, "d": 1, "m": 30, "mo": 30, "y": 365}
@@ -31,16 +31,16 @@ _NAMED = re.compile(r"([^\s:]+):([0-9]{1,16})")
 
 
 class Range(NamedTuple):
-    """A cut-off: everything up to this day is remembered."""
+    """A cut-off: all memories up to this day are ingested."""
 
     label: str
     days: int
 
 
 def parse_ranges(text: str) -> tuple[Range, ...]:
-    """`30d,90d,6mo,1y,full`, `7-1000/7` or `label:days`; by days, each label once.
+    """Parse `30d,90d,6mo,1y,full`, `7-1000/7` or `label:days`; sorted by days, labels unique.
 
-    A series `START-END/STEP` always holds its end. `none` is no ranges at all.
+    A series `START-END/STEP` always includes its end. `none` gives an empty tuple.
     """
     if text.strip() == NO_RANGES:
         return ()
@@ -55,14 +55,14 @@ def parse_ranges(text: str) -> tuple[Range, ...]:
 
 
 def arithmetic(start: int, end: int, step: int) -> tuple[Range, ...]:
-    """A profile's `{start, end, step}`: the end only where a step falls on it."""
+    """The range `{start, end, step}` of a profile; includes the end only if a step reaches it."""
     if start < 1 or step < 1 or end < start:
-        raise UsageError(f"ranges {start} to {end} by {step}: no days in that")
+        raise UsageError(f"ranges {start} to {end} by {step}: that series is empty")
     return tuple(Range(f"{days}d", days) for days in range(start, end + 1, step))
 
 
 def in_order(ranges: Iterable[Range]) -> tuple[Range, ...]:
-    """By days, each label once: of two with one label the earlier stays."""
+    """Sort by days. Of two ranges with the same label, keep the shorter."""
     by_label: dict[str, Range] = {}
     for one in sorted(ranges, key=lambda one: one.days):
         by_label.setdefault(one.label, one)
@@ -91,7 +91,7 @@ def _series(text: str, start: int, end: int, step: int) -> list[Range]:
         found = list(arithmetic(start, end, step))
     except UsageError:
         raise UsageError(
-            f"cannot read the range {text!r}: a series is START-END/STEP in days, as in 7-1000/7"
+            f"cannot read the range {text!r}: a series is START-END/STEP in days, such as 7-1000/7"
         ) from None
     if found[-1].days != end:
         found.append(Range(f"{end}d", end))
@@ -99,7 +99,7 @@ def _series(text: str, start: int, end: int, step: int) -> list[Range]:
 
 
 def mulberry32(seed: int) -> Callable[[], float]:
-    """A small generator in 32-bit arithmetic; numbers from 0 up to 1."""
+    """A small random generator in 32-bit arithmetic; numbers in [0, 1)."""
     state = seed & _MASK
 
     def draw() -> float:
@@ -120,7 +120,7 @@ def _multiply(a: int, b: int) -> int:
 
 
 def shuffled(items: Iterable[T], seed: int) -> list[T]:
-    """Fisher–Yates from the end, with a fresh generator at every call; seed 0 leaves the order."""
+    """Fisher–Yates from the end, with a new generator per call; seed 0 keeps the order."""
     order = list(items)
     if seed == 0:
         return order
@@ -132,10 +132,10 @@ def shuffled(items: Iterable[T], seed: int) -> list[T]:
 
 
 def is_eligible(relevant_days: Sequence[int], irrelevant_after: int | None, days: int) -> bool:
-    """Whether all that is needed has happened by then, and none of it is out of date.
+    """Whether all relevant days are in the past, and the question has not expired.
 
-    It is the range as asked for that counts, not the last day there is: with `full`, every question
-    that ever goes out of date drops out.
+    The requested range counts, not the last day of the data: `full` drops every question that
+    expires.
     """
     if irrelevant_after is not None and days > irrelevant_after:
         return False
@@ -145,26 +145,26 @@ def is_eligible(relevant_days: Sequence[int], irrelevant_after: int | None, days
 def sample_by_category(
     items: Sequence[T], category: Callable[[T], str], size: int, seed: int
 ) -> list[T]:
-    """`size` of the items, each category by its share: Hare quota, largest remainder.
+    """Draw `size` items in proportion to the categories: Hare quota, largest remainder.
 
-    Leftover seats go by remainder, then by the size of the category, then to the one seen first.
+    Ties between remainders go to the larger category, then to the one seen first.
     """
     if size >= len(items):
         return list(items)
     buckets: dict[str, list[T]] = {}
     for item in items:
         buckets.setdefault(category(item), []).append(item)
-    # In this order of operations, because rounding decides ties and the reference divides first.
+    # The reference divides first. Another order rounds differently and changes ties.
     quotas = {name: len(bucket) / len(items) * size for name, bucket in buckets.items()}
-    seats = {name: math.floor(quota) for name, quota in quotas.items()}
-    by_claim = sorted(buckets, key=lambda name: (seats[name] - quotas[name], -len(buckets[name])))
-    for name in by_claim[: size - sum(seats.values())]:
-        seats[name] = min(seats[name] + 1, len(buckets[name]))
-    return [item for name in buckets for item in shuffled(buckets[name], seed)[: seats[name]]]
+    sizes = {name: math.floor(quota) for name, quota in quotas.items()}
+    by_claim = sorted(buckets, key=lambda name: (sizes[name] - quotas[name], -len(buckets[name])))
+    for name in by_claim[: size - sum(sizes.values())]:
+        sizes[name] = min(sizes[name] + 1, len(buckets[name]))
+    return [item for name in buckets for item in shuffled(buckets[name], seed)[: sizes[name]]]
 
 
 class PlannedQuestion(NamedTuple):
-    """What the plan needs to know of a question."""
+    """The part of a question that the plan depends on."""
 
     id: str
     category: str
@@ -182,10 +182,10 @@ def plan_checkpoints(
     groups: bool = False,
     epoch: date | None = None,
 ) -> tuple[Checkpoint, ...]:
-    """One checkpoint a range. `days` says of each memory, in order, on which day it happened.
+    """Plan one checkpoint per range. `days` gives the day of each memory, in order.
 
-    New are the questions that no earlier checkpoint could ask; they are always asked. Of the
-    others at most `sample` are, 0 for all. Without `groups` the group categories are only counted.
+    A checkpoint asks all of its new questions, which no earlier checkpoint could ask, and at most
+    `sample` of the others (0 for all). Without `groups`, group categories are only counted.
     """
     known: set[str] = set()
     plan: list[Checkpoint] = []
@@ -221,10 +221,10 @@ def plan_checkpoints(
 
 
 def morning(epoch: date, day: int) -> datetime:
-    """The first moment of a day of the life, in UTC; day 1 is the epoch."""
+    """The first moment of a day of the history, in UTC; day 1 is the epoch."""
     return datetime.combine(epoch + timedelta(days=day - 1), time(), UTC)
 
 
 def evening(epoch: date, day: int) -> datetime:
-    """Its last second: when the day is remembered and questions are asked."""
+    """The last second of a day: the day is ingested, and questions are asked."""
     return morning(epoch, day) + timedelta(hours=23, minutes=59, seconds=59)

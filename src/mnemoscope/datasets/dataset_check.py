@@ -1,4 +1,4 @@
-"""Check a dataset: read all of it, count, list every repair and loss, scan for leaked labels."""
+"""Check a dataset: read all of it, count, list repairs and losses, scan for leaked labels."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from mnemoscope.datasets.leakage import leaks
 
 
 class Checked(NamedTuple):
-    """What a check found, and whether the data may be used."""
+    """The result of a check."""
 
     counts: dict[str, int]
     findings: Findings
     files: list[DataFile]
     leaked: list[str]
     problems: list[str]
-    """Why the check fails; empty if it does not."""
+    """Why the check fails; empty if it passes."""
 
 
 def check(dataset: Dataset, *, subset: bool = False) -> Checked:
-    """Read everything once. `subset` accepts files whose hash is not the pinned one."""
+    """Read the whole dataset once. `subset` accepts files whose hash is not the pinned one."""
     leaked: list[str] = []
     measured = 0
     repeated: Counter[str] = Counter()
@@ -31,12 +31,12 @@ def check(dataset: Dataset, *, subset: bool = False) -> Checked:
         repeated.update(memory.id for memory in scenario.memories)
     twice = [id for id, n in repeated.items() if n > 1]
     files = dataset.files()
-    problems = [f"memory id {id!r} stands for {repeated[id]} memories" for id in twice[:10]]
+    problems = [f"memory id {id!r} is used by {repeated[id]} memories" for id in twice[:10]]
     problems += leaked[:10]
     if not subset:
         problems += [
             f"{file.path.name}: sha256 {file.sha256} is not the pinned {file.pinned} "
-            "(pass --subset if it is meant to be a part of the dataset)"
+            "(pass --subset if the file is a part of the dataset)"
             for file in files
             if file.matches_pin is False
         ]

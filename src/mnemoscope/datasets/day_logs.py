@@ -1,6 +1,6 @@
-"""Daily logs in Markdown: finding them, reading them, cutting them into sessions and sections.
+"""Daily logs in Markdown: find them, read them, split them into sessions and sections.
 
-No text is lost on the way: what stands before the first heading is a piece of its own.
+All text is kept: the text before the first heading becomes a separate piece.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Granularity = Literal["day", "session", "section"]
 
 DAY_FILE = re.compile(r"day-(\d{4,})\.md")
 LAST_DAY = 1_000_000
-"""No life is longer; dates would run out of the calendar."""
+"""The longest history; later dates would leave the calendar."""
 PRINCIPAL = "principal"
 PREFACE = "preface"
-"""The piece before the first session's heading: the agent's own narration."""
+"""The piece before the first session heading: the narration of the agent."""
 
 _SESSION = re.compile(r"^#[ \t]+session:[ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
 _SECTION = re.compile(r"^### ", re.MULTILINE)
@@ -33,7 +33,7 @@ class Piece(NamedTuple):
     """Part of a day that becomes one memory."""
 
     suffix: str
-    """What its id adds to the day's."""
+    """The part of its id after the id of the day."""
     text: str
     session: str
 
@@ -41,19 +41,21 @@ class Piece(NamedTuple):
 def day_files(folder: Path) -> dict[int, Path]:
     """The log of each day, in the order of days."""
     if not folder.is_dir():
-        raise MissingData(f"{folder} is missing: it should hold the daily logs, day-0001.md …")
+        raise MissingData(f"{folder} is missing: it should contain the daily logs, day-0001.md …")
     found: dict[int, Path] = {}
     for path in folder.iterdir():
         if not (name := DAY_FILE.fullmatch(path.name)):
             continue
         day = int(name[1])
         if not 1 <= day <= LAST_DAY:
-            raise DataError(f"there is no day {day}: days count from 1 to {LAST_DAY}", file=path)
+            raise DataError(
+                f"day {day} is out of range: days count from 1 to {LAST_DAY}", file=path
+            )
         if day in found:
-            raise DataError(f"day {day} again, after {found[day].name}", file=path)
+            raise DataError(f"day {day} occurs twice: also in {found[day].name}", file=path)
         found[day] = path
     if not found:
-        raise MissingData(f"{folder} holds no daily log: files are named day-0001.md …")
+        raise MissingData(f"{folder} contains no daily logs: name the files day-0001.md …")
     return dict(sorted(found.items()))
 
 
@@ -62,12 +64,12 @@ def read_day(path: Path) -> str:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(f"is no UTF-8 text: {error}", file=path) from None
+        raise DataError(f"is not UTF-8 text: {error}", file=path) from None
     return body(text.replace("\r\n", "\n")).strip()
 
 
 def body(text: str) -> str:
-    """What follows the frontmatter. Two rules with prose between them are no frontmatter."""
+    """The text after the frontmatter. Prose between two rules does not count as frontmatter."""
     first, *lines = text.split("\n")
     if first.rstrip() != "---":
         return text
@@ -80,7 +82,7 @@ def body(text: str) -> str:
 
 
 def pieces(text: str, granularity: Granularity) -> list[Piece]:
-    """The day cut up; blank pieces are left out, but a day is never nothing."""
+    """Split a day. Blank pieces are dropped, but every day keeps at least one piece."""
     if granularity == "day":
         return [Piece("", text, "")]
     cut = _sections if granularity == "section" else _whole
@@ -100,11 +102,11 @@ def _sessions(text: str) -> Iterator[Piece]:
     ends = [heading.start() for heading in headings[1:]] + [len(text)]
     for heading, end in zip(headings, ends, strict=True):
         session = heading[1]
-        yield Piece(f"/{_free(session, taken)}", text[heading.end() : end], session)
+        yield Piece(f"/{_unused_name(session, taken)}", text[heading.end() : end], session)
 
 
-def _free(session: str, taken: set[str]) -> str:
-    """The session's own id, or with a number where the day has had it before."""
+def _unused_name(session: str, taken: set[str]) -> str:
+    """The session id, with a number appended if the day already used it."""
     name, number = session, 1
     while name in taken:
         number += 1
@@ -119,7 +121,7 @@ def _whole(session: Piece) -> Iterator[Piece]:
 
 
 def _sections(session: Piece) -> Iterator[Piece]:
-    """Numbered from 1; what stands before the first heading is number 0."""
+    """Sections are numbered from 1; the text before the first heading is number 0."""
     starts = [match.start() for match in _SECTION.finditer(session.text)]
     for number, (start, end) in enumerate(
         zip([0, *starts], [*starts, len(session.text)], strict=True)
@@ -129,9 +131,9 @@ def _sections(session: Piece) -> Iterator[Piece]:
 
 
 def drift(text: str, today: date) -> int:
-    """-1 or 1 where the log never names its own date but the day before or after; else 0.
+    """-1 or 1 if the log never names its date but the date before or after it; else 0.
 
-    As often both is -1: plans name tomorrow, but who writes yesterday's date on every page?
+    A tie gives -1: a plan may name the next day, but a log rarely names the day before.
     """
     if mentions(text, today):
         return 0
@@ -142,13 +144,13 @@ def drift(text: str, today: date) -> int:
 
 
 def mentions(text: str, day: date) -> int:
-    """How often the text names the date, in any wording that has the year."""
+    """How often the text names the date, in any format that includes the year."""
     # A set, because May is its own abbreviation.
     return sum(_occurrences(text, wording) for wording in set(date_wordings(day)))
 
 
 def _occurrences(text: str, wording: str) -> int:
-    """Whole ones only: 13 March 2026 does not name 3 March 2026."""
+    """Whole dates only: 13 March 2026 does not name 3 March 2026."""
     count, place = 0, text.find(wording)
     while place >= 0:
         end = place + len(wording)
@@ -159,7 +161,7 @@ def _occurrences(text: str, wording: str) -> int:
 
 
 def digest(files: Sequence[Path]) -> str:
-    """One hash for many files: their names and contents, in order."""
+    """One hash over the names and contents of many files, in order."""
     total = hashlib.sha256()
     for path in files:
         content = hashlib.sha256(path.read_bytes()).hexdigest()

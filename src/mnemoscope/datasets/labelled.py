@@ -1,7 +1,7 @@
-"""What datasets made of a corpus, queries and relevance judgments have in common.
+"""Shared code of datasets that consist of a corpus, queries and relevance judgments.
 
-Lines read by id, offenders named, judgments collected, questions made and counted.
-No single format's field names enter here.
+It reads records by id, names invalid lines, collects judgments, and builds and counts questions.
+It does not know the field names of any format.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ K = TypeVar("K", bound=Hashable)
 
 OFFENDERS_NAMED = 10
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# Bounded, because Python refuses to convert thousands of digits with an error of its own.
+# Bounded: Python raises its own error for a number of thousands of digits.
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
 class Judgment(NamedTuple):
-    """How relevant somebody found one document for one topic, and the line that says so."""
+    """The relevance grade of one document for one topic, and the line it was read from."""
 
     line: int
     grade: int
@@ -39,14 +39,14 @@ Judgments = dict[str, dict[str, Judgment]]
 
 
 def present(path: Path, purpose: str) -> Path:
-    """The path itself, once it is known to be a file."""
+    """The path, if it is a file; MissingData otherwise."""
     if not path.is_file():
-        raise MissingData(f"{path} is missing: it should hold {purpose}")
+        raise MissingData(f"{path} is missing: it should contain {purpose}")
     return path
 
 
 def refuse(problem: str, offenders: Sequence[tuple[int, object]], file: Path) -> NoReturn:
-    """Raise a DataError that names the first offenders, each given as (line, what)."""
+    """Raise a DataError that names the first of the invalid entries, given as (line, what)."""
     named = ", ".join(f"{what} (line {line})" for line, what in offenders[:OFFENDERS_NAMED])
     more = len(offenders) - OFFENDERS_NAMED
     rest = f" and {more} more" if more > 0 else ""
@@ -56,7 +56,7 @@ def refuse(problem: str, offenders: Sequence[tuple[int, object]], file: Path) ->
 def records_by_id(
     path: Path, kind: type[T], id_of: Callable[[T], K], findings: Findings
 ) -> dict[K, tuple[int, T]]:
-    """Every record of a JSONL file under its id, with its line; no id may occur twice."""
+    """Every record of a JSONL file by its id, with its line; ids must be unique."""
     found: dict[K, tuple[int, T]] = {}
     repeated: list[tuple[int, object]] = []
     for line, record in records(path, kind, findings):
@@ -66,9 +66,9 @@ def records_by_id(
         else:
             found[key] = (line, record)
     if repeated:
-        refuse("ids that were used before", repeated, path)
+        refuse("duplicate ids", repeated, path)
     if not found:
-        raise DataError("holds no records", file=path)
+        raise DataError("contains no records", file=path)
     return found
 
 
@@ -82,20 +82,18 @@ def records(path: Path, kind: type[T], findings: Findings) -> Iterator[tuple[int
 def columns(
     path: Path, width: int, findings: Findings, *, separator: bytes | None = None
 ) -> Iterator[tuple[int, list[str]]]:
-    """The fields of each line of a table; without a separator, white space separates."""
+    """The fields of each line of a table; the default separator is white space."""
     with path.open("rb") as file:
         lines = _without_byte_order_mark(file, path, findings)
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
             if b"\0" in line:
-                raise DataError("holds a NUL byte; is it a text file?", file=path, line=number)
-            # Split as bytes: str.split would also cut at exotic white space inside an id.
+                raise DataError("contains a NUL byte; is it a text file?", file=path, line=number)
+            # Split as bytes: str.split would also split an id at Unicode white space.
             fields = line.rstrip(b"\r\n").split(separator)
             if len(fields) != width:
-                raise DataError(
-                    f"{len(fields)} columns where {width} are expected", file=path, line=number
-                )
+                raise DataError(f"{len(fields)} columns, expected {width}", file=path, line=number)
             try:
                 yield number, [field.decode() for field in fields]
             except UnicodeDecodeError as error:
@@ -116,11 +114,11 @@ def _without_byte_order_mark(
 def collect_judgments(
     rows: Iterable[tuple[int, str, str, str]], path: Path, findings: Findings
 ) -> Judgments:
-    """Judgments by topic and document, from rows of (line, topic, document, grade as written)."""
+    """Judgments by topic and document, from rows of (line, topic, document, unparsed grade)."""
     judgments: Judgments = {}
     for line, topic, document, written in rows:
         if not WHOLE_NUMBER.fullmatch(written):
-            raise DataError(f"grade {written!r} is no whole number", file=path, line=line)
+            raise DataError(f"grade {written!r} is not an integer", file=path, line=line)
         judgment = Judgment(line, int(written))
         earlier = judgments.setdefault(topic, {}).setdefault(document, judgment)
         if earlier is judgment:
@@ -132,16 +130,16 @@ def collect_judgments(
                 file=path,
                 line=line,
             )
-        findings.add("repeated judgment", f"{path}, line {line}")
+        findings.add("duplicate judgment", f"{path}, line {line}")
     if not judgments:
-        raise DataError("holds no judgments", file=path)
+        raise DataError("contains no judgments", file=path)
     return judgments
 
 
 def judged_question(
     id: str, text: str, judged: Mapping[str, Judgment], findings: Findings
 ) -> Question:
-    """The question whose evidence are the documents with a positive grade."""
+    """A question whose evidence is the documents with a positive grade."""
     relevant = {document: one.grade for document, one in judged.items() if one.grade > 0}
     if not relevant:
         findings.add("question without relevant memory", id)
@@ -159,7 +157,7 @@ def note_empty_texts(scenario: Scenario, findings: Findings) -> None:
 
 
 def count(scenario: Scenario) -> Counter[str]:
-    """Memories, questions and evidence, and the questions of each category."""
+    """Counts of memories, questions and evidence, and of the questions of each category."""
     categories = Counter(question.category for question in scenario.questions if question.category)
     return Counter(
         {

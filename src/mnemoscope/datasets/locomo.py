@@ -1,14 +1,14 @@
 """LoCoMo (ACL 2024): ten long conversations between two people, 1,986 questions.
 
-Its evidence has malformed and dangling entries; by default they are repaired, and every repair is
-a finding. The image search phrases in the file (`query`) name what questions ask for, so the
-fields a system may see are listed here one by one.
+Its evidence has malformed and dangling entries. By default they are repaired, and every repair is
+a finding. The image search phrases in the file (`query`) reveal answers, so this module lists every
+field that a system may see.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -34,7 +34,7 @@ CATEGORIES = {
     "4": "single-hop",
     "5": "adversarial",
 }
-"""The official names. Many harnesses swap them; results are keyed by the integer."""
+"""The official names. Many harnesses swap them, so results are keyed by the integer."""
 ADVERSARIAL = "5"
 
 _EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
@@ -43,7 +43,7 @@ _AUDIT_ID = re.compile(r"locomo_(\d+)_qa(\d+)")
 _IN_SAMPLE = "in the sample that starts here: "
 
 
-class _Turn(msgspec.Struct, frozen=True):
+class _DialogTurn(msgspec.Struct, frozen=True):
     speaker: str
     dia_id: str
     text: str
@@ -74,7 +74,7 @@ class _Session(msgspec.Struct, frozen=True):
     number: int
     at: datetime
     date_line: str
-    turns: list[_Turn]
+    turns: list[_DialogTurn]
 
 
 class Locomo(FileDataset):
@@ -103,19 +103,19 @@ class Locomo(FileDataset):
         category_names=CATEGORIES,
         cluster="conversation",
         known_defects=(
-            "evidence that is malformed or names no turn; repaired unless evidence=naive",
-            "answer keys that an audit found wrong; corrected with audit=on",
-            "category numbers whose names many harnesses swap",
+            "malformed evidence, or evidence for a missing turn; repaired unless evidence=naive",
+            "wrong answer keys, found by an audit; corrected with audit=on",
+            "many harnesses swap the names of the category numbers",
         ),
         answers=AnswerNeeds(prompt="answer-locomo", judge="f1"),
         published_rules={
             "pgmnemo": PublishedRules(
                 options={"scope": "dataset", "evidence": "naive"},
-                rules="labels match in any conversation, repeated labels hold their rank, "
+                rules="labels match in any conversation, repeated labels keep their rank, "
                 "malformed evidence is cut at the first colon",
-                sound="sound: a label counts only in the question's own conversation, a repeated "
-                "one once,\nmalformed evidence is repaired. The file does not say which "
-                "conversation a label is from,\nso the sound figures are upper bounds.",
+                sound="sound: a label counts only in the conversation of the question, and only "
+                "once;\nmalformed evidence is repaired. The file does not name the conversation "
+                "of a label,\nso the sound figures are upper bounds.",
             )
         },
     )
@@ -141,10 +141,9 @@ class Locomo(FileDataset):
         self.adversarial = adversarial
         self.audit = audit
         self.expected_scenarios = 10 if scope == "conversation" else 1
-
-    def paths(self) -> Mapping[str, Path]:
-        audit = {"audit_errors.json": self._audit_path()} if self.audit else {}
-        return {"locomo10.json": self.path, **audit}
+        if audit:
+            listed = find_file(self.path.parent, "audit_errors.json", "errors.json")
+            self.paths["audit_errors.json"] = listed
 
     def read(self) -> Iterator[Scenario]:
         self._seen: set[str] = set()
@@ -169,7 +168,7 @@ class Locomo(FileDataset):
         sample = converted(value, _Sample, self.path, line, _IN_SAMPLE)
         name = sample.sample_id
         if name in self._seen:
-            raise DataError(f"sample_id {name!r} again", file=self.path, line=line)
+            raise DataError(f"duplicate sample_id {name!r}", file=self.path, line=line)
         self._seen.add(name)
         sessions = self._sessions(sample, line)
         memories = tuple(self._memories(name, sessions))
@@ -194,28 +193,28 @@ class Locomo(FileDataset):
         return Scenario(name, memories, tuple(questions))
 
     def _sessions(self, sample: _Sample, line: int) -> list[_Session]:
-        talk = sample.conversation
+        fields = sample.conversation
         numbers = sorted(
-            int(match[1]) for key in talk if (match := re.fullmatch(r"session_(\d+)", key))
+            int(match[1]) for key in fields if (match := re.fullmatch(r"session_(\d+)", key))
         )
-        for key in talk:
+        for key in fields:
             dated = re.fullmatch(r"session_(\d+)_date_time", key)
             if dated and int(dated[1]) not in numbers:
                 self.findings.add("date without a session", f"{sample.sample_id} {key}")
         sessions: list[_Session] = []
         for number in numbers:
-            stamp = talk.get(f"session_{number}_date_time")
+            stamp = fields.get(f"session_{number}_date_time")
             try:
                 at = datetime.strptime(str(stamp), "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
             except ValueError:
                 raise DataError(
                     f"{sample.sample_id} session_{number}_date_time: cannot read {stamp!r}; "
-                    "expected like '1:56 pm on 8 May, 2023'",
+                    "expected a date such as '1:56 pm on 8 May, 2023'",
                     file=self.path,
                     line=line,
                 ) from None
-            written = talk[f"session_{number}"]
-            turns = converted(written, list[_Turn], self.path, line, _IN_SAMPLE)
+            written = fields[f"session_{number}"]
+            turns = converted(written, list[_DialogTurn], self.path, line, _IN_SAMPLE)
             if sessions and at < sessions[-1].at:
                 self.findings.add("unsorted dates", f"{sample.sample_id} D{number}")
             sessions.append(_Session(number, at, f"[{stamp}]", turns))
@@ -226,18 +225,20 @@ class Locomo(FileDataset):
         for session in sessions:
             name = f"{conversation}/D{session.number}"
             head = f"{session.date_line}\n" if self.dates else ""
-            spoken: list[str] = []
+            lines: list[str] = []
             for turn in session.turns:
                 if turn.dia_id in seen:
-                    raise DataError(f"{conversation}: dia_id {turn.dia_id!r} again", file=self.path)
+                    raise DataError(
+                        f"{conversation}: duplicate dia_id {turn.dia_id!r}", file=self.path
+                    )
                 seen.add(turn.dia_id)
                 shares = self.captions and turn.blip_caption
                 caption = f" [shares {turn.blip_caption}]" if shares else ""
-                spoken.append(f"{turn.speaker}: {turn.text.strip()}{caption}")
+                lines.append(f"{turn.speaker}: {turn.text.strip()}{caption}")
             if self.granularity == "session":
-                yield Memory(name, head + "\n".join(spoken), session.at, name)
+                yield Memory(name, head + "\n".join(lines), session.at, name)
                 continue
-            for turn, text in zip(session.turns, spoken, strict=True):
+            for turn, text in zip(session.turns, lines, strict=True):
                 id = f"{conversation}/{turn.dia_id}"
                 yield Memory(id, head + text, session.at, name, turn.speaker)
 
@@ -252,7 +253,7 @@ class Locomo(FileDataset):
     ) -> Question:
         cited, answer = asked.evidence, str(asked.answer)
         if correction is not None:
-            self.findings.add(f"audited key: {correction.error_type}", id)
+            self.findings.add(f"answer key corrected by the audit: {correction.error_type}", id)
             cited = correction.correct_evidence
             answer = correction.correct_answer or answer
         category = str(asked.category)
@@ -264,7 +265,7 @@ class Locomo(FileDataset):
         if not cited:
             self.findings.add("empty evidence", id)
         elif not evidence:
-            self.findings.add("no evidence resolves", id)
+            self.findings.add("no evidence entry could be resolved", id)
         return Question(
             id,
             asked.question,
@@ -302,26 +303,23 @@ class Locomo(FileDataset):
     def _naive_evidence(
         self, id: str, cited: list[str], known: set[str], turns: set[str]
     ) -> tuple[str, ...]:
-        """As published harnesses do: cut at the first colon, keep what resolves to nothing."""
+        """Like published harnesses: cut at the first colon, keep labels that match no memory."""
         conversation = id.partition("/")[0]
         labels = [e.split(":")[0] if self.granularity == "session" else e for e in cited]
         evidence = tuple(dict.fromkeys(f"{conversation}/{label}" for label in labels))
         for memory in evidence:
             if memory not in known:
-                self.findings.add("unreachable evidence kept", f"{id} {memory}")
+                self.findings.add("unresolvable evidence, kept", f"{id} {memory}")
         return evidence
 
-    def _audit_path(self) -> Path:
-        return find_file(self.path.parent, "audit_errors.json", "errors.json")
-
     def _corrections(self) -> dict[str, _Correction]:
-        path = self._audit_path()
+        path = self.paths["audit_errors.json"]
         found: dict[str, _Correction] = {}
         for line, value in array_elements(path):
             correction = converted(value, _Correction, path, line)
             place = _AUDIT_ID.fullmatch(correction.question_id)
             if place is None:
-                problem = f"question_id {correction.question_id!r} is not like locomo_0_qa1"
+                problem = f"question_id {correction.question_id!r} does not look like locomo_0_qa1"
                 raise DataError(problem, file=path, line=line)
             found[f"{place[1]}/{place[2]}"] = correction
         return found

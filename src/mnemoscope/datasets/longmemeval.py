@@ -1,13 +1,13 @@
-"""LongMemEval (ICLR 2025, cleaned): 500 questions, each with a haystack of its own.
+"""LongMemEval (ICLR 2025, cleaned): 500 questions, each with its haystack.
 
-The file's session ids say which sessions hold the answer (`answer_…`), so memories get neutral ids
-by position. Scenarios are named by position too, because question ids tell abstention (`_abs`).
+The session ids of the file reveal the answer sessions (`answer_…`), so memories get neutral ids by
+position. Scenarios are named by position too, because question ids reveal abstention (`_abs`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -43,7 +43,7 @@ TYPES = (
 )
 
 
-class _Turn(msgspec.Struct, frozen=True):
+class _ChatTurn(msgspec.Struct, frozen=True):
     role: str
     content: str
     has_answer: bool = False
@@ -58,10 +58,10 @@ class _Item(msgspec.Struct, frozen=True):
     answer_session_ids: list[str]
     haystack_dates: list[str]
     haystack_session_ids: list[str]
-    haystack_sessions: list[list[_Turn]]
+    haystack_sessions: list[list[_ChatTurn]]
 
 
-class _Piece(NamedTuple):
+class _SessionPart(NamedTuple):
     """Part of a session that becomes one memory."""
 
     suffix: str
@@ -75,7 +75,7 @@ class LongMemEval(FileDataset):
 
     info = DatasetInfo(
         name="longmemeval",
-        summary="500 questions, a haystack each",
+        summary="500 questions, each with its haystack",
         source=_HUB,
         licence="MIT",
         citation="Wu et al., ICLR 2025, arXiv:2410.10813 (cleaned release)",
@@ -97,8 +97,8 @@ class LongMemEval(FileDataset):
         granularities=("session", "round", "turn"),
         cluster="question",
         known_defects=(
-            "session and question ids that name the label; replaced by neutral ids",
-            "haystacks with sessions after the question's date",
+            "session and question ids that reveal the label; replaced by neutral ids",
+            "haystacks with sessions later than the question",
         ),
         answers=AnswerNeeds(
             prompt="answer-longmemeval",
@@ -108,8 +108,8 @@ class LongMemEval(FileDataset):
         published_rules={
             "pgmnemo": PublishedRules(
                 options={"abstention": "score"},
-                rules="abstention questions are measured, on the sessions that distract from them",
-                sound="sound: abstention questions, whose sessions hold no answer, are not scored.",
+                rules="abstention questions are scored, with their distractor sessions as evidence",
+                sound="sound: abstention questions have no answer session and are not scored.",
             )
         },
     )
@@ -125,27 +125,25 @@ class LongMemEval(FileDataset):
         abstention: Literal["skip", "score"] = "skip",
     ) -> None:
         super().__init__(find_file(data, OFFICIAL_NAMES[variant], f"longmemeval_{variant}*.json"))
+        self.paths = {OFFICIAL_NAMES[variant]: self.path}
         self.variant = variant
         self.granularity = granularity
         self.dates = dates
         self.abstention = abstention
         self.original_ids: dict[tuple[str, str], str] = {}
-        """(scenario, the file's session id) to memory, so that others' rankings can be scored."""
-
-    def paths(self) -> Mapping[str, Path]:
-        return {OFFICIAL_NAMES[self.variant]: self.path}
+        """(scenario, session id in the file) to memory, to score rankings made elsewhere."""
 
     def read(self) -> Iterator[Scenario]:
-        official = _official_ids()
+        # The 500 ids in the order of the release, so that a subset can list what it lacks.
+        official = (files(__package__) / "longmemeval_ids.txt").read_text(encoding="utf-8").split()
         positions = {id: position for position, id in enumerate(official)}
         seen: set[str] = set()
         extra = len(official)
         for line, value in array_elements(self.path):
             item = self._item(value, line)
             if item.question_id in seen:
-                raise DataError(
-                    f"question_id {item.question_id!r} again", file=self.path, line=line
-                )
+                problem = f"duplicate question_id {item.question_id!r}"
+                raise DataError(problem, file=self.path, line=line)
             seen.add(item.question_id)
             position = positions.get(item.question_id)
             if position is None:
@@ -154,7 +152,7 @@ class LongMemEval(FileDataset):
             yield self._scenario(f"q{position:03}", item, line)
         for id in official:
             if id not in seen:
-                self.findings.add(f"question missing: {len(seen)} of {len(official)} are here", id)
+                self.findings.add(f"question missing: {len(seen)} of {len(official)} found", id)
 
     def _item(self, value: Any, line: int) -> _Item:
         item = converted(value, _Item, self.path, line, "in the question that starts here: ")
@@ -163,7 +161,7 @@ class LongMemEval(FileDataset):
             raise DataError(problem, file=self.path, line=line)
         sessions = len(item.haystack_sessions)
         if not len(item.haystack_dates) == len(item.haystack_session_ids) == sessions:
-            problem = f"{item.question_id}: haystack dates, ids and sessions differ in number"
+            problem = f"{item.question_id}: the numbers of haystack dates, ids and sessions differ"
             raise DataError(problem, file=self.path, line=line)
         return item
 
@@ -181,7 +179,7 @@ class LongMemEval(FileDataset):
             head = f"[{item.haystack_dates[position]}]\n" if self.dates else ""
             is_answer = id in item.answer_session_ids
             self.original_ids.setdefault((name, id), session_name)
-            for piece in _pieces(session, self.granularity):
+            for piece in _parts(session, self.granularity):
                 memory = Memory(
                     session_name + piece.suffix,
                     head + piece.text,
@@ -216,7 +214,7 @@ class LongMemEval(FileDataset):
 
     def _find_oddities(self, item: _Item, now: datetime, times: list[datetime]) -> None:
         if times != sorted(times):
-            self.findings.add("haystack unsorted by date, sorted", item.question_id)
+            self.findings.add("haystack not in date order, sorted", item.question_id)
         if late := sum(time > now for time in times):
             self.findings.add(
                 "haystack with sessions after the question", f"{item.question_id} ({late})"
@@ -224,7 +222,7 @@ class LongMemEval(FileDataset):
             self._counts["sessions after the question"] += late
         repeated = [id for id, n in Counter(item.haystack_session_ids).items() if n > 1]
         if repeated:
-            self.findings.add("session id twice in a haystack", item.question_id)
+            self.findings.add("duplicate session id in a haystack", item.question_id)
         lost = set(item.answer_session_ids) - set(item.haystack_session_ids)
         if lost:
             self.findings.add("dangling evidence: session not in haystack", item.question_id)
@@ -241,20 +239,20 @@ class LongMemEval(FileDataset):
             raise DataError(problem, file=self.path, line=line) from None
 
 
-def _pieces(session: list[_Turn], granularity: str) -> Iterator[_Piece]:
+def _parts(session: list[_ChatTurn], granularity: str) -> Iterator[_SessionPart]:
     if granularity == "session":
-        yield _Piece("", _say(session), "", any(turn.has_answer for turn in session))
+        yield _SessionPart("", _transcript(session), "", any(turn.has_answer for turn in session))
         return
     groups = [[turn] for turn in session] if granularity == "turn" else _rounds(session)
     for number, group in enumerate(groups):
         speaker = group[0].role if granularity == "turn" else ""
         has_answer = any(turn.has_answer for turn in group)
-        yield _Piece(f":{number:03}", _say(group), speaker, has_answer)
+        yield _SessionPart(f":{number:03}", _transcript(group), speaker, has_answer)
 
 
-def _rounds(session: list[_Turn]) -> list[list[_Turn]]:
-    """A round begins with each user turn; what comes before the first is a round of its own."""
-    rounds: list[list[_Turn]] = []
+def _rounds(session: list[_ChatTurn]) -> list[list[_ChatTurn]]:
+    """Each user turn starts a round; turns before the first one form a round too."""
+    rounds: list[list[_ChatTurn]] = []
     for turn in session:
         if turn.role == "user" or not rounds:
             rounds.append([])
@@ -262,11 +260,5 @@ def _rounds(session: list[_Turn]) -> list[list[_Turn]]:
     return rounds
 
 
-def _say(turns: list[_Turn]) -> str:
+def _transcript(turns: list[_ChatTurn]) -> str:
     return "\n".join(f"{turn.role}: {turn.content}" for turn in turns)
-
-
-def _official_ids() -> list[str]:
-    """The 500 question ids in the release's order, so that a subset can say what it lacks."""
-    text = files(__package__).joinpath("longmemeval_ids.txt").read_text(encoding="utf-8")
-    return text.split()

@@ -1,8 +1,8 @@
-"""Twins: memories that say nearly the same, found without comparing every pair.
+"""Near-duplicate memories, found without comparing every pair.
 
-Two memories are twins if their sets of words are equal but for case and punctuation, or overlap
-by at least nine tenths (Jaccard). Only words count: a long text that differs in a single number
-is a twin too, so whoever widens evidence by twins should look at what was added.
+Two memories are near-duplicates if their word sets have a Jaccard overlap of at least 0.9, without
+case and punctuation. A long text that differs in one number is a near-duplicate too: review the
+memories that `twins=expand` adds to the evidence.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ WORD = re.compile(r"\w+")
 
 
 class NearDuplicates:
-    """The twins of each memory of one corpus.
+    """The near-duplicates of each memory of one corpus.
 
-    Memories with one set of words form a group, and groups are found by prefix filtering
-    (Bayardo, Ma and Srikant, Scaling Up All Pairs Similarity Search, WWW 2007): with words in
-    one global order, rarest first, two sets that overlap by nine tenths must share one of
-    their first n - ceil(0.9 n) + 1 words.
+    Memories with the same word set form a group. Prefix filtering finds similar groups (Bayardo,
+    Ma and Srikant, Scaling Up All Pairs Similarity Search, WWW 2007): sort words by frequency,
+    rarest first; two sets with an overlap of 0.9 share one of their first n - ceil(0.9 n) + 1
+    words.
     """
 
     def __init__(self, memories: Sequence[Memory]) -> None:
@@ -40,17 +40,17 @@ class NearDuplicates:
             self._group_of[memory.id] = group
         self._sets = list(groups)
         frequency = Counter(word for words in self._sets for word in words)
-        self._prefixes = [
-            sorted(words, key=lambda word: (frequency[word], word))[: _prefix_length(len(words))]
-            for words in self._sets
-        ]
+        self._prefixes: list[list[str]] = []
         self._having: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-        for group, prefix in enumerate(self._prefixes):
+        for group, words in enumerate(self._sets):
+            length = len(words) - (9 * len(words) + 9) // 10 + 1
+            prefix = sorted(words, key=lambda word: (frequency[word], word))[:length]
+            self._prefixes.append(prefix)
             for place, word in enumerate(prefix):
                 self._having[word].append((group, place))
 
     def of(self, id: str) -> list[str]:
-        """The other memories that say nearly the same, in the corpus's order."""
+        """The near-duplicates of a memory, in the order of the corpus."""
         if (group := self._group_of.get(id)) is None:
             return []
         near = [group, *self._near(group, before=len(self._sets))]
@@ -58,10 +58,10 @@ class NearDuplicates:
         return [self._ids[position] for position in positions if self._ids[position] != id]
 
     def repeats(self) -> Iterator[tuple[str, str]]:
-        """Each memory that has a twin before it in the corpus, with one such twin."""
+        """Each memory with an earlier near-duplicate, and one such memory."""
         for group, (first, *others) in enumerate(self._members):
-            # The search stops at the first find, so a corpus made from one template, in which
-            # every pair is a pair of twins, costs no more than any other.
+            # Stop at the first match: a corpus made from one template, where all pairs match, is
+            # then as fast as any other.
             earlier = next(self._near(group, before=group), None)
             if earlier is not None:
                 yield self._ids[first], self._ids[self._members[earlier][0]]
@@ -69,7 +69,7 @@ class NearDuplicates:
                 yield self._ids[position], self._ids[first]
 
     def _near(self, group: int, *, before: int) -> Iterator[int]:
-        """The other groups, up to `before`, whose words overlap enough with this one's."""
+        """The groups before `before` whose words overlap enough with this group."""
         words = self._sets[group]
         size = len(words)
         seen = {group}
@@ -81,7 +81,7 @@ class NearDuplicates:
                     continue
                 seen.add(other)
                 other_size = len(self._sets[other])
-                # This is their first common word, so only what follows it can be shared too.
+                # This is their first common word: only the words after it can be shared too.
                 most = min(size - place, other_size - other_place)
                 if _overlap_enough(most, size, other_size) and _overlap_enough(
                     len(words & self._sets[other]), size, other_size
@@ -95,9 +95,5 @@ def _overlap_enough(shared: int, size: int, other_size: int) -> bool:
 
 def _words(text: str) -> frozenset[str]:
     stripped = text.casefold().strip()
-    # A text without a single word, such as an emoji, is its own and only word.
+    # A text without words, such as an emoji, counts as one word.
     return frozenset(WORD.findall(stripped) or ([stripped] if stripped else []))
-
-
-def _prefix_length(size: int) -> int:
-    return size - (9 * size + 9) // 10 + 1

@@ -1,7 +1,7 @@
-"""A persona's folder as Recall Bench lays it out: what is where, and what its YAML says.
+"""The folder of a persona in Recall Bench's layout: its files, and its YAML content.
 
-`arcs-180d.yaml` pairs `memories-180d/` with `qa-180d/`; `arcs.yaml` the plain names. Every problem
-is an error that names the file and the field; `problems` collects them all before a run.
+`arcs-180d.yaml` belongs to `memories-180d/` and `qa-180d/`; `arcs.yaml` to the names without a
+suffix. An error names the file and the field; `problems` collects all errors before a run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Day = Annotated[int, Meta(ge=1, le=LAST_DAY)]
 Name = Annotated[str, Meta(min_length=1)]
 
 
-class SessionSheet(Struct, frozen=True):
+class DeclaredSession(Struct, frozen=True):
     """A session as persona.yaml declares it."""
 
     id: str
@@ -42,11 +42,11 @@ class SessionSheet(Struct, frozen=True):
 
 
 class Sheet(Struct, frozen=True):
-    """What matters here of persona.yaml."""
+    """The fields of persona.yaml that the dataset uses."""
 
     id: Annotated[str, Meta(pattern=r"^[\w.@-]+$")]
     epoch: str | None = None
-    sessions: list[SessionSheet] = []
+    sessions: list[DeclaredSession] = []
 
 
 class _Arcs(Struct, frozen=True):
@@ -54,7 +54,7 @@ class _Arcs(Struct, frozen=True):
 
 
 class QuestionEntry(Struct, frozen=True):
-    """One question of questions.yaml. `key`, `secret`, `arc` and `no_evidence` are ours."""
+    """One question of questions.yaml; Recall Bench has no `key`, `secret`, `arc`, `no_evidence`."""
 
     id: Name
     question: Name
@@ -67,16 +67,16 @@ class QuestionEntry(Struct, frozen=True):
     forbidden_sessions: tuple[str, ...] = ()
     expected_disclosure: str | None = None
     key: tuple[str, ...] = ()
-    """References into the ledger that a right answer names."""
+    """References to the facts in the ledger that a correct answer names."""
     secret: tuple[str, ...] = ()
-    """Facts of the ledger that may not be told."""
+    """Facts in the ledger that an answer must not reveal."""
     arc: str = ""
     no_evidence: bool = False
-    """relevant_days only say from when it may be asked; no day holds an answer."""
+    """relevant_days only define when to ask; none of these days contains an answer."""
 
 
 class PersonaFolder(Struct, frozen=True):
-    """One persona with the arcs file that was chosen."""
+    """One persona with the selected arcs file."""
 
     sheet: Sheet
     arcs: Path
@@ -106,20 +106,20 @@ class PersonaFolder(Struct, frozen=True):
 
 
 def find_personas(data: Path, personas: str = "", arcs: str = "") -> list[PersonaFolder]:
-    """The personas in a folder of them, or the one whose folder it is; `personas` picks some."""
+    """The personas below `data`, or the one in it; `personas` selects some by id."""
     sheets: dict[str, tuple[Path, Sheet]] = {}
     for folder in _folders(data):
-        sheet = read_paper(folder / "persona.yaml", Sheet, "who the persona is")
+        sheet = read_paper(folder / "persona.yaml", Sheet, "the persona")
         if sheet.id in sheets:
             raise DataError(
-                f"field `id`: {sheet.id!r} is the persona in {sheets[sheet.id][0]} already",
+                f"field `id`: {sheet.id!r} is already the persona in {sheets[sheet.id][0]}",
                 file=folder / "persona.yaml",
             )
         sheets[sheet.id] = folder, sheet
     wanted = [id for part in personas.split(",") if (id := part.strip())] or list(sheets)
     if unknown := [id for id in wanted if id not in sheets]:
         raise UsageError(
-            f"unknown persona {unknown[0]!r}: {data} holds {', '.join(sorted(sheets))}"
+            f"unknown persona {unknown[0]!r}: {data} contains {', '.join(sorted(sheets))}"
         )
     return [
         PersonaFolder(sheet, arcs_file(folder, arcs))
@@ -133,7 +133,7 @@ def _folders(data: Path) -> list[Path]:
     found = sorted(filter(_is_persona, data.iterdir())) if data.is_dir() else []
     if not found:
         raise MissingData(
-            f"{data} holds no persona: a persona is a folder with a persona.yaml and an arcs file"
+            f"{data} contains no personas: a persona is a folder with persona.yaml and an arcs file"
         )
     return found
 
@@ -144,40 +144,42 @@ def _is_persona(folder: Path) -> bool:
 
 def arcs_files(folder: Path) -> list[str]:
     if not folder.is_dir():
-        raise MissingData(f"{folder} is no folder: a persona is one, with persona.yaml in it")
+        raise MissingData(f"{folder} is not a folder: a persona is a folder with persona.yaml")
     return sorted(path.name for path in folder.iterdir() if ARCS_FILE.fullmatch(path.name))
 
 
 def arcs_file(folder: Path, wanted: str = "") -> Path:
-    """The arcs file asked for; without asking the only one, or else the 1,000-day one."""
+    """The requested arcs file; by default the only one, or the 1,000-day one."""
     there = arcs_files(folder)
-    listed = f"it has {', '.join(there)}" if there else "it has no arcs file at all"
+    listed = f"it has {', '.join(there)}" if there else "it has no arcs files"
     if wanted and not ARCS_FILE.fullmatch(wanted):
-        raise UsageError(f"{wanted!r} is no arcs file: they are named arcs.yaml or arcs-180d.yaml")
+        raise UsageError(
+            f"{wanted!r} is not an arcs file: use a name like arcs.yaml or arcs-180d.yaml"
+        )
     if wanted and wanted not in there:
         raise MissingData(f"{folder / wanted} is missing: {listed}")
     if not there:
-        raise MissingData(f"{folder} has no arcs file: arcs.yaml, or arcs-180d.yaml and the like")
+        raise MissingData(f"{folder} has no arcs file, such as arcs.yaml or arcs-180d.yaml")
     if not wanted and len(there) > 1 and DEFAULT_ARCS not in there:
-        raise MissingData(f"{folder}: which arcs? {listed}; choose one with --arcs")
+        raise MissingData(f"{folder}: select an arcs file with --arcs: {listed}")
     return folder / (wanted or (there[0] if len(there) == 1 else DEFAULT_ARCS))
 
 
 def read_epoch(persona: PersonaFolder) -> date:
-    """The date of day 1: as the arcs say, else the persona, else the reference's default."""
-    arcs = read_paper(persona.arcs, _Arcs, "the story's arcs")
+    """The date of day 1: from the arcs file, else from persona.yaml, else the default."""
+    arcs = read_paper(persona.arcs, _Arcs, "the arcs of the story")
     for written, file in ((arcs.epoch, persona.arcs), (persona.sheet.epoch, persona.persona)):
         if written is not None:
             try:
                 return date.fromisoformat(written)
             except ValueError:
-                problem = f"field `epoch`: {written!r} is no date such as 2026-01-31"
+                problem = f"field `epoch`: {written!r} is not a date such as 2026-01-31"
                 raise DataError(problem, file=file) from None
     return date.fromisoformat(DEFAULT_EPOCH)
 
 
 def read_questions(path: Path) -> list[QuestionEntry]:
-    """All questions of the file; the first thing wrong with them is raised."""
+    """All questions of the file; raises the first error."""
     entries: list[QuestionEntry] = []
     for found in check_questions(path):
         if isinstance(found, DataError):
@@ -187,12 +189,14 @@ def read_questions(path: Path) -> list[QuestionEntry]:
 
 
 def check_questions(path: Path) -> Iterator[QuestionEntry | DataError]:
-    """Each entry of questions.yaml, or what is wrong with it."""
+    """Each entry of questions.yaml, or its error."""
     written = read_paper(path, Any, "the questions")
     if not isinstance(written, list):
-        raise DataError(f"is no list of questions but {_kind(written)}", file=path)
+        kinds = {dict: "a mapping", str: "a text", type(None): "empty"}
+        kind = kinds.get(type(written), "a value")
+        raise DataError(f"is not a list of questions but {kind}", file=path)
     if not written:
-        raise DataError("holds no question", file=path)
+        raise DataError("contains no questions", file=path)
     seen: dict[str, int] = {}
     for number, one in enumerate(written, 1):
         id = one.get("id") if isinstance(one, dict) else None
@@ -201,12 +205,14 @@ def check_questions(path: Path) -> Iterator[QuestionEntry | DataError]:
             entry = msgspec.convert(one, QuestionEntry)
             if entry.category not in CATEGORIES:
                 known = ", ".join(CATEGORIES)
-                raise ValueError(f"field `category`: {entry.category!r} is none of {known}")
+                raise ValueError(f"field `category`: {entry.category!r} is not one of {known}")
             if (disclosure := entry.expected_disclosure) not in (None, *DISCLOSURES):
                 known = ", ".join(DISCLOSURES)
-                raise ValueError(f"field `expected_disclosure`: {disclosure!r} is none of {known}")
+                raise ValueError(
+                    f"field `expected_disclosure`: {disclosure!r} is not one of {known}"
+                )
             if entry.id in seen:
-                raise ValueError(f"field `id`: entry {seen[entry.id]} has it already")
+                raise ValueError(f"field `id`: entry {seen[entry.id]} has the same id")
         except ValueError as error:  # msgspec's ValidationError is one
             yield DataError(f"{where}: {error}", file=path)
         else:
@@ -217,7 +223,7 @@ def check_questions(path: Path) -> Iterator[QuestionEntry | DataError]:
 def answer_keys(
     persona: PersonaFolder, entries: Sequence[QuestionEntry], epoch: date
 ) -> dict[str, AnswerKey]:
-    """Question id to what the ledger knows of its answer; nothing where there is no ledger."""
+    """The answer key of each question, from the ledger; empty without a ledger."""
     if not persona.ledger.is_file():
         return {}
     ledger = Ledger.read(persona.ledger, epoch)
@@ -226,17 +232,13 @@ def answer_keys(
         try:
             keys[entry.id] = ledger.key(entry.key, entry.secret)
         except KeyError as error:
-            problem = f"question {entry.id}: {error.args[0]!r} leads nowhere in {persona.ledger}"
+            problem = f"question {entry.id}: {error.args[0]!r} is not in {persona.ledger}"
             raise DataError(problem, file=persona.questions) from None
     return keys
 
 
-def _all_checked(path: Path) -> list[QuestionEntry | DataError]:
-    return list(check_questions(path))
-
-
 def problems(data: Path, personas: str = "", arcs: str = "") -> list[MnemoscopeError]:
-    """Everything that would stop a run over these personas, each as its own error."""
+    """Every error that would stop a run on these personas."""
     found: list[MnemoscopeError] = []
 
     def attempt(step: Callable[[], T]) -> T | None:
@@ -249,7 +251,8 @@ def problems(data: Path, personas: str = "", arcs: str = "") -> list[MnemoscopeE
     for persona in attempt(lambda: find_personas(data, personas, arcs)) or []:
         epoch = attempt(partial(read_epoch, persona)) or date.min
         attempt(partial(day_files, persona.memories))
-        checked = attempt(partial(_all_checked, persona.questions))
+        checked: list[QuestionEntry | DataError] = []
+        attempt(partial(checked.extend, check_questions(persona.questions)))
         if checked:
             found += [one for one in checked if isinstance(one, DataError)]
             entries = [one for one in checked if isinstance(one, QuestionEntry)]
@@ -258,16 +261,12 @@ def problems(data: Path, personas: str = "", arcs: str = "") -> list[MnemoscopeE
 
 
 def read_paper(path: Path, kind: type[T], purpose: str) -> T:
-    """A YAML file of a persona; what is wrong with it is an error that names file and field."""
+    """Read a YAML file of a persona; errors name the file and the field."""
     try:
         return msgspec.convert(load_yaml(path), kind)
     except FileNotFoundError:
-        raise MissingData(f"{path} is missing: it should hold {purpose}") from None
+        raise MissingData(f"{path} is missing: it should contain {purpose}") from None
     except UnicodeDecodeError as error:
-        raise DataError(f"is no UTF-8 text: {error}", file=path) from None
+        raise DataError(f"is not UTF-8 text: {error}", file=path) from None
     except msgspec.ValidationError as error:
         raise DataError(str(error), file=path) from None
-
-
-def _kind(value: Any) -> str:
-    return {dict: "a mapping", str: "a text", type(None): "empty"}.get(type(value), "a value")

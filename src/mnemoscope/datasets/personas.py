@@ -1,7 +1,7 @@
-"""Personas: a life in daily logs, questioned at checkpoints while it grows (Recall Bench).
+"""Personas: simulated histories in daily logs, with questions at checkpoints (Recall Bench).
 
-One scenario a persona, from the simulator or from anybody who writes the same files. What is odd
-about them is counted in the findings, never mended.
+Each persona is one scenario, from the simulator or from files in the same layout. Irregularities
+are counted as findings and never repaired.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Personas(FileDataset):
 
     info = DatasetInfo(
         name="personas",
-        summary="lives in daily logs, questioned as they grow",
+        summary="simulated histories in daily logs, with checkpoints",
         source="https://github.com/Stevenic/recall",
         how_to_get="mnemoscope personas simulate all --out lives",
         granularities=("day", "session", "section"),
@@ -68,8 +68,8 @@ class Personas(FileDataset):
             judge="ledger",
             model_judge="rubric",
             scales=("composite",),
-            otherwise="a life is scored by the rubric, and {judge} gives one number: choose "
-            "rubric,model=… or, for simulated lives, ledger",
+            otherwise="personas are scored by the rubric, and {judge} gives one number: use "
+            "rubric,model=… or, for simulated histories, ledger",
             may_provide=("ledger",),
             baselines=_BASELINES,
         ),
@@ -89,7 +89,7 @@ class Personas(FileDataset):
     ) -> None:
         super().__init__(data)
         if sample < 0:
-            raise UsageError(f"sample={sample}: how many to ask again, or 0 for all")
+            raise UsageError(f"sample={sample}: must be 0 (ask all again) or more")
         self._given = {"personas": personas, "arcs": arcs, "ranges": ranges}
         self.ranges = parse_ranges(ranges)
         self.folders = find_personas(data, personas, arcs)
@@ -102,7 +102,7 @@ class Personas(FileDataset):
         self.granularity: Granularity = granularity
         self.expected_scenarios = len(self.folders)
         self.original_ids: dict[tuple[str, str], str] = {}
-        """(persona, the log's file name without .md) to memory, where a memory is a day."""
+        """(persona, file name of the log without .md) to memory, if a memory is a day."""
 
     @property
     def options(self) -> dict[str, Scalar]:
@@ -116,11 +116,11 @@ class Personas(FileDataset):
 
     @property
     def has_ledger(self) -> bool:
-        """Whether every persona can be judged without a model."""
+        """Whether every persona has a ledger, so that no judge model is needed."""
         return all(folder.ledger.is_file() for folder in self.folders)
 
     def files(self) -> list[DataFile]:
-        """Each part of each persona; the logs of all its days count as one."""
+        """The files of each persona; its daily logs share one hash."""
         found: list[DataFile] = []
         for folder in self.folders:
             parts = [folder.persona, folder.arcs, folder.questions, folder.ledger]
@@ -137,7 +137,8 @@ class Personas(FileDataset):
                 first = asked.setdefault(question.id, folder.id)
                 if first != folder.id:
                     raise DataError(
-                        f"question id {question.id!r} is also in {first}", file=folder.questions
+                        f"question id {question.id!r} is also used in {first}",
+                        file=folder.questions,
                     )
             yield scenario
 
@@ -237,14 +238,16 @@ class Personas(FileDataset):
             if in_a_row >= WEEK and not entry.no_evidence:
                 kind = "a whole week" if in_a_row == WEEK else "more than a week"
                 first, last = min(entry.relevant_days), max(entry.relevant_days)
-                self.findings.add(f"evidence is {kind} of days", f"{entry.id}: {first}–{last}")
+                self.findings.add(
+                    f"evidence is {kind} of consecutive days", f"{entry.id}: {first}–{last}"
+                )
             if named := DAY_NUMBERS.search(entry.question):
                 self.findings.add("question names day numbers", f"{entry.id}: {named[0]}")
             expires = entry.irrelevant_after
             if expires is not None and expires < max(entry.relevant_days):
-                self.findings.add("question that can never be asked", entry.id)
+                self.findings.add("question expires before its last relevant day", entry.id)
             for session in {entry.query_session, *entry.forbidden_sessions} - {None} - sessions:
-                self.findings.add("session that the persona has not", f"{entry.id}: {session}")
+                self.findings.add("session not declared in persona.yaml", f"{entry.id}: {session}")
         there = {entry.category for entry in entries}
         expected = list(CORE_CATEGORIES)
         if any(session.kind == "group" for session in folder.sheet.sessions):
@@ -277,12 +280,12 @@ class Personas(FileDataset):
 
 
 def day_name(persona: str, day: int) -> str:
-    """The id that evidence knows a day by."""
+    """The memory id of a day, as evidence names it."""
     return f"{persona}/day-{day:04}"
 
 
 def longest_row(days: tuple[int, ...]) -> int:
-    """How many of the days, at most, follow one another."""
+    """The length of the longest run of consecutive days."""
     longest = row = 1
     for day, following in pairwise(sorted(set(days))):
         row = row + 1 if following == day + 1 else 1

@@ -1,7 +1,7 @@
-"""A memory corpus of one's own, with questions in three strata: exact, paraphrase, multihop.
+"""Your own memory corpus, with questions in three strata: exact, paraphrase, multihop.
 
-Reads the JSONL files of the claude-memory benchmark: `corpus.jsonl`, `queries.jsonl` and the
-authoritative `qrels.jsonl`. Sensitive memories may not enter.
+Reads the JSONL files of the claude-memory benchmark: `corpus.jsonl`, `queries.jsonl` and
+`qrels.jsonl`, which decides about relevance. A corpus with sensitive memories is refused.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class CorpusLine(Struct):
 
 
 class FlaggedLine(CorpusLine):
-    """One line of corpus.jsonl as others may have written it."""
+    """One line of corpus.jsonl from another source."""
 
     is_sensitive: bool | int | None = None
 
@@ -61,10 +61,10 @@ class QrelsLine(Struct):
 
 
 class Strata(FileDataset):
-    """One scenario of a whole corpus.
+    """One scenario: the whole corpus.
 
-    With `twins="expand"`, near-duplicates of a gold memory become evidence as well, so that a
-    retriever is not punished for returning the other copy.
+    With `twins="expand"`, near-duplicates of a gold memory become evidence too, so that a system
+    may return either copy.
     """
 
     info = DatasetInfo(
@@ -81,10 +81,8 @@ class Strata(FileDataset):
         self.corpus = present(data / "corpus.jsonl", "one memory a line")
         self.queries = present(data / "queries.jsonl", "one query a line")
         self.qrels = present(data / "qrels.jsonl", "the relevant memory ids of each query")
+        self.paths = {path.name: path for path in (self.corpus, self.queries, self.qrels)}
         self.twins = twins
-
-    def paths(self) -> Mapping[str, Path]:
-        return {path.name: path for path in (self.corpus, self.queries, self.qrels)}
 
     def read(self) -> Iterator[Scenario]:
         memories = self._memories()
@@ -116,7 +114,7 @@ class Strata(FileDataset):
         sensitive = [(line, id) for id, (line, row) in rows.items() if row.is_sensitive]
         if sensitive:
             refuse(
-                "sensitive memories may not be measured; export the corpus again without them",
+                "the corpus contains sensitive memories; export it again without them",
                 sensitive,
                 self.corpus,
             )
@@ -127,7 +125,7 @@ class Strata(FileDataset):
         for id, (line, query) in queries.items():
             if query.stratum not in STRATA:
                 raise DataError(
-                    f"stratum {query.stratum!r} of query {id!r} is none of {', '.join(STRATA)}",
+                    f"stratum {query.stratum!r} of query {id!r} is not one of {', '.join(STRATA)}",
                     file=self.queries,
                     line=line,
                 )
@@ -136,7 +134,7 @@ class Strata(FileDataset):
     def _gold(
         self, memories: Mapping[int, Memory], queries: Mapping[str, tuple[int, StrataQuery]]
     ) -> dict[str, list[int]]:
-        """The relevant memories of each query; every reference must lead somewhere."""
+        """The relevant memories of each query; unknown ids are refused."""
         gold: dict[str, dict[int, int]] = {}
         first_line: dict[str, int] = {}
         for line, row in records(self.qrels, QrelsLine, self.findings):
@@ -151,12 +149,12 @@ class Strata(FileDataset):
                 self.queries,
             ),
             (
-                "judgments of queries that are not in queries.jsonl",
+                "judgments for queries that are not in queries.jsonl",
                 [(line, id) for id, line in first_line.items() if id not in queries],
                 self.qrels,
             ),
             (
-                "queries without any relevant memory",
+                "queries without relevant memories",
                 [(first_line[id], id) for id, relevant in gold.items() if not relevant],
                 self.qrels,
             ),
@@ -193,7 +191,7 @@ class Strata(FileDataset):
                     if twin not in evidence:
                         evidence[twin] = None
                         self.findings.add(
-                            "twin added to evidence", f"{question}: {twin}, twin of {id}"
+                            "near-duplicate added to evidence", f"{question}: {twin}, twin of {id}"
                         )
         return tuple(evidence)
 

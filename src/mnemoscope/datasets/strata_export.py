@@ -1,6 +1,6 @@
-"""From a SQLite memory store to the corpus.jsonl that `Strata` reads.
+"""Export a SQLite memory store to the corpus.jsonl that `Strata` reads.
 
-The store is opened read-only; rows marked as sensitive never leave it.
+The store is opened read-only. Rows marked as sensitive are not exported.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from mnemoscope.datasets.strata import CorpusLine
 TEXT_COLUMNS = ("content", "text")
 SENSITIVE_COLUMN = "is_sensitive"
 DESCRIPTIONS = ("category", "tags", "expanded_keywords", "importance")
-# SQLite columns hold any type, and SQL takes the text 'true' for false; so everything but
-# a known way of saying no keeps a row at home.
+# A SQLite column can contain any type, and SQL evaluates the text 'true' as false. So a row counts
+# as sensitive unless its mark is one of these.
 NOT_SENSITIVE = frozenset({"", "0", "0.0", "false", "f", "no", "n", "none", "null"})
 
 
 class Exported(NamedTuple):
-    """What became of the rows of a store."""
+    """How many rows of a store were exported or omitted."""
 
     exported: int
     left_out: int
-    """Rows that are marked as sensitive."""
+    """Rows marked as sensitive."""
     without_text: int
 
 
@@ -43,15 +43,15 @@ def export_store(
     text_column: str | None = None,
     assume_not_sensitive: bool = False,
 ) -> Exported:
-    """Write the store's memories to the file `out`, in order of id.
+    """Write the memories of the store to the file `out`, sorted by id.
 
-    Without `text_column`, the text is in `content` or else in `text`. A store that cannot say
-    which rows are sensitive is refused unless `assume_not_sensitive` says that none is.
+    The default of `text_column` is `content`, else `text`. A store without a column for sensitive
+    rows is refused unless `assume_not_sensitive` is set.
     """
     if not store.is_file():
         raise MissingData(f"{store} is missing: it should be a SQLite database")
     if out.exists() and out.samefile(store):
-        raise UsageError(f"{out} is the store itself; name another file to write")
+        raise UsageError(f"{out} is the store; choose another output file")
     try:
         with closing(sqlite3.connect(f"{store.resolve().as_uri()}?mode=ro", uri=True)) as database:
             has = _columns(database, table, store)
@@ -60,8 +60,8 @@ def export_store(
                 chosen[SENSITIVE_COLUMN] = has[SENSITIVE_COLUMN]
             elif not assume_not_sensitive:
                 raise DataError(
-                    f"table {table!r} has no column {SENSITIVE_COLUMN!r} to tell private memories"
-                    " apart; if none is private, say so with assume_not_sensitive",
+                    f"table {table!r} has no column {SENSITIVE_COLUMN!r} that marks sensitive"
+                    " memories; if no memory is sensitive, set assume_not_sensitive",
                     file=store,
                 )
             rows = database.execute(
@@ -76,21 +76,21 @@ def export_store(
 
 
 def _columns(database: sqlite3.Connection, table: str, store: Path) -> dict[str, str]:
-    """The table's columns by lower-case name: SQLite does not tell `ID` from `id`."""
+    """The columns by lower-case name: SQLite treats `ID` and `id` as the same."""
     names = [row[1] for row in database.execute(f"PRAGMA table_xinfo({_quoted(table)})")]
     if not names:
         tables = database.execute(
             "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
         )
         there = ", ".join(name for (name,) in tables) or "none"
-        raise DataError(f"has no table {table!r}; tables there: {there}", file=store)
+        raise DataError(f"has no table {table!r}; its tables: {there}", file=store)
     return {name.lower(): name for name in names}
 
 
 def _choose(
     has: Mapping[str, str], table: str, id_column: str, text_column: str | None, store: Path
 ) -> dict[str, str]:
-    """Our field names to the store's columns."""
+    """Map our field names to the columns of the store."""
     texts = TEXT_COLUMNS if text_column is None else (text_column,)
     wanted: dict[str, Sequence[str]] = {"id": (id_column,), "content": texts}
     chosen: dict[str, str] = {}
@@ -99,7 +99,7 @@ def _choose(
         if column is None:
             raise DataError(
                 f"table {table!r} has no column {' or '.join(map(repr, candidates))};"
-                f" columns there: {', '.join(has.values())}",
+                f" its columns: {', '.join(has.values())}",
                 file=store,
             )
         chosen[field] = column
@@ -112,7 +112,8 @@ def _corpus_lines(
     lines: list[CorpusLine] = []
     left_out = without_text = 0
     for row in rows:
-        if _is_sensitive(row.pop(SENSITIVE_COLUMN, None)):
+        mark = row.pop(SENSITIVE_COLUMN, None)
+        if str("" if mark is None else mark).strip().lower() not in NOT_SENSITIVE:
             left_out += 1
         elif row["content"] in (None, ""):
             without_text += 1
@@ -125,10 +126,6 @@ def _corpus_lines(
                 raise DataError(f"memory id {line.id} occurs more than once", file=store)
             lines.append(line)
     return lines, Exported(len(lines), left_out, without_text)
-
-
-def _is_sensitive(mark: object) -> bool:
-    return str("" if mark is None else mark).strip().lower() not in NOT_SENSITIVE
 
 
 def _quoted(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Parts of a dataset, for trying things out and for small budgets."""
+"""Parts of a dataset, for trials and for small budgets."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from mnemoscope.types import Scalar, Scenario
 def part_of(
     whole: Dataset, scenarios: int | None = None, questions: int | None = None, seed: int = 0
 ) -> Dataset:
-    """The first so many scenarios, and of their questions so many; None leaves them all."""
+    """The first `scenarios` of a dataset with `questions` of their questions; None takes all."""
     if scenarios is None and questions is None:
         return whole
     return Subset(whole, scenarios, questions, seed)
 
 
 class Subset:
-    """The same dataset, with its first scenarios only, of which only some questions are asked.
+    """The first scenarios of a dataset, with a sample of their questions.
 
-    Which questions depends on the seed and their ids alone. A scenario that none of them is of is
-    left out.
+    The sample depends only on the seed and the question ids. Scenarios without a sampled question
+    are omitted.
     """
 
     def __init__(
         self, whole: Dataset, scenarios: int | None, questions: int | None, seed: int
     ) -> None:
         if scenarios is not None and scenarios < 1:
-            raise UsageError(f"--scenarios {scenarios}: take at least one")
+            raise UsageError(f"--scenarios {scenarios}: must be 1 or more")
         if questions is not None and questions < 1:
-            raise UsageError(f"--questions {questions}: ask at least one")
+            raise UsageError(f"--questions {questions}: must be 1 or more")
         self._whole = whole
         self._scenarios = scenarios
         self.info, self.name, self.pool_known = whole.info, whole.name, whole.pool_known

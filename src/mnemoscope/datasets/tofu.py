@@ -1,15 +1,16 @@
-"""TOFU (COLM 2024): 4,000 pairs of question and answer about 200 authors who never lived.
+"""TOFU (COLM 2024): 4,000 question-answer pairs about 200 fictional authors.
 
-Everything is remembered and asked, then the authors of the forget set are to be forgotten, and
-everything is asked again. In the file they stand last; so that neither ids nor the order in which
-memories come tell the sets apart, authors are numbered in the order of a hash of their pairs.
+All pairs are ingested and asked. Then the system forgets the authors of the forget set, and all
+questions are asked again. The file lists these authors last. Here authors are numbered by a hash
+of their pairs, so that neither ids nor the order of memories reveal the forget set.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -24,16 +25,16 @@ from mnemoscope.types import Checkpoint, Memory, Question, Scenario
 AUTHORS = 200
 PAIRS_EACH = 20
 FORGOTTEN_AUTHORS = {"10": 20, "05": 10, "01": 2}
-"""How many authors each forget set holds; its name is their share in percent."""
+"""The number of authors in each forget set; its name is their percentage."""
 FORGET, RETAIN = "forget", "retain"
 BEFORE, AFTER = "before", "after"
-# The publisher's repository moves; this is a copy of the same bytes that does not.
+# The repository of the publisher changes; this copy has the same bytes at a fixed commit.
 _COPY = (
     "https://raw.githubusercontent.com/licong-lin/negative-preference-optimization/"
     "7e0849d5160d0de2c14288b73dd0afbe2b257500/TOFU/TOFU_data"
 )
 _WITHOUT_MEMORY = ("none", "random")
-"""The baselines: after forgetting there is no evidence for an oracle to return."""
+"""The baselines. An oracle has nothing to return after forgetting."""
 
 
 class _Pair(msgspec.Struct, frozen=True):
@@ -48,11 +49,11 @@ class _Author(NamedTuple):
 
 
 class Tofu(FileDataset):
-    """All authors as one scenario that is questioned before and after forgetting."""
+    """All authors as one scenario, with questions before and after forgetting."""
 
     info = DatasetInfo(
         name="tofu",
-        summary="200 invented authors, of whom some are forgotten",
+        summary="200 fictional authors, some of them forgotten",
         source="https://github.com/locuslab/tofu",
         licence="MIT",
         citation="Maini et al., COLM 2024, arXiv:2401.06121",
@@ -84,7 +85,7 @@ class Tofu(FileDataset):
             reader="extractive",
             judge="rouge-l",
             judges=("rouge-l",),
-            otherwise="forgetting is measured by rouge-l alone; leave the judges away",
+            otherwise="forgetting is measured by rouge-l only; omit --judge",
             baselines=_WITHOUT_MEMORY,
             baselines_if_system_answers=_WITHOUT_MEMORY,
         ),
@@ -103,13 +104,9 @@ class Tofu(FileDataset):
         self.forget = forget
         self.granularity = granularity
         self.text = text
-
-    def paths(self) -> Mapping[str, Path]:
-        listed = self._forget_file()
-        return {
-            "full.json": self.path,
-            **({f"forget{self.forget}.json": listed} if listed else {}),
-        }
+        with suppress(MissingData):  # the forget file is optional
+            name = f"forget{forget}.json"
+            self.paths[name] = find_file(self.path.parent, name)
 
     def read(self) -> Iterator[Scenario]:
         authors = self._authors()
@@ -154,25 +151,25 @@ class Tofu(FileDataset):
         self._check_forget_set(pairs)
         blocks = [pairs[start : start + PAIRS_EACH] for start in range(0, len(pairs), PAIRS_EACH)]
         kept = AUTHORS - FORGOTTEN_AUTHORS[self.forget]
-        told = [hashlib.sha256(msgspec.json.encode(block)).digest() for block in blocks]
-        order = sorted(range(len(told)), key=lambda place: (told[place], place))
+        hashes = [hashlib.sha256(msgspec.json.encode(block)).digest() for block in blocks]
+        order = sorted(range(len(hashes)), key=lambda place: (hashes[place], place))
         return [
             _Author(f"tofu/author-{number:03}", blocks[place], place >= kept)
             for number, place in enumerate(order)
         ]
 
     def _pairs(self, path: Path) -> Iterator[_Pair]:
-        """One pair a line, each with something asked and something answered."""
+        """One pair per line, with a question and an answer."""
         for number, pair in decode_lines(
             unpacked(path, lines=True), msgspec.json.Decoder(_Pair), path
         ):
             if not pair.question.strip() or not pair.answer.strip():
-                raise DataError("an empty question or answer", file=path, line=number)
+                raise DataError("the question or the answer is empty", file=path, line=number)
             yield pair
 
     def _check_forget_set(self, pairs: list[_Pair]) -> None:
-        """The set is the end of the full file; the file that lists it must say the same."""
-        if (listed := self._forget_file()) is None:
+        """The forget set is the end of the full file; its own file must list the same pairs."""
+        if (listed := self.paths.get(f"forget{self.forget}.json")) is None:
             return
         size = FORGOTTEN_AUTHORS[self.forget] * PAIRS_EACH
         tail, found = pairs[-size:], list(self._pairs(listed))
@@ -186,21 +183,15 @@ class Tofu(FileDataset):
                     file=listed,
                 )
 
-    def _forget_file(self) -> Path | None:
-        try:
-            return find_file(self.path.parent, f"forget{self.forget}.json")
-        except MissingData:
-            return None
-
     def _memories(self, author: _Author) -> list[Memory]:
         if self.granularity == "author":
-            return [Memory(author.name, "\n\n".join(map(self._say, author.pairs)))]
+            return [Memory(author.name, "\n\n".join(map(self._as_text, author.pairs)))]
         return [
-            Memory(f"{author.name}/p{number:02}", self._say(pair))
+            Memory(f"{author.name}/p{number:02}", self._as_text(pair))
             for number, pair in enumerate(author.pairs)
         ]
 
-    def _say(self, pair: _Pair) -> str:
+    def _as_text(self, pair: _Pair) -> str:
         return f"Q: {pair.question}\nA: {pair.answer}" if self.text == "qa" else pair.answer
 
     def _questions(self, author: _Author, memories: list[Memory]) -> Iterator[Question]:
@@ -221,7 +212,7 @@ class Tofu(FileDataset):
         for question in questions:
             pair = (question.text, question.reference)
             if pair in paired:
-                self.findings.add("pair of question and answer twice", question.id)
+                self.findings.add("duplicate question-answer pair", question.id)
             elif question.text in asked:
                 self.findings.add("question text asked twice", question.id)
             asked.add(question.text)

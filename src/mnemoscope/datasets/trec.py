@@ -1,6 +1,6 @@
-"""TREC's two files: judgments (qrels) and rankings (runs), and a dataset of judgments alone.
+"""TREC's judgments (qrels) and rankings (runs), and a dataset that consists of judgments.
 
-Without texts nothing can be searched; the dataset is for rankings that were made elsewhere.
+The dataset has no texts to search. It is for scoring rankings that were made elsewhere.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from mnemoscope.types import Memory, Scenario
 
 
 class TrecRun(NamedTuple):
-    """A run file: for each topic its documents, best first, and what was mended on the way."""
+    """A run file: the documents of each topic, best first, and the repairs."""
 
     topics: dict[str, list[tuple[str, float]]]
     findings: Findings
 
 
 def read_run(path: Path) -> TrecRun:
-    """A run file's rankings; of a document that is ranked twice, the better rank is kept."""
+    """Read a run file; a document that is ranked twice keeps its better rank."""
     findings = Findings()
     topics: dict[str, list[tuple[str, float]]] = {}
     for line, (topic, _, document, _, written, _) in columns(
@@ -39,11 +39,10 @@ def read_run(path: Path) -> TrecRun:
     ):
         topics.setdefault(topic, []).append((document, _score(written, path, line)))
     if not topics:
-        raise DataError("holds no rankings", file=path)
+        raise DataError("contains no rankings", file=path)
     for topic, ranking in topics.items():
-        # As trec_eval ranks: it ignores the rank column, keeps scores as C floats, and breaks
-        # ties by descending docno (comp_sim_docno in form_res_rels.c). Any other order would
-        # give other numbers for the same file.
+        # Like trec_eval: ignore the rank column, compare scores as C floats, and break ties by
+        # descending docno (comp_sim_docno in form_res_rels.c). Another order gives other numbers.
         ranking.sort(key=lambda hit: (c_float(hit[1]).value, hit[0]), reverse=True)
         kept: dict[str, float] = {}
         for document, score in ranking:
@@ -55,7 +54,7 @@ def read_run(path: Path) -> TrecRun:
 
 
 class Trec(FileDataset):
-    """One scenario of judged documents without texts; the topics are the questions.
+    """One scenario: judged documents without texts; the topics are the questions.
 
     `data` is a qrels file, or a folder with exactly one file whose name starts with `qrels`.
     """
@@ -82,7 +81,7 @@ class Trec(FileDataset):
             self.findings,
         )
         pool = dict.fromkeys(document for judged in judgments.values() for document in judged)
-        self.findings.add("pool is judged documents only", str(self.path))
+        self.findings.add("pool contains judged documents only", str(self.path))
         scenario = Scenario(
             id=self.name,
             memories=tuple(Memory(id=document, text="") for document in pool),
@@ -97,20 +96,20 @@ class Trec(FileDataset):
 
 def _score(written: str, path: Path, line: int) -> float:
     try:
-        # Python also reads 1_000 and the digits of other scripts; no other tool would.
+        # Python also accepts 1_000 and the digits of other scripts; other tools do not.
         score = float(written) if written.isascii() and "_" not in written else float("nan")
     except ValueError:
         score = float("nan")
     if not isfinite(score):
-        raise DataError(f"score {written!r} is no finite number", file=path, line=line)
+        raise DataError(f"score {written!r} is not a finite number", file=path, line=line)
     return score
 
 
 def _only_qrels(folder: Path) -> Path:
     found = sorted(path for path in folder.glob("qrels*") if path.is_file())
     if not found:
-        raise MissingData(f"{folder} holds no file whose name starts with 'qrels'")
+        raise MissingData(f"{folder} contains no file whose name starts with 'qrels'")
     if len(found) > 1:
         names = ", ".join(path.name for path in found)
-        raise UsageError(f"{folder} holds several qrels files ({names}); name one of them")
+        raise UsageError(f"{folder} contains several qrels files ({names}); pass one of them")
     return found[0]

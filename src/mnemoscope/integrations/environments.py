@@ -1,7 +1,7 @@
-"""Environments of the systems on the shelf: where they are, how they are made, which Python.
+"""The environments of integrations: their folders, how they are created, and with which Python.
 
-Each system gets a folder of its own, made from pinned and hashed requirements: real memory systems
-contradict one another's dependencies. A folder counts only once its receipt is written.
+Each system has its own folder, made from pinned and hashed requirements, because the dependencies
+of memory systems conflict. A folder counts as installed once its receipt is written.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mnemoscope.integrations.catalog import ITEMS, CatalogItem
 _HERE = Path(__file__).parent
 _RECEIPT = "mnemoscope.json"
 _OLDEST = (3, 11)
-# What a system's Python must be able to do; the second line says whether SQLite takes extensions.
+# What a Python must have; the second line tests whether its SQLite can load extensions.
 _PROBE = (
     "import sys, sqlite3, venv, ensurepip\n"
     "loads = hasattr(sqlite3.Connection, 'enable_load_extension')\n"
@@ -67,8 +67,10 @@ def lock_sha256(name: str) -> str:
 def state(name: str) -> State:
     if ITEMS[name].untested:
         return "untested"
-    receipt = _receipt(name)
-    if receipt is None:
+    try:
+        content = (folder(name) / _RECEIPT).read_bytes()
+        receipt = msgspec.json.decode(content, type=InstallReceipt)
+    except (OSError, msgspec.DecodeError):
         return "not installed"
     return "installed" if receipt.lock_sha256 == lock_sha256(name) else "outdated"
 
@@ -78,7 +80,7 @@ def python_of(name: str) -> Path:
 
 
 def require(name: str) -> None:
-    """Complain where the environment is missing or was made from other requirements."""
+    """Raise UsageError if the environment is missing or made from other requirements."""
     found = state(name)
     if found == "untested":
         raise UsageError(f"{name} cannot be run: {ITEMS[name].untested}")
@@ -92,7 +94,7 @@ def require(name: str) -> None:
 
 
 def install(name: str, say: Callable[[str], None]) -> Path:
-    """Make the environment anew; what was there before is replaced."""
+    """Create the environment; an existing one is replaced."""
     item = ITEMS[name]
     if item.untested:
         raise UsageError(f"{name} cannot be installed: {item.untested}")
@@ -110,7 +112,7 @@ def install(name: str, say: Callable[[str], None]) -> Path:
 
 
 def remove(name: str) -> bool:
-    """Whether there was something to remove."""
+    """Delete the environment; returns whether there was one."""
     place = folder(name)
     there = place.exists()
     shutil.rmtree(place, ignore_errors=True)
@@ -119,12 +121,12 @@ def remove(name: str) -> bool:
 
 def _install_pip(name: str, place: Path, say: Callable[[str], None]) -> str:
     python = find_python(ITEMS[name])
-    say(f"making {place} with {python}")
+    say(f"creating {place} with {python}")
     _run([python, "-m", "venv", str(place)], name)
-    # The lock is complete, so nothing has to be resolved, and only what it pins is taken.
+    # The lock is complete: pip resolves nothing and installs only what it pins.
     lock = str(lock_file(name))
     pip = [str(python_of(name)), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    say(f"installing what {lock_file(name).name} pins")
+    say(f"installing the packages of {lock_file(name).name}")
     _run([*pip, "--no-deps", "--require-hashes", "-r", lock], name)
     return python
 
@@ -134,13 +136,13 @@ def _install_npm(name: str, place: Path, say: Callable[[str], None]) -> str:
         raise UsageError(f"{name} comes from npm, which is not on the PATH; install Node.js first")
     for file in lock_file(name).parent.iterdir():
         shutil.copy(file, place)
-    say(f"installing what {lock_file(name).name} pins into {place}")
+    say(f"installing the packages of {lock_file(name).name} into {place}")
     _run(["npm", "ci", "--omit=dev", "--no-audit", "--no-fund", "--prefix", str(place)], name)
     return "npm"
 
 
 def find_python(item: CatalogItem) -> str:
-    """An interpreter that the system can live in, ours first."""
+    """An interpreter that can run the system; ours if possible."""
     seen = []
     for candidate in _pythons():
         made = subprocess.run(
@@ -154,9 +156,9 @@ def find_python(item: CatalogItem) -> str:
         seen.append(f"{candidate} ({major}.{minor})")
     wanted = "3.11 or later"
     if item.loadable_sqlite:
-        wanted += ", whose sqlite3 can load extensions (Debian's python3 can, pyenv's cannot)"
-    found = f"; there is only {', '.join(seen)}" if seen else ""
-    raise MnemoscopeError(f"no Python {wanted}, with venv{found}")
+        wanted += " whose sqlite3 can load extensions (Debian's python3 can, pyenv's cannot)"
+    found = f"; found only {', '.join(seen)}" if seen else ""
+    raise MnemoscopeError(f"found no Python {wanted} with venv; install one{found}")
 
 
 def _pythons() -> Iterator[str]:
@@ -176,10 +178,3 @@ def _run(words: Sequence[str], name: str) -> None:
             f"{name} could not be installed: {Path(words[0]).name} ended with exit code "
             f"{ended.returncode}: {last[-800:]}"
         )
-
-
-def _receipt(name: str) -> InstallReceipt | None:
-    try:
-        return msgspec.json.decode((folder(name) / _RECEIPT).read_bytes(), type=InstallReceipt)
-    except (OSError, msgspec.DecodeError):
-        return None

@@ -1,7 +1,7 @@
-"""An installed memory system: a worker in its own environment, served through a connector.
+"""An installed memory system: a worker in its own environment, behind the stdio connector.
 
-Mnemoscope gives the worker an endpoint for embeddings and, where one is configured, for a language
-model: nothing is downloaded, and what the system asks is on its own account.
+Mnemoscope gives the worker an endpoint for embeddings and, if one is configured, for a language
+model. Nothing is downloaded, and the system's requests are counted as its own cost.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mnemoscope.models.openai_server import ServedModels
 from mnemoscope.types import Query, Scalar
 
 _HERE = Path(__file__).parent
-# Whatever else is set here could change what a system does unnoticed; or be a key.
+# Other variables could change a system without a trace, or be keys.
 _KEPT = re.compile(
     r"PATH|HOME|USER|LOGNAME|TMPDIR|LANG|LC_\w+|TZ|LD_LIBRARY_PATH|\w+_NUM_THREADS|PG\w+"
     r"|MNEMOSCOPE_\w+"
@@ -38,9 +38,9 @@ _KEPT = re.compile(
 
 
 class Integration(Stdio):
-    """One of the catalog's systems, driven by its adapter.
+    """A system of the catalog, run by its adapter.
 
-    `embedder` and `llm` are specs of models; `llm` may be empty, then the system has none.
+    `embedder` and `llm` are specs of models; with an empty `llm` the system has no language model.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class Integration(Stdio):
         if (item.model == "required" or asks) and not llm:
             chosen = "".join(f",{option}=on" for option in asks)
             raise UsageError(
-                f"{name}{chosen} takes memories in with a language model: give it one, for "
+                f"{name}{chosen} ingests memories with a language model: give it one, for "
                 f"example {name}{chosen},llm=openai:gpt-4o-mini"
             )
-        # Values are spelt in JSON, so that a text that looks like a number stays a text.
+        # Values are written as JSON, so that a text that looks like a number stays a text.
         given = [f"{key}={msgspec.json.encode(value).decode()}" for key, value in options.items()]
         program = f"memory_adapters.{item.adapter}"
-        # -P: modules beside serve_stdio.py must not be taken for others of the same name.
+        # -P: modules beside serve_stdio.py must not hide others of the same name.
         words = [str(environments.python_of(name)), "-P", serve_stdio.__file__, program, *given]
         super().__init__(words, timeout, start)
         self._name = name
@@ -74,8 +74,8 @@ class Integration(Stdio):
         )
 
     def identity(self) -> dict[str, Any]:
-        """What decides the results; where things lie on this machine does not."""
-        # All adapters: they use one another.
+        """What determines the results; paths on this machine do not."""
+        # All adapters, because they import one another.
         sources = sorted((_HERE / "memory_adapters").glob("*.py"))
         adapters = sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
         return {
@@ -88,10 +88,10 @@ class Integration(Stdio):
 
     def _spawn(self) -> Child:
         scratch = tempfile.mkdtemp(prefix=f"mnemoscope-{self._name}-")
-        return Child(self._words, self._surroundings(scratch), scratch)
+        return Child(self._words, self._environment(scratch), scratch)
 
-    def _surroundings(self, scratch: str) -> dict[str, str]:
-        """The worker's environment variables: few of ours, and no keys, which the endpoint has."""
+    def _environment(self, scratch: str) -> dict[str, str]:
+        """The worker's environment variables: few of ours, and no keys."""
         kept = {
             name: value
             for name, value in os.environ.items()
@@ -113,7 +113,7 @@ class Integration(Stdio):
         self._models.close()
 
     def _recall(self, query: Query, k: int) -> Any:
-        # Many backends take a limit of 0 for a mistake; what has to come back is known anyway.
+        # Many backends refuse a limit of 0, and the result is empty anyway.
         return super()._recall(query, k) if k > 0 else []
 
     def _call(self, method: str, params: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""An installed MCP server: started from its own environment, driven by a shipped mapping."""
+"""An installed MCP server: started from its own environment, called through a shipped mapping."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mnemoscope.models.openai_server import ServedModels
 
 
 class McpIntegration(Mcp):
-    """One of the catalog's MCP servers."""
+    """An MCP server of the catalog."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class McpIntegration(Mcp):
         super().__init__(command, item.mapping, strategy, timeout)
 
     def identity(self) -> dict[str, Any]:
-        """What decides the results; where things lie on this machine does not."""
+        """What determines the results; paths on this machine do not."""
         about = super().identity()
         for of_this_machine in ("command", "files_sha256"):
             del about[of_this_machine]

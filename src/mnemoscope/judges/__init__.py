@@ -1,6 +1,6 @@
-"""Judges give a score to an answer, against the reference and what is known of the truth.
+"""Judges score an answer against the reference or the answer key.
 
-A judge that cannot come to a score raises `Unjudged`; that is recorded as such and is no zero.
+A judge that reaches no verdict raises `Unjudged`. The case is recorded as unjudged, not as zero.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ from mnemoscope._store.registry import Entry, Registry
 from mnemoscope.types import Grade, Question, Scale, Scenario, Score
 
 ACCURACY = Scale("accuracy")
-"""Right or wrong, 1 or 0."""
+"""1 for a correct answer, 0 for a wrong one."""
 RUBRIC = Scale("composite", 0, 6)
-"""Recall Bench's marks, given as a Score."""
+"""The marks of Recall Bench, as a Score."""
 MARKS = {"correctness": 3, "completeness": 2, "hallucination": 1}
-"""The rubric's marks, and the most that each can be."""
+"""The marks of the rubric, and the maximum of each."""
 
 
 class Unjudged(Exception):
-    """The judge looked at the case and could not come to a score."""
+    """The judge reached no verdict on the case."""
 
 
 class Case(Struct, frozen=True, omit_defaults=True):
-    """One answer to be judged."""
+    """One answer to judge."""
 
     question: Question
     answer: str
     abstained: bool = False
-    """Whether the reader says that this is no answer but that it found nothing."""
+    """Whether the reader abstained."""
     memories: int = 0
-    """How many of the scenario's memories the system had seen."""
+    """How many memories of the scenario the system had ingested."""
     excerpts: str = ""
-    """The days around the evidence, for judges that want to see them; empty where not asked for."""
+    """The days around the evidence, if a judge asked for them."""
     recalled: tuple[str, ...] = ()
-    """The passages that the answer was made from, for judges with `wants_recalled = True`."""
+    """The recalled passages, for judges with `wants_recalled = True`."""
 
 
 class Judge(Protocol):
-    """Scores answers: by the rubric with a Score, or with one number, a Grade.
+    """Scores answers: with a Score by the rubric, or with one number, a Grade.
 
-    `begin` is called before the first case of a scenario. A judge may declare, as attributes of its
-    class, the `scale` of its grades, what it `needs` of a dataset (see `needs_of`), and with
-    `wants_recalled = True` that it looks at what was recalled.
+    `begin` is called before the first case of a scenario. The class of a judge may declare the
+    `scale` of its grades, what it `needs` from a dataset (see `needs_of`), and `wants_recalled =
+    True` if it judges the recalled passages.
     """
 
     def begin(self, scenario: Scenario) -> None: ...
@@ -55,7 +55,7 @@ class Judge(Protocol):
 
 
 class EachCaseAlone:
-    """A judge that has nothing to prepare for a scenario."""
+    """A judge that prepares nothing for a scenario."""
 
     def begin(self, scenario: Scenario) -> None: ...
 
@@ -65,30 +65,33 @@ JUDGES = Registry(
     {
         "ledger": Entry(
             "mnemoscope.judges.ledger_judge:LedgerJudge",
-            "exact, from a simulated persona's ledger, no model",
+            "exact, by the ledger of a simulated persona; no model",
         ),
         "exact": Entry(
             "mnemoscope.judges.plain_judges:Exact",
-            "1 for what equals the reference, normalised; no model",
+            "1 if the answer equals the normalised reference; no model",
         ),
         "f1": Entry(
             "mnemoscope.judges.plain_judges:F1",
             "LoCoMo's official word overlap, by category; no model",
         ),
         "rouge-l": Entry(
-            "mnemoscope.judges.plain_judges:RougeL", "longest common subsequence with it; no model"
+            "mnemoscope.judges.plain_judges:RougeL",
+            "longest common subsequence with the reference; no model",
         ),
-        "binary": Entry("mnemoscope.judges.model_judges:Binary", "a model says CORRECT or WRONG"),
+        "binary": Entry(
+            "mnemoscope.judges.model_judges:Binary", "a model replies CORRECT or WRONG"
+        ),
         "rubric": Entry(
             "mnemoscope.judges.model_judges:Rubric", "a model gives Recall Bench's marks, 0 to 6"
         ),
         "longmemeval": Entry(
             "mnemoscope.judges.model_judges:LongMemEvalJudge",
-            "a model says CORRECT or WRONG, by a prompt for each question type",
+            "a model replies CORRECT or WRONG, with a prompt per question type",
         ),
         "likelihood": Entry(
             "mnemoscope.judges.likelihood:LikelihoodGain",
-            "how much likelier what was recalled makes the reference, by a small local model",
+            "how much the recalled text raises the likelihood of the reference; small local model",
         ),
     },
     group="mnemoscope.judges",
@@ -96,21 +99,21 @@ JUDGES = Registry(
 
 
 def scale_of(judge: object) -> Scale | None:
-    """The scale that a judge or its class declares, if it does."""
+    """The scale that a judge or its class declares; None if it declares none."""
     found = getattr(judge, "scale", None)
     return found if isinstance(found, Scale) else None
 
 
 def needs_of(judge: object) -> Mapping[str, str]:
-    """What a judge needs of a dataset, and what is said where a `{dataset}` lacks it."""
+    """What a judge needs from a dataset, and the error if `{dataset}` lacks it."""
     return dict(getattr(judge, "needs", {}))
 
 
 def judge_class(name: str) -> object:
-    """The class behind a judge's name; none for a model's name."""
+    """The class of a judge; None for the name of a model."""
     try:
         return JUDGES.get(name)
-    except UsageError:  # a mistake in the name is reported where the judge is built
+    except UsageError:  # a wrong name is reported when the judge is built
         return None
 
 

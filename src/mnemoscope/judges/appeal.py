@@ -1,8 +1,7 @@
-"""Appeals: a second judge for verdicts that fail, and the days around the evidence to judge by."""
+"""Appeals: a second judge for failing verdicts; and excerpts of the days around the evidence."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import isfinite
 from typing import NamedTuple
 
@@ -12,42 +11,37 @@ from mnemoscope.judges import MARKS, Case, Judge, Unjudged, scale_of
 from mnemoscope.types import Grade, Memory, Question, Scale, Scenario, Score
 
 
-class Hearing(NamedTuple):
-    """What a case came to."""
+class CaseVerdict(NamedTuple):
+    """The verdict on a case."""
 
     final: Score | Grade
     primary: Score | Grade | None = None
-    """What the first judge said, where a second one decided."""
+    """The verdict of the first judge, if the second one decided."""
     error: str = ""
-    """Why the second one could not be heard."""
-
-
-def hear(primary: Judge, appellate: Judge | None, case: Case) -> Hearing:
-    """Judge a case, and let the second judge decide where the first one fails the answer."""
-    return appeal(ask(primary, case), appellate, case)
+    """Why the second judge reached no verdict."""
 
 
 def ask(judge: Judge, case: Case) -> Score | Grade:
-    """What the judge says of the case, checked against the scale that it declares."""
+    """The verdict of a judge, checked against the scale that it declares."""
     return checked(judge.judge(case), scale_of(judge))
 
 
 def checked(score: object, scale: Scale | None = None) -> Score | Grade:
-    """What the judge gave, as it can be written; a judge that gives anything else has not judged.
+    """The verdict in a form that can be stored; Unjudged if it is invalid.
 
-    A score is in whole marks of the rubric, a grade is a number on the judge's scale.
+    A score has whole marks of the rubric. A grade is a number on the scale of the judge.
     """
     if isinstance(score, Grade):
         return _checked_grade(score, scale)
     if not isinstance(score, Score):
-        raise Unjudged(f"the judge returned {type(score).__name__}, no Score and no Grade")
+        raise Unjudged(f"the judge returned {type(score).__name__}, not a Score or Grade")
     marks: list[int] = []
     for name, most in MARKS.items():
         mark = getattr(score, name)
         if isinstance(mark, bool) or not isinstance(mark, int | float) or not isfinite(mark):
-            raise Unjudged(f"the judge gave {mark!r} for {name}, which is no number")
+            raise Unjudged(f"the judge gave {mark!r} for {name}, which is not a number")
         if not 0 <= round(mark) <= most:
-            raise Unjudged(f"the judge gave {mark} for {name}, which goes from 0 to {most}")
+            raise Unjudged(f"the judge gave {mark} for {name}, which must be 0 to {most}")
         marks.append(round(mark))
     correctness, completeness, hallucination = marks
     reasoning = printable(str(score.reasoning))
@@ -57,36 +51,40 @@ def checked(score: object, scale: Scale | None = None) -> Score | Grade:
 def _checked_grade(grade: Grade, scale: Scale | None) -> Grade:
     value = grade.value
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        raise Unjudged(f"the judge gave {value!r} as its grade, which is no number")
+        raise Unjudged(f"the judge gave {value!r} as its grade, which is not a number")
     if scale is not None and not scale.holds(value):
         raise Unjudged(f"the judge gave {value}, which is outside its scale, {scale.range}")
     passing = scale.passing if scale else grade.passing
     return Grade(float(value), printable(str(grade.reasoning)), dict(grade.votes), passing)
 
 
-def appeal(score: Score | Grade, appellate: Judge | None, case: Case) -> Hearing:
-    """A second judge that comes to no score leaves the first verdict, and has not been heard.
+def decide(primary: Judge, appellate: Judge | None, case: Case) -> CaseVerdict:
+    """Judge a case; the second judge decides if the first one fails the answer.
 
-    What it stands on must hold, though: an endpoint that is down stops the run.
+    If the second judge reaches no verdict, the first verdict stands. An endpoint that is down stops
+    the run.
     """
+    score = ask(primary, case)
     if appellate is None or not score.fails:
-        return Hearing(score)
+        return CaseVerdict(score)
     try:
         second = ask(appellate, case)
         if type(second) is not type(score):
-            raise Unjudged("the second judge does not measure what the first one does")
-        return Hearing(second, score)
+            raise Unjudged(
+                "the two judges use different scales: one gives scores, the other grades"
+            )
+        return CaseVerdict(second, score)
     except MnemoscopeError:
         raise
     except (Exception, SystemExit) as error:
-        return Hearing(score, error=f"no appeal was heard: {type(error).__name__}: {error}")
+        return CaseVerdict(score, error=f"the appeal failed: {type(error).__name__}: {error}")
 
 
 def excerpts(scenario: Scenario, question: Question, window: int, memories: int) -> str:
-    """The days within `window` of a relevant day, for a judge that wants to see for itself.
+    """The days within `window` of a relevant day, for a judge to check the answer against.
 
-    Only of the first `memories`: what the system could not have known yet must not be held
-    against its answer. (The reference implementation shows later days as well.)
+    Only the first `memories` are used, because the system had not ingested later ones. (The
+    reference implementation shows later days too.)
     """
     if window <= 0:
         return ""
@@ -100,11 +98,9 @@ def excerpts(scenario: Scenario, question: Question, window: int, memories: int)
         day = memory.metadata.get("day")
         if isinstance(day, int) and day in wanted:
             days.setdefault(day, []).append(memory)
-    return "\n\n".join(_day(day, days[day]) for day in sorted(days))
-
-
-def _day(day: int, memories: Iterable[Memory]) -> str:
-    pieces = list(memories)
-    at = pieces[0].at
-    date = "undated" if at is None else at.date().isoformat()
-    return "\n\n".join([f"--- DAY {day} ({date}) ---", *(piece.text.strip() for piece in pieces)])
+    parts: list[str] = []
+    for day, pieces in sorted(days.items()):
+        at = pieces[0].at
+        date = "undated" if at is None else at.date().isoformat()
+        parts += [f"--- DAY {day} ({date}) ---", *(piece.text.strip() for piece in pieces)]
+    return "\n\n".join(parts)

@@ -1,8 +1,8 @@
-"""The exam: what a judge says of answers that are known to be right or wrong.
+"""The exam of a judge: its verdicts on answers that are known to be correct or wrong.
 
-The probes and their facts are invented; no dataset's text is in them. A judge passes that seldom
-accepts a wrong answer, seldom rejects a right one, nearly always comes to a verdict, and is not
-blind to a whole kind of answer.
+The probes and their facts are invented and contain no text of any dataset. A judge passes if it
+rarely accepts a wrong answer, rarely rejects a correct one, nearly always reaches a verdict, and
+does not fail on any one kind of answer.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ Kind = Literal[
 ]
 _REFUSED: frozenset[Kind] = frozenset({"correct-refusal", "wrongly-refused"})
 MOST_WRONG = 0.10
-"""A judge that passes accepts at most this share of the wrong answers, and rejects of the right."""
+"""To pass, a judge accepts at most this share of wrong answers and rejects as few correct ones."""
 MOST_UNJUDGED = 0.05
 MOST_OF_A_KIND = 0.5
-"""The same for the wrong, and for the right, answers of each kind: few probes, so much is allowed,
-but the totals would let a judge pass that is taken in by every answer of a small kind."""
+"""The same limit within each kind of answer. It is high because a kind has few probes. Without it,
+a judge that is wrong about a whole small kind could pass."""
 
 
 class Probe(Struct, frozen=True, forbid_unknown_fields=True):
-    """An answer of which it is known whether a judge must accept it."""
+    """An answer, and whether a judge must accept it."""
 
     id: str
     kind: Kind
     type: str
-    """LongMemEval's type of the question, for judges that go by it."""
+    """The question type of LongMemEval, for judges that depend on it."""
     question: str
     reference: str
     answer: str
@@ -78,34 +78,34 @@ class Probe(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Share(Struct, frozen=True):
-    """So many of so many."""
+    """A count, a total, and their ratio."""
 
     count: int
     of: int
     rate: float
-    """0 of nothing."""
+    """0 if the total is 0."""
 
 
 class KindResult(Struct, frozen=True):
-    """How the probes of one kind were judged."""
+    """The verdicts on the probes of one kind."""
 
     probes: int
     false_accepts: int
     false_rejects: int
     unjudged: int
     wrong: int
-    """Wrong answers among them that it came to a verdict on."""
+    """Wrong answers with a verdict."""
     right: int
 
     @property
     def blind(self) -> bool:
-        """Whether it mostly errs here."""
+        """Whether more than half of the verdicts are errors."""
         most = MOST_OF_A_KIND
         return self.false_accepts > most * self.wrong or self.false_rejects > most * self.right
 
 
 class Mistake(Struct, frozen=True, omit_defaults=True):
-    """A probe that was judged wrongly or not at all."""
+    """A probe with a wrong verdict, or with none."""
 
     probe: str
     kind: Kind
@@ -114,26 +114,26 @@ class Mistake(Struct, frozen=True, omit_defaults=True):
 
 
 class ExamResult(Struct, frozen=True):
-    """How a judge did; shares are of the probes that it came to a verdict on."""
+    """The result of an exam; shares are of the probes with a verdict."""
 
     passed: bool
     false_accept: Share
-    """Wrong answers that it accepted."""
+    """Accepted wrong answers."""
     false_reject: Share
-    """Right answers that it rejected."""
+    """Rejected correct answers."""
     unjudged: Share
     kinds: dict[str, KindResult]
     mistakes: tuple[Mistake, ...]
     limits: dict[str, float]
     reasons: tuple[str, ...]
-    """Why it did not pass, in words."""
+    """Why the judge failed, as sentences."""
     probes_sha256: str
     usage: Usage | None = None
 
 
 @cache
 def load_probes() -> tuple[Probe, ...]:
-    """The probes of the package."""
+    """The probes that are part of the package."""
     place = Path(str(files(__package__) / "probes.yaml"))
     try:
         probes = msgspec.convert(load_yaml(place), tuple[Probe, ...])
@@ -156,15 +156,15 @@ def take(
     max_cost: float | None = None,
     tell: Callable[[], None] = lambda: None,
 ) -> ExamResult:
-    """Put every probe to the judge, `parallelism` at a time; `tell` is called after each.
+    """Judge every probe, `parallelism` at a time, and call `tell` after each.
 
-    What stops a run stops the exam: an endpoint that is down, a missing key, or that the next
-    request could make it cost more than `max_cost` dollars. What was replied is in the cache then.
+    The same errors stop a run and an exam: an endpoint that is down, a missing key, or a request
+    that could exceed `max_cost` dollars. Replies up to then are in the cache.
     """
     if parallelism < 1:
-        raise UsageError(f"a parallelism of {parallelism} asks nothing; give 1 or more")
+        raise UsageError(f"parallelism={parallelism}: must be 1 or more")
     if getattr(judge, "wants_recalled", False):
-        raise UsageError("this judge looks at what was recalled, not at answers: no exam fits it")
+        raise UsageError("this judge scores recalled passages, not answers, so it has no exam")
     judge.begin(Scenario("exam", (), ()))
 
     def mark(probe: Probe) -> tuple[Mistake | None, list[Usage]]:
@@ -173,7 +173,7 @@ def take(
 
     mistakes: list[Mistake] = []
     usages: list[Usage] = []
-    with _at_most(max_cost), ThreadPoolExecutor(parallelism) as pool:
+    with _cost_limit(max_cost), ThreadPoolExecutor(parallelism) as pool:
         marks = [pool.submit(mark, probe) for probe in probes]
         try:
             for done in marks:
@@ -188,13 +188,13 @@ def take(
 
 
 @contextmanager
-def _at_most(dollars: float | None) -> Iterator[None]:
-    """While the block runs, models may not cost more."""
+def _cost_limit(dollars: float | None) -> Iterator[None]:
+    """Limit what models may cost while the block runs."""
     if dollars is None:
         yield
         return
     if not dollars > 0:
-        raise UsageError(f"--max-cost {dollars}: more than 0 dollars")
+        raise UsageError(f"--max-cost {dollars}: must be more than 0 dollars")
     lock = default_cache_dir() / "exams" / ".purse.lock"
     open_budget(Budget(dollars, already=0.0, slots=1, lock=lock))
     try:
@@ -204,20 +204,20 @@ def _at_most(dollars: float | None) -> Iterator[None]:
 
 
 def record(result: ExamResult, identity: Mapping[str, Any]) -> Path:
-    """Keep the result under the judge's identity and the probes' hash; the file that holds it."""
+    """Store the result by the identity of the judge and the hash of the probes; return the file."""
     place = _place(identity, result.probes_sha256)
     write_json(place, {"identity": identity, "result": result})
     return place
 
 
 def recorded(identity: Mapping[str, Any]) -> ExamResult | None:
-    """The result of the judge with exactly this identity, on the probes as they are now."""
+    """The stored result of the judge with this identity on the current probes."""
     place = _place(identity, probes_sha256(load_probes()))
     try:
         content = msgspec.json.decode(place.read_bytes(), type=dict[str, msgspec.Raw])
         return msgspec.json.decode(content["result"], type=ExamResult)
     except (OSError, KeyError, msgspec.DecodeError):
-        return None  # not taken, or of no use any more: it can be taken again
+        return None  # no exam yet, or a file of an older version
 
 
 def _place(identity: Mapping[str, Any], probes: str) -> Path:
@@ -226,28 +226,28 @@ def _place(identity: Mapping[str, Any], probes: str) -> Path:
 
 
 def _mark(judge: Judge, probe: Probe) -> Mistake | None:
-    """None where the judge is right about the probe."""
+    """None if the verdict is right."""
     try:
-        said = ask(judge, probe.case)
+        verdict = ask(judge, probe.case)
     except MnemoscopeError:
         raise
     except Unjudged as error:
         return Mistake(probe.id, probe.kind, "unjudged", printable(str(error)))
-    except Exception as error:  # a judge of one's own that breaks has given no verdict
-        broke = printable(f"{type(error).__name__}: {error}")
-        return Mistake(probe.id, probe.kind, "unjudged", broke)
-    if said.fails != probe.acceptable:
+    except Exception as error:  # a plug-in judge that raises has given no verdict
+        failure = printable(f"{type(error).__name__}: {error}")
+        return Mistake(probe.id, probe.kind, "unjudged", failure)
+    if verdict.fails != probe.acceptable:
         return None
     what: Literal["false accept", "false reject"]
     what = "false reject" if probe.acceptable else "false accept"
-    return Mistake(probe.id, probe.kind, what, printable(said.reasoning))
+    return Mistake(probe.id, probe.kind, what, printable(verdict.reasoning))
 
 
 def _result(
     probes: Sequence[Probe], mistakes: Sequence[Mistake], usage: Usage | None
 ) -> ExamResult:
-    silent = {mistake.probe for mistake in mistakes if mistake.what == "unjudged"}
-    judged = [probe for probe in probes if probe.id not in silent]
+    unjudged = {mistake.probe for mistake in mistakes if mistake.what == "unjudged"}
+    judged = [probe for probe in probes if probe.id not in unjudged]
     right = sum(probe.acceptable for probe in judged)
     wrong = len(judged) - right
 
@@ -267,11 +267,11 @@ def _result(
 
     accepts = _share(count("false accept"), wrong)
     rejects = _share(count("false reject"), right)
-    unjudged = _share(len(silent), len(probes))
+    without = _share(len(unjudged), len(probes))
     kinds: dict[str, KindResult] = {
         kind: of_kind(kind) for kind in dict.fromkeys(probe.kind for probe in probes)
     }
-    reasons = _reasons(accepts, rejects, unjudged, kinds)
+    reasons = _reasons(accepts, rejects, without, kinds)
     limits = {
         "false_accept": MOST_WRONG,
         "false_reject": MOST_WRONG,
@@ -282,7 +282,7 @@ def _result(
         not reasons,
         accepts,
         rejects,
-        unjudged,
+        without,
         kinds,
         tuple(mistakes),
         limits,
@@ -295,19 +295,19 @@ def _result(
 def _reasons(
     accepts: Share, rejects: Share, unjudged: Share, kinds: Mapping[str, KindResult]
 ) -> tuple[str, ...]:
-    """Why a judge that did so cannot pass; nothing where it can."""
+    """Why a judge with these results fails; empty if it passes."""
     found = []
     if accepts.rate > MOST_WRONG:
         found.append("it accepts too many wrong answers")
     if rejects.rate > MOST_WRONG:
-        found.append("it rejects too many right answers")
+        found.append("it rejects too many correct answers")
     if unjudged.rate > MOST_UNJUDGED:
-        found.append("too often it comes to no verdict")
+        found.append("it reaches no verdict too often")
     if blind := [name for name, kind in kinds.items() if kind.blind]:
-        found.append(f"it errs in more than half of a kind: {', '.join(blind)}")
+        found.append(f"more than half of its verdicts are wrong for: {', '.join(blind)}")
     if not found and not (accepts.of and rejects.of):
-        sort = "wrong" if rejects.of else "right" if accepts.of else "such"
-        found.append(f"there are no {sort} answers that it judged")
+        missing = "wrong " if rejects.of else "correct " if accepts.of else ""
+        found.append(f"it judged no {missing}answers")
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""Checks a judge that asks no model: its scale, and whether its grades follow the reference."""
+"""Checks a judge without a model: its scale, and whether its grades follow the reference."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _CASES = {
 
 
 def check_judge(judge: Judge) -> list[str]:
-    """What the judge does wrong, one sentence each; empty where it keeps its promises."""
+    """The problems of the judge, one sentence each."""
     scale = scale_of(judge)
     if scale is None:
-        return ["it declares no scale: give its class `scale = Scale(name, low, high)`"]
+        return ["it declares no scale: set `scale = Scale(name, low, high)` in its class"]
     problems: dict[str, None] = {}
     questions = [
         Question(f"q{number}", text, reference=right, evidence=("m1",), category="all")
@@ -44,7 +44,9 @@ def check_judge(judge: Judge) -> list[str]:
             values.append((answer, value))
         grades = dict(values)
         if right in grades and wrong in grades and not grades[right] > grades[wrong]:
-            problems["the reference as answer gets no better grade than a wrong one"] = None
+            problems["the reference as answer does not get a better grade than a wrong answer"] = (
+                None
+            )
         if len({value for answer, value in values if answer == right}) > 1:
-            problems["the same case gets two grades"] = None
+            problems["the same case gets different grades"] = None
     return list(problems)

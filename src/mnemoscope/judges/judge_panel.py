@@ -1,4 +1,4 @@
-"""A panel: several judges for one case, and what they come to together."""
+"""Several judges for one case, and their combined verdict."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from mnemoscope.types import Grade, Scenario, Score
 _BEST = 6
 
 
-class JudgePanel:
-    """Grades by majority, a tie fails; scores by the median of each mark, the lower of two middles.
+class PanelOfJudges:
+    """Combines grades by majority, where a tie fails, and scores by the lower median of each mark.
 
-    A judge that comes to no verdict is left out; with fewer than half of them the case is unjudged.
-    Where some judges give scores and others grades it is unjudged too: the two measure different
-    things. Votes are kept as shares of the best mark, so a composite of 3 is 0.5.
+    A judge without a verdict is not counted. The case is unjudged if fewer than half of the judges
+    reach a verdict, or if scores and grades are mixed. Votes are stored as shares of the best mark:
+    a composite of 3 is 0.5.
     """
 
     def __init__(self, judges: Sequence[tuple[str, Judge]]) -> None:
         names = [name for name, _ in judges]
         if len(judges) < 2 or len(set(names)) < len(names):
-            raise UsageError("a panel needs two judges or more, each under another name")
+            raise UsageError("a panel needs two or more judges with different names")
         self._judges = tuple(judges)
 
     @property
@@ -45,39 +45,39 @@ class JudgePanel:
             judge.begin(scenario)
 
     def judge(self, case: Case) -> Score | Grade:
-        heard: dict[str, Score | Grade] = {}
-        silent: list[str] = []
+        verdicts: dict[str, Score | Grade] = {}
+        unjudged: list[str] = []
         for name, judge in self._judges:
             try:
-                heard[name] = ask(judge, case)
+                verdicts[name] = ask(judge, case)
             except Unjudged as error:
-                silent.append(f"{name}: {error}")
-        if 2 * len(heard) < len(self._judges):
+                unjudged.append(f"{name}: {error}")
+        if 2 * len(verdicts) < len(self._judges):
             raise Unjudged(
-                f"only {len(heard)} of {len(self._judges)} judges came to a verdict; "
-                + "; ".join(silent)
+                f"only {len(verdicts)} of {len(self._judges)} judges reached a verdict; "
+                + "; ".join(unjudged)
             )
-        return _together(heard, silent)
+        return _combined(verdicts, unjudged)
 
 
-def _together(heard: dict[str, Score | Grade], silent: Sequence[str]) -> Score | Grade:
-    scores = {name: said for name, said in heard.items() if isinstance(said, Score)}
-    if 0 < len(scores) < len(heard):
-        others = [name for name in heard if name not in scores]
+def _combined(verdicts: dict[str, Score | Grade], unjudged: Sequence[str]) -> Score | Grade:
+    scores = {name: one for name, one in verdicts.items() if isinstance(one, Score)}
+    if 0 < len(scores) < len(verdicts):
+        others = [name for name in verdicts if name not in scores]
         raise Unjudged(
             f"judges that give marks by the rubric ({', '.join(scores)}) and judges that give one "
-            f"number ({', '.join(others)}) cannot sit together; make a panel of one sort"
+            f"number ({', '.join(others)}) cannot be combined; use judges of one kind"
         )
     votes = {
-        name: said.composite / _BEST if isinstance(said, Score) else said.value
-        for name, said in heard.items()
+        name: one.composite / _BEST if isinstance(one, Score) else one.value
+        for name, one in verdicts.items()
     }
-    told = [f"{name}: {said.reasoning}" for name, said in heard.items() if said.reasoning]
-    reasoning = "\n".join([*told, *(f"{one} (not counted)" for one in silent)])
+    reasons = [f"{name}: {one.reasoning}" for name, one in verdicts.items() if one.reasoning]
+    reasoning = "\n".join([*reasons, *(f"{one} (not counted)" for one in unjudged)])
     if scores:
         correctness, completeness, hallucination = (
             median_low(getattr(score, mark) for score in scores.values()) for mark in MARKS
         )
         return Score(correctness, completeness, hallucination, reasoning, votes)
-    passes = sum(not said.fails for said in heard.values())
-    return Grade(float(2 * passes > len(heard)), reasoning, votes)
+    passes = sum(not one.fails for one in verdicts.values())
+    return Grade(float(2 * passes > len(verdicts)), reasoning, votes)

@@ -1,8 +1,7 @@
-"""The likelihood judge: how much more probable what was recalled makes the reference.
+"""The likelihood judge: how much the recalled passages raise the likelihood of the reference.
 
-A small local model reads the passages and the question and is asked how probable the reference is
-as an answer: nothing is generated, and nobody's opinion is asked. It judges what was recalled, not
-what was answered.
+A small local model reads the passages and the question, and gives the probability of the reference
+as an answer. It generates no text. It judges the recalled passages, not the answer.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ _HOLES = frozenset({"question", "context"})
 
 
 class LikelihoodGain(EachCaseAlone):
-    """Mean log-probability of the reference's tokens with the passages, less that without, in nats.
+    """Mean log-probability of the reference tokens with the passages, minus that without, in nats.
 
-    `context_tokens` is how much recalled text it is shown, best first, at four characters a token.
+    `context_tokens` limits the recalled text, best first, at four characters per token.
     """
 
     scale = Scale("likelihood", None, None)
@@ -34,7 +33,7 @@ class LikelihoodGain(EachCaseAlone):
 
     def __init__(self, context_tokens: int = 1500, prompt: str = "judge-likelihood") -> None:
         if context_tokens < 1:
-            raise UsageError(f"context_tokens={context_tokens} shows nothing; give at least 1")
+            raise UsageError(f"context_tokens={context_tokens}: must be 1 or more")
         self._characters = context_tokens * CHARACTERS_PER_TOKEN
         self._prompt = load_prompt(prompt, _HOLES, needs=_HOLES)
         self._model = EmbeddedProvider()
@@ -44,7 +43,7 @@ class LikelihoodGain(EachCaseAlone):
 
     def judge(self, case: Case) -> Grade:
         if not case.question.reference.strip():
-            raise Unjudged(f"question {case.question.id} has no reference to judge by")
+            raise Unjudged(f"question {case.question.id} has no reference")
         shown = best_first(case.recalled, self._characters)
         if not shown:
             return Grade(0.0, "Nothing was recalled.")
@@ -52,8 +51,8 @@ class LikelihoodGain(EachCaseAlone):
             informed, guessed = self._mean(case, shown), self._mean(case, _NOTHING)
         except ModelFailure as error:
             raise Unjudged(f"the local model gave no likelihood: {error}") from error
-        told = f"{informed:.3f} nats a token with what was recalled, {guessed:.3f} without."
-        return Grade(informed - guessed, told)
+        why = f"{informed:.3f} nats per token with the recalled passages, {guessed:.3f} without."
+        return Grade(informed - guessed, why)
 
     def _mean(self, case: Case, context: str) -> float:
         asked = self._prompt.fill(question=case.question.text, context=context)
@@ -64,7 +63,7 @@ class LikelihoodGain(EachCaseAlone):
 
 
 def best_first(passages: Iterable[str], characters: int) -> str:
-    """The passages one below the other until the room is used up; the last one may be cut."""
+    """The passages, one per line, up to so many characters; the last one may be cut."""
     shown: list[str] = []
     for passage in passages:
         text = passage.strip()[:characters]

@@ -1,8 +1,8 @@
-"""Judges that ask a model: fenced material, a verdict read strictly, asking again.
+"""Judges that call a model.
 
-`binary` asks for CORRECT or WRONG, `longmemeval` too, by another prompt for each type of question,
-and `rubric` for Recall Bench's marks. A reply that holds no clear verdict is never guessed at:
-after the last try the case is unjudged.
+`binary` asks for CORRECT or WRONG, `longmemeval` does so with a prompt per question type, and
+`rubric` asks for the marks of Recall Bench. Answers are fenced in the prompt. A reply without a
+clear verdict is asked for again; after the last try the case is unjudged.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from mnemoscope.types import Grade, Score
 T = TypeVar("T")
 
 HOLES = frozenset({"question", "reference", "answer", "now"})
-"""What every judge's prompt may name."""
+"""The placeholders that the prompt of a judge may contain."""
 NEEDED = frozenset({"question", "answer"})
-"""What it must name: without one of them it would judge something else."""
+"""The placeholders that it must contain."""
 _TRIES = 3
 _SHOWN = 80
-# The word alone: "Correct answer: Oslo, so this is wrong" begins with it too.
+# A verdict ends at punctuation: "Correct answer: Oslo, so this is wrong" is not one.
 _FIRST_WORD = re.compile(
     r"[\s*_\"'`#>-]*(correct|incorrect|wrong)[*_\"'`]*(?=\s*(?:\Z|[.,;!\n—–-]))([^\n]*)",
     re.IGNORECASE,
@@ -53,8 +53,8 @@ _TYPE_PROMPTS = {
 class Binary(EachCaseAlone):
     """1 for an answer with the same facts as the reference, 0 for any other.
 
-    Questions that have no answer and no reference are decided by whether the system abstained, and
-    an empty answer is wrong; neither is sent anywhere.
+    Two cases need no model: a question without answer and reference is correct if the system
+    abstains, and an empty answer is wrong.
     """
 
     scale = ACCURACY
@@ -73,7 +73,7 @@ class Binary(EachCaseAlone):
 
 
 class _PromptFamily(EachCaseAlone):
-    """A judge with a prompt file for each kind: `NAME-KIND`, or `folder/name-KIND.yaml`."""
+    """A judge with one prompt file per kind: `NAME-KIND`, or `folder/name-KIND.yaml`."""
 
     kinds: ClassVar[tuple[str, ...]]
     holes: ClassVar[frozenset[str]]
@@ -94,15 +94,14 @@ class _PromptFamily(EachCaseAlone):
 
 
 class LongMemEvalJudge(_PromptFamily):
-    """`prompt` is the beginning of six names: each goes on with a type, or with abstention.
+    """A prompt per question type: `prompt` is the prefix of six names, one per type and abstention.
 
-    The type is the question's category; one that is not known is unjudged, never judged by the
-    prompt of another.
+    The category of the question is its type. A question of an unknown type is unjudged.
     """
 
     scale = ACCURACY
     needs: ClassVar[Mapping[str, str]] = {
-        "longmemeval question types": "the longmemeval judge knows no question types of {dataset}"
+        "longmemeval question types": "the longmemeval judge supports no question type of {dataset}"
     }
     kinds = (*dict.fromkeys(_TYPE_PROMPTS.values()), _ABSTENTION)
     holes = HOLES
@@ -115,9 +114,9 @@ class LongMemEvalJudge(_PromptFamily):
         abstains = question.expects == "abstain"
         if not abstains and question.category not in _TYPE_PROMPTS:
             raise Unjudged(
-                f"question {question.id}: {question.category!r} is no question type of "
-                f"LongMemEval; known are {', '.join(_TYPE_PROMPTS)}; judge other datasets with "
-                "binary"
+                f"question {question.id}: {question.category!r} is not a question type of "
+                f"LongMemEval ({', '.join(_TYPE_PROMPTS)}); use the judge binary for other "
+                "datasets"
             )
         if (settled := without_asking(case)) is not None:
             return settled
@@ -126,10 +125,10 @@ class LongMemEvalJudge(_PromptFamily):
 
 
 class Rubric(_PromptFamily):
-    """Recall Bench's marks for correctness, completeness and no hallucination.
+    """The marks of Recall Bench: correctness, completeness, and no hallucination.
 
-    `prompt` is one name of three: NAME for judging by the reference alone, NAME-grounded with the
-    days around the evidence in view, NAME-boundary for questions about what may not be told.
+    There are three prompts: NAME shows the reference only, NAME-grounded also the days around the
+    evidence, and NAME-boundary is for questions about information that must not be disclosed.
     """
 
     scale = RUBRIC
@@ -145,15 +144,15 @@ class Rubric(_PromptFamily):
         if question.forbidden or question.expects in ("refuse", "partial"):
             kind = "boundary"
         if not question.reference.strip() and kind != "boundary":
-            # Where no answer exists either, abstaining is all that is right.
+            # Without reference and answer, only abstaining is correct.
             if question.expects != "abstain":
-                raise Unjudged(f"question {question.id} has no reference to judge by")
+                raise Unjudged(f"question {question.id} has no reference")
             if case.abstained:
-                return Score(3, 2, 1, "The question has no answer, and this abstains.")
-            return Score(0, 0, 0, "The question has no answer, and this answers.")
+                return Score(3, 2, 1, "The question has no answer, and the system abstains.")
+            return Score(0, 0, 0, "The question has no answer, and the system answers.")
         if not case.answer.strip():
-            # By the rubric: nothing right, nothing complete, nothing made up either.
-            return Score(0, 0, 1, "Says nothing.")
+            # By the rubric: not correct, not complete, but without hallucination.
+            return Score(0, 0, 1, "The answer is empty.")
         filled = fill(
             self._prompts[kind],
             case,
@@ -166,16 +165,16 @@ class Rubric(_PromptFamily):
 
 
 def settle(model: Model, prompt: Prompt, read: Callable[[str], T]) -> T:
-    """What `read` makes of the model's reply; it raises ValueError where that is no verdict.
+    """Ask the model and parse its reply with `read`.
 
-    Then the model is told what was wrong and asked again, twice at most.
+    If `read` raises ValueError, ask again with the error in the prompt, at most twice.
     """
     asked, problem, reply = prompt, "", ""
     for attempt in range(1, _TRIES + 1):
         try:
             reply = model.ask(asked)
         except ModelFailure as error:
-            raise Unjudged(f"the judge's model gave no reply: {error}") from error
+            raise Unjudged(f"the model of the judge gave no reply: {error}") from error
         try:
             return read(reply)
         except ValueError as error:
@@ -186,11 +185,13 @@ def settle(model: Model, prompt: Prompt, read: Callable[[str], T]) -> T:
             "nothing but what is asked for.",
             attempt=attempt + 1,
         )
-    raise Unjudged(f"no verdict in {_TRIES} replies: {problem}; the last begins {reply[:_SHOWN]!r}")
+    raise Unjudged(
+        f"no verdict in {_TRIES} replies: {problem}; the last starts with {reply[:_SHOWN]!r}"
+    )
 
 
 def read_verdict(reply: str) -> Grade:
-    """CORRECT or WRONG, from a JSON object's `verdict` or as the reply's first word, alone."""
+    """CORRECT or WRONG, from the `verdict` of a JSON object or from the first word of the reply."""
     reply = without_thoughts(reply)
     if first := _FIRST_WORD.match(reply):
         if _EITHER.search(first[2]):
@@ -205,9 +206,9 @@ def read_verdict(reply: str) -> Grade:
 
 
 def read_object(reply: str) -> dict[str, Any]:
-    """The JSON object that the reply begins with.
+    """The JSON object at the start of the reply.
 
-    One further down may be quoted from the answer, which can hold a verdict of its own making.
+    An object further down may be quoted from the answer, which can contain a fake verdict.
     """
     reply = without_thoughts(reply).strip()
     if not reply.startswith(("{", "```")):
@@ -216,7 +217,7 @@ def read_object(reply: str) -> dict[str, Any]:
 
 
 def fill(prompt: PromptFile, case: Case, **more: str) -> Prompt:
-    """The prompt about this case; what the system said is fenced."""
+    """Fill the prompt with this case; the answer of the system is fenced."""
     question = case.question
     return prompt.fill(
         question=question.text,
@@ -228,13 +229,13 @@ def fill(prompt: PromptFile, case: Case, **more: str) -> Prompt:
 
 
 def fenced(name: str, text: str) -> str:
-    """The text between tags that it cannot close: they carry its own hash."""
+    """The text between tags with its hash, so that the text cannot contain the closing tag."""
     tag = f"{name}-{sha256(text.encode('utf-8', 'backslashreplace')).hexdigest()[:12]}"
     return f"<{tag}>\n{text}\n</{tag}>"
 
 
 def read_marks(reply: str) -> Score:
-    """The marks from a JSON object: numbers only, rounded, within the rubric."""
+    """The marks from a JSON object, rounded and checked against the rubric."""
     content = read_object(reply)
     marks: list[int] = []
     for name, most in MARKS.items():

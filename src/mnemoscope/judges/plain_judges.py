@@ -1,4 +1,4 @@
-"""Judges that compare words with the reference and ask no model: exact, f1, rouge-l."""
+"""Judges that compare words with the reference, without a model: exact, f1, rouge-l."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ _ADVERSARIAL = "5"
 
 
 class Exact(EachCaseAlone):
-    """1 for what equals the reference once case, articles and commas are gone; else 0."""
+    """1 if the answer equals the reference without case, punctuation and articles; else 0."""
 
     scale = ACCURACY
 
     def judge(self, case: Case) -> Grade:
         if (settled := without_asking(case)) is not None:
             return settled
-        said, wanted = normal_answer(case.answer), normal_answer(case.question.reference)
-        return Grade(float(said == wanted))
+        answer, reference = normal_answer(case.answer), normal_answer(case.question.reference)
+        return Grade(float(answer == reference))
 
 
 class F1(EachCaseAlone):
-    """LoCoMo's official answer scoring: shared words, with its rule for each category.
+    """The official answer score of LoCoMo: word overlap, with a rule for each category.
 
-    A question whose category is none of LoCoMo's five numbers gets the plain F1.
+    Questions of other categories get the plain F1.
     """
 
     scale = Scale("f1")
 
     def judge(self, case: Case) -> Grade:
         question = case.question
-        # By LoCoMo's rule, two phrases decide there, whatever the reader says of itself.
+        # LoCoMo's rule looks for two phrases and ignores whether the reader abstained.
         official = question.category == _ADVERSARIAL
         if not official and (settled := without_asking(case)) is not None:
             return settled
@@ -39,7 +39,7 @@ class F1(EachCaseAlone):
 
 
 class RougeL(EachCaseAlone):
-    """F1 of the longest common subsequence; `tokens=whitespace` as Nexus cuts them."""
+    """F1 of the longest common subsequence; `tokens=whitespace` tokenises like Nexus."""
 
     scale = Scale("rouge_l")
 
@@ -53,13 +53,15 @@ class RougeL(EachCaseAlone):
 
 
 def without_asking(case: Case) -> Grade | None:
-    """The grade of a case that needs no model; Unjudged where there is nothing to judge by."""
+    """The grade of a case that needs no comparison; Unjudged if it has no reference."""
     question = case.question
     if not question.reference.strip():
         if question.expects == "abstain":
-            said = "abstains" if case.abstained else "answers"
-            return Grade(float(case.abstained), f"The question has no answer, and this {said}.")
-        raise Unjudged(f"question {question.id} has no reference to judge by")
+            does = "abstains" if case.abstained else "answers"
+            return Grade(
+                float(case.abstained), f"The question has no answer, and the system {does}."
+            )
+        raise Unjudged(f"question {question.id} has no reference")
     if not case.answer.strip():
-        return Grade(0.0, "Says nothing.")
+        return Grade(0.0, "The answer is empty.")
     return None

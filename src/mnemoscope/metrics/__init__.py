@@ -1,4 +1,4 @@
-"""Metrics as objects, and the scores of a ranking, of a random one and of the best one."""
+"""Metrics as objects, and the scores of a ranking, of a random ranking and of the best ranking."""
 
 from mnemoscope.metrics.installed import (
     METRICS,

@@ -22,8 +22,8 @@ class AveragePrecision(Metric):
     def chance(self, top: RandomTopK) -> float:
         """Sum over ranks r of P(r is relevant) x E[relevant up to r | r is relevant] / r / total.
 
-        The other r - 1 ranks hold (r - 1) x (reachable - 1) / (pool - 1) evidence on average, so
-        the sum over r needs only the harmonic number of the places drawn.
+        The other r - 1 ranks contain (r - 1) x (reachable - 1) / (pool - 1) evidence ids on
+        average, so the sum over r needs only the harmonic number of the places drawn.
         """
         harmonic = sum(1 / rank for rank in range(1, top.drawn + 1))
         others = (top.reachable - 1) / (top.pool - 1) if top.pool > 1 else 0.0

@@ -1,7 +1,7 @@
-"""The table of metrics, those of plug-ins included, and the columns that they make.
+"""The table of metrics, plug-ins included, and their columns in metrics.json.
 
-A metric is a file with one class and a line in this table, or in another package's entry points
-of the group `mnemoscope.metrics`. Reports, comparisons and gates ask here and know no names.
+A metric is a file with one class and a line in this table, or an entry point of another package in
+the group `mnemoscope.metrics`. Reports, comparisons and gates take the metrics from here.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ METRICS = Registry(
     group="mnemoscope.metrics",
 )
 PRIMARY = "recall@10"
-"""What one figure of a run is, where only one is shown."""
+"""The metric that is shown where a run has only one figure."""
 
 
 class MetricAt(NamedTuple):
-    """A metric at one cut-off: a column of figures."""
+    """A metric at one cut-off: one column of metrics.json."""
 
     metric: Metric
     k: int
@@ -42,37 +42,40 @@ class MetricAt(NamedTuple):
 
 @lru_cache
 def installed_metrics() -> dict[str, Metric]:
-    """All metrics by name, built-ins first; a plug-in that cannot be imported is left out."""
+    """Return all metrics by name, built-ins first; a plug-in that cannot be loaded is left out."""
     found: dict[str, Metric] = {}
     for name in METRICS.names():
         try:
             loaded = METRICS.get(name)
             metric = loaded() if isinstance(loaded, type) else loaded
             if not isinstance(metric, Metric) or metric.name != name:
-                raise UsageError(f"the metric {name!r} must be a mnemoscope Metric of that name")
+                raise UsageError(
+                    f"the metric {name!r} must be a subclass of mnemoscope.metrics.Metric with "
+                    "that name"
+                )
             found[name] = metric
         except UsageError as error:
             if name in METRICS.builtin:
                 raise
-            warnings.warn(f"a metric is left out: {error}", stacklevel=2)
+            warnings.warn(f"the metric {name!r} is left out: {error}", stacklevel=2)
     return found
 
 
 def is_builtin(name: str) -> bool:
-    """Whether `name` or `name@k` is a column of ours, not of a plug-in."""
+    """Whether `name` or `name@k` is a column of a built-in metric."""
     return name.partition("@")[0] in METRICS.builtin
 
 
 def metric_of(name: str) -> Metric | None:
-    """The metric of a column; None where it is not installed."""
+    """Return the metric of a column; None if it is not installed."""
     return installed_metrics().get(name.partition("@")[0])
 
 
 @lru_cache
 def metric_columns(ks: tuple[int, ...], cuts: tuple[int, ...]) -> tuple[MetricAt, ...]:
-    """The columns in the order of metrics.json: by k, then by cut, then whole rankings.
+    """Return the columns in the order of metrics.json: by k, then by cut, then whole rankings.
 
-    Those of plug-ins follow the built-ins.
+    Columns of plug-ins follow those of the built-ins.
     """
     for name, depths in (("ks", ks), ("cuts", cuts)):
         if any(depth < 1 for depth in depths) or len(set(depths)) < len(depths):
@@ -90,12 +93,12 @@ def metric_columns(ks: tuple[int, ...], cuts: tuple[int, ...]) -> tuple[MetricAt
 
 @lru_cache
 def metric_names(ks: tuple[int, ...], cuts: tuple[int, ...]) -> tuple[str, ...]:
-    """The names of the columns."""
+    """Return the names of the columns."""
     return tuple(column.name for column in metric_columns(ks, cuts))
 
 
 def headline(names: Sequence[str]) -> list[str]:
-    """The columns among `names` that summary tables show, in their order."""
+    """Return the columns among `names` that summary tables show, in their order."""
     shown: list[str] = []
     for metric in sorted(installed_metrics().values(), key=lambda metric: metric.rank):
         if metric.headline == "deepest":

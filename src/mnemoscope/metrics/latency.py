@@ -1,4 +1,4 @@
-"""How long recalls took: the shape of a sample of milliseconds in six numbers."""
+"""Summarise how long recalls took, in milliseconds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Latency(NamedTuple):
-    """A summary of milliseconds; percentiles interpolate linearly between neighbours."""
+    """A summary in milliseconds; percentiles interpolate linearly between neighbours."""
 
     n: int
     mean: float
@@ -18,7 +18,7 @@ class Latency(NamedTuple):
 
 
 def summarise_latency(milliseconds: Iterable[float]) -> Latency | None:
-    """The summary of a sample, or None if nothing was timed."""
+    """Summarise a sample; None if it is empty."""
     ordered = sorted(milliseconds)
     if not ordered:
         return None
@@ -33,8 +33,8 @@ def summarise_latency(milliseconds: Iterable[float]) -> Latency | None:
 
 
 def _percentile(ordered: Sequence[float], percent: int) -> float:
-    """Hyndman and Fan's type 7, the default of numpy and R."""
-    # Whole numbers until the last step, so that a percentile on a value is that very value.
+    """Compute a percentile of Hyndman and Fan's type 7, the default of numpy and R."""
+    # Integers until the last step, so that a percentile at a value is exactly that value.
     below, remainder = divmod(percent * (len(ordered) - 1), 100)
     if not remainder:
         return ordered[below]

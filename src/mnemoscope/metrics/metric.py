@@ -1,4 +1,4 @@
-"""What a metric is, and what it is given: the top k of one ranking, and of a random one."""
+"""The base class of metrics, and their input: the top k of a ranking and of a random ranking."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class TopK(NamedTuple):
 
     k: int
     relevant: int
-    """Places that bring evidence which no earlier place brought; at least one."""
+    """Places with evidence that no earlier place has; at least one."""
     found: int
-    """Evidence ids that those places bring; one place brings several where memories are merged."""
+    """Evidence ids at those places; a hit that merges memories has several."""
     total: int
     """Evidence ids of the question, including those that the pool does not contain."""
     first: int
@@ -24,7 +24,7 @@ class TopK(NamedTuple):
     ideal: float
     """The discounted gain of the best ranking of the whole evidence."""
     precisions: float
-    """The sum, over the evidence ids found, of the precision at the rank that brings each."""
+    """The sum of the precisions at the ranks of the evidence ids found."""
 
 
 class RandomTopK(NamedTuple):
@@ -32,17 +32,17 @@ class RandomTopK(NamedTuple):
 
     k: int
     drawn: int
-    """Places that are filled: fewer than k where the ranking or the pool is shorter."""
+    """Places that are filled: fewer than k if the ranking or the pool is shorter."""
     pool: int
     reachable: int
     """Evidence ids that the pool contains; at least one."""
     total: int
     mean_grade: float
-    """Mean grade of the evidence, 1 where it is not graded."""
+    """Mean grade of the evidence, 1 without grades."""
     ideal: float
     missed: Sequence[float]
-    """The probability that the first n places contain no evidence, for n from 0 to drawn, but not
-    beyond the deepest k."""
+    """The probability that the first n places contain no evidence, for n from 0 to the smaller of
+    `drawn` and the deepest k."""
 
 
 class Metric(ABC):
@@ -61,20 +61,20 @@ class Metric(ABC):
     headline: ClassVar[tuple[int, ...] | Literal["deepest"]] = ()
     """The k's at which summary tables show it and `compare` tests it by default."""
     rank: ClassVar[int] = 100
-    """Its place in summary tables: lower numbers stand further left."""
+    """Its order in summary tables: lower numbers come first."""
     reference: ClassVar[str] = ""
     """Where it was defined."""
     aliases: ClassVar[tuple[str, ...]] = ()
-    """What other tools call it."""
+    """Its names in other tools."""
 
     @abstractmethod
     def value(self, top: TopK) -> float:
         """The score of one ranking."""
 
     def chance(self, top: RandomTopK) -> float | None:
-        """The expected score of a random ranking; None where it is not known."""
+        """The expected score of a random ranking; None if it is unknown."""
         return None
 
     def ceiling(self, best: TopK) -> float:
-        """The best score that any ranking can get: that of the reachable evidence, best first."""
+        """The best possible score: that of a ranking with all reachable evidence first."""
         return self.value(best)

@@ -1,4 +1,4 @@
-"""Checks a metric: its values, its expectation for random rankings, and its ceiling."""
+"""Check a metric: its values, its expectation for random rankings, and its ceiling."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from mnemoscope.metrics.metric import Metric, RandomTopK, TopK
 _POOL, _EVIDENCE, _KS = 30, 3, (1, 5, 10)
 _DRAWS = 4000
 _ERRORS = 4.5
-"""Standard errors between chance and the mean of random rankings: a false alarm in 100,000."""
+"""Allowed standard errors between chance and the mean of random rankings: one false alarm in
+100,000 checks."""
 
 
 def check_metric(metric: Metric) -> list[str]:
-    """What the metric does wrong, one sentence each; empty where it keeps its promises."""
+    """Return the metric's faults, one sentence each; empty if all checks pass."""
     problems: dict[str, None] = {}
     draw = random.Random(1)
     for k in _KS:
@@ -29,20 +30,20 @@ def check_metric(metric: Metric) -> list[str]:
         if not all(0 <= value <= 1 for value in values):
             problems[f"{column} has values outside 0 to 1"] = None
         if metric.interval == "proportion" and set(values) - {0.0, 1.0}:
-            problems[f"{column} is declared a proportion and has values besides 0 and 1"] = None
+            problems[f"{column} is declared a proportion but has values other than 0 and 1"] = None
         if max(values) > best + 1e-9:
-            problems[f"{column} is {max(values):.3f} where its ceiling is {best:.3f}"] = None
+            problems[f"{column} is {max(values):.3f}, above its ceiling {best:.3f}"] = None
         if (chance := metric.chance(_random(k, metric.at == "all"))) is None:
             continue
         mean = sum(values) / _DRAWS
         spread = sqrt(sum((value - mean) ** 2 for value in values)) / _DRAWS
         if abs(mean - chance) > _ERRORS * spread + 1e-9:
             problems[
-                f"{column}: chance() says {chance:.4f}, and {_DRAWS:,} random rankings have a mean "
-                f"of {mean:.4f}"
+                f"{column}: chance() returns {chance:.4f}, but {_DRAWS:,} random rankings have a "
+                f"mean of {mean:.4f}"
             ] = None
     if not (type(metric).__doc__ or "").strip() or type(metric).__doc__ == Metric.__doc__:
-        problems["the class has no docstring, which is the metric's definition"] = None
+        problems["the class has no docstring; write the metric's definition there"] = None
     return list(problems)
 
 

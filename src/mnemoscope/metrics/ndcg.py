@@ -1,4 +1,4 @@
-"""ndcg@k, and the gain of ideal rankings that it is divided by."""
+"""ndcg@k, and the gain of the ideal ranking."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mnemoscope.metrics.metric import Metric, RandomTopK, TopK
 class NDCG(Metric):
     """Gain of the top k over that of the best ranking: linear gain, discount log2(rank + 1).
 
-    The best ranking gives each evidence a place of its own. A merged hit brings several at one
-    rank and can beat it, which would read as better than perfect: the value is clipped at 1.
+    The best ranking has one evidence id at each place. A merged hit has several at one rank, so
+    its gain can be higher; the value is clipped at 1.
     """
 
     name = "ndcg"
@@ -33,9 +33,9 @@ class NDCG(Metric):
 
 @lru_cache(maxsize=4096)
 def ideal_gains(grades: tuple[int, ...]) -> tuple[float, ...]:
-    """The gain of the n best graded memories in the best order, for n from 0 to all of them."""
+    """Return the gain of the n best graded memories in the best order, for n from 0 to all."""
     best = sorted(grades, reverse=True)
     if best and best[-1] <= 0:
-        raise ValueError("a grade of evidence must be positive; drop the id from the evidence")
+        raise ValueError("grades of evidence must be positive; remove the id from the evidence")
     discounted = (grade / log2(rank + 1) for rank, grade in enumerate(best, 1))
     return tuple(accumulate(discounted, initial=0.0))

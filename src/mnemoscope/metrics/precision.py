@@ -6,7 +6,7 @@ from mnemoscope.metrics.metric import Metric, RandomTopK, TopK
 
 
 class Precision(Metric):
-    """Relevant places in the top k, divided by k even where fewer were returned."""
+    """Relevant places in the top k, divided by k even if fewer hits were returned."""
 
     name = "precision"
     reference = "P_k of trec_eval"

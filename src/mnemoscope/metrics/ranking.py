@@ -1,8 +1,7 @@
-"""Scores of a ranked list of memories, question by question: pure functions over ids.
+"""Score one ranked list of memory ids, with pure functions.
 
-Scores of a system never enter: rank is authoritative. Evidence that the pool does not contain
-counts in every denominator. No numpy, since at this size plain Python is faster than any library
-(libraries.md, B1).
+Only the rank counts, not the system's scores. Evidence that the pool does not contain counts in
+every denominator. Plain Python is faster than numpy at this size (libraries.md, B1).
 """
 
 from __future__ import annotations
@@ -24,21 +23,21 @@ VACUOUS_CHANCE = 0.5
 
 
 class Find(NamedTuple):
-    """A position that brought evidence not seen before."""
+    """A position with evidence that no earlier position has."""
 
     rank: int
     evidence: frozenset[str]
 
 
 def dedupe(ranking: Iterable[T]) -> list[T]:
-    """The ranking without repetitions: the first occurrence stays and the ranks close up."""
+    """Remove repetitions: the first occurrence stays, and later hits move up."""
     return list(dict.fromkeys(ranking))
 
 
 def relevant_positions(ranking: Sequence[str], evidence: Collection[str]) -> tuple[int, ...]:
-    """The ranks, from 1, that evidence has in the ranking once repetitions are removed."""
+    """Return the ranks of the evidence, from 1, after repetitions are removed."""
     wanted = frozenset(evidence)
-    # Half of the cost of a ranking is here: leave misses early, and copy only what repeats.
+    # Half of the cost of a ranking is here: return early, and copy only rankings that repeat.
     if wanted.isdisjoint(ranking):
         return ()
     unique = ranking if len(set(ranking)) == len(ranking) else dict.fromkeys(ranking)
@@ -46,10 +45,10 @@ def relevant_positions(ranking: Sequence[str], evidence: Collection[str]) -> tup
 
 
 def merged_positions(hits: Iterable[Collection[str]], evidence: Collection[str]) -> list[Find]:
-    """The positions, of hits that stem from several memories each, that bring new evidence.
+    """Return the positions with new evidence, for hits made from several memories each.
 
-    A hit whose sources were all seen before keeps its rank: two texts made from the same
-    memories both take a place before the reader. Remove repeated hits by their own id first.
+    A hit whose sources all appeared earlier keeps its rank, because a reader is shown both texts.
+    Remove repeated hits by their id first.
     """
     missing = set(evidence)
     finds = []
@@ -68,9 +67,9 @@ def score(
     cuts: tuple[int, ...],
     grades: Mapping[str, int] | None = None,
 ) -> dict[str, float]:
-    """All metrics of one ranking in which every hit is one memory.
+    """Compute all metrics of one ranking in which every hit is one memory.
 
-    Without a grade an evidence id counts 1; grades of other ids are ignored.
+    Evidence without a grade counts 1; grades of other ids are ignored.
     """
     wanted = frozenset(evidence)
     positions = relevant_positions(ranking, wanted)
@@ -91,10 +90,10 @@ def score_merged(
     cuts: tuple[int, ...],
     grades: Mapping[str, int] | None = None,
 ) -> dict[str, float]:
-    """All metrics of one ranking whose hits may stem from several memories each.
+    """Compute all metrics of one ranking whose hits may be made from several memories each.
 
-    A position is relevant when it brings new evidence; recall and `all` count every id that it
-    brings, and its gain is the sum of their grades.
+    A position is relevant if it has new evidence. Recall and `all` count every new id at it, and
+    its gain is the sum of their grades.
     """
     wanted = frozenset(evidence)
     finds = merged_positions(hits, wanted)
@@ -113,9 +112,9 @@ def score_merged(
 def best_score(
     grades: tuple[int, ...], reachable: int, *, ks: tuple[int, ...], cuts: tuple[int, ...]
 ) -> dict[str, float]:
-    """The ceiling of all metrics, from the grades of the evidence, best first.
+    """Compute the ceiling of all metrics from the grades of the evidence, best first.
 
-    The best ranking has the `reachable` ones of them at its top, in that order.
+    The best ranking starts with the first `reachable` of them, in that order.
     """
     places, once = tuple(range(1, reachable + 1)), (1,) * reachable
     values = _values(places, once, grades[:reachable], grades, ks, cuts, "ceiling")
@@ -132,11 +131,11 @@ def score_by_chance(
     depth: int,
     grades: Collection[int] = (),
 ) -> dict[str, float]:
-    """The exact expectation of all metrics when `depth` of `pool` memories come in random order.
+    """Compute the exact expectation of all metrics for `depth` of `pool` memories in random order.
 
     `reachable` of the `total` evidence ids are in the pool. `grades` are those of all the
-    evidence; which of it is reachable is not asked, so each drawn one gains their mean. A metric
-    whose expectation is not known gets NaN. The cost is linear in the deepest k, whatever the pool.
+    evidence; it is not known which of it is reachable, so each drawn id gains the mean grade. A
+    metric whose expectation is unknown gets NaN. The cost is linear in the deepest k.
     """
     if not 0 <= reachable <= min(pool, total) or total < 1 or depth < 0:
         raise ValueError(
@@ -163,7 +162,7 @@ def score_by_chance(
 
 
 def is_vacuous(k: int, pool: int, chance: float) -> bool:
-    """Whether a metric at k says nothing here: all is returned, or luck alone does well."""
+    """Whether a metric at k is not informative: k reaches the pool, or chance is above 0.5."""
     return k >= pool or chance > VACUOUS_CHANCE
 
 
@@ -177,13 +176,13 @@ def _values(
     cuts: tuple[int, ...],
     what: Literal["value", "ceiling"] = "value",
 ) -> list[float]:
-    """The values of all columns, from the ranks that bring evidence not seen before.
+    """Compute the values of all columns from the ranks with new evidence.
 
-    `fresh` is how many ids each rank brings, `gains` their grades, `grades` those of the whole
-    evidence. Cached because few questions differ in where their evidence stands.
+    `fresh` is the number of new ids at each rank, `gains` the sum of their grades, `grades` those
+    of the whole evidence. Cached, because many questions have their evidence at the same ranks.
     """
     if not grades:
-        raise ValueError("a question without evidence cannot be scored: leave it out")
+        raise ValueError("a question without evidence cannot be scored; leave it out")
     ideals, total = ideal_gains(grades), len(grades)
     found, gained, precisions = [0], [0.0], [0.0]
     for nth, (rank, new, gain) in enumerate(zip(positions, fresh, gains, strict=True), 1):

@@ -1,4 +1,4 @@
-"""Recall at an equal price: how much evidence fits into a reader's context of so many tokens."""
+"""Recall within a token budget: the share of the evidence that fits into a reader's context."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def recall_within(
     evidence: Collection[str],
     budgets: tuple[int, ...] = BUDGETS,
 ) -> dict[str, float]:
-    """The fraction of the evidence that the hits fitting whole into each budget bring.
+    """Compute for each budget the fraction of the evidence in the hits that fit into it.
 
-    The first hit that does not fit ends the context, even if a later one were small enough.
-    A repeated hit is paid for again: the reader would be shown it again.
+    The context ends before the first hit that does not fit whole, even if a later one would fit.
+    A repeated hit costs its tokens again, because the reader would be shown it again.
     """
     if not evidence:
-        raise ValueError("a question without evidence cannot be scored: leave it out")
+        raise ValueError("a question without evidence cannot be scored; leave it out")
     if len(tokens) != len(hits):
         raise ValueError(f"{len(tokens)} token counts for {len(hits)} hits")
     if min(tokens, default=0) < 0:
-        raise ValueError("a hit cannot cost less than no tokens")
+        raise ValueError("a hit cannot cost fewer than 0 tokens")
     spent = list(accumulate(tokens))
     finds = merged_positions(hits, evidence)
     ranks = [find.rank for find in finds]

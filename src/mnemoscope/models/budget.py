@@ -11,7 +11,7 @@ import math
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from multiprocessing.sharedctypes import RawArray
 from pathlib import Path
 
@@ -145,17 +145,12 @@ class CostEstimate:
     @contextmanager
     def first_alone(self) -> Iterator[None]:
         """One request at a time until the first reply: several could exceed the bound together."""
-        lock = None if self._learnt else self._first.get()
-        if lock is not None:
-            lock.acquire()
-            if self._learnt:  # by the request that held the lock
-                lock.release()
-                lock = None
-        try:
+        with ExitStack() as held:
+            if not self._learnt:
+                held.enter_context(self._first.get())
+                if self._learnt:  # by the request that held the lock
+                    held.close()
             yield
-        finally:
-            if lock is not None:
-                lock.release()
 
     def learn(self, prompt: Prompt, counted: int | None) -> None:
         """Take a reply's count into account; None where the server counts no tokens."""

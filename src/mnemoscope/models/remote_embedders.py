@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
+from mnemoscope.models.chat import ModelFailure, Transient
 from mnemoscope.models.embedders import require, unit_rows, weights_sha256
 from mnemoscope.models.http_client import HttpClient, HttpFailure
 from mnemoscope.models.http_errors import retry_after, without_keys
@@ -93,14 +94,14 @@ class OpenAIEmbedder:
         while True:
             try:
                 return self._request(texts)
-            except _NoVectors as failure:
-                if tried == _RETRIES or failure.wait is None:
+            except ModelFailure as failure:
+                if tried == _RETRIES or not isinstance(failure, Transient):
                     raise MnemoscopeError(
                         f"embedding {len(texts)} texts with {self._model!r} at {self._base_url}: "
                         f"{failure}"
                     ) from None
                 pause = min(8.0, 0.5 * 2**tried) * (1 - random.random() / 4)
-                time.sleep(failure.wait or pause)
+                time.sleep(failure.retry_after or pause)
                 tried += 1
 
     def _request(self, texts: list[str]) -> list[list[float]]:
@@ -120,36 +121,25 @@ class OpenAIEmbedder:
                 else f"no connection ({without_keys(str(failure.cause))}); check the address and "
                 "that the server runs"
             )
-            raise _NoVectors(problem, wait=0.0) from None
+            raise Transient(problem) from None
         if reply.status >= 300:
             message = without_keys(error_details(reply)[0])
             advice = _ADVICE.get(reply.status, "the endpoint failed; resume the run later")
+            problem = f"status {reply.status} ({message}); {advice}"
             wait = retry_after(reply.headers) or 0.0
             is_transient = reply.status in (408, 409, 429) or reply.status >= 500
-            raise _NoVectors(
-                f"status {reply.status} ({message}); {advice}",
-                wait if is_transient and wait <= _LONGEST_WAIT else None,
-            )
+            if is_transient and wait <= _LONGEST_WAIT:
+                raise Transient(problem, retry_after=wait)
+            raise ModelFailure(problem)
         try:
             answer = msgspec.json.decode(reply.data, type=_Embeddings)
             vectors = {item.index: item.embedding for item in answer.data}
             return [vectors[index] for index in range(len(texts))]
         except (msgspec.MsgspecError, KeyError) as error:
-            raise _NoVectors(
+            raise ModelFailure(
                 f"the answer does not follow the embeddings protocol ({type(error).__name__}); "
                 "check the address"
             ) from None
-
-
-class _NoVectors(Exception):
-    """Why a request returned no vectors.
-
-    `wait` is the number of seconds before a retry, 0 if the server gave none; None: do not retry.
-    """
-
-    def __init__(self, problem: str, wait: float | None = None) -> None:
-        super().__init__(problem)
-        self.wait = wait
 
 
 class _EmbeddingItem(msgspec.Struct):

@@ -1,1 +1,1 @@
-"""Personas: stories, their simulation over a thousand days, and the files that come of it."""
+"""Personas: simulating histories from stories, writing them with a model, and auditing them."""

@@ -1,6 +1,6 @@
-"""A question as the simulator and the writing passes put it into questions.yaml.
+"""A question as the simulator and the writing passes write it into questions.yaml.
 
-`datasets.persona_folder` reads such files, other people's included, and has its own type for that.
+`datasets.persona_folder` reads such files, including those of other projects, with its own type.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Disclosure = Literal["", "refuse", "partial", "answer"]
 
 
 class AuthoredQuestion(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One entry of questions.yaml; the order of the fields is that of the file."""
+    """One entry of questions.yaml, with the fields in the order of the file."""
 
     id: str = ""
-    """Empty until the question has its number."""
+    """Empty until the question is numbered."""
     question: str
     answer: str
     category: str
@@ -29,19 +29,19 @@ class AuthoredQuestion(Struct, frozen=True, omit_defaults=True, kw_only=True):
     irrelevant_after: int | None = None
     """The last day on which the answer is still true."""
     no_evidence: bool = False
-    """The relevant days only say from when it may be asked; no day has an answer."""
+    """No day has an answer; the relevant days only say from when it may be asked."""
     query_session: str = ""
     forbidden_sessions: tuple[str, ...] = ()
     expected_disclosure: Disclosure = ""
     key: tuple[str, ...] | UnsetType = UNSET
-    """References into the ledger that a right answer names; only simulated histories have one."""
+    """Ledger references that a correct answer states; only simulated histories have one."""
     secret: tuple[str, ...] = ()
-    """Facts of the ledger that may not be told."""
+    """Ledger facts that may not be disclosed."""
     arc: str = ""
 
 
 def difficulty_of(days: Sequence[int], described: bool) -> Difficulty:
-    """By the days of evidence; a description in place of a name makes a question harder."""
+    """The difficulty by days of evidence; a description instead of a name makes it harder."""
     if len(days) > 2:
         return "hard"
     return "medium" if len(days) == 2 or described else "easy"

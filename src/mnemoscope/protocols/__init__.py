@@ -1,7 +1,7 @@
-"""Protocols: frozen, versioned files that say what is measured and how.
+"""Protocols: frozen, versioned files that define what is measured and how.
 
-A released protocol never changes; its hash stands in every run's manifest. What a run does
-otherwise is a deviation, declared with a reason and shown wherever the run is shown.
+A released protocol never changes, and the manifest of every run records its hash. A run that
+differs from its protocol declares a deviation with a reason, which every report shows.
 """
 
 from __future__ import annotations
@@ -19,53 +19,53 @@ from mnemoscope.types import Scalar
 
 
 class Benchmark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One corpus under the protocol."""
+    """The rules of a protocol for one dataset."""
 
     options: dict[str, Scalar]
     """Dataset options that are fixed."""
     sha256: list[str]
     questions: int
-    """How many the pinned files hold."""
+    """The number of questions in the pinned files."""
     measured: int
     """How many of them have evidence."""
     memories: int
-    """How many segments there are: a wrong granularity shows here."""
+    """The number of memories; it reveals a wrong granularity."""
     primary: str
     secondary: str
     metrics: list[str]
-    """Reported all together, never a selection."""
+    """All of them are reported, not a selection."""
     variance: dict[str, float]
-    """Metric to the difference between runs of one fingerprint that is still acceptable."""
+    """Metric to the largest acceptable difference between runs with the same fingerprint."""
 
 
 class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One reading of the protocol: as its document promises, or as its published code does."""
+    """One version of the rules: as the document says, or as the published code computes."""
 
     summary: str
     benchmarks: dict[str, Benchmark]
 
 
 class Protocol(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a run has to do and to leave behind to be cited under this name."""
+    """What a run must do and record to be cited under this name."""
 
     name: str
     version: str
     released: str
     summary: str
     cite: str
-    """How a text that quotes a number names the protocol."""
+    """How to cite the protocol next to a figure."""
     variants: dict[str, Variant]
     depth: int
     seed: int
     arms: list[str]
-    """Sanity arms that must have run beside the system."""
+    """Baselines that must have run next to the system."""
     record: list[str]
-    """Settings that the manifest must hold, as dotted paths."""
+    """Settings that the manifest must record, as dotted paths."""
     artefacts: list[str]
     gates: list[str]
     min_coverage: float = 1.0
     embedder: str = ""
-    """The canonical embedder and its truncation, where the protocol has one."""
+    """The canonical embedder and its truncation, if the protocol has one."""
 
     @property
     def id(self) -> str:
@@ -73,7 +73,7 @@ class Protocol(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Chosen(msgspec.Struct, frozen=True):
-    """A protocol with one of its variants, and the hash of the file they stand in."""
+    """A protocol with one of its variants, and the hash of its file."""
 
     protocol: Protocol
     variant: str
@@ -86,7 +86,8 @@ class Chosen(msgspec.Struct, frozen=True):
     def benchmark(self, dataset: str) -> Benchmark:
         found = self.protocol.variants[self.variant].benchmarks
         if dataset not in found:
-            raise UsageError(f"{self.id} has no rules for {dataset}; it has {', '.join(found)}")
+            known = ", ".join(found)
+            raise UsageError(f"{self.id} has no rules for {dataset}; it has rules for {known}")
         return found[dataset]
 
 
@@ -96,10 +97,10 @@ def protocol_names() -> list[str]:
 
 
 def load_protocol(name: str) -> Chosen:
-    """`name-version` or `name-version:variant`; the first variant is the default."""
+    """Load `name-version` or `name-version:variant`; the default is the first variant."""
     id, _, variant = name.partition(":")
     if id not in protocol_names():
-        raise UsageError(f"unknown protocol {id!r}: known are {', '.join(protocol_names())}")
+        raise UsageError(f"unknown protocol {id!r}; choose one of {', '.join(protocol_names())}")
     file = files(__package__).joinpath(f"{id}.yaml")
     text = file.read_text(encoding="utf-8")
     try:
@@ -108,14 +109,15 @@ def load_protocol(name: str) -> Chosen:
         raise DataError(str(error), file=file.name) from None
     variant = variant or next(iter(protocol.variants))
     if variant not in protocol.variants:
-        raise UsageError(f"{id} has no variant {variant!r}: {', '.join(protocol.variants)}")
+        known = ", ".join(protocol.variants)
+        raise UsageError(f"{id} has no variant {variant!r}; choose one of {known}")
     return Chosen(protocol, variant, hashlib.sha256(text.encode()).hexdigest())
 
 
 def deviations(
     protocol: Protocol, benchmark: Benchmark, options: Mapping[str, Scalar], depth: int
 ) -> list[str]:
-    """What a run does otherwise than the protocol says."""
+    """List how a run's options and depth differ from the protocol."""
     found = [
         f"{key}={options.get(key)} instead of {wanted}"
         for key, wanted in benchmark.options.items()

@@ -1,7 +1,6 @@
-"""What others published: a registry of their numbers, what may be compared, what adds up.
+"""A registry of published numbers, their cohorts, and checks of their arithmetic.
 
-Nothing here was measured by us. Numbers are quoted, their units made equal, their arithmetic
-checked.
+We did not measure these numbers. They are quoted, in equal units, with their arithmetic checked.
 """
 
 from mnemoscope.published.arithmetic_audit import Audit, OverallCheck, audit

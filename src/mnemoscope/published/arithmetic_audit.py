@@ -1,6 +1,6 @@
-"""Does a source's overall follow from its own categories? Arithmetic, and nothing else.
+"""Check that a source's overall result follows from its categories.
 
-That an overall adds up says nothing about whether it was measured well.
+The check is arithmetic only: it does not show that a result was measured well.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ SIZES = {1: 282, 2: 321, 3: 96, 4: 841}
 NAMES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 
 FIT = Decimal("0.02")
-"""Points by which an overall may miss its categories and still be reproduced."""
+"""The difference in points that still counts as agreement."""
 
 
 class OverallCheck(msgspec.Struct, frozen=True):
-    """An overall set beside the one that its categories make, in points (hundredths)."""
+    """A printed overall result and the one computed from its categories, in points."""
 
     source: str
     system: str
@@ -30,18 +30,18 @@ class OverallCheck(msgspec.Struct, frozen=True):
     recomputed: float
     difference: float
     allowed: float
-    """What rounding can explain, and never less than 0.02."""
+    """The difference that rounding can explain, at least 0.02."""
     agrees: bool
     keying: str
-    """How the columns are known to be the categories they stand for."""
+    """How the categories of the columns are known."""
 
 
 class Audit(msgspec.Struct, frozen=True):
-    """All overalls that can be checked, and why the others cannot."""
+    """The checked overall results, and why the others cannot be checked."""
 
     checks: list[OverallCheck]
     unchecked: dict[str, int]
-    """Reason to the number of overalls that it keeps from being checked."""
+    """Each reason with the number of overall results that cannot be checked."""
 
     @property
     def disagreeing(self) -> list[OverallCheck]:
@@ -49,7 +49,7 @@ class Audit(msgspec.Struct, frozen=True):
 
 
 def audit(rows: Iterable[Published] | None = None) -> Audit:
-    """Recompute every overall whose source gives categories of known size."""
+    """Recompute every overall result whose source gives categories of known size."""
     tables: dict[tuple[object, ...], list[Published]] = defaultdict(list)
     for row in load() if rows is None else rows:
         tables[row.table].append(row)
@@ -66,22 +66,22 @@ def audit(rows: Iterable[Published] | None = None) -> Audit:
 
 
 def tolerance(printed: Iterable[str]) -> Decimal:
-    """FIT, or what rounding alone can do: half of the last place in the overall and in its parts.
+    """FIT, or the effect of rounding: half of the last digit of the overall and of its parts.
 
-    Collections drop trailing zeros, so the finest place in the table counts for all of it.
+    Collections drop trailing zeros, so the finest digit in the table counts for all of it.
     """
     places = max(-int(Decimal(value).as_tuple().exponent) for value in printed)
     return max(FIT, Decimal(1).scaleb(-max(places, 0)))
 
 
 def recomputed(values: Mapping[int, str]) -> Decimal:
-    """The overall that these values of categories 1–4 make."""
+    """The overall result of these values of categories 1–4."""
     total = sum((SIZES[key] * Decimal(value) for key, value in values.items()), Decimal(0))
     return total / sum(SIZES[key] for key in values)
 
 
 def _reason(overall: Published, parts: list[Published]) -> str:
-    """Why this overall cannot be checked, or nothing."""
+    """Why this overall result cannot be checked; empty if it can."""
     keys = {row.category.id for row in parts if row.category}
     if not parts:
         return "the source gives no categories, or the collection left them out"

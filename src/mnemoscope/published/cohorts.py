@@ -1,8 +1,8 @@
-"""What may stand in one column: a cohort is a set of numbers with the same stated conditions.
+"""A cohort is a set of numbers with the same stated conditions.
 
-Being in one cohort is necessary for a comparison, not sufficient: almost nobody states the prompts
-of the answering model and of the judge. What a source leaves unsaid is its own value: it equals
-the unsaid of the same source, and of no other.
+A comparison needs numbers of one cohort, but that is not sufficient: sources seldom state the
+prompts of the answering model and of the judge. An unstated condition equals the unstated condition
+of the same source only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TRAITS = {
     "answer_model": "answering model",
     "judge_model": "judge",
 }
-"""The traits of a cohort with their names for people."""
+"""The traits of a cohort with their printed names."""
 
 _METRICS = {
     "accuracy_llm_judge": "judged accuracy",
@@ -56,14 +56,14 @@ class Trait(msgspec.Struct, frozen=True):
 
     says: str
     source: str = ""
-    """Set where the condition is not stated fully: then it equals none of another source's."""
+    """Set if the condition is not fully stated: then it differs from those of other sources."""
 
     def __str__(self) -> str:
         return self.says
 
 
 class Cohort(msgspec.Struct, frozen=True):
-    """Numbers that no stated condition keeps apart."""
+    """Numbers without a difference in their stated conditions."""
 
     benchmark: Trait
     variant: Trait
@@ -74,7 +74,7 @@ class Cohort(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """A short name that stays the same as long as the conditions do."""
+        """A short id, the same for the same conditions."""
         return "c" + hashlib.sha256(msgspec.json.encode(self)).hexdigest()[:6]
 
     @property
@@ -100,12 +100,12 @@ def cohort_of(row: Published) -> Cohort:
 
 
 def same_cohort(one: Published, other: Published) -> bool:
-    """May these two stand in one column without a mark?"""
+    """Whether two numbers are in one cohort."""
     return cohort_of(one) == cohort_of(other)
 
 
 def differences(one: Cohort, other: Cohort) -> dict[str, tuple[str, str]]:
-    """Trait to what each of the two says, where they differ."""
+    """Each trait that differs, with its two values."""
     return {
         trait: (getattr(one, trait).says, getattr(other, trait).says)
         for trait in TRAITS
@@ -118,7 +118,7 @@ def _stated(says: str, row: Published) -> Trait:
 
 
 def _variant(row: Published) -> Trait:
-    """The questions: which, how many, and out of what they are retrieved."""
+    """The questions, their number, and the granularity of retrieval."""
     text = row.variant
     if text == UNSTATED:
         return Trait(UNSTATED, row.source)
@@ -146,7 +146,7 @@ def _retrieval(metric: str) -> bool:
 
 
 def _metric(row: Published) -> Trait:
-    """What is counted. Plain `recall@k` may be any-hit or fractional: its source alone knows."""
+    """The metric. Plain `recall@k` can be any-hit or fractional, so it depends on the source."""
     if family := _METRICS.get(row.metric):
         return Trait(family)
     name, _, depth = row.metric.partition("@")
@@ -177,7 +177,7 @@ def _model(name: str | None, row: Published) -> Trait:
         return Trait(_NO_MODEL[name])
     bare = re.sub(r"^(openai|anthropic|azure):", "", name).split("@")[0].strip()
     found = _MODEL.match(bare)
-    # Two names for one run, or a name without a version: only its source knows what answered.
+    # Two names for one run, or a name without a version: the model depends on the source.
     if not found or " / " in bare:
         return Trait(f"{name}, not told which", row.source)
     family = _DATED.sub("", found[0].lower())

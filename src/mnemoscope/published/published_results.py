@@ -1,4 +1,4 @@
-"""The registry: one published number a line, none without a source."""
+"""The registry: one published number on each line, each with a source."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GROUPS = (
     "cognee_hotpotqa",
     "rlm",
 )
-"""The seven categories of baselines of the Nexus harness, in its order."""
+"""The seven groups of baselines of the Nexus harness, in its order."""
 
 RANGES: dict[str, tuple[float, float]] = {
     "fraction": (0.0, 1.0),
@@ -32,7 +32,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "s": (0.0, math.inf),
     "tokens": (0.0, math.inf),
 }
-"""The units a value may have, with what they can hold. `change` is relative: 0.17 is 17 % more."""
+"""The units of values and their ranges. `change` is relative: 0.17 is 17 % more."""
 
 _PRINTED_AS = {
     "fraction": ("percent", "fraction"),
@@ -46,7 +46,7 @@ Keying = Literal["arithmetic", "same table", "named", "survey", "unknown"]
 
 
 class Printed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A number as it stood in the collection that we took it from."""
+    """A number as printed in our source collection."""
 
     metric: str
     value: str
@@ -54,16 +54,16 @@ class Printed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Category(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Which kind of question a number is about, where it is not about all."""
+    """The category of a number that is not over all questions."""
 
     column: str
-    """The source's own name of it. Names are swapped between sources; only `id` may be compared."""
+    """The source's name. Sources swap names, so only `id` may be compared."""
     keying: Keying
     """How `id` is known.
 
     `arithmetic`: no other assignment of the source's columns reproduces its overall. `same table`:
-    as in a row of that table where arithmetic decides. `named`: nobody swaps this one. `survey`:
-    the collector's word, which arithmetic does not confirm. `unknown`: there is no id.
+    as in a row of that table with `arithmetic`. `named`: sources do not swap this name. `survey`:
+    from the survey, not confirmed by arithmetic. `unknown`: there is no id.
     """
     id: int | None = None
     """LoCoMo's official integer."""
@@ -74,14 +74,14 @@ class Category(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 class Published(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """One number that somebody published."""
+    """One published number."""
 
     collection: Literal["survey", "nexus"]
     group: str = ""
-    """One of `GROUPS` for what came with the Nexus harness."""
+    """One of `GROUPS` for numbers of the Nexus harness."""
     system: str
     benchmark: str
-    """`unstated` where the collection does not say."""
+    """`unstated` if the collection does not state it."""
     variant: str
     metric: str
     value: float
@@ -89,7 +89,7 @@ class Published(
     as_printed: Printed
     category: Category | None = None
     n: int | None = None
-    """Questions, where the variant says how many."""
+    """The number of questions, if the variant states it."""
     answer_model: str | None = None
     """None: not stated. `none`: nothing was generated."""
     judge_model: str | None = None
@@ -103,24 +103,24 @@ class Published(
 
     @property
     def cited(self) -> bool:
-        """False where the collection itself says that it has no citation."""
+        """False if the collection states that it has no citation."""
         return not self.source_basis.startswith("none")
 
     @property
     def retracted(self) -> bool:
-        """Withdrawn by whoever published it."""
+        """Withdrawn by its publisher."""
         return "retracted" in self.system.lower() or "RETRACTED" in self.notes
 
     @property
     def table(self) -> tuple[object, ...]:
-        """What the numbers in one line of a source's table share: the overall and its parts."""
+        """The key that an overall result shares with its categories."""
         models = self.answer_model, self.judge_model
         what = self.system, self.benchmark, self.metric
         return self.collection, self.group, *what, self.source, *models
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What may stand in the registry only once."""
+        """The key of a row; it is unique in the registry."""
         return (
             self.collection,
             self.group,
@@ -137,13 +137,13 @@ class Published(
 
 
 def normalised(printed: Printed) -> float:
-    """The printed value in the registry's unit: percent become fractions, the rest stays."""
+    """The printed value in the registry's unit: percentages become fractions."""
     value = Decimal(printed.value)
     return float(value / 100 if printed.unit == "percent" else value)
 
 
 def number(row: Published) -> str:
-    """For people: fractions with as many places as were printed; the rest with its unit."""
+    """The value as text: a fraction with the printed number of digits, others with their unit."""
     if row.unit == "change":
         return f"{row.value:.1%}"
     if row.unit != "fraction":
@@ -153,7 +153,7 @@ def number(row: Published) -> str:
 
 
 def load(path: Path | None = None) -> tuple[Published, ...]:
-    """Every row of the registry; a wrong one is an error with its file and line."""
+    """Every row of the registry; a wrong row raises an error with its file and line."""
     return _load(path or Path(str(files("mnemoscope.published") / "results.jsonl")))
 
 
@@ -172,24 +172,24 @@ def _load(path: Path) -> tuple[Published, ...]:
 
 
 def _problem(row: Published) -> str:
-    """What is wrong with a row, or nothing."""
+    """What is wrong with a row; empty if it is valid."""
     if not row.source.strip():
         return f"{row.system} has no source; a number without one cannot be in the registry"
     if row.unit not in RANGES:
-        return f"the unit {row.unit!r} is none of {', '.join(RANGES)}"
+        return f"unknown unit {row.unit!r}: use one of {', '.join(RANGES)}"
     low, high = RANGES[row.unit]
     if not low <= row.value <= high:
-        return f"{row.value} is no {row.unit}: it must lie between {low:g} and {high:g}"
+        return f"{row.value} is not a valid {row.unit}: it must lie between {low:g} and {high:g}"
     if row.as_printed.unit not in _PRINTED_AS[row.unit]:
-        return f"what was printed as {row.as_printed.unit!r} is no {row.unit}"
+        return f"as_printed.unit {row.as_printed.unit!r} does not fit the unit {row.unit}"
     try:
         expected = normalised(row.as_printed)
     except InvalidOperation:
-        return f"as_printed says {row.as_printed.value!r}, which is no number"
+        return f"as_printed.value {row.as_printed.value!r} is not a number"
     if row.value != expected:
-        return f"value is {row.value}, but as_printed makes {expected}"
+        return f"value is {row.value}, but as_printed gives {expected}"
     if row.category and (row.category.id is None) != (row.category.keying == "unknown"):
-        return "a category has an id, or its keying is unknown: never both, never neither"
+        return "category: give either an id or the keying `unknown`"
     if row.collection == "nexus" and row.group not in GROUPS:
-        return f"the group {row.group!r} is none of {', '.join(GROUPS)}"
+        return f"unknown group {row.group!r}: use one of {', '.join(GROUPS)}"
     return ""

@@ -1,4 +1,4 @@
-"""How far apart the published numbers of one system are."""
+"""The spread of the published numbers of one system."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ALSO_KNOWN_AS = {
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """One system on one set of questions by one metric: the ends of what was published."""
+    """The lowest and highest published result of one system, set of questions and metric."""
 
     system: str
     questions: str
@@ -38,23 +38,23 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 def family(system: str) -> str:
-    """The system behind a name: without version, settings or who ran it."""
+    """The system's name without version, settings and the person who ran it."""
     name = _head(system).lower()
     return _ALSO_KNOWN_AS.get(name, name)
 
 
 def _head(system: str) -> str:
-    if ": " in system:  # a probe, whose name says what was fed to the judge
+    if ": " in system:  # a probe; its name states the input of the judge
         return system
     words = re.split(r"[(,/]", system)[0].split()
     return " ".join(words[: 2 if " ".join(words[:2]).lower() in _TWO_WORDS else 1])
 
 
 def spread(rows: Iterable[Published]) -> list[Spread]:
-    """Every system with results over all questions that differ, the widest apart first.
+    """Every system with different results over all questions, the widest spread first.
 
-    What was retracted is left out. Different models and judges are not: that they differ between
-    results of one system is what a spread shows.
+    Retracted results are left out. Results with different models and judges are included: a spread
+    shows these differences.
     """
     groups: dict[tuple[object, ...], list[Published]] = defaultdict(list)
     for row in rows:

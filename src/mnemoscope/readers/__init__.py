@@ -1,7 +1,7 @@
-"""Readers make an answer from a question and what was recalled for it.
+"""Readers answer a question from the recalled passages.
 
-A reader sees what a person would be shown: the question as the system saw it and the passages,
-best first. No labels, no memories that were not recalled.
+A reader gets the question as the system got it, and the passages, best first. It gets neither
+labels nor memories that were not recalled.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mnemoscope.types import Query
 
 
 class Passage(Struct, frozen=True, omit_defaults=True):
-    """One hit as a reader sees it."""
+    """One hit, as the reader gets it."""
 
     id: str
     text: str
@@ -26,19 +26,19 @@ class Passage(Struct, frozen=True, omit_defaults=True):
 
 
 class Reply(Struct, frozen=True, omit_defaults=True):
-    """What a reader says."""
+    """The answer of a reader."""
 
     text: str
     abstained: bool | None = False
-    """Whether it says that it found no evidence, instead of an answer; None: its text tells."""
+    """Whether the reader abstains; None if this must be derived from the text."""
     sources: tuple[str, ...] = ()
-    """Ids of the passages that the answer was made from."""
+    """Ids of the passages that the answer is based on."""
     shown: int | None = None
-    """How many passages, best first, it looked at; None for all of them."""
+    """How many passages it used, best first; None for all."""
 
 
 class Reader(Protocol):
-    """Makes an answer from passages."""
+    """Answers a question from passages."""
 
     def read(self, query: Query, passages: Sequence[Passage]) -> Reply: ...
 
@@ -47,14 +47,15 @@ READERS = Registry(
     "reader",
     {
         "extractive": Entry(
-            "mnemoscope.readers.extractive:Extractive", "the sentences that answer best, no model"
+            "mnemoscope.readers.extractive:Extractive",
+            "cites the best matching sentences; no model",
         ),
         "llm": Entry(
-            "mnemoscope.readers.llm_reader:Llm", "a language model, from the best passages"
+            "mnemoscope.readers.llm_reader:Llm", "a language model with the best passages"
         ),
         "full-context": Entry(
             "mnemoscope.readers.llm_reader:FullContextReader",
-            "a language model, from all memories at once",
+            "a language model with all memories at once",
         ),
     },
     group="mnemoscope.readers",

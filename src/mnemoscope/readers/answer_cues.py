@@ -1,6 +1,6 @@
-"""What a question's wording tells of its answer, and what a sentence's looks tell of it.
+"""Which kinds of answer a question asks for, and which kinds a sentence may contain.
 
-Plain English only: who asks why is served by a "because".
+The patterns are for English: a "why" question fits a sentence with "because".
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ KINDS: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
         ),
     ),
 }
-"""Kinds of answers: how a question asks for one, and what a sentence that holds one looks like."""
+"""Kinds of answers: the pattern of a question for it, and of a sentence that contains it."""
 _CURRENT = re.compile(
     r"\b(?:current(?:ly)?|latest|now|nowadays|most recent(?:ly)?|newest|in the end|end(?:ed)? up|"
     r"final(?:ly)?|eventual(?:ly)?|at present|today|as (?:it|things) stands?|up to date|"
@@ -71,12 +71,14 @@ _NAMED = re.compile(r"(?<=[^.!?\s] )[A-ZÀ-Þ0-9][\w-]*")
 
 
 class Cues(NamedTuple):
+    """What the wording of a question reveals about its answer."""
+
     kinds: tuple[bool, ...]
-    """For each of KINDS, whether it is asked for."""
+    """For each of KINDS, whether the question asks for it."""
     current: bool
     several: bool
     named: frozenset[str]
-    """Words that the question writes with a capital or a digit, lower-cased: these must match."""
+    """Words with a capital or a digit, in lower case: these must match."""
 
 
 def cues(question: str) -> Cues:
@@ -90,5 +92,5 @@ def cues(question: str) -> Cues:
 
 
 def looks(sentence: str) -> tuple[bool, ...]:
-    """For each of KINDS, whether the sentence may hold one."""
+    """For each of KINDS, whether the sentence may contain one."""
     return tuple(bool(holds.search(sentence)) for _, holds in KINDS.values())

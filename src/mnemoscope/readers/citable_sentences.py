@@ -1,6 +1,6 @@
-"""A passage cut into what can be cited: sentences, each with the heading and session it is under.
+"""Splits a passage into sentences to cite, each with its heading and session.
 
-Markdown is understood as far as logs use it: headings, bullets, quotes with their attribution.
+It parses the Markdown that logs use: headings, bullets, quotes with their attribution.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ _STOP = re.compile(
 
 
 class Cited(NamedTuple):
-    """One sentence in its place."""
+    """One sentence and its context."""
 
     text: str
     heading: str = ""
     session: str = ""
     section: int = 0
-    """Counts up within the passage; sentences under one heading share it."""
+    """The number of the section within the passage."""
 
 
 def cut(text: str, session: str = "") -> list[Cited]:
-    """All sentences of a passage, in their order."""
+    """All sentences of a passage, in order."""
     found: list[Cited] = []
     heading = ""
     section, empty = 0, False
 
     def close() -> None:
-        # A heading with nothing under it is all there is to cite.
+        # Without text under it, the heading is cited.
         if heading and empty:
             found.append(Cited(heading, heading, session, section))
 
@@ -61,7 +61,7 @@ def cut(text: str, session: str = "") -> list[Cited]:
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Headings, bullets, quotes and paragraphs; the lines of one quote or paragraph joined."""
+    """Headings, bullets, quotes and paragraphs; lines of one quote or paragraph are joined."""
     lines = map(str.strip, text.splitlines())
     for kind, group in groupby(lines, _kind):
         if kind == "heading":
@@ -88,7 +88,7 @@ def _kind(line: str) -> str:
 
 
 def _quotes(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
-    """One block for each attribution: what is said stays with who said it."""
+    """One block per attribution, so that a quote keeps its speaker."""
     running = ""
     for line in lines:
         if running and re.match(r"[^\W\d][\w .'’-]{0,40}: ", line):
@@ -103,5 +103,5 @@ def _quotes(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
 def _parts(kind: str, block: str) -> list[str]:
     if kind == "quote":
         return [block]
-    # The date of a page is no news: every sentence is cited with its date.
+    # Skip the date of a page: every sentence is cited with its date.
     return [part for part in _STOP.split(block) if part and not _ONLY_A_DATE.match(part)]

@@ -1,7 +1,7 @@
-"""The extractive reader: answers with the sentences that answer best, or says there are none.
+"""The extractive reader: cites the best matching sentences, or abstains.
 
-No model writes anything: what it says was recalled, word for word, so it cannot invent. It knows
-English and Markdown, and nothing of how any dataset words its questions.
+It quotes recalled text word for word, so it cannot hallucinate. It knows English and Markdown, and
+nothing about the questions of any dataset.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from mnemoscope.types import Query
 
 ABSTENTION = "No evidence found."
 
-# This table and the defaults below come from `python benchmarks/calibrate_reader.py`, on lives that
-# nothing else is made from; docs/decisions/0006 has its output.
+# This table and the defaults below come from `python benchmarks/calibrate_reader.py`, on simulated
+# histories that nothing else uses; docs/decisions/0006 has its output.
 WEIGHTS = {
     "topic": 2.2,
     "own": 4.3,
@@ -40,24 +40,24 @@ WEIGHTS = {
 _TOPIC, _MEANING = FEATURES.index("topic"), FEATURES.index("meaning")
 _one_at_a_time = threading.Lock()
 _ALIKE = 0.95
-"""Cosine from which on a sentence only repeats another."""
+"""Cosine above which a sentence repeats another."""
 
 
 class Extractive:
-    """Sentences scored by words, meaning and looks, cited with their dates in time order.
+    """Scores sentences by words, meaning and form, and cites the best in time order with dates.
 
     Args:
-        budget: Estimated tokens of passages that are read, best first.
-        sentences: How many are cited at most.
-        threshold: How near the passages must come to the question for it to say anything.
-        sure: What the best sentence's score adds to that nearness, a point.
-        missing: What is taken from it if nothing recalled says any of the question's words.
-        margin: How far below the best score a sentence may be to be cited.
-        margin_several: The same where the question asks for more than one thing.
-        related: Share of the best one's topic that a sentence's section must have.
-        gain: What is added to a score for saying words of the question that are not covered yet.
-        spread: What is taken from a score for each sentence cited of the same passage already.
-        same_thing: Cosine above which a later sentence replaces an earlier one, where the question
+        budget: Estimated tokens of passages to read, best first.
+        sentences: The maximum number of cited sentences.
+        threshold: The minimum similarity of question and passages; below it, the reader abstains.
+        sure: What each point of the best score adds to that similarity.
+        missing: What is subtracted if no passage contains any word of the question.
+        margin: The largest distance to the best score at which a sentence is cited.
+        margin_several: The same if the question asks for more than one thing.
+        related: The minimum topic of a section, as a share of that of the best sentence.
+        gain: What is added to a score for words of the question that are not covered yet.
+        spread: What is subtracted for each sentence already cited from the same passage.
+        same_thing: Cosine above which a later sentence replaces an earlier one, if the question
             asks for the current state.
         model: The embedding model.
     """
@@ -78,7 +78,7 @@ class Extractive:
         model: str = "wordllama",
     ) -> None:
         if budget < 1 or sentences < 1:
-            raise UsageError("extractive: budget and sentences are 1 or more")
+            raise UsageError("extractive: budget and sentences must be 1 or more")
         self.budget = budget
         self.sentences = sentences
         self.threshold = threshold
@@ -97,13 +97,13 @@ class Extractive:
         return {"embedder": self._library.embedder.identity()}
 
     def read(self, query: Query, passages: Sequence[Passage]) -> Reply:
-        with _one_at_a_time:  # the library grows while it reads
+        with _one_at_a_time:  # reading extends the shared index
             return self._read(query, passages)
 
     def _read(self, query: Query, passages: Sequence[Passage]) -> Reply:
         read = within(passages, self.budget)
         digests = self._library.digests([(text, passage.session) for passage, text in read])
-        # A passage may hold nothing to cite, as where it is cut off at once.
+        # A passage may have nothing to cite, for example if the budget cuts it off.
         cited = [
             (passage, own) for (passage, _), own in zip(read, digests, strict=True) if own.cited
         ]
@@ -125,15 +125,15 @@ class Extractive:
         return Reply("\n".join(lines), sources=tuple(sources))
 
     def belief(self, reading: Reading, scores: Floats) -> float:
-        """How near the passages come to the question at all; below the threshold it is silent."""
+        """The similarity of passages and question; below the threshold, the reader abstains."""
         nearest = float(reading.features[:, _MEANING].max())
-        unheard = float(reading.weights @ (reading.told.max(axis=0) < 0.5))
-        return nearest + self.sure * float(scores.max()) - self.missing * unheard
+        uncovered = float(reading.weights @ (reading.covered.max(axis=0) < 0.5))
+        return nearest + self.sure * float(scores.max()) - self.missing * uncovered
 
     def _choose(
         self, passages: Sequence[Passage], reading: Reading, scores: Floats, asked: Cues
     ) -> list[int]:
-        """Places of the sentences to cite: good ones, each for something more, from many days."""
+        """Positions of the sentences to cite: high scores, new words, different passages."""
         margin = self.margin_several if asked.several else self.margin
         topic = reading.features[:, _TOPIC]
         order = np.argsort(-scores, kind="stable")
@@ -158,7 +158,7 @@ class Extractive:
             return chosen
 
         def overtaken(place: int) -> bool:
-            """Whether a later sentence on the same thing is chosen too."""
+            """Whether a later sentence about the same thing is chosen too."""
             vector = reading.vectors[place]
             return any(
                 _when(passages[later]) > _when(passages[place])
@@ -170,12 +170,12 @@ class Extractive:
 
 
 def _when(passage: Passage) -> str:
-    """For sorting: those without a date come first."""
+    """A sort key; passages without a date come first."""
     return "" if passage.at is None else passage.at.isoformat()
 
 
 def within(passages: Sequence[Passage], budget: int) -> list[tuple[Passage, str]]:
-    """What fits the budget of estimated tokens; the last passage as far as it fits."""
+    """The passages that fit the budget of estimated tokens; the last one is cut."""
     found = []
     for passage in passages:
         if budget <= 0:
@@ -183,7 +183,7 @@ def within(passages: Sequence[Passage], budget: int) -> list[tuple[Passage, str]
         cost = estimate_tokens(passage.text)
         if cost > budget:
             text = passage.text[: budget * CHARACTERS_PER_TOKEN]
-            # Half a word, and the half sentence before it, would be nobody's.
+            # Cut at the end of a sentence or line.
             found.append((passage, text[: max(text.rfind("\n"), text.rfind(". ") + 1, 0)]))
             break
         found.append((passage, passage.text))

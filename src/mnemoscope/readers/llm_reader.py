@@ -1,7 +1,7 @@
-"""Readers that let a language model answer from what was recalled.
+"""Readers that let a language model answer from the recalled passages.
 
-All systems get one and the same prompt: dates, sessions and texts of the passages, today's date and
-the question. Ids and scores stay out of it, since they would tell the systems apart.
+All systems get the same prompt: dates, sessions and texts of the passages, today's date and the
+question. Ids and scores are left out, because they would identify the system.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ _ANY = datetime.min.replace(tzinfo=UTC)
 
 
 class Llm:
-    """Asks a model, with the best passages in the prompt.
+    """Asks a model with the best passages in the prompt.
 
     Args:
-        model: The model's spec, as everywhere.
-        prompt: A shipped prompt's name, or the path of your own .yaml file.
-        passages: How many are shown at most, best first; 0 for all.
-        tokens: Estimated tokens that the passages may cost together; 0 for no limit.
-        max_tokens: The longest reply; 0 for what the prompt says.
+        model: The spec of the model.
+        prompt: The name of a built-in prompt, or the path of your own .yaml file.
+        passages: The maximum number of passages, best first; 0 for all.
+        tokens: The maximum of estimated tokens for all passages; 0 for no limit.
+        max_tokens: The maximum length of the reply; 0 for the limit of the prompt.
     """
 
     wants_everything = False
-    """Whether it is to be given all memories, in time order, instead of the hits."""
+    """Whether it gets all memories, in time order, instead of the hits."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Llm:
     ) -> None:
         for name, value in (("passages", passages), ("tokens", tokens), ("max_tokens", max_tokens)):
             if value < 0:
-                raise UsageError(f"{name}={value}: it is 0 or more")
+                raise UsageError(f"{name}={value}: must be 0 or more")
         self.passages = passages
         self.tokens = tokens
         self._prompt = load_prompt(prompt, HOLES, NEEDED)
@@ -77,7 +77,7 @@ class Llm:
 
     def read(self, query: Query, passages: Sequence[Passage]) -> Reply:
         shown = list(self._within(passages))
-        # Sorting is stable: the ranking decides among passages of one moment or of none.
+        # Sorting is stable: passages with the same date, or without one, keep their rank order.
         in_time = sorted(shown, key=lambda passage: (passage.at is None, passage.at or _ANY))
         filled = self._prompt.fill(
             context="\n\n".join(map(_excerpt, in_time)) or NOTHING,
@@ -90,7 +90,7 @@ class Llm:
         return Reply(text, abstained=None, sources=sources, shown=len(shown))
 
     def _within(self, passages: Sequence[Passage]) -> Iterator[Passage]:
-        """The passages that are shown: whole ones, but for a first one that is too long alone."""
+        """The passages to show; only a first passage that exceeds the limit is cut."""
         left = self.tokens
         for place, passage in enumerate(passages[: self.passages or None]):
             cost = estimate_tokens(_excerpt(passage))
@@ -103,7 +103,7 @@ class Llm:
 
 
 class FullContextReader(Llm):
-    """Asks a model with everything there is to remember in the prompt: no recall at all."""
+    """Asks a model with all memories in the prompt, without recall."""
 
     wants_everything = True
 
@@ -114,20 +114,20 @@ class FullContextReader(Llm):
 
 
 def plain_answer(reply: str) -> str:
-    """The reply without what models like to wrap an answer in."""
+    """The reply without thoughts, a lead such as "Answer:", and quotes around it."""
     text = without_thoughts(reply).strip()
     if lead := _LEAD.match(text):
         text = text[lead.end() :].strip()
     if len(text) > 1 and (closing := _QUOTES.get(text[0])) and text.endswith(closing):
         inner = text[1:-1]
-        # '"Dune" and "Emma"' begins and ends with quotes that do not belong together.
+        # '"Dune" and "Emma"' starts and ends with quotes that are not a pair.
         if text[0] not in inner and closing not in inner:
             text = inner.strip()
     return text
 
 
 def _excerpt(passage: Passage) -> str:
-    """A line that dates it, then its text, every line marked: no text can pose as the prompt."""
+    """A line with the date, then the text, every line marked so that it cannot pose as prompt."""
     date = _date(passage.at) if passage.at else "no date"
     session = " ".join(passage.session.split())
     head = f"[{date}, session {session}]" if session else f"[{date}]"
@@ -135,13 +135,13 @@ def _excerpt(passage: Passage) -> str:
 
 
 def _date(at: datetime) -> str:
-    """Like 8 May 2023 (Monday), 13:56; in English whatever the locale is."""
+    """A date such as 8 May 2023 (Monday), 13:56, in English with any locale."""
     day = f"{at.day} {_MONTHS[at.month - 1]} {at.year} ({_DAYS[at.weekday()]})"
     return f"{day}, {at:%H:%M}" if (at.hour, at.minute) != (0, 0) else day
 
 
 def _cut(passage: Passage, tokens: int) -> Passage:
-    """As much of its beginning as fits, up to the last whole word."""
+    """The start of the passage, up to the last whole word that fits."""
     spare = len(_excerpt(passage)) - len(passage.text)
     room = max(tokens * CHARACTERS_PER_TOKEN - spare, 0)
     text = passage.text[:room]

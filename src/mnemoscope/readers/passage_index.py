@@ -1,7 +1,7 @@
-"""What the reader keeps of each passage it has read once: sentences, words, vectors, looks.
+"""The index of the passages that the reader has read: sentences, words, vectors, forms.
 
-Kept per process and bounded; everything in it follows from the passage's text and the model. A
-word's row depends on the word alone, so what has been read before never changes a score.
+It is kept per process and has a maximum size. Its content depends only on the passages and the
+model, so passages that were read earlier never change a score.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ _QUOTE = re.compile(r"[^\W\d][\w .'’@-]{0,40}: [\"“]").match
 
 _WORD = re.compile(r"[^\W_]+")
 STOP_WORDS = english.STOP_WORDS | {"ever", "let", "said", "say", "tell", "us", "whose"}
-"""Beyond the usual ones, what questions are made of."""
+"""The usual stop words, and words that questions are made of."""
 
 
 class Vocabulary:
-    """Every content word met so far, as a row: its vector and the number of its stem."""
+    """Every content word seen so far as a row: its vector and the number of its stem."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
-        # Row 0 stands for no word, so that a sentence without content words has something to show.
+        # Row 0 stands for "no word", so that a sentence without content words has a row too.
         self._rows: dict[str, int] = {"": 0}
         self._stem_ids: dict[str, int] = {}
         self._vectors: NDArray[np.float32] = np.zeros((0, 0), np.float32)
@@ -63,7 +63,7 @@ class Vocabulary:
         return len(self._rows)
 
     def rows(self, text: str) -> list[int]:
-        """The rows of a text's content words, in their order, after the row of no word."""
+        """Row 0 and the rows of the content words of a text, in order."""
         found = [0]
         for word in _WORD.findall(text.lower()):
             if word in STOP_WORDS:
@@ -76,21 +76,21 @@ class Vocabulary:
         return found
 
     def vectors(self) -> NDArray[np.float32]:
-        self._settle()
+        self._embed_waiting()
         return self._vectors
 
     def stems(self) -> NDArray[np.int32]:
-        self._settle()
+        self._embed_waiting()
         return self._stems
 
-    def _settle(self) -> None:
-        """Take in the words that were met since the last time, all at once."""
+    def _embed_waiting(self) -> None:
+        """Embed and stem all words that were added since the last call."""
         if not self._waiting:
             return
         known = len(self._rows) - len(self._waiting)
         fresh = self._embedder.embed(self._waiting)
         if len(self._rows) > len(self._vectors):
-            # Room for twice as many, so that growing word by word stays cheap.
+            # Double the capacity, so that growing word by word stays cheap.
             vectors = np.zeros((2 * len(self._rows), fresh.shape[1]), np.float32)
             stems = np.zeros(len(vectors), np.int32)
             if known:
@@ -105,30 +105,30 @@ class Vocabulary:
 
 
 class Digest(NamedTuple):
-    """One passage, taken apart."""
+    """One passage, analysed."""
 
     cited: list[Cited]
     words: NDArray[np.intp]
-    """Vocabulary rows of all sentences, one after the other."""
+    """Vocabulary rows of all sentences, concatenated."""
     lengths: NDArray[np.intp]
-    """How many words of these are each sentence's."""
+    """The number of rows of each sentence."""
     headings: NDArray[np.intp]
-    """Vocabulary rows of the sections' headings and sessions."""
+    """Vocabulary rows of the headings and sessions of the sections."""
     heading_lengths: NDArray[np.intp]
     titles: list[str]
-    """The sections' headings; of a section without one, something that no other one has."""
+    """The headings of the sections; a unique text for a section without one."""
     section_lengths: NDArray[np.intp]
-    """How many sentences each section has."""
+    """The number of sentences of each section."""
     vectors: NDArray[np.float32]
     looks: NDArray[np.bool_]
-    """For each sentence, whether it may hold each of KINDS of answers."""
+    """For each sentence, whether it may contain each of KINDS of answers."""
     quotes: NDArray[np.bool_]
     open: NDArray[np.bool_]
-    """Whether a sentence says that something is not settled."""
+    """Whether a sentence states that something is undecided."""
 
 
 class Library:
-    """All passages that one model has read in this process."""
+    """All passages that were read with one embedding model in this process."""
 
     def __init__(self, model: str) -> None:
         self.embedder = load_embedder(model)
@@ -136,14 +136,14 @@ class Library:
         self._digests: dict[tuple[str, str], Digest] = {}
 
     def digests(self, passages: Sequence[tuple[str, str]]) -> list[Digest]:
-        """Of each text, with the session it is from."""
+        """The digests of (text, session) pairs."""
         if len(self._digests) > _MOST_PASSAGES or len(self.vocabulary) > _MOST_WORDS:
             self._digests.clear()
             self.vocabulary = Vocabulary(self.embedder)
         return [self._digests.get(passage) or self._read(*passage) for passage in passages]
 
     def question(self, text: str) -> NDArray[np.float32]:
-        """The question's vector."""
+        """The vector of the question."""
         found: NDArray[np.float32] = self.embedder.embed([text])[0]
         return found
 
@@ -171,17 +171,13 @@ class Library:
             self.embedder.embed(texts),
             np.array([looks(text) for text in texts], np.bool_).reshape(-1, len(KINDS)),
             np.array([_QUOTE(text) is not None for text in texts], np.bool_),
-            np.array([_leaves_open(text) for text in texts], np.bool_),
+            np.array([bool(_LABELLED_OPEN(text) or _OPEN(text)) for text in texts], np.bool_),
         )
         return digest
 
 
-def _leaves_open(text: str) -> bool:
-    return bool(_LABELLED_OPEN(text) or _OPEN(text))
-
-
 def starts(lengths: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Where each of consecutive runs begins."""
+    """The start of each of several consecutive runs."""
     return np.cumsum(lengths) - lengths
 
 

@@ -1,7 +1,6 @@
-"""What can be told of each sentence as an answer to a question, as numbers side by side.
+"""The features of each sentence as an answer to a question.
 
-Generic evidence only: words and their neighbours in meaning, headings, names, looks. The weights
-stand with the reader.
+They are generic: words and similar words, headings, names, form. The weights are in the reader.
 """
 
 from __future__ import annotations
@@ -19,42 +18,42 @@ from mnemoscope.readers.passage_index import Digest, Library, starts
 Floats = NDArray[np.float32]
 
 FEATURES = (
-    "topic",  # how much of the question the sentence or its section says, by the words' rarity
-    "own",  # how much of it the sentence itself says
-    "names",  # how much of the names in the question its section says
+    "topic",  # how much of the question the sentence or its section covers, weighted by rarity
+    "own",  # how much of it the sentence itself covers
+    "names",  # how many of the names in the question its section covers
     "meaning",  # cosine of the question and the sentence
-    "rest",  # how near it comes to those words of the question that its section does not say
-    "fits",  # it holds a number, a name or a date, and that is what is asked for
-    "specific",  # it holds a number or a full name at all
-    "new",  # how much it says that the question does not
-    "rare",  # how seldom the rarest of that is
-    "quote",  # somebody is quoted with it
-    "open",  # it leaves the matter open
+    "rest",  # similarity to those words of the question that its section does not cover
+    "fits",  # it contains the kind of answer that is asked for, such as a number or a date
+    "specific",  # it contains a number, a full name or a date
+    "new",  # how many of its words are not in the question
+    "rare",  # how rare the rarest of these words is
+    "quote",  # it is a quote with a speaker
+    "open",  # it states that something is undecided
 )
 
 _NEAR, _NEAR_WORTH = 0.35, 0.7
-"""Cosine from which on two words are of the same kind, and what a near word is worth at most."""
+"""Cosine above which two words are similar, and the maximum value of a similar word."""
 _ENOUGH_NEW = 6
 _SHARED = 0.8
-"""What a section is credited with of what others under the same heading say."""
+"""The share of the coverage of other sections with the same heading that a section gets."""
 
 
 class Reading(NamedTuple):
-    """All sentences seen with one question in mind."""
+    """All sentences in relation to one question."""
 
     features: Floats
-    """A row for each sentence, a column for each of FEATURES."""
+    """A row per sentence, a column per feature."""
     own: Floats
-    """How much each sentence says of each content word of the question, 0 to 1."""
-    told: Floats
-    """The same of the sentence with its section and heading."""
+    """How much each sentence covers each content word of the question, 0 to 1."""
+    covered: Floats
+    """The same for the sentence with its section and heading."""
     weights: Floats
-    """What each of these words is worth; they add up to 1."""
+    """The weights of these words; the sum is 1."""
     vectors: Floats
 
 
 def consider(question: str, asked: Cues, digests: Sequence[Digest], library: Library) -> Reading:
-    """The sentences of passages that have some; the question must have a content word."""
+    """Every passage must have a sentence, and the question a content word."""
     vocabulary = library.vocabulary
     rows = np.unique(vocabulary.rows(question)[1:])
     names = [row for word in asked.named for row in vocabulary.rows(word)[1:]]
@@ -64,7 +63,7 @@ def consider(question: str, asked: Cues, digests: Sequence[Digest], library: Lib
     sections = np.concatenate([digest.section_lengths for digest in digests])
     above = starts(np.concatenate([digest.heading_lengths for digest in digests]))
 
-    # Everything about words is worked out once for each that occurs, then looked up.
+    # Compute once per distinct word, then look up.
     met, places = np.unique(np.concatenate([words, headings]), return_inverse=True)
     in_text, in_headings = places[: len(words)], places[len(words) :]
     stems = vocabulary.stems()[met]
@@ -73,27 +72,27 @@ def consider(question: str, asked: Cues, digests: Sequence[Digest], library: Lib
     likeness = np.where(same, np.float32(1), np.clip(vectors[met] @ vectors[rows].T, 0, 1))
 
     closest = np.maximum.reduceat(likeness[in_text], first, axis=0)
-    own = _said(closest)
+    own = _coverage(closest)
     around = np.maximum.reduceat(own, starts(sections), axis=0)
-    overhead = _said(np.maximum.reduceat(likeness[in_headings], above, axis=0))
+    overhead = _coverage(np.maximum.reduceat(likeness[in_headings], above, axis=0))
     of_section = np.maximum(around, overhead)
-    # What stands under one heading on two days is about the same thing on both of them.
+    # Sections with the same heading on different days are about the same thing.
     numbers: dict[str, int] = {}
     titles = chain.from_iterable(digest.titles for digest in digests)
     group = [numbers.setdefault(title, len(numbers)) for title in titles]
     of_group = np.zeros((len(numbers), len(rows)), np.float32)
     np.maximum.at(of_group, group, of_section)
-    told = np.repeat(np.maximum(of_section, _SHARED * of_group[group]), sections, axis=0)
+    covered = np.repeat(np.maximum(of_section, _SHARED * of_group[group]), sections, axis=0)
 
     count = len(own)
     frequency = (own == 1).sum(axis=0)
     rarity = np.log1p((count - frequency + 0.5) / (frequency + 0.5))
     weights = _shares(rarity)
     named = np.isin(rows, names)
-    names_told = told[:, named] @ _shares(rarity[named]) if named.any() else np.ones(count)
+    names_covered = covered[:, named] @ _shares(rarity[named]) if named.any() else np.ones(count)
 
-    unsaid = weights * (told < _SHARED)
-    rest = (closest * unsaid).sum(axis=1) / np.maximum(unsaid.sum(axis=1), 1e-6)
+    uncovered = weights * (covered < _SHARED)
+    rest = (closest * uncovered).sum(axis=1) / np.maximum(uncovered.sum(axis=1), 1e-6)
 
     fresh = ~same.any(axis=1) & (met != 0)
     new = np.add.reduceat(fresh[in_text], first, dtype=np.int64)
@@ -103,12 +102,12 @@ def consider(question: str, asked: Cues, digests: Sequence[Digest], library: Lib
 
     of_sentences = np.concatenate([digest.vectors for digest in digests])
     looks = np.concatenate([digest.looks for digest in digests])
-    topic = told @ weights
+    topic = covered @ weights
     nearest = topic / max(float(topic.max()), 1e-6)
     columns = (
         topic,
         own @ weights,
-        names_told,
+        names_covered,
         of_sentences @ library.question(question),
         rest,
         nearest * (looks & np.array(asked.kinds)).any(axis=1),
@@ -119,14 +118,14 @@ def consider(question: str, asked: Cues, digests: Sequence[Digest], library: Lib
         np.concatenate([digest.open for digest in digests]),
     )
     features = np.stack(columns, axis=1).astype(np.float32)
-    return Reading(features, own, told, weights, of_sentences)
+    return Reading(features, own, covered, weights, of_sentences)
 
 
-def _said(likeness: Floats) -> Floats:
-    """1 for the word itself, less for a near one, nothing for others."""
+def _coverage(likeness: Floats) -> Floats:
+    """1 for the word itself, less for a similar one, 0 for others."""
     near = _NEAR_WORTH * np.clip((likeness - _NEAR) / (1 - _NEAR), 0, 1)
-    said: Floats = np.where(likeness == 1, 1, near).astype(np.float32)
-    return said
+    coverage: Floats = np.where(likeness == 1, 1, near).astype(np.float32)
+    return coverage
 
 
 def _shares(values: NDArray[np.floating]) -> Floats:

@@ -1,7 +1,7 @@
 """report.md: the benchmark report, sections 0 to 9, written from the runs and release.yaml.
 
-Nothing in it is edited by hand: what people have to say comes from release.yaml, so that writing
-the report again can lose nothing, and a report with other bytes is known to be edited.
+The report is not edited by hand: people's texts come from release.yaml. So the report can be
+written again without a loss, and a report with other bytes is an edited one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TITLES: dict[Role, str] = {
 
 
 def write_report(release: Release, when: Moment) -> list[Comparison]:
-    """Write the comparisons and the report; the first time is when the draft was made."""
+    """Write the comparisons and the report; the first call sets the time of the draft."""
     found = comparisons(release)
     write_comparisons(release, found)
     if release.state.drafted is None:
@@ -55,7 +55,7 @@ def write_report(release: Release, when: Moment) -> list[Comparison]:
 
 
 def is_current(release: Release, found: Sequence[Comparison]) -> bool:
-    """Whether report.md is, byte for byte, what the runs and release.yaml give."""
+    """Whether report.md equals, byte for byte, the report of the runs and release.yaml."""
     path = release.report_path
     return path.exists() and path.read_text(encoding="utf-8") == render(release, found)
 
@@ -66,7 +66,7 @@ def render(release: Release, found: Sequence[Comparison]) -> str:
     parts = [
         f"# Benchmark report: {state.version}",
         f"Measured under {cite} (`{release.protocol.id}`). Author: {state.author}. "
-        f"Begun {state.created}.",
+        f"Started {state.created}.",
         "## 0. Executive summary",
         _summary(release, found),
         "## 1. Methodology",
@@ -79,9 +79,9 @@ def render(release: Release, found: Sequence[Comparison]) -> str:
         "## 6. Decision",
         *_decision(release, found),
         "## 7. Working group notes",
-        _said(state.words.notes),
+        _quoted(state.words.notes),
         "## 8. Working group sign-off",
-        f"The sha256 covers this report but for the block below.\n\n{BEGIN}{END}",
+        f"The sha256 covers this report without the block below.\n\n{BEGIN}{END}",
         "## 9. Raw data",
         _raw_data(release),
     ]
@@ -123,7 +123,7 @@ def _methodology(release: Release) -> list[str]:
 
 
 def changes(release: Release) -> list[str]:
-    """What is different between each base and its candidate, as their identities record it."""
+    """The differences between the identities of each base and its candidate."""
     return [
         f"{pair.benchmark}: {change}"
         for pair in release.state.pairs
@@ -164,24 +164,24 @@ def _benchmarks(release: Release, found: Sequence[Comparison]) -> list[str]:
     sections.append(f"## 3. {', '.join(others) or 'Further benchmarks'}")
     for name in others:
         sections += _benchmark(release, name, by_name.get(name))
-    return sections if others else [*sections, "The protocol has none."]
+    return sections if others else [*sections, "The protocol has no further benchmarks."]
 
 
 def _benchmark(release: Release, name: str, comparison: Comparison | None) -> list[str]:
     if comparison is None:
-        return [f"{name} was not run: {release.state.waived.get(name, 'no reason is given')}."]
+        return [f"{name} was not run: {release.state.waived.get(name, 'without a reason')}."]
     pair = next(pair for pair in release.state.pairs if pair.benchmark == name)
     base, cand = release.run(pair.base), release.run(pair.cand)
     before, after = base.read_json("metrics.json"), cand.read_json("metrics.json")
     categories = category_table(comparison, before, after, cand.manifest().category_names)
     return [
         f"{comparison.paired:,} questions, paired, in {comparison.clusters} clusters. "
-        "Means with their own intervals; the difference with a bootstrap interval over clusters. "
-        "h for proportions, d_z for means of per-question values.",
+        "Each mean has its own interval; the difference has a bootstrap interval over clusters. "
+        "The effect size is h for proportions and d_z for means of per-question values.",
         f"### {name}, overall",
         table(overall_table(comparison, before, after)),
         f"### {name}, by category",
-        table(categories) if categories else "The data have no categories.",
+        table(categories) if categories else "The dataset has no categories.",
     ]
 
 
@@ -194,7 +194,7 @@ def _output(release: Release, comparison: Comparison) -> str:
 def _threats(release: Release) -> list[str]:
     words = release.state.words
     kinds = {"Internal": words.internal, "External": words.external, "Simulation": words.simulation}
-    return [part for kind, text in kinds.items() for part in (f"### {kind}", _said(text))]
+    return [part for kind, text in kinds.items() for part in (f"### {kind}", _quoted(text))]
 
 
 def _decision(release: Release, found: Sequence[Comparison]) -> list[str]:
@@ -212,11 +212,11 @@ def _decision(release: Release, found: Sequence[Comparison]) -> list[str]:
         ("Accepted regression", words.accept_regression),
         ("Shipped without claims", words.no_claim),
     ):
-        parts += [f"### {title}", _said(text)] if text else []
+        parts += [f"### {title}", _quoted(text)] if text else []
     if one := release.state.rederived:
         parts.append(
             f"Independent re-derivation by {one.by}, seed {one.seed}: {one.checked} statistics "
-            f"repeated, {len(one.disagreements) or 'none'} of them otherwise than reported."
+            f"repeated, {len(one.disagreements) or 'none'} of them differ from the report."
         )
     return parts
 
@@ -248,17 +248,17 @@ def _runs(release: Release) -> list[tuple[RunPair, RunDirectory]]:
     ]
 
 
-def _said(text: str) -> str:
-    """Words as they stand; a comment in them must not be taken for the report's own markers."""
+def _quoted(text: str) -> str:
+    """People's text; a comment in it must not look like the report's own markers."""
     return text.strip().replace("<!--", "<!\u200b--") or "Nothing stated."
 
 
-# What is signed: the report's bytes, but for the block of signatures itself. The block is written
-# from release.yaml; a report whose block says anything else was edited, and no signature counts.
+# A signature covers the report's bytes without the block of signatures. The block is written from
+# release.yaml; if the block of a report differs, the report was edited and its signatures are void.
 
 
 def split(report: str) -> tuple[str, str]:
-    """The report without its block, and the block; a report without one has an empty block."""
+    """The report without its block of signatures, and the block (empty if there is none)."""
     before, begin, rest = report.partition(BEGIN)
     block, end, after = rest.partition(END)
     if not begin or not end:
@@ -272,12 +272,12 @@ def digest(report: str) -> str:
 
 
 def latest(signatures: Sequence[Signature]) -> dict[Role, Signature]:
-    """The last signature of each role: a void one can be given again."""
+    """The last signature of each role; a role can sign again if its signature is void."""
     return {signature.role: signature for signature in signatures}
 
 
 def block(state: State, sha256: str) -> str:
-    """The table of the working group, as it stands for a report with this hash."""
+    """The table of signatures for a report with this hash."""
     given = latest(state.signatures)
     lines = [
         "",
@@ -290,7 +290,7 @@ def block(state: State, sha256: str) -> str:
         if (one := given.get(role)) is None:
             lines.append(f"| {TITLES[role]} | | not signed | | |")
             continue
-        standing = "valid" if one.sha256 == sha256 else "void: the report changed since"
+        standing = "valid" if one.sha256 == sha256 else "void: the report changed"
         lines.append(
             f"| {TITLES[role]} | {one.name} | {one.when} | `{one.sha256[:16]}…` | {standing} |"
         )
@@ -301,7 +301,7 @@ def block(state: State, sha256: str) -> str:
 
 
 def sealed(report: str, state: State) -> str:
-    """The report with its block brought up to date."""
+    """The report with a new block of signatures."""
     text = split(report)[0]
     return text.replace(BEGIN + END, BEGIN + block(state, digest(text)) + END, 1)
 
@@ -309,5 +309,5 @@ def sealed(report: str, state: State) -> str:
 def _circulated(state: State, sha256: str) -> str:
     if (one := state.circulated) is None:
         return "Not yet circulated."
-    changed = "" if one.sha256 == sha256 else " The report changed since: the 48 hours start anew."
+    changed = "" if one.sha256 == sha256 else " The report changed: the 48 hours start again."
     return f"Circulated {one}.{changed}"

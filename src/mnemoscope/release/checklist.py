@@ -1,4 +1,4 @@
-"""The process's checklist (Appendix A): every item computed, none ticked by hand."""
+"""The checklist of the release process (Appendix A); every item is computed."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class ChecklistItem(msgspec.Struct, frozen=True):
 
 
 class Checklist(msgspec.Struct, frozen=True):
-    """All of it."""
+    """All items."""
 
     items: list[ChecklistItem]
     preview: bool = False
-    """Made as if it were a time yet to come: it allows nothing."""
+    """Computed for a future time: it does not allow the tag."""
 
     @property
     def complete(self) -> bool:
@@ -58,7 +58,7 @@ class Checklist(msgspec.Struct, frozen=True):
         return self.complete and not self.preview
 
     def outcome(self, version: str) -> str:
-        """Whether the tag may be cut, in words."""
+        """Whether the tag is allowed, as text."""
         if not self.complete:
             missing = sum(not item.ok for item in self.items)
             return f"tag not allowed: {missing} items are missing"
@@ -75,7 +75,7 @@ def table(found: Checklist) -> ReportTable:
 
 
 class _Reviewed:
-    """What the items look at; runs are verified once."""
+    """The input of the items; runs are verified once."""
 
     def __init__(self, release: Release, found: Sequence[Comparison]) -> None:
         self.release = release
@@ -87,13 +87,13 @@ class _Reviewed:
 
 
 def check(release: Release, now: Moment) -> Checklist:
-    """Go through Appendix A. An item that cannot be computed is missing, with the error as why."""
+    """Compute Appendix A. An item that cannot be computed is missing; the error is the reason."""
     try:
         found = comparisons(release)
     except MnemoscopeError as error:
-        why = dict.fromkeys([name for name, *_ in _ITEMS], "cannot be judged: see the runs")
+        why = dict.fromkeys([name for name, *_ in _ITEMS], "cannot be computed: see the runs")
         why[RUNS] = str(error)
-        items = [ChecklistItem(name, [said]) for name, said in why.items()]
+        items = [ChecklistItem(name, [reason]) for name, reason in why.items()]
         return Checklist([*items, _tag(release, now, len(items))], now.is_future)
     case, items = _Reviewed(release, found), []
     for name, missing, remark in _ITEMS:
@@ -117,7 +117,7 @@ def _benchmarks(case: _Reviewed) -> Iterator[str]:
         for identity in (case.release.run(pair.cand).manifest().identity,)
     }
     if len(systems) > 1:
-        yield "the candidate runs are not of one system and one set of versions"
+        yield "the candidate runs are of different systems or versions"
 
 
 def _waivers(release: Release) -> str:
@@ -126,19 +126,19 @@ def _waivers(release: Release) -> str:
 
 def _runs(case: _Reviewed) -> Iterator[str]:
     for path, state in case.facts.unsound.items():
-        yield f"{path} is {state}; `mnemoscope verify {path}` says why"
+        yield f"{path} is {state}; `mnemoscope verify {path}` gives the reason"
 
 
 def _significance(case: _Reviewed) -> Iterator[str]:
     for name in unwritten(case.release, case.found):
-        yield f"{name} is missing or is not what the runs give: `mnemoscope release report`"
+        yield f"{name} is missing or differs from the runs: `mnemoscope release report`"
 
 
 def _report(case: _Reviewed) -> Iterator[str]:
     if case.release.state.drafted is None or not case.release.report_path.exists():
         yield "report.md is not written: `mnemoscope release report`"
     elif not is_current(case.release, case.found):
-        yield "report.md is not what the runs and release.yaml give: edited, or out of date"
+        yield "report.md differs from the runs and release.yaml: it was edited or is out of date"
     for field in ("internal", "external", "rationale"):
         if not getattr(case.release.state.words, field).strip():
             yield f"words.{field} in release.yaml is empty: `mnemoscope release set --{field} …`"
@@ -149,11 +149,11 @@ def _rederived(case: _Reviewed) -> Iterator[str]:
     if done is None:
         yield "not done: `mnemoscope release rederive`"
     elif not is_fresh(case.release, case.found):
-        yield "done on other figures than these: `mnemoscope release rederive` again"
+        yield "done on other figures: run `mnemoscope release rederive` again"
     else:
         yield from done.disagreements[:3]
     if name := other_statistician(case.release):
-        yield f"{name} signed as statistician, but the statistics were repeated by another"
+        yield f"{name} signed as statistician, but another person repeated the statistics"
 
 
 def _decision(case: _Reviewed) -> Iterator[str]:
@@ -163,7 +163,7 @@ def _decision(case: _Reviewed) -> Iterator[str]:
         return
     now = decide(case.release, case.found, recorded.when)
     if now != recorded:
-        yield "the recorded decision is not what figures and words give: decide again"
+        yield "the recorded decision is out of date: run `mnemoscope release decide` again"
     yield from now.open
 
 
@@ -173,9 +173,9 @@ def _notes(case: _Reviewed) -> Iterator[str]:
         return
     text = case.release.notes_path.read_text(encoding="utf-8")
     if tuple(re.findall(r"^## (.*)$", text, re.MULTILINE)) != SECTIONS:
-        yield "notes.md has not exactly the five sections, in their order"
+        yield "notes.md must have exactly the five sections, in their order"
     if text != render_notes(case.release, case.found):
-        yield "notes.md is not what the runs and release.yaml give: edited, or out of date"
+        yield "notes.md differs from the runs and release.yaml: it was edited or is out of date"
 
 
 def _claims(case: _Reviewed) -> Iterator[str]:
@@ -228,7 +228,7 @@ def _quorum(release: Release) -> str:
     return f"quorum exception by the PI: {reason}" if reason else ""
 
 
-# Each item: its name, what is missing, and what else is to be said of it.
+# Each item: its name, what is missing, and a remark.
 _ITEMS: tuple[tuple[str, Callable[[_Reviewed], Iterable[str]], Callable[[Release], str]], ...] = (
     ("All mandatory benchmarks run on final code", _benchmarks, _waivers),
     (RUNS, _runs, lambda release: ""),

@@ -1,4 +1,4 @@
-"""How people write figures and claims: metrics, estimates, intervals, p-values, words of praise."""
+"""Patterns of figures and claims in texts: metrics, estimates, intervals, p-values, praise."""
 
 from __future__ import annotations
 
@@ -121,19 +121,19 @@ THE_OTHERS = re.compile(
 
 
 class PValue(NamedTuple):
-    """A p as it is written."""
+    """A p-value of a text."""
 
     value: float
     raw: bool
-    """Said to be uncorrected."""
+    """Marked as uncorrected."""
     proves: bool
-    """Below 0.05, whatever it is."""
+    """Below 0.05."""
     slack: float = 0.0
-    """What rounding may hide."""
+    """The largest difference that rounding can make."""
 
 
 def metrics(text: str) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Where metrics are named, and which: `recall@5/10` names two, `MRR` any depth."""
+    """The place and the names of metrics: `recall@5/10` names two, `MRR` any depth."""
     return [(found.start(), found.end(), _names(found)) for found in _METRIC.finditer(text)]
 
 
@@ -146,26 +146,26 @@ def p_values(text: str) -> list[PValue]:
 
 
 def estimates(text: str) -> list[re.Match[str]]:
-    """Numbers that are figures of merit: shares, percentages, points."""
+    """Numbers that are scores: shares, percentages, points."""
     for pattern in (_INTERVAL, _P, _METRIC, _NOT_ESTIMATES):
         text = pattern.sub(lambda found: " " * len(found[0]), text)
     return list(_ESTIMATE.finditer(text))
 
 
 def gains(text: str) -> bool:
-    """Whether a difference with a plus sign stands there."""
+    """Whether the text has a difference with a plus sign."""
     return any(estimate[0].lstrip().startswith("+") for estimate in estimates(text)) or bool(
         re.search(rf"\+\s?\d+(?:\.\d+)?{_UNIT}", _INTERVAL.sub(" ", text))
     )
 
 
 def praises(text: str) -> bool:
-    """Whether something is said to be better, and not asked, denied, hoped or made a condition."""
+    """Whether the text claims an improvement, and not as a question, denial, hope or condition."""
     return not text.rstrip().endswith("?") and any(map(_praises, clauses(text)))
 
 
 def clauses(text: str) -> list[str]:
-    """What stands between semicolons; one that only speaks of the one before belongs to it."""
+    """The parts between semicolons; a part that only refers to the one before belongs to it."""
     found: list[str] = []
     for part in text.split(";"):
         if found and (_REFERS.match(part) or part.count(")") > part.count("(")):
@@ -189,7 +189,7 @@ def denies(text: str) -> bool:
 
 
 def _before(text: str, place: int) -> str:
-    """The words before a place that belong to the same clause; a list of metrics is no border."""
+    """The words before a place in the same clause; a list of metrics does not end a clause."""
     masked = _METRIC.sub(lambda found: "@" * len(found[0]), text)
     near = masked[max(0, place - 45) : place]
     return re.split(r"[;:]|(?<!@)(?:,\s|\sand\b)|\b(?:but|however|while|whereas)\b", near)[-1]

@@ -1,6 +1,6 @@
-"""Prohibited claims (§5.2): what a public text must not say, found by line and rule.
+"""Find prohibited claims (§5.2) in a public text, by line and rule.
 
-Without a release the text is held to what it says itself; with one, to what the runs gave.
+Without a release the text is checked against itself, with one against the figures of its runs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Rule = Literal[
 
 
 class ClaimProblem(msgspec.Struct, frozen=True, order=True):
-    """A prohibited claim, where it stands and what is wrong."""
+    """A prohibited claim: its line, its rule and what is wrong."""
 
     line: int
     rule: Rule
@@ -59,7 +59,7 @@ class ClaimProblem(msgspec.Struct, frozen=True, order=True):
 
 
 def lint(text: str, facts: Facts | None = None, folder: Path | None = None) -> list[ClaimProblem]:
-    """All prohibited claims of a text, in its order; none for an honest one."""
+    """All prohibited claims of a text, by line."""
     said = with_followers(statements(text))
     found = [finding for one in said for finding in _statement(one, facts)]
     found += _protocol(said, text, facts)
@@ -72,7 +72,7 @@ def lint_file(path: Path, facts: Facts | None = None) -> list[ClaimProblem]:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise DataError("no text in UTF-8", file=path) from None
+        raise DataError("the file is not UTF-8 text", file=path) from None
     return lint(text, facts, path.parent)
 
 
@@ -94,13 +94,13 @@ def _statement(one: Statement, facts: Facts | None) -> list[ClaimProblem]:
             what = f"{', '.join(segment.names)}: a figure without its interval"
             found.append(ClaimProblem(one.line, "no-interval", what))
     if _nameless(one):
-        what = "an improvement that names no metric with its interval and p"
+        what = "an improvement without a metric, its interval and p"
         found.append(ClaimProblem(one.line, "unproven-improvement", what))
     return found
 
 
 def _row_against(one: Statement, facts: Facts) -> list[ClaimProblem]:
-    """What a row of a table says otherwise than the runs."""
+    """The differences between a row of a table and the runs."""
     row = TableRow.of(one)
     found = list[ClaimProblem]()
     if row.claims and (doubts := facts.row_doubts(row.names, row.category)):
@@ -116,7 +116,7 @@ def _row_against(one: Statement, facts: Facts) -> list[ClaimProblem]:
 
 
 def _is_named(protocol: Protocol, text: str) -> bool:
-    """Whether a text names the protocol, by its citation or its id, across line breaks too."""
+    """Whether a text names the protocol by its citation or id, also across line breaks."""
     flat = " ".join(re.sub(r"[*`_]", "", text).split()).lower()
     return any(name.replace("_", "").lower() in flat for name in (protocol.cite, protocol.id))
 
@@ -126,7 +126,7 @@ def _no_run(names: Sequence[str], strange: Sequence[str]) -> str:
 
 
 def _unproven(one: Statement, segment: Segment, facts: Facts | None) -> str:
-    """Why an improvement that the segment claims is not proven; empty where it claims none."""
+    """Why an improvement that the segment claims is not proven; empty without such a claim."""
     if not _claims(one, segment):
         return ""
     names = ", ".join(segment.names)
@@ -154,7 +154,7 @@ def _claims(one: Statement, segment: Segment) -> bool:
 
 
 def _nameless(one: Statement) -> bool:
-    """`~5 pp improvement` of nothing in particular, or of all metrics at once."""
+    """Whether a statement claims an improvement of no metric, or of all metrics at once."""
     if metrics(one.text) or one.text.rstrip().endswith("?") or SPEED.search(one.text):
         return False
     return any(
@@ -168,7 +168,7 @@ def _nameless(one: Statement) -> bool:
 
 
 def _figures(said: Sequence[Statement]) -> list[Statement]:
-    """The statements that hold a figure of a metric."""
+    """The statements with a figure of a metric."""
     return [
         one
         for one in said
@@ -188,7 +188,7 @@ def _protocol(said: Sequence[Statement], text: str, facts: Facts | None) -> list
 
 
 def _subset(said: Sequence[Statement], text: str, facts: Facts | None) -> list[ClaimProblem]:
-    """Whether every metric that the text mentions improved, and it is silent on others."""
+    """A problem if all metrics in the text improved and the text omits other metrics."""
     if any(THE_OTHERS.search(one.text) for one in said):
         return []
     claimed: dict[str, int] = {}
@@ -206,13 +206,13 @@ def _subset(said: Sequence[Statement], text: str, facts: Facts | None) -> list[C
             improved = facts.improved
             good, silent = good | (shown & improved), [m for m in silent if m not in improved]
         if claimed and good and good == shown and silent:
-            what = f"only improved metrics are mentioned; nothing is said of {', '.join(silent)}"
+            what = f"only improved metrics are mentioned; the text omits {', '.join(silent)}"
             return [ClaimProblem(min(claimed.values()), "best-subset", what)]
     return []
 
 
 def _lists(text: str, facts: Facts | None) -> list[list[str]]:
-    """The metrics that must be reported together, for each benchmark that is spoken of."""
+    """The metrics that must be reported together, for each benchmark in the text."""
     if facts is not None:
         return [facts.protocol.benchmark(one.benchmark).metrics for one in facts.found]
     lists = []

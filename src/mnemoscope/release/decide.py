@@ -1,7 +1,7 @@
-"""The figures of a release, and the decision on them: the process's matrix (§5, §5.1).
+"""The figures of a release, and the decision matrix of the process (§5, §5.1).
 
-The process corrects across all tests of a report; with two benchmarks that is more than one
-comparison, so the correction is made again over all of them.
+The process corrects over all tests of a report. A report can have several comparisons, so the
+correction is computed again over all of them.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ NEUTRAL: MatrixRow = "HOLD or SHIP as no-claim"
 _CAUTION: tuple[MatrixRow, ...] = ("HOLD", "CONDITIONAL SHIP", "SHIP with caveat", "SHIP")
 RATIONALE: dict[MatrixRow, str] = {
     "SHIP": "clear win: primary and secondary metric improved significantly",
-    "SHIP with caveat": "the lead metric improved; the other shows no significant change",
+    "SHIP with caveat": "the primary metric improved; the other shows no significant change",
     "CONDITIONAL SHIP": "only the secondary metric improved significantly; §5.1 applies",
-    NEUTRAL: "neither metric changed significantly; neutral, no performance claim may be made",
-    "HOLD": "a metric regressed significantly; to be resolved, or accepted with a rationale",
+    NEUTRAL: "neither metric changed significantly; no performance claim is allowed",
+    "HOLD": "a metric regressed significantly; resolve it, or accept it with a rationale",
 }
 
 
 def standing(row: Row) -> Standing:
-    """How a metric fared.
+    """Whether a metric improved, regressed or did neither.
 
-    An improvement needs a corrected p below alpha and an interval above zero; for a regression
-    the p is enough, as the process writes it: doubt counts against the candidate.
+    An improvement needs a corrected p below alpha and an interval above zero. For a regression the
+    process asks for the p only: doubt counts against the candidate.
     """
     if row.verdict == "better":
         return "improved"
@@ -43,7 +43,7 @@ def standing(row: Row) -> Standing:
 
 
 def comparisons(release: Release) -> list[Comparison]:
-    """One for each benchmark, on the protocol's metrics, Holm over all tests of the release."""
+    """A comparison for each benchmark, on the protocol's metrics, Holm over all of them."""
     release.ensure_unedited()
     found = [
         compare(
@@ -65,7 +65,7 @@ def as_one_family(found: Sequence[Comparison]) -> list[Comparison]:
 
 
 def basis(found: Sequence[Comparison]) -> str:
-    """The hash of the figures, which a decision or re-derivation is about."""
+    """The hash of the figures that a decision or a re-derivation refers to."""
     return hashlib.sha256(b"".join(map(_encoded, found))).hexdigest()
 
 
@@ -81,7 +81,7 @@ def write_comparisons(release: Release, found: Sequence[Comparison]) -> None:
 
 
 def unwritten(release: Release, found: Sequence[Comparison]) -> list[str]:
-    """Comparison files that are missing, or are not what the runs give."""
+    """Comparison files that are missing or differ from the runs."""
     files = [(release.folder / _name(one), _encoded(one)) for one in found]
     return [f.name for f, content in files if not f.exists() or f.read_bytes() != content]
 
@@ -99,7 +99,7 @@ def _encoded(one: Comparison) -> bytes:
 
 
 def matrix_row(comparison: Comparison, rules: Benchmark) -> MatrixRow:
-    """The row of the matrix that one benchmark falls into."""
+    """The row of the matrix for one benchmark."""
     if regressions(comparison):
         return "HOLD"
     primary: Standing = standing(comparison.row(rules.primary))
@@ -119,9 +119,9 @@ def regressions(comparison: Comparison) -> list[str]:
 
 
 def together(rows: Sequence[MatrixRow]) -> MatrixRow:
-    """One row for the release: the most cautious of its benchmarks' rows.
+    """The row for the release: the most cautious row of its benchmarks.
 
-    A neutral benchmark does not undo what another one showed, but it is a caveat to it.
+    A neutral benchmark turns SHIP into SHIP with caveat and changes no other row.
     """
     shown = [row for row in rows if row != NEUTRAL]
     if not shown:
@@ -131,7 +131,7 @@ def together(rows: Sequence[MatrixRow]) -> MatrixRow:
 
 
 def decide(release: Release, found: Sequence[Comparison], when: Moment) -> Decision:
-    """Apply the matrix to the figures, and say what the outcome still demands."""
+    """Apply the matrix to the figures, and list what the outcome still needs."""
     rows = {
         one.benchmark: matrix_row(one, release.protocol.benchmark(one.benchmark)) for one in found
     }
@@ -145,15 +145,15 @@ def is_conditional(decision: Decision | None) -> bool:
 
 
 def _resolved(row: MatrixRow, words: Words) -> tuple[str, list[str]]:
-    """The outcome once people said what the matrix leaves to them, and what they have yet to."""
+    """The outcome with people's texts, and the texts that are still missing."""
     if row == NEUTRAL:
         if words.no_claim:
             return "SHIP as no-claim", []
-        return row, ["no_claim: why a neutral version is shipped without any claim; else hold it"]
+        return row, ["no_claim: why a neutral version ships without a claim; or hold it"]
     if row == "CONDITIONAL SHIP" and not words.theory:
-        return row, ["theory: why the secondary metric can gain without the primary one (§5.1)"]
+        return row, ["theory: why only the secondary metric can improve (§5.1)"]
     if row == "HOLD":
         if words.accept_regression:
             return "SHIP with accepted regression", []
-        return row, ["accept_regression: the rationale for accepting it; else resolve it"]
+        return row, ["accept_regression: the rationale for accepting it; or resolve it"]
     return row, []

@@ -1,4 +1,4 @@
-"""HISTORY.md: the log of methodology changes, newest first; entries are added, never rewritten."""
+"""HISTORY.md: the log of methodology changes, newest first. Entries are only added."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def add_entry(
     author: str = "",
     impact: list[Comparison] | None = None,
 ) -> str:
-    """Put an entry before all others; returns it."""
+    """Add an entry before all others, and return it."""
     if not change.strip() or not reason.strip():
-        raise UsageError("an entry needs a change and a reason")
+        raise UsageError("an entry needs --change and --reason")
     text = file.read_text(encoding="utf-8") if file.exists() else TITLE
     first = _ENTRY.search(text)
     place = first.start() if first else len(text)
@@ -50,6 +50,6 @@ def add_entry(
 def read_history(file: Path) -> str:
     if not file.exists():
         raise MissingData(
-            f"no history at {file}: add an entry with `mnemoscope release history add`"
+            f"{file} does not exist: add an entry with `mnemoscope release history add`"
         )
     return file.read_text(encoding="utf-8")

@@ -1,9 +1,9 @@
-"""A second implementation of the key statistics, by ir_measures and scipy.
+"""A second implementation of the key statistics, with ir_measures and scipy.
 
-It uses nothing of ours, so that no line is shared with what it is there to check. By hand is only
-what neither library has: hits that stem from several memories, Holm's correction, Cohen's h. It
-reads rankings from raw_retrievals.jsonl; of the journal it takes labels alone (which questions
-share a cluster, graded evidence), never a result.
+It does not import our code, so that it shares no line with the code that it checks. It implements
+only what neither library has: hits that combine several memories, Holm's correction, Cohen's h. It
+reads rankings from raw_retrievals.jsonl; from the journal it takes only labels (clusters, graded
+evidence).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class MeasuredQuestion(NamedTuple):
     category: str
     cluster: str
     evidence: dict[str, int]
-    """Each with its grade."""
+    """Evidence ids with their grades."""
     hits: list[set[str]]
     """The memories behind each hit, best first, repeated hits removed."""
 
@@ -73,7 +73,7 @@ def values(
         memories = [memory for hit in one.hits for memory in hit]
         if len(memories) == len(one.hits) == len(set(memories)):
             qrels[question] = one.evidence
-            # Our rank is what counts: strictly falling scores leave the libraries no ties.
+            # Strictly falling scores keep our order: the libraries see no ties.
             run[question] = {memory: -rank for rank, memory in enumerate(memories)}
         else:
             for name in names:
@@ -90,7 +90,7 @@ def values(
 
 
 def merged_value(metric: str, asked: MeasuredQuestion) -> float:
-    """One metric of a question whose hits stem from several memories; no library has such hits."""
+    """One metric of a question whose hits combine several memories, which libraries lack."""
     kind, _, cut = metric.partition("@")
     k, missing, total = int(cut), set(asked.evidence), len(asked.evidence)
     useful, gain, first = 0, 0.0, 0
@@ -138,7 +138,7 @@ def cohens_h(before: float, after: float) -> float:
 
 
 def widening(units: int) -> float:
-    """By how much a percentile interval of few units is widened: t sqrt(k / (k - 1)) / z."""
+    """The factor that widens a percentile interval of few units: t sqrt(k / (k - 1)) / z."""
     if units < 2:
         return 1.0
     t, z = stats.t.isf(0.025, units - 1), stats.norm.isf(0.025)
@@ -146,7 +146,7 @@ def widening(units: int) -> float:
 
 
 def sign_flips(deltas: Sequence[float], draws: int, dice: np.random.Generator) -> float:
-    """How often random signs give as large a sum."""
+    """The share of random signs that give at least as large a sum."""
 
     def size(moved: NDArray[np.float64], axis: int) -> Any:
         return np.abs(moved.sum(axis=axis))
@@ -167,7 +167,7 @@ def sign_flips(deltas: Sequence[float], draws: int, dice: np.random.Generator) -
 def resampled(
     deltas: Sequence[float], clusters: Sequence[str], draws: int, dice: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Means of samples of whole clusters, drawn with replacement; of rows where there is one."""
+    """Means of clusters drawn with replacement; of questions if there is one cluster."""
     names: Sequence[object] = clusters if len(set(clusters)) > 1 else range(len(deltas))
     groups: dict[object, list[float]] = {}
     for name, delta in zip(names, deltas, strict=True):

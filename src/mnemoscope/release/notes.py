@@ -1,4 +1,4 @@
-"""notes.md: public release notes with the process's five sections (§6), and nothing unproven."""
+"""notes.md: public release notes with the five sections of the process (§6)."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ SECTIONS = (
 
 
 class ProhibitedClaim(MnemoscopeError):
-    """A text that says more than the runs do."""
+    """A text claims more than the runs show."""
 
 
 def write_notes(release: Release, found: Sequence[Comparison]) -> Path:
-    """Write notes.md; refused where they would hold a prohibited claim."""
+    """Write notes.md, unless they contain a prohibited claim."""
     text = render(release, found)
     if claims := lint(text, Facts(release, found), release.folder):
         listed = "; ".join(f"line {c.line}, {c.rule}: {c.what}" for c in claims)
-        raise ProhibitedClaim(f"the notes would make prohibited claims: {listed}")
+        raise ProhibitedClaim(f"the notes are not written, they make prohibited claims: {listed}")
     write_atomically(release.notes_path, text.encode())
     return release.notes_path
 
@@ -45,8 +45,9 @@ def render(release: Release, found: Sequence[Comparison]) -> str:
     parts = [
         f"# {state.version}",
         f"Measured per {chosen.protocol.cite} (`{chosen.id}`). Decision: {decision}.\n"
-        "Differences are new less previous, with the interval of the difference; p is corrected "
-        "by Holm over all\ntests of the report; h is given for proportions, d_z for means.",
+        "Differences are new minus previous, with the interval of the difference; p is corrected "
+        "by Holm over all\ntests of the report; the effect size is h for proportions, d_z for "
+        "means.",
         *(part for title in SECTIONS[:3] for part in (f"## {title}", _listed(found, title))),
         f"## {SECTIONS[3]}",
         "\n".join(f"- {line}" for line in _methodology(release)) or "None.",
@@ -65,7 +66,7 @@ def _listed(found: Sequence[Comparison], section: str) -> str:
 
 
 def _section(row: Row) -> str:
-    """Where a metric is listed; of the categories only those that significantly worsened."""
+    """The section of a metric; categories are listed only if they regressed significantly."""
     state = standing(row)
     if row.delta < 0 and (row.scope == OVERALL or state == "regressed"):
         return SECTIONS[2]

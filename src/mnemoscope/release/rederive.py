@@ -1,7 +1,7 @@
-"""Re-derivation: key statistics again, with another seed and by other libraries (§4.2).
+"""Re-derivation: compute the key statistics again with another seed and other libraries (§4.2).
 
-What can be exact must agree to the sixth digit; what is drawn at random must agree as well as two
-draws do. metrics.json is checked against the rankings, not against itself.
+Exact statistics must agree to the sixth digit; random ones as well as two draws agree.
+metrics.json is checked against the rankings.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ except ImportError as error:
 EXACT = 1e-6
 DRAWS = 2_000
 TAIL = 0.015
-"""How far the share of draws beyond an interval's end may be from 2.5 %: four times its error."""
+"""Tolerance for the share of draws beyond an interval's end, 2.5 %: four standard errors."""
 FEW = 30
 """With fewer differences the t-test and random signs need not agree."""
 
 
 class _Ledger:
-    """What was repeated, and where the two disagree."""
+    """The number of repeated statistics, and the disagreements."""
 
     def __init__(self) -> None:
         self.checked = 0
@@ -51,7 +51,7 @@ class _Ledger:
 
 
 class _Repeated(NamedTuple):
-    """The questions of one run and each metric's value for them, read anew."""
+    """The questions of one run and each metric's values, computed again."""
 
     questions: dict[str, again.MeasuredQuestion]
     values: dict[str, dict[str, float]]
@@ -66,10 +66,10 @@ def rederive(
 ) -> Rederivation:
     """Repeat every statistic of the report that can be repeated from the rankings."""
     if not by.strip() or same_person(by, release.state.author):
-        raise UsageError("the statistics are repeated by somebody else than the report's author")
+        raise UsageError("--name: the report's author cannot repeat the statistics; name another")
     runs = [release.run(record) for record in release.records()]
     if seed in {SEED, *(run.manifest().identity.get("seed") for run in runs)}:
-        raise UsageError(f"seed {seed} is the report's own: repeat the statistics with another")
+        raise UsageError(f"--seed {seed} is the seed of the report: choose another")
     ledger, dice = _Ledger(), np.random.default_rng(seed)
     reported: dict[str, Row] = {}
     p_values: dict[str, float] = {}
@@ -100,7 +100,7 @@ def _repeat(
     after: _Repeated,
     dice: np.random.Generator,
 ) -> float:
-    """One row of a comparison; its p_raw as repeated."""
+    """Repeat one row of a comparison and return its p_raw."""
     paired = [q for q in before.within(row.scope) if q in after.questions]
     ledger.holds(f"{name}: {row.n} questions reported, {len(paired)} found", row.n == len(paired))
     if not paired:
@@ -137,11 +137,11 @@ def _repeat_draws(
     centre, wider = fmean(deltas), again.widening(units)
     for end, widened, inward in (("lower", row.ci95[0], 1), ("upper", row.ci95[1], -1)):
         bound = centre + (widened - centre) / wider
-        # Means of few clusters come in steps: an end must lie between the strict and the weak tail.
+        # Means of few clusters take few values: an end must lie between strict and weak tail.
         strict, weak = (((bound - means) * inward > edge).mean() for edge in (1e-9, -1e-9))
         ledger.holds(
             f"{name}: {100 * strict:.1f} to {100 * weak:.1f} % of {DRAWS} draws lie beyond the "
-            f"{end} end of the interval, 2.5 % should",
+            f"{end} end of the interval, expected 2.5 %",
             bool(strict <= 0.025 + TAIL and weak >= 0.025 - TAIL),
         )
     if row.effect_name != "h" and sum(d != 0 for d in deltas) >= FEW:
@@ -152,7 +152,7 @@ def _repeat_draws(
 def _repeat_levels(
     ledger: _Ledger, name: str, run: RunDirectory, repeated: _Repeated, rows: Sequence[Row]
 ) -> None:
-    """The figures of metrics.json, against the rankings."""
+    """Check the figures of metrics.json against the rankings."""
     recorded = run.read_json("metrics.json")
     for row in rows:
         overall = row.scope == OVERALL

@@ -1,6 +1,7 @@
-"""What a text is held to: the figures that a release's runs gave, and the state of those runs.
+"""The figures of a release's runs and the state of the runs, to check a text against.
 
-Ends of intervals are not held: they depend on the method. A number agrees if rounding can make it.
+The ends of intervals are not checked, because they depend on the method. A number agrees if it is
+a rounded figure.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def matches(name: str, metric: str) -> bool:
 
 
 class Facts:
-    """What is known beside the text: levels, differences, p-values, and the state of the runs."""
+    """Levels, differences, p-values, and the state of the runs."""
 
     def __init__(self, release: Release, found: Sequence[Comparison]) -> None:
         self.protocol = release.protocol
@@ -55,7 +56,7 @@ class Facts:
         return {row.metric for row in rows if standing(row) == "improved"}
 
     def doubts(self, segment: Segment) -> list[str]:
-        """The metrics that the segment praises and the runs do not."""
+        """The metrics that the segment claims as improved and the runs do not show as such."""
         in_category = "categor" in segment.text.lower()
         named = [one for one in self.found if one.benchmark.lower() in segment.text.lower()]
         doubted = []
@@ -70,7 +71,7 @@ class Facts:
         return doubted or [f"no run gave {said}" for said in strange]
 
     def row_doubts(self, names: Sequence[str], category: str) -> list[str]:
-        """The metrics that a row of a table praises and the runs do not."""
+        """The metrics that a row claims as improved and the runs do not show as such."""
         return [
             f"{row.metric} has p_corrected={row.p_corrected:.4f}"
             for row in self._of(names)
@@ -78,18 +79,18 @@ class Facts:
         ]
 
     def strange(self, names: Sequence[str], text: str) -> list[str]:
-        """The figures and p-values of a text that no run gave for these metrics."""
+        """The figures and p-values of a text that are not in the runs for these metrics."""
         said = [n[0].strip() for n in estimates(text) if not self.has(names, n[0])]
         return said + [f"p={p.value:g}" for p in p_values(text) if not self.allows(names, p)]
 
     def has(self, names: Sequence[str], figure: str, points: bool = False) -> bool:
-        """Whether a run gave it; a bare number may be a share, with `points` it is none."""
+        """Whether a run has the figure; with `points` a bare number is in points, not a share."""
         digits = re.sub(r"[^\d.]", "", figure)
         slack = 0.51 * 10 ** -len(digits.partition(".")[2])
         return any(abs(float(digits) - one) <= slack for one in self._like(names, figure, points))
 
     def allows(self, names: Sequence[str], p: PValue) -> bool:
-        """Whether no smaller p is written than the runs gave; a larger one claims less."""
+        """Whether the p is not smaller than in the runs; a larger one claims less."""
         given = [row.p_raw if p.raw else row.p_corrected for row in self._of(names)]
         return not given or any(one <= p.value + p.slack for one in given)
 
@@ -97,7 +98,7 @@ class Facts:
         return [row for row in self._rows if any(matches(name, row.metric) for name in names)]
 
     def _like(self, names: Sequence[str], figure: str, points: bool) -> Iterator[float]:
-        """Everything known that could be written in the figure's unit."""
+        """All known values in the figure's unit."""
         percent = "%" in figure or "percent" in figure.lower()
         rows = self._of(names)
         differences = [abs(row.delta) for row in rows]
@@ -119,8 +120,8 @@ def cited_runs(
 ) -> Iterator[tuple[Path, int, str]]:
     """Runs that are cited although they are not VERIFIED, with line and state.
 
-    A text may say that a run is BLOCKED or UNVERIFIED; it may not quote its numbers. `states` are
-    those that are known already. Each run is reported once, however its path is written.
+    A text may state that a run is BLOCKED or UNVERIFIED; it may not quote its numbers. `states` has
+    the known states. Each run is reported once, also if its path is written in several ways.
     """
     states = {path.resolve(): state for path, state in states.items()}
     reported = set[Path]()

@@ -1,4 +1,4 @@
-"""Tables and figures as the report, the notes and the history print them."""
+"""Tables and figures of the report, the notes and the history."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def p_equals(p: float) -> str:
 
 
 def points(delta: float) -> str:
-    """A difference in percentage points; a typographic minus would not be found by a search."""
+    """A difference in percentage points, with an ASCII minus that a search finds."""
     return f"{100 * delta:+.2f}pp"
 
 
@@ -68,7 +68,7 @@ def overall_table(comparison: Comparison, base: Figures, cand: Figures) -> Repor
 def category_table(
     comparison: Comparison, base: Figures, cand: Figures, names: dict[str, str]
 ) -> ReportTable | None:
-    """Every metric in each category; None where the data have no categories."""
+    """Every metric in each category; None if the dataset has no categories."""
     before, after = base["by_category"], cand["by_category"]
     rows = [
         [
@@ -83,7 +83,7 @@ def category_table(
 
 
 def impact_table(comparison: Comparison) -> ReportTable:
-    """What a change of method did to each metric."""
+    """The effect of a methodology change on each metric."""
     rows = [
         [
             row.metric,
@@ -101,8 +101,8 @@ def impact_table(comparison: Comparison) -> ReportTable:
 def _cells(row: Row, before: Figures, after: Figures) -> list[str]:
     significant = "no" if standing(row) == "neutral" else "yes"
     if significant == "no" and row.p_corrected < ALPHA:
-        # The test knows no clusters, the interval does.
-        significant = "no: the interval holds 0"
+        # The interval takes clusters into account, the test does not.
+        significant = "no: the interval contains 0"
     old, new = before[row.metric], after[row.metric]
     return [
         row.metric,
@@ -118,7 +118,7 @@ def _cells(row: Row, before: Figures, after: Figures) -> list[str]:
 
 
 def verbatim(comparison: Comparison, base: Path, cand: Path) -> str:
-    """The whole significance output as text: paired, then the process's unpaired procedure."""
+    """The significance output as text: paired tests, then the unpaired ones of the process."""
     head = (
         f"{comparison.benchmark}: {comparison.base} -> {comparison.cand}, "
         f"{comparison.paired} paired questions in {comparison.clusters} clusters, "
@@ -126,7 +126,7 @@ def verbatim(comparison: Comparison, base: Path, cand: Path) -> str:
     )
     lines = [head, *comparison.notes, "", f"{'scope':<10} {'metric':<11}{_PAIRED}"]
     lines += [_paired_line(row) for row in comparison.rows]
-    lines += ["", "Unpaired, as significance_test.py computes it:", CAVEAT, ""]
+    lines += ["", "Unpaired, computed as in significance_test.py:", CAVEAT, ""]
     lines += [f"{'metric':<11}{_UNPAIRED}"]
     seeds = seed_comparison(read_aggregates(base), read_aggregates(cand))
     return "\n".join([*lines, *map(_seed_line, seeds)])

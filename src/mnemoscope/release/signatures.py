@@ -1,4 +1,4 @@
-"""Signatures of the working group, the 48 hours it gets to read, and the quorum (§4)."""
+"""Signatures of the working group, its 48 hours to read the report, and the quorum (§4)."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ SignatureState = Literal["valid", "void", "missing"]
 def circulate(
     release: Release, found: Sequence[Comparison], when: Moment, evidence: str = ""
 ) -> Circulation:
-    """Record that the report as it stands was shared with the working group.
+    """Record that the report was shared with the working group.
 
-    A report that changed since can, and must, be circulated again.
+    A report that changes afterwards must be circulated again.
     """
     state, drafted = release.state, release.state.drafted
     if drafted is None or not release.report_path.exists():
         raise UsageError(
-            "there is no draft to circulate: write it with `mnemoscope release report`"
+            "there is no draft to circulate: write it with `mnemoscope release report` first"
         )
     if when.at < drafted.at:
-        raise UsageError(f"the draft was written {drafted}: it cannot have been shared before")
+        raise UsageError(f"--at: the draft was written {drafted}, it was not shared before that")
     _check_plain(evidence, "the evidence of a circulation")
     _check_current(release, found)
     text = release.report_path.read_text(encoding="utf-8")
     if state.circulated is not None and state.circulated.sha256 == digest(text):
-        raise UsageError(f"the draft was circulated {state.circulated}; that time stands")
+        raise UsageError(f"the draft was already circulated {state.circulated}; that time counts")
     state.circulated = Circulation(when, digest(text), evidence.strip())
     write_atomically(release.report_path, sealed(text, state).encode())
     release.save()
@@ -52,17 +52,17 @@ def circulate(
 
 
 def lacking_notice(release: Release) -> str:
-    """Why the working group had no 48 hours before the tag date; empty if it had."""
+    """Why the working group had less than 48 hours before the tag date; empty if it had them."""
     state = release.state
     if state.circulated is None:
         return "the draft was not circulated"
     if _digest(release) != state.circulated.sha256:
         return (
-            "the report changed since it was circulated: the 48 hours start anew; circulate it "
+            "the report changed after it was circulated: the 48 hours start again; circulate it "
             "again with `mnemoscope release circulate`"
         )
     if state.tag_date is None:
-        return "no tag date is proposed"
+        return "the tag date is missing: `mnemoscope release set --tag-date …`"
     earliest = state.circulated.counts_from + NOTICE
     if state.tag_date < earliest:
         return (
@@ -81,13 +81,13 @@ def sign(
     when: Moment,
     quorum_exception: str = "",
 ) -> Signature:
-    """Sign the report as it stands; refused where the process does not allow it yet."""
+    """Sign the report; an error says why the process does not allow it yet."""
     state = release.state
     _check_current(release, found)
     if why := lacking_notice(release):
-        raise UsageError(f"not to be signed yet: {why}")
+        raise UsageError(f"the report cannot be signed yet: {why}")
     if state.circulated and when.at < state.circulated.when.at:
-        raise UsageError(f"the draft was circulated {state.circulated}: sign it after that")
+        raise UsageError(f"--at: the draft was circulated {state.circulated}; sign it after that")
     _check_name(release, role, name)
     if quorum_exception:
         _check_exception(state, role, quorum_exception)
@@ -102,7 +102,7 @@ def sign(
 
 
 def standings(release: Release) -> dict[Role, SignatureState]:
-    """Whether each role's last signature still covers the report on disk."""
+    """Whether each role's last signature covers the report on disk."""
     given = latest(release.state.signatures)
     if not given or not release.report_path.exists():
         return {role: "void" if role in given else "missing" for role in ROLES}
@@ -118,7 +118,7 @@ def standings(release: Release) -> dict[Role, SignatureState]:
 
 
 def lacking_signatures(release: Release) -> list[str]:
-    """The roles that the tag waits for, with the quorum exception taken into account."""
+    """The roles whose signatures are still needed; a quorum exception replaces one."""
     found = standings(release)
     open_roles = [f"{role} ({state})" for role, state in found.items() if state != "valid"]
     if len(open_roles) == 1 and exception(release):
@@ -127,7 +127,7 @@ def lacking_signatures(release: Release) -> list[str]:
 
 
 def exception(release: Release) -> str:
-    """The reason of a quorum exception that counts: the PI's, validly signed, not conditional."""
+    """The reason of a valid quorum exception: signed by the PI, not for a conditional ship."""
     pi = latest(release.state.signatures).get("pi")
     if pi is None or is_conditional(release.state.decision):
         return ""
@@ -135,7 +135,7 @@ def exception(release: Release) -> str:
 
 
 def other_statistician(release: Release) -> str:
-    """Who signed as statistician without having repeated the statistics; empty if nobody did."""
+    """The name that signed as statistician without repeating the statistics; else empty."""
     done, signed = release.state.rederived, latest(release.state.signatures).get("statistician")
     if done is None or signed is None or same_person(done.by, signed.name):
         return ""
@@ -150,26 +150,28 @@ def _digest(release: Release) -> str:
 def _check_current(release: Release, found: Sequence[Comparison]) -> None:
     if not is_current(release, found):
         raise UsageError(
-            "report.md is not what the runs and release.yaml give: it was edited or is out of "
-            "date. Write it again with `mnemoscope release report`"
+            "report.md differs from the runs and release.yaml: it was edited or is out of date. "
+            "Write it again with `mnemoscope release report`"
         )
 
 
 def _check_plain(text: str, what: str) -> None:
     if "\n" in text or "<" in text:
-        raise UsageError(f"{what} is one line of plain text")
+        raise UsageError(f"{what} must be one line of plain text")
 
 
 def _check_name(release: Release, role: Role, name: str) -> None:
     if not name.strip() or any(character in name for character in "|\n<"):
-        raise UsageError(f"{name!r} is no name to sign with")
+        raise UsageError(f"--name {name!r} is not a valid name: one line without | and <")
     for other, given in latest(release.state.signatures).items():
         if other != role and same_person(given.name, name):
-            raise UsageError(f"{given.name} signed as {other}: the four are different people")
+            raise UsageError(
+                f"{given.name} signed as {other}: the four signatures must be of different people"
+            )
     done = release.state.rederived
     if role == "statistician" and done is not None and not same_person(done.by, name):
         raise UsageError(
-            f"the statistics were repeated by {done.by}: the statistician who signs is the same"
+            f"the statistics were repeated by {done.by}: the same person must sign as statistician"
         )
 
 
@@ -179,5 +181,5 @@ def _check_exception(state: State, role: Role, reason: str) -> None:
         raise UsageError("only the PI may grant a quorum exception: sign with --role pi")
     if is_conditional(state.decision):
         raise UsageError(
-            "a CONDITIONAL SHIP needs all four signatures (§5.1): there is no quorum exception"
+            "a CONDITIONAL SHIP needs all four signatures (§5.1): omit --quorum-exception"
         )

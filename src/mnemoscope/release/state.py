@@ -1,6 +1,6 @@
-"""A release is a folder: release.yaml holds its state, all else in it can be written again.
+"""A release folder: release.yaml has its state, the other files can be written again.
 
-Runs are recorded with the hashes they had, so that a run that was edited afterwards is noticed.
+Runs are recorded with their hashes, so that a later edit of a run is found.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ MatrixRow = Literal[
 """A row of the decision matrix."""
 ROLES: tuple[Role, ...] = ("pi", "architect", "statistician", "research-supervisor")
 SANITY_BASELINES = ("oracle", "random", "none")
-"""Systems that are there to check a benchmark, not to be released."""
+"""Systems that check a benchmark and cannot be released."""
 
 
 class Moment(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A time. One that was given by hand keeps, beside it, when it was recorded."""
+    """A time; one that was given with --at also has the time of recording."""
 
     at: datetime
     recorded: datetime | None = None
-    """What the clock said, where `at` is not the clock's."""
+    """The clock's time, if `at` was given."""
 
     @property
     def is_future(self) -> bool:
-        """Whether it was given, and is yet to come."""
+        """Whether it was given and lies in the future."""
         return self.recorded is not None and self.at > self.recorded
 
     def __str__(self) -> str:
-        said = f"{self.at:%Y-%m-%d %H:%M} UTC"
+        time = f"{self.at:%Y-%m-%d %H:%M} UTC"
         if self.recorded is None:
-            return said
-        return f"{said} (as given; recorded {self.recorded:%Y-%m-%d %H:%M} UTC)"
+            return time
+        return f"{time} (as given; recorded {self.recorded:%Y-%m-%d %H:%M} UTC)"
 
 
 def moment(given: str | datetime | None = None) -> Moment:
-    """Now, or the time that was given, which is recorded as given."""
+    """Now, or the given time with the time of recording."""
     now = datetime.now(UTC).replace(microsecond=0)
     if given is None:
         return Moment(now)
@@ -66,13 +66,13 @@ def parse_time(text: str) -> datetime:
         time = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(
-            f"{text!r} is no time: write 2026-11-20 or 2026-11-20T09:00, in UTC"
+            f"{text!r} is not a time: write 2026-11-20 or 2026-11-20T09:00, in UTC"
         ) from None
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
 class RunRecord(msgspec.Struct, frozen=True):
-    """A run as it was when the release was begun."""
+    """A run and its hashes at the start of the release."""
 
     path: str
     """Relative to the release folder."""
@@ -82,7 +82,7 @@ class RunRecord(msgspec.Struct, frozen=True):
 
 
 class RunPair(msgspec.Struct, frozen=True):
-    """The runs of one benchmark, before and after."""
+    """The base and the candidate run of one benchmark."""
 
     benchmark: str
     base: RunRecord
@@ -90,27 +90,27 @@ class RunPair(msgspec.Struct, frozen=True):
 
 
 class Words(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
-    """What only people can say. The report is written from here, never edited by hand."""
+    """People's texts for the report."""
 
     internal: str = ""
     """Threats to validity inside the experiment."""
     external: str = ""
-    """Threats to carrying the result over to other data."""
+    """Threats to validity on other data."""
     simulation: str = ""
-    """Threats from whatever was simulated instead of run."""
+    """Threats from parts that were simulated."""
     notes: str = ""
     """What the working group discussed."""
     rationale: str = ""
-    """Why the decision is what it is."""
+    """The reason for the decision."""
     theory: str = ""
-    """Why the secondary metric can gain without the primary one."""
+    """Why only the secondary metric can improve."""
     accept_regression: str = ""
     no_claim: str = ""
-    """Why a neutral version is shipped, without any claim."""
+    """Why a neutral version ships without a claim."""
 
 
 class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One role's name under the report with this hash."""
+    """The signature of one role under the report with this hash."""
 
     role: Role
     name: str
@@ -120,32 +120,32 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Circulation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """When the working group got which report."""
+    """When the report with this hash was shared with the working group."""
 
     when: Moment
     sha256: str
     evidence: str = ""
-    """Where it was shared, if the time was given and is to count."""
+    """Where it was shared; a given time counts only with evidence."""
 
     @property
     def counts_from(self) -> datetime:
-        """A time that was given counts only with evidence; else the clock's does."""
+        """A given time counts only with evidence; otherwise the time of recording counts."""
         if self.evidence or self.when.recorded is None:
             return self.when.at
         return max(self.when.at, self.when.recorded)
 
     def __str__(self) -> str:
         if self.when.recorded is None:
-            said = f"{self.when}, recorded by the clock"
+            time = f"{self.when}, recorded by the clock"
         elif self.evidence:
-            said = str(self.when)
+            time = str(self.when)
         else:
-            said = f"{self.when}; without evidence the time recorded counts"
-        return f"{said}; evidence: {self.evidence}" if self.evidence else said
+            time = f"{self.when}; without evidence the time of recording counts"
+        return f"{time}; evidence: {self.evidence}" if self.evidence else time
 
 
 class Rederivation(msgspec.Struct, frozen=True):
-    """The outcome of repeating the statistics independently."""
+    """The result of the independent re-derivation of the statistics."""
 
     by: str
     seed: int
@@ -156,19 +156,19 @@ class Rederivation(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """The row of the matrix that applied, and to which figures."""
+    """The decision and the figures that it is based on."""
 
     outcome: str
     rows: dict[str, MatrixRow]
     """Benchmark to its row of the matrix."""
     open: list[str]
-    """What the outcome still demands."""
+    """What the outcome still needs."""
     when: Moment
     basis: str
 
 
 class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
-    """Everything in release.yaml."""
+    """The content of release.yaml."""
 
     version: str
     author: str
@@ -177,9 +177,9 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     pairs: list[RunPair]
     tag_date: datetime | None = None
     waived: dict[str, str] = {}
-    """Benchmark of the protocol that was not run, to the reason."""
+    """Benchmarks of the protocol that were not run, with the reason."""
     public: list[str] = []
-    """Other public texts about this release, relative to its folder; all are linted."""
+    """Other public texts about this release, relative to its folder; the linter checks them."""
     words: Words = msgspec.field(default_factory=Words)
     drafted: Moment | None = None
     circulated: Circulation | None = None
@@ -200,7 +200,8 @@ class Release:
         file = folder / "release.yaml"
         if not file.exists():
             raise MissingData(
-                f"{folder} is no release: it has no release.yaml. Begin one: mnemoscope release new"
+                f"{folder} is not a release: release.yaml is missing. Start one with "
+                "`mnemoscope release new`"
             )
         content = load_yaml(file)
         if isinstance(content, dict) and isinstance(date := content.get("tag_date"), str):
@@ -227,7 +228,7 @@ class Release:
         chosen = load_protocol(self.state.protocol["id"])
         if chosen.sha256 != self.state.protocol["sha256"]:
             raise DataError(
-                f"the protocol {chosen.id} is no longer the one this release was begun under",
+                f"the protocol {chosen.id} changed after the release was started",
                 file=self.folder / "release.yaml",
             )
         return chosen
@@ -240,7 +241,7 @@ class Release:
             yield from (pair.base, pair.cand)
 
     def edited(self) -> list[str]:
-        """What is no longer as it was when the release was begun."""
+        """Files of the runs that are missing or changed after the release was started."""
         return [
             f"{self.run(record).path / name} {problem}"
             for record in self.records()
@@ -251,7 +252,7 @@ class Release:
     def ensure_unedited(self) -> None:
         if found := self.edited():
             raise DataError(
-                f"{'; '.join(found)}. Restore the run, or begin a new release",
+                f"{'; '.join(found)}. Restore the run, or start a new release",
                 file=self.folder / "release.yaml",
             )
 
@@ -267,14 +268,16 @@ def new_release(
     waived: Mapping[str, str] = {},
     tag_date: datetime | None = None,
 ) -> Release:
-    """Pair the runs by benchmark and begin a release; refuses runs that do not compare."""
+    """Pair the runs by benchmark and start a release; runs must be comparable."""
     if not version.strip() or not author.strip():
         raise UsageError("a release needs a version and an author")
     if (folder / "release.yaml").exists():
-        raise UsageError(f"{folder} holds a release already; choose another --out")
+        raise UsageError(f"{folder} already contains a release; choose another --out")
     before, after = _by_benchmark(base, "--base"), _by_benchmark(cand, "--cand")
     if lone := sorted(before.keys() ^ after.keys()):
-        raise NotComparable(f"no pair for {', '.join(lone)}: each benchmark needs both runs")
+        raise NotComparable(
+            f"{', '.join(lone)}: only one run; each benchmark needs --base and --cand"
+        )
     for name, run in before.items():
         if run.manifest().fingerprint == after[name].manifest().fingerprint:
             raise NotComparable(f"{name}: {run.path} and {after[name].path} are the same run")
@@ -304,7 +307,7 @@ def _by_benchmark(paths: Sequence[Path], option: str) -> dict[str, RunDirectory]
         name = str(run.manifest().identity["benchmark"]["name"])
         system = str(run.manifest().identity["system"]["spec"])
         if re.split(r"[,:]", system)[0].strip() in SANITY_BASELINES:
-            raise UsageError(f"{option} {path}: {system} is a sanity arm and cannot be released")
+            raise UsageError(f"{option} {path}: {system} is a baseline and cannot be released")
         if name in found:
             raise UsageError(f"{option}: two runs of {name}, {found[name].path} and {path}")
         found[name] = run
@@ -312,17 +315,15 @@ def _by_benchmark(paths: Sequence[Path], option: str) -> dict[str, RunDirectory]
 
 
 def _shared_protocol(runs: Sequence[RunDirectory]) -> dict[str, str]:
-    """The protocol that all runs were made under; a number without one cannot be published."""
+    """The protocol of all runs; a number without one cannot be published."""
     protocols = {run.path: run.manifest().protocol for run in runs}
     for path, protocol in protocols.items():
         if not protocol:
-            raise NotComparable(
-                f"{path} was made under no protocol: run it with --protocol to release it"
-            )
+            raise NotComparable(f"{path} has no protocol: run it with --protocol to release it")
     first, *others = protocols.values()
     if any(other != first for other in others):
         listed = ", ".join(f"{path}: {p['id']}" for path, p in protocols.items())
-        raise NotComparable(f"the runs were made under different protocols ({listed})")
+        raise NotComparable(f"the runs have different protocols ({listed})")
     return dict(first)
 
 
@@ -336,15 +337,12 @@ def _record(run: RunDirectory, folder: Path) -> RunRecord:
 
 
 def same_person(one: str, other: str) -> bool:
-    """Whether two names are one but for case, spaces and punctuation at the end."""
-    return _name(one) == _name(other)
-
-
-def _name(text: str) -> str:
-    return " ".join(text.casefold().split()).rstrip(".,;:!?- ")
+    """Whether two names differ at most in case, spaces and punctuation at the end."""
+    first, second = (" ".join(n.casefold().split()).rstrip(".,;:!?- ") for n in (one, other))
+    return first == second
 
 
 def _problem(path: Path, sha256: str) -> str:
     if not path.exists():
         return "is missing"
-    return "" if sha256_file(path) == sha256 else "was edited since the release was begun"
+    return "" if sha256_file(path) == sha256 else "was edited after the release was started"

@@ -1,7 +1,7 @@
-"""A text as statements, and statements as segments that speak of one metric each.
+"""Split a text into statements, and statements into segments about one metric each.
 
-Statements are headings, table rows and sentences, each with the line it stands on. Code blocks and
-comments are no claims and are left out.
+Statements are headings, table rows and sentences, each with its line. Code blocks and comments are
+left out.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _SAME = re.compile(
 
 
 class Statement(NamedTuple):
-    """One thing that is said."""
+    """A heading, a table row or a sentence."""
 
     kind: Kind
     line: int
     text: str
     section: str
-    """The heading it stands under."""
+    """The heading above it."""
     head: tuple[str, ...] = ()
     """A table row's column titles."""
     block: int = 0
-    """Statements of one paragraph or list item share it."""
+    """The number of its paragraph, list item or table."""
 
     @property
     def columns(self) -> list[tuple[str, str]]:
@@ -55,7 +55,7 @@ class Statement(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """What is said of one metric, or of several together."""
+    """The part of a statement about one metric, or about several together."""
 
     names: tuple[str, ...]
     text: str
@@ -71,7 +71,7 @@ def statements(text: str) -> list[Statement]:
             section = plain(content)
             found.append(Statement("heading", first, section, section, block=number))
         elif kind == "row":
-            # Without a rule below it the first line is no head, but a row like the others.
+            # The first line is a header only if a rule follows it.
             headed = len(lines) > 1 and bool(_RULE.match(lines[1][1]))
             head = tuple(map(plain, _cells(content))) if headed else ()
             found += [
@@ -85,7 +85,7 @@ def statements(text: str) -> list[Statement]:
 
 
 def plain(text: str) -> str:
-    """Without emphasis, code marks and link targets; brackets of numbers stay."""
+    """The text without emphasis and code marks; a link keeps its target in brackets."""
     text = _LINK.sub(lambda link: f"{link[1]} ({link[2]})", text)
     return re.sub(r"[*`]|(?<!\w)_+|_+(?!\w)", "", text).strip()
 
@@ -95,7 +95,7 @@ def _cells(row: str) -> list[str]:
 
 
 def _blocks(text: str) -> Iterator[tuple[Kind, list[tuple[int, str]]]]:
-    """Runs of lines that belong together: a heading, a table, a paragraph, a list item."""
+    """The lines of each heading, table, paragraph and list item."""
     block: list[tuple[int, str]] = []
     kind: Kind = "sentence"
     fenced = ""
@@ -137,7 +137,7 @@ def _split(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 
 def with_followers(said: Sequence[Statement]) -> list[Statement]:
-    """Sentences that only bring an interval or a p belong to the sentence before them."""
+    """Join sentences that only give an interval or a p to the sentence before them."""
     merged: list[Statement] = []
     for one in said:
         before = merged[-1] if merged else None
@@ -185,7 +185,7 @@ def bare_estimates(segment: Segment) -> int:
 
 
 def _cut(text: str, after: int, before: int) -> int:
-    """Where one metric's piece ends: the last comma or `and` outside of deeper brackets."""
+    """The end of one metric's piece: the last comma or `and` outside of deeper brackets."""
     depth = _depth(text, before)
     places = [
         after + found.start()

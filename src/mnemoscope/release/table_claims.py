@@ -28,14 +28,14 @@ _NO = re.compile(r"\b(?:no|not|ns|non-?significant|cannot tell)\b", re.IGNORECAS
 
 
 class TableRow(NamedTuple):
-    """What a row says, to be held to the runs."""
+    """The claims of a row, to check against the runs."""
 
     names: tuple[str, ...]
     category: str
     claims: bool
-    """That the metrics improved."""
+    """Whether the row claims that the metrics improved."""
     figures: list[tuple[tuple[str, ...], str, bool]]
-    """Metrics, a figure of theirs as written, and whether its column is in points."""
+    """Metrics, one of their figures as written, and whether its column is in points."""
     p_values: list[PValue]
 
     @classmethod
@@ -66,7 +66,7 @@ def _ps(head: str, cell: str) -> list[PValue]:
 
 
 def _figures(head: str, cell: str) -> Iterator[tuple[str, bool]]:
-    """The estimates of a cell; of a column of differences its leading number."""
+    """The estimates of a cell; in a column of differences, its first number."""
     if _DELTA_HEAD.match(head):
         if found := _LEADING.match(cell):
             yield found[0], bool(re.search(r"\bpp\b|points", head, re.IGNORECASE))
@@ -87,7 +87,7 @@ def _claims(columns: list[tuple[str, str]], ps: list[PValue]) -> bool:
 
 
 def _sign(head: str, cell: str) -> str:
-    """`+` or `-` of a difference other than zero, empty for any other cell."""
+    """`+` or `-` of a difference other than zero; empty for other cells."""
     found = _DELTA.match(cell)
     if found is None and _DELTA_HEAD.match(head):
         found = re.match(r"([-+−])\s?[\d.]*[1-9]", cell)
@@ -95,7 +95,7 @@ def _sign(head: str, cell: str) -> str:
 
 
 def row_problems(row: Statement) -> Iterator[tuple[str, str]]:
-    """`interval` or `p`, and what is wrong."""
+    """The missing part (`interval` or `p`) and what is wrong."""
     columns = row.columns
     if not any(map(_names, (row.text, *row.head))):
         return

@@ -1,6 +1,6 @@
-"""How answers are shown: sections of report.md, and tables of several systems for the terminal.
+"""Answers: sections of report.md, and tables of several systems for the terminal.
 
-Each figure stands with its interval and the number of questions it is over.
+Each figure has its interval and its number of questions.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from mnemoscope.stats import wilson
 CategoryName = Callable[[str], str]
 
 _WORDS_ONLY = ("f1", "rouge-l", "exact", "likelihood", "ledger")
-"""Judges that cannot pass an exam on meaning, or take one at all."""
+"""Judges that compare words or records: they cannot pass an exam on meaning."""
 _WIDTH, _CATEGORY_WIDTH, _COLUMN_WIDTH = 80, 24, 10
 _RATES = {
-    "correct_abstain": ("correct abstain", "of questions that have no answer, abstained"),
-    "confabulated": ("confabulated", "of questions that have no answer, answered all the same"),
-    "false_abstain": ("false abstain", "of questions that have an answer, abstained"),
+    "correct_abstain": ("correct abstain", "abstained on questions without an answer"),
+    "confabulated": ("confabulated", "answered questions without an answer"),
+    "false_abstain": ("false abstain", "abstained on questions with an answer"),
 }
 _PARTS = {"answerable": "questions with an answer", "all": "all questions"}
 _LEGEND = (
-    "below each figure: 95 % interval and number of questions; all asked: those included that "
-    "have no answer"
+    "below each figure: 95 % interval and number of questions; all asked: includes questions "
+    "without an answer"
 )
 _COUNTED = ("requests", "cached", "retries", "input_tokens", "output_tokens")
 _PAID = ("cost", "paid")
@@ -73,7 +73,7 @@ def report_sections(
 ) -> list[Block]:
     """The sections of report.md on answers.
 
-    `exam` is the judge's, None where it took none; or each judge's spec to its own.
+    `exam` is the judge's exam result, None if it took no exam; or each judge's spec with its own.
     """
     exams = [Paragraph(exam_line(own, spec)) for spec, own in _exams(exam).items()]
     judges = [*exams, *_judges(figures)]
@@ -84,7 +84,7 @@ def report_sections(
         *_overall(figures),
         *_by_category(figures, category_name),
         Heading("Abstention"),
-        document_table(["rate", "value", "95 % interval", "n", "of what"], rates),
+        document_table(["rate", "value", "95 % interval", "n", "meaning"], rates),
         *([Heading("Judges"), *judges] if judges else []),
         *failure_sections(diagnosis, accounts, category_name),
     ]
@@ -93,7 +93,7 @@ def report_sections(
 def failure_sections(
     diagnosis: Diagnosis | None, accounts: Costs | None, category_name: CategoryName
 ) -> list[Block]:
-    """Why answers failed and what it all cost, for runs whose answers are shown elsewhere."""
+    """Why answers failed, and the cost; for runs whose answers are shown elsewhere."""
     return [
         *(_diagnosis(diagnosis, category_name) if diagnosis else []),
         *(_money(accounts) if accounts else []),
@@ -103,9 +103,9 @@ def failure_sections(
 def systems_tables(
     systems: Sequence[SystemAnswers], category_name: CategoryName, exam: Figures | None = None
 ) -> list[Block]:
-    """For the terminal: systems down, abstention and categories below, caveats last.
+    """For the terminal: systems down, then abstention, categories and caveats.
 
-    Systems whose answers were measured otherwise stand in tables of their own.
+    Each measure of answers has separate tables.
     """
     parts: list[Block] = []
     for metric in dict.fromkeys(one.figures["metric"] for one in systems):
@@ -114,50 +114,52 @@ def systems_tables(
         for part in _PARTS:
             parts += _categories(own, part, category_name)
     parts += [Paragraph(_LEGEND, DIM), NoteList(notes(systems))]
-    for spec, told in _exams(exam).items():
-        line = exam_line(told, spec)
-        passed = told is not None and told["passed"]
+    for spec, own_exam in _exams(exam).items():
+        line = exam_line(own_exam, spec)
+        passed = own_exam is not None and own_exam["passed"]
         parts.append(Paragraph(line, DIM) if passed else NoteList([line]))
     return parts
 
 
 def notes(systems: Iterable[SystemAnswers]) -> list[str]:
-    """What is missing in each system's figures, what it could change, and how judges differ."""
-    said = []
+    """Questions without a grade and their effect, panels and appeals of each system."""
+    lines = []
     for one in systems:
         counts, everything = one.figures["counts"], one.figures["all"]
         if panel := one.figures["panel"]:
             votes = ", ".join(f"{spec} {own['mean']:.3f}" for spec, own in panel["judges"].items())
-            said.append(f"{one.label}: the judges by themselves: {votes}")
+            lines.append(f"{one.label}: each judge alone: {votes}")
         if appeals := one.figures["appeals"]:
-            said.append(
+            lines.append(
                 f"{one.label}: {appeals['heard']:,} appeals, {appeals['rescued']:,} of them turned "
-                f"a failure into a pass; without them {appeals['primary']['mean']:.3f}"
+                f"a failure into a pass; without appeals {appeals['primary']['mean']:.3f}"
             )
         if not everything.get("missing"):
             continue
         why = {**counts["failed"], "unjudged": counts["unjudged"], "open": counts["unanswered"]}
-        told = ", ".join(f"{number:,} {status}" for status, number in why.items() if number)
-        between = ""
+        reasons = ", ".join(f"{number:,} {status}" for status, number in why.items() if number)
+        as_wrong = ""
         if bounds := everything.get("bounds"):
             wrong = next((end for end in bounds if end != everything["mean"]), everything["mean"])
-            between = f"; with them as wrong {_metric(one.figures)} is {wrong:.3f}"
-        said.append(
+            as_wrong = f"; counted as wrong, {_metric(one.figures)} is {wrong:.3f}"
+        lines.append(
             f"{one.label}: {everything['missing']:,} of {counts['asked']:,} questions have no "
-            f"grade ({told}){between}"
+            f"grade ({reasons}){as_wrong}"
         )
-    return said
+    return lines
 
 
 def exam_line(exam: Figures | None, spec: str = "") -> str:
-    """What is known of a judge: how often it errs, and whether that is little enough."""
+    """A judge's error rates, and whether it passed its exam."""
     judge = f"The judge {spec}" if spec else "The judge"
     if exam is None and spec.partition(",")[0] in _WORDS_ONLY:
-        return f"{spec} compares words or records and is no judge of meaning: never VERIFIED."
+        return (
+            f"The judge {spec} compares words or records, not meaning: the run cannot be VERIFIED."
+        )
     if exam is None:
         return (
-            f"{judge} has taken no exam (mnemoscope judges exam {quote(spec or 'SPEC')}): how "
-            "often it errs is not known, and the run cannot be VERIFIED."
+            f"{judge} has not taken an exam (mnemoscope judges exam {quote(spec or 'SPEC')}): its "
+            "error rate is not known, and the run cannot be VERIFIED."
         )
     wrong, right = (_of(exam[kind]) for kind in ("false_accept", "false_reject"))
     erred = f"accepted wrong answers: {wrong}; rejected right ones: {right}"
@@ -167,7 +169,7 @@ def exam_line(exam: Figures | None, spec: str = "") -> str:
 
 
 def _exams(exam: Figures | None) -> Mapping[str, Figures | None]:
-    """Each judge's spec to its exam; the spec is empty where one exam is given alone."""
+    """Each judge's spec with its exam; an empty spec for a single exam."""
     return {"": exam} if exam is None or "passed" in exam else exam
 
 
@@ -186,7 +188,7 @@ def _overall(figures: Figures) -> list[Block]:
     failed = ", ".join(f"{number:,} {status}" for status, number in counts["failed"].items())
     open_ = f", {counts['unanswered']:,} not answered yet" if counts["unanswered"] else ""
     coverage = counts["coverage"]
-    said = (
+    caption = (
         f"{counts['asked']:,} questions asked: {counts['answered']:,} answered, "
         f"{counts['abstained']:,} abstained, {counts['empty']:,} empty, "
         f"{sum(counts['failed'].values()):,} failed{failed and f' ({failed})'}{open_}; "
@@ -200,9 +202,11 @@ def _overall(figures: Figures) -> list[Block]:
     length, against = figures["length"], figures["length"]["against_grade"]
     median = "" if length["median"] is None else f"median {length['median']:g}"
     rows.append(["answer length (words)", *_row(length, digits=1)[:3], median])
-    rows.append(["length against grade (Spearman)", *_row({**against, "mean": against["rho"]})])
-    head = ["measure", "value", "95 % interval", "n", "failed and unjudged as wrong … left out"]
-    return [Paragraph(said), document_table(head, rows)]
+    rows.append(
+        ["correlation of length and grade (Spearman)", *_row({**against, "mean": against["rho"]})]
+    )
+    head = ["measure", "value", "95 % interval", "n", "bounds: ungraded wrong, left out"]
+    return [Paragraph(caption), document_table(head, rows)]
 
 
 def _by_category(figures: Figures, category_name: CategoryName) -> list[Block]:
@@ -225,32 +229,34 @@ def _judges(figures: Figures) -> list[Block]:
     sections: list[Block] = []
     if panel := figures["panel"]:
         rows = [[f"mean of {judge}", *_row(own)[:3]] for judge, own in panel["judges"].items()]
-        rows.append(["all say the same", *_row(panel["agreement"])[:3]])
-        said = (
-            f"A panel of {len(panel['judges'])}: between the mildest and the strictest lie "
-            f"{panel['span']:.4f}."
+        rows.append(["all judges agree", *_row(panel["agreement"])[:3]])
+        caption = (
+            f"A panel of {len(panel['judges'])} judges: the means of the mildest and the strictest "
+            f"differ by {panel['span']:.4f}."
         )
         head = ["judge", "value", "95 % interval", "n"]
-        sections += [Paragraph(said), document_table(head, rows)]
+        sections += [Paragraph(caption), document_table(head, rows)]
     if appeals := figures["appeals"]:
         rows = [["first judge", *_row(appeals["primary"])[:3]]]
         rows.append(["after appeals", *_row(appeals["final"])[:3]])
-        said = (
-            f"Appeals heard: {appeals['heard']:,}, of which {appeals['changed']:,} changed the "
-            f"mark and {appeals['rescued']:,} turned a failure into a pass."
+        caption = (
+            f"Appeals: {appeals['heard']:,}, of which {appeals['changed']:,} changed the grade and "
+            f"{appeals['rescued']:,} turned a failure into a pass."
         )
         head = [_metric(figures), "value", "95 % interval", "n"]
-        sections += [Paragraph(said), document_table(head, rows)]
+        sections += [Paragraph(caption), document_table(head, rows)]
     return sections
 
 
 def _diagnosis(diagnosis: Figures, category_name: CategoryName) -> list[Block]:
     failures = diagnosis["failures"]
-    said = f"{failures:,} of {diagnosis['judged']:,} judged answers failed."
+    caption = f"{failures:,} of {diagnosis['judged']:,} judged answers failed."
     if not failures:
-        return [Heading("Diagnosis"), Paragraph(said)]
-    hand = diagnosis["in_hand"]
-    said += f" In {hand['count']:,} of them ({_short(hand)}) all the evidence was in hand."
+        return [Heading("Diagnosis"), Paragraph(caption)]
+    complete = diagnosis["in_hand"]
+    caption += (
+        f" In {complete['count']:,} of them ({_short(complete)}) the reader had all evidence."
+    )
     found = {kind: own for kind, own in diagnosis["classes"].items() if own["count"]}
     rows = [
         [kind, f"{own['count']:,}", _short(own), ", ".join(own["examples"])]
@@ -262,8 +268,8 @@ def _diagnosis(diagnosis: Figures, category_name: CategoryName) -> list[Block]:
     ]
     return [
         Heading("Diagnosis"),
-        Paragraph(said),
-        document_table(["failure", "n", "share", "for example"], rows),
+        Paragraph(caption),
+        document_table(["failure", "n", "share", "examples"], rows),
         *([document_table(["category", *found], crossed)] if crossed else []),
     ]
 
@@ -279,14 +285,14 @@ def _money(accounts: Figures) -> list[Block]:
     ]
     if per := accounts["per_question"]:
         numbers = (f"{per[key]:,.2f}" for key in _COUNTED)
-        rows.append(["*for a question*", *numbers, *(_dollars(per[key]) for key in _PAID)])
-    said = (
-        f"Over {accounts['questions']:,} questions; US dollars. Cost: of all replies; paid: of "
-        "those that came over the wire, not from the cache."
+        rows.append(["*per question*", *numbers, *(_dollars(per[key]) for key in _PAID)])
+    caption = (
+        f"Over {accounts['questions']:,} questions; in US dollars. Cost: of all replies. Paid: of "
+        "the replies that did not come from the cache."
     )
     if accounts["estimated"]:
-        said += " Some servers report no token counts: tokens and money are partly estimated."
-    return [Heading("Tokens and money"), Paragraph(said), document_table(head, rows)]
+        caption += " Some servers do not report token counts: tokens and cost are partly estimated."
+    return [Heading("Tokens and cost"), Paragraph(caption), document_table(head, rows)]
 
 
 def _row(figure: Figures, digits: int = 4) -> list[str]:
@@ -300,7 +306,7 @@ def _row(figure: Figures, digits: int = 4) -> list[str]:
 
 
 def _short(figure: Figures) -> str:
-    return with_interval(_value(figure), figure["ci95"], unknown="[interval not known]")
+    return with_interval(_value(figure), figure["ci95"], unknown="[interval unknown]")
 
 
 def _value(figure: Figures) -> float | None:
@@ -314,7 +320,7 @@ def _dollars(value: float) -> str:
 
 
 def _metric(figures: Figures) -> str:
-    """The measure's name, which says that a composite is given as a share of the best."""
+    """The measure's name; a composite is shown as a share of 6."""
     name: str = figures["metric"]
     return "composite/6" if name == "composite" else name
 
@@ -344,12 +350,12 @@ def _headlines(systems: Sequence[SystemAnswers]) -> list[Block]:
 
 
 def _rates(systems: Sequence[SystemAnswers]) -> list[Block]:
-    """The three rates, where any question has no answer or any answer is an abstention."""
-    told: list[Figures] = [one.figures["abstention"] for one in systems]
-    if not any(own["correct_abstain"]["n"] or own["false_abstain"]["count"] for own in told):
+    """The three rates, if there are abstentions or questions without an answer."""
+    rates: list[Figures] = [one.figures["abstention"] for one in systems]
+    if not any(own["correct_abstain"]["n"] or own["false_abstain"]["count"] for own in rates):
         return []
     frame = ReportTable([SYSTEM, *(numeric(name) for name, _ in _RATES.values())])
-    for one, own in zip(systems, told, strict=True):
+    for one, own in zip(systems, rates, strict=True):
         cells = (_cell(own[key]) for key in _RATES)
         frame.rows.append([system_cell(one.label, one.is_baseline), *cells])
     return [Heading("Abstention"), frame]
@@ -358,7 +364,7 @@ def _rates(systems: Sequence[SystemAnswers]) -> list[Block]:
 def _categories(
     systems: Sequence[SystemAnswers], part: str, category_name: CategoryName
 ) -> list[Block]:
-    """Categories down, systems across; of all questions only where that is another figure."""
+    """Categories down, systems across; `all` only shows the categories whose figures differ."""
     kinds = sorted({key for one in systems for key in one.figures["by_category"]})
     rows: dict[str, list[Figures]] = {}
     for key in kinds:
@@ -370,7 +376,7 @@ def _categories(
     if len(kinds) < 2 or not rows:
         return []
     tables: list[Block] = []
-    # A space on either side of each column; systems are spread evenly over the tables they need.
+    # Each column has a space on both sides; systems are spread evenly over the tables.
     names = min(_CATEGORY_WIDTH, max(len(category_name(key)) for key in rows)) + 2
     needed = ceil(len(systems) / ((_WIDTH - names) // (_COLUMN_WIDTH + 2)))
     together = ceil(len(systems) / needed)
@@ -383,8 +389,8 @@ def _categories(
             frame.columns.append(column)
         for key, own in rows.items():
             pairs = list(zip(own, systems, strict=True))
-            contest = [figure["mean"] for figure, one in pairs if not one.is_baseline]
-            best = max((mean for mean in contest if mean is not None), default=None)
+            means = [figure["mean"] for figure, one in pairs if not one.is_baseline]
+            best = max((mean for mean in means if mean is not None), default=None)
             cells = [
                 _cell(figure, bold=not one.is_baseline and figure["mean"] == best)
                 for figure, one in pairs[abreast]
@@ -396,11 +402,11 @@ def _categories(
 
 
 def _cell(figure: Figures, *, digits: int = 3, bold: bool = False) -> Cell:
-    """The figure, and below it its interval and what it is over."""
+    """The figure, and below it its interval and its number of questions."""
     value = _value(figure)
     if value is None:
         return Cell(MISSING, DIM)
-    interval = span(figure["ci95"], digits) if figure["ci95"] else "all alike"
+    interval = span(figure["ci95"], digits) if figure["ci95"] else "all equal"
     below = f"\n{interval}\nn {figure['n']:,}"
     return Cell(f"{value:.{digits}f}", "bold" if bold else "", below)
 

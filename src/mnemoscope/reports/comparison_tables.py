@@ -1,4 +1,4 @@
-"""How a comparison of two runs is shown, in the terminal and in Markdown."""
+"""The comparison of two runs, for the terminal and Markdown."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from mnemoscope.reports.tables import (
 _STYLES = {"better": "bold green", "worse": "bold red", "equivalent": "blue", "gained": "green"}
 _STYLES |= {"cannot tell": "yellow", "lost": "red"}
 _TESTS = {"exact McNemar": "McNemar"}
-"""Short names that keep a table within a hundred columns."""
+"""Short names, so that a table fits into a hundred columns."""
 _METRIC, _VERDICT = TableColumn("metric", wrap=False), TableColumn("verdict", wrap=False)
 _P_VALUES = (numeric("p_raw"), numeric("p_corr.", markdown="p_corrected"))
 
 
 def comparison(found: Comparison, names: Mapping[str, str]) -> list[Block]:
-    """Overall, then each category; `names` are the categories' names as people know them."""
+    """Overall, then each category; `names` are the names of the categories."""
     clusters = "one cluster" if found.clusters == 1 else f"{found.clusters:,} clusters"
     legend = _legend(found)
     blocks: list[Block] = [
@@ -80,7 +80,7 @@ def comparison(found: Comparison, names: Mapping[str, str]) -> list[Block]:
 
 
 def seed_comparison(base: str, cand: str, rows: Sequence[SeedRow]) -> list[Block]:
-    """The unpaired procedure, and why it is given for comparability only."""
+    """The unpaired procedure, with the caveat that it is for comparability only."""
     what = f"{base} → {cand}"
     columns = [
         _METRIC,
@@ -155,10 +155,10 @@ def _legend(found: Comparison) -> list[str]:
     return [
         "Δ: candidate - base, 95 % bootstrap interval over clusters; +n -m: questions gained, lost",
         f"p: exact McNemar or paired t; p_corr.: Holm over all {tested} tests",
-        "effect: Cohen's h, or d_z (mean over standard deviation of the differences); below 0.2 "
-        "small, to 0.5 medium",
-        "detectable: the smallest difference that so many questions would have shown (power 0.8)",
-        f"better, worse: p_corr. < 0.05 and the interval beside zero; equivalent: {band}",
+        "effect: Cohen's h, or d_z (mean / standard deviation of the differences); below 0.2 "
+        "small, below 0.5 medium",
+        "detectable: the smallest difference that this number of questions can show (power 0.8)",
+        f"better, worse: p_corr. < 0.05 and the interval excludes zero; equivalent: {band}",
     ]
 
 
@@ -172,7 +172,7 @@ def _signed(value: float) -> str:
 
 
 def _p(value: float) -> str:
-    """Four digits; never one that rounds up to the level it is below."""
+    """Four digits; a p below 0.05 is never rounded up to 0.0500."""
     if isnan(value):
         return MISSING
     if value < 0.00005:

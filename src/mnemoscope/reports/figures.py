@@ -1,7 +1,7 @@
-"""Pictures of a run over checkpoints: the heatmap, and recall against hallucination.
+"""Pictures of a run with checkpoints: the heatmap, and recall against hallucination.
 
-Each function returns the bytes of a PNG file, the same for the same figures. matplotlib is imported
-when a picture is drawn, because importing it takes longer than most commands run.
+Each function returns the bytes of a PNG file; the same figures give the same bytes. matplotlib is
+imported when a picture is drawn, because importing it takes longer than most commands run.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ _MISSING: dict[bool, dict[str, Any]] = {
         "label": "asked, none judged",
     },
 }
-"""How a cell without a figure looks, by whether its questions were asked."""
+"""The look of a cell without a figure, by whether its questions were asked."""
 # Layout units are hundredths of an inch.
 _SCALE = 2
-"""Pixels of the file for each unit of the layout, so that text is sharp on fine screens."""
+"""Pixels for each layout unit; two make the text sharp on high-resolution screens."""
 _ROW, _GAP, _SIDE, _TOP, _FOOT, _NAMES, _LINE = 32, 14, 24, 128, 96, 216, 1.5
 _WIDEST, _NARROWEST, _ROOM, _LEGEND_ROOM = 84, 8, 1160, 520
 _FEW = 12
-"""So many points can carry their intervals and the line through them without a tangle."""
+"""With more points than this, intervals and the connecting line are not drawn."""
 _NUMBERED = 30
-"""Narrower cells hold no number."""
+"""Narrower cells show only their colour, not the number."""
 _POINT = 0.72
 """Points of type in a layout unit."""
 _SMALL_TITLE, _DIGIT = 9.6, 7.5
 """Width of a character of a bold title of 10 points, and of a day's label."""
-_CAPTION = "mean composite; of the hallucination rate, 0 % is green and 100 % red"
+_CAPTION = "mean composite; hallucination rate: 0 % is green, 100 % is red"
 _DAYS = ("#5b8cff", "#b070e0", "#ff8a70", "#ffe27a")
-"""Early to late, all of them bright enough for the dark paper."""
+"""Early to late; all are bright enough for the dark background."""
 
 
 def heatmap_png(figures: LongitudinalFigures, *, title: str, subtitle: str = "") -> bytes:
-    """Categories down, checkpoints across, then all together and the hallucination rate.
+    """Categories, overall score and hallucination rate down, checkpoints across.
 
-    A cell without data is hatched as such; it never takes the value of its neighbour.
+    A cell without data is hatched; it never takes the value of another cell.
     """
     points = figures["checkpoints"]
     rows = score_rows(points, figures["categories"])
@@ -79,13 +79,13 @@ def heatmap_png(figures: LongitudinalFigures, *, title: str, subtitle: str = "")
         _label_days(axes, points, cell)
         if points:
             place = ((left - 14) / width, 1 - (_TOP - 18) / height)
-            figure.text(*place, "days remembered", size=9, color=FAINT, ha="right")
+            figure.text(*place, "days of history", size=9, color=FAINT, ha="right")
         _draw_legend(figure, {c.asked for cells in rows.values() for c in cells if c.share is None})
         return _bytes(figure)
 
 
 def scatter_png(figures: CheckpointReport, *, title: str) -> bytes:
-    """Recall quality across, hallucination rate up, a point for each checkpoint, in their order."""
+    """Recall quality across, hallucination rate up, a point for each checkpoint."""
     found = figures["hallucination"]["against_recall"]
     points = found["points"]
     width = max(760, _title_room(title))
@@ -103,7 +103,7 @@ def scatter_png(figures: CheckpointReport, *, title: str) -> bytes:
 
 
 def _draw_row(axes: Axes, cells: Sequence[ScoreCell], top: float, cell: float) -> None:
-    """Neighbours without data are one piece, so that the hatching runs through."""
+    """Adjacent cells without data share one hatched area."""
     numbered = cell >= _NUMBERED
     colours = [(*_unit(ramp(c.share or 0.0)), float(c.share is not None)) for c in cells]
     inset = _LINE / 2
@@ -127,9 +127,9 @@ def _draw_row(axes: Axes, cells: Sequence[ScoreCell], top: float, cell: float) -
 
 
 def _label_days(axes: Axes, points: Sequence[CheckpointFigures], cell: float) -> None:
-    """Labels above the columns, as many as have room; the first and the last always."""
+    """Labels above the columns: the first, the last, and as many between as have room."""
     labels = []
-    for point in points:  # a label, with its days where it does not say them
+    for point in points:  # the label, and the days if the label is not the days
         label, days = str(point["label"]), f"{point['ingested_days']}"
         labels.append(days if label in (days, f"{days}d") else f"{label}\n{days}")
     longest = max((len(part) for label in labels for part in label.split("\n")), default=1)
@@ -194,7 +194,7 @@ def _draw_points(figure: Figure, plot: Axes, points: Sequence[Figures]) -> None:
     plot.set_ylim(bottom=0.0, top=max(plot.get_ylim()[1], 1.0))
     if len(points) > 1:
         bar = figure.colorbar(drawn, cax=figure.add_axes((0.89, 0.13, 0.018, 0.71)))
-        bar.set_label("days remembered", color=FAINT, size=9)
+        bar.set_label("days of history", color=FAINT, size=9)
         bar.ax.tick_params(colors=FAINT, labelsize=8.5, length=0)
         bar.outline.set_visible(False)
 
@@ -202,27 +202,27 @@ def _draw_points(figure: Figure, plot: Axes, points: Sequence[Figures]) -> None:
 def _reading(found: Figures) -> str:
     if found["correlation"] is None:
         return "no correlation: too few checkpoints, or one of the two never changes"
-    said = f"correlation {found['correlation']:+.2f}"
+    correlation = f"correlation {found['correlation']:+.2f}"
     if interval := found["correlation_ci95"]:
-        said += f" [{interval[0]:+.2f}, {interval[1]:+.2f}]"
-    return f"{said} · {found['reading']}".replace("-", "−")
+        correlation += f" [{interval[0]:+.2f}, {interval[1]:+.2f}]"
+    return f"{correlation} · {found['reading']}".replace("-", "−")
 
 
 def _subtitle(figures: LongitudinalFigures) -> str:
     judged, asked = (sum(p[key] for p in figures["checkpoints"]) for key in ("judged", "asked"))
     personas = len(figures["personas"])
-    said = f"{personas} {'persona' if personas == 1 else 'personas'} · {judged:,} judged answers"
-    return said if judged == asked else f"{said} of {asked:,} asked"
+    counts = f"{personas} {'persona' if personas == 1 else 'personas'} · {judged:,} judged answers"
+    return counts if judged == asked else f"{counts} of {asked:,} asked"
 
 
 def _title_room(title: str) -> int:
-    """How wide the picture must be for the title, set as small as a title may be."""
+    """The width that the title needs in its smallest type."""
     return ceil(2 * _SIDE + len(title) * _SMALL_TITLE)
 
 
 @contextmanager
 def _figure(width: float, height: float, title: str, below: str) -> Iterator[Figure]:
-    """A figure of so many layout units, whatever the user's settings, with its title."""
+    """A figure with its title; the size is in layout units, the user's settings are ignored."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

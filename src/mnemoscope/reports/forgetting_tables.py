@@ -1,4 +1,4 @@
-"""How forgetting is shown: what was known before and after, and whether anything leaks."""
+"""Forgetting: what the system knew before and after, and whether forgotten texts leak."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def report_sections(figures: Forgetting) -> list[Block]:
                 ]
             )
     head = ["questions", "when", "n", "mean ROUGE-L", "above 0.5"]
-    return [Heading("Forgetting"), document_table(head, rows), NoteList(_said(score))]
+    return [Heading("Forgetting"), document_table(head, rows), NoteList(_changes(score))]
 
 
 def systems_tables(systems: Sequence[tuple[str, Forgetting, bool]]) -> list[Block]:
-    """For the terminal: all systems, before and after for both sets, then what leaks."""
+    """For the terminal: both sets before and after, and the leaks, for all systems."""
     sets = (f"{kind}\n{when}" for kind in _SETS for when in _WHEN)
     columns = [SYSTEM, *map(numeric, (*sets, "leaked", "forgets"))]
     frame = ReportTable(columns, title="Forgetting", frame="dense")
@@ -72,11 +72,11 @@ def systems_tables(systems: Sequence[tuple[str, Forgetting, bool]]) -> list[Bloc
     return [frame, Paragraph(legend, DIM), NoteList(notes)]
 
 
-def _said(score: Figures) -> list[str]:
+def _changes(score: Figures) -> list[str]:
     leak = score["leak"]
     lines = [
-        f"forgotten texts that are still recalled: for {leak['leaked']:,} of {leak['n']:,} "
-        f"questions {brackets(leak['ci95'])}" + (" (share)" if leak["ci95"] else ""),
+        f"forgotten texts are still retrieved for {leak['leaked']:,} of {leak['n']:,} questions"
+        + (f", as a share {brackets(leak['ci95'])}" if leak["ci95"] else ""),
     ]
     for kind, name in _SETS.items():
         change = score["change"][kind]["mean_rouge_l"]
@@ -88,8 +88,9 @@ def _said(score: Figures) -> list[str]:
     verdicts = {True: "yes", False: "no", None: "not known"}
     return [
         *lines,
-        f"what was to be forgotten is known less well: {verdicts[score['forget_falls']]}",
-        f"what was to be kept stays within its interval: {verdicts[score['retain_stays']]}",
+        f"the score of the texts to be forgotten falls: {verdicts[score['forget_falls']]}",
+        f"the score of the texts to be kept stays within its interval: "
+        f"{verdicts[score['retain_stays']]}",
     ]
 
 

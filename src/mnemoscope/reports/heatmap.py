@@ -1,7 +1,7 @@
-"""The heatmap: kinds of memory work down, checkpoints across, colour by score.
+"""The heatmap: categories down, checkpoints across, colour by score.
 
-`score_rows` is shared with report.md and the picture. Numbers stand in every cell, so that nothing
-is lost where there is no colour.
+`score_rows` is shared with report.md and the picture. Every cell shows its number, so that the
+heatmap can be read without colours.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from mnemoscope.reports.tables import (
 BEST = 6.0
 OVERALL, HALLUCINATION = "OVERALL", "hallucination"
 _NARROW, _WIDE = 6, 11
-"""Cells hold `10.3%` and a space at the least, an interval and two at the most."""
+"""The narrowest cell holds `10.3%` and a space, the widest an interval and two spaces."""
 _TIGHT = 8
-"""Where systems stand beside each other, a cell holds most names in one line."""
+"""With systems across, most names fit into one line of a cell."""
 _MARGIN = 2
 _INTERVAL = "95 % interval"
 _LEAST = 3
-"""Columns that are shown however narrow the terminal is: the first, the gap, the last."""
+"""The fewest columns that are shown: the first, the gap, the last."""
 
 
 class SystemHeatmap(NamedTuple):
-    """One system's figures, as longitudinal.json holds them."""
+    """One system's figures from longitudinal.json."""
 
     label: str
     figures: LongitudinalFigures
@@ -53,7 +53,7 @@ class ScoreCell(NamedTuple):
 
     text: str
     share: float | None
-    """Of the best possible; None where there is no figure."""
+    """The share of the best possible value; None without a figure."""
     asked: bool
 
     @property
@@ -68,7 +68,7 @@ class ScoreCell(NamedTuple):
 def score_rows(
     points: Sequence[CheckpointFigures], categories: Iterable[str]
 ) -> dict[str, list[ScoreCell]]:
-    """A row for each category, then all of them together, then the hallucination rate."""
+    """A row for each category, then the overall score, then the hallucination rate."""
     rows = {name: [_score(p["categories"].get(name, {}), 1) for p in points] for name in categories}
     rows[OVERALL] = [_score({**p["overall"], "asked": p["asked"]}, 2) for p in points]
     rates = [(point["hallucination"]["rate"], bool(point["asked"])) for point in points]
@@ -89,7 +89,7 @@ def _score(figure: Figures, digits: int) -> ScoreCell:
 
 
 def elide(count: int, fit: int) -> tuple[list[int], list[int]]:
-    """Which of so many columns to show before and after the gap; all and none where they fit."""
+    """The columns to show before and after the gap; if all fit, the second list is empty."""
     fit = max(fit, _LEAST)
     if count <= fit:
         return list(range(count)), []
@@ -149,7 +149,7 @@ def systems_heatmap(systems: Sequence[SystemHeatmap], *, width: int = 80) -> lis
     tables = ceil(len(systems) / max(1, room // _TIGHT))
     abreast = ceil(len(systems) / tables)
     cell_width = min(_WIDE + 2, max(_TIGHT, room // abreast))
-    blocks: list[Block] = [Heading(f"Systems beside each other at {' / '.join(labels)}")]
+    blocks: list[Block] = [Heading(f"All systems at {' / '.join(labels)}")]
     for start in range(0, len(systems), abreast):
         points = last[start : start + abreast]
         scores = score_rows(points, names)
@@ -166,7 +166,7 @@ def systems_heatmap(systems: Sequence[SystemHeatmap], *, width: int = 80) -> lis
         ]
         if cell_width >= _WIDE:
             rows.append(GridRow(_INTERVAL, [_interval(point) for point in points], DIM))
-        else:  # its ends below each other, where cells are too narrow for both
+        else:  # narrow cells: one row for each end
             for end, name in enumerate((f"{_INTERVAL} from", "to".rjust(len(_INTERVAL) + 5))):
                 ends = [ci[end] if ci else None for ci in (p["overall"]["ci95"] for p in points)]
                 rows.append(GridRow(name, [Cell(decimal(one, 2), DIM) for one in ends], DIM))
@@ -181,7 +181,7 @@ def systems_heatmap(systems: Sequence[SystemHeatmap], *, width: int = 80) -> lis
         blocks += [Paragraph(""), Grid(_name_width(names) - _MARGIN, cell_width, rows)]
     if any(one.label == "oracle" for one in systems):
         blocks.append(Paragraph(""))
-        blocks.append(_note("oracle is handed the evidence: what it misses, the reader misses"))
+        blocks.append(_note("oracle returns the evidence itself: its errors are the reader's"))
     return blocks
 
 
@@ -191,7 +191,7 @@ def _interval(point: CheckpointFigures) -> Cell:
 
 
 def _heads(systems: Sequence[SystemHeatmap], room: int) -> list[GridRow]:
-    """The systems' names, folded into as many lines as the longest needs."""
+    """The systems' names, wrapped into as many lines as the longest needs."""
     folded = [_folded(one.label, room) for one in systems]
     styles = [DIM if one.is_baseline else "bold" for one in systems]
     return [
@@ -207,7 +207,7 @@ def _heads(systems: Sequence[SystemHeatmap], room: int) -> list[GridRow]:
 
 
 def _folded(label: str, room: int) -> list[str]:
-    """Pieces of a label that fit, broken where its parts end if they are short enough."""
+    """A label in lines that fit, broken between its parts if possible."""
     lines = [""]
     for part in re.findall(r"[^(,=\-]*[(,=\-]|[^(,=\-]+", label):
         if len(lines[-1]) + len(part) <= room:
@@ -224,8 +224,8 @@ def _under_title(figures: LongitudinalFigures) -> str:
         "checkpoint": len(figures["checkpoints"]),
         "judged answer": judged,
     }
-    said = (f"{number:,} {what}{'s' * (number != 1)}" for what, number in counts.items())
-    return f"mean composite 0–6 · {' · '.join(said)}"
+    parts = (f"{number:,} {what}{'s' * (number != 1)}" for what, number in counts.items())
+    return f"mean composite 0–6 · {' · '.join(parts)}"
 
 
 def _legend(figures: LongitudinalFigures, hidden: int, width: int) -> list[Block]:
@@ -237,20 +237,18 @@ def _legend(figures: LongitudinalFigures, hidden: int, width: int) -> list[Block
         after += [Cell(f"   {MISSING}", "red"), Cell(" asked, none judged")]
     lines: list[Block] = [ColourScale("0", "6", after)]
     if hidden:
-        told = f"… {hidden} of {len(points)} checkpoints left out to fit {width} columns"
-        lines.append(_note(told))
+        note = f"… {hidden} of {len(points)} checkpoints left out to fit {width} columns"
+        lines.append(_note(note))
     if failed := sum(point["failed"] for point in points):
         asked = sum(point["asked"] for point in points)
-        told = f"! {failed:,} of {asked:,} questions failed and are left out"
-        lines.append(_note(told, WARNING))
+        note = f"! {failed:,} of {asked:,} questions failed and are left out"
+        lines.append(_note(note, WARNING))
         if bounds := points[-1]["overall"].get("bounds"):
-            told = (
-                f"  as zeros, the last overall would be {bounds[0]:.2f} instead of {bounds[1]:.2f}"
-            )
-            lines.append(_note(told, WARNING))
+            note = f"{bounds[0]:.2f} instead of {bounds[1]:.2f}"
+            lines.append(_note(f"  counted as zeros, they make the last overall {note}", WARNING))
     if waiting := sum(max(point["planned"] - point["asked"], 0) for point in points):
-        told = f"! interim: {waiting:,} planned questions are not asked yet"
-        lines.append(_note(told, WARNING))
+        note = f"! interim: {waiting:,} planned questions are not asked yet"
+        lines.append(_note(note, WARNING))
     return lines
 
 

@@ -21,27 +21,28 @@ from mnemoscope.reports.tables import (
 )
 
 _COLUMNS = 12
-"""More checkpoints than these are elided in the page; metrics.json has them all."""
+"""The most checkpoints that the page shows; metrics.json has all of them."""
 _LISTED = 10
-"""So many canaries are named."""
+"""The most canaries that are listed."""
 _HOW_TO_READ = (
-    "Each cell is the mean composite of the answers judged, 0 to 6: correctness 0–3, completeness "
-    "0–2, and 1 for inventing nothing. Honest silence on a question with an answer earns 1.",
-    "Left to right the history grows. A gentle fall is memory under load; a sharp one in "
-    "recency-bias-resistance is a system that sees only what is new.",
-    f"`{MISSING}` means that nothing was asked or nothing could be judged. It is not a zero, and "
-    "no neighbour's value stands in for it.",
-    "Questions that failed are left out; bounds say what the figure is with each of them as a "
+    "Each cell is the mean composite of the judged answers, 0 to 6: correctness 0–3, completeness "
+    "0–2, and 1 for an answer without hallucination. An abstention on a question with an answer "
+    "scores 1.",
+    "The history grows from left to right. A slow fall is the effect of more memories; a sharp "
+    "fall in recency-bias-resistance shows that the system finds only recent memories.",
+    f"`{MISSING}` means that no question was asked, or that none could be judged. It is not a zero "
+    "and does not take the value of another cell.",
+    "Failed questions are left out; the bounds show the figure with failed questions scored as "
     "zero. Intervals are 95 %, over clusters of questions that share a history.",
-    "Few questions make wide intervals: two cells whose intervals overlap widely are not "
-    "shown to differ.",
+    "Few questions make wide intervals. If the intervals of two cells overlap widely, the cells "
+    "are not shown to differ.",
 )
 _READINGS = {
-    "healthy": "hallucination rises as recall falls, which Recall Bench calls healthy: what is "
-    "forgotten shows as such",
+    "healthy": "hallucination rises as recall falls, which Recall Bench calls healthy: the system "
+    "shows what it has forgotten",
     "pathological": "hallucination falls together with recall, which Recall Bench calls "
-    "pathological: inventions may be passing for answers",
-    "cannot tell": "the interval does not tell the healthy pattern from the pathological one",
+    "pathological: hallucinations may count as answers",
+    "cannot tell": "the interval does not separate the healthy pattern from the pathological one",
 }
 
 
@@ -49,33 +50,33 @@ def sections(figures: CheckpointReport, *, pictures: Sequence[tuple[str, str]] =
     """The sections; pictures are captions and file names."""
     points = figures["checkpoints"]
     return [
-        Heading("Over the checkpoints"),
+        Heading("By checkpoint"),
         *(Paragraph(f"![{caption}]({file})") for caption, file in pictures),
         *_heatmap(figures),
-        Heading("How sure the figures are", 3),
+        Heading("Intervals", 3),
         _intervals(points),
         *_last(points[-1:]),
         *_personas(figures["personas"]),
         *_hallucination(figures["hallucination"]),
         *_disclosure(figures["disclosure"]),
-        Heading("How to read it", 3),
+        Heading("How to read the tables", 3),
         NoteList(_HOW_TO_READ),
     ]
 
 
 def asked(figures: CheckpointReport) -> list[str]:
-    """Over all checkpoints: how many questions were asked, judged and failed."""
+    """The number of questions asked, judged and failed over all checkpoints."""
     points = figures["checkpoints"]
     asked, judged, failed = (sum(p[k] for p in points) for k in ("asked", "judged", "failed"))
-    told = "; ".join(f"{number:,} × {error}" for error, number in figures["errors"].items())
+    errors = "; ".join(f"{number:,} × {error}" for error, number in figures["errors"].items())
     return [
         f"questions over {len(points)} checkpoints: {asked:,} asked, {judged:,} judged, "
-        f"{failed:,} failed" + (f" ({told})" if told else "")
+        f"{failed:,} failed" + (f" ({errors})" if errors else "")
     ]
 
 
 def last_overalls(views: Sequence[RunView]) -> ReportTable:
-    """Systems down; the last checkpoint's overall, hallucination and categories across."""
+    """Systems down; overall, hallucination and categories of the last checkpoint across."""
     ends: dict[str, Figures] = {
         view.label: view.longitudinal["checkpoints"][-1] for view in views if view.longitudinal
     }
@@ -142,7 +143,7 @@ def _intervals(points: Sequence[Figures]) -> ReportTable:
 
 
 def _last(points: Sequence[Figures]) -> list[Block]:
-    """The categories and difficulties at the end, where there is most to remember."""
+    """The categories and difficulties at the last checkpoint, with the longest history."""
     blocks: list[Block] = []
     for point in points:
         categories = [
@@ -176,7 +177,7 @@ def _personas(personas: Mapping[str, Sequence[Figures]]) -> list[Block]:
 
 
 def _hallucination(views: Figures) -> list[Block]:
-    head = ["all checkpoints", "n", "first", "last", "rise in 100 days"]
+    head = ["all checkpoints", "n", "first", "last", "change in 100 days"]
     by = [("category", views["by_category"]), ("persona", views["by_persona"])]
     categories, personas = (
         document_table([name, *head], (_split_row(*split) for split in splits.items()))
@@ -190,18 +191,18 @@ def _hallucination(views: Figures) -> list[Block]:
         *([personas] if len(views["by_persona"]) > 1 else []),
     ]
     if own := views["canaries"]:
-        said = (
-            f"{len(own):,} {'question' if len(own) == 1 else 'questions'} asked at several "
-            "checkpoints brought an invention at each, and should be watched in every run:"
+        caption = (
+            f"{len(own):,} {'question' if len(own) == 1 else 'questions'}, asked at several "
+            "checkpoints, hallucinated every time. Watch them in every run:"
         )
         rows = ([q["question"], q["persona"], q["category"], q["judged"]] for q in own[:_LISTED])
         columns = ["question", "persona", "category", "times"]
-        blocks += [Paragraph(said), document_table(columns, rows)]
+        blocks += [Paragraph(caption), document_table(columns, rows)]
     return blocks
 
 
-def _disclosure(told: Figures) -> list[Block]:
-    if not told:
+def _disclosure(figures: Figures) -> list[Block]:
+    if not figures:
         return []
     rows = [
         [
@@ -211,40 +212,41 @@ def _disclosure(told: Figures) -> list[Block]:
             _mean(own["score"]),
             _rate(own["hallucination"]),
         ]
-        for expected, own in told.items()
+        for expected, own in figures.items()
     ]
     head = ["expected", "evaluations", "questions", "mean composite", "hallucination"]
-    return [Heading("What boundary questions disclosed", 3), document_table(head, rows)]
+    return [Heading("Disclosure in boundary questions", 3), document_table(head, rows)]
 
 
 def _trend(line: Figures) -> str:
     if line["slope_per_day"] is None:
-        return "The rate has no trend: that takes two checkpoints with judged answers."
-    said = (
+        return "No trend of the rate: it needs two checkpoints with judged answers."
+    trend = (
         f"A line through the rates starts at {_points(line['intercept'])} and changes by "
-        f"{_points(line['slope_per_day'] * 100, signed=True)} in 100 days remembered"
+        f"{_points(line['slope_per_day'] * 100, signed=True)} in 100 days of history"
     )
     if line["slope_per_day_ci95"] is None:
-        return f"{said}; two checkpoints cannot say how sure that is."
+        return f"{trend}; two checkpoints give no interval."
     slope, start = line["slope_per_day_ci95"], line["intercept_ci95"]
     low, high = (_points(end * 100, signed=True) for end in slope)
-    sure = "" if slope[0] > 0 or slope[1] < 0 else ", so no change is shown"
+    unsure = "" if slope[0] > 0 or slope[1] < 0 else ", no significant change"
     return (
-        f"{said} (95 % intervals {_points(start[0])} to {_points(start[1])}, and {low} to {high}; "
-        f"{line['n']} checkpoints{sure}). Checkpoints share questions: the truth is less sure."
+        f"{trend} (95 % intervals {_points(start[0])} to {_points(start[1])}, and {low} to {high}; "
+        f"{line['n']} checkpoints{unsure}). Checkpoints share questions, so the true intervals "
+        "are wider."
     )
 
 
 def _correlation(found: Figures) -> str:
     if found["correlation"] is None:
         return (
-            "Recall against hallucination: no correlation, for there are too few checkpoints or "
-            "one of the two never changes."
+            "Recall against hallucination: no correlation, because there are too few checkpoints "
+            "or one of the two never changes."
         )
-    said = f"Recall against hallucination: correlation {found['correlation']:+.2f}"
+    correlation = f"Recall against hallucination: correlation {found['correlation']:+.2f}"
     if interval := found["correlation_ci95"]:
-        said += f" [{interval[0]:+.2f}, {interval[1]:+.2f}]"
-    return f"{said} over {len(found['points'])} checkpoints; {_READINGS[found['reading']]}."
+        correlation += f" [{interval[0]:+.2f}, {interval[1]:+.2f}]"
+    return f"{correlation} over {len(found['points'])} checkpoints; {_READINGS[found['reading']]}."
 
 
 def _split_row(name: str, split: Figures) -> list[str]:
@@ -263,8 +265,8 @@ def _failures(point: Figures) -> str:
     if not point["failed"]:
         return "0"
     wrong = ("error", "timeout", "not-indexed", "unjudged")
-    told = [f"{point['statuses'][s]} {s}" for s in wrong if point["statuses"].get(s)]
-    return f"{point['failed']:,} ({', '.join(told)})"
+    reasons = [f"{point['statuses'][s]} {s}" for s in wrong if point["statuses"].get(s)]
+    return f"{point['failed']:,} ({', '.join(reasons)})"
 
 
 def _mean(figure: Figures, digits: int = 2) -> str:

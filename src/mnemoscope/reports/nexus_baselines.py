@@ -1,4 +1,4 @@
-"""The seven groups of baselines that came with the Nexus harness, as tables and as plain data."""
+"""The seven groups of baselines of the Nexus harness, as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REPORT_KEYS = {
     group: "baselines" if group == "core" else f"{group.removesuffix('_hotpotqa')}_baselines"
     for group in GROUPS
 }
-"""Under which key the Nexus harness has each of its seven groups in report.json."""
+"""The key of each group in the Nexus harness's report.json."""
 
 TITLES = {
     "core": "Core benchmarks",
@@ -47,14 +47,14 @@ class NexusBaseline(msgspec.Struct, frozen=True):
 
 
 def baseline_tables() -> dict[str, list[NexusBaseline]]:
-    """The seven groups of baselines of the Nexus harness, under its keys of report.json."""
+    """The seven groups under the keys of the Nexus harness's report.json."""
     tables: dict[str, list[NexusBaseline]] = {}
     for group, key in REPORT_KEYS.items():
         systems: dict[tuple[str, str, str], NexusBaseline] = {}
         for row in (row for row in load() if row.group == group):
             place = row.system, row.benchmark, row.source
-            told = systems.setdefault(place, NexusBaseline(*place, row.source_basis, {}))
-            told.metrics[row.as_printed.metric] = NexusFigure(
+            baseline = systems.setdefault(place, NexusBaseline(*place, row.source_basis, {}))
+            baseline.metrics[row.as_printed.metric] = NexusFigure(
                 value=row.value,
                 unit=row.unit,
                 as_printed=f"{row.as_printed.value} {row.as_printed.unit}",
@@ -66,7 +66,7 @@ def baseline_tables() -> dict[str, list[NexusBaseline]]:
 
 
 def baselines() -> list[Block]:
-    """The seven groups as tables; a column that holds several cohorts marks each number."""
+    """The seven groups as tables; in a column with several cohorts each number has a mark."""
     blocks: list[Block] = [Heading("Published baselines"), Paragraph(WARNING)]
     for group in GROUPS:
         own = [row for row in load() if row.group == group]
@@ -90,8 +90,8 @@ def _group_table(rows: list[Published]) -> list[Block]:
         cells = []
         for name, column in columns.items():
             found = (row for row in column if row.system == system)
-            told = (f"{number(r)} {marks[cohort_of(r)] if name in mixed else ''}" for r in found)
-            cells.append(", ".join(map(str.rstrip, told)) or MISSING)
+            shown = (f"{number(r)} {marks[cohort_of(r)] if name in mixed else ''}" for r in found)
+            cells.append(", ".join(map(str.rstrip, shown)) or MISSING)
         lines.append([system, *cells])
     blocks: list[Block] = [document_table(["system", *columns], lines)]
     if marks:
@@ -99,15 +99,15 @@ def _group_table(rows: list[Published]) -> list[Block]:
         for cohort, mark in marks.items():
             sources = dict.fromkeys(row.source for row in rows if cohort_of(row) == cohort)
             legend.append(f"{mark} {cohort.description} ({'; '.join(sources)})")
-        said = "Numbers in one column with different marks may not be compared:"
-        blocks += [Paragraph(said), NoteList(legend)]
+        caption = "Numbers in one column with different marks must not be compared:"
+        blocks += [Paragraph(caption), NoteList(legend)]
     return blocks
 
 
 def _column(row: Published) -> str:
-    """What stands above a number: the benchmark, the category where it is known, the metric."""
-    said = row.metric
+    """The title of a number's column: the benchmark, and the category or the metric."""
+    title = row.metric
     if row.category:
         known = f"category {row.category.id} {row.category.name}"
-        said = known if row.category.id else f"category unknown ({row.category.column})"
-    return f"{row.benchmark}: {said}" if row.group == "core" or row.category else said
+        title = known if row.category.id else f"category unknown ({row.category.column})"
+    return f"{row.benchmark}: {title}" if row.group == "core" or row.category else title

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 def progress_bar(
     label: str, total: float | None, console: Console | None = None
 ) -> Iterator[Progress]:
-    """A bar on stderr with one task; drawn only when it is updated, without a thread."""
+    """A bar on stderr with one task; it is drawn on each update and needs no thread."""
     console = console or Console(stderr=True)
     with Progress(
         TextColumn("{task.description}"),

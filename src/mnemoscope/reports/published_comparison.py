@@ -1,4 +1,4 @@
-"""A run beside what others published: its cohort in one table, the rest with the reason why not."""
+"""A run beside published numbers: those of its cohort, and why the others are not comparable."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ from mnemoscope.reports.tables import (
 )
 
 WARNING = (
-    "Quoted from others, verified by nobody here. One cohort means that no stated condition "
-    "differs; prompts of the answering model and of the judge are seldom stated, and differ."
+    "Quoted from others, not verified by us. In one cohort no stated condition differs. Prompts of "
+    "the answering model and of the judge are seldom stated, and they differ."
 )
 _METRICS = {"accuracy": "accuracy_llm_judge", "f1": "token_f1"}
-"""What the registry calls a run's measure."""
+"""A run's measure to its name in the registry."""
 _SPLITS = {"s": "S cleaned", "m": "M cleaned", "oracle": "oracle"}
-"""LongMemEval's variants as the registry has them; the loader reads the cleaned files."""
+"""LongMemEval's variants to their names in the registry; the loader reads the cleaned files."""
 _FIELDS = (
     "system metric value unit n answer_model judge_model reported_by source retracted cited".split()
 )
-"""What published.json has of each number."""
+"""The fields of each number in published.json."""
 _RULE = "rule"
 _SHOWN = 15
-"""Numbers that may not be compared in a run's report."""
+"""The most numbers in a run's report that may not be compared."""
 _FORGETTING = (
-    "The two figures that came with the Nexus harness are the only ones here; which models, which "
-    "forget set and which training they are of is not stated. They are of models that unlearn, "
-    "this run is of a memory that deletes. After forgetting, low is good for `forget_rouge`."
+    "The only published figures here are the two of the Nexus harness. It does not state the "
+    "models, the forget set or the training. They measure models that unlearn; this run measures "
+    "a memory that deletes. For `forget_rouge`, lower is better."
 )
 
 
 class PublishedPage(NamedTuple):
-    """One content twice: for people and for programs."""
+    """The same content for report.md and for published.json."""
 
     blocks: list[Block]
     json: dict[str, Any]
 
 
 class RunFigure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A figure of a run, to be set beside published ones."""
+    """A figure of a run, to compare with published ones."""
 
     system: str
     value: float
@@ -65,18 +65,18 @@ class RunFigure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Conditions(NamedTuple):
-    """How a figure came about, in the registry's words."""
+    """The conditions of a figure, in the registry's terms."""
 
     benchmark: str
-    """Upper and lower case are one."""
+    """Case does not matter."""
     answer_model: str
     """`none` for retrieval alone."""
     judge_model: str
-    """`none` or `rule` where no model judged."""
+    """`none` or `rule` if no model judged."""
     metric: str
     """`accuracy_llm_judge`, `recall_any@10`."""
     variant: str = ""
-    """The questions: `S (n=500)`. LoCoMo's are known by n."""
+    """The questions: `S (n=500)`. For LoCoMo, n identifies them."""
 
 
 class _Placed(NamedTuple):
@@ -89,25 +89,25 @@ class _Placed(NamedTuple):
 
 
 def of_run(view: RunView) -> PublishedPage | None:
-    """What a run's report says beside its numbers; None where there is no such published number.
+    """The published numbers to set beside a run's figures; None if there are none.
 
-    The Markdown has the overall alone and few of the numbers that may not be compared; the JSON has
-    LoCoMo's categories too, and all.
+    The Markdown shows the overall figure and a few of the numbers that may not be compared; the
+    JSON has all of them, and LoCoMo's categories.
     """
     if view.is_baseline or view.longitudinal or not (view.forgetting or view.answers):
         return None
-    told = list(_forgotten(view) if view.forgetting else _answered(view))
-    return page(told, list(_notes(view))) if told else None
+    figures = list(_forgotten(view) if view.forgetting else _answered(view))
+    return page(figures, list(_notes(view))) if figures else None
 
 
 def page(
-    told: Sequence[tuple[RunFigure, Conditions]], notes: Sequence[str] = (), most: int = _SHOWN
+    figures: Sequence[tuple[RunFigure, Conditions]], notes: Sequence[str] = (), most: int = _SHOWN
 ) -> PublishedPage:
-    """Figures beside the published numbers of their cohorts; `most` others are shown of each."""
+    """Figures beside the published numbers of their cohorts, and `most` of the other numbers."""
     blocks: list[Block] = [Heading("Beside published numbers"), Paragraph(WARNING)]
     blocks += [NoteList(notes)] if notes else []
     content = []
-    for figure, conditions in told:
+    for figure, conditions in figures:
         placed = _placed(figure, conditions)
         content.append(
             {
@@ -123,9 +123,9 @@ def page(
         if figure.category is None:
             alike = [other for other in placed.others if "metric" not in other[1]]
             blocks += _section(placed._replace(others=alike), most, conditions)
-    if any(figure.category for figure, _ in told):
-        said = "Each category stands beside the published ones in published.json."
-        blocks.append(Paragraph(said))
+    if any(figure.category for figure, _ in figures):
+        note = "published.json has the same comparison for each category."
+        blocks.append(Paragraph(note))
     return PublishedPage(blocks, {"warning": WARNING, "notes": list(notes), "figures": content})
 
 
@@ -157,7 +157,7 @@ def _answered(view: RunView) -> Iterator[tuple[RunFigure, Conditions]]:
 
 
 def _forgotten(view: RunView) -> Iterator[tuple[RunFigure, Conditions]]:
-    """Mean ROUGE-L after forgetting, of what was to go and of what was to stay."""
+    """Mean ROUGE-L after forgetting, of the texts to be forgotten and of those to be kept."""
     score: Figures | None = view.forgetting["score"] if view.forgetting else None
     identity = view.manifest.identity
     if score is None or identity["benchmark"]["name"] != "tofu":
@@ -177,13 +177,13 @@ def _figure(view: RunView, own: Figures, category: int | None = None) -> RunFigu
 
 
 def _notes(view: RunView) -> Iterator[str]:
-    """What keeps this run from being compared, or from being believed."""
+    """Caveats that limit the comparison of this run."""
     identity = view.manifest.identity
     asked = identity["benchmark"]["options"].get("questions")
     if asked is not None:
         yield (
-            f"This run asked a sample of {asked:,} questions: no published number is of the same "
-            "ones, and none may be compared with it."
+            f"This run asked a sample of {asked:,} questions. The published numbers are for other "
+            "questions and must not be compared with it."
         )
     if view.forgetting:
         yield _FORGETTING
@@ -191,20 +191,20 @@ def _notes(view: RunView) -> Iterator[str]:
     figures: Figures = view.answers["figures"] if view.answers else {}
     if missing := figures["all"].get("missing"):
         yield (
-            f"{missing:,} questions have no grade. A number over the others is of other questions "
-            "than the published ones."
+            f"{missing:,} questions have no grade, so the figure covers fewer questions than the "
+            "published ones."
         )
     for role, spec in _specs(identity):
         name, at, server = spec.partition("?")[0].partition("@")
         if at:
-            yield f"The {role} {name!r} is whatever the server at {server} calls by that name."
+            yield f"The {role} {name!r} is a name of the server at {server}; the model may differ."
     for spec, exam in view.exams.items():
         if "model=" in spec and not (exam and exam["passed"]):
             yield exam_line(exam, spec)
 
 
 def _specs(identity: Figures) -> Iterator[tuple[str, str]]:
-    """Every model's spec with what it did."""
+    """The role and the spec of each model."""
     reader = identity.get("reader")
     if isinstance(reader, Mapping) and (spec := _model(reader)):
         yield "answering model", spec
@@ -219,9 +219,9 @@ def _members(judge: Figures) -> list[Figures]:
 
 
 def _model(part: Figures) -> str:
-    """The spec of the model that a reader or a judge asks; empty where it asks none.
+    """The spec of the chat model of a reader or a judge; empty if it has none.
 
-    Without a prompt nothing is asked: the extractive reader's model makes vectors.
+    Without a prompt there is no chat model: the extractive reader's model makes vectors.
     """
     asks = "prompt_sha256" in part or "prompts" in part
     return str(part["arguments"].get("model", "")) if asks else ""
@@ -235,14 +235,14 @@ def _reader(identity: Figures) -> str:
 
 
 def _judge(identity: Figures) -> str:
-    """The judge's model. Several judges are a judge of their own, which equals no single one."""
+    """The judge's model; a panel is a separate judge that differs from each of its members."""
     names = [_bare(_model(own)) or _RULE for own in _members(identity.get("judge") or {})]
     appellate = identity.get("appellate_judge")
     second = [_bare(_model(appellate)) or _RULE] if appellate else []
     if {*names, *second} == {_RULE}:
         return _RULE
-    said = names[0] if len(names) == 1 else f"panel of {' / '.join(names)}"
-    return f"two instances: {said} / {second[0]}" if second else said
+    first = names[0] if len(names) == 1 else f"panel of {' / '.join(names)}"
+    return f"two instances: {first} / {second[0]}" if second else first
 
 
 def _bare(spec: str) -> str:
@@ -264,7 +264,7 @@ def _placed(figure: RunFigure, conditions: Conditions) -> _Placed:
 
 
 def _as_published(figure: RunFigure, conditions: Conditions) -> Published:
-    """The run's figure in the registry's terms, so that it gets a cohort by the same rules."""
+    """The run's figure as a registry row, so that the same rules give its cohort."""
     benchmark, answer_model, judge_model, metric, variant = conditions
     n, key = figure.n, figure.category
     spelt = {row.benchmark.lower(): row.benchmark for row in load()}
@@ -300,7 +300,7 @@ def _section(placed: _Placed, most: int, conditions: Conditions) -> list[Block]:
         for row in comparable
     ]
     lines.sort(key=lambda line: -line[0])
-    # Of a model that the registry does not know, this run knows which it was.
+    # The run knows its model even if the registry does not.
     described = cohort.description.replace(", not told which", "")
     described = described.replace(f"answers: {_RULE}", "answers: without a model")
     head = ["system", "value", "95 % interval", "reported by", "source"]
@@ -309,8 +309,7 @@ def _section(placed: _Placed, most: int, conditions: Conditions) -> list[Block]:
         document_table(head, [line for _, line in lines]),
     ]
     if not comparable:
-        said = "Nobody published a number of this cohort that is in the registry."
-        blocks.append(Paragraph(said))
+        blocks.append(Paragraph("The registry contains no published number of this cohort."))
     if others:
         shown = [
             [
@@ -323,26 +322,26 @@ def _section(placed: _Placed, most: int, conditions: Conditions) -> list[Block]:
             ]
             for row, why in others[:most]
         ]
-        head = ["system", "value", "cohort", "not comparable, because", "reported by", "source"]
-        said = "Not comparable, because a condition differs or is not stated:"
-        blocks += [Paragraph(said), document_table(head, shown)]
+        head = ["system", "value", "cohort", "condition", "reported by", "source"]
+        caption = "Not comparable, because a condition differs or is not stated:"
+        blocks += [Paragraph(caption), document_table(head, shown)]
     if len(others) > most:
         listing = f"mnemoscope published list --benchmark {cohort.benchmark}"
         if all("metric" not in why for _, why in others):
             listing += f" --metric {conditions.metric}"
         listing += "" if figure.category else " --category all"
-        left = len(others) - most
-        blocks.append(Paragraph(f"{left:,} more are in the JSON. `{listing}` shows them."))
+        note = f"published.json has {len(others) - most:,} more. `{listing}` lists them."
+        blocks.append(Paragraph(note))
     return blocks
 
 
 def _because(row: Published, why: Mapping[str, tuple[str, str]]) -> str:
-    said = []
+    reasons = []
     for trait, (_, theirs) in why.items():
         # Word overlap has no judge, but its rule has variants: articles, stems, parts of lists.
         by_rule = trait == "judge_model" and row.metric == "token_f1" and theirs == UNSTATED
-        said.append(f"{'scoring rule' if by_rule else TRAITS[trait]}: {theirs}")
-    return "; ".join(said)
+        reasons.append(f"{'scoring rule' if by_rule else TRAITS[trait]}: {theirs}")
+    return "; ".join(reasons)
 
 
 def _named(row: Published) -> str:

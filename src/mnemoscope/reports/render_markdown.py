@@ -1,4 +1,4 @@
-"""Blocks as Markdown."""
+"""Write blocks as Markdown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mnemoscope.reports.tables import Block, Cell, ColourScale, Grid, Heading, N
 
 
 def render(blocks: Iterable[Block]) -> str:
-    """The blocks with an empty line between them, and none at the end."""
+    """The blocks, separated by empty lines."""
     parts = []
     for block in blocks:
         if isinstance(block, ReportTable):
@@ -25,7 +25,7 @@ def render(blocks: Iterable[Block]) -> str:
 
 
 def table(shown: ReportTable) -> str:
-    """A row a line; what stands in a cell can neither end it nor break the line."""
+    """A table with one line for each row; `|` and line breaks in cells are escaped."""
     kept = [place for place, column in enumerate(shown.columns) if column.only != "terminal"]
     columns = [shown.columns[place] for place in kept]
     head = [column.title if column.markdown is None else column.markdown for column in columns]

@@ -1,4 +1,4 @@
-"""Blocks as rich's renderables; imported only where something is printed."""
+"""Write blocks with rich. Import it only to print: importing rich takes time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MARGIN = " " * 2
 
 
 def render(blocks: Iterable[Block]) -> Group:
-    """The blocks one below the other."""
+    """The blocks, one below the other."""
     parts: list[RichTable | Text] = []
     for block in blocks:
         if isinstance(block, ReportTable):
@@ -75,16 +75,16 @@ def table(shown: ReportTable) -> RichTable:
     for number, row in enumerate(shown.rows, 1):
         if shown.last_apart and number == len(shown.rows):
             drawn.add_section()
-        drawn.add_row(*(_text(row[place]) for place in kept))
+        cells = (Cell(c) if isinstance(c, str) else c for c in (row[place] for place in kept))
+        drawn.add_row(
+            *(
+                Text(cell.text, style=cell.style)
+                if cell.below is None
+                else Text.assemble((cell.text, cell.style), (cell.below, DIM))
+                for cell in cells
+            )
+        )
     return drawn
-
-
-def _text(cell: Cell | str) -> Text:
-    if isinstance(cell, str):
-        return Text(cell)
-    if cell.below is None:
-        return Text(cell.text, style=cell.style)
-    return Text.assemble((cell.text, cell.style), (cell.below, DIM))
 
 
 def _grid(grid: Grid) -> Iterator[Text]:
@@ -102,7 +102,7 @@ def _grid(grid: Grid) -> Iterator[Text]:
                 paper = ramp(shown.share)
                 bold = "bold" in shown.style or None
                 style = Style(color=_hex(ink(paper)), bgcolor=_hex(paper), bold=bold)
-            # The odd space stands before, as it does for numbers that are set to the right.
+            # An odd space goes before the text, as for numbers that are aligned right.
             after = (grid.cell_width - len(shown.text)) // 2
             line.append((shown.text + " " * after).rjust(grid.cell_width), style=style)
         yield line

@@ -1,4 +1,4 @@
-"""report.md of a run and summary.md of several: what a reader needs to judge them."""
+"""Write report.md of a run, and summary.md of several runs."""
 
 from __future__ import annotations
 
@@ -31,18 +31,30 @@ from mnemoscope.reports.tables import (
     NoteList,
     Paragraph,
     brackets,
-    bullets,
     decimal,
     document_table,
     with_interval,
 )
 
-_CAVEATS = "To be told beside the numbers"
+_CAVEATS = Heading("Caveats")
+_LEGEND = (
+    "Chance: the expected score of a random ranking. Lift: mean minus chance. Ceiling: the best "
+    "possible score."
+)
+_REMARKS = {
+    "vacuous": "Not informative: a random ranking scores high, or k is not smaller than the pool.",
+    "bounds": "Bounds: the mean with unmeasured questions counted as wrong, and without them.",
+}
+_INGESTION = {
+    "scenarios_failed": "scenarios failed",
+    "evidence_reached": "share of the evidence that reached the index",
+    "evidence_unreachable": "evidence ids that are in none of the scenarios",
+}
 _PICTURES = {"heatmap.png": "heatmap", "hallucination.png": "recall against hallucination"}
 
 
 def write_report(run: RunDirectory, *, png: bool = True) -> None:
-    """report.md, the pictures of judged checkpoints, and published.json where others published."""
+    """Write report.md, pictures of judged checkpoints, and published.json if others published."""
     view = RunView.of(run)
     if png and view.longitudinal and view.judged:
         from mnemoscope.reports.figures import heatmap_png, scatter_png
@@ -61,29 +73,49 @@ def write_report(run: RunDirectory, *, png: bool = True) -> None:
 
 
 def write_summary(folder: Path, views: Sequence[RunView]) -> None:
-    """summary.md and summary.json of these runs and earlier ones of the same benchmark."""
+    """Write summary.md and summary.json of these runs and earlier ones of the same benchmark."""
     shown = {view.label: view for view in views}
     for run in find_runs(folder):
         manifest = run.manifest()
         same = manifest.identity["benchmark"] == views[0].manifest.identity["benchmark"]
         if same and manifest.state == "complete":
             shown.setdefault(run.label, RunView.of(run))
-    everything = sorted(shown.values(), key=lambda view: view.is_baseline)
-    write_atomically(folder / "summary.md", f"{render(summary(everything))}\n".encode())
-    write_json(folder / "summary.json", as_content(everything))
+    views = sorted(shown.values(), key=lambda view: view.is_baseline)
+    notes = [f"{view.label}: {line}" for view in views for line in caveats(view)]
+    answered = [view for view in views if view.answers and not view.longitudinal]
+    if answered:
+        notes += no_better_than_no_memory(views)
+    models = [lines for view in views if (lines := view.reader_and_judge)]
+    measured = f"{views[0].metrics['questions']['scorable']:,} questions with evidence. "
+    blocks: list[Block] = [
+        Heading(views[0].benchmark, 1),
+        Paragraph(measured + "Mean [95 % interval]."),
+        *map(Paragraph, dict.fromkeys("; ".join(lines) + "." for lines in models)),
+        overview(views),
+        *(_answered(answered) if answered else []),
+    ]
+    for view in views:
+        if view.forgetting:
+            forgotten = forgetting_tables.report_sections(view.forgetting)
+            blocks += [Heading(view.label), Paragraph("Forgetting"), *forgotten[1:]]
+    if judged := [view for view in views if view.longitudinal and view.judged]:
+        blocks += [Heading("At the last checkpoint"), longitudinal_report.last_overalls(judged)]
+    blocks += [_CAVEATS, NoteList(notes)] if notes else []
+    write_atomically(folder / "summary.md", f"{render(blocks)}\n".encode())
+    write_json(folder / "summary.json", as_content(views))
 
 
 def report(view: RunView, published: Sequence[Block] = ()) -> list[Block]:
-    """report.md; `published` is what stands beside the published numbers."""
+    """The blocks of report.md; `published` is the section on published numbers."""
     metrics, manifest, points = view.metrics, view.manifest, view.longitudinal
     questions, about = metrics["questions"], manifest.identity["benchmark"]
     coverage = questions["coverage"]
     facts = [
         f"benchmark: {view.benchmark}",
         f"system: `{manifest.identity['system']['spec']}`",
-        *view.asked_by,
+        *view.reader_and_judge,
         *(longitudinal_report.asked(points) if points else []),
-        f"{'recall at the last checkpoint' if points else 'questions'}: "
+        f"{'retrieval at the last checkpoint' if points else 'questions'}: "
         f"{questions['asked']:,} asked, {questions['scorable']:,} with "
         f"evidence, {questions['measured']:,} measured"
         + (f" (coverage {coverage:.1%})" if coverage is not None else ""),
@@ -92,19 +124,23 @@ def report(view: RunView, published: Sequence[Block] = ()) -> list[Block]:
         f"protocol: {manifest.protocol.get('id', 'none')}",
         f"state: {manifest.state}",
     ]
-    sections: list[Block] = [
-        Heading(f"{view.label} on {about['name']}", 1),
-        NoteList(facts),
-        *bullets(_CAVEATS, caveats(view)),
-    ]
+    sections: list[Block] = [Heading(f"{view.label} on {about['name']}", 1), NoteList(facts)]
+    if notes := caveats(view):
+        sections += [_CAVEATS, NoteList(notes)]
     if points and view.judged:
-        there = [(said, file) for file, said in _PICTURES.items() if (view.path / file).exists()]
-        sections += longitudinal_report.sections(points, pictures=there)
+        pictures = [(name, file) for file, name in _PICTURES.items() if (view.path / file).exists()]
+        sections += longitudinal_report.sections(points, pictures=pictures)
     accounts: Costs | None = view.timing.get("accounts")
     if accounts and not accounts["total"]["requests"] + accounts["total"]["cached"]:
         accounts = None
-    if view.answers or accounts:
-        sections += _answers(view, accounts)
+    names, answers = view.category_name, view.answers
+    if answers and not points:
+        sections += answer_tables.report_sections(
+            answers["figures"], answers["diagnosis"], accounts, names, view.exams
+        )
+    elif answers or accounts:  # with checkpoints, the answers are shown by checkpoint
+        diagnosis = answers["diagnosis"] if answers else None
+        sections += answer_tables.failure_sections(diagnosis, accounts, names)
     if view.forgetting:
         sections += forgetting_tables.report_sections(view.forgetting)
     size = view.timing["index_bytes"]
@@ -122,28 +158,20 @@ def report(view: RunView, published: Sequence[Block] = ()) -> list[Block]:
         *published,
         *_retrieval(view),
         Heading("Ingestion"),
-        document_table(["what", "count"], metrics["ingestion"].items()),
+        document_table(
+            ["memories and evidence", "count"],
+            ([_INGESTION.get(key, key), value] for key, value in metrics["ingestion"].items()),
+        ),
         Heading("Statuses"),
-        document_table(["status", "trials"], metrics["statuses"].items()),
+        document_table(["status", "questions"], metrics["statuses"].items()),
         Heading("Timing"),
-        document_table(["what", "value"], times),
+        document_table(["measure", "value"], times),
     ]
-
-
-def _answers(view: RunView, accounts: Costs | None) -> list[Block]:
-    """How good the answers are; of a run over checkpoints, only why they failed."""
-    names, answers = view.category_name, view.answers
-    if view.longitudinal or not answers:
-        diagnosis = answers["diagnosis"] if answers else None
-        return answer_tables.failure_sections(diagnosis, accounts, names)
-    return answer_tables.report_sections(
-        answers["figures"], answers["diagnosis"], accounts, names, view.exams
-    )
 
 
 def _retrieval(view: RunView) -> list[Block]:
     overall, categories = view.metrics["overall"], view.metrics["by_category"]
-    if not overall and view.answers:  # the system answered by itself
+    if not overall and view.answers:  # the system answers by itself: no ranking
         return []
     title = "Retrieval" if view.answers else "Overall"
     if view.longitudinal or view.forgetting:
@@ -151,7 +179,7 @@ def _retrieval(view: RunView) -> list[Block]:
     rows = []
     for name, figure in overall.items():
         bounds = figure.get("bounds")
-        remarks = ["vacuous"] if figure.get("vacuous") else []
+        remarks = ["not informative"] if figure.get("vacuous") else []
         remarks += [f"bounds {brackets(bounds)}"] if bounds else []
         rows.append(
             [
@@ -163,8 +191,10 @@ def _retrieval(view: RunView) -> list[Block]:
                 ", ".join(remarks),
             ]
         )
-    head = ["metric", "mean", "95 % interval", "n", "chance", "lift", "ceiling", ""]
-    sections: list[Block] = [Heading(title), document_table(head, rows)]
+    head = ["metric", "mean", "95 % interval", "n", "chance", "lift", "ceiling", "remarks"]
+    marked = [text for key, text in _REMARKS.items() if any(f.get(key) for f in overall.values())]
+    legend = " ".join([_LEGEND, *marked])
+    sections: list[Block] = [Heading(title), document_table(head, rows), Paragraph(legend)]
     if categories:
         names = headline([view])
         rows = [
@@ -182,37 +212,14 @@ def _retrieval(view: RunView) -> list[Block]:
             [f"{int(budget):,}", with_interval(figure["mean"], figure["ci95"])]
             for budget, figure in curve.items()
         ]
-        said = "Evidence that fits whole into a context of so many (estimated) tokens."
-        table = document_table(["tokens", "recall"], rows)
-        sections += [Heading("Recall by context tokens"), Paragraph(said), table]
+        caption = "The share of evidence that fits completely into a context of so many tokens."
+        table = document_table(["tokens (estimated)", "recall"], rows)
+        sections += [Heading("Recall by context tokens"), Paragraph(caption), table]
     return sections
 
 
-def summary(views: Sequence[RunView]) -> list[Block]:
-    """summary.md: several systems on one benchmark."""
-    told = [f"{view.label}: {line}" for view in views for line in caveats(view)]
-    answered = [view for view in views if view.answers and not view.longitudinal]
-    if answered:
-        told += no_better_than_no_memory(views)
-    said = f"{views[0].metrics['questions']['scorable']:,} questions with evidence. "
-    by = dict.fromkeys("; ".join(view.asked_by) + "." for view in views if view.asked_by)
-    sections: list[Block] = [
-        Heading(views[0].benchmark, 1),
-        *map(Paragraph, (said + "Mean [95 % interval].", *by)),
-        overview(views),
-        *(_answered(answered) if answered else []),
-    ]
-    for view in views:
-        if view.forgetting:
-            forgotten = forgetting_tables.report_sections(view.forgetting)
-            sections += [Heading(view.label), Paragraph("Forgetting"), *forgotten[1:]]
-    if lived := [view for view in views if view.longitudinal and view.judged]:
-        sections += [Heading("At the last checkpoint"), longitudinal_report.last_overalls(lived)]
-    return [*sections, *bullets(_CAVEATS, told)]
-
-
 def _answered(views: Sequence[RunView]) -> list[Block]:
-    """One line a system, those apart whose answers were measured otherwise."""
+    """A row for each system; a table for each measure of answers."""
     rows: dict[str, list[list[str]]] = {}
     for view in views:
         answers: Figures = view.answers or {}

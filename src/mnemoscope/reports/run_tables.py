@@ -12,12 +12,12 @@ from mnemoscope.metrics import PRIMARY
 from mnemoscope.reports import answer_tables, forgetting_tables
 from mnemoscope.reports.heatmap import SystemHeatmap, elide, heatmap, systems_heatmap
 from mnemoscope.reports.run_view import (
+    RESTARTED,
     Figures,
     RunView,
     caveats,
     headline,
     no_better_than_no_memory,
-    restarts,
     same_days,
 )
 from mnemoscope.reports.tables import (
@@ -44,21 +44,21 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _SYSTEMS_ABREAST = 5
-"""As many as fit beside the longest category's name into eighty columns."""
-_LEGEND = "mean, 95 % interval below; chance: what a random order would get"
+"""Systems that fit next to the longest category name in eighty columns."""
+_LEGEND = "mean, 95 % interval below; chance: the expected score of a random ranking"
 
 
 def summary(views: Sequence[RunView], *, with_cost: bool = True) -> RenderableType:
-    """All runs in one table, by category and by cost below, and the caveats."""
+    """All runs in one table, then by category, then the cost, then the caveats."""
     from mnemoscope.reports.render_terminal import render
 
     questions = views[0].metrics["questions"]
     asked = f"{questions['scorable']:,} questions with evidence, {questions['asked']:,} asked"
-    by = dict.fromkeys(line for view in views for line in view.asked_by)
-    parts: list[Block] = [Heading(views[0].benchmark), *map(Paragraph, (asked, *by))]
+    models = dict.fromkeys(line for view in views for line in view.reader_and_judge)
+    parts: list[Block] = [Heading(views[0].benchmark), *map(Paragraph, (asked, *models))]
     if headline(views):
         table = overview(views)
-        if any(cell == MISSING for cell in table.rows[-1]):  # of chance, all is shown or nothing
+        if any(cell == MISSING for cell in table.rows[-1]):  # the row of chance is not complete
             table.rows.pop()
         parts += [table, Paragraph(_LEGEND, DIM)]
         if len({c for view in views for c in view.metrics["by_category"]}) > 1:
@@ -71,44 +71,44 @@ def summary(views: Sequence[RunView], *, with_cost: bool = True) -> RenderableTy
 
 
 def shown(views: Sequence[RunView], *, width: int = 80, only: Sequence[str] = ()) -> RenderableType:
-    """A heatmap of each system that is not a baseline (or of those named), then all together.
+    """A heatmap of each system that is not a baseline (or of those in `only`), then of all.
 
-    Runs without judged answers are shown by what was recalled.
+    Runs without judged answers are shown by their retrieval.
     """
     from rich.console import Group
 
     from mnemoscope.reports.render_terminal import render
 
     judged = any(view.judged for view in views)
-    told = [
-        f"{view.label}: {line}"
-        for view in views
-        for line in (*failures(view), *(restarts(view) if judged else ()))
-    ]
-    if not judged:  # what was recalled comes with its own caveats
-        lived = [view for view in views if view.longitudinal and not view.is_baseline]
-        by_days = [_recall(view, width) for view in lived]
+    told = []
+    for view in views:
+        told += [f"{view.label}: {line}" for line in failures(view)]
+        if judged and view.restarts:
+            told.append(f"{view.label}: {RESTARTED.format(view.restarts)}")
+    if not judged:  # the summary shows the other caveats
+        systems = [view for view in views if view.longitudinal and not view.is_baseline]
+        by_days = [_recall(view, width) for view in systems]
         return Group(summary(views), render([*by_days, NoteList(told, mark="")]))
     told += dict.fromkeys(
         line for view in views if view.longitudinal for line in same_days(view.longitudinal)
     )
     blank = Paragraph("")
     parts: list[Block] = []
-    systems = []
+    heatmaps = []
     for view in views:
         if not view.longitudinal:
             continue
-        systems.append(SystemHeatmap(view.label, view.longitudinal, view.is_baseline))
+        heatmaps.append(SystemHeatmap(view.label, view.longitudinal, view.is_baseline))
         if (view.label in only) if only else not view.is_baseline:
             title = f"{view.label} · {personas_named(view)}"
             parts += [blank, *heatmap(view.longitudinal, title, width=width)]
-    if len(systems) > 1:
-        parts += [blank, *systems_heatmap(systems, width=width)]
+    if len(heatmaps) > 1:
+        parts += [blank, *systems_heatmap(heatmaps, width=width)]
     return render([*parts, NoteList(told, mark=""), blank])
 
 
 def picture(views: Sequence[RunView], title: str) -> str:
-    """The figures as an SVG file that refers to nothing outside itself; no machine's timings."""
+    """The tables as an SVG file without external references and without timings."""
     from rich.console import Console
 
     console = Console(record=True, width=84, file=StringIO(), force_terminal=True)
@@ -118,7 +118,7 @@ def picture(views: Sequence[RunView], title: str) -> str:
 
 
 def overview(views: Sequence[RunView]) -> ReportTable:
-    """Systems down, metrics across; the last row is chance, by the run with most questions."""
+    """Systems down, metrics across; the last row is chance, from the run with most questions."""
     names = headline(views)
     table = ReportTable([SYSTEM, *(numeric(name, min_width=9) for name in names)])
     for view in views:
@@ -128,7 +128,7 @@ def overview(views: Sequence[RunView]) -> ReportTable:
             if figure is None:
                 cells.append(Cell(MISSING, DIM))
                 continue
-            # Four characters an end, so that six metrics fit into eighty columns.
+            # Four characters for each end: six metrics fit into eighty columns.
             ends = ("1.00" if e >= 0.9995 else f"{e:.3f}".removeprefix("0") for e in figure["ci95"])
             precise = with_interval(figure["mean"], figure["ci95"])
             cells.append(Cell(f"{figure['mean']:.3f}", "", f"\n{'–'.join(ends)}", precise))
@@ -145,17 +145,17 @@ def overview(views: Sequence[RunView]) -> ReportTable:
 
 
 def _answered(views: Sequence[RunView]) -> list[Block]:
-    """What was answered, and what was forgotten."""
+    """The tables of answers and of forgetting."""
     parts: list[Block] = []
-    told = [
+    answered = [
         answer_tables.SystemAnswers(
             view.label, view.answers["figures"], view.is_baseline, view.timing["accounts"]
         )
         for view in views
         if view.answers and not view.longitudinal
     ]
-    if told:
-        parts += answer_tables.systems_tables(told, views[0].category_name, views[0].exams)
+    if answered:
+        parts += answer_tables.systems_tables(answered, views[0].category_name, views[0].exams)
         errors = [
             f"{view.label}: {number:,} times: {error}"
             for view in views
@@ -169,7 +169,7 @@ def _answered(views: Sequence[RunView]) -> list[Block]:
 
 
 def _cost(views: Sequence[RunView]) -> ReportTable:
-    """What a recall costs: context tokens, milliseconds, bytes."""
+    """The cost of a recall: context tokens, milliseconds, bytes."""
     columns = ("tokens@10", "p50 ms", "p95 ms", "p99 ms", "index ms", "index kB")
     table = ReportTable([SYSTEM, *map(numeric, columns)], title="cost")
     for view in views:
@@ -189,7 +189,7 @@ def _cost(views: Sequence[RunView]) -> ReportTable:
 
 
 def _by_category(views: Sequence[RunView]) -> list[ReportTable]:
-    """One metric, categories down, systems across, a few at a time; each row's best is bold."""
+    """One metric: categories down, a few systems across; the best of each row is bold."""
     names = headline(views)
     name = PRIMARY if PRIMARY in names else names[0]
     categories = sorted({c for view in views for c in view.metrics["by_category"]})
@@ -220,29 +220,30 @@ def _by_category(views: Sequence[RunView]) -> list[ReportTable]:
 
 
 def notes(views: Sequence[RunView]) -> list[str]:
-    """Caveats, each said once, with the systems it concerns where not all."""
-    said: dict[str, list[str]] = {}
+    """Each caveat once, after the systems that it concerns unless it concerns all."""
+    found: dict[str, list[str]] = {}
     for view in views:
         for caveat in caveats(view):
-            said.setdefault(caveat, []).append(view.label)
+            found.setdefault(caveat, []).append(view.label)
     lines = [
         caveat if len(labels) == len(views) else f"{', '.join(labels)}: {caveat}"
-        for caveat, labels in said.items()
+        for caveat, labels in found.items()
     ]
     overall: list[Figures] = [view.metrics["overall"] for view in views]
-    if empty := [
+    if vacuous := [
         name
         for name in headline(views)
         if any(figures.get(name, {}).get("vacuous") for figures in overall)
     ]:
         lines.append(
-            f"{', '.join(empty)}: vacuous here: luck alone does well, or k is all there is"
+            f"{', '.join(vacuous)}: not informative: a random ranking scores high, or k is not "
+            "smaller than the pool"
         )
     return lines
 
 
 def _recall(view: RunView, width: int) -> ReportTable:
-    """Whether evidence was among ten hits, by category and days; for runs without a judge."""
+    """hit@10 by category and checkpoint, for runs without a judge."""
     figures: Figures = view.longitudinal or {}
     points = figures["checkpoints"]
     head, tail = elide(len(points), (width - 30) // 7)
@@ -252,32 +253,32 @@ def _recall(view: RunView, width: int) -> ReportTable:
     return ReportTable(
         [TableColumn("hit@10"), *(TableColumn(point["label"]) for point in kept)],
         [[name, *(decimal(share, 2) for share in shares)] for name, shares in rows.items()],
-        title=f"{view.label} over the checkpoints",
+        title=f"{view.label} by checkpoint",
         frame="plain",
         last_apart=True,
     )
 
 
 def failures(view: RunView) -> list[str]:
-    """Caveats about questions that could not be asked, answered or judged."""
+    """Caveats on questions that could not be asked, answered or judged."""
     points, errors = [], {}
     if view.longitudinal:
         points, errors = view.longitudinal["checkpoints"], view.longitudinal["errors"]
     failed = sum(point["failed"] for point in points)
-    told = [f"{number:,} × {error}" for error, number in errors.items()]
-    if view.manifest.identity.get("compat") and told:
-        return ["where no answer came, [TIMEOUT] was judged in its place", *told]
+    notes = [f"{number:,} × {error}" for error, number in errors.items()]
+    if view.manifest.identity.get("compat") and notes:
+        return ["[TIMEOUT] was judged in place of each missing answer", *notes]
     if not failed:
-        return told
+        return notes
     asked = sum(point["asked"] for point in points)
     statuses: Counter[str] = Counter()
     for point in points:
         statuses.update({name: point["statuses"].get(name, 0) for name in (*FAILED, "unjudged")})
     named = ", ".join(f"{number:,} {name}" for name, number in sorted(statuses.items()) if number)
-    return [f"{failed:,} of {asked:,} questions failed and are left out ({named})", *told]
+    return [f"{failed:,} of {asked:,} questions failed and are left out ({named})", *notes]
 
 
 def personas_named(view: RunView) -> str:
-    """The personas, by name where there is one."""
+    """The persona's name, or the number of personas."""
     personas = list(view.longitudinal["personas"]) if view.longitudinal else []
     return personas[0] if len(personas) == 1 else f"{len(personas)} personas"

@@ -1,4 +1,4 @@
-"""What the reports show of a run: its files are read once, here."""
+"""Read the files of a run once, for all its reports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ from mnemoscope.metrics import headline as headline_of
 from mnemoscope.metrics import installed_metrics, metric_of
 
 Figures = Mapping[str, Any]
-"""An object of a run's JSON files whose keys are not known before."""
+"""An object from a run's JSON files."""
+RESTARTED = (
+    "{:,} × the system was lost in the middle of a conversation; the conversation was ingested "
+    "again from the start"
+)
 
 
 class CheckpointReport(LongitudinalFigures):
@@ -30,79 +34,74 @@ class CheckpointReport(LongitudinalFigures):
 
 @dataclass(frozen=True)
 class RunView:
-    """One run, ready to be shown."""
+    """One run, read for its reports."""
 
     label: str
+    is_baseline: bool
+    benchmark: str
+    """The dataset and its options."""
     manifest: Manifest
     metrics: Metrics
     timing: Figures
     path: Path
+    restarts: int
+    """How often the system crashed or hung and was started again."""
     longitudinal: CheckpointReport | None = None
-    """The figures of each checkpoint, where the run had checkpoints."""
+    """The figures of each checkpoint, if the run had checkpoints."""
     answers: AnswerSheet | None = None
-    """How good the answers are and why they failed, where there are answers."""
+    """How good the answers are and why they failed, if there are answers."""
     forgetting: Forgetting | None = None
 
     @classmethod
     def of(cls, run: RunDirectory) -> RunView:
         names = ("longitudinal", "answers", "forgetting")
         there = (name for name in names if (run.path / f"{name}.json").exists())
+        manifest = run.manifest()
+        about, timing = manifest.identity["benchmark"], run.read_json("timing.json")
         return cls(
             run.label,
-            run.manifest(),
+            manifest.arm,
+            dataset_title(about["name"], about["options"]),
+            manifest,
             run.read_json("metrics.json"),
-            run.read_json("timing.json"),
+            timing,
             run.path,
+            timing.get("counters", {}).get("restarts", 0),
             **{name: run.read_json(f"{name}.json") for name in there},
         )
 
     @property
-    def is_baseline(self) -> bool:
-        return self.manifest.arm
-
-    @property
     def judged(self) -> int:
-        """How many answers were judged, over all checkpoints."""
+        """The number of judged answers over all checkpoints."""
         points = self.longitudinal["checkpoints"] if self.longitudinal else ()
         return sum(point["judged"] for point in points)
 
     @property
-    def paid(self) -> float:
-        """What models were paid for this run, in US dollars."""
-        accounts = self.timing.get("accounts")
-        return float(accounts["total"]["paid"]) if accounts else 0.0
-
-    @property
-    def asked_by(self) -> list[str]:
-        """Who read, with which prompt, and who judged; empty where there are no answers."""
+    def reader_and_judge(self) -> list[str]:
+        """The reader, its prompt and the judges; empty for a run without answers."""
         identity = self.manifest.identity
         reader = identity.get("reader")
         if not reader:
             return []
-        said = ["answers: by the system itself"]
+        answers = "by the system itself"
         if isinstance(reader, dict):
             prompt = f", prompt {reader['prompt']}" if "prompt" in reader else ""
-            said = [f"answers: {reader['spec']}{prompt}"]
+            answers = f"{reader['spec']}{prompt}"
         judges = [own["spec"] for own in map(identity.get, ("judge", "appellate_judge")) if own]
-        return [*said, f"judge: {', then '.join(judges) or 'nobody'}"]
+        return [f"answers: {answers}", f"judge: {', then '.join(judges) or 'none'}"]
 
     @property
     def exams(self) -> dict[str, Figures | None]:
-        """Each judge's spec to how it did in its exam; None for one that took none."""
+        """Each judge's spec with its exam result; None if it took no exam."""
         return {spec: self.manifest.exams.get(spec) for spec in judges_of(self.manifest)}
 
     def category_name(self, key: str) -> str:
         name = self.manifest.category_names.get(key)
         return f"{key} {name}" if name else key
 
-    @property
-    def benchmark(self) -> str:
-        about = self.manifest.identity["benchmark"]
-        return dataset_title(about["name"], about["options"])
-
 
 def dataset_title(name: str, options: Mapping[str, object]) -> str:
-    """The dataset and its options as people write them: `locomo (dates=off)`."""
+    """The dataset and its options: `locomo (dates=off)`."""
     about = ", ".join(
         f"{key}={('on' if value else 'off') if isinstance(value, bool) else value}"
         for key, value in options.items()
@@ -112,7 +111,7 @@ def dataset_title(name: str, options: Mapping[str, object]) -> str:
 
 
 def as_content(views: Sequence[RunView]) -> dict[str, dict[str, object]]:
-    """All runs by label, for programs."""
+    """The content of summary.json: each run's figures by its label."""
     return {
         view.label: {
             **view.metrics,
@@ -126,30 +125,30 @@ def as_content(views: Sequence[RunView]) -> dict[str, dict[str, object]]:
 
 
 def headline(views: Sequence[RunView]) -> list[str]:
-    """The metrics that a table of these runs shows, those they all have."""
+    """The metrics that a table of these runs shows; all runs have them."""
     measured = [own for view in views if (own := view.metrics["overall"])]
     shared = (
         [name for name in measured[0] if all(name in own for own in measured)] if measured else []
     )
     chosen = headline_of(shared)
-    # Those that are computed at every k, as recall is, and mrr is not.
+    # Metrics that are computed at every k, such as recall. mrr is not.
     kinds = {own.name for own in installed_metrics().values() if own.at == "k" and own.headline}
     at_k = [name for name in shared if name.partition("@")[0] in kinds]
-    if not set(at_k) & set(chosen):  # shallow rankings: the deepest that can be shown
+    if not set(at_k) & set(chosen):  # short rankings: show the largest k
         chosen = at_k[-len(kinds) :] + chosen
     return chosen
 
 
 def no_better_than_no_memory(views: Sequence[RunView]) -> list[str]:
-    """Where answers are as good without any memory, they say nothing about memory."""
-    silent = next((v for v in views if v.manifest.identity["system"]["spec"] == "none"), None)
-    if silent is None or not silent.answers or silent.longitudinal:
+    """A caveat that names the systems whose answers are not better than those without memory."""
+    without = next((v for v in views if v.manifest.identity["system"]["spec"] == "none"), None)
+    if without is None or not without.answers or without.longitudinal:
         return []
-    metric = silent.answers["figures"]["metric"]
-    floor = silent.answers["figures"]["answerable"]["mean"]
+    metric = without.answers["figures"]["metric"]
+    floor = without.answers["figures"]["answerable"]["mean"]
     as_good = []
     for view in views:
-        if view is silent or view.is_baseline or not view.answers or floor is None:
+        if view is without or view.is_baseline or not view.answers or floor is None:
             continue
         own = view.answers["figures"]["answerable"]
         if view.answers["figures"]["metric"] != metric or own["mean"] is None:
@@ -159,66 +158,60 @@ def no_better_than_no_memory(views: Sequence[RunView]) -> list[str]:
     if not as_good:
         return []
     return [
-        f"without any memory (none) the {metric} is {floor:.3f}, and {', '.join(as_good)} cannot "
-        "be told from that: here it says nothing about memory"
+        f"without memory (none) the {metric} is {floor:.3f}; {', '.join(as_good)} not shown to be "
+        f"better than that: here the {metric} does not measure memory"
     ]
 
 
 def caveats(view: RunView) -> list[str]:
-    """What a reader must know beside the numbers."""
-    said = list(view.manifest.notes)
-    said += [f"deviates from {view.manifest.protocol['id']}: {d}" for d in view.manifest.deviations]
+    """What a reader must know to judge the figures."""
+    notes = list(view.manifest.notes)
+    protocol = view.manifest.protocol.get("id")
+    notes += [f"deviates from {protocol}: {deviation}" for deviation in view.manifest.deviations]
     if leaks := view.manifest.leaks:
-        said.append(f"labels may leak: {leaks} findings of the scan were accepted on request")
-    said += restarts(view)
+        notes.append(f"labels may leak: {leaks} findings of the leak scan were accepted on request")
+    if view.restarts:
+        notes.append(RESTARTED.format(view.restarts))
     questions, hits = view.metrics["questions"], view.metrics["hits"]
     if view.longitudinal:
-        said += same_days(view.longitudinal)
+        notes += same_days(view.longitudinal)
     else:
-        said += few_clusters(questions.get("clusters", 0))
+        notes += few_clusters(questions.get("clusters", 0))
     if failed := questions["scorable"] - questions["measured"]:
         statuses = ", ".join(f"{n} {s}" for s, n in view.metrics["statuses"].items())
-        said.append(
-            f"{failed:,} of {questions['scorable']:,} questions were not fairly put ({statuses}); "
-            f"figures leave them out{_bounds(view.metrics['overall'])}; questions.jsonl says why"
+        notes.append(
+            f"{failed:,} of {questions['scorable']:,} questions were not measured ({statuses}) and "
+            f"are left out{_bounds(view.metrics['overall'])}; questions.jsonl gives the reasons"
         )
-        said += [f"{n:,} times: {error}" for error, n in view.metrics["errors"].items()]
+        notes += [f"{n:,} times: {error}" for error, n in view.metrics["errors"].items()]
     if hits["merged"]:
-        said.append(
-            f"{hits['merged']:,} hits stem from several memories and bring them all at once"
-        )
-    if strange := hits["unknown_ids"]:
-        said.append(
-            f"{strange:,} of {hits['returned']:,} hits are no memory of their scenario: recall "
-            "must return ids that remember was given (raw_retrievals.jsonl has what came)"
+        notes.append(f"{hits['merged']:,} hits combine several memories and count for all of them")
+    if unknown := hits["unknown_ids"]:
+        notes.append(
+            f"{unknown:,} of {hits['returned']:,} hits have an id that is not a memory of their "
+            "scenario: recall must return ids that were passed to remember "
+            "(raw_retrievals.jsonl lists the hits)"
         )
     if hits["duplicates"]:
-        said.append(f"{hits['duplicates']} repeated hits were removed before scoring")
+        notes.append(f"{hits['duplicates']} repeated hits were removed before scoring")
     reached = view.metrics["ingestion"]["evidence_reached"]
     if reached is not None and reached < 1:
-        said.append(f"only {reached:.1%} of the evidence reached the index")
+        notes.append(f"only {reached:.1%} of the evidence reached the index")
     if unreachable := view.metrics["ingestion"]["evidence_unreachable"]:
-        said.append(f"{unreachable} evidence ids exist in no scenario and can never be found")
-    return said
+        notes.append(f"{unreachable} evidence ids are in none of the scenarios: not retrievable")
+    return notes
 
 
 def same_days(longitudinal: LongitudinalFigures) -> list[str]:
-    """Checkpoints after the end of the history: the same days, asked about again."""
+    """A caveat on checkpoints after the end of the history: they cover the same days."""
     labels: dict[int, list[str]] = {}
     for point in longitudinal["checkpoints"]:
         labels.setdefault(point["ingested_days"], []).append(point["label"])
     return [
-        f"{', '.join(same)} are the same {days:,} days, asked about again"
+        f"{', '.join(same)} cover the same {days:,} days: the questions are asked again"
         for days, same in labels.items()
         if len(same) > 1
     ]
-
-
-def restarts(view: RunView) -> list[str]:
-    """That a system died on the way, whatever became of its questions."""
-    number = view.timing.get("counters", {}).get("restarts", 0)
-    told = "the system was lost in the middle of a scenario, and lived it again"
-    return [f"{number:,} × {told}"] if number else []
 
 
 def _bounds(overall: Mapping[str, Figures]) -> str:
@@ -227,7 +220,6 @@ def _bounds(overall: Mapping[str, Figures]) -> str:
     ]
     for name in (*first, *overall):
         if bounds := overall.get(name, {}).get("bounds"):
-            return (
-                f", with them as wrong {name} would be {bounds[0]:.3f} instead of {bounds[1]:.3f}"
-            )
+            counted = f"{bounds[0]:.3f} instead of {bounds[1]:.3f}"
+            return f"; if they counted as wrong, {name} would be {counted}"
     return ""

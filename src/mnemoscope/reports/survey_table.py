@@ -1,4 +1,4 @@
-"""The survey's one table: what each system recalls, how fast, and whether it keeps the contract."""
+"""The survey's table: each system's recall, speed and conformance to the contract."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from mnemoscope.reports.tables import (
 )
 
 _LEGEND = (
-    "contract: the conformance kit's word. ms: time of a recall. in/s: memories taken in a second. "
-    "lost: memories rejected or merged. untraced: hits that are no memories which were given. "
-    f"{PRIMARY} with its 95 % interval: with few scenarios it is wide."
+    "contract: result of the conformance kit. ms: time of a recall. in/s: memories ingested per "
+    "second. lost: memories rejected or merged. untraced: hits that are not memories of the "
+    f"scenario. {PRIMARY} with its 95 % interval, which is wide if there are few scenarios."
 )
 _SYSTEM_WIDTH = 18
-"""Characters: the longest name among the integrations, mcp-memory-service."""
+"""The length of the longest name of an integration, mcp-memory-service."""
 _CHECK_WIDTH = 11
-"""Characters: the longest word among the names of checks, determinism."""
+"""The length of the longest name of a check, determinism."""
 _UNKNOWN = "–"
 
 
@@ -39,9 +39,9 @@ class SurveyRow(Struct, frozen=True, kw_only=True):
     system: str
     door: str
     conforms: bool | None = None
-    """None where it was not checked."""
+    """None if it was not checked."""
     failed: list[str] = []
-    """The checks that it failed."""
+    """The failed checks."""
     recall: float | None = None
     low: float | None = None
     high: float | None = None
@@ -58,14 +58,14 @@ class SurveyRow(Struct, frozen=True, kw_only=True):
 
 
 def measured(view: RunView, of_the_data: Sequence[str] = ()) -> dict[str, object]:
-    """A row's figures from a finished run; caveats about the data are said once for all rows."""
+    """A row's figures from a finished run, without the caveats that concern all rows."""
     figure: Figures = view.metrics["overall"].get(PRIMARY) or {}
     ingested, hits = view.metrics["ingestion"], view.metrics["hits"]
     seconds = view.timing["index_ms"] / 1000
     latency = view.timing["recall_ms"] or {}
     low, high = figure.get("ci95") or (None, None)
-    # The legend says of all rows how far few scenarios go.
-    said = {*of_the_data, *few_clusters(view.metrics["questions"].get("clusters", 0))}
+    # The legend already has the caveat on few scenarios.
+    shown = {*of_the_data, *few_clusters(view.metrics["questions"].get("clusters", 0))}
     return {
         "recall": figure.get("mean"),
         "low": low,
@@ -77,35 +77,35 @@ def measured(view: RunView, of_the_data: Sequence[str] = ()) -> dict[str, object
         "lost": ingested["rejected"] + ingested["merged"],
         "hits": hits["returned"],
         "untraced": hits["unknown_ids"],
-        "notes": [f"{view.label}: {note}" for note in caveats(view) if note not in said],
+        "notes": [f"{view.label}: {note}" for note in caveats(view) if note not in shown],
     }
 
 
 def survey(title: str, rows: Sequence[SurveyRow], of_the_data: Sequence[str] = ()) -> list[Block]:
-    """The table; in eighty columns, what else a cell has to say stands below its figure."""
-    # An option a line: a spec has no spaces at which it could be wrapped.
+    """The table; to fit into eighty columns, details are below each figure."""
+    # One option on each line: a spec has no spaces to wrap at.
     names = [row.system.replace(",", ",\n") for row in rows]
     longest = max((len(line) for name in names for line in name.splitlines()), default=0)
     width = min(longest, _SYSTEM_WIDTH)
     columns = [
         TableColumn("system", fold=True, min_width=width, max_width=_SYSTEM_WIDTH),
-        TableColumn("door", only="markdown"),
+        TableColumn("connector", only="markdown"),
         TableColumn("contract", max_width=_CHECK_WIDTH),
         *map(numeric, (PRIMARY, "p50 ms", "p95 ms", "in/s", "lost", "untraced")),
     ]
-    told = [*of_the_data, *notes(rows)]
+    caveats_shown = [*of_the_data, *notes(rows)]
     return [
         Heading(title, 1, only="markdown"),
         ReportTable(columns, [_cells(row) for row in rows], frame="narrow"),
         Paragraph(_LEGEND, MUTED),
-        *([NoteList(told, only="markdown")] if told else []),
+        *([NoteList(caveats_shown, only="markdown")] if caveats_shown else []),
     ]
 
 
 def notes(rows: Sequence[SurveyRow]) -> list[str]:
-    """The caveats about all systems."""
-    told = [note for row in rows for note in row.notes]
-    return told + [f"{row.system}: {row.problem}" for row in rows if row.problem]
+    """The caveats and the problems of all systems."""
+    found = [note for row in rows for note in row.notes]
+    return found + [f"{row.system}: {row.problem}" for row in rows if row.problem]
 
 
 def _cells(row: SurveyRow) -> list[Cell | str]:

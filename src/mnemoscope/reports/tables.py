@@ -1,7 +1,7 @@
 """The model of what a report shows: a page is a list of blocks, a table is rows of cells.
 
-Each report builds its blocks once; `render_terminal` and `render_markdown` write them. Where the
-two show one thing differently, the cell, column or block says so itself.
+Each report builds its blocks once; `render_terminal` and `render_markdown` write them. A cell,
+column or block has a field for each thing that the two show differently.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ RGB = tuple[int, int, int]
 
 MISSING = "--"
 POOR, FAIR, GOOD = (220, 60, 60), (245, 180, 50), (56, 195, 100)
-"""The ramp of Recall Bench's picture: red, amber in the middle, green."""
+"""The colours of Recall Bench's heatmap: red, amber, green."""
 DARK, LIGHT = (16, 16, 24), (255, 255, 255)
 DIM, MUTED, WARNING = "dim", "dim italic", "yellow"
 LABEL_WIDTH = 16
-"""Long labels are folded, so that numbers never have to be cut."""
+"""Longer labels are wrapped, so that numbers are never cut."""
 
 
 class Cell(NamedTuple):
-    """What stands in one place of a table."""
+    """One cell of a table."""
 
     text: str
     style: str = ""
-    """As rich writes styles."""
+    """A style of rich."""
     below: str | None = None
-    """Further lines under the text; the terminal shows them dim, Markdown leaves them out."""
+    """More lines under the text; the terminal shows them dim, Markdown omits them."""
     markdown: str | None = None
     """What Markdown shows instead of the text."""
     share: float | None = None
-    """Of the best possible, for a background from red to green."""
+    """The share of the best possible value; it sets the background, from red to green."""
 
 
 class TableColumn(NamedTuple):
@@ -46,12 +46,12 @@ class TableColumn(NamedTuple):
     right: bool = False
     wrap: bool = True
     fold: bool = False
-    """Cells break rather than lose their ends."""
+    """Long cells are wrapped, not cut."""
     min_width: int | None = None
     max_width: int | None = None
     only: Medium | None = None
     markdown: str | None = None
-    """The title in Markdown, where it is another."""
+    """The title in Markdown, if it differs."""
 
 
 Cells = Sequence[Cell | str]
@@ -64,10 +64,10 @@ class ReportTable:
     columns: list[TableColumn]
     rows: list[Cells] = field(default_factory=list)
     title: str = ""
-    """Shown in the terminal; a document has headings."""
+    """Shown in the terminal only; a document has headings."""
     frame: Frame = "tight"
     last_apart: bool = False
-    """A line stands before the last row."""
+    """Draw a line before the last row."""
 
 
 class Heading(NamedTuple):
@@ -83,7 +83,7 @@ class Paragraph(NamedTuple):
 
 
 class NoteList(NamedTuple):
-    """Lines that qualify the figures: warnings in the terminal, a list in Markdown."""
+    """Caveats: warnings in the terminal, a list in Markdown."""
 
     lines: Sequence[str]
     mark: str = "! "
@@ -92,7 +92,7 @@ class NoteList(NamedTuple):
 
 
 class GridRow(NamedTuple):
-    """A name and its cells, None where columns are left out."""
+    """A name and its cells; None marks columns that are left out."""
 
     name: str
     cells: Sequence[Cell | None]
@@ -100,7 +100,7 @@ class GridRow(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Cells of one width behind their names; None for a row is a rule. Only for the terminal."""
+    """Rows of cells of the same width; None instead of a row is a line. Terminal only."""
 
     name_width: int
     cell_width: int
@@ -108,7 +108,7 @@ class Grid(NamedTuple):
 
 
 class ColourScale(NamedTuple):
-    """The colours of shares from the worst to the best, and what else is to be explained."""
+    """The legend of the colours, from the worst to the best; `after` explains other marks."""
 
     low: str
     high: str
@@ -119,7 +119,7 @@ Block = Heading | Paragraph | NoteList | ReportTable | Grid | ColourScale
 
 
 def numeric(title: str, **options: int | str) -> TableColumn:
-    """A column of figures, set to the right and never broken."""
+    """A column of numbers: aligned right, never wrapped."""
     return TableColumn(title, right=True, wrap=False, **options)  # type: ignore[arg-type]
 
 
@@ -131,15 +131,10 @@ def system_cell(label: str, is_baseline: bool) -> Cell:
 
 
 def document_table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> ReportTable:
-    """A table of plain text, as most tables of a document are."""
+    """A table of plain text."""
     return ReportTable(
         [TableColumn(title) for title in head], [[str(cell) for cell in row] for row in rows]
     )
-
-
-def bullets(title: str, lines: Sequence[str], level: int = 2) -> list[Block]:
-    """A heading and a list; nothing where there is nothing to list."""
-    return [Heading(title, level), NoteList(lines)] if lines else []
 
 
 def decimal(value: float | None, digits: int = 4) -> str:
@@ -147,32 +142,32 @@ def decimal(value: float | None, digits: int = 4) -> str:
 
 
 def brackets(interval: Sequence[float] | None, digits: int = 4) -> str:
-    """`[0.3057, 0.8632]`; nothing where there is no interval."""
+    """`[0.3057, 0.8632]`, or an empty text without an interval."""
     return f"[{interval[0]:.{digits}f}, {interval[1]:.{digits}f}]" if interval else ""
 
 
 def with_interval(
     value: float | None, interval: Sequence[float] | None, digits: int = 4, unknown: str = ""
 ) -> str:
-    """A figure and its interval; `unknown` is said in its place where the figure has none."""
+    """A figure and its interval; `unknown` replaces a missing interval."""
     if value is None or not (interval or unknown):
         return MISSING
     return f"{value:.{digits}f} {brackets(interval, digits) or unknown}"
 
 
 def span(interval: Sequence[float], digits: int = 3) -> str:
-    """`.306–.863`: without the zero before the point, so that more fits beside each other."""
+    """`.306–.863`: without the zero before the point, to save width."""
     ends = (f"{end:.{digits}f}" for end in interval)
     return "–".join(e.replace("0.", ".", 1) if e.lstrip("-").startswith("0.") else e for e in ends)
 
 
 def percent(rate: float) -> str:
-    """At most five characters."""
+    """A percentage of at most five characters."""
     return "100%" if rate >= 0.9995 else f"{100 * rate:.1f}%"
 
 
 def ramp(share: float) -> RGB:
-    """The colour of a share of the best: 0 red, 0.5 amber, 1 green."""
+    """The colour of a share: 0 is red, 0.5 amber, 1 green."""
     share = min(max(share, 0.0), 1.0)
     low, high, along = (POOR, FAIR, share * 2) if share < 0.5 else (FAIR, GOOD, share * 2 - 1)
     red, green, blue = (round(a + (b - a) * along) for a, b in zip(low, high, strict=True))
@@ -180,7 +175,7 @@ def ramp(share: float) -> RGB:
 
 
 def ink(paper: RGB) -> RGB:
-    """Dark or light, whichever stands out more on this colour (WCAG contrast)."""
+    """Dark or light text: the one with more contrast on this colour (WCAG)."""
     light, dark = (
         sum(
             weight * (v / 12.92 if v <= 0.03928 else ((v + 0.055) / 1.055) ** 2.4)

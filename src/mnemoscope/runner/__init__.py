@@ -1,1 +1,1 @@
-"""The engine: plans units of work, runs them in processes, journals, resumes, measures."""
+"""The runner: plans work units, runs them in processes, journals, resumes, measures."""

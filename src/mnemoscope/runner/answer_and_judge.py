@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost
 from mnemoscope._store.jsonl import printable
 from mnemoscope.judges import Case, Judge, Unjudged
-from mnemoscope.judges.appeal import excerpts, hear
+from mnemoscope.judges.appeal import decide, excerpts
 from mnemoscope.models.http_errors import without_keys
 from mnemoscope.readers import Passage, Reader, Reply
 from mnemoscope.runner.failures import error_line, stop_if_ours, timed_out
@@ -111,7 +111,7 @@ class AnswerAndJudge:
         primary: Score | Grade | None = None
         failure = ""
         try:
-            final, primary, failure = hear(self._judge, self._appellate, case)
+            final, primary, failure = decide(self._judge, self._appellate, case)
             if isinstance(final, Grade) and any(p.days for p in self._scenario.checkpoints):
                 final = primary = None
                 failure = (

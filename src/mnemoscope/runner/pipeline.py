@@ -17,7 +17,7 @@ from mnemoscope._store.run_directory import JournalLine
 from mnemoscope._store.spec import Spec
 from mnemoscope.datasets import dataset_info
 from mnemoscope.judges import JUDGES, scale_of
-from mnemoscope.judges.judge_panel import JudgePanel
+from mnemoscope.judges.judge_panel import PanelOfJudges
 from mnemoscope.models.model_loader import names_a_model, without_price
 from mnemoscope.readers import READERS
 from mnemoscope.systems.loader import Plan, source_of
@@ -190,7 +190,9 @@ def plan_panel(specs: Sequence[Spec], benchmark: str = "") -> Plan:
         raise UsageError("a panel needs different judges; the same judge is given twice")
     return Plan(
         Spec(" + ".join(names)),
-        lambda: JudgePanel([(name, plan.build()) for name, plan in zip(names, plans, strict=True)]),
+        lambda: PanelOfJudges(
+            [(name, plan.build()) for name, plan in zip(names, plans, strict=True)]
+        ),
         {"panel": {name: plan.identity for name, plan in zip(names, plans, strict=True)}},
     )
 

@@ -1,1 +1,1 @@
-"""Servers that offer a system to others: HTTP, gRPC."""
+"""Servers that offer a system to clients, over HTTP and gRPC."""

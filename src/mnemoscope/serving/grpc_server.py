@@ -1,6 +1,6 @@
-"""The server: services on one port, with gRPC's own health check beside them.
+"""The gRPC server: services on one port, with gRPC's health check.
 
-What goes wrong behind a call becomes a status with a sentence, and the server lives on.
+An error in a call becomes a status with a message, and the server goes on.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from mnemoscope.models.http_errors import shortened
 from mnemoscope.serving.sessions import NoSuchSession
 
 _AT_ONCE = 64
-"""Calls that can be waiting for their systems at the same time."""
-_FAREWELL = 2.0
-"""Seconds that calls get to end when the server does."""
+"""Calls that can wait for their systems at the same time."""
+_STOP_SECONDS = 2.0
+"""How long calls may take to end when the server stops."""
 
 
 class GrpcService(Protocol):
-    """Something that answers the methods of a service."""
+    """The handlers of a service's methods."""
 
-    def answerers(self) -> Mapping[RpcMethod, Callable[[Any], Any]]:
-        """Each method that is offered, and what makes its reply of a message or of several."""
+    def handlers(self) -> Mapping[RpcMethod, Callable[[Any], Any]]:
+        """The offered methods, each with the function from its message or messages to its reply."""
         ...
 
     def close(self) -> None: ...
 
 
 class GrpcServer:
-    """Serves from the moment it is made until it is closed."""
+    """A server that runs from its construction until `close`."""
 
     def __init__(self, services: Iterable[GrpcService], host: str, port: int) -> None:
         self._services = list(services)
         begin_grpc()
-        # Without the option two servers could share a port, and each get half of the calls.
+        # Without this option two servers could share a port, and each get half of the calls.
         options = (*UNLIMITED, ("grpc.so_reuseport", 0))
         self._server = grpc.server(ThreadPoolExecutor(_AT_ONCE), options=options)
         self._health = health.HealthServicer()
@@ -53,25 +53,26 @@ class GrpcServer:
             self.port: int = self._server.add_insecure_port(f"{where}:{port}")
         except RuntimeError:
             raise MnemoscopeError(
-                f"cannot listen on {where}:{port}: it is in use or not ours; choose another --port"
+                f"cannot listen on {where}:{port}: the port is in use, or the host is not this "
+                "machine; choose another --port or --host"
             ) from None
         self.address = f"{where}:{self.port}"
         self._server.start()
 
     def wait(self) -> None:
-        """Until somebody ends it."""
+        """Wait until the server is stopped."""
         self._server.wait_for_termination()
 
     def close(self) -> None:
         self._health.enter_graceful_shutdown()
-        self._server.stop(_FAREWELL).wait()
+        self._server.stop(_STOP_SECONDS).wait()
         for service in self._services:
             service.close()
 
     def _add(self, service: GrpcService) -> None:
         by_service: dict[str, dict[str, Any]] = {}
-        for method, answerer in service.answerers().items():
-            by_service.setdefault(method.service, {})[method.name] = _handler(method, answerer)
+        for method, handler in service.handlers().items():
+            by_service.setdefault(method.service, {})[method.name] = _rpc_handler(method, handler)
         for name, handlers in by_service.items():
             self._server.add_generic_rpc_handlers(
                 (grpc.method_handlers_generic_handler(name, handlers),)
@@ -79,13 +80,13 @@ class GrpcServer:
             self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
 
 
-def _handler(method: RpcMethod, answerer: Callable[[Any], Any]) -> Any:
-    def reply(asked: Any, context: grpc.ServicerContext) -> Any:
+def _rpc_handler(method: RpcMethod, handler: Callable[[Any], Any]) -> Any:
+    def reply(request: Any, context: grpc.ServicerContext) -> Any:
         try:
-            return answerer(asked)
+            return handler(request)
         except (Exception, SystemExit) as error:
             failure = error
-        _refuse(failure, context)
+        _abort(failure, context)
 
     make = (
         grpc.stream_unary_rpc_method_handler
@@ -99,7 +100,7 @@ def _handler(method: RpcMethod, answerer: Callable[[Any], Any]) -> Any:
     )
 
 
-def _refuse(error: BaseException, context: grpc.ServicerContext) -> NoReturn:
+def _abort(error: BaseException, context: grpc.ServicerContext) -> NoReturn:
     if isinstance(error, NoSuchSession):
         context.abort(grpc.StatusCode.NOT_FOUND, str(error))
     if isinstance(error, MnemoscopeError):

@@ -1,6 +1,6 @@
-"""The other side of the HTTP door: any system behind our contract, on this machine.
+"""The HTTP server: any system behind our contract.
 
-A space is what a child process is behind the stdio door: a system of its own for one client.
+Each space has a separate instance of the system, for one client.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from mnemoscope._store.json_server import Handler, JsonRequest, JsonServer, Refused
-from mnemoscope.connectors.handshake import Hello
 from mnemoscope.connectors.http.http_connector import GONE
 from mnemoscope.serving.sessions import (
     NoSuchSession,
@@ -44,12 +43,15 @@ class _QueryRequest(_SessionRequest):
 
 
 class HttpServer(JsonServer):
-    """One system for any number of clients at once; `serve_forever()` or `start()` it."""
+    """Serves one system to any number of clients; call `serve_forever()` or `start()`."""
 
     def __init__(
         self, plan: Plan, *, host: str = "127.0.0.1", port: int = 0, key: str = ""
     ) -> None:
-        self._hello = _in_the_contract(served_hello(plan))
+        hello = served_hello(plan)
+        # Remember waits until all is searchable, so ready is not needed; HTTP has no fork.
+        methods = [verb for verb in hello.methods if verb not in ("ready", "fork")]
+        self._hello = msgspec.structs.replace(hello, methods=methods)
         self._key = key
         self._sessions = Sessions(plan.build)
         verbs: dict[str, Handler] = {
@@ -76,7 +78,7 @@ class HttpServer(JsonServer):
             if self._key and not hmac.compare_digest(
                 given.encode(errors="replace"), f"Bearer {self._key}".encode()
             ):
-                raise Refused(401, "this server wants its key as a Bearer token")
+                raise Refused(401, "this server requires its key as a Bearer token")
             try:
                 return verb(request)
             except NoSuchSession as error:
@@ -85,26 +87,26 @@ class HttpServer(JsonServer):
         return serve
 
     def _reset(self, request: JsonRequest) -> dict[str, Any]:
-        order = _read(request, _ResetRequest)
-        self._sessions.reset(order.space, order.scope)
+        body = _read(request, _ResetRequest)
+        self._sessions.reset(body.space, body.scope)
         return {}
 
     def _remember(self, request: JsonRequest) -> Receipt:
-        order, space = self._in(request, _MemoriesRequest)
-        return space.do(lambda driver: driver.remember(order.memories))
+        body, session = self._in(request, _MemoriesRequest)
+        return session.do(lambda driver: driver.remember(body.memories))
 
     def _recall(self, request: JsonRequest) -> dict[str, Any]:
-        order, space = self._in(request, _QueryRequest)
-        asked = as_question(order.query)
-        return {"hits": space.do(lambda driver: driver.recall(asked, order.k))}
+        body, session = self._in(request, _QueryRequest)
+        question = as_question(body.query)
+        return {"hits": session.do(lambda driver: driver.recall(question, body.k))}
 
     def _answer(self, request: JsonRequest) -> dict[str, Any]:
-        order, space = self._in(request, _QueryRequest)
-        return {"answer": space.do(lambda driver: driver.answer(as_question(order.query)))}
+        body, session = self._in(request, _QueryRequest)
+        return {"answer": session.do(lambda driver: driver.answer(as_question(body.query)))}
 
     def _forget(self, request: JsonRequest) -> dict[str, Any]:
-        order, space = self._in(request, _MemoriesRequest)
-        space.do(lambda driver: driver.forget(Selector(tuple(order.memories))))
+        body, session = self._in(request, _MemoriesRequest)
+        session.do(lambda driver: driver.forget(Selector(tuple(body.memories))))
         return {}
 
     def _stats(self, request: JsonRequest) -> dict[str, int]:
@@ -115,17 +117,11 @@ class HttpServer(JsonServer):
         return {}
 
     def _in(self, request: JsonRequest, kind: type[_Kind]) -> tuple[_Kind, ServedSession]:
-        order = _read(request, kind)
-        return order, self._sessions.get(order.space)
+        body = _read(request, kind)
+        return body, self._sessions.get(body.space)
 
 
 _Kind = TypeVar("_Kind", bound=_SessionRequest)
-
-
-def _in_the_contract(hello: Hello) -> Hello:
-    """Remembering waits until everything can be found, and copies are not part of the contract."""
-    methods = [verb for verb in hello.methods if verb not in ("ready", "fork")]
-    return msgspec.structs.replace(hello, methods=methods)
 
 
 def _read(request: JsonRequest, kind: type[T]) -> T:

@@ -1,4 +1,4 @@
-"""mnemoscope.v1.Memory: any system of ours behind our own service."""
+"""The gRPC service mnemoscope.v1.Memory for any of our systems."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from mnemoscope.types import Memory, Selector
 
 
 class MemoryService:
-    """mnemoscope.v1.Memory."""
+    """The handlers of mnemoscope.v1.Memory."""
 
     def __init__(self, build: Callable[[], Any], about: Hello) -> None:
         self._about = about
         self._sessions = Sessions(build)
 
-    def answerers(self) -> dict[RpcMethod, Callable[[Any], Any]]:
+    def handlers(self) -> dict[RpcMethod, Callable[[Any], Any]]:
         verbs: dict[str, dict[str, Callable[[Any], Any]]] = {
             "reset": {"Reset": self._reset},
             "remember": {"Remember": self._remember},
-            # Remembering waits until everything can be found, so nothing is left to wait for.
-            "ready": {"Ready": lambda asked: v1.ReadyResponse()},
+            # Remember waits until everything is searchable, so Ready can return at once.
+            "ready": {"Ready": lambda request: v1.ReadyResponse()},
             "recall": {"Recall": self._recall},
             "answer": {"Answer": self._answer},
             "forget": {"Forget": self._forget},
@@ -38,12 +38,12 @@ class MemoryService:
         offered: dict[str, Callable[[Any], Any]] = {"Hello": self._hello}
         for verb in self._about.methods:
             offered |= verbs[verb]
-        return {messages.METHODS[name]: answerer for name, answerer in offered.items()}
+        return {messages.METHODS[name]: handler for name, handler in offered.items()}
 
     def close(self) -> None:
         self._sessions.close()
 
-    def _hello(self, asked: Any) -> Any:
+    def _hello(self, request: Any) -> Any:
         about = self._about
         return v1.HelloResponse(
             name=about.name,
@@ -52,44 +52,46 @@ class MemoryService:
             identity_json=msgspec.json.encode(about.identity, order="sorted").decode(),
         )
 
-    def _reset(self, asked: Any) -> Any:
-        space = asked.space if asked.space in self._sessions else new_name()
-        self._sessions.reset(space, asked.scope)
+    def _reset(self, request: Any) -> Any:
+        space = request.space if request.space in self._sessions else new_name()
+        self._sessions.reset(space, request.scope)
         return v1.ResetResponse(space=space)
 
-    def _remember(self, asked: Iterator[Any]) -> Any:
+    def _remember(self, request: Iterator[Any]) -> Any:
         space, memories = "", list[Memory]()
-        for part in asked:
+        for part in request:
             space = part.space or space
             memories += map(messages.memory_of, part.memories)
         receipt = self._sessions.get(space).do(lambda driver: driver.remember(memories))
         return messages.of_receipt(receipt)
 
-    def _recall(self, asked: Any) -> Any:
-        question = as_question(messages.query_of(asked.query))
-        hits = self._sessions.get(asked.space).do(lambda driver: driver.recall(question, asked.k))
+    def _recall(self, request: Any) -> Any:
+        question = as_question(messages.query_of(request.query))
+        hits = self._sessions.get(request.space).do(
+            lambda driver: driver.recall(question, request.k)
+        )
         return messages.of_hits(hits)
 
-    def _answer(self, asked: Any) -> Any:
-        question = as_question(messages.query_of(asked.query))
-        said = self._sessions.get(asked.space).do(lambda driver: driver.answer(question))
-        return v1.AnswerResponse(answer=said)
+    def _answer(self, request: Any) -> Any:
+        question = as_question(messages.query_of(request.query))
+        answer = self._sessions.get(request.space).do(lambda driver: driver.answer(question))
+        return v1.AnswerResponse(answer=answer)
 
-    def _forget(self, asked: Any) -> Any:
-        selector = Selector(tuple(map(messages.memory_of, asked.memories)))
-        self._sessions.get(asked.space).do(lambda driver: driver.forget(selector))
+    def _forget(self, request: Any) -> Any:
+        selector = Selector(tuple(map(messages.memory_of, request.memories)))
+        self._sessions.get(request.space).do(lambda driver: driver.forget(selector))
         return v1.ForgetResponse()
 
-    def _fork(self, asked: Any) -> Any:
-        return v1.ForkResponse(space=self._sessions.fork(asked.space))
+    def _fork(self, request: Any) -> Any:
+        return v1.ForkResponse(space=self._sessions.fork(request.space))
 
-    def _drop_fork(self, asked: Any) -> Any:
-        self._sessions.drop(asked.space)
+    def _drop_fork(self, request: Any) -> Any:
+        self._sessions.drop(request.space)
         return v1.DropForkResponse()
 
-    def _stats(self, asked: Any) -> Any:
-        return v1.StatsResponse(counters=self._sessions.get(asked.space).stats())
+    def _stats(self, request: Any) -> Any:
+        return v1.StatsResponse(counters=self._sessions.get(request.space).stats())
 
-    def _close(self, asked: Any) -> Any:
-        self._sessions.drop(asked.space)
+    def _close(self, request: Any) -> Any:
+        self._sessions.drop(request.space)
         return v1.CloseResponse()

@@ -1,4 +1,4 @@
-"""Recall Bench's MemoryBenchService: a system of ours that answers, for its harness to drive."""
+"""The gRPC service of Recall Bench, MemoryBenchService, for a system of ours that answers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from mnemoscope.systems.loader import Driver
 from mnemoscope.types import Question
 
 _SCOPE = "recall-bench"
-"""Setup does not say which persona begins."""
+"""Setup does not name the persona."""
 
 
 class RecallBenchService:
-    """One persona at a time. Days are handed to the system together, when they have to be found."""
+    """Holds one history at a time. Days are ingested together, before the next question."""
 
     def __init__(self, build: Callable[[], Any], name: str) -> None:
         self._name = name
@@ -26,21 +26,21 @@ class RecallBenchService:
         self._pending: list[Day] = []
         self._is_set_up = False
 
-    def answerers(self) -> dict[RpcMethod, Callable[[Any], Any]]:
+    def handlers(self) -> dict[RpcMethod, Callable[[Any], Any]]:
         verbs: dict[str, Callable[[Any], Any]] = {
-            "Healthcheck": lambda asked: rb.HealthcheckResponse(name=self._name, ready=True),
+            "Healthcheck": lambda request: rb.HealthcheckResponse(name=self._name, ready=True),
             "Setup": self._setup,
             "IngestDay": self._ingest_day,
             "FinalizeIngestion": self._finalize,
             "Query": self._query,
             "Teardown": self._teardown,
         }
-        return {METHODS[name]: answerer for name, answerer in verbs.items()}
+        return {METHODS[name]: handler for name, handler in verbs.items()}
 
     def close(self) -> None:
         self._session.close()
 
-    def _setup(self, asked: Any) -> Any:
+    def _setup(self, request: Any) -> Any:
         def begin(driver: Driver) -> None:
             self._pending = []
             driver.begin(_SCOPE)
@@ -49,26 +49,26 @@ class RecallBenchService:
         self._session.do(begin)
         return rb.SetupResponse()
 
-    def _ingest_day(self, asked: Any) -> Any:
-        about = asked.metadata
-        number = asked.day_number or about.day_number
+    def _ingest_day(self, request: Any) -> Any:
+        about = request.metadata
+        number = request.day_number or about.day_number
         arcs = tuple(about.active_arcs)
-        day = Day(number, asked.content, about.date, about.persona_id, arcs)
+        day = Day(number, request.content, about.date, about.persona_id, arcs)
         self._do(lambda driver: self._pending.append(day))
         return rb.IngestDayResponse()
 
-    def _finalize(self, asked: Any) -> Any:
-        self._do(self._hand_over)
+    def _finalize(self, request: Any) -> Any:
+        self._do(self._ingest_pending)
         return rb.FinalizeIngestionResponse()
 
-    def _query(self, asked: Any) -> Any:
+    def _query(self, request: Any) -> Any:
         def answer(driver: Driver) -> str:
-            self._hand_over(driver)
-            return driver.answer(Question("", asked.question))
+            self._ingest_pending(driver)
+            return driver.answer(Question("", request.question))
 
         return rb.QueryResponse(answer=self._do(answer))
 
-    def _teardown(self, asked: Any) -> Any:
+    def _teardown(self, request: Any) -> Any:
         def end(driver: Driver) -> None:
             self._pending, self._is_set_up = [], False
             driver.close()
@@ -76,7 +76,7 @@ class RecallBenchService:
         self._session.do(end)
         return rb.TeardownResponse()
 
-    def _hand_over(self, driver: Driver) -> None:
+    def _ingest_pending(self, driver: Driver) -> None:
         if self._pending:
             driver.remember([day_memory(day) for day in self._pending])
             self._pending = []
@@ -84,7 +84,7 @@ class RecallBenchService:
     def _do(self, act: Callable[[Driver], Any]) -> Any:
         def checked(driver: Driver) -> Any:
             if not self._is_set_up:
-                raise UsageError("nothing is set up: call Setup first")
+                raise UsageError("Setup has not been called: call it first")
             return act(driver)
 
         return self._session.do(checked)

@@ -1,8 +1,8 @@
-"""The sessions of a server's clients: each has a system of its own, in a thread of its own.
+"""The sessions of a server: for each client a separate instance of the system, in one thread.
 
-One thread a session, because few systems expect to be called from several; a copy shares the
-thread of what it was copied from. When there are too many sessions, the oldest one is closed. The
-HTTP and the gRPC server use it.
+Each session has one thread, because few systems can be called from several; a copy shares the
+thread of its original. If there are too many sessions, the one that was not used for longest is
+closed. The HTTP and the gRPC server share this module. The protocols call a session a space.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from mnemoscope.types import Query, Question
 T = TypeVar("T")
 
 _MOST = 256
-"""Sessions at once; more are those of clients that were killed."""
+"""Sessions at once; more are probably left over from clients that were killed."""
 
 
 class NoSuchSession(LookupError):
-    """A space that was never made here, or is gone."""
+    """The space was never made on this server, or no longer exists."""
 
 
 class ServedSession:
-    """One client's system."""
+    """One instance of a system, for one client."""
 
     def __init__(self, driver: Driver, thread: ThreadPoolExecutor | None = None) -> None:
         self._driver = driver
-        # It ends by itself once no space holds it any more.
+        # The thread ends by itself once no session uses it.
         self._thread = thread or ThreadPoolExecutor(1, thread_name_prefix="space")
         self._counted: Counter[str] = Counter()
 
     def do(self, act: Callable[[Driver], T]) -> T:
-        """Act in the space's own thread, after whatever was asked before."""
+        """Call `act` in the session's thread, after the calls made before."""
         return self._thread.submit(act, self._driver).result()
 
     def fork(self) -> ServedSession:
         return ServedSession(self.do(lambda driver: driver.fork()), self._thread)
 
     def stats(self) -> dict[str, int]:
-        """Totals since the space was made; the size as it is."""
+        """Counter totals since the session began, and the current index size."""
 
         def count(driver: Driver) -> dict[str, int]:
             size, grown = driver.counted()
@@ -58,78 +58,81 @@ class ServedSession:
         return self.do(count)
 
     def close(self) -> None:
-        """Let the system go, once it has done what it is doing."""
+        """Close the system after its current call."""
         self._thread.submit(self._driver.close)
 
 
 class Sessions:
-    """All lives of one server, by name."""
+    """All sessions of one server, by name."""
 
     def __init__(self, build: Callable[[], Any]) -> None:
         self._build = build
         self._sessions: OrderedDict[str, ServedSession] = OrderedDict()
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     def __contains__(self, name: str) -> bool:
         return name in self._sessions
 
     def get(self, name: str) -> ServedSession:
-        with self._turn:
+        with self._lock:
             if name not in self._sessions:
                 raise NoSuchSession(
-                    f"there is no space {name!r:.80} here (any more): reset it, and tell it all "
-                    "again"
+                    f"this server does not have the space {name!r:.80}: reset it, and send all "
+                    "memories again"
                 )
             self._sessions.move_to_end(name)
             return self._sessions[name]
 
     def reset(self, name: str, scope: str) -> None:
-        """A fresh scope in the session of this name, which is made if it is not there."""
+        """Empty the session of this name, or make it."""
         try:
-            space = self.get(name)
+            session = self.get(name)
         except NoSuchSession:
-            space = self._kept(name, ServedSession(Driver(self._build)))
-        space.do(lambda driver: driver.begin(scope))
+            session = self._add(name, ServedSession(Driver(self._build)))
+        session.do(lambda driver: driver.begin(scope))
 
     def fork(self, name: str) -> str:
-        """The name of a copy."""
-        twin = new_name()
-        self._kept(twin, self.get(name).fork())
-        return twin
+        """Copy a session; return the name of the copy."""
+        copy = new_name()
+        self._add(copy, self.get(name).fork())
+        return copy
 
     def drop(self, name: str) -> None:
-        with self._turn:
-            space = self._sessions.pop(name, None)
-        if space is not None:
-            space.close()
+        with self._lock:
+            session = self._sessions.pop(name, None)
+        if session is not None:
+            session.close()
 
     def close(self) -> None:
         for name in list(self._sessions):
             self.drop(name)
 
-    def _kept(self, name: str, space: ServedSession) -> ServedSession:
-        """The space of this name: this one, unless somebody was quicker."""
-        with self._turn:
-            space = self._sessions.setdefault(name, space)
+    def _add(self, name: str, session: ServedSession) -> ServedSession:
+        """Add a session and return it, or the one that another thread added under this name."""
+        with self._lock:
+            session = self._sessions.setdefault(name, session)
             oldest = next(iter(self._sessions)) if len(self._sessions) > _MOST else None
         if oldest is not None:
             self.drop(oldest)
-        return space
+        return session
 
 
 def new_name() -> str:
-    """Random: a client of a server that was here before must not find somebody else's space."""
+    """A random name: after a restart, an old client must not reach another client's session."""
     return uuid4().hex
 
 
 def served_hello(plan: Plan) -> Hello:
-    """How a server of this system introduces itself; it can always be reset and closed.
+    """The hello of a server of this system; reset and close are always offered.
 
-    A system that cannot be reset says so here, before a client asks.
+    A system that cannot be reset fails here, before the first client connects.
     """
     plan, system = describe(plan)
     if type(system) is Oracle:
-        raise UsageError("the oracle is told the evidence, which no client can send: serve another")
+        raise UsageError(
+            "oracle needs the evidence of each question, which clients cannot send: serve another "
+            "system"
+        )
     able = abilities(system)
     has = {
         "remember": able.remembers,
@@ -152,5 +155,5 @@ def served_hello(plan: Plan) -> Hello:
 
 
 def as_question(query: Query) -> Question:
-    """What a client asks, as a driver takes it."""
+    """Convert a client's query to the question that a driver takes."""
     return Question("", query.text, query.now, session=query.session)

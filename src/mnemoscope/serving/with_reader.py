@@ -1,7 +1,7 @@
-"""What a server of ours serves: any system, and beside it the same system with a reader.
+"""Serve a system over gRPC, for Recall Bench together with a reader.
 
-Recall Bench asks for answers. A system that only recalls is given a reader, and what it then says
-is what it would say in a run.
+Recall Bench needs answers. A system that only recalls gets a reader, and its answers are those that
+it would give in a run.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from mnemoscope.serving.grpc_server import GrpcServer
 
 
-class Answering:
-    """A system with a reader: remembers as the one does, answers as the two do in a run."""
+class SystemWithReader:
+    """A system that stores memories as usual, and answers through a reader as in a run."""
 
     def __init__(self, system: Plan, reader: Plan, depth: int) -> None:
         self._driver = Driver(system.build)
         self._depth = depth
         self._answer_and_judge = AnswerAndJudge(Pipeline(depth=depth, reader=reader))
-        self._hold(Scenario("", (), ()))
+        self._use(Scenario("", (), ()))
 
     def reset(self, scope: str) -> None:
         self._driver.begin(scope)
-        self._hold(Scenario(scope, (), ()))
+        self._use(Scenario(scope, (), ()))
 
     def remember(self, memories: Sequence[Memory]) -> Receipt:
         receipt = self._driver.remember(memories)
-        self._hold(Scenario(self._scenario.id, (*self._scenario.memories, *memories), ()))
+        self._use(Scenario(self._scenario.id, (*self._scenario.memories, *memories), ()))
         return receipt
 
     def answer(self, query: Query) -> str:
@@ -50,8 +50,8 @@ class Answering:
     def close(self) -> None:
         self._driver.close()
 
-    def _hold(self, scenario: Scenario) -> None:
-        """Answer from these memories from now on."""
+    def _use(self, scenario: Scenario) -> None:
+        """Answer from the memories of this scenario from now on."""
         self._scenario = scenario
         self._trials = TrialBuilder(scenario, keep_texts=True)
         self._answer_and_judge.begin(scenario)
@@ -67,18 +67,18 @@ def serve_grpc(
     depth: int,
     recall_bench_only: bool = False,
 ) -> GrpcServer:
-    """A running server: the system behind mnemoscope.v1, and as one that answers for Recall Bench.
+    """Start a server with mnemoscope.v1 and the service of Recall Bench.
 
-    `hello` is what `served_hello` says of the system. With a reader that one answers; without, the
-    system must answer by itself.
+    `hello` is the result of `served_hello` for the system. With a reader, the reader answers for
+    Recall Bench; without one, the system must answer by itself.
     """
     from mnemoscope.serving.grpc_server import GrpcServer, GrpcService
     from mnemoscope.serving.memory_service import MemoryService
     from mnemoscope.serving.recall_bench_service import RecallBenchService
 
     if reader is None and "answer" not in hello.methods:
-        raise UsageError(f"{hello.name} does not answer by itself: give it a reader")
-    build = system.build if reader is None else lambda: Answering(system, reader, depth)
+        raise UsageError(f"{hello.name} cannot answer by itself: give a reader with --reader")
+    build = system.build if reader is None else lambda: SystemWithReader(system, reader, depth)
     services: list[GrpcService] = [RecallBenchService(build, hello.name)]
     if not recall_bench_only:
         services.append(MemoryService(system.build, hello))

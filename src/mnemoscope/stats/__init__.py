@@ -1,4 +1,4 @@
-"""How sure a number is: intervals that know their sample and its clusters, tests, verdicts."""
+"""Statistics: confidence intervals for clustered samples, paired tests, power and verdicts."""
 
 from mnemoscope.stats.agreement import Kappa, cohens_kappa
 from mnemoscope.stats.correlation import Correlation, pearson, spearman

@@ -1,4 +1,4 @@
-"""Do judges agree: Cohen's kappa."""
+"""Agreement between two judges: Cohen's kappa."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def cohens_kappa(
     draws: int = 10_000,
     confidence: float = 0.95,
 ) -> Kappa:
-    """κ = (po - pe) / (1 - pe), observed and chance agreement of two raters (Cohen 1960).
+    """κ = (po - pe) / (1 - pe), from observed and chance agreement of two raters (Cohen 1960).
 
-    Any labels will do. Raters who gave one and the same label throughout agree perfectly: 1,
-    where the formula says 0/0. Of no items κ is NaN. The interval draws items anew; it is a point
-    when all agree, since it cannot draw a disagreement that it has not seen.
+    Labels may be of any type. If both raters gave the same single label throughout, the formula
+    is 0/0 and κ is 1. Without items κ is NaN. The interval is a bootstrap over items; it has no
+    width if the raters agree on all of them.
     """
     if len(a) != len(b):
         raise ValueError(f"both raters must label the same items, got {len(a)} and {len(b)}")
@@ -47,7 +47,7 @@ def cohens_kappa(
     code = {label: i for i, label in enumerate(dict.fromkeys([*a, *b]))}
     pairs = np.array([[code[x], code[y]] for x, y in zip(a, b, strict=True)])
     cells, counts = np.unique(pairs, axis=0, return_counts=True)
-    # Drawing n items anew is drawing how many of them fall into each pair of labels.
+    # Resampling n items is the same as drawing how many fall into each pair of labels.
     drawn = np.random.default_rng(seed).multinomial(n, counts / n, size=draws)
     tail = (1 - confidence) / 2
     low, high = np.quantile(_kappas(cells, drawn, len(code)), [tail, 1 - tail])
@@ -55,12 +55,12 @@ def cohens_kappa(
 
 
 def _kappas(cells: NDArray[np.int64], counts: NDArray[np.int64], labels: int) -> Floats:
-    """κ of every row of counts, whose columns are the pairs of labels in `cells`."""
+    """Compute κ of every row of counts, whose columns are the pairs of labels in `cells`."""
     n = counts[0].sum()
     agreed = counts @ (cells[:, 0] == cells[:, 1]).astype(np.int64)
     margins = [counts @ (cells[:, [side]] == np.arange(labels)).astype(np.int64) for side in (0, 1)]
     chance = (margins[0] * margins[1]).sum(axis=1)
     spare = n * n - chance
-    # In whole numbers, so that chance agreement of exactly 1 is seen as such.
+    # In integers, so that chance agreement of exactly 1 is detected.
     ratio: Floats = np.where(spare > 0, (n * agreed - chance) / np.maximum(spare, 1), 1.0)
     return ratio

@@ -1,4 +1,4 @@
-"""Do two measures go together: Pearson's r and Spearman's rho, with intervals by Fisher's z."""
+"""Correlation of two measures: Pearson's r and Spearman's rho, with intervals by Fisher's z."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from mnemoscope.stats.distributions import normal_quantile
 from mnemoscope.stats.intervals import Interval
 
 _EXACT = 1e-9
-"""So near to 1, points lie on a line, which says nothing of how sure that is."""
+"""This close to 1 the points lie on a line, and Fisher's z gives no interval."""
 
 
 class Correlation(NamedTuple):
-    """A coefficient, NaN where it is not defined, and its interval where it can be told."""
+    """A coefficient, NaN if it is undefined, and its interval if there is one."""
 
     r: float
     ci95: Interval | None
@@ -24,15 +24,15 @@ class Correlation(NamedTuple):
 
 
 def pearson(x: Sequence[float], y: Sequence[float]) -> Correlation:
-    """Pearson's r; Fisher's z = atanh r has the error 1 / sqrt(n - 3)."""
+    """Pearson's r; Fisher's z = atanh r has the standard error 1 / sqrt(n - 3)."""
     return _correlation(x, y, 0.0)
 
 
 def spearman(x: Sequence[float], y: Sequence[float]) -> Correlation:
-    """Rank correlation, ties at their mean rank.
+    """Rank correlation; ties get their mean rank.
 
-    The interval is Bonett and Wright's (Psychometrika 65, 2000): Fisher's z with the error
-    sqrt((1 + r²/2) / (n - 3)). Points are taken as independent.
+    The interval is Bonett and Wright's (Psychometrika 65, 2000): Fisher's z with the standard
+    error sqrt((1 + r²/2) / (n - 3)). It assumes independent points.
     """
     return _correlation(_ranks(x), _ranks(y), 0.5)
 

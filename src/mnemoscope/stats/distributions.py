@@ -1,4 +1,4 @@
-"""Tails and quantiles of the normal and of Student's t, so that no test needs scipy to run."""
+"""Tails and quantiles of the normal and of Student's t, without scipy."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from math import erfc, exp, isnan, lgamma, log, log1p, pi, sqrt
 from statistics import NormalDist
 
 TINY = 1e-300
-"""Stands in for a zero denominator in a continued fraction."""
+"""Replaces a zero denominator in a continued fraction."""
 
 
 def two_sided_p(z: float) -> float:
-    """2 (1 - Φ(|z|)), without the cancellation that turns small ones into zero."""
+    """2 (1 - Φ(|z|)), without the cancellation that turns small values into zero."""
     return erfc(abs(z) / sqrt(2))
 
 
@@ -29,7 +29,7 @@ def t_tail(t: float, freedom: float) -> float:
         return 0.5
     if 1 / ratio == 0:
         return 0.0
-    # Both arguments are formed on their own: 1 - x would lose the digits of a small one.
+    # Both arguments are computed directly: 1 - x would lose the digits of a small one.
     inside, outside = 1 / (1 + ratio), 1 / (1 + 1 / ratio)
     log_beta = lgamma(freedom / 2) + lgamma(0.5) - lgamma(freedom / 2 + 0.5)
     logs = freedom / 2 * -log1p(ratio) + 0.5 * -log1p(1 / ratio) - log_beta
@@ -39,10 +39,10 @@ def t_tail(t: float, freedom: float) -> float:
 
 
 def t_quantile(tail: float, freedom: float) -> float:
-    """The t that leaves `tail` (at most a half) above it.
+    """Return the t with P(T > t) = `tail`, for tails up to 0.5.
 
-    Newton's steps from the normal quantile, which lies below: the tail is convex and falling,
-    so that they climb to the root and never pass it.
+    Newton's method starts at the normal quantile, which is lower. The tail is convex and falling,
+    so the steps approach the root from below.
     """
     t = max(normal_quantile(1 - tail), 0.0)
     while True:

@@ -1,7 +1,7 @@
 """Confidence intervals: Wilson's for proportions, a clustered bootstrap for means.
 
-By hand on numpy: importing scipy costs seconds at every start of the program
-(libraries.md, B4). It is the oracle in the tests.
+Written with numpy, because importing scipy costs seconds at every start of the program
+(libraries.md, B4). The tests compare with scipy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mnemoscope.stats.distributions import normal_quantile, t_quantile
 Floats = NDArray[np.float64]
 
 BLOCK = 4_000_000
-"""Cluster weights held in memory at once: 32 MB of them."""
+"""How many cluster weights are in memory at once: 32 MB."""
 
 
 class Interval(NamedTuple):
@@ -29,21 +29,21 @@ class Interval(NamedTuple):
 
 
 class Bootstrap(NamedTuple):
-    """Means with percentile intervals, one of each per column."""
+    """The mean and percentile interval of each column."""
 
     mean: Floats
     low: Floats
     high: Floats
     units: int
-    """How many independent things were resampled: clusters, or questions if there was one."""
+    """How many units were resampled: clusters, or rows if there is one cluster."""
 
 
 def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
-    """Wilson's score interval of a proportion (JASA 22, 1927); of nothing, all of [0, 1]."""
+    """Wilson's score interval of a proportion (JASA 22, 1927); [0, 1] for n = 0."""
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
     if not 0 <= successes <= n:
-        raise ValueError(f"{successes} successes of {n} is no proportion")
+        raise ValueError(f"{successes} successes of {n} is not a proportion")
     z = normal_quantile((1 + confidence) / 2)
     if n == 0:
         return Interval(0.0, 1.0)
@@ -51,7 +51,7 @@ def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
     spread = z * sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
     centre = rate + z * z / (2 * n)
-    # The bounds are exactly 0 and 1 at the ends; rounding would leave them beside.
+    # At the ends the bounds are exactly 0 and 1; computed ones would have rounding errors.
     low = 0.0 if successes == 0 else (centre - spread) / scale
     high = 1.0 if successes == n else (centre + spread) / scale
     return Interval(low, high)
@@ -66,16 +66,16 @@ def bootstrap(
     confidence: float = 0.95,
     limits: tuple[float, float] = (-inf, inf),
 ) -> Bootstrap:
-    """Mean and percentile interval of every column, drawing whole clusters of rows.
+    """Mean and percentile interval of every column, resampling whole clusters of rows.
 
-    Rows are questions, columns measures; NaN means that the question has no such value. Rows
-    of one cluster share a history, so drawing them one by one would feign certainty. With one
-    cluster there is nothing else to draw than rows. A column without any value gives NaN.
+    Rows are questions, columns are measures; NaN means that the question has no value. Rows of one
+    cluster share a history and are not independent, so single rows are resampled only if there is
+    just one cluster. A column without values gives NaN.
 
-    A percentile interval of k clusters is too short, as if their spread were known: of ten it
-    holds the truth in 90 % of cases instead of 95. So it is widened about the mean as Student's t
-    widens the normal interval, by t(k - 1) sqrt(k / (k - 1)) / z. It then ends at the `limits` that
-    all values keep to. One value cannot say how much values differ: its interval is the limits.
+    A percentile interval of k clusters is too short: with ten clusters it contains the true mean in
+    90 % of cases instead of 95. So it is widened around the mean as Student's t widens the normal
+    interval, by t(k - 1) sqrt(k / (k - 1)) / z, and then clipped to the `limits` of the values. The
+    interval of a single value is the limits.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
@@ -96,7 +96,7 @@ def bootstrap(
 
 
 def clustered_table(values: ArrayLike, clusters: Sequence[str], draws: int) -> Floats:
-    """The values as a table that can be resampled, or an error that says why not."""
+    """Return the values as a table for resampling; raise ValueError if the shapes do not fit."""
     table = np.asarray(values, dtype=np.float64)
     if table.ndim != 2 or not len(table) or len(table) != len(clusters):
         raise ValueError(
@@ -109,11 +109,11 @@ def clustered_table(values: ArrayLike, clusters: Sequence[str], draws: int) -> F
 
 
 def by_cluster(table: Floats, clusters: Sequence[str]) -> tuple[Floats, Floats]:
-    """Per cluster and column, the sum of the values and how many there are."""
+    """Return the sum and the number of values for each cluster and column."""
     present = ~np.isnan(table)
     sums, counts = np.where(present, table, 0.0), present.astype(np.float64)
     if present.all():
-        # One column of counts serves all measures, and halves the matrix product to come.
+        # All columns have the same counts: one column of them halves the matrix product.
         counts = counts[:, :1]
     labels, member = np.unique(np.asarray(clusters), return_inverse=True)
     if len(labels) == 1:
@@ -129,15 +129,15 @@ def by_cluster(table: Floats, clusters: Sequence[str]) -> tuple[Floats, Floats]:
 def _resampled_means(
     sums: Floats, counts: Floats, draws: int, random: np.random.Generator
 ) -> Floats:
-    """Draws x columns: the sum of the drawn sums over the sum of the drawn counts."""
+    """Return draws x columns: the sum of the drawn sums / the sum of the drawn counts."""
     units = len(sums)
     block = max(1, BLOCK // units)
     both = np.hstack([sums, counts])
     blocks = []
     for start in range(0, draws, block):
         size = min(block, draws - start)
-        # Multinomial weights, by counting drawn indices: with 500 units
-        # four times faster than Generator.multinomial.
+        # Multinomial weights from counts of drawn indices: four times faster than
+        # Generator.multinomial with 500 units.
         picks = random.integers(units, size=(size, units))
         picks += np.arange(size)[:, None] * units
         weights = np.bincount(picks.ravel(), minlength=size * units).reshape(size, units)
@@ -147,7 +147,7 @@ def _resampled_means(
 
 
 def _ends(means: Floats, tail: float) -> Floats:
-    """The lower and the upper quantile of every column, over the draws that gave it a value."""
+    """Return the lower and upper quantile of every column, over its draws without NaN."""
     tails = (tail, 1 - tail)
     if not np.isnan(means).any():
         ends: Floats = np.quantile(means, tails, axis=0)

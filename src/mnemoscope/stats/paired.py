@@ -1,7 +1,7 @@
-"""Two systems on the same questions: tests and intervals of the per-question differences.
+"""Paired tests and intervals for two systems on the same questions.
 
-A difference (delta) is the candidate's value less the base's; NaN means that one of them has no
-value there, and the question is left out.
+A difference (delta) is the candidate's value minus the base's. NaN means that one of them has no
+value; the question is left out.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from mnemoscope.stats.intervals import (
 )
 
 EXACT_RANKS = 50
-"""Up to so many differences Wilcoxon's distribution is counted out; scipy stops there too."""
+"""Up to this many differences Wilcoxon's p is exact; the same limit as in scipy."""
 
 EXACT_FLIPS = 12
-"""Up to so many clusters every pattern of signs is tried: 4,096 of them."""
+"""Up to this many clusters all patterns of signs are tried, at most 4,096."""
 
 
 class Test(NamedTuple):
-    """A test statistic and its two-sided p; both NaN when the data allow no test."""
+    """A test statistic and its two-sided p; both NaN if the data allow no test."""
 
     statistic: float
     p: float
@@ -40,8 +40,7 @@ class Test(NamedTuple):
 def mcnemar_exact(gained: int, lost: int) -> float:
     """Two-sided exact p of McNemar's test: twice the smaller tail of Binomial(gained + lost, ½).
 
-    Questions that both got right or both got wrong say nothing about which is better; when
-    there are no others, p is 1.
+    Questions that both systems got right, or both wrong, do not count. Without any others p is 1.
     """
     if gained < 0 or lost < 0:
         raise ValueError(f"counts cannot be negative, got {gained} gained and {lost} lost")
@@ -55,8 +54,8 @@ def mcnemar_exact(gained: int, lost: int) -> float:
 def paired_t(deltas: ArrayLike) -> Test:
     """Student's t of the mean difference, mean / (sd / sqrt(n)), with n - 1 degrees of freedom.
 
-    Differences that are all the same leave nothing to judge the noise by: no test, unless they
-    are all zero, when p is 1.
+    If all differences are equal, their noise is unknown and there is no test; if all are zero, p
+    is 1.
     """
     values = _valued(deltas)
     n = len(values)
@@ -74,14 +73,14 @@ def paired_t(deltas: ArrayLike) -> Test:
 def wilcoxon(deltas: ArrayLike) -> Test:
     """Wilcoxon's signed-rank test (Biometrics 1, 1945): the smaller of the two sums of ranks.
 
-    Zeros are dropped and equal sizes share their mean rank. Up to 50 differences p is exact,
-    counted over all signs given the ranks, ties included (on hits it is McNemar's); above, it
-    is normal with variance n(n+1)(2n+1)/24 - Σ(t³-t)/48 and a continuity correction of ½.
+    Zeros are dropped, and ties share their mean rank. Up to 50 differences p is exact, counted over
+    all signs given the ranks, ties included (for hits it equals McNemar's). Above, p is normal with
+    variance n(n+1)(2n+1)/24 - Σ(t³-t)/48 and a continuity correction of ½.
     """
     values = _valued(deltas)
     if not len(values):
         return Test(nan, nan)
-    # 1/2 - 1/3 and 2/3 - 1/2 are equal but for their last bit: ranks must not see it.
+    # 1/2 - 1/3 and 2/3 - 1/2 differ in their last bit but must get the same rank.
     values = np.round(values / (float(np.abs(values).max()) or 1.0), 12)
     values = values[values != 0]
     n = len(values)
@@ -108,14 +107,14 @@ def paired_bootstrap(
     confidence: float = 0.95,
     limits: tuple[float, float] = (-inf, inf),
 ) -> Bootstrap:
-    """Mean difference of every column with its percentile interval, drawing whole clusters.
+    """Mean difference of every column with its percentile interval, resampling whole clusters.
 
-    Both tables are questions x measures, their rows the same questions in the same order.
+    Both tables are questions x measures, with the same questions in the same order.
     """
     before, after = np.asarray(base, dtype=np.float64), np.asarray(cand, dtype=np.float64)
     if before.shape != after.shape:
         raise ValueError(
-            f"base and candidate must hold the same questions and measures: "
+            f"base and candidate must have the same questions and measures: "
             f"got shapes {before.shape} and {after.shape}"
         )
     return bootstrap(
@@ -128,10 +127,10 @@ def permutation(
 ) -> Floats:
     """Two-sided p of every column: how often random signs give as large a sum of differences.
 
-    If the systems do not differ, a cluster's differences might as well have had the other sign,
-    all together. Up to 12 clusters all patterns are tried, so that p is exact and at least
-    2 / 2^clusters: ten conversations cannot give less than 0.002. Above, p is (1 + hits) /
-    (1 + draws), never 0 (Phipson and Smyth 2010). With one cluster each question has its sign.
+    If the systems do not differ, the differences of a whole cluster could equally have the other
+    sign. Up to 12 clusters all patterns are tried, so p is exact and at least 2 / 2^clusters: with
+    ten conversations at least 0.002. Above, p is (1 + hits) / (1 + draws), never 0 (Phipson and
+    Smyth 2010). With one cluster, the sign of each question is flipped.
     """
     sums, counts = by_cluster(clustered_table(deltas, clusters, draws), clusters)
     units = len(sums)
@@ -151,7 +150,7 @@ def _valued(deltas: ArrayLike) -> Floats:
 
 
 def _share_of_signs(ranks: list[int], limit: int) -> float:
-    """The share of all 2^n choices of ranks whose sum is at most the limit."""
+    """Return the share of all 2^n subsets of ranks whose sum is at most the limit."""
     ways = np.zeros(limit + 1)
     ways[0] = 1
     for rank in ranks:
@@ -166,7 +165,7 @@ def _hits_of_random_signs(sums: Floats, draws: int, random: np.random.Generator)
     hits = np.zeros(sums.shape[1])
     for start in range(0, draws, block):
         size = min(block, draws - start)
-        # One random byte is eight signs (libraries.md, B4).
+        # One random byte gives eight signs (libraries.md, B4).
         dice = random.integers(256, size=(size, -(-units // 8)), dtype=np.uint8)
         flips = np.unpackbits(dice, axis=1, count=units).astype(np.float64)
         hits += _as_large(flips, sums)
@@ -174,10 +173,10 @@ def _hits_of_random_signs(sums: Floats, draws: int, random: np.random.Generator)
 
 
 def _as_large(flips: Floats, sums: Floats) -> Floats:
-    """Per column, how many patterns of flips (1 = flipped) give at least the observed size."""
+    """Count for each column the patterns (1 = flipped) with at least the observed size."""
     observed = sums.sum(axis=0)
     flipped = observed - 2 * (flips @ sums)
-    # Equal sums, added in another order, differ in their last digits and still count as equal.
+    # Equal sums, added in another order, differ in their last digits but must count as equal.
     slack = 1e-10 * np.abs(sums).sum(axis=0)
     hits: Floats = (np.abs(flipped) >= np.abs(observed) - slack).sum(axis=0).astype(np.float64)
     return hits

@@ -1,7 +1,7 @@
-"""What a comparison could have seen: the minimum detectable difference.
+"""The minimum detectable difference (MDD) of a comparison.
 
-Normal approximations of two-sided tests. A difference below the minimum detectable one (MDD) may
-be real, but a run of this size would miss it more often than `1 - power` says.
+These are normal approximations of two-sided tests. A difference below the MDD may be real, but a
+run of this size misses it with a probability above `1 - power`.
 """
 
 from __future__ import annotations
@@ -23,29 +23,30 @@ def mdd_paired(sd_of_deltas: float, n: float, *, alpha: float = 0.05, power: flo
     if not sd_of_deltas >= 0:
         raise ValueError(f"a standard deviation cannot be {sd_of_deltas}")
     if not n > 0:
-        raise ValueError(f"a sample of {n} can detect nothing")
+        raise ValueError(f"the sample size must be positive, got {n}")
     reach = normal_quantile(1 - alpha / 2) + normal_quantile(power)
     return reach * sd_of_deltas / sqrt(n)
 
 
 def mdd_mcnemar(discordance: float, n: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
-    """`mdd_paired` of hits, of which the share `discordance` differs: their variance is it.
+    """`mdd_paired` of hits, of which the share `discordance` differs between the two runs.
 
-    It is the variance without a difference; with one it is less by its square (Connor,
-    Biometrics 43, 1987), so that this errs on the large side, by 1 % at 10 % and n = 96.
+    The share is the variance of the differences if their mean is zero. Otherwise the variance is
+    smaller by the square of the mean (Connor, Biometrics 43, 1987), so the result is slightly too
+    large: by 1 % at a discordance of 10 % and n = 96.
     """
     if not 0 <= discordance <= 1:
-        raise ValueError(f"{discordance} is no proportion")
+        raise ValueError(f"{discordance} is not a proportion")
     return mdd_paired(sqrt(discordance), n, alpha=alpha, power=power)
 
 
 def effective_n(values: ArrayLike, clusters: Sequence[str]) -> float:
-    """How many independent values the clustered ones are worth: n / (1 + (m - 1) ρ).
+    """The effective sample size of clustered values: n / (1 + (m - 1) ρ).
 
     m is Σ sizes² / n (Kish, Survey Sampling, 1965), ρ the intraclass correlation from a one-way
-    analysis of variance, (B - W) / (B + (m0 - 1) W) with m0 = (n - m) / (k - 1), not below 0:
-    what a few clusters show by chance shall not make a sample larger. Where ρ cannot be known,
-    with one cluster, or one value in each, n is returned as it is. NaN is left out.
+    analysis of variance, (B - W) / (B + (m0 - 1) W) with m0 = (n - m) / (k - 1). ρ is at least 0,
+    because a negative estimate from a few clusters must not enlarge the sample. With one cluster,
+    or one value in each, ρ is unknown and the result is n. NaN is left out.
     """
     given = np.asarray(values, dtype=np.float64)
     if given.ndim != 1 or len(given) != len(clusters):

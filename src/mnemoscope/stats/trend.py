@@ -1,4 +1,4 @@
-"""Does a measure drift: a straight line through points, with the doubt about its slope."""
+"""The trend of a measure: a least-squares line with intervals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mnemoscope.stats.distributions import t_quantile, t_tail
 
 
 class Trend(NamedTuple):
-    """A least-squares line with intervals; p is None when the points cannot tell."""
+    """A least-squares line with intervals; p is None for fewer than three points."""
 
     intercept: float
     slope: float
@@ -21,7 +21,7 @@ class Trend(NamedTuple):
     intercept_low: float
     intercept_high: float
     p: float | None
-    """Two-sided, of a slope of zero."""
+    """Two-sided p of the hypothesis that the slope is zero."""
     n: int
 
 
@@ -30,7 +30,7 @@ def linear_trend(x: ArrayLike, y: ArrayLike, confidence: float = 0.95) -> Trend:
 
     slope = Sxy / Sxx with error s / sqrt(Sxx), intercept = ȳ - slope x̄ with error
     s sqrt(1/n + x̄²/Sxx), s² = Σ residual² / (n - 2). Points with a NaN are left out. Two points
-    give a line without intervals; one point, or points at one x, give no line.
+    give a line without intervals; one point, or points that all have the same x, give NaN.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
@@ -50,6 +50,7 @@ def linear_trend(x: ArrayLike, y: ArrayLike, confidence: float = 0.95) -> Trend:
         return Trend(intercept, slope, nan, nan, nan, nan, None, n)
     residuals = up - height - slope * (across - centre)
     error = sqrt(float((residuals**2).sum()) / (n - 2) / sxx)
+    p = 2 * t_tail(abs(slope) / error, n - 2) if error else float(slope == 0)
     reach = t_quantile((1 - confidence) / 2, n - 2)
     half = reach * error
     lift = half * sqrt(sxx / n + centre * centre)
@@ -60,12 +61,6 @@ def linear_trend(x: ArrayLike, y: ArrayLike, confidence: float = 0.95) -> Trend:
         slope + half,
         intercept - lift,
         intercept + lift,
-        _slope_p(slope, error, n),
+        p,
         n,
     )
-
-
-def _slope_p(slope: float, error: float, n: int) -> float:
-    if error == 0:
-        return 0.0 if slope else 1.0
-    return 2 * t_tail(abs(slope) / error, n - 2)

@@ -1,6 +1,7 @@
-"""From p-values and intervals to words: Holm's correction, equivalence, the verdict.
+"""Holm's correction, the equivalence test, and the verdict on a difference.
 
-Not significant is not the same. Equivalence has to be shown, against a band named beforehand.
+A difference that is not significant is not evidence of equivalence. Equivalence is tested against
+a band that is chosen beforehand.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ def holm(p_values: ArrayLike) -> Floats:
     """Holm's step-down p-values (Scand. J. Statist. 6, 1979), in the order given.
 
     The i-th smallest of m becomes the largest of (m - j + 1) p_j for j <= i, at most 1. Without
-    that running maximum a worse result could be corrected to a better p. NaN means that no test
-    was possible: it counts for nothing in the family, and stays NaN.
+    this running maximum a larger p could be corrected to a smaller one. NaN means that there was no
+    test: it does not count in the family, and stays NaN.
     """
     given = np.asarray(p_values, dtype=np.float64)
     if given.ndim != 1:
@@ -49,12 +50,12 @@ def verdict(
     band: float | None = None,
     alpha: float = 0.05,
 ) -> Verdict:
-    """What may be said of a difference whose positive values are the better ones.
+    """Return the verdict on a difference whose positive values are better.
 
-    Better or worse needs both a corrected p below alpha and an interval beside zero: a test that
-    knows no clusters shall not overrule an interval that does. Equivalent needs the 90 % interval
-    inside a named band. A difference that is certain, but within the band, is still called by its
-    direction. NaN decides nothing.
+    Better and worse need both a corrected p below alpha and an interval that excludes zero, because
+    the tests ignore clusters and the interval does not. Equivalent needs the 90 % interval inside
+    the band. A significant difference within the band is better or worse, not equivalent. With NaN
+    the verdict is "cannot tell".
     """
     if p_corrected < alpha and delta_interval95.low > 0:
         return "better"

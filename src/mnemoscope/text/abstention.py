@@ -1,9 +1,9 @@
-"""Whether an answer is no answer: it abstains, or it refuses to tell.
+"""Whether an answer abstains or refuses.
 
-An answer that says it knows nothing and then asserts something after all is an answer. There are
-two rules. `says_nothing` knows the text alone and believes only what cannot well mean anything
-else; what a person in a story did not know or tell is an answer. `besides_nothing`, `asserts` and
-`refuses` are for a judge that knows what is true, and so may take many phrases for silence.
+A text that claims to know nothing and then asserts something counts as an answer. There are two
+rules. `says_nothing` knows only the text and accepts only clear phrases: that a person in a story
+did not know something is an answer. `besides_nothing`, `asserts` and `refuses` accept more phrases;
+they are for a judge that has the answer key.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from mnemoscope.text.english import STOP_WORDS, stem_words
 from mnemoscope.text.matching import Sentence, normalise, sentences, stems
 
 _ASSERTED = 2
-"""So many words that are neither the question's own nor talk about texts make an assertion."""
+"""This many words that are neither from the question nor about texts make an assertion."""
 
-# The narrow rule, for a text alone.
+# The narrow rule, for the text only.
 
 _HINT = r"(?:information|info|mention|indication|details?|specifics|clues?)"
 _PROOF = r"(?:evidence|records?|data|memory|memories|trace|references?|answer)"
@@ -100,7 +100,7 @@ _BARE = re.compile(
     r"unknown|unsure|unclear|unspecified|unanswerable|n/?a|no idea|not sure|no answer|no mention|"
     r"not applicable|do(?: not|n't) know|nothing found"
 )
-# What a claim is about belongs to it: "no mention of her cat", "the colour of it is not known".
+# The topic belongs to the claim: "no mention of her cat", "the colour of it is not known".
 _END = (
     r"[,;:.!?()\"]|(?<= )- |\b(?:but|however|though|although|yet|instead|nevertheless|nonetheless|"
     r"so|because|since|while|whereas|except|besides|beyond|other than|apart from|aside from|only|"
@@ -128,7 +128,7 @@ _TALK = (
 ).split()
 _WORD = re.compile(r"[^\W_]+")
 
-# The wide rule, for a judge that knows what is true.
+# The wide rule, for a judge that has the answer key.
 _SOURCE = r"(?:evidence|records?|mention|information|info|memory|memories|trace|reference|data)"
 _NOTHING = re.compile(
     rf"\bno (?:\w+ ){{0,2}}{_SOURCE}\b"
@@ -162,10 +162,9 @@ _COURTESY = re.compile(
 
 
 def says_nothing(text: str, question: str) -> bool:
-    """Whether the answer claims that nothing is known and asserts nothing after all.
+    """Whether the answer claims that nothing is known, and asserts nothing else.
 
-    Lines quoted from a log by their date claim nothing: that somebody wrote "no word yet" is
-    something that was found.
+    Dated lines quoted from a log are not claims: a quoted "no word yet" is a finding.
     """
     claimed = False
     rest: list[str] = []
@@ -176,11 +175,11 @@ def says_nothing(text: str, question: str) -> bool:
             found, besides = _without_claims(_ACCORDING.sub("", part.text))
             claimed |= found
             rest.append(besides)
-    return claimed and len(_own_words(" ".join(rest), question) - _talk()) < _ASSERTED
+    return claimed and len(_own_words(" ".join(rest), question) - _talk_stems()) < _ASSERTED
 
 
 def _without_claims(sentence: str) -> tuple[bool, str]:
-    """Whether a sentence claims that nothing is known, and what it says besides."""
+    """Whether a sentence claims that nothing is known, and the rest of the sentence."""
     if _BARE.fullmatch(sentence.strip(" .!*")):
         return True, ""
     claims = [match.span() for match in _CLAIM.finditer(sentence)]
@@ -195,33 +194,32 @@ def _without_claims(sentence: str) -> tuple[bool, str]:
 
 
 def _own_words(text: str, question: str, empty: frozenset[str] = STOP_WORDS) -> set[str]:
-    """Stems of the words that are neither empty nor the question's own."""
+    """Stems of the words that are neither in `empty` nor in the question."""
     words = [word for word in _WORD.findall(text) if word not in empty]
     return set(stem_words(words)) - set(stems(normalise(question)))
 
 
 @cache
-def _talk() -> frozenset[str]:
-    """Stems of what is said about an answer and its texts."""
+def _talk_stems() -> frozenset[str]:
+    """Stems of the words that describe an answer or its sources."""
     return frozenset(stem_words(_TALK))
 
 
 def besides_nothing(parts: Sequence[Sentence]) -> list[str] | None:
-    """Of an answer that claims to know nothing: what it says besides. None: it does not claim so.
+    """The rest of an answer that claims to know nothing; None if it does not claim that.
 
-    Lines quoted from a log by their date never claim it: that somebody wrote "no word yet" is
-    something that was found.
+    Dated lines quoted from a log are not claims: a quoted "no word yet" is a finding.
     """
     return _besides(parts, _NOTHING)
 
 
 def refuses(parts: Sequence[Sentence]) -> bool:
-    """Whether it says that this will not be told."""
+    """Whether the answer refuses to disclose something."""
     return _besides(parts, _REFUSAL) is not None
 
 
 def asserts(besides: Sequence[str], question: str) -> bool:
-    """Whether what is said besides knowing nothing claims something after all."""
+    """Whether the rest of such an answer asserts something."""
     plain = (text for text in map(normalise, besides) if not _COURTESY.search(text))
     return any(len(_own_words(text, question, _EMPTY)) >= _ASSERTED for text in plain)
 

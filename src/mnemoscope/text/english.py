@@ -1,4 +1,4 @@
-"""English as every part that compares words needs it: stop words and stems."""
+"""English stop words and stems."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ STOP_WORDS = frozenset(
 
 
 _MEMO_WORDS = 1 << 17
-"""Beyond so many distinct words the memo begins anew."""
+"""The cache is cleared when it has this many words."""
 
 
 def stem_words(words: Iterable[str]) -> list[str]:
     """The stem of each word."""
-    # A stemmer keeps state while it works: each thread has its own.
+    # A stemmer has internal state, so each thread has its own.
     if not hasattr(_own, "stems"):
         _own.stems = _Stems()
     return list(map(_own.stems.__getitem__, words))
 
 
 class _Stems(dict[str, str]):
-    """Stems by word, made when first asked for: twice as fast as the stemmer's own cache."""
+    """A cache of stems by word; twice as fast as the cache of the stemmer."""
 
     def __init__(self) -> None:
         import Stemmer

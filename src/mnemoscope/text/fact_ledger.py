@@ -1,6 +1,6 @@
-"""The ledger: dated facts that a simulated life is made of, and what they make of an answer.
+"""The ledger: the dated facts of a simulated history, and the answer keys derived from them.
 
-The simulator writes it, the loader reads it, and neither knows the other.
+The simulator writes the ledger, and the dataset loader reads it.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from mnemoscope._store.jsonl import numbered_records
 from mnemoscope.types import AnswerKey
 
 Aspect = Literal["value", "date", "speaker", "entity"]
-"""What of a fact a question asks for."""
+"""The part of a fact that a question asks for."""
 
 
 class LedgerFact(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One thing that became known on one day and is said in the log of that day and no other."""
+    """One fact, which only the log of its day states."""
 
     id: str
     entity: str
-    """What it is about, as the log calls it."""
+    """What the fact is about, as named in the log."""
     attribute: str
-    """Kind of arc and kind of fact, `project.budget`: near misses share it."""
+    """Kind of arc and kind of fact, such as `project.budget`; similar facts share it."""
     value: str
     day: int
-    """The day it is said, and from which it is valid."""
+    """The day of the log that states it; the fact is valid from then on."""
     aliases: tuple[str, ...] = ()
-    """Other wordings of the value that count as saying it."""
+    """Other accepted wordings of the value."""
     superseded_by: str = ""
     superseded_on: int | None = None
     speaker: str = ""
@@ -44,7 +44,7 @@ _LAST_DAY = 1_000_000
 
 
 class Ledger:
-    """All facts of one life, in order of days."""
+    """All facts of one simulated history, in order of days."""
 
     def __init__(self, facts: Iterable[LedgerFact], epoch: date) -> None:
         self.epoch = epoch
@@ -63,12 +63,12 @@ class Ledger:
         facts: dict[str, LedgerFact] = {}
         for line, fact in numbered_records(path, LedgerFact):
             if fact.id in facts:
-                raise DataError(f"fact {fact.id!r} twice", file=path, line=line)
+                raise DataError(f"duplicate fact {fact.id!r}", file=path, line=line)
             facts[fact.id] = fact
         for fact in facts.values():
             if fact.superseded_by and fact.superseded_by not in facts:
                 raise DataError(
-                    f"fact {fact.id!r} is superseded by {fact.superseded_by!r}, which is nowhere",
+                    f"fact {fact.id!r} is superseded by {fact.superseded_by!r}, which is missing",
                     file=path,
                 )
             if fact.superseded_by and facts[fact.superseded_by].day < fact.day:
@@ -76,13 +76,13 @@ class Ledger:
                     f"fact {fact.id!r} of day {fact.day} is superseded by an earlier one", file=path
                 )
             if not 1 <= fact.day <= _LAST_DAY:
-                raise DataError(f"fact {fact.id!r} is of day {fact.day}", file=path)
-        if circle := _circle(facts):
-            raise DataError(f"fact {circle!r} supersedes itself in the end", file=path)
+                raise DataError(f"fact {fact.id!r}: day {fact.day} is out of range", file=path)
+        if cycle := _find_cycle(facts):
+            raise DataError(f"fact {cycle!r} supersedes itself through other facts", file=path)
         return cls(facts.values(), epoch)
 
     def predecessors(self, fact: LedgerFact) -> list[LedgerFact]:
-        """What was true before it, the latest first."""
+        """The facts that it superseded, the latest first."""
         found = []
         while (earlier := self._before.get(fact.id)) is not None:
             found.append(earlier)
@@ -90,7 +90,7 @@ class Ledger:
         return found
 
     def wordings(self, reference: str) -> tuple[str, ...]:
-        """Every wording of `f0012.value`, of `.date`, `.speaker` or `.entity`; KeyError if none."""
+        """Every wording of a reference such as `f0012.value`; the aspect is one of `Aspect`."""
         id, _, aspect = reference.partition(".")
         fact = self.facts[id]
         match aspect:
@@ -105,7 +105,7 @@ class Ledger:
         raise KeyError(reference)
 
     def key(self, references: Sequence[str], secrets: Sequence[str] = ()) -> AnswerKey:
-        """What an answer must say, must not say, and could mix it up with."""
+        """The values that an answer must name, must not reveal, and could confuse."""
         required = tuple(dict.fromkeys(map(self.wordings, references)))
         right = {wording.casefold() for item in required for wording in item}
         outdated: list[str] = []
@@ -125,7 +125,7 @@ class Ledger:
         )
 
     def _near(self, fact: LedgerFact, aspect: str) -> Iterator[tuple[str, ...]]:
-        """What could be taken for the answer: the same of something else, or else of the same."""
+        """Values that could be mistaken for the answer."""
         if aspect == "date":
             for other in self._by_entity[fact.entity]:
                 yield self.wordings(f"{other.id}.date")
@@ -140,7 +140,7 @@ class Ledger:
 
 
 def date_wordings(day: date) -> tuple[str, ...]:
-    """The ways to write a date that leave no doubt."""
+    """The unambiguous formats of a date."""
     month = day.strftime("%B")
     return (
         day.isoformat(),
@@ -151,8 +151,8 @@ def date_wordings(day: date) -> tuple[str, ...]:
     )
 
 
-def _circle(facts: Mapping[str, LedgerFact]) -> str | None:
-    """A fact from which following what supersedes it comes to no end."""
+def _find_cycle(facts: Mapping[str, LedgerFact]) -> str | None:
+    """A fact whose chain of superseding facts is a cycle; None if there is none."""
     ends: set[str] = set()
     for start in facts:
         seen: set[str] = set()

@@ -1,7 +1,7 @@
-"""Atoms: what of a text can be checked one by one, and where a life first mentions it.
+"""Atoms: the checkable facts of a text, and the memories that contain them.
 
 An atom is a number with its unit, a sum of money, a date, a time, a code or a full name. An atom
-that neither the memories seen so far nor the question holds was invented.
+of an answer that is neither in the ingested memories nor in the question is invented.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _OPENERS = frozenset(
     "only our she since so some still that the their then there these they this those today until "
     "we when where while with yes yesterday you".split()
 )
-"""Words that begin sentences, and so stand capitalised before names."""
+"""Words that start sentences, and so can be capitalised in front of names."""
 _DURATIONS = frozenset(stems("days weeks months years hours"))
 
 
@@ -63,15 +63,15 @@ class Found(NamedTuple):
     """The atoms of one text."""
 
     exact: list[str]
-    """Those that are known or not as they stand."""
+    """Atoms that must match exactly."""
     numbers: list[tuple[str, tuple[str, ...]]]
-    """Numbers and the stems of the up to two words after them, one of which may be the unit."""
+    """Numbers with the stems of up to two following words, one of which may be the unit."""
     names: list[tuple[tuple[str, ...], bool]]
-    """Runs of capitalised words, and whether a sentence begins with the run."""
+    """Runs of capitalised words, and whether the run starts a sentence."""
 
 
 def atoms(text: str) -> Found:
-    """All there is to check in a text."""
+    """All atoms of a text."""
     exact: list[str] = []
 
     def dated(match: re.Match[str]) -> str:
@@ -91,7 +91,10 @@ def atoms(text: str) -> Found:
             after = (unit,) if unit else _units(words[place : place + 3])
             numbers.append((value, after))
     names = [
-        (tuple(_POSSESSIVE.sub("", match.group()).split(" ")), _opens(text, match.start()))
+        (
+            tuple(_POSSESSIVE.sub("", match.group()).split(" ")),
+            _starts_sentence(text, match.start()),
+        )
         for match in _NAME.finditer(text)
     ]
     return Found(exact, numbers, names)
@@ -106,14 +109,14 @@ def _date_atoms(match: re.Match[str]) -> Iterable[str]:
 
 
 def date_atoms(year: str, month: int, day: int) -> tuple[str, ...]:
-    """A date with its year where it has one, and the date without the year."""
+    """The date with its year, if it has one, and the date without the year."""
     yearless = f"date {month:02}-{day:02}"
     return (f"date {year}-{month:02}-{day:02}", yearless) if year else (yearless,)
 
 
 @lru_cache(maxsize=1 << 14)
 def _classified(word: str) -> tuple[str, str, str]:
-    """("exact", atom, ""), ("number", number, unit that sticks to it) or ("none", "", "")."""
+    """("exact", atom, ""), ("number", number, attached unit) or ("none", "", "")."""
     plain = normalise(word.strip(_TRIM))
     if time := _TIME.fullmatch(plain.replace(" ", "")):
         return "exact", f"time {int(time[1]) % 12}:{time[2]}", ""
@@ -134,7 +137,7 @@ def _shortest(number: str) -> str:
 
 
 def _units(words: Sequence[str]) -> tuple[str, ...]:
-    """The stems of the words that follow, as far as no punctuation separates them."""
+    """The stems of the following words, up to the next punctuation mark."""
     own: list[str] = []
     for before, word in pairwise(words):
         if before[-1] in ",;:.!?)":
@@ -150,20 +153,20 @@ def _unit_stems(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(stems(" ".join(word for word in words if word.isalpha())))
 
 
-def _opens(text: str, start: int) -> bool:
+def _starts_sentence(text: str, start: int) -> bool:
     before = text[max(0, start - 8) : start].rstrip(" \t\"'“‘*_(>[-")
     return not before or before[-1] in ".!?:;\n]"
 
 
 class AtomIndex:
-    """Every atom of a life, with the places of the memories that hold it."""
+    """Every atom of a list of memories, with the positions of the memories that contain it."""
 
     def __init__(self, memories: Sequence[Memory]) -> None:
         self._units: set[str] = set()
         self._ordinary: set[str] = set(_OPENERS)
         self._places: dict[str, list[int]] = {}
         for place, memory in enumerate(memories):
-            found = _noted(f"{memory.speaker}\n{memory.text}", self._units)
+            found = _atom_forms(f"{memory.speaker}\n{memory.text}", self._units)
             if (day := memory.at) is not None:
                 dated = date_atoms(str(day.year), day.month, day.day)
                 found |= dict.fromkeys((*dated, f"number {day.year}"))
@@ -174,57 +177,59 @@ class AtomIndex:
     def invented(
         self, answer: str, seen: int, allowed: Iterable[str], *, small: int = _SMALL
     ) -> list[str]:
-        """What the answer holds that no memory before place `seen` and no allowed text holds.
+        """The atoms of an answer that are neither in the first `seen` memories nor allowed.
 
-        Whole numbers up to `small` pass: people count what they report, "the 3 decisions".
+        Integers up to `small` are accepted, because answers count things: "the 3 decisions".
         """
 
         def known(atom: str) -> bool:
             return atom in self._places and self._places[atom][0] < seen
 
-        return self._strange(answer, allowed, known, small)
+        return self._unknown_atoms(answer, allowed, known, small)
 
     def absent(self, answer: str, places: Set[int], allowed: Iterable[str]) -> list[str]:
-        """What the answer holds that no memory at these places and no allowed text holds."""
+        """The atoms of an answer that are neither in the memories at these places nor allowed."""
 
         def known(atom: str) -> bool:
             return not places.isdisjoint(self._places.get(atom, ()))
 
-        return self._strange(answer, allowed, known, _SMALL)
+        return self._unknown_atoms(answer, allowed, known, _SMALL)
 
-    def _strange(
+    def _unknown_atoms(
         self, answer: str, allowed: Iterable[str], known: Callable[[str], bool], small: int
     ) -> list[str]:
-        """The answer's atoms that are neither known nor in an allowed text."""
+        """The atoms of an answer that are neither known nor in an allowed text."""
         own: dict[str, None] = {}
         for text in allowed:
-            own |= _noted(text, set())
+            own |= _atom_forms(text, set())
 
-        def familiar(atom: str) -> bool:
+        def is_known(atom: str) -> bool:
             return atom in own or known(atom)
 
         found = atoms(answer)
-        strange = [atom.removeprefix("date ") for atom in found.exact if not familiar(atom)]
+        unknown = [atom.removeprefix("date ") for atom in found.exact if not is_known(atom)]
         dates = sum(atom.startswith("date ") for atom in found.exact)
         for number, units in found.numbers:
             if "." not in number and abs(int(number)) <= small:
                 continue
             if dates > 1 and units and units[0] in _DURATIONS:
-                continue  # so many days between two dates that are named
+                continue  # a duration between two dates in the answer
             real = [unit for unit in units if unit in self._units]
             atoms_of = [f"number {number} {unit}" for unit in real] or [f"number {number}"]
-            if not any(map(familiar, atoms_of)):
-                strange.append(" ".join([number, *real[:1]]))
-        strange += (
-            name for words, opens in found.names for name in self._strangers(words, opens, familiar)
+            if not any(map(is_known, atoms_of)):
+                unknown.append(" ".join([number, *real[:1]]))
+        unknown += (
+            name
+            for words, starts in found.names
+            for name in self._unknown_names(words, starts, is_known)
         )
-        return list(dict.fromkeys(strange))
+        return list(dict.fromkeys(unknown))
 
-    def _strangers(
-        self, words: Sequence[str], opens: bool, known: Callable[[str], bool]
+    def _unknown_names(
+        self, words: Sequence[str], starts: bool, known: Callable[[str], bool]
     ) -> Iterable[str]:
-        """Pairs of capitalised words that nobody is called by."""
-        if opens and words[0].lower() in self._ordinary:
+        """Pairs of capitalised words that are not known names."""
+        if starts and words[0].lower() in self._ordinary:
             words = words[1:]
         for pair in pairwise(words):
             ordinary = all(word.lower() in self._ordinary for word in pair)
@@ -232,24 +237,24 @@ class AtomIndex:
                 yield " ".join(pair)
 
 
-def _noted(text: str, counted: set[str]) -> dict[str, None]:
-    """The atoms of a text in every form that an answer may know them by.
+def _atom_forms(text: str, counted: set[str]) -> dict[str, None]:
+    """The atoms of a text in every form that an answer may use.
 
-    What things are counted in is added to `counted`.
+    The units of its numbers are added to `counted`.
     """
-    found, noted = atoms(text), dict[str, None]()
+    found, forms = atoms(text), dict[str, None]()
     for atom in found.exact:
-        noted[atom] = None
+        forms[atom] = None
         if atom.startswith("date ") and atom.count("-") == 2:
-            noted[f"date {atom[-5:]}"] = None
+            forms[f"date {atom[-5:]}"] = None
         elif atom[0] in "$€£" or atom[-1] == "%":
-            noted[f"number {atom.strip('$€£%')}"] = None
+            forms[f"number {atom.strip('$€£%')}"] = None
     for number, units in found.numbers:
         counted.update(units[:1])
-        noted |= dict.fromkeys([f"number {number}", *(f"number {number} {unit}" for unit in units)])
+        forms |= dict.fromkeys([f"number {number}", *(f"number {number} {unit}" for unit in units)])
     for words, _ in found.names:
-        noted |= dict.fromkeys(map(_named, pairwise(words)))
-    return noted
+        forms |= dict.fromkeys(map(_named, pairwise(words)))
+    return forms
 
 
 def _named(pair: Sequence[str]) -> str:

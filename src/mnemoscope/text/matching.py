@@ -1,6 +1,6 @@
-"""Whether a text says something: answers and wordings made comparable, whole words only.
+"""Whether a text contains a wording: normalises both and compares whole words.
 
-Knows nothing of questions or scores.
+It knows nothing about questions or scores.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _STOP = re.compile(
     r"(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)(?<!\bvs\.)(?<!\be\.g\.)"
     r"(?<!\bi\.e\.)(?<!\b[A-Z]\.)(?:(?<=[.!?])|(?<=[.!?][\"'”’)\]]))\s+(?=[\"'“‘(\[]?[A-Z0-9$€£])"
 )
-# 24-connection is two words, PX-12, 12.5, 6:30, $24 and 24% are one: what is joined to a digit.
+# 24-connection is two words; PX-12, 12.5, 6:30, $24 and 24% are one.
 _TOKEN = re.compile(r"[$€£]?[^\W_]+(?:[-.:/](?=[^\W_]*\d)[^\W_]+)*%?")
 _FUNCTION_WORDS = frozenset(
     (
@@ -62,7 +62,7 @@ _CLAUSE_SHARE = 0.8
 
 
 def normalise(text: str) -> str:
-    """The same text for every way to write it: case, dashes, quotes, `$240k` and `$240,000`."""
+    """The same text for all variants in case, dashes, quotes, and amounts (`$240k`, `$240,000`)."""
     text = _THIN_THOUSANDS.sub("", text).translate(_CHARACTERS)
     text = unicodedata.normalize("NFKC", text).casefold()
     text = _SCALED.sub(_written_out, _THOUSANDS.sub("", text))
@@ -82,12 +82,12 @@ def _written_out(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def normal_wording(text: str) -> str:
-    """`normalise`, remembered: the same values come up as near misses of many questions."""
+    """`normalise` with a cache: many questions share the same similar values."""
     return normalise(text).rstrip(".")
 
 
 def spans(text: str, wording: str) -> list[tuple[int, int]]:
-    """Where a normalised wording stands in a normalised text as whole words."""
+    """The positions of a normalised wording in a normalised text, as whole words."""
     found = []
     start = text.find(wording) if wording else -1
     while start >= 0:
@@ -105,7 +105,7 @@ def _begins(text: str, start: int) -> bool:
     if before.isalnum() or before == "_":
         return False
     if text[start].isdigit():
-        # 30 is neither said by 6:30 nor by PX-30, 2.30 or $30.
+        # 6:30, PX-30, 2.30 and $30 do not contain 30.
         joined = before in "-.:/" and start > 1 and text[start - 2].isalnum()
         return not joined and before not in _CURRENCIES
     return True
@@ -124,12 +124,12 @@ def _ends(text: str, end: int) -> bool:
 
 
 class Sentence:
-    """One sentence of an answer; a date in brackets before it is its label, not its content."""
+    """One sentence of an answer; a date in brackets in front is its label, not its content."""
 
     def __init__(self, text: str) -> None:
         label = _DATED.match(text)
         self.cited = label is not None
-        """Whether it is shown as a line of the log, by its date."""
+        """Whether it is a dated line from a log."""
         self.label = normalise(label.group()) if label else ""
         self.original = text[label.end() :] if label else text
         self.text = normalise(self.original)
@@ -139,7 +139,7 @@ class Sentence:
         return stems(self.text)
 
     def says(self, wording: str) -> bool:
-        """Word for word, in another inflection, or, of a clause, most of what it is made of."""
+        """Whether it contains the wording, an inflection of it, or most words of a clause."""
         plain = normal_wording(wording)
         if spans(self.text, plain) or (self.label and spans(self.label, plain)):
             return True
@@ -156,13 +156,13 @@ class Sentence:
 
 
 class _Shape:
-    """What of a wording may not be missing from a looser way to say it."""
+    """The stems of a wording, and those that a paraphrase must contain."""
 
     def __init__(self, wording: str) -> None:
         self.stems = stems(normal_wording(wording))
         self.phrase = " ".join(self.stems)
         self.content = frozenset(self.stems) - _FUNCTION_WORDS
-        # Numbers and names are what clauses of one kind differ in.
+        # Similar clauses differ in numbers and names.
         named = [word for word in _TOKEN.findall(wording) if word != word.lower()]
         digits = {stem for stem in self.content if any(map(str.isdigit, stem))}
         self.fixed = (frozenset(stems(normal_wording(" ".join(named)))) & self.content) | digits
@@ -174,7 +174,7 @@ def _shape(wording: str) -> _Shape:
 
 
 def sentences(text: str) -> list[Sentence]:
-    """An answer cut at lines and full stops; the parts of a dated line stay dated."""
+    """Split an answer at lines and full stops; the parts of a dated line keep the date."""
     found: list[Sentence] = []
     for line in filter(None, map(str.strip, text.splitlines())):
         label = _DATED.match(line)
@@ -188,5 +188,5 @@ def any_says(parts: Iterable[Sentence], wordings: Iterable[str]) -> bool:
 
 
 def stems(text: str) -> list[str]:
-    """English stems of the words of a normalised text, in their order."""
+    """English stems of the words of a normalised text, in order."""
     return stem_words(_TOKEN.findall(text))

@@ -1,6 +1,6 @@
-"""How far two texts share their words: ROUGE-L, and LoCoMo's F1 with its rules by category.
+"""Word overlap of two texts: ROUGE-L, and LoCoMo's F1 with its rules by category.
 
-Pure functions on strings, in [0, 1]. Nothing here knows what a word means.
+Pure functions on strings, with values in [0, 1].
 """
 
 from __future__ import annotations
@@ -18,43 +18,39 @@ Tokens = Literal["words", "whitespace"]
 _WORDS = re.compile("[a-z0-9]+")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _DROPPED = re.compile(r"\b(?:a|an|the|and)\b")
-_SILENT = ("no information available", "not mentioned")
+_ABSTENTIONS = ("no information available", "not mentioned")
 
 
 def rouge_l(candidate: str, reference: str, tokens: Tokens = "words") -> float:
     """F1 of the longest common subsequence: 2 L / (m + n) for m and n tokens.
 
-    "words" are runs of [a-z0-9] in lower case, as the rouge-score package cuts them without its
-    stemmer; "whitespace" cuts at white space only, as Nexus does. 0 where either text has none.
+    "words" are runs of [a-z0-9] in lower case, like the rouge-score package without its stemmer;
+    "whitespace" splits at white space only, like Nexus. 0 if either text has no tokens.
     """
-    said, wanted = _cut(candidate, tokens), _cut(reference, tokens)
-    if not said or not wanted:
-        return 0.0
-    return 2 * _common_subsequence(said, wanted) / (len(said) + len(wanted))
+    one, other = _tokens(candidate, tokens), _tokens(reference, tokens)
+    return 2 * _common_subsequence(one, other) / (len(one) + len(other)) if one and other else 0.0
 
 
 def rouge_l_recall(candidate: str, reference: str, tokens: Tokens = "words") -> float:
     """The share of the reference's tokens that the candidate has in the same order: L / n."""
-    said, wanted = _cut(candidate, tokens), _cut(reference, tokens)
-    if not said or not wanted:
-        return 0.0
-    return _common_subsequence(said, wanted) / len(wanted)
+    one, other = _tokens(candidate, tokens), _tokens(reference, tokens)
+    return _common_subsequence(one, other) / len(other) if one and other else 0.0
 
 
 def locomo_f1(prediction: str, reference: str, category: str) -> float:
-    """LoCoMo's own score of an answer, by the number of the question's category.
+    """LoCoMo's official score of an answer, by the category number of the question.
 
-    1 (multi-hop): each part of the reference between commas takes its best part of the prediction,
-    then the mean. 3 (open-domain): the reference up to its first semicolon. 5 (adversarial): 1 if
-    the prediction says one of two phrases for "nothing known". 2, 4, and whatever else: token F1.
+    1 (multi-hop): the mean over the comma-separated parts of the reference, each with its best part
+    of the prediction. 3 (open-domain): the reference up to its first semicolon. 5 (adversarial): 1
+    if the prediction contains one of two phrases for "nothing known". Others: token F1.
     """
     if category == "5":
         plain = prediction.lower()
-        return float(any(phrase in plain for phrase in _SILENT))
+        return float(any(phrase in plain for phrase in _ABSTENTIONS))
     if category == "1":
-        said = [answer_tokens(part) for part in prediction.split(",")]
-        wanted = [answer_tokens(part) for part in reference.split(",")]
-        best = [max(_f1(one, other) for one in said) for other in wanted]
+        predicted = [answer_tokens(part) for part in prediction.split(",")]
+        expected = [answer_tokens(part) for part in reference.split(",")]
+        best = [max(_f1(one, other) for one in predicted) for other in expected]
         return sum(best) / len(best)
     if category == "3":
         reference = reference.partition(";")[0]
@@ -62,39 +58,39 @@ def locomo_f1(prediction: str, reference: str, category: str) -> float:
 
 
 def token_f1(prediction: str, reference: str) -> float:
-    """F1 of the two bags of normalised, stemmed words; 0 where either is empty."""
+    """F1 of the two bags of normalised, stemmed words; 0 if either is empty."""
     return _f1(answer_tokens(prediction), answer_tokens(reference))
 
 
 def normal_answer(text: str) -> str:
-    """The answer without case, punctuation, articles, "and" and superfluous space."""
+    """The answer without case, punctuation, articles, "and" and extra white space."""
     plain = text.lower().translate(_PUNCTUATION)
     return " ".join(_DROPPED.sub(" ", plain).split())
 
 
 def answer_tokens(text: str) -> list[str]:
-    """The stems of the normal answer, as LoCoMo takes them: Porter's with NLTK's changes.
+    """The stems of the normalised answer, like LoCoMo's: Porter's stemmer with NLTK's changes.
 
-    What still may differ from the official scorer: it stems by whatever NLTK is installed with it,
-    ours is tested by NLTK 3.10, on every word of LoCoMo and on made-up ones.
+    The official scorer uses the installed version of NLTK. Ours is tested against NLTK 3.10, on
+    every word of LoCoMo and on random words.
     """
     return [porter_stem(word) for word in normal_answer(text).split()]
 
 
-def _f1(said: Sequence[str], wanted: Sequence[str]) -> float:
-    same = (Counter(said) & Counter(wanted)).total()
-    return 2 * same / (len(said) + len(wanted)) if same else 0.0
+def _f1(one: Sequence[str], other: Sequence[str]) -> float:
+    same = (Counter(one) & Counter(other)).total()
+    return 2 * same / (len(one) + len(other)) if same else 0.0
 
 
-def _cut(text: str, tokens: Tokens) -> list[str]:
+def _tokens(text: str, tokens: Tokens) -> list[str]:
     return _WORDS.findall(text.lower()) if tokens == "words" else text.lower().split()
 
 
 def _common_subsequence(one: Sequence[str], other: Sequence[str]) -> int:
-    """Length of the longest common subsequence, a row of the table in one integer.
+    """The length of the longest common subsequence, with a table row as one integer.
 
-    Hyyrö's bit-vector form (2004): a bit of `row` is 0 where the table's value grows. One step a
-    token instead of one a cell, which a metric over thousands of answers needs.
+    Hyyrö's bit-vector algorithm (2004): a bit of `row` is 0 where the table value grows. It takes
+    one step per token instead of one per cell, which matters for thousands of answers.
     """
     places: dict[str, int] = {}
     for position, token in enumerate(other):

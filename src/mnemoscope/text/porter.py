@@ -1,8 +1,8 @@
-"""Porter's stemmer with the changes that NLTK makes to it, by which LoCoMo's answers are scored.
+"""Porter's stemmer with NLTK's changes, which the scoring of LoCoMo's answers uses.
 
 Porter, "An algorithm for suffix stripping" (1980). NLTK's changes: words of two letters stay, "y"
-becomes "i" behind any consonant and only there, *dies* and *died* keep their "ie", a few endings
-more are known, and a few words are listed. Tested against NLTK on every word of LoCoMo.
+becomes "i" only after a consonant, *dies* and *died* keep their "ie", there are a few more endings,
+and a few words are listed. Tested against NLTK on every word of LoCoMo.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LISTED = dict(
     ).split()
 )
 _PLURALS = {"sses": "ss", "ies": "i", "ss": "ss", "s": ""}
-# Of two endings that fit, the first one listed counts, whether it can then be changed or not.
+# The first matching ending decides, whether it can be changed or not.
 _STEP_2 = dict(
     pair.split(">")
     for pair in (
@@ -50,8 +50,8 @@ def porter_stem(word: str) -> str:
     word = _without_past(_without_plural(word))
     if word.endswith("y") and len(word) > _SHORT and _consonants(word)[-2]:
         word = word[:-1] + "i"
-    word = _changed(_second(word), _STEP_3, lambda stem, _: _measure(stem) > 0)
-    word = _changed(word, _STEP_4, _may_go)
+    word = _changed(_step_2(word), _STEP_3, lambda stem, _: _measure(stem) > 0)
+    word = _changed(word, _STEP_4, _removable)
     return _without_last(word)
 
 
@@ -76,7 +76,7 @@ def _without_past(word: str) -> str:
     return stem + "e" if _measure(stem) == 1 and _closed(stem) else stem
 
 
-def _second(word: str) -> str:
+def _step_2(word: str) -> str:
     while word.endswith("alli") and _measure(word[:-4]) > 0:
         word = word[:-2]
     if word.endswith("logi"):
@@ -84,7 +84,7 @@ def _second(word: str) -> str:
     return _changed(word, _STEP_2, lambda stem, _: _measure(stem) > 0)
 
 
-def _may_go(stem: str, ending: str) -> bool:
+def _removable(stem: str, ending: str) -> bool:
     return _measure(stem) > 1 and (ending != "ion" or stem[-1] in "st")
 
 
@@ -105,13 +105,13 @@ def _changed(word: str, endings: Mapping[str, str], may: Callable[[str, str], bo
 
 
 def _measure(stem: str) -> int:
-    """How often consonants follow on vowels."""
+    """How often a consonant follows a vowel."""
     flags = _consonants(stem)
     return sum(later and not flag for flag, later in pairwise(flags))
 
 
 def _closed(stem: str) -> bool:
-    """Whether it ends like *hop*, and not in w, x or y; or is like *us* all in all."""
+    """Whether it ends like *hop*, but not in w, x or y; or is a word like *us*."""
     end = _consonants(stem)[-3:]
     if len(stem) == _SHORT:
         return end == [False, True]
@@ -119,7 +119,7 @@ def _closed(stem: str) -> bool:
 
 
 def _consonants(word: str) -> list[bool]:
-    """For each letter whether it is a consonant; "y" is one unless it follows on one."""
+    """Whether each letter is a consonant; "y" is one unless it follows a consonant."""
     flags: list[bool] = []
     for letter in word:
         vowel = letter in _VOWELS or (letter == "y" and bool(flags) and flags[-1])

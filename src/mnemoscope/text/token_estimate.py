@@ -1,7 +1,7 @@
-"""Context tokens, estimated: four characters a token, rounded up.
+"""Estimated context tokens: four characters per token, rounded up.
 
-An estimate on purpose. Exact counts differ from model to model and need a vocabulary that is
-downloaded; budgets compare systems with each other, and for that one fixed rule is enough.
+Exact counts depend on the model and need its vocabulary. Budgets only compare systems with each
+other, so one fixed rule is enough.
 """
 
 from __future__ import annotations

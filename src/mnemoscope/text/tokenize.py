@@ -1,7 +1,4 @@
-"""Text as the built-in systems see it: words, stems, chunks.
-
-Tokens are cached by content, because haystacks share sessions and systems share haystacks.
-"""
+"""Words, stems and chunks of a text, for the built-in systems."""
 
 from __future__ import annotations
 
@@ -12,13 +9,13 @@ from mnemoscope.text.english import STOP_WORDS, stem_words
 
 WORD = re.compile(r"\w+")
 CHUNKING = "lines-1"
-"""The name of the way texts are cut; cached vectors are of texts cut this way."""
+"""The name of the chunking rule; cached vectors depend on it."""
 CHUNK_WORDS = 100
-"""About 128 tokens: the chunk length that served retrieval best (docs/decisions/0004)."""
+"""About 128 tokens: the chunk length with the best retrieval (docs/decisions/0004)."""
 
 
 _TURN_SHARE = 0.15
-"""A turn begins a new chunk once the running one is this full; shorter turns stay together."""
+"""A turn starts a new chunk if the current one is at least this full."""
 _SPEAKER = re.compile(r"[^\W\d][\w .'-]{0,30}: ")
 
 
@@ -33,7 +30,7 @@ def stems(text: str) -> list[str]:
 
 
 def chunks(text: str, size: int = CHUNK_WORDS) -> list[str]:
-    """Pieces of up to about `size` words, cut between lines, at a speaker's turn if one is near."""
+    """Chunks of up to about `size` words, split between lines, preferably at a speaker's turn."""
     pieces: list[str] = []
     running: list[str] = []
     for line in text.splitlines():
@@ -52,7 +49,7 @@ def chunks(text: str, size: int = CHUNK_WORDS) -> list[str]:
 
 
 def _split(tokens: list[str], size: int) -> list[list[str]]:
-    """A long line in equal parts of about `size`."""
+    """Split a long line into equal parts of about `size` words."""
     count = max(1, round(len(tokens) / size))
     bounds = [len(tokens) * part // count for part in range(count + 1)]
     return [tokens[start:end] for start, end in pairwise(bounds)]

@@ -1,8 +1,7 @@
-"""gRPC, both ways: memory systems that are servers, and a server for any system of ours.
+"""The gRPC connectors, for two services; docs/grpc.md describes both.
 
-Two services. `recall.bench.MemoryBenchService` is Recall Bench's, byte for byte on the wire, so
-that adapters written for it work here and ours work there; `mnemoscope.v1.Memory` carries all our
-verbs. docs/grpc.md shows both.
+`recall.bench.MemoryBenchService` is the service of Recall Bench, so that adapters that were written
+for it work here, and ours work there. `mnemoscope.v1.Memory` has all our verbs.
 """
 
 from mnemoscope._store.errors import MissingExtra
@@ -11,16 +10,16 @@ try:
     import grpc  # noqa: F401
     import grpc_health  # noqa: F401
 except ImportError as error:
-    raise MissingExtra("the gRPC door", "pip install 'mnemoscope[grpc]'") from error
+    raise MissingExtra("the gRPC connector", "pip install 'mnemoscope[grpc]'") from error
 
 DEFAULT_PORT = 50052
-"""Recall Bench's."""
+"""The default port of Recall Bench."""
 RECALL_BENCH = "recall.bench.MemoryBenchService"
 MEMORY = "mnemoscope.v1.Memory"
 UNLIMITED = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
 )
-"""Options of channels and servers: the usual four megabytes are less than a scenario can hold."""
+"""Options of channels and servers: a scenario can be larger than the default of four megabytes."""
 
 __all__ = ["DEFAULT_PORT", "MEMORY", "RECALL_BENCH", "UNLIMITED"]

@@ -1,8 +1,8 @@
-"""The connection to one gRPC server: where it is, whether it is there, what its failures mean.
+"""The connection to one gRPC server: its address, whether it serves, errors by their cause.
 
-This module knows calls and status codes, not the messages. A channel is opened at the first call
-of each process: a fork must not share it. Our workers are forked, and gRPC does not survive a fork:
-a process that forks workers asks who is there in a child of its own (`ask_in_fork`).
+This module handles calls and status codes and does not interpret the messages. Each process opens
+its own channel at its first call. Our workers are forked, and gRPC does not work after a fork: a
+process that forks workers makes its first call in a child process (`first_call`).
 """
 
 from __future__ import annotations
@@ -21,42 +21,44 @@ from grpc_health.v1 import health_pb2
 
 from mnemoscope._store.errors import MnemoscopeError, SystemLost, UsageError
 from mnemoscope.connectors.grpc import DEFAULT_PORT, UNLIMITED
-from mnemoscope.connectors.handshake import ServerError
+from mnemoscope.connectors.handshake import ServerError, check_seconds, server_down
 from mnemoscope.models.http_errors import shortened
 
 T = TypeVar("T")
 
 _ADDRESS = re.compile(r"(?:grpc://)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^:/\s\[\]]+)(?::(?P<port>\d+))?/?")
 _LAST_PORT = 65_535
+_FIRST_WAIT = 5.0
+"""Seconds that we wait for a server at the first call."""
 _PAUSE = 0.1
-"""Seconds between two looks at a server that is there and not ready."""
+"""Seconds between two health checks of a server that is not ready."""
 _OPTIONS = (
     *UNLIMITED,
-    # The connector talks to its server directly, and has deadlines of its own.
+    # The connector talks to its server directly, and sets its own deadlines.
     ("grpc.enable_http_proxy", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
-    # A reader can take longer than gRPC keeps an idle connection, and a connection that breaks
-    # means a server that is gone.
+    # A reader can take longer than gRPC keeps an idle connection, and a broken connection counts
+    # as a lost server.
     ("grpc.client_idle_timeout_ms", 2**31 - 1),
     ("grpc.use_local_subchannel_pool", 1),
 )
 
 
 class RpcMethod(NamedTuple):
-    """A call of a service: what goes out, and what comes back."""
+    """A method of a service, with its request and response messages."""
 
     service: str
     name: str
     request: Any
     response: Any
     streams: bool = False
-    """Whether several messages go out."""
+    """Whether the request is a stream of messages."""
 
 
 class NotOffered(ServerError):
-    """The server has no such service, or no such method of it."""
+    """The server does not have this service, or not this method."""
 
 
 class GrpcConnection:
@@ -72,67 +74,78 @@ class GrpcConnection:
         lost: tuple[grpc.StatusCode, ...] = (),
         watched: bool = False,
     ) -> None:
-        """`lost` are further codes by which this service says that all it held is gone.
+        """`lost` are further codes that mean that the server lost its memories.
 
-        Only a connection that is `watched` counts its drops.
+        Only a `watched` connection counts its drops.
         """
-        for option, seconds in (("timeout", timeout), ("patience", patience)):
-            if not seconds > 0:
-                raise UsageError(f"{option}={seconds:g}: give a number of seconds above 0")
+        check_seconds(timeout=timeout, patience=patience)
         self.target = _target(connector, address)
+        self.who = f"the server at {self.target}"
         self._timeout = timeout
         self._patience = patience
         self._lost = (*_LOST, *lost)
         self._watched = watched
         self.drops = 0
-        """How often the connection broke; gRPC makes a new one, maybe to another server."""
+        """How often the connection broke; gRPC reconnects, perhaps to another server."""
         self._is_ready = False
         self._channel: grpc.Channel | None = None
         self._callers: dict[RpcMethod, Any] = {}
         self._opening = threading.Lock()
 
     def call(self, method: RpcMethod, message: Any) -> Any:
-        """The server's reply. A call is not repeated: the first try may have had its effect."""
+        """Return the server's reply. A call is not repeated: the first may have had its effect."""
         try:
             return self._caller(method)(message, timeout=self._timeout)
         except grpc.RpcError as error:
-            raise self._meaning(error, method) from None
+            raise self._exception(error, method) from None
 
     def wait(self, at_most: float = math.inf) -> None:
-        """Return when the server can be reached and, as far as it tells, serves.
+        """Wait until the server can be reached and its health check says that it serves.
 
-        gRPC's own health check is asked; a server that has none counts as ready.
+        A server without gRPC's health check counts as ready.
         """
         seconds = min(self._patience, at_most)
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             try:
                 check = self._caller(_HEALTH)
-                said = check(health_pb2.HealthCheckRequest(), timeout=left, wait_for_ready=True)
+                reply = check(health_pb2.HealthCheckRequest(), timeout=left, wait_for_ready=True)
             except grpc.RpcError as error:
                 if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
                     break
                 if error.code() not in _LOST:
                     return
             else:
-                if said.status != health_pb2.HealthCheckResponse.NOT_SERVING:
+                if reply.status != health_pb2.HealthCheckResponse.NOT_SERVING:
                     return
             time.sleep(min(_PAUSE, left))
-        raise self.is_down(f"it was not there to serve within {seconds:g} s")
+        raise server_down(self.who, f"it did not serve within {seconds:g} s")
+
+    def first_call(self, call: Callable[[], T]) -> T:
+        """Wait a short time for the server and make the first call, before a run begins."""
+
+        def wait_and_call() -> T:
+            self.wait(_FIRST_WAIT)
+            try:
+                return call()
+            except SystemLost as error:
+                raise server_down(self.who, error) from None
+
+        return _in_fork(wait_and_call)
 
     def close(self) -> None:
         """Close this process's connection; another call would open a new one."""
         if self._channel is None or not is_grpc_process():
-            return  # what a fork inherits stays untouched: ending it could end the parent's
+            return  # closing an inherited channel could close the parent's
         channel, self._channel = self._channel, None
         self._callers.clear()
         if self._watched:
-            # gRPC's watching thread complains where a subscriber is left.
+            # gRPC's thread prints an error if a subscriber is left.
             channel.unsubscribe(self._watch)
         channel.close()
 
     def _caller(self, method: RpcMethod) -> Any:
-        """What makes the call; the first one opens the channel."""
+        """The callable of a method; the first call opens the channel."""
         begin_grpc()
         with self._opening:
             if self._channel is None:
@@ -154,13 +167,7 @@ class GrpcConnection:
         self.drops += self._is_ready and not is_ready
         self._is_ready = is_ready
 
-    def is_down(self, why: str) -> MnemoscopeError:
-        return MnemoscopeError(
-            f"the server at {self.target} is down ({why}): start it; the same command goes on; "
-            "nothing recorded is lost"
-        )
-
-    def _meaning(self, error: Any, method: RpcMethod) -> Exception:
+    def _exception(self, error: Any, method: RpcMethod) -> Exception:
         code, details = error.code(), shortened(error.details() or "no details")
         about = f"{self.target}: {method.name}: {code.name} ({details})"
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:
@@ -170,7 +177,7 @@ class GrpcConnection:
         return SystemLost(about) if code in self._lost else ServerError(about)
 
 
-# CANCELLED: we never cancel, so it was the server, on its way out.
+# CANCELLED: we never cancel calls, so the server did, while it was shutting down.
 _LOST = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 _HEALTH = RpcMethod(
     "grpc.health.v1.Health",
@@ -185,23 +192,23 @@ def _target(connector: str, address: str) -> str:
     port = int(found["port"] or DEFAULT_PORT) if found else 0
     if not found or not 0 < port <= _LAST_PORT:
         raise UsageError(
-            f"{address!r} is no address of a server: write {connector}:HOST:PORT, "
+            f"{address!r} is not the address of a server: write {connector}:HOST:PORT, "
             f"such as {connector}:127.0.0.1:{DEFAULT_PORT}"
         )
     return f"{found['host']}:{port}"
 
 
 _process_with_grpc = 0
-"""The process that has begun to use gRPC: it must not fork workers any more."""
+"""The id of the process that uses gRPC: from then on it must not fork workers."""
 
 
 def begin_grpc() -> None:
-    """To be called before a channel is opened or a server started."""
+    """Call this before you open a channel or start a server."""
     global _process_with_grpc
     if _process_with_grpc not in (0, os.getpid()):
         raise MnemoscopeError(
-            "this process was forked from one that speaks gRPC, where calls may hang for ever: "
-            "start the run from a process that has not used a gRPC door or server itself"
+            "this process was forked from one that uses gRPC, so its calls may hang for ever: "
+            "start the run from a process that has not used a gRPC connector or server itself"
         )
     _process_with_grpc = os.getpid()
 
@@ -210,34 +217,34 @@ def is_grpc_process() -> bool:
     return _process_with_grpc == os.getpid()
 
 
-def ask_in_fork(ask: Callable[[], T]) -> T:
-    """What `ask` returns or raises; it runs here only where gRPC is used already."""
+def _in_fork(call: Callable[[], T]) -> T:
+    """Call `call` in a child process, unless this process uses gRPC already."""
     if is_grpc_process():
-        return ask()
+        return call()
     ours, theirs = os.pipe()
     child = os.fork()
     if not child:
         try:
-            reply = _outcome(ask)
+            reply = _outcome(call)
             while reply:
                 reply = reply[os.write(theirs, reply) :]
         finally:
-            os._exit(0)  # without ending what this process inherited
+            os._exit(0)  # without the exit handlers that it inherited
     os.close(theirs)
-    with os.fdopen(ours, "rb") as said:
-        reply = said.read()
+    with os.fdopen(ours, "rb") as pipe:
+        reply = pipe.read()
     os.waitpid(child, 0)
     if not reply:
-        raise RuntimeError("the process that was to ask the server died")
+        raise RuntimeError("the child process that calls the server died")
     worked, outcome = pickle.loads(reply)
     if worked:
         return cast(T, outcome)
     raise outcome
 
 
-def _outcome(ask: Callable[[], Any]) -> bytes:
+def _outcome(call: Callable[[], Any]) -> bytes:
     try:
-        return pickle.dumps((True, ask()))
+        return pickle.dumps((True, call()))
     except Exception as error:
         try:
             return pickle.dumps((False, error))

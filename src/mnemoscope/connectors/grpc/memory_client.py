@@ -1,7 +1,7 @@
 """The gRPC connector: `grpc:HOST:PORT`, a server that offers mnemoscope.v1.Memory.
 
-It has the verbs that its Hello lists. What it remembers is in a space that the server named for us,
-so several workers can use one server at once.
+The system has the verbs that the server's Hello lists. Each worker has a space that the server
+names, so several workers can use one server at once.
 """
 
 from __future__ import annotations
@@ -19,39 +19,37 @@ import msgspec
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
 from mnemoscope._store.jsonl import printable
 from mnemoscope.connectors.grpc import MEMORY, messages
-from mnemoscope.connectors.grpc.channel import GrpcConnection, NotOffered, ask_in_fork
+from mnemoscope.connectors.grpc.channel import GrpcConnection, NotOffered
 from mnemoscope.connectors.grpc.messages import METHODS
 from mnemoscope.connectors.grpc.protos import mnemoscope_v1_pb2 as v1
 from mnemoscope.connectors.handshake import VERBS, Hello, check_methods, check_same, read_hello
 from mnemoscope.types import Hit, Memory, Query, Receipt, Selector
 
 _VERBS = VERBS | {"fork"}
-_GREETING = 5.0
-"""Seconds that a server may take to be there when it is first looked for: nothing runs yet."""
 
 
 class Grpc:
     """A server as a system.
 
-    `timeout` is how many seconds a call may take, `patience` how many a server that cannot be
-    reached is waited for at a reset.
+    `timeout` is how many seconds a call may take, `patience` how many seconds a reset waits for a
+    server that cannot be reached.
     """
 
     def __init__(self, address: str, timeout: float = 120.0, patience: float = 30.0) -> None:
-        # Another server than the one that named our space knows nothing of it.
-        gone = (grpc.StatusCode.NOT_FOUND,)
+        # NOT_FOUND: a restarted server does not have our space.
+        lost = (grpc.StatusCode.NOT_FOUND,)
         self._connection = GrpcConnection(
-            "grpc", address, timeout=timeout, patience=patience, lost=gone
+            "grpc", address, timeout=timeout, patience=patience, lost=lost
         )
         self._hello: Hello | None = None
-        self._greeting = threading.RLock()
+        self._hello_lock = threading.RLock()
         self._space = ""
         self._owner = os.getpid()
-        """The process that the space was made in: a fork must not use up its parent's."""
+        """The process that made the space: a fork must not reuse its parent's space."""
         self._is_copy = False
 
     def __getattr__(self, name: str) -> Any:
-        """Only the verbs that the server's hello lists are there."""
+        """Return a method only if the server's hello lists it."""
         if name in _VERBS and name in self._introduction().methods:
             return getattr(self, f"_{name}")
         raise AttributeError(f"{type(self).__name__} has no {name}")
@@ -60,7 +58,7 @@ class Grpc:
         return {"service": MEMORY, "hello": msgspec.to_builtins(self._introduction())}
 
     def close(self) -> None:
-        """Give the space back, as far as the server is there to take it."""
+        """Tell the server, if it can be reached, that the space is no longer needed."""
         space, self._space = self._own_space, ""
         with suppress(Exception):
             if space and self._is_copy:
@@ -75,19 +73,15 @@ class Grpc:
         try:
             self._space = self._begun(scope, reusable)
         except SystemLost:
-            # The old space went with a server that is gone; a new one can be had of the next.
+            # The server was restarted and has lost the old space: ask for a new one.
             if not reusable:
                 raise
             self._space = self._begun(scope, "")
 
     def _begun(self, scope: str, space: str) -> str:
         self._connection.wait()
-        check_same(self._introduction(), self._greeted(), self._who)
+        check_same(self._introduction(), self._request_hello(), self._connection.who)
         return _named(self._ask("Reset", v1.ResetRequest(scope=printable(scope), space=space)))
-
-    @property
-    def _who(self) -> str:
-        return f"the server at {self._connection.target}"
 
     @property
     def _own_space(self) -> str:
@@ -113,7 +107,7 @@ class Grpc:
         self._ask("Forget", v1.ForgetRequest(space=self._space, memories=given))
 
     def _fork(self) -> Grpc:
-        """Another space on the same server, over the same connection."""
+        """A copy of the space on the same server, over the same connection."""
         twin = copy.copy(self)
         twin._space = _named(self._ask("Fork", v1.ForkRequest(space=self._space)))
         twin._is_copy = True
@@ -126,41 +120,34 @@ class Grpc:
         return self._connection.call(METHODS[name], message)
 
     def _introduction(self) -> Hello:
-        with self._greeting:
+        with self._hello_lock:
             if self._hello is None:
-                self._hello = ask_in_fork(self._first_hello)
+                self._hello = self._connection.first_call(self._request_hello)
             return self._hello
 
-    def _first_hello(self) -> Hello:
-        self._connection.wait(_GREETING)
+    def _request_hello(self) -> Hello:
         try:
-            return self._greeted()
-        except SystemLost as error:
-            raise self._connection.is_down(str(error)) from None
-
-    def _greeted(self) -> Hello:
-        try:
-            said = self._ask("Hello", v1.HelloRequest())
+            reply = self._ask("Hello", v1.HelloRequest())
         except NotOffered:
             raise UsageError(
-                f"{self._who} does not offer {MEMORY}; if it is an adapter for Recall Bench, write "
-                f"recall-bench:{self._connection.target}"
+                f"{self._connection.who} does not offer {MEMORY}; if it is an adapter for Recall "
+                f"Bench, write recall-bench:{self._connection.target}"
             ) from None
         try:
-            about = msgspec.json.decode(said.identity_json or "{}")
+            about = msgspec.json.decode(reply.identity_json or "{}")
         except msgspec.DecodeError as error:
             raise MnemoscopeError(
-                f"{self._who} gives an identity_json that is no JSON: {error}"
+                f"{self._connection.who} gives an identity_json that is not JSON: {error}"
             ) from None
-        fields = {"name": said.name, "version": said.version, "methods": list(said.methods)}
-        hello = read_hello({**fields, "identity": about}, self._who)
-        check_methods(hello.methods, _VERBS, self._who)
+        fields = {"name": reply.name, "version": reply.version, "methods": list(reply.methods)}
+        hello = read_hello({**fields, "identity": about}, self._connection.who)
+        check_methods(hello.methods, _VERBS, self._connection.who)
         return hello
 
 
 def _named(reply: Any) -> str:
-    """The space that the server names."""
+    """The name of the space in a reply."""
     if not reply.space:
-        raise BadReply("the server names no space; expected one that later calls can use")
+        raise BadReply("the reply does not name a space; expected one that later calls can use")
     name: str = reply.space
     return name

@@ -1,4 +1,4 @@
-"""Our types as messages of mnemoscope.v1, and back."""
+"""Convert our types to messages of mnemoscope.v1, and back."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from mnemoscope.connectors.grpc.protos import mnemoscope_v1_pb2 as v1
 from mnemoscope.types import Hit, Memory, Query, Receipt, Scalar
 
 _LARGE = 1 << 20
-"""Characters of memories in one message; servers usually take four megabytes."""
+"""Characters of memories in one message; servers usually accept four megabytes."""
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 
 _TEXTS = ("id", "text", "session", "speaker", "part_of")
-"""Fields of a memory that are sent as they are."""
+"""Fields of a memory that are sent without conversion."""
 
 METHODS = {
     name: RpcMethod(
@@ -49,7 +49,7 @@ def memory_of(record: Any) -> Memory:
 
 
 def batches(space: str, memories: Sequence[Memory]) -> Iterator[Any]:
-    """The memories in messages that are not too large; at least one, which names the space."""
+    """Split the memories into messages of limited size; at least one, which names the space."""
     message, size = v1.RememberRequest(space=space), 0
     for memory in memories:
         if size and size + len(memory.text) > _LARGE:
@@ -119,4 +119,4 @@ def _read(text: str) -> datetime | None:
     try:
         return datetime.fromisoformat(text) if text else None
     except ValueError:
-        raise BadReply(f"{text!r:.40} is no time in ISO 8601") from None
+        raise BadReply(f"{text!r:.40} is not a time in ISO 8601") from None

@@ -1,8 +1,8 @@
-"""Recall Bench's connector: `recall-bench:HOST:PORT`, a server with its MemoryBenchService.
+"""The Recall Bench connector: `recall-bench:HOST:PORT`, a server with its MemoryBenchService.
 
-An adapter that was written for Recall Bench, in any language, works as it is. It answers by itself
-and returns no hits, so it is for `--reader system`. Its protocol knows only the days of a simulated
-history: memories are sent as days, and read back from them.
+An adapter that was written for Recall Bench, in any language, works unchanged. It answers by itself
+and returns no hits, so it needs `--reader system`. Its protocol has only the days of a simulated
+history: this module converts memories to days, and back.
 """
 
 from __future__ import annotations
@@ -15,12 +15,7 @@ from typing import Any, NamedTuple
 from mnemoscope._store.errors import SystemLost, UsageError
 from mnemoscope._store.jsonl import printable
 from mnemoscope.connectors.grpc import RECALL_BENCH
-from mnemoscope.connectors.grpc.channel import (
-    GrpcConnection,
-    NotOffered,
-    RpcMethod,
-    ask_in_fork,
-)
+from mnemoscope.connectors.grpc.channel import GrpcConnection, NotOffered, RpcMethod
 from mnemoscope.connectors.grpc.protos import recall_bench_pb2 as rb
 from mnemoscope.connectors.handshake import ServerError
 from mnemoscope.connectors.server_lock import ServerLock
@@ -32,20 +27,19 @@ METHODS = {
     )
     for name in ("Setup", "IngestDay", "FinalizeIngestion", "Query", "Teardown", "Healthcheck")
 }
-_GREETING = 5.0
 _ARCS = "active_arcs"
 _SEPARATOR = "\n\n"
 _NOTES = [
-    "Recall Bench's wire carries no hits: answers can be judged, recall cannot.",
-    "The system is not told when, nor in which session, a question is asked.",
+    "The protocol of Recall Bench has no hits: answers are judged, recall is not measured.",
+    "The system does not get the time or the session of a question.",
 ]
 
 
 class RecallBench:
-    """A server of Recall Bench's as a system: one history at a time, days in, answers out.
+    """A Recall Bench server as a system: it ingests days of one history, and answers questions.
 
-    `timeout` is how many seconds a call may take, `patience` how many a server that cannot be
-    reached is waited for at a reset.
+    `timeout` is how many seconds a call may take, `patience` how many seconds a reset waits for a
+    server that cannot be reached.
     """
 
     def __init__(self, address: str, timeout: float = 120.0, patience: float = 30.0) -> None:
@@ -61,7 +55,7 @@ class RecallBench:
 
     def identity(self) -> dict[str, Any]:
         if self._name is None:
-            self._name = ask_in_fork(self._greet)
+            self._name = self._connection.first_call(self._request_name)
         return {"service": RECALL_BENCH, "name": self._name, "notes": _NOTES}
 
     def reset(self, scope: str) -> None:
@@ -106,29 +100,26 @@ class RecallBench:
         self._lock.release()
         self._connection.close()
 
-    def _greet(self) -> str:
-        """Its name; the rest of the health check is ignored, as Recall Bench does."""
-        self._connection.wait(_GREETING)
+    def _request_name(self) -> str:
+        """The server's name; the rest of the health check is ignored, as Recall Bench does."""
         try:
             name: str = self._ask("Healthcheck", rb.HealthcheckRequest()).name
             return name
-        except SystemLost as error:
-            raise self._connection.is_down(str(error)) from None
         except (NotOffered, ServerError, TimeoutError):
             return ""
 
     def _check_same_server(self) -> None:
         if self._drops is not None and self._connection.drops != self._drops:
             raise SystemLost(
-                f"{self._connection.target}: the connection broke since Setup: whoever answers "
-                "there now may remember nothing"
+                f"{self._connection.target}: the connection broke after Setup: the server that "
+                "answers now may have lost the memories"
             )
 
     def _ask(self, name: str, message: Any) -> Any:
         self._check_same_server()
         try:
             reply = self._connection.call(METHODS[name], message)
-            self._check_same_server()  # gRPC tells late that a connection broke
+            self._check_same_server()  # gRPC reports a broken connection late
             return reply
         except NotOffered as error:
             if name == "Healthcheck":
@@ -139,7 +130,7 @@ class RecallBench:
 
 
 class Day(NamedTuple):
-    """A day's log with what is known about the day."""
+    """A day's log with its metadata."""
 
     number: int
     content: str
@@ -149,10 +140,10 @@ class Day(NamedTuple):
 
 
 class DayIndex:
-    """Which day of the history a memory belongs to.
+    """Assign memories to days of the history.
 
-    Its own `day` where the dataset counts days; else its date, counted from the first one; without
-    any date, a day for each memory.
+    The day is the memory's `day` if the dataset counts days; else its date, counted from the first
+    one. Without dates each memory is a day.
     """
 
     def __init__(self) -> None:
@@ -160,7 +151,7 @@ class DayIndex:
         self._last = 0
 
     def days(self, scope: str, memories: Sequence[Memory]) -> list[Day]:
-        """The memories of each day joined, in their order."""
+        """Join the memories of each day, in their order."""
         by_day: dict[int, list[Memory]] = {}
         for memory in memories:
             by_day.setdefault(self._number(memory), []).append(memory)
@@ -191,7 +182,7 @@ def _joined(number: int, scope: str, memories: Sequence[Memory]) -> Day:
 
 
 def day_memory(day: Day) -> Memory:
-    """A day that another harness tells, as one memory."""
+    """Convert a day that another harness sends to one memory."""
     about: dict[str, Scalar] = {
         "day": day.number,
         "persona": day.persona,
@@ -206,7 +197,7 @@ def day_memory(day: Day) -> Memory:
 
 
 def _morning(text: str) -> datetime | None:
-    """The first moment of the date, in UTC; None where it cannot be read."""
+    """The first moment of the date, in UTC; None if it cannot be read."""
     try:
         return datetime.combine(date.fromisoformat(text[:10]), datetime.min.time(), UTC)
     except ValueError:

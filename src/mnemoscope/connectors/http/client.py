@@ -1,6 +1,6 @@
-"""Requests to one server under test: how long to wait for it, and what its failures mean.
+"""Send requests to one server under test: deadlines, waiting, and errors by their cause.
 
-No error that is raised here holds a key.
+Keys are removed from every error that is raised here.
 """
 
 from __future__ import annotations
@@ -16,29 +16,30 @@ import msgspec
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
 from mnemoscope._store.lenient_json import decoded, encoded
 from mnemoscope.connectors.handshake import ServerError as ServerError
+from mnemoscope.connectors.handshake import server_down
 from mnemoscope.models.http_client import HttpClient, HttpFailure, HttpReply
 from mnemoscope.models.http_errors import retry_after, shortened
 
 T = TypeVar("T")
 
 _CONNECT = 10.0
-"""Seconds after which a host that says nothing at all counts as not there."""
+"""Seconds that a connection may take."""
 _SHORTEST_SECRET = 4
-"""Characters; shorter ones are no secrets, and would blot out half of every message."""
+"""Characters; removing a shorter text would make messages unreadable."""
 UNAVAILABLE = (502, 503, 504)
 _ASKS_TO_WAIT = (429, 503)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _REASONS = ("error", "detail", "message", "reason", "title")
 
-_met: set[str] = set()
-"""Addresses where a server has answered; a forked worker knows what its parent knew."""
+_reached: set[str] = set()
+"""Addresses where a server has answered; a forked worker inherits them."""
 
 
-class Wire:
+class HttpConnection:
     """All requests to one base address.
 
-    `timeout` is how many seconds one request may take, `patience` how many a server that is down,
-    or asks us to wait, is waited for.
+    `timeout` is how many seconds one request may take. `patience` is how many seconds we wait for a
+    server that is down or asks us to wait.
     """
 
     def __init__(
@@ -57,10 +58,10 @@ class Wire:
         self._headers = {"Accept-Encoding": "identity", **(headers or {})}
         self._secrets = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
         self._login = login
-        """What to do where the server wants another key, or one at all."""
+        """What to do if the server refuses the key, or requires one."""
         self._client = HttpClient(self.url, proxies=False, redirects=False, connect=_CONNECT)
 
-    def ask(
+    def request(
         self,
         method: str,
         path: str,
@@ -71,9 +72,9 @@ class Wire:
         repeatable: bool = False,
         seconds: float | None = None,
     ) -> HttpReply:
-        """The reply, of a status from 200 to 299 or one that is accepted.
+        """Return the reply, which has a status from 200 to 299 or one in `accept`.
 
-        `repeatable` says that it does no harm if the server gets the request twice.
+        A `repeatable` request has the same effect if the server gets it twice.
         """
         sent = {**self._headers, **(headers or {})}
         content = None
@@ -93,8 +94,8 @@ class Wire:
             waited += max(wait, _FIRST_PAUSE)
             time.sleep(max(wait, _FIRST_PAUSE))
 
-    def patiently(self, call: Callable[[], T]) -> T:
-        """Do what needs the server, and may be done again, and wait for a server that is down."""
+    def retry_while_down(self, call: Callable[[], T]) -> T:
+        """Repeat a call while the server is down, for `patience` seconds."""
         until = time.monotonic() + self.patience
         pause = _FIRST_PAUSE
         while True:
@@ -110,48 +111,53 @@ class Wire:
                 break
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
-        raise MnemoscopeError(
-            f"{self.url} is down: start it; the same command goes on; nothing recorded is lost "
-            f"({reason})"
-        )
+        raise server_down(self.url, reason)
 
-    def meet(self, call: Callable[[], T]) -> T:
-        """Do the first thing, without waiting for a server that has never been there."""
+    def first_call(self, call: Callable[[], T]) -> T:
+        """Make the first call; wait only for a server that has answered before."""
         try:
-            result = self.patiently(call) if self.url in _met else call()
+            result = self.retry_while_down(call) if self.url in _reached else call()
         except SystemLost as lost:
             raise MnemoscopeError(f"no server answers at {self.url}: start it ({lost})") from None
-        _met.add(self.url)
+        _reached.add(self.url)
         return result
 
-    def reach(self) -> None:
-        """See that the server takes connections."""
+    def wait_until_ready(self, pause: Callable[[], float | None]) -> None:
+        """Call `pause` until it returns None; otherwise it returns the seconds to wait."""
+        until = time.monotonic() + self.timeout
+        while (seconds := pause()) is not None:
+            if time.monotonic() + seconds > until:
+                raise TimeoutError(f"{self.url} was not ready within {self.timeout:g} s")
+            time.sleep(seconds)
+
+    def check_connection(self) -> None:
+        """Check that the server accepts connections."""
         try:
             self._client.connect(self.timeout)
         except HttpFailure as failure:
             raise self._error_of_exchange("", "", self.timeout, failure) from None
 
     def decoded(self, reply: HttpReply, where: str) -> Any:
-        """The reply's JSON; nothing where it has no body."""
+        """The reply's JSON; None if it has no body."""
         if not reply.data.strip():
             return None
         try:
             return decoded(reply.data)
         except ValueError:
-            raise BadReply(f"{where}: the reply is no JSON: {self.said(reply)}") from None
+            raise BadReply(f"{where}: the reply is not JSON: {self.message(reply)}") from None
 
-    def said(self, reply: HttpReply) -> str:
-        """What a reply says, in a line for people."""
-        return shortened(self.clean(_reason_in(reply.data)))
+    def message(self, reply: HttpReply) -> str:
+        """The message in a reply, as one line without keys."""
+        return shortened(self.without_secrets(_reason_in(reply.data)))
 
-    def clean(self, text: str) -> str:
-        """The text with no key in it."""
+    def without_secrets(self, text: str) -> str:
+        """The text with each key replaced by an ellipsis."""
         for secret in sorted(self._secrets, key=len, reverse=True):
             text = text.replace(secret, "…").replace(quote(secret, safe=""), "…")
         return text
 
     def close(self) -> None:
-        """Let all connections of this process go."""
+        """Close all connections of this process."""
         self._client.close()
 
     def _exchange(
@@ -172,60 +178,59 @@ class Wire:
                 )
             except HttpFailure as failure:
                 if failure.kind == "stale" and repeatable:
-                    continue  # at last a connection is made, and that one is not stale
+                    continue  # finally a new connection is made, which cannot be stale
                 raise self._error_of_exchange(method, path, seconds, failure) from None
 
     def _error_of_exchange(
         self, method: str, path: str, seconds: float, failure: HttpFailure
     ) -> Exception:
-        reason, cause = shortened(self.clean(str(failure))), failure.cause
+        reason, cause = shortened(self.without_secrets(str(failure))), failure.cause
         match failure.kind:
             case "connect" if isinstance(cause, ssl.SSLCertVerificationError):
                 return MnemoscopeError(
                     f"{self.url}: its certificate is not trusted ({cause.verify_message}); add the "
-                    "one that signed it to this machine, or name it in SSL_CERT_FILE"
+                    "signing certificate to this machine, or name it in SSL_CERT_FILE"
                 )
             case "connect" | "connect timeout":
                 reason = shortened(getattr(cause, "strerror", "") or cause)
                 return SystemLost(f"no connection to {self.url} ({reason})")
             case "timeout":
                 return TimeoutError(
-                    f"{self.url} gave no whole reply to {method} within {seconds:g} s"
+                    f"{self.url} gave no complete reply to {method} within {seconds:g} s"
                 )
             case "protocol":
-                return BadReply(f"{self.url} does not reply as HTTP demands: {reason}")
+                return BadReply(f"{self.url} does not reply with valid HTTP: {reason}")
             case "size":
                 return BadReply(reason)
         return SystemLost(
             f"{self.url} dropped the connection in the middle of {method} "
-            f"{self.clean(self._parts.path + path)} ({reason})"
+            f"{self.without_secrets(self._parts.path + path)} ({reason})"
         )
 
     def _error_of_status(self, method: str, path: str, reply: HttpReply) -> Exception:
-        where = self.clean(f"{method} {self.url}{path}")
-        said = self.said(reply) or "no reason given"
-        problem = f"{where}: status {reply.status} ({said})"
+        where = self.without_secrets(f"{method} {self.url}{path}")
+        problem = f"{where}: status {reply.status} ({self.message(reply) or 'no reason given'})"
         if reply.status in (401, 403):
             return MnemoscopeError(f"{problem}; {self._login}")
         if 300 <= reply.status < 400:
-            to = shortened(self.clean(reply.headers.get("location", "nowhere")))
+            to = shortened(self.without_secrets(reply.headers.get("location", "nowhere")))
             return ServerError(
-                f"{problem}; it points to {to}, which is not followed: give that address",
+                f"{problem}; redirections are not followed: give the address {to}",
                 reply.status,
             )
         return ServerError(problem, reply.status)
 
 
 def _reason_in(data: bytes) -> str:
-    """The reason in the body of a failure, in the shapes that servers have for it."""
+    """Find the reason in the body of a failure; servers use different fields for it."""
     try:
-        said: Any = decoded(data)
+        reason: Any = decoded(data)
     except ValueError:
         return data[:2000].decode("utf-8", "backslashreplace")
     for _ in range(3):
-        if isinstance(said, dict):
-            said = next((said[key] for key in _REASONS if said.get(key)), said)
-    return said if isinstance(said, str) else msgspec.json.encode(said).decode()
+        if isinstance(reason, dict):
+            reason = next((reason[key] for key in _REASONS if reason.get(key)), reason)
+    return reason if isinstance(reason, str) else msgspec.json.encode(reason).decode()
 
 
 def _checked(address: str) -> SplitResult:
@@ -233,17 +238,17 @@ def _checked(address: str) -> SplitResult:
         parts = urlsplit(address.strip())
         port_is_fine = parts.port is None or parts.port > 0
     except ValueError as error:
-        raise UsageError(f"the address of the HTTP door cannot be read: {error}") from None
+        raise UsageError(f"the address of the HTTP server cannot be read: {error}") from None
     if parts.username or parts.password:
         raise UsageError(
-            "an address with a password in it would be recorded: put the key into an environment "
-            "variable and name that, key=NAME"
+            "the address contains a password, and addresses are recorded: put the key into an "
+            "environment variable and give its name, key=NAME"
         )
     if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_fine:
         raise UsageError(
-            f"{address!r} is no address of an HTTP server; write for example "
+            f"{address!r} is not the address of an HTTP server; write for example "
             "http:http://localhost:8000"
         )
     if parts.query or parts.fragment:
-        raise UsageError(f"{address!r}: the address ends with its path; leave out ? and #")
+        raise UsageError(f"{address!r}: the address must end with its path; omit ? and #")
     return parts._replace(path=quote(parts.path.rstrip("/"), safe="/%~:@!$&'()*+;="))

@@ -1,10 +1,9 @@
-"""The HTTP connector: a server that speaks our contract (openapi.yaml), or one with a mapping."""
+"""The HTTP connector: a server with our contract (openapi.yaml), or one with a mapping file."""
 
 from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.resources import files
@@ -19,10 +18,13 @@ from mnemoscope.connectors.handshake import (
     Hello,
     check_methods,
     check_same,
+    check_seconds,
     described,
     read_hello,
+    read_receipt,
+    read_stats,
 )
-from mnemoscope.connectors.http.client import UNAVAILABLE, ServerError, Wire
+from mnemoscope.connectors.http.client import UNAVAILABLE, HttpConnection, ServerError
 from mnemoscope.connectors.http.rest_mapping import find_mapping
 from mnemoscope.connectors.http.rest_system import RestSystem
 from mnemoscope.models.http_client import HttpReply
@@ -30,25 +32,25 @@ from mnemoscope.models.http_errors import PerProcess, retry_after
 from mnemoscope.types import Memory, Query, Selector
 
 GONE = 410
-"""The status of a call from a space that the server does not know, or knows no more."""
+"""The status of a call for a space that the server does not have, or no longer has."""
 _REPEATABLE = frozenset({"reset", "ready", "recall", "stats"})
 _POLL = 0.2
-"""Seconds between two questions whether all is searchable, where the server names none."""
-_GOODBYE = 5.0
+"""Seconds between two calls of ready, unless the server sends Retry-After."""
+_CLOSE_SECONDS = 5.0
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def openapi() -> str:
-    """The contract, as it is shipped."""
+    """The text of the shipped contract."""
     return files("mnemoscope.connectors.http").joinpath("openapi.yaml").read_text(encoding="utf-8")
 
 
 class Http:
     """A server as a system, by our contract or by a mapping.
 
-    `timeout` is how many seconds a call may take, `patience` how many a server that is down is
-    waited for, `key` the name of the environment variable that holds the key, `mapping` a shipped
-    mapping's name or a file.
+    `timeout` is how many seconds a call may take, `patience` how many seconds we wait for a server
+    that is down, `key` the environment variable with the key, `mapping` a shipped mapping's name or
+    a file.
     """
 
     def __init__(
@@ -59,8 +61,7 @@ class Http:
         key: str = "",
         mapping: str = "",
     ) -> None:
-        if not timeout > 0:
-            raise UsageError(f"timeout={timeout:g}: give a number of seconds above 0")
+        check_seconds(timeout=timeout)
         if not patience >= 0:
             raise UsageError(f"patience={patience:g}: give a number of seconds")
         token = _token(key)
@@ -68,32 +69,34 @@ class Http:
         file = find_mapping(mapping) if mapping else None
         secrets = dict(file.secrets) if file else {}
         variables = [*([key] if key else []), *secrets]
-        self._wire = Wire(
+        self._connection = HttpConnection(
             address, timeout, patience, headers, [token, *secrets.values()], _login(variables)
         )
-        self._behind = RestSystem(self._wire, file) if file else ContractSystem(self._wire)
+        self._system = (
+            RestSystem(self._connection, file) if file else ContractSystem(self._connection)
+        )
 
     def __getattr__(self, name: str) -> Any:
-        """Only what the other side can do is there to be asked for."""
-        if name in VERBS and name in self._behind.methods:
-            return getattr(self._behind, name)
+        """Return a method only if the server has it."""
+        if name in VERBS and name in self._system.methods:
+            return getattr(self._system, name)
         raise AttributeError(f"{type(self).__name__} has no {name}")
 
     def identity(self) -> dict[str, Any]:
-        about: dict[str, Any] = _cleaned(self._behind.identity(), self._wire)
+        about: dict[str, Any] = _cleaned(self._system.identity(), self._connection)
         return about
 
     def close(self) -> None:
-        self._behind.close()
-        self._wire.close()
+        self._system.close()
+        self._connection.close()
 
 
 class ContractSystem:
-    """One space of the server: what is told here is heard here alone."""
+    """A server that implements the contract; each process uses one isolated space of it."""
 
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
-        # Each process has a space of its own, so that workers do not empty each other's.
+    def __init__(self, connection: HttpConnection) -> None:
+        self._connection = connection
+        # One space for each process, so that workers do not empty each other's.
         self._space = PerProcess(lambda: uuid4().hex)
         self._entered: set[str] = set()
         self._hello: Hello | None = None
@@ -106,24 +109,14 @@ class ContractSystem:
         return {"hello": msgspec.to_builtins(self._introduction())}
 
     def reset(self, scope: str) -> None:
-        self._wire.patiently(lambda: self._begin(scope))
+        self._connection.retry_while_down(lambda: self._begin(scope))
         self._entered.add(self._space.get())
 
     def remember(self, memories: Sequence[Memory]) -> dict[str, Any] | None:
-        receipt = self._call("remember", {"memories": memories})
-        if receipt is not None and not isinstance(receipt, dict):
-            raise BadReply(f"remember returned {described(receipt)}; expected a receipt")
-        return receipt
+        return read_receipt(self._call("remember", {"memories": memories}))
 
     def ready(self) -> None:
-        """Ask until everything is searchable."""
-        until = time.monotonic() + self._wire.timeout
-        while (pause := self._indexing()) is not None:
-            if time.monotonic() + pause > until:
-                raise TimeoutError(
-                    f"{self._wire.url} was not ready within {self._wire.timeout:g} s"
-                )
-            time.sleep(pause)
+        self._connection.wait_until_ready(self._indexing)
 
     def recall(self, query: Query, k: int) -> Any:
         return self._field("recall", {"query": query, "k": k}, "hits")
@@ -135,48 +128,45 @@ class ContractSystem:
         self._call("forget", {"memories": selector.memories})
 
     def stats(self) -> dict[str, Any]:
-        counted = self._call("stats", {})
-        if not isinstance(counted, dict):
-            raise BadReply(f"stats returned {described(counted)}; expected an object of numbers")
-        return counted
+        return read_stats(self._call("stats", {}))
 
     def close(self) -> None:
         if self._space.get() in self._entered:
             self._entered.discard(self._space.get())
             with suppress(Exception):
-                self._post("close", {}, seconds=_GOODBYE)
+                self._post("close", {}, seconds=_CLOSE_SECONDS)
 
     def _introduction(self) -> Hello:
         if self._hello is None:
             try:
-                self._hello = self._wire.meet(self._ask_hello)
+                self._hello = self._connection.first_call(self._request_hello)
             except ServerError as error:
-                raise self._not_ours(error) from None
+                raise self._no_contract(error) from None
         return self._hello
 
     def _begin(self, scope: str) -> None:
-        check_same(self._introduction(), self._ask_hello(), self._wire.url)
+        check_same(self._introduction(), self._request_hello(), self._connection.url)
         self._call("reset", {"scope": scope})
 
-    def _ask_hello(self) -> Hello:
+    def _request_hello(self) -> Hello:
         try:
-            reply = self._wire.ask("GET", "/v1/hello", repeatable=True)
+            reply = self._connection.request("GET", "/v1/hello", repeatable=True)
         except ServerError as error:
             if error.status in UNAVAILABLE:
                 raise
-            raise self._not_ours(error) from None
-        hello = read_hello(self._wire.decoded(reply, "hello"), self._wire.url)
-        check_methods(hello.methods, VERBS, self._wire.url)
+            raise self._no_contract(error) from None
+        hello = read_hello(self._connection.decoded(reply, "hello"), self._connection.url)
+        check_methods(hello.methods, VERBS, self._connection.url)
         return hello
 
-    def _not_ours(self, error: ServerError) -> MnemoscopeError:
+    def _no_contract(self, error: ServerError) -> MnemoscopeError:
         return MnemoscopeError(
-            f"{self._wire.url} does not speak Mnemoscope's contract ({error}); serve it, or "
-            "describe its own API in a mapping file: docs/http.md"
+            f"{self._connection.url} does not implement Mnemoscope's contract ({error}); implement "
+            "it, or describe the server's API in a mapping file: docs/http.md"
         )
 
     def _indexing(self) -> float | None:
-        """Seconds until it should be asked again; nothing once it is ready."""
+        """Seconds until the next call of ready; None once everything is searchable."""
         reply = self._post("ready", {})
         if reply.status != 202:
             return None
@@ -184,17 +174,17 @@ class ContractSystem:
         return _POLL if wait is None else max(wait, 0.01)
 
     def _field(self, verb: str, body: dict[str, Any], field: str) -> Any:
-        said = self._call(verb, body)
-        if not isinstance(said, dict) or field not in said:
-            raise BadReply(f'{verb} returned {described(said)}; expected {{"{field}": …}}')
-        return said[field]
+        reply = self._call(verb, body)
+        if not isinstance(reply, dict) or field not in reply:
+            raise BadReply(f'{verb} returned {described(reply)}; expected {{"{field}": …}}')
+        return reply[field]
 
     def _call(self, verb: str, body: dict[str, Any]) -> Any:
-        return self._wire.decoded(self._post(verb, body), verb)
+        return self._connection.decoded(self._post(verb, body), verb)
 
     def _post(self, verb: str, body: dict[str, Any], seconds: float | None = None) -> HttpReply:
         try:
-            return self._wire.ask(
+            return self._connection.request(
                 "POST",
                 f"/v1/{verb}",
                 {"space": self._space.get(), **body},
@@ -204,38 +194,39 @@ class ContractSystem:
         except ServerError as error:
             if error.status == GONE:
                 raise SystemLost(
-                    f"{self._wire.url} knows nothing of what it was told ({error})"
+                    f"{self._connection.url} has lost the memories of this space ({error})"
                 ) from None
             raise
 
 
 def _token(variable: str) -> str:
-    """What goes with every request. The variable's value is never repeated, nor what may be one."""
+    """Read the key from the environment. No error repeats the key, nor a key given as the name."""
     if not variable:
         return ""
     if not _NAME.fullmatch(variable) or not os.environ.get(variable, "").strip():
         raise UsageError(
-            "key= takes the name of an environment variable that holds the key, and there is "
-            "none of that name, or it is empty; export MEMORY_KEY=… and say key=MEMORY_KEY"
+            "key= takes the name of the environment variable with the key; this variable does not "
+            "exist, or it is empty; export MEMORY_KEY=… and write key=MEMORY_KEY"
         )
     return os.environ[variable].strip()
 
 
 def _login(variables: list[str]) -> str:
     if variables:
-        return f"set {' and '.join(variables)} to what this server takes, then resume"
+        return f"set {' and '.join(variables)} to a key that this server accepts, then resume"
     return (
-        "it wants a key: export MEMORY_KEY=…, say key=MEMORY_KEY, then resume (a mapping can send "
-        "it in any header: ${env.MEMORY_KEY})"
+        "it requires a key: export MEMORY_KEY=…, write key=MEMORY_KEY, then resume (a mapping can "
+        "send it in any header: ${env.MEMORY_KEY})"
     )
 
 
-def _cleaned(value: Any, wire: Wire) -> Any:
-    """A server may repeat a key in what it says of itself."""
+def _cleaned(value: Any, connection: HttpConnection) -> Any:
+    """Remove keys from an identity: a server may repeat one in its hello."""
+    clean = connection.without_secrets
     if isinstance(value, str):
-        return wire.clean(value)
+        return clean(value)
     if isinstance(value, dict):
-        return {wire.clean(str(key)): _cleaned(part, wire) for key, part in value.items()}
+        return {clean(str(key)): _cleaned(part, connection) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_cleaned(part, wire) for part in value]
+        return [_cleaned(part, connection) for part in value]
     return value

@@ -1,6 +1,6 @@
-"""Mapping files of the HTTP connector: the requests of a REST API, and what its replies hold.
+"""Mapping files of the HTTP connector: the requests of a REST API, and how to read its replies.
 
-The secrets that a mapping takes from the environment stay in memory and are written nowhere.
+Secrets that a mapping takes from the environment are never written to a file.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ _KNOWN = {
     "recall": {"query", "k"},
     "answer": {"query"},
 }
-"""Values that the requests of a verb can use besides."""
+"""Further values that the requests of a verb can use."""
 
 HttpMethod = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
 class RestRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One request; `${…}` stands for a value, in a path and a query spelt as URLs demand."""
+    """One request; `${…}` is replaced by a value, which is URL-encoded in a path and a query."""
 
     method: HttpMethod = "POST"
     path: str
     query: dict[str, Any] = {}
-    """What follows the question mark."""
+    """The part of the URL after the question mark."""
     headers: dict[str, str] = {}
     body: Any = None
     accept: list[int] = []
-    """Statuses that are as good as 200: 404 where something is to be deleted."""
+    """Further statuses that mean success, such as 404 for a deletion."""
 
     @property
     def template(self) -> list[Any]:
-        """All that is filled in for a request."""
+        """All parts of the request that are templates."""
         return [self.path, self.query, self.headers, self.body]
 
     @property
@@ -65,13 +65,13 @@ class RestRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class HealthRequest(RestRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     method: HttpMethod = "GET"
     expect: str = ""
-    """What must be true of the reply; without it any reply will do."""
+    """An expression that must be true of the reply; without it any reply is accepted."""
 
 
 class ReadyRequest(RestRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     method: HttpMethod = "GET"
     until: str
-    """What is true of the reply once everything is searchable."""
+    """An expression that is true of the reply once everything is searchable."""
     every: float = 0.5
     """Seconds from one request to the next."""
 
@@ -80,7 +80,7 @@ class BatchRequest(RestRequest, frozen=True, kw_only=True, forbid_unknown_fields
     """A request for each memory or, with `each`, for `batch` memories at once."""
 
     each: Any = None
-    """What stands for one memory in the list `${items}`."""
+    """The template of one memory in the list `${items}`."""
     batch: int = 100
 
     @property
@@ -90,9 +90,9 @@ class BatchRequest(RestRequest, frozen=True, kw_only=True, forbid_unknown_fields
 
 class RememberRequest(BatchRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     keep: str = ""
-    """Where the reply has the server's own id; of a batch: the list of them, in order."""
+    """Where the reply has the server's id; for a batch, the list of ids in order."""
     reject: list[int] = []
-    """Statuses by which the server refuses one memory: it goes into the receipt."""
+    """Statuses by which the server rejects one memory; the receipt lists the memory."""
 
 
 class RecallRequest(RestRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -107,22 +107,22 @@ class AnswerRequest(RestRequest, frozen=True, kw_only=True, forbid_unknown_field
 class StatsRequest(RestRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     method: HttpMethod = "GET"
     numbers: dict[str, str]
-    """Names, `index_bytes` or any, to where the reply has the number."""
+    """From names, such as `index_bytes`, to where the reply has the number."""
 
 
 class RestMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A REST API as our verbs; a verb that is not mapped, the system does not have."""
+    """Our verbs as requests of a REST API; the system has only the verbs that are mapped."""
 
     name: str
     notes: list[str] = []
-    """What readers of a run should know."""
+    """Caveats for readers of a run."""
     headers: dict[str, str] = {}
-    """They go with every request."""
+    """Sent with every request."""
     health: HealthRequest | None = None
     reset: list[RestRequest] = []
-    """What makes a fresh space, where a new name for it, `${space}`, is not enough."""
+    """Requests that make an empty space, if a new name for it, `${space}`, is not enough."""
     leave: list[RestRequest] = []
-    """What removes a space that is no longer needed; failures are ignored."""
+    """Requests that remove a space that is no longer needed; failures are ignored."""
     remember: RememberRequest
     ready: ReadyRequest | None = None
     recall: RecallRequest | None = None
@@ -132,21 +132,21 @@ class RestMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def requests(self) -> dict[str, RestRequest]:
-        """By the name of the field that an error should name."""
+        """All requests, by the name of their field for error messages."""
         verbs = ("health", "remember", "ready", "recall", "answer", "forget", "stats")
-        there = {verb: getattr(self, verb) for verb in verbs}
+        fields = {verb: getattr(self, verb) for verb in verbs}
         for field in ("reset", "leave"):
-            there |= {f"{field}[{n}]": request for n, request in enumerate(getattr(self, field))}
-        return {field: request for field, request in there.items() if request is not None}
+            fields |= {f"{field}[{n}]": request for n, request in enumerate(getattr(self, field))}
+        return {field: request for field, request in fields.items() if request is not None}
 
     @property
     def has_one_space(self) -> bool:
-        """Whether a reset empties what every other client uses as well."""
+        """Whether a reset empties the space of all other clients as well."""
         return bool(self.reset) and not all(self._spaces_named)
 
     @property
     def _spaces_named(self) -> list[set[str]]:
-        """The names by which each request separates one scenario's memories from others."""
+        """The names in each request that separate the memories of one scenario from others."""
         requests = [self.remember, self.recall, self.answer]
         of_all = names_in(self.headers)
         return [
@@ -157,29 +157,29 @@ class RestMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def all_notes(self) -> list[str]:
-        """The notes, with what the mapping itself tells about the figures of a run."""
-        said = list(self.notes)
-        apart = all(self._spaces_named)
-        if not apart and not self.reset:
-            said.append(
-                "nothing keeps scenarios apart: the server is never emptied, and no request names "
-                "a scope, so that each scenario can hear those before it"
+        """The notes, and caveats about the figures of a run that follow from the mapping."""
+        notes = list(self.notes)
+        isolated = all(self._spaces_named)
+        if not isolated and not self.reset:
+            notes.append(
+                "scenarios are not isolated: the server is never emptied, and its requests do not "
+                "name a scope, so a scenario can retrieve the memories of earlier ones"
             )
-        elif not apart:
-            said.append("the server has one space, which a reset empties: run it with one worker")
+        elif not isolated:
+            notes.append("the server has one space, which a reset empties: run it with one worker")
         elif not self.reset and not all("space" in names for names in self._spaces_named):
-            said.append("a scope that is begun again still holds what it was told before")
+            notes.append("a scope that begins again still contains its earlier memories")
         if self.recall and self.recall.hits.by_text:
-            said.append("provenance: text; hits are traced to memories by comparing their words")
-        told = self.remember
-        return said + note_of_time([told.body, told.each, told.query, told.headers])
+            notes.append("provenance: text; hits are traced to memories by comparing their words")
+        request = self.remember
+        return notes + note_of_time([request.body, request.each, request.query, request.headers])
 
 
 class LoadedMapping(NamedTuple):
     mapping: RestMapping
     sha256: str
     secrets: Mapping[str, str]
-    """What it takes from the environment, by the variables' names."""
+    """The environment variables that it uses, with their values."""
 
 
 def shipped() -> list[str]:
@@ -187,10 +187,10 @@ def shipped() -> list[str]:
 
 
 def find_mapping(given: str) -> LoadedMapping:
-    """A mapping by its shipped name, or from a file."""
+    """Load a mapping by its shipped name, or from a file, and check it."""
     mapping, path = load_mapping(given, RestMapping, _SHIPPED)
     if mapping.recall is None and mapping.answer is None:
-        raise DataError("neither recall nor answer is mapped: nothing can be asked", file=path)
+        raise DataError("neither recall nor answer is mapped: map at least one", file=path)
     check_names(mapping.headers, "headers", _ALWAYS, path)
     for field, request in mapping.requests.items():
         _check_request(field, request, path)
@@ -202,7 +202,7 @@ def find_mapping(given: str) -> LoadedMapping:
 
 def _check_request(field: str, request: RestRequest, path: Path) -> None:
     if not request.path.startswith("/"):
-        raise DataError(f"{field}.path: {request.path!r:.80} has to begin with /", file=path)
+        raise DataError(f"{field}.path: {request.path!r:.80} must begin with /", file=path)
     known = _ALWAYS | _KNOWN.get(field, set())
     if isinstance(request, BatchRequest) and request.each is not None:
         check_names(request.each, f"{field}.each", known, path)
@@ -214,20 +214,24 @@ def _check_request(field: str, request: RestRequest, path: Path) -> None:
     for expression in _expressions_of_reply(request):
         check_expression(expression, path)
     if field in ("recall", "answer") and "query" not in request.names:
-        raise DataError(f"{field} never says what is asked: use ${{query.text}}", file=path)
+        raise DataError(f"{field} does not send the query: use ${{query.text}}", file=path)
     if isinstance(request, BatchRequest):
         one = request.each is None
         if not ({"memory", "kept"} if one else {"items"}) & request.names:
             use = "${memory.text}" if one else "${items}"
-            raise DataError(f"{field} never says what to {field}: use {use}", file=path)
+            raise DataError(f"{field} does not send what to {field}: use {use}", file=path)
     if isinstance(request, RememberRequest) and request.reject and request.each is not None:
-        raise DataError("remember.reject: of a batch nobody knows which is meant", file=path)
+        raise DataError(
+            "remember.reject cannot be used with remember.each: a status does not say which "
+            "memory of the batch was rejected",
+            file=path,
+        )
     if isinstance(request, ReadyRequest) and not request.every > 0:
         raise DataError(f"ready.every is {request.every:g}: give seconds above 0", file=path)
 
 
 def _expressions_of_reply(request: RestRequest) -> Iterator[str]:
-    """The expressions that a request applies to its reply."""
+    """Yield the expressions that a request applies to its reply."""
     for field in ("expect", "until", "keep", "text"):
         if expression := getattr(request, field, ""):
             yield expression

@@ -1,10 +1,9 @@
-"""An existing REST API as a system, driven by a mapping file."""
+"""An existing REST API as a system, called as a mapping file says."""
 
 from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -15,7 +14,7 @@ import jmespath.exceptions
 import msgspec
 
 from mnemoscope._store.errors import BadReply
-from mnemoscope.connectors.http.client import ServerError, Wire
+from mnemoscope.connectors.http.client import HttpConnection, ServerError
 from mnemoscope.connectors.http.rest_mapping import LoadedMapping, RestRequest
 from mnemoscope.connectors.id_mapping import IdMapping
 from mnemoscope.connectors.mapping import fill, fill_text, find, hits, of_query, sends_tags
@@ -25,27 +24,27 @@ from mnemoscope.models.http_errors import shortened
 from mnemoscope.types import Hit, Memory, Query, Receipt, Selector
 
 _SCOPE_CHARACTERS = 30
-"""Of a scope's name in that of its space; servers keep 50 characters and more."""
-_GOODBYE = 5.0
+"""How much of a scope's name its space has; servers take names of 50 characters and more."""
+_LEAVE_SECONDS = 5.0
 
 
 class RestSystem:
-    """One scope after another on a server that does not know our contract."""
+    """A server with its own REST API; one scope after another."""
 
-    def __init__(self, wire: Wire, loaded: LoadedMapping) -> None:
-        self._wire = wire
+    def __init__(self, connection: HttpConnection, loaded: LoadedMapping) -> None:
+        self._connection = connection
         self._map = loaded.mapping
         self._sha256 = loaded.sha256
         self._env = dict(loaded.secrets)
         self._scope = ""
         self._space = ""
-        """A name that no other scope has or had, so that it is empty on any server."""
+        """A name that is new for every reset, so that the space is empty on any server."""
         self._owner = os.getpid()
-        """The process that made the space: a fork must not remove its parent's."""
+        """The process that made the space: a fork must not remove its parent's space."""
         recall = self._map.recall
         self._by_text = recall is not None and recall.hits.by_text
         self._ids = IdMapping(by_text=self._by_text)
-        self._lock = ServerLock(wire.url) if self._map.has_one_space else None
+        self._lock = ServerLock(connection.url) if self._map.has_one_space else None
 
     @property
     def methods(self) -> frozenset[str]:
@@ -54,7 +53,7 @@ class RestSystem:
         return frozenset({"reset", "remember", *mapped})
 
     def identity(self) -> dict[str, Any]:
-        self._wire.meet(self._check_health)
+        self._connection.first_call(self._check_health)
         by_keep = "the server's ids" if self._map.remember.keep else "ids"
         return {
             "mapping": self._map.name,
@@ -72,7 +71,7 @@ class RestSystem:
         self._space = f"{slug}-{uuid4().hex[:12]}"
         self._owner = os.getpid()
         self._ids = IdMapping(by_text=self._by_text)
-        self._wire.patiently(self._begin)
+        self._connection.retry_while_down(self._begin)
 
     def remember(self, memories: Sequence[Memory]) -> Receipt:
         request = self._map.remember
@@ -81,25 +80,23 @@ class RestSystem:
         for batch, values in self._ids.batches(request, memories, self._always):
             reply = self._send(request, values, accept=request.reject)
             if reply.status in request.reject:
-                rejected[batch[0].id] = self._wire.said(reply) or f"status {reply.status}"
+                rejected[batch[0].id] = self._connection.message(reply) or f"status {reply.status}"
                 continue
-            self._ids.tell(batch, tags=sends_tags(request.template))
+            self._ids.add(batch, tags=sends_tags(request.template))
             if request.keep:
                 with _readable("remember"):
                     merged |= self._ids.keep(batch, self._value(reply, "remember"), request.keep)
         return Receipt(rejected=rejected, merged=merged)
 
     def ready(self) -> None:
-        """Ask until the reply says that everything is searchable."""
         request = self._map.ready
         assert request is not None
-        until = time.monotonic() + self._wire.timeout
-        while not self._find(self._send(request, {}, repeatable=True), request.until, "ready"):
-            if time.monotonic() + request.every > until:
-                raise TimeoutError(
-                    f"{self._wire.url} was not ready within {self._wire.timeout:g} s"
-                )
-            time.sleep(request.every)
+
+        def pause() -> float | None:
+            reply = self._send(request, {}, repeatable=True)
+            return None if self._find(reply, request.until, "ready") else request.every
+
+        self._connection.wait_until_ready(pause)
 
     def recall(self, query: Query, k: int) -> list[Hit]:
         request = self._map.recall
@@ -109,7 +106,7 @@ class RestSystem:
         reply = self._send(request, {"query": of_query(query), "k": k}, repeatable=True)
         with _readable("recall"):
             found = hits(self._value(reply, "recall"), request.hits)
-        return self._ids.back(found)[:k]
+        return self._ids.resolve(found)[:k]
 
     def answer(self, query: Query) -> Any:
         request = self._map.answer
@@ -121,8 +118,8 @@ class RestSystem:
         request = self._map.forget
         assert request is not None
         memories: Sequence[Memory] = selector.memories
-        if "kept" in request.names:  # what was never stored needs no forgetting
-            memories = self._ids.kept(memories)
+        if "kept" in request.names:  # a memory that was not stored has no id
+            memories = self._ids.with_server_id(memories)
         for _, values in self._ids.batches(request, memories, self._always):
             self._send(request, values)
 
@@ -146,23 +143,22 @@ class RestSystem:
     def _check_health(self) -> None:
         request = self._map.health
         if request is None:
-            self._wire.reach()
+            self._connection.check_connection()
             return
         reply = self._send(request, {}, repeatable=True)
         if request.expect and not self._find(reply, request.expect, "health"):
-            said = self._wire.said(reply)
             raise ServerError(
-                f"{self._wire.url} does not call itself healthy: health.expect, "
-                f"{request.expect!r:.80}, is not true of {said}",
+                f"{self._connection.url} is not healthy: health.expect, {request.expect!r:.80}, is "
+                f"not true of {self._connection.message(reply)}",
                 503,
             )
 
     def _leave(self) -> None:
-        """Remove what the last scope left behind, where that is mapped. Nothing depends on it."""
+        """Remove the space of the last scope, if `leave` is mapped; failures are ignored."""
         if self._space and self._owner == os.getpid():
             for request in self._map.leave:
                 with suppress(Exception):
-                    self._send(request, {}, seconds=_GOODBYE)
+                    self._send(request, {}, seconds=_LEAVE_SECONDS)
         self._space = ""
 
     @property
@@ -181,13 +177,13 @@ class RestSystem:
         values = {**self._always, **given}
         path = fill_text(request.path, values, _segment)
         if query := fill(request.query, values):
-            path += "?" + urlencode({key: _words(value) for key, value in query.items()}, True)
+            path += "?" + urlencode({key: _as_text(value) for key, value in query.items()}, True)
         headers = fill({**self._map.headers, **request.headers}, values)
-        return self._wire.ask(
+        return self._connection.request(
             request.method,
             path,
             fill(request.body, values),
-            headers={str(name): str(_words(value)) for name, value in headers.items()},
+            headers={str(name): str(_as_text(value)) for name, value in headers.items()},
             accept={*request.accept, *accept},
             repeatable=repeatable,
             seconds=seconds,
@@ -198,15 +194,15 @@ class RestSystem:
             return find(self._value(reply, verb), expression)
 
     def _value(self, reply: HttpReply, verb: str) -> Any:
-        """The reply's JSON, or its text where the content type is text."""
+        """The reply's JSON, or its text if the content type is text."""
         if reply.headers.get("content-type", "").startswith("text/"):
             return reply.data.decode("utf-8", "backslashreplace")
-        return self._wire.decoded(reply, verb)
+        return self._connection.decoded(reply, verb)
 
 
 @contextmanager
 def _readable(verb: str) -> Iterator[None]:
-    """An expression that cannot be applied to a reply is that reply's error."""
+    """Turn an expression that cannot be applied to a reply into a BadReply."""
     try:
         yield
     except jmespath.exceptions.JMESPathError as error:
@@ -214,17 +210,19 @@ def _readable(verb: str) -> Iterator[None]:
 
 
 def _segment(value: Any) -> str:
-    """A value in a path. A missing one would make it the path of something else."""
-    spelt = "" if value is None else str(_words(value))
-    if spelt in ("", ".", ".."):
-        raise BadReply(f"{value!r} cannot stand in a path: the server gave no id, or an odd one")
-    return quote(spelt, safe="")
+    """Encode a value for a path. With a missing value the path would mean something else."""
+    text = "" if value is None else str(_as_text(value))
+    if text in ("", ".", ".."):
+        raise BadReply(
+            f"{value!r} cannot be part of a path: the server gave no id, or an invalid one"
+        )
+    return quote(text, safe="")
 
 
-def _words(value: Any) -> Any:
-    """A value as URLs and headers spell it; lists stay lists."""
+def _as_text(value: Any) -> Any:
+    """Write a value as text for URLs and headers; lists stay lists."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return [_words(one) for one in value]
+        return [_as_text(one) for one in value]
     return msgspec.json.encode(value).decode()

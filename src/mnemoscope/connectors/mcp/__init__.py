@@ -1,10 +1,6 @@
-"""The MCP connector: a memory server with MCP tools, driven by a mapping of its tools.
+"""The MCP connector: a memory server with MCP tools, called as a mapping file says.
 
-`mcp:COMMAND` starts a server and speaks over its stdin and stdout; `mcp:http://host:port/mcp` uses
-one that runs. A mapping file (docs/mcp.md) says what its tools are called and where its replies
-keep our ids; `propose` drafts one from what a server says of its tools.
+`mcp:COMMAND` starts a server and uses its stdin and stdout; `mcp:http://host:port/mcp` uses a
+running server. A mapping file (docs/mcp.md) names the tools and says where their replies have our
+ids; `propose` drafts one from the server's descriptions of its tools.
 """
-
-from mnemoscope.connectors.mcp.mcp_connector import Mcp
-
-__all__ = ["Mcp"]

@@ -1,7 +1,7 @@
-"""The MCP connector: our verbs as calls of a server's tools, as a mapping says.
+"""The MCP connector: call a server's tools for our verbs, as a mapping says.
 
-One call at a time. A server that we started and that is gone, or was too slow, is replaced only by
-the next reset.
+Calls are made one at a time. If a server that we started dies or is too slow, only the next reset
+starts a new one.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import msgspec
 from mnemoscope._store.errors import BadReply, SystemLost, UsageError
 from mnemoscope._store.lenient_json import decoded
 from mnemoscope.connectors.child_process import AdapterLate
+from mnemoscope.connectors.handshake import check_seconds
 from mnemoscope.connectors.id_mapping import IdMapping
 from mnemoscope.connectors.mapping import (
     fill,
@@ -47,21 +48,21 @@ from mnemoscope.types import Hit, Memory, Query, Receipt, Selector
 
 _SHORTEST_KEYWORD = 2
 _MOST_KEYWORDS = 64
-"""Each keyword is a call: a long question must not become an endless number of calls."""
+"""Each keyword is one call: this limits the calls for a long question."""
 _BY_FORGETTING = [
-    "a reset forgets what was told since the last one; what the server held before, also of a run "
-    "that was killed, stays"
+    "a reset deletes the memories sent since the last reset; older content of the server stays, "
+    "also that of a killed run"
 ]
-_ONE_SPACE = ["the server has one space for all: one worker can use it"]
+_ONE_SPACE = ["the server has one space for all clients: run it with one worker"]
 
 
 class Mcp:
     """An MCP memory server as a system.
 
-    `mapping` is a file or a shipped name; `strategy` overrides how the mapping asks; `timeout` is
-    how many seconds a call may take, `start` how many the server may take to say hello, `patience`
-    how long one that is not ours is waited for; `key` names the environment variable that holds a
-    bearer token; `embeddings` is MODEL@URL of an endpoint, for servers that need one.
+    `mapping` is a file or a shipped name; `strategy` overrides the mapping's search strategy;
+    `timeout` is how many seconds a call may take, `start` how many the server may take to start,
+    `patience` how many seconds we wait for a server at a URL; `key` names the environment variable
+    with a bearer token; `embeddings` is MODEL@URL of an endpoint, for servers that need one.
     """
 
     def __init__(
@@ -75,12 +76,11 @@ class Mcp:
         key: str = "",
         embeddings: str = "",
     ) -> None:
-        for option, seconds in (("timeout", timeout), ("start", start)):
-            if not seconds > 0:
-                raise UsageError(f"{option}={seconds:g}: give a number of seconds above 0")
+        check_seconds(timeout=timeout, start=start)
         if not mapping:
             raise UsageError(
-                f"which tool does what? Add mapping=FILE or one of {', '.join(shipped())}; "
+                f"a mapping of the server's tools is required: add mapping=FILE or one of "
+                f"{', '.join(shipped())}; "
                 f'mnemoscope systems probe "{address}" --out mapping.yaml proposes one'
             )
         self._mapping = load(mapping)
@@ -98,8 +98,8 @@ class Mcp:
         self._reset_by = self._mapping.reset or ("restart" if self._server.restarts else None)
         if self._reset_by is None or (self._reset_by == "restart" and not self._server.restarts):
             raise UsageError(
-                f"{address} is not ours to restart: map reset to a tool that empties it, to "
-                "`forget`, or to `scope` where every call carries ${scope}"
+                f"{address} is a running server, which we cannot restart: map reset to a tool that "
+                "empties it, to `forget`, or to `scope` if every call sends ${scope}"
             )
         shares = not self._server.restarts and self._reset_by != "scope"
         self._lock = ServerLock(address) if shares else None
@@ -110,22 +110,22 @@ class Mcp:
         self._timeout, self._start, self._patience = timeout, start, patience
         self._session: McpSession | None = None
         self._gone = ""
-        """Why there is no session any more, where there was one."""
+        """Why the session ended, if it did."""
         self._fresh = False
-        """Whether the server was started by us and has been told nothing yet."""
+        """Whether no tool has been called since the session was opened."""
         self._scope = ""
         self._by_text = self._mapping.recall is not None and self._mapping.recall.hits.by_text
         self._ids = IdMapping(by_text=self._by_text)
-        self._turn = threading.RLock()
+        self._call_lock = threading.RLock()
 
     def __getattr__(self, name: str) -> Any:
-        """Only the verbs that are mapped are there."""
+        """Return a method only if it is mapped."""
         if name in ("recall", "forget", "answer") and getattr(self._mapping, name) is not None:
             return getattr(self, f"_{name}")
         raise AttributeError(f"{type(self).__name__} has no {name}")
 
     def identity(self) -> dict[str, Any]:
-        with self._turn:
+        with self._call_lock:
             server = self._opened().server
         return {
             **self._server.identity,
@@ -141,7 +141,7 @@ class Mcp:
         }
 
     def reset(self, scope: str) -> None:
-        with self._turn:
+        with self._call_lock:
             if self._lock is not None:
                 self._lock.take()
             self._scope = scope
@@ -150,7 +150,7 @@ class Mcp:
             if self._session is None:
                 self._open(self._patience)
             if self._reset_by == "scope":
-                # The same scope twice must be two spaces, also for a server that never forgets.
+                # Two resets of a scope must give two spaces, also on a server that keeps both.
                 self._scope = f"{scope}-{uuid4().hex[:12]}"
             elif self._reset_by == "forget":
                 self._forget_all()
@@ -162,35 +162,34 @@ class Mcp:
         how = self._mapping.remember
         rejected: dict[str, str] = {}
         merged: dict[str, str] = {}
-        with self._turn:
+        with self._call_lock:
             for batch, values in self._ids.batches(how, memories, self._common):
-                self._ids.tell(batch, tags=sends_tags(how.template))
+                self._ids.add(batch, tags=sends_tags(how.template))
                 try:
                     reply = self._call(how, values)
                 except ToolError as error:
                     if len(batch) > 1:
                         raise
-                    # A refused memory does not cost those that come after it.
+                    # The memories after a rejected one are still stored.
                     rejected[batch[0].id] = str(error)
                     continue
-                said = re.search(how.rejected, reply.text) if how.rejected else None
-                if said is not None:
+                if how.rejected and re.search(how.rejected, reply.text):
                     rejected |= {memory.id: shortened(reply.text) for memory in batch}
                 elif how.keep:
                     merged |= self._ids.keep(batch, _read(reply, "auto"), how.keep)
         return Receipt(rejected=rejected, merged=merged)
 
     def close(self) -> None:
-        with self._turn:
+        with self._call_lock:
             if self._reset_by == "forget" and not self._is_foreign and not self._gone:
-                with suppress(Exception):  # the next client should not find our memories
+                with suppress(Exception):  # so that the next client does not find our memories
                     self._forget_all()
             self._drop()
             if self._lock is not None:
                 self._lock.release()
 
     def _embeddings(self) -> dict[str, str]:
-        """Where the server gets its embeddings."""
+        """The model and URL of the server's embeddings endpoint."""
         model, _, url = self._given.partition("@")
         if not url:
             raise UsageError(
@@ -202,7 +201,7 @@ class Mcp:
     def _recall(self, query: Query, k: int) -> list[Hit]:
         if k <= 0:
             return []
-        with self._turn:
+        with self._call_lock:
             if self._strategy == "whole":
                 return self._search(query, k)[:k]
             asked = _keywords(query.text) or [query.text]
@@ -213,35 +212,35 @@ class Mcp:
         how = self._mapping.recall
         assert how is not None
         reply = self._call(how, {"query": of_query(query), "k": k})
-        return self._ids.back(hits(_read(reply, how.reply), how.hits))
+        return self._ids.resolve(hits(_read(reply, how.reply), how.hits))
 
     def _answer(self, query: Query) -> str:
         how = self._mapping.answer
         assert how is not None
-        with self._turn:
+        with self._call_lock:
             reply = self._call(how, {"query": of_query(query)})
-        said = find(_read(reply, how.reply), how.text)
-        if not isinstance(said, str):
-            raise BadReply(f"{how.tool}: no text at {how.text!r}: {reply.text[:200]}")
-        return said
+        answer = find(_read(reply, how.reply), how.text)
+        if not isinstance(answer, str):
+            raise BadReply(f"{how.tool}: there is no text at {how.text!r}: {reply.text[:200]}")
+        return answer
 
     def _forget(self, selector: Selector) -> None:
-        with self._turn:
-            for values in self._forgetting(selector.memories):
-                self._call(*values)
+        with self._call_lock:
+            for call, values in self._forget_calls(selector.memories):
+                self._call(call, values)
 
     def _forget_all(self) -> None:
-        """Forget what this connector has told; what was there before stays."""
-        for values in self._forgetting(self._ids.told):
-            with suppress(ToolError):  # the server may not know it
-                self._call(*values)
+        """Delete the memories that this connector sent; older content of the server stays."""
+        for call, values in self._forget_calls(self._ids.memories):
+            with suppress(ToolError):  # the server may not have stored it
+                self._call(call, values)
         self._ids = IdMapping(by_text=self._by_text)
 
-    def _forgetting(self, memories: Sequence[Memory]) -> list[tuple[ToolCall, dict[str, Any]]]:
-        """The calls that forget these memories."""
+    def _forget_calls(self, memories: Sequence[Memory]) -> list[tuple[ToolCall, dict[str, Any]]]:
+        """The calls that delete these memories."""
         how = self._mapping.forget
         assert how is not None
-        known = self._ids.kept(memories) if how.uses("kept") else memories
+        known = self._ids.with_server_id(memories) if how.uses("kept") else memories
         return [(how, values) for _, values in self._ids.batches(how, known, self._common)]
 
     @property
@@ -260,14 +259,14 @@ class Mcp:
         except TimeoutError as error:
             if not self._server.restarts:
                 raise
-            # It is still busy with this call, and would be late for the next ones.
+            # The server is still busy with this call, and would delay the next ones.
             self._gone = str(error)
             session.close()
             raise AdapterLate(str(error)) from None
 
     def _opened(self) -> McpSession:
         if self._gone:
-            raise SystemLost(f"gone since an earlier call: {self._gone}")
+            raise SystemLost(f"it ended in an earlier call: {self._gone}")
         if self._is_foreign:
             raise SystemLost("it belongs to another process; only a reset opens a new one here")
         return self._session or self._open(0.0)
@@ -275,18 +274,18 @@ class Mcp:
     def _open(self, patience: float) -> McpSession:
         session = self._server.open(self._start, patience)
         has = [tool.name for tool in session.tools]
-        lacking = [call.tool for call in self._mapping.calls if call.tool not in has]
-        if lacking:
+        missing = [call.tool for call in self._mapping.calls if call.tool not in has]
+        if missing:
             session.close()
             raise UsageError(
-                f"the mapping {self._mapping.name!r} calls {', '.join(lacking)}, and the server "
-                f"has no such tool; it has {', '.join(has) or 'none'}"
+                f"the mapping {self._mapping.name!r} calls {', '.join(missing)}, which the server "
+                f"does not have; its tools are {', '.join(has) or 'none'}"
             )
         if wrong := wrong_arguments(self._mapping, session.tools):
             session.close()
             raise UsageError(f"the mapping {self._mapping.name!r} {'; it '.join(wrong)}")
         self._session, self._fresh = session, True
-        # A system that is dropped without being closed leaves nothing running.
+        # End the server also if the system is dropped without close().
         self._end = weakref.finalize(self, session.close)
         return session
 
@@ -301,16 +300,16 @@ class Mcp:
 
 
 def _keywords(text: str) -> list[str]:
-    """The words worth asking for, in their order, each once.
+    """The words of a query to search for, in their order, each once.
 
-    For servers that search for the whole query: a question is never a substring of its answer.
+    For servers that search for the query as a substring: an answer does not contain its question.
     """
     long = [word for word in dict.fromkeys(words(text)) if len(word) >= _SHORTEST_KEYWORD]
     return long[:_MOST_KEYWORDS]
 
 
 def _voted(found: Sequence[Sequence[Hit]]) -> list[Hit]:
-    """All hits, those first that most words found; equals in the order they were found."""
+    """Rank hits by how many words found them; ties stay in the order they were found."""
     votes: dict[str, int] = {}
     first: dict[str, Hit] = {}
     for hit in (hit for some in found for hit in some):
@@ -321,7 +320,7 @@ def _voted(found: Sequence[Sequence[Hit]]) -> list[Hit]:
 
 
 def _read(reply: ToolReply, how: ReplyFormat) -> Any:
-    """The reply as the mapping wants it read; `auto`: structured, else JSON, else the text."""
+    """Read the reply as the mapping says; `auto`: structured content, else JSON, else text."""
     if how == "structured" and reply.structured is None:
         raise BadReply(f"the reply has no structured content: {reply.text[:200]}")
     if how == "structured" or (how == "auto" and reply.structured is not None):
@@ -332,12 +331,12 @@ def _read(reply: ToolReply, how: ReplyFormat) -> Any:
         return decoded(reply.text.encode())
     except ValueError:
         if how == "json":
-            raise BadReply(f"the reply is no JSON: {reply.text[:200]}") from None
+            raise BadReply(f"the reply is not JSON: {reply.text[:200]}") from None
         return reply.text
 
 
 def _sendable(arguments: Any) -> Any:
-    """The same without unpaired surrogates, which cannot be sent."""
+    """Replace unpaired surrogates, which cannot be sent."""
     try:
         msgspec.json.encode(arguments)
         return arguments

@@ -1,7 +1,7 @@
-"""A first mapping for an unknown server, from what it says of its tools; no tool is called.
+"""Propose a mapping for an unknown server from its descriptions of its tools.
 
-The shape of a reply is therefore unknown: our id is sent as a mark, `mid:…`, and searched for in
-the text of the reply.
+No tool is called, so the shape of a reply is unknown: our id is sent as a mark, `mid:…`, and
+searched for in the text of the reply.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ _TEXT = "${memory.dated_text}"
 
 
 class MappingProposal(NamedTuple):
-    """A draft, and what its user should look at."""
+    """A draft of a mapping, and what the user should check."""
 
     mapping: dict[str, Any]
     uncertain: list[str]
     missing: list[str]
-    """Without these the mapping cannot be used, or not all of it."""
+    """Without these the mapping is unusable or incomplete."""
 
     @property
     def usable(self) -> bool:
         return "remember" in self.mapping and "recall" in self.mapping
 
     def yaml(self, about: str) -> str:
-        """The mapping file, with the doubts as comments."""
+        """The mapping file, with what is missing or uncertain as comments."""
         lines = [f"# Proposed by `mnemoscope systems probe` for {about}; no tool was called."]
-        for title, said in (("Missing:", self.missing), ("Uncertain:", self.uncertain)):
-            lines += [f"# {title}", *(f"#   - {line}" for line in said)] if said else []
+        for title, notes in (("Missing:", self.missing), ("Uncertain:", self.uncertain)):
+            lines += [f"# {title}", *(f"#   - {note}" for note in notes)] if notes else []
         lines.append("# Try it with `mnemoscope systems check`.")
-        # Names are the server's: one with a line break in it would end the comment.
+        # The server chooses the names: a line break in one would end the comment.
         comments = "".join(f"{' '.join(line.splitlines())}\n" for line in lines)
         return comments + dump_yaml(self.mapping)
 
 
 class ProbeResult(NamedTuple):
-    """What a server says of itself, and the mapping that we propose."""
+    """A server's description of itself, and the proposed mapping."""
 
     server: dict[str, str]
     tools: list[Tool]
@@ -57,7 +57,7 @@ class ProbeResult(NamedTuple):
 
 
 def probe(address: str, *, start: float = 60.0, key: str = "") -> ProbeResult:
-    """Connect, list the tools, propose a mapping, and leave. No tool is called."""
+    """Connect, list the tools, disconnect, and propose a mapping. No tool is called."""
     server = locate(address, key=key)
     try:
         session = server.open(start)
@@ -69,12 +69,12 @@ def probe(address: str, *, start: float = 60.0, key: str = "") -> ProbeResult:
     proposal = propose(name, session.tools, restarts=server.restarts)
     yaml = proposal.yaml(about)
     if proposal.usable:
-        read(yaml, Path("the proposal"))  # the connector must take what is proposed
+        read(yaml, Path("the proposal"))  # the connector must accept the proposal
     return ProbeResult(session.server, session.tools, proposal, yaml)
 
 
 def propose(name: str, tools: Sequence[Tool], *, restarts: bool) -> MappingProposal:
-    """A mapping of these tools; `restarts` where the server is one that we start."""
+    """Propose a mapping of these tools; `restarts` if we start the server."""
     draft = _MappingDraft(tools, restarts)
     return MappingProposal(draft.mapping(name or "server"), draft.uncertain, draft.missing)
 
@@ -103,14 +103,14 @@ class _MappingDraft:
             if drafted["reset"] is None:
                 drafted["reset"] = "forget"
                 self.uncertain.append(
-                    "reset: what the door stored is forgotten again, one by one; what was in the "
-                    "server before stays"
+                    "reset: the memories that the connector stored are deleted one by one; older "
+                    "content of the server stays"
                 )
         if drafted["reset"] is None:
             del drafted["reset"]
             self.missing.append(
-                "reset: no tool empties the server, none forgets, and no parameter separates "
-                "scopes; start it through mcp:COMMAND, so that it can be restarted"
+                "reset: no tool empties the server or deletes memories, and no parameter separates "
+                "scopes; start it with mcp:COMMAND, so that it can be restarted"
             )
         return drafted
 
@@ -119,7 +119,7 @@ class _MappingDraft:
         good = [(score, tool) for score, tool in fit if score >= 2]
         if not good:
             named_as = ", ".join(sorted(tool_schemas.VERBS[verb]))
-            self.missing.append(f"{verb}: no tool looks like it (names with {named_as})")
+            self.missing.append(f"{verb}: no tool found for it (searched names: {named_as})")
             return None
         best, tool = max(good, key=lambda one: one[0])
         others = [other.name for score, other in good if score > best - 1 and other is not tool]
@@ -145,28 +145,27 @@ class _MappingDraft:
     def _filled(
         self, tool: Tool, given: Sequence[ToolParameter], inside: str = ""
     ) -> dict[str, Any] | None:
-        """Arguments for one memory: its text, a mark to know it by, its date."""
+        """Arguments for one memory: its text, the mark with its id, its date."""
         place = f"{tool.name}.{inside}" if inside else tool.name
         text = named(given, tool_schemas.TEXT, "string", "array")
         if text is None:
-            listed = ", ".join(one.name for one in given) or "nothing that is described"
-            self.missing.append(f"remember: which parameter of {place} takes the text? ({listed})")
+            listed = ", ".join(one.name for one in given) or "none is described"
+            self.missing.append(f"remember: which parameter of {place} is the text? ({listed})")
             return None
-        filled: dict[str, Any] = {}
-        filled |= self._mark(given, text.name)
-        said = _TEXT
+        filled = self._mark(given, text.name)
+        value = _TEXT
         moment = named((p for p in given if p.name not in filled), tool_schemas.TIME, "string")
         if moment is not None:
             filled[moment.name] = "${memory.at}"
-            said = "${memory.text}"
-            self.uncertain.append(f"remember: {moment.name} is taken for when it happened")
+            value = "${memory.text}"
+            self.uncertain.append(f"remember: {moment.name} is assumed to be the event time")
         if not self._carrier:
-            said = self._marked_text(said)
-        filled[text.name] = [said] if text.kinds == {"array"} else said
+            value = self._marked_text(value)
+        filled[text.name] = [value] if text.kinds == {"array"} else value
         return {**filled, **self._rest(tool, given, {*filled})}
 
     def _mark(self, given: Sequence[ToolParameter], text: str) -> dict[str, Any]:
-        """The parameter that carries our id, if one can."""
+        """The parameter that can carry our id, if there is one."""
         if (tags := named(given, tool_schemas.TAGS, "array", "string")) is not None:
             self._carrier = "tags"
             return {tags.name: _listed(tags, MARK)}
@@ -174,7 +173,7 @@ class _MappingDraft:
             inner = named(data.fields, tool_schemas.TAGS, "array", "string")
             self._carrier = "tags" if inner else "metadata"
             marked = {inner.name: _listed(inner, MARK)} if inner else {"mid": MARK}
-            self.uncertain.append(f"recall: the reply must repeat {data.name}; ids are read there")
+            self.uncertain.append(f"recall: the reply must repeat {data.name}, which has our id")
             return {data.name: marked}
         if (name := named(given, tool_schemas.NAME, "string")) is not None and name.name != text:
             self._carrier = "name"
@@ -182,16 +181,16 @@ class _MappingDraft:
             return {name.name: MARK}
         return {}
 
-    def _marked_text(self, said: str = _TEXT) -> str:
+    def _marked_text(self, text: str = _TEXT) -> str:
         self._carrier = "text"
         self.uncertain.append(
-            "remember: no parameter can carry our id, so it is written behind the text, and the "
+            "remember: no parameter can carry our id, so it is appended to the text, and the "
             "server indexes it; better: remember.keep, or recall.hits.by_text"
         )
-        return f"{said} ({MARK})"
+        return f"{text} ({MARK})"
 
     def _rest(self, tool: Tool, given: Sequence[ToolParameter], done: set[str]) -> dict[str, Any]:
-        """What must be filled besides, and the scope."""
+        """The other required arguments, and the scope."""
         rest: dict[str, Any] = {}
         for one in given:
             if one.name in done:
@@ -201,8 +200,8 @@ class _MappingDraft:
             elif one.required:
                 rest[one.name] = _something(one)
                 self.uncertain.append(
-                    f"{tool.name}: {one.name} is required and not understood; "
-                    f"{rest[one.name]!r} was put there"
+                    f"{tool.name}: {one.name} is required, its purpose is unknown; "
+                    f"the proposed value is {rest[one.name]!r}"
                 )
         return rest
 
@@ -210,7 +209,7 @@ class _MappingDraft:
         given = parameters(tool.parameters)
         query = named(given, tool_schemas.QUERY, "string")
         if query is None:
-            listed = ", ".join(one.name for one in given) or "it has none"
+            listed = ", ".join(one.name for one in given) or "none is described"
             self.missing.append(f"recall: which parameter of {tool.name} is the query? ({listed})")
             return None
         arguments: dict[str, Any] = {query.name: "${query.text}"}
@@ -229,8 +228,8 @@ class _MappingDraft:
         if limit is None:
             drafted |= {"strategy": "keywords", "ranked": False}
             self.uncertain.append(
-                f"recall: {tool.name} takes no limit, so it is taken for a search by substring "
-                "whose order means nothing; otherwise say strategy: whole, ranked: true"
+                f"recall: {tool.name} has no limit parameter, so it is assumed to search for a "
+                "substring and not to rank; otherwise write strategy: whole, ranked: true"
             )
         return drafted
 
@@ -245,7 +244,7 @@ class _MappingDraft:
             its_id = named(given, tool_schemas.ITS_ID) is not None
             need = "the server's own id" if its_id else ", ".join(p.name for p in given) or "?"
             self.missing.append(
-                f"forget: {tool.name} wants {need}; say with remember.keep where the reply of the "
+                f"forget: {tool.name} needs {need}; set remember.keep to where the reply of the "
                 'storing tool has it, and map forget with "${kept}"'
             )
             return None
@@ -256,7 +255,7 @@ class _MappingDraft:
 
     def _reset(self) -> Any:
         if self._scope:
-            self.uncertain.append(f"reset: {self._scope} is taken to keep scopes wholly apart")
+            self.uncertain.append(f"reset: {self._scope} is assumed to isolate scopes completely")
             return "scope"
         empties = [tool for tool in self._tools if fitness(tool, "empty") > 0]
         if empties and not self._restarts:
@@ -264,15 +263,15 @@ class _MappingDraft:
             return {"tool": empties[0].name}
         if self._restarts:
             self.uncertain.append(
-                "reset: a restart; if the server keeps a file, name it in env, in ${scratch}, or "
-                "it will remember"
+                "reset: a restart; if the server writes a file, put it into ${scratch} by a "
+                "variable in env, or it will keep the memories of earlier scopes"
             )
             return "restart"
         return None
 
 
 def _suits(tool: Tool, verb: str) -> float:
-    """Whether it has the parameter that the verb cannot do without."""
+    """Score whether the tool has the parameter that the verb requires."""
     given = parameters(tool.parameters)
     if verb == "remember":
         fits = named(given, tool_schemas.TEXT, "string") or any(map(_holds_text, given))
@@ -284,7 +283,7 @@ def _suits(tool: Tool, verb: str) -> float:
 
 
 def _holds_text(parameter: ToolParameter) -> bool:
-    """Whether a list is one of texts, or of things that have a text."""
+    """Whether a list contains texts, or objects with a text."""
     if "array" not in parameter.kinds:
         return False
     if tool_schemas.item_kinds(parameter.schema) == {"string"}:
@@ -308,10 +307,10 @@ def _listed(parameter: ToolParameter, value: str) -> Any:
 
 
 def _something(parameter: ToolParameter) -> Any:
-    """A value that a required parameter probably takes."""
+    """A value that a required parameter probably accepts."""
     schema = parameter.schema
     for choice in (schema.get("default"), *(schema.get("enum") or ())[:1]):
-        # What is filled in is for the mapping to say, not for the server.
+        # A value from the server must not be taken for a template.
         if choice is not None and "${" not in str(choice):
             return choice
     by_kind = {"integer": 1, "number": 1, "boolean": False, "array": [], "object": {}}

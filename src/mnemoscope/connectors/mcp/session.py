@@ -1,7 +1,7 @@
 """A session with an MCP server, for callers without an event loop.
 
-The SDK's `ClientSession` speaks the protocol. It has to be opened and closed in one task: that task
-runs in a thread with an event loop of its own, and calls are handed to it. (Not anyio's blocking
+The SDK's `ClientSession` implements the protocol. It must be opened and closed in one task. That
+task runs in a separate thread with its own event loop, which makes the calls. (Not anyio's blocking
 portal: one that a fork inherits waits for ever when it is dropped.) A session belongs to the
 process that opened it.
 """
@@ -20,8 +20,8 @@ from typing import Any, NamedTuple, Protocol
 from mnemoscope._store.errors import MissingExtra, MnemoscopeError, SystemLost
 from mnemoscope.models.http_errors import shortened, without_keys
 
-_GOODBYE = 10.0
-"""Seconds that closing may take; a child process ends in any case."""
+_CLOSE_SECONDS = 10.0
+"""How long closing may take; a child process is ended in any case."""
 _PAGES = 100
 _NO_SESSION = re.compile(
     r"session.{0,20}(not found|terminated|expired|unknown|invalid)"
@@ -31,20 +31,20 @@ _NO_SESSION = re.compile(
 
 
 class Transport(Protocol):
-    """What carries the messages of a session."""
+    """The connection that carries the messages of a session."""
 
     gone: str
-    """How the server ended; empty as long as it can be talked to."""
+    """How the server ended; empty while it runs."""
 
     def streams(self) -> AbstractAsyncContextManager[tuple[Any, Any]]: ...
 
 
 class ToolError(Exception):
-    """The server itself says that a call went wrong."""
+    """The server reports that a call failed."""
 
 
 class ToolReply(NamedTuple):
-    """What a tool returned: structured content where it has some, and its texts."""
+    """The structured content of a tool's reply, if any, and its text."""
 
     structured: Any
     text: str
@@ -65,14 +65,14 @@ class McpSession:
     """An open session."""
 
     def __init__(self, transport: Transport, start: float, secrets: Collection[str]) -> None:
-        """Open it; raises what kept it from being opened within `start` seconds."""
+        """Open the session within `start` seconds, or raise why that failed."""
         self.owner = os.getpid()
         self.server: dict[str, str] = {}
-        """The server's name and version, as it says them."""
+        """The server's name and version."""
         self.tools: list[Tool] = []
         self._transport = transport
         self._secrets = sorted(secrets, key=len, reverse=True)
-        """What no error may repeat."""
+        """Removed from every error."""
         self._start = start
         self._lost = ""
         self._opened: Future[None] = Future()
@@ -84,17 +84,17 @@ class McpSession:
         self._opened.result()
 
     def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> ToolReply:
-        """What the tool returns.
+        """Call a tool and return its reply.
 
-        Raises ToolError where the server refuses, SystemLost where it is gone, and TimeoutError.
+        Raises ToolError if the server reports an error, SystemLost if it died, and TimeoutError.
         """
         if self._lost:
             raise SystemLost(self._lost)
         assert self._loop is not None
         asked = self._call(tool, arguments, seconds)
         try:
-            # A loop that is just ending takes calls that it never makes.
-            longest = seconds + _GOODBYE
+            # An event loop that is ending accepts calls that it never runs.
+            longest = seconds + _CLOSE_SECONDS
             return asyncio.run_coroutine_threadsafe(asked, self._loop).result(longest)
         except TimeoutError:
             raise TimeoutError(f"{tool} gave no reply within {seconds:g} s") from None
@@ -106,7 +106,7 @@ class McpSession:
             raise
 
     def close(self) -> None:
-        """End the session, and a server that we started. In a forked process: do nothing."""
+        """End the session, and a server that we started. In a forked process, do nothing."""
         if os.getpid() != self.owner:
             return
         if self._loop is not None and self._thread.is_alive():
@@ -114,7 +114,7 @@ class McpSession:
                 self._loop.call_soon_threadsafe(self._over.set)
             except RuntimeError:  # the loop ended by itself
                 return
-            self._thread.join(_GOODBYE)
+            self._thread.join(_CLOSE_SECONDS)
 
     def _run(self) -> None:
         try:
@@ -135,7 +135,7 @@ class McpSession:
             ClientSession(incoming, outgoing) as session,
         ):
             async with asyncio.timeout(self._start):
-                await _greet(session)
+                await _initialize(session)
                 self.tools = await _list_tools(session)
             about = session.server_info
             if about is not None:
@@ -159,12 +159,12 @@ class McpSession:
             raise ToolError(self._clean(f"{tool}: {kind}{error}")) from None
         text = "\n".join(part.text for part in result.content if part.type == "text")
         if result.is_error:
-            raise ToolError(self._clean(f"{tool}: {text or 'an error without a word'}"))
+            raise ToolError(self._clean(f"{tool}: {text or 'an error without a message'}"))
         return ToolReply(result.structured_content, text)
 
     def _cause(self, error: BaseException) -> str:
-        said = str(error) or type(error).__name__
-        return self._clean(self._transport.gone or f"the connection was lost ({said})")
+        reason = str(error) or type(error).__name__
+        return self._clean(self._transport.gone or f"the connection was lost ({reason})")
 
     def _clean(self, text: str) -> str:
         for secret in self._secrets:
@@ -175,17 +175,17 @@ class McpSession:
         from mcp.shared.exceptions import MCPError
 
         if isinstance(error, TimeoutError):
-            return TimeoutError(f"no MCP server said hello within {self._start:g} s")
+            return TimeoutError(f"the MCP server did not initialize within {self._start:g} s")
         if self._transport.gone or _is_lost(error):
             return SystemLost(self._cause(error))
         if isinstance(error, MCPError):
             return ToolError(
-                f"the server refuses to talk: {self._clean(str(error))}; if it wants a key, name "
-                "the environment variable that holds it with key=VARIABLE"
+                f"the server refuses the session: {self._clean(str(error))}; if it requires a key, "
+                "name the environment variable that has it with key=VARIABLE"
             )
         if isinstance(error, Exception) and not isinstance(error, MnemoscopeError | OSError):
-            said = shortened(self._clean(f"{type(error).__name__}: {error}"))
-            return ToolError(f"the server speaks no MCP that can be understood: {said}")
+            reason = shortened(self._clean(f"{type(error).__name__}: {error}"))
+            return ToolError(f"the server's MCP messages cannot be read: {reason}")
         return error
 
 
@@ -193,13 +193,13 @@ def require_mcp() -> None:
     try:
         import mcp  # noqa: F401
     except ImportError:
-        raise MissingExtra("the MCP door", "pip install 'mnemoscope[mcp]'") from None
+        raise MissingExtra("the MCP connector", "pip install 'mnemoscope[mcp]'") from None
 
 
-async def _greet(session: Any) -> None:
-    """Initialize, which all servers know; a very new one may know only discover.
+async def _initialize(session: Any) -> None:
+    """Try `initialize`, which most servers have, then `discover`, for very new servers.
 
-    The SDK's `Client` asks the other way round, and an old server can die of the unknown method.
+    The SDK's `Client` uses the other order, and the unknown method can crash an old server.
     """
     from mcp.shared.exceptions import MCPError
 
@@ -231,12 +231,12 @@ async def _list_tools(session: Any) -> list[Tool]:
 
 
 def _is_lost(error: BaseException) -> bool:
-    """Whether the connection is lost, or the server does not know our session any more."""
+    """Whether the connection is lost, or the server no longer has our session."""
     import httpx2
     from mcp.shared.exceptions import MCPError
     from mcp_types import CONNECTION_CLOSED
 
     if isinstance(error, MCPError):
-        # A server that was restarted does not know us; there is no code for it, only words.
+        # A restarted server reports an unknown session in its message, without an error code.
         return error.code == CONNECTION_CLOSED or bool(_NO_SESSION.search(str(error)))
     return isinstance(error, httpx2.TransportError | ConnectionError)

@@ -1,7 +1,7 @@
-"""Mapping files of the MCP connector: which tool remembers, recalls and forgets, and how.
+"""Mapping files of the MCP connector: which tools remember, recall and forget, and how.
 
-A file is read strictly and checked before a server is started; its arguments are checked once the
-server has described its tools.
+A file is checked before a server is started. Its arguments are checked against the schemas of the
+tools once the server runs.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _ITEMS = "${items}"
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A tool and what it is given; `${…}` in the arguments stands for a value."""
+    """A tool and its arguments, in which `${…}` is replaced by a value."""
 
     tool: str
     arguments: dict[str, Any] = {}
 
     @property
     def template(self) -> list[Any]:
-        """All that is filled in for a call."""
+        """All parts of the call that are templates."""
         return [self.arguments]
 
     def uses(self, name: str) -> bool:
@@ -56,7 +56,7 @@ class BatchCall(ToolCall, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """A tool that is called for each memory or, with `each`, for `batch` memories at once."""
 
     each: Any = None
-    """What stands for one memory in the list `${items}`."""
+    """The template of one memory in the list `${items}`."""
     batch: int = 100
 
     @property
@@ -65,12 +65,12 @@ class BatchCall(ToolCall, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class RememberCall(BatchCall, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the server takes memories in."""
+    """How the server stores memories."""
 
     keep: str = ""
-    """Where the reply keeps the server's own id; hits that carry it are traced back by it."""
+    """Where the reply has the server's id, which is used to trace hits to memories."""
     rejected: str = ""
-    """A pattern: a reply in which it is found says that the memory was not stored, and why."""
+    """A pattern: if the reply matches it, the memory was not stored; the reply says why."""
 
 
 class RecallCall(ToolCall, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,37 +79,37 @@ class RecallCall(ToolCall, frozen=True, kw_only=True, forbid_unknown_fields=True
     hits: HitsFrom = HitsFrom()
     reply: ReplyFormat = "auto"
     strategy: Strategy = "whole"
-    """`keywords` asks word by word, for servers that search for the query as a substring."""
+    """`keywords` makes one call a word, for servers that search for the query as a substring."""
     ranked: bool = True
-    """Whether the server puts the best first."""
+    """Whether the server ranks its results."""
 
 
 class AnswerCall(ToolCall, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the server answers by itself."""
+    """How the server answers a question."""
 
     reply: ReplyFormat = "text"
     text: str = "@"
-    """Where the reply keeps the answer."""
+    """Where the reply has the answer."""
 
 
 class ToolMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A server's tools as our verbs; a verb that is not mapped, the system does not have."""
+    """Our verbs as calls of a server's tools; the system has only the verbs that are mapped."""
 
     name: str
     env: dict[str, str] = {}
     """Added to the environment of a server that we start."""
     reset: Literal["restart", "forget", "scope"] | ToolCall | list[ToolCall] | None = None
-    """How a fresh space is made; servers that we start are restarted unless told otherwise."""
+    """How an empty space is made; by default, servers that we start are restarted."""
     remember: RememberCall
     recall: RecallCall | None = None
     forget: BatchCall | None = None
     answer: AnswerCall | None = None
     notes: list[str] = []
-    """What readers of a run should know."""
+    """Caveats for readers of a run."""
 
     @property
     def resets(self) -> list[ToolCall]:
-        """The calls that empty the server, where calls do."""
+        """The calls that empty the server, if `reset` consists of calls."""
         if isinstance(self.reset, ToolCall):
             return [self.reset]
         return self.reset if isinstance(self.reset, list) else []
@@ -120,12 +120,12 @@ class ToolMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return [*self.resets, *(verb for verb in verbs if verb is not None)]
 
     def all_notes(self, strategy: Strategy) -> list[str]:
-        """The notes, with what the mapping itself tells about the figures of a run."""
+        """The notes, and caveats about the figures of a run that follow from the mapping."""
         notes = note_of_time(self.remember.template)
         if self.recall is not None and not self.recall.ranked:
             notes.append("results are unranked")
         if self.recall is not None and strategy == "keywords":
-            notes.append("the server is asked word by word; what more words find comes first")
+            notes.append("one search a word; results found by more words rank first")
         if self.recall is not None and self.recall.hits.by_text:
             notes.append("hits are traced to memories by their text")
         return [*notes, *self.notes]
@@ -136,7 +136,7 @@ def shipped() -> list[str]:
 
 
 def load(given: str) -> ToolMapping:
-    """A mapping by its shipped name, or from a file."""
+    """Load a mapping by its shipped name, or from a file, and check it."""
     return _checked(*load_mapping(given, ToolMapping, _SHIPPED))
 
 
@@ -146,25 +146,27 @@ def read(text: str, path: Path) -> ToolMapping:
 
 def _checked(mapping: ToolMapping, path: Path) -> ToolMapping:
     if mapping.recall is None and mapping.answer is None:
-        raise DataError("neither recall nor answer is mapped: nothing can be asked", file=path)
+        raise DataError("neither recall nor answer is mapped: map at least one", file=path)
     check_names(mapping.env, "env", {"scratch", "embeddings", "env"}, path)
     _check_batch(mapping.remember, "remember", set(), path)
     if not mapping.remember.uses("memory"):
-        raise DataError("remember never says what to remember: use ${memory.text}", file=path)
+        raise DataError("remember does not send what to remember: use ${memory.text}", file=path)
     if mapping.remember.keep:
         check_expression(mapping.remember.keep, path)
     check_pattern(mapping.remember.rejected, "remember.rejected", path)
     if mapping.forget is not None:
         _check_batch(mapping.forget, "forget", {"kept"}, path)
         if mapping.forget.uses("kept") and not mapping.remember.keep:
-            raise DataError("forget: ${kept} needs remember.keep: where it stands", file=path)
+            raise DataError(
+                "forget: ${kept} needs remember.keep: where the reply has the id", file=path
+            )
         if not {"memory", "kept"} & names_in(mapping.forget.template):
-            raise DataError("forget never says what to forget: use ${memory.id}", file=path)
+            raise DataError("forget does not send what to forget: use ${memory.id}", file=path)
     if mapping.recall is not None:
-        _check_asking(mapping.recall, "recall", {"query", "k"}, path)
+        _check_query(mapping.recall, "recall", {"query", "k"}, path)
         check_hits(mapping.recall.hits, path)
     if mapping.answer is not None:
-        _check_asking(mapping.answer, "answer", {"query"}, path)
+        _check_query(mapping.answer, "answer", {"query"}, path)
         check_expression(mapping.answer.text, path)
     _check_reset(mapping, path)
     return mapping
@@ -180,14 +182,16 @@ def _check_batch(call: BatchCall, field: str, known: set[str], path: Path) -> No
     check_names(call.arguments, f"{field}.arguments", {*_ALWAYS, "items"}, path)
     check_names(call.each, f"{field}.each", of_one, path)
     if "items" not in names_in(call.arguments):
-        raise DataError(f"{field}.arguments never hold what each makes: use {_ITEMS}", file=path)
+        raise DataError(
+            f"{field}.arguments do not contain the list of {field}.each: use {_ITEMS}", file=path
+        )
 
 
-def _check_asking(call: ToolCall, field: str, known: set[str], path: Path) -> None:
+def _check_query(call: ToolCall, field: str, known: set[str], path: Path) -> None:
     check_names(call.arguments, f"{field}.arguments", {*_ALWAYS, *known}, path)
     if not call.uses("query"):
         raise DataError(
-            f"{field}.arguments never say what is asked: use ${{query.text}}", file=path
+            f"{field}.arguments do not contain the query: use ${{query.text}}", file=path
         )
 
 
@@ -195,18 +199,18 @@ def _check_reset(mapping: ToolMapping, path: Path) -> None:
     for number, call in enumerate(mapping.resets):
         check_names(call.arguments, f"reset[{number}]", _ALWAYS, path)
     if mapping.reset == "forget" and mapping.forget is None:
-        raise DataError("reset: forget needs a tool that forgets; map forget", file=path)
+        raise DataError("reset: forget needs a tool that deletes memories; map forget", file=path)
     if mapping.reset == "scope":
         for verb in ("remember", "recall", "answer"):
             used: ToolCall | None = getattr(mapping, verb)
             if used is not None and not used.uses("scope"):
-                raise DataError(f"reset: scope, but {verb} does not carry ${{scope}}", file=path)
+                raise DataError(f"reset: scope, but {verb} does not send ${{scope}}", file=path)
 
 
 def wrong_arguments(mapping: ToolMapping, tools: Sequence[Tool]) -> list[str]:
-    """What is wrong with the calls by the tools' schemas, each to be said of the mapping.
+    """The mistakes in the calls by the tools' schemas; the mapping is the subject of each phrase.
 
-    A server may ignore an argument that it does not know, or fail where one is missing.
+    A server may ignore an unknown argument, or fail if one is missing.
     """
     schemas = {tool.name: tool.parameters for tool in tools}
     found: list[str] = []
@@ -233,8 +237,8 @@ def _wrong(given: Any, schema: dict[str, Any], whose: str) -> Iterator[str]:
         elif _is_closed(schema):
             known = ", ".join(takes) or "none"
             yield (
-                f"gives {whose} the argument {name!r}, which it does not take: "
-                f"{did_you_mean(str(name), takes)}it takes {known}"
+                f"gives {whose} the argument {name!r}, which it does not accept: "
+                f"{did_you_mean(str(name), takes)}it accepts {known}"
             )
     for name in schema.get("required") or []:
         if name not in given:
@@ -242,10 +246,10 @@ def _wrong(given: Any, schema: dict[str, Any], whose: str) -> Iterator[str]:
 
 
 def _is_closed(schema: dict[str, Any]) -> bool:
-    """Whether the properties are all that a tool takes.
+    """Whether a tool accepts only the listed properties.
 
-    JSON Schema allows others unless the schema forbids them. Hardly any server forbids them, and
-    those that take others say so.
+    JSON Schema allows others unless the schema forbids them. Few servers forbid them, and servers
+    that accept others say so.
     """
     others = ("patternProperties", "anyOf", "oneOf", "allOf", "$ref")
     takes_more = schema.get("additionalProperties") or any(schema.get(key) for key in others)

@@ -1,4 +1,4 @@
-"""What a tool's parameters are probably for, told from their names and their JSON schemas."""
+"""Guess the purpose of a tool's parameters from their names and JSON schemas."""
 
 from __future__ import annotations
 
@@ -46,31 +46,31 @@ class ToolParameter(NamedTuple):
 
     @property
     def kinds(self) -> set[str]:
-        """The JSON types that it takes."""
+        """The JSON types that it accepts."""
         return _kinds(self.schema)
 
     @property
     def fields(self) -> list[ToolParameter]:
-        """What is inside, for an object or a list of objects."""
+        """The fields of an object, or of the objects in a list."""
         return parameters(items_of(self.schema) if "array" in self.kinds else self.schema)
 
 
 def parameters(schema: dict[str, Any]) -> list[ToolParameter]:
-    """The parameters of an object's schema, with references put in their place."""
+    """The parameters of an object's schema, with references resolved."""
     known = _dict(schema.get("$defs")) or _dict(schema.get("definitions"))
     required = schema.get("required") or []
     return [
         ToolParameter(name, _dict(_resolved(part, known, 8)), name in required)
         for name, part in _dict(schema.get("properties")).items()
-        if "${" not in name  # it would be filled in
+        if "${" not in name  # it would be taken for a template
     ]
 
 
 def named(
     given: Iterable[ToolParameter], names: Iterable[str], *kinds: str
 ) -> ToolParameter | None:
-    """The parameter with the likeliest of these names that takes one of these types."""
-    by_name = {_spelt(one.name): one for one in given}
+    """The parameter with the first of these names that accepts one of these types."""
+    by_name = {_snake_case(one.name): one for one in given}
     for name in names:
         found = by_name.get(name)
         if found is not None and (not kinds or not found.kinds or found.kinds & set(kinds)):
@@ -78,13 +78,9 @@ def named(
     return None
 
 
-def words_of(name: str) -> list[str]:
-    return [word for word in _spelt(name).split("_") if word]
-
-
 def fitness(tool: Tool, verb: str) -> float:
-    """How likely a tool does this; at most 0 where nothing speaks for it."""
-    words = set(words_of(tool.name.rpartition(".")[2]))
+    """Score how likely a tool implements a verb; 0 or less means unlikely."""
+    words = set(filter(None, _snake_case(tool.name.rpartition(".")[2]).split("_")))
     if verb == "empty":
         empties = bool(words & VERBS["empty"]) or bool(words & VERBS["forget"] and words & _ALL)
         return 1.0 if empties and not any(p.required for p in parameters(tool.parameters)) else 0.0
@@ -101,8 +97,8 @@ def fitness(tool: Tool, verb: str) -> float:
     return score
 
 
-def _spelt(name: str) -> str:
-    """`topK` and `top-k` as `top_k`."""
+def _snake_case(name: str) -> str:
+    """Write `topK` and `top-k` as `top_k`."""
     return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower())
 
 
@@ -120,7 +116,7 @@ def _choices(schema: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _dict(value: Any) -> dict[str, Any]:
-    """The value, if it is one; a schema can also be `true`."""
+    """The value if it is a dict, else {}; a schema can also be `true`."""
     return value if isinstance(value, dict) else {}
 
 
@@ -138,7 +134,7 @@ def item_kinds(schema: dict[str, Any]) -> set[str]:
 
 
 def _resolved(schema: Any, known: dict[str, Any], depth: int) -> Any:
-    """The schema without references; those that go round are left where they are."""
+    """Resolve references in the schema; recursive ones only to this depth."""
     if isinstance(schema, list):
         return [_resolved(part, known, depth) for part in schema]
     if not isinstance(schema, dict) or depth == 0:

@@ -1,4 +1,4 @@
-"""Where an MCP server is, and how a session with it is opened: a command to start, or a URL."""
+"""Open sessions with an MCP server that we start by a command, or that runs at a URL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
-from mnemoscope._store.errors import MnemoscopeError, SystemLost, UsageError
+from mnemoscope._store.errors import SystemLost, UsageError
 from mnemoscope.connectors.child_process import (
     LONGEST_LINE,
     Child,
@@ -22,12 +22,13 @@ from mnemoscope.connectors.child_process import (
     file_hashes,
     split_command,
 )
+from mnemoscope.connectors.handshake import server_down
 from mnemoscope.connectors.mapping import fill
 from mnemoscope.connectors.mcp.session import McpSession, require_mcp
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
 _SERVER_IS_GONE = frozenset({502, 503, 504})
-"""What a proxy says whose server is gone."""
+"""What a proxy replies when its server is down."""
 _SECRET = re.compile(r"(key|token|secret|password)=", re.I)
 _EXAMPLES = "mcp:npx server-memory or mcp:http://127.0.0.1:8000/mcp"
 
@@ -35,8 +36,8 @@ _EXAMPLES = "mcp:npx server-memory or mcp:http://127.0.0.1:8000/mcp"
 class ChildTransport:
     """The stdin and stdout of a child process as a transport of the SDK.
 
-    The SDK's own `stdio_client` does not tell how a server exited, and leaves what the server
-    started, or the server itself where our process is killed. A `Child` has none of these faults.
+    We do not use the SDK's `stdio_client`: it does not report how a server exited, it leaves the
+    server's child processes running, and the server itself if our process is killed.
     """
 
     def __init__(self, child: Child) -> None:
@@ -55,13 +56,13 @@ class ChildTransport:
             if problem := self._received(to_session):
                 self._unwatch(loop)
                 ended = self._child.ending() or problem
-                self.gone = f"{self._child.name} {ended}{self._child.stderr.last_words}"
+                self.gone = f"{self._child.name} {ended}{self._child.stderr.last_lines}"
                 to_session.close()
 
         async def send() -> None:
             async for message in from_session:
-                said = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-                self._child.queue(said.encode("utf-8", "backslashreplace") + b"\n")
+                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                self._child.queue(text.encode("utf-8", "backslashreplace") + b"\n")
                 if not self.gone:
                     loop.add_writer(self._child.stdin, write)
 
@@ -80,12 +81,12 @@ class ChildTransport:
         finally:
             if not self.gone:
                 self._unwatch(loop)
-            self._child.leave()
+            self._child.close()
             for stream in (to_session, incoming, outgoing, from_session):
                 stream.close()
 
     def _received(self, to_session: Any) -> str:
-        """Pass the messages on; why no more will come, where that is so."""
+        """Pass the messages on; return why no more will come, if that is so."""
         import anyio
         from mcp.shared.message import SessionMessage
         from mcp_types import jsonrpc_message_adapter
@@ -106,7 +107,7 @@ class ChildTransport:
         return "" if more else "closed its stdout"
 
     def _lines(self, more: bool) -> Iterator[bytes]:
-        """The lines that were read; at the end of stdout also one without its end."""
+        """Yield the lines that were read, and at the end of stdout also an incomplete one."""
         yield from self._child.whole_lines()
         if not more:
             yield self._child.rest
@@ -117,7 +118,7 @@ class ChildTransport:
 
 
 class CommandServer:
-    """A server that we start, as often as needed, each time in a scratch folder of its own."""
+    """A server that we start, as often as needed, each time with a new scratch folder."""
 
     restarts = True
 
@@ -154,10 +155,10 @@ class CommandServer:
 
 
 class UrlServer:
-    """A server that already runs, over streamable HTTP."""
+    """A running server, over streamable HTTP."""
 
     restarts = False
-    gone = ""  # only the connection tells
+    gone = ""  # only a failed call shows that the server is down
 
     def __init__(self, url: str, key: str, timeout: float, secrets: Mapping[str, str]) -> None:
         self._url = _checked(url)
@@ -170,7 +171,7 @@ class UrlServer:
         return {"url": self._url}
 
     def open(self, start: float, patience: float | None = None) -> McpSession:
-        """Open a session; `patience` is how many seconds a server that is down is waited for."""
+        """Open a session; `patience` is how many seconds we wait for a server that is down."""
         if patience is None:
             return McpSession(self, start, self._secrets)
         until, wait = time.monotonic() + patience, _FIRST_WAIT
@@ -179,10 +180,7 @@ class UrlServer:
                 return self.open(start)
             except (SystemLost, TimeoutError) as error:
                 if time.monotonic() + wait > until:
-                    raise MnemoscopeError(
-                        f"the MCP server at {self._url} is down ({error}): start it; the same "
-                        "command goes on; nothing recorded is lost"
-                    ) from None
+                    raise server_down(f"the MCP server at {self._url}", error) from None
             time.sleep(wait)
             wait = min(2 * wait, _LONGEST_WAIT)
 
@@ -191,16 +189,16 @@ class UrlServer:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
-        async def heed(response: Any) -> None:
+        async def check_status(response: Any) -> None:
             if response.status_code in _SERVER_IS_GONE:
                 raise httpx2.NetworkError(f"status {response.status_code}")
 
         async with (
             httpx2.AsyncClient(
                 headers={"Authorization": f"Bearer {self._token}"} if self._token else {},
-                # The session has deadlines of its own; the client's must not come first.
+                # The session sets the deadlines; the client's must not come first.
                 timeout=httpx2.Timeout(self._timeout + 5),
-                event_hooks={"response": [heed]},
+                event_hooks={"response": [check_status]},
             ) as client,
             streamable_http_client(self._url, http_client=client) as streams,
         ):
@@ -211,15 +209,15 @@ def _checked(url: str) -> str:
     try:
         parts = urlsplit(url)
         if not parts.hostname or parts.port == 0:
-            raise ValueError("it names no host, or no port")
+            raise ValueError("the host or the port is missing")
     except ValueError as error:
         raise UsageError(
-            f"{url!r} is no address of an MCP server ({error}); write {_EXAMPLES}"
+            f"{url!r} is not the address of an MCP server ({error}); write {_EXAMPLES}"
         ) from None
     if parts.username or parts.password or _SECRET.search(parts.query):
         raise UsageError(
-            "an address with a key or a password in it would be recorded: put it into an "
-            "environment variable and name that, key=NAME"
+            "the address contains a key or a password, and addresses are recorded: put it into an "
+            "environment variable and give its name, key=NAME"
         )
     return url
 
@@ -229,9 +227,11 @@ def _token(variable: str) -> str:
         return ""
     value = os.environ.get(variable, "").strip()
     if not value:
-        raise UsageError(f"key={variable}: that environment variable is not set")
+        raise UsageError(f"key={variable}: this environment variable is not set")
     if not (value.isascii() and value.isprintable()):
-        raise UsageError(f"key={variable}: a bearer token has no such characters")
+        raise UsageError(
+            f"key={variable}: its value has characters that a bearer token cannot have"
+        )
     return value
 
 
@@ -244,7 +244,7 @@ def locate(
     key: str = "",
     timeout: float = 120.0,
 ) -> CommandServer | UrlServer:
-    """The server that an address means; refuses an address that cannot work."""
+    """Return the server of an address; refuse an invalid address."""
     require_mcp()
     if address.startswith(("http://", "https://")):
         return UrlServer(address, key, timeout, secrets or {})

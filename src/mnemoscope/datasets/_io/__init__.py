@@ -1,1 +1,1 @@
-"""Finding, downloading, pinning and streaming dataset files."""
+"""Find, download, verify and stream dataset files."""

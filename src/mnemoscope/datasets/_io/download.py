@@ -1,7 +1,6 @@
-"""Downloads: resumed where they broke off, hashed while they stream, renamed only when right.
+"""Downloads: resumed after an interruption, and verified before they get their final name.
 
-A file stands under its final name only after its sha256 matched the pin. Until then it is a
-`.part` file, which the next call continues.
+Until its sha256 matches the pin, a file is a `.part` file, which the next call continues.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.fingerprint import sha256_file
@@ -24,7 +22,7 @@ _TRIES = 5
 _TIMEOUT = 60
 
 Progress = Callable[[int, int | None], None]
-"""Told how many bytes are here, of how many."""
+"""Called with the bytes received and the expected total."""
 
 
 class DownloadError(MnemoscopeError):
@@ -32,14 +30,14 @@ class DownloadError(MnemoscopeError):
 
 
 def download(file: PinnedFile, target: Path, progress: Progress = lambda have, of: None) -> str:
-    """Bring `file` to `target` and return its sha256; nothing is fetched that is already right."""
+    """Download `file` to `target` unless it is there; return its sha256."""
     if target.exists():
         found = sha256_file(target)
         if file.sha256 in (None, found):
             return found
         raise DownloadError(
-            f"{target} is there, but its sha256 is {found}, not the pinned {file.sha256}; "
-            "move it away to fetch it again"
+            f"{target} exists, but its sha256 is {found}, not the pinned {file.sha256}; "
+            "remove it to download it again"
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
@@ -47,8 +45,8 @@ def download(file: PinnedFile, target: Path, progress: Progress = lambda have, o
     if file.sha256 is not None and digest != file.sha256:
         part.unlink()
         raise DownloadError(
-            f"{file.url} gave other bytes than pinned (sha256 {digest}, pinned {file.sha256}); "
-            "nothing was kept"
+            f"{file.url}: the content has sha256 {digest}, not the pinned {file.sha256}; "
+            "the download was deleted"
         )
     part.replace(target)
     return digest
@@ -61,11 +59,11 @@ def _receive_all(file: PinnedFile, part: Path, progress: Progress) -> str:
         try:
             return _receive(file, part, progress)
         except urllib.error.HTTPError as error:
-            if error.code == 416:  # the part is no prefix of what the server has
+            if error.code == 416:  # the part does not match the file of the server
                 part.unlink(missing_ok=True)
             elif error.code < 500:
                 raise DownloadError(
-                    f"{file.url}: the server says {error.code} {error.reason}"
+                    f"{file.url}: the server replied {error.code} {error.reason}"
                 ) from None
             failure = error
         except (OSError, http.client.HTTPException) as error:
@@ -73,9 +71,9 @@ def _receive_all(file: PinnedFile, part: Path, progress: Progress) -> str:
             after = part.stat().st_size if part.exists() else 0
             if after == before and isinstance(error, urllib.error.URLError):
                 break
-    kept = (
-        f"; {part.stat().st_size:,} bytes are kept and will be continued" if part.exists() else ""
-    )
+    kept = ""
+    if part.exists():
+        kept = f"; {part.stat().st_size:,} bytes are kept, and the next call continues there"
     raise DownloadError(f"cannot download {file.url}: {failure}{kept}")
 
 
@@ -93,9 +91,10 @@ def _receive(file: PinnedFile, part: Path, progress: Progress) -> str:
     if have:
         request.add_header("Range", f"bytes={have}-")
     with urllib.request.urlopen(request, timeout=_TIMEOUT) as reply:
-        if have and reply.status != 206:  # the server starts over, and so do we
+        if have and reply.status != 206:  # the server sends the whole file
             digest, have = hashlib.sha256(), 0
-        expected = _expected_size(reply, have)
+        length = reply.headers.get("Content-Length")
+        expected = have + int(length) if length else None
         with part.open("ab" if have else "wb") as out:
             while block := reply.read(_BLOCK):
                 out.write(block)
@@ -107,8 +106,3 @@ def _receive(file: PinnedFile, part: Path, progress: Progress) -> str:
     if expected is not None and have < expected:
         raise http.client.IncompleteRead(b"", expected - have)
     return digest.hexdigest()
-
-
-def _expected_size(reply: Any, have: int) -> int | None:
-    length = reply.headers.get("Content-Length")
-    return have + int(length) if length else None

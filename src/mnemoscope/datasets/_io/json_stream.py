@@ -1,14 +1,13 @@
 """Large JSON arrays, one element at a time, from plain, .xz or .gz files.
 
-A 2.7 GB array is never in memory at once: the buffer holds a few elements. Each element comes
-with the line it starts on, so that an error can name it.
+The buffer contains only a few elements, so a file of 2.7 GB fits in memory. Each element comes
+with its first line, so that an error can name it.
 """
 
 from __future__ import annotations
 
 import codecs
 import gzip
-import hashlib
 import json
 import lzma
 import zlib
@@ -24,21 +23,21 @@ T = TypeVar("T")
 
 CHUNK = 4 << 20
 _NEAR_END = 64
-"""A syntax error this close to the buffer's end may just be an element that goes on."""
+"""A syntax error this close to the end of the buffer may be an incomplete element."""
 _OPEN: dict[str, Any] = {".xz": lzma.open, ".gz": gzip.open}
 
 _decoder = json.JSONDecoder()
 
 
 class Element(NamedTuple):
-    """One element of the array and the line its first character is on."""
+    """One element of the array, and the line of its first character."""
 
     line: int
     value: Any
 
 
 def unpacked(path: Path, *, lines: bool = False) -> Iterator[bytes]:
-    """The file's content in blocks or lines, unpacked if it is compressed."""
+    """The content of the file in blocks or lines, decompressed if necessary."""
     try:
         with _OPEN.get(path.suffix, Path.open)(path, "rb") as file:
             yield from file if lines else iter(lambda: file.read(CHUNK), b"")
@@ -46,16 +45,8 @@ def unpacked(path: Path, *, lines: bool = False) -> Iterator[bytes]:
         raise DataError(f"cannot unpack: {error}", file=path) from None
 
 
-def sha256_unpacked(path: Path) -> str:
-    """The hash of the content, unpacked if the file is compressed."""
-    digest = hashlib.sha256()
-    for block in unpacked(path):
-        digest.update(block)
-    return digest.hexdigest()
-
-
 def converted(value: Any, kind: type[T], path: Path, line: int, about: str = "") -> T:
-    """The element as a `kind`; an error that says `about` what, where it is not one."""
+    """The element as a `kind`; the error message starts with `about`."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -65,19 +56,26 @@ def converted(value: Any, kind: type[T], path: Path, line: int, about: str = "")
 def array_elements(path: Path) -> Iterator[Element]:
     """The elements of the JSON array in `path`."""
     stream = _Window(path)
-    stream.take("[")
-    if stream.next_character() == "]":
-        stream.take("]")
-    else:
-        yield stream.element()
-        while stream.take(",]") == ",":
+    allowed = "["
+    while True:
+        found = stream.next_character()
+        if not found or found not in allowed:
+            seen = repr(found) if found else "the end of the file"
+            stream.fail(f"expected {allowed[-1]!r}, found {seen}", stream.line)
+        stream.at += 1
+        if found == "]":
+            break
+        if found == "[" and stream.next_character() == "]":
+            allowed = "]"
+        else:
             yield stream.element()
+            allowed = ",]"
     if left := stream.next_character():
         stream.fail(f"{left!r} after the end of the array", stream.line)
 
 
 class _Window:
-    """A window of decoded text over the file, with the number of the line it starts on."""
+    """A window of decoded text over the file, with the number of its current line."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -100,7 +98,7 @@ class _Window:
         self.at = 0
 
     def next_character(self) -> str:
-        """The next character that is not white space, or nothing at the end."""
+        """The next character that is not white space; empty at the end of the file."""
         while True:
             while self.at < len(self.buffer) and (here := self.buffer[self.at]) in " \t\r\n":
                 self.line += here == "\n"
@@ -110,15 +108,6 @@ class _Window:
             if self.ended:
                 return ""
             self.fill()
-
-    def take(self, allowed: str) -> str:
-        """Step over one of the allowed characters; the last of them must come in the end."""
-        found = self.next_character()
-        if not found or found not in allowed:
-            seen = repr(found) if found else "the end of the file"
-            self.fail(f"expected {allowed[-1]!r}, found {seen}", self.line)
-        self.at += 1
-        return found
 
     def element(self) -> Element:
         self.next_character()
@@ -132,11 +121,11 @@ class _Window:
                     self.fail(error.msg, line + self.buffer.count("\n", self.at, error.pos))
             except RecursionError:
                 self.fail("nested too deeply", line)
-            except ValueError as error:  # a number of thousands of digits
+            except ValueError as error:  # a number with thousands of digits
                 self.fail(str(error), line)
             else:
                 rest = self.buffer[end : end + _NEAR_END]
-                # The next block may continue a number: `1`, or `1.` of which only 1 was read.
+                # The next block may continue a number: `1`, or `1.` if only the 1 was parsed.
                 number = isinstance(value, int | float) and rest[:1] in ".eE"
                 if self.ended or (rest and not (number and len(rest) < _NEAR_END)):
                     raw = self.buffer[self.at : end]
@@ -144,7 +133,7 @@ class _Window:
                         if "\\ud" in raw or "\\uD" in raw:
                             json.dumps(value, ensure_ascii=False).encode()
                     except UnicodeEncodeError as error:
-                        # Half of an escaped pair cannot be written, hashed or sent anywhere.
+                        # Half of an escaped surrogate pair cannot be encoded.
                         half = f"\\u{ord(error.object[error.start]):04x}"
                         self.fail(
                             f"{half} is half a character, in the element that starts here", line
@@ -152,7 +141,7 @@ class _Window:
                     self.line += raw.count("\n")
                     self.at = end
                     return Element(line, value)
-            # Read on until the window has doubled, so that a long element is not parsed too often.
+            # Double the window before the next try, so that a long element is not parsed too often.
             wanted = 2 * (len(self.buffer) - self.at)
             self.fill()
             while not self.ended and len(self.buffer) < wanted:

@@ -1,4 +1,4 @@
-"""Where a dataset's files are: `--data`, then $MNEMOSCOPE_DATA/NAME, then the user's cache."""
+"""Where to find the files of a dataset: `--data`, $MNEMOSCOPE_DATA/NAME, the user's cache."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def cache_folder(dataset: str) -> Path:
 
 
 def locate(dataset: DatasetInfo, data: Path | None) -> Path:
-    """The dataset's file or folder; an error that says how to get it when there is none."""
+    """The file or folder of the dataset; the error says how to get it."""
     if data is not None:
         if not data.exists():
             raise MissingData(f"--data {data}: no such file or folder")
@@ -32,5 +32,5 @@ def locate(dataset: DatasetInfo, data: Path | None) -> Path:
     get_it = dataset.how_to_get or fetch
     raise MissingData(
         f"no {dataset.name} data (looked in {', '.join(map(str, places))}): "
-        f"{get_it and f'run `{get_it}`, or '}give its file or folder with --data"
+        f"{get_it and f'run `{get_it}`, or '}pass its file or folder with --data"
     )

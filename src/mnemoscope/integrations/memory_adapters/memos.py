@@ -1,4 +1,4 @@
-"""MemOS, general_text memory: a collection a scope, our ids in the tags of its items."""
+"""MemOS general_text memory: one collection a scope, our ids in the tags of its items."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .common import DATED, MemoryAdapter, bytes_in, dated, scratch, uuid_of
 
 
 class MemOS(MemoryAdapter):
-    """Texts as they are given, by cosine, in Qdrant in process. It hands out no scores."""
+    """Unchanged texts by cosine, in Qdrant in process. It returns no scores."""
 
     packages = ("MemoryOS", "qdrant-client")
     provenance = "tags"
     notes = (
         DATED,
-        "of MemOS only its general_text memory is used, and no language model: texts are stored as "
-        "they are; its tree memory needs a graph database",
+        "only the general_text memory of MemOS is used, without a language model: texts are stored "
+        "unchanged; its tree memory needs a graph database",
     )
 
     def __init__(self) -> None:
@@ -27,14 +27,14 @@ class MemOS(MemoryAdapter):
     def reset(self, scope: str) -> None:
         self.close()
         self._folder = scratch("memos")
-        # It writes its log below this folder, which is the working folder if nobody says so.
+        # It writes its log below this folder; the default is the working folder.
         os.environ["MEMOS_BASE_PATH"] = str(self._folder / "log")
         from memos.configs.memory import GeneralTextMemoryConfig
         from memos.memories.textual.general import GeneralTextMemory
 
         self._memory = GeneralTextMemory(
             GeneralTextMemoryConfig(
-                # Only extract() asks it, which is not called.
+                # Used by extract() only, which is not called.
                 extractor_llm={
                     "backend": "openai",
                     "config": {
@@ -50,7 +50,7 @@ class MemOS(MemoryAdapter):
                         "model_name_or_path": self._endpoint.embedder,
                         "api_key": self._endpoint.key,
                         "base_url": self._endpoint.url,
-                        # Else it cuts texts by a count of its own, and says nothing.
+                        # Otherwise it truncates texts silently.
                         "max_tokens": None,
                     },
                 },

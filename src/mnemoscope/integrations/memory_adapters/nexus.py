@@ -1,4 +1,4 @@
-"""Nexus, its memory API in process: an agent a scope, our ids as keys of its paths."""
+"""Nexus's memory API in process: one agent a scope, our ids as path keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEYWORD = (
 class Nexus(MemoryAdapter):
     """Whole texts, scored one by one.
 
-    `search` is Nexus's own: hybrid is 0.7 cosine + 0.3 share of the question's words.
+    `search` is Nexus's search mode: hybrid is 0.7 cosine + 0.3 share of the question's words.
     """
 
     packages = ("nexus-ai-fs",)
@@ -37,7 +37,7 @@ class Nexus(MemoryAdapter):
         from nexus.core.memory_api import Memory
 
         self.close()
-        # It warns of sandboxes that are not installed each time it is opened.
+        # It warns about missing sandboxes each time it is opened.
         logging.getLogger("nexus").setLevel(logging.ERROR)
         self._folder = scratch()
         self._nexus = nexus.connect(
@@ -54,7 +54,7 @@ class Nexus(MemoryAdapter):
 
     def remember(self, memories: Sequence[Any]) -> None:
         texts = [dated(memory) for memory in memories]
-        # Nexus embeds one text at a time and goes on without a vector where that fails.
+        # Nexus embeds one text at a time and stores it without a vector if that fails.
         self._vectors.prepare(texts)
         for memory, text in zip(memories, texts, strict=True):
             self._memory.store(
@@ -73,7 +73,7 @@ class Nexus(MemoryAdapter):
             if stored is None:
                 continue
             self._memory.delete(stored["memory_id"])
-            # Deleting a memory leaves its text among the files.
+            # Deleting a memory leaves its text in a file.
             self._nexus.backend.delete_content(stored["content_hash"])
 
     def close(self) -> None:
@@ -83,7 +83,7 @@ class Nexus(MemoryAdapter):
 
 
 class _Vectors:
-    """What Nexus calls an embedding provider, with vectors made in batches."""
+    """An embedding provider for Nexus, with vectors made in batches."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint

@@ -1,7 +1,7 @@
-"""pgmnemo: lessons in PostgreSQL, written by its `ingest` and ranked by its own functions.
+"""pgmnemo: lessons in PostgreSQL, written by its `ingest` and ranked by its functions.
 
-A project is a scope. Every memory has an artifact hash of its own: without one, memories that
-share a topic supersede each other, across projects too.
+A project is a scope. Every memory has a unique artifact hash: without one, memories that share a
+topic supersede each other, across projects too.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .postgres_server import Database, UsageError, clean, finite, vector
 _PATHS = {"lessons": "recall_lessons", "hybrid": "recall_hybrid", "fast": "recall_fast"}
 _IMPORTANCE = 3
 _LEGS = ("vec_score", "bm25_score")
-_NO_MATCH = "hits that match neither by vector nor by words are left out"
-_NO_DATES = "it is told no dates: dates=false leaves them out of the texts"
-# The settings that this version's own functions read.
+_NO_MATCH = "hits that match neither by vector nor by words are dropped"
+_NO_DATES = "it gets no dates: dates=false omits them from the texts"
+# The settings that the functions of this version read.
 _SETTINGS = """
     SELECT DISTINCT found[1] FROM pg_proc,
         regexp_matches(prosrc, 'current_setting\\(\\s*''(pgmnemo\\.\\w+)''', 'g') AS found
@@ -30,10 +30,10 @@ _OURS = "role = %s AND project_id = %s"
 
 
 class Pgmnemo:
-    """`path` is the function that recalls; `gate` and `recency` are the protocol's settings.
+    """`path` is the recall function; `gate` and `recency` are the protocol's settings.
 
-    `min_score` cuts hits off below a score, where the version can; 0 cuts none. `dates` writes
-    the day in front of each text. `version` is the one to make, of those in the folder.
+    `min_score` drops hits below a score, if the version supports it; 0 drops none. `dates` writes
+    the day in front of each text. `version` is the version to install from the folder.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Pgmnemo:
         self._scopes = 0
         self._project = 0
         self._lessons: dict[int, list[Any]] = {}
-        """What each lesson stands for: the memory it holds first, then those merged into it."""
+        """The memories of each lesson: the one it stores, then those merged into it."""
         self._unmatched = 0
 
     def identity(self) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class Pgmnemo:
         self._delete()
         self._scopes += 1
         self._scope = scope
-        # Others may work in the same server: half of all numbers that a project can have.
+        # Other users may work on the same server, so the number is random among 2**30.
         self._project = uuid4().int % 2**30 + 1
         self._unmatched = 0
 
@@ -113,7 +113,7 @@ class Pgmnemo:
             elif self._is_ours(lesson):
                 self._lessons[lesson] = [memory]
             else:
-                rejected[memory.id] = "taken for a lesson of another project, and not stored"
+                rejected[memory.id] = "treated as a lesson of another project, and not stored"
         rejected.update(dict.fromkeys(self._superseded(), "superseded by a later memory"))
         return {"rejected": rejected, "merged": merged}
 
@@ -147,7 +147,7 @@ class Pgmnemo:
 
     def forget(self, selector: Any) -> None:
         self._remove(selector.ids)
-        # A deleted row stays in the file until it is swept up.
+        # A deleted row stays in the file until VACUUM.
         self._database.connection.execute("VACUUM pgmnemo.agent_lesson")
 
     def stats(self) -> dict[str, int]:
@@ -168,7 +168,7 @@ class Pgmnemo:
         return _PATHS[self._path]
 
     def _ready_calls(self) -> Calls:
-        """How to call it, once it is installed and set as the protocol wants it."""
+        """Its functions, after it is installed and has the protocol's settings."""
         if not self._installed:
             self._installed = pgmnemo_extension.install(self._database, self._version)
             for name, value in self._set.items():
@@ -182,7 +182,7 @@ class Pgmnemo:
         return self._calls
 
     def _settings(self) -> dict[str, str | None]:
-        """All that decide; nothing where the extension's own default holds."""
+        """All settings that affect results; None if the extension's default applies."""
         names = {f"pgmnemo.{name}" for name in self._set}
         names |= {row[0] for row in self._database.rows(_SETTINGS)}
         return {
@@ -217,33 +217,33 @@ class Pgmnemo:
         return bool(self._database.rows(there, [lesson, self._role, self._project]))
 
     def _superseded(self) -> list[str]:
-        """Ids of what we gave and what is active no more; it is forgotten here as well."""
+        """Ids of our memories that are no longer active; they are removed here too."""
         active = f"SELECT id FROM pgmnemo.agent_lesson WHERE is_active AND {_OURS}"
         kept = {row[0] for row in self._database.rows(active, [self._role, self._project])}
         gone = [self._lessons.pop(lesson) for lesson in set(self._lessons) - kept]
         return [memory.id for memories in gone for memory in memories]
 
     def _remove(self, ids: Set[str]) -> None:
-        """What was merged into a lesson that goes is told again: it is not to be forgotten."""
-        told_again: list[Any] = []
+        """Delete the lessons of these memories; memories merged into them are stored again."""
+        merged: list[Any] = []
         gone: list[int] = []
         for lesson, memories in list(self._lessons.items()):
             left = [memory for memory in memories if memory.id not in ids]
             if memories[0].id in ids:
                 del self._lessons[lesson]
                 gone.append(lesson)
-                told_again += left
+                merged += left
             else:
                 self._lessons[lesson] = left
         if gone:
             delete = "DELETE FROM pgmnemo.agent_lesson WHERE id = ANY(%s)"
             self._database.connection.execute(delete, [gone])
-        if told_again and (lost := self.remember(told_again)["rejected"]):
-            raise RuntimeError(f"lost with the lesson that they were merged into: {lost}")
+        if merged and (lost := self.remember(merged)["rejected"]):
+            raise RuntimeError(f"lost with the lesson into which they were merged: {lost}")
 
     def _delete(self) -> None:
         if self._project:
-            if self._database.is_ours:  # as if nothing had ever been there
+            if self._database.is_ours:  # restarts the ids too
                 empty = "TRUNCATE pgmnemo.agent_lesson RESTART IDENTITY CASCADE"
                 self._database.connection.execute(empty)
             else:

@@ -1,6 +1,6 @@
-"""How the installed version of pgmnemo wants to be called: its functions changed their arguments.
+"""Calls of pgmnemo's functions, whose arguments differ between versions.
 
-Calls are made by name, with the arguments that the database says its functions have.
+Calls name their arguments, as the database describes the installed functions.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from .postgres_server import Database, UsageError
 
-# What we mean, and what versions have called it; a leading p_ does not count.
+# Our name, and the names in all versions; a leading p_ is ignored.
 _NAMES = {
     "role": ("role", "role_filter"),
     "project": ("project_id", "project_id_filter"),
@@ -37,16 +37,16 @@ _COLUMNS = """
 
 
 class Function(NamedTuple):
-    """One of its functions, or an overload of one."""
+    """A function of pgmnemo, or an overload of one."""
 
     name: str
     arguments: dict[str, str]
     """Name to type, in order."""
     required: int
-    """How many of them, from the first, have no default."""
+    """The number of arguments, from the first, without a default."""
 
     def call(self, values: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
-        """The call, and its values by name; nothing where it demands what we do not have."""
+        """The call and its values by name; None if it requires an argument that we do not have."""
         given = {
             argument: meaning
             for argument in self.arguments
@@ -71,7 +71,7 @@ class Calls:
 
     @property
     def dimensions(self) -> int:
-        """How long a vector has to be; 0 where any length will do."""
+        """The required length of vectors; 0 if any length is allowed."""
         _, length = self._columns["embedding"]
         return max(0, int(length))
 
@@ -79,7 +79,7 @@ class Calls:
         return any(function.name == name for function in self._functions)
 
     def signature(self, name: str) -> list[str]:
-        """The arguments of the overload that takes most of ours."""
+        """The arguments of the overload with the most of them."""
         return list(max(self._named(name), key=lambda f: len(f.arguments)).arguments)
 
     def recall(self, name: str, values: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -96,7 +96,7 @@ class Calls:
         calls = [call for function in self._named(name) if (call := function.call(values))]
         if not calls:
             raise UsageError(
-                f"this version's pgmnemo.{name} wants arguments that are not known here: "
+                f"this version's pgmnemo.{name} requires arguments that are not known here: "
                 f"{', '.join(self.signature(name))}"
             )
         return max(calls, key=lambda call: len(call[1]))
@@ -105,7 +105,7 @@ class Calls:
         return [function for function in self._functions if function.name == name]
 
     def _insert(self, values: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """What ingest does, for versions that had none. What is not verified is never recalled."""
+        """An INSERT, for versions without `ingest`. Unverified lessons are never recalled."""
         given = {
             column: meaning
             for column in self._columns
@@ -123,7 +123,7 @@ class Calls:
 def _function(
     name: str, names: list[str], modes: list[str], types: list[str], defaults: int
 ) -> Function:
-    """Names and modes tell of results too, types of arguments only."""
+    """Names and modes include results; types are of arguments only."""
     taken = [
         one for one, mode in zip(names, modes or "i" * len(names), strict=True) if mode in "ibv"
     ]

@@ -1,4 +1,4 @@
-"""Brings pgmnemo into a database: from a folder of its files, or it is there already."""
+"""Installs pgmnemo in a database from a folder of its files, or finds it installed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MISSING = (
     f"{VARIABLE} to a folder with its {_CONTROL} and {_NAME}--VERSION.sql, or give dsn=… of a "
     "server that has it"
 )
-# For a folder that has nothing but the script.
+# For a folder that contains only the script.
 _OWN_CONTROL = f"""\
 comment = 'pgmnemo'
 default_version = '{{version}}'
@@ -34,7 +34,7 @@ _DEFINITIONS = """
 
 
 def install(database: Database, version: str) -> dict[str, Any]:
-    """Make sure that it is there; what is known of where it came from."""
+    """Install the extension if needed; returns its version and hashes."""
     folder = os.environ.get(VARIABLE, "")
     if not database.is_ours:
         files = {}
@@ -63,24 +63,24 @@ def _create(database: Database, version: str) -> None:
         wanted = f"pgmnemo {version}" if version else "pgmnemo"
         hint = "" if database.is_ours else f". {_MISSING}"
         raise UsageError(
-            f"{wanted} cannot be made here: {error.diag.message_primary}{hint}"
+            f"{wanted} cannot be installed here: {error.diag.message_primary}{hint}"
         ) from None
 
 
 def _from_folder(database: Database, folder: Path, version: str) -> dict[str, str]:
-    """The server reads a copy: it may be another user, and is told where to look for it."""
+    """Install from a copy of the folder: the server may run as another user."""
     scripts = sorted(folder.glob(f"{_NAME}--*.sql")) if folder.is_dir() else []
     if not scripts:
-        raise UsageError(f"{VARIABLE}={folder}: there is no {_NAME}--VERSION.sql")
+        raise UsageError(f"{VARIABLE}={folder}: it contains no {_NAME}--VERSION.sql")
     control = folder / _CONTROL
-    said = control.read_text() if control.is_file() else _control_for(scripts)
-    named = re.search(r"^\s*default_version\s*=\s*'([^']*)'", said, re.MULTILINE)
+    settings = control.read_text() if control.is_file() else _control_for(scripts)
+    named = re.search(r"^\s*default_version\s*=\s*'([^']*)'", settings, re.MULTILINE)
     wanted = version or (named[1] if named else "")
-    # One script that makes the version, or else all from which the way to it is found.
+    # The script that creates the version, or all scripts that may lead to it.
     whole = [script for script in scripts if script.name == f"{_NAME}--{wanted}.sql"]
     place = scratch(_NAME)
     (place / "extension").mkdir()
-    (place / "extension" / _CONTROL).write_text(said)
+    (place / "extension" / _CONTROL).write_text(settings)
     for script in whole or scripts:
         (place / "extension" / script.name).write_bytes(script.read_bytes())
     readable_by_the_server(place)
@@ -95,7 +95,7 @@ def _control_for(scripts: list[Path]) -> str:
         found = ", ".join(whole) or "none"
         raise UsageError(
             f"{scripts[0].parent}: without a {_CONTROL} there must be one "
-            f"{_NAME}--VERSION.sql that makes a version from nothing; there is: {found}"
+            f"{_NAME}--VERSION.sql that creates a version from scratch; found: {found}"
         )
     return _OWN_CONTROL.format(version=whole[0])
 

@@ -1,4 +1,4 @@
-"""PostgreSQL with pgvector and its own text search, fused by reciprocal ranks: a schema a scope."""
+"""PostgreSQL with pgvector and text search, fused by reciprocal ranks; one schema a scope."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from uuid import uuid4
 from .common import Endpoint, dated
 from .postgres_server import Database, clean, finite, vector
 
-_NOTE = (
-    "dates are in a column of their own and written into the texts: no ranking here looks at a time"
-)
+_NOTE = "dates are in their own column and written into the texts: the rankings use no times"
 
 _MEANING = """
     SELECT id, text, 1 - distance AS score, row_number() OVER (ORDER BY distance, id) AS place
@@ -19,7 +17,7 @@ _MEANING = """
         SELECT id, text, embedding <=> %(vector)s::vector AS distance
         FROM memories ORDER BY {order} LIMIT %(candidates)s
     ) AS nearest"""
-# Any of the words counts: as they come from a question, all of them are hardly ever in one text.
+# Any of the words may match: a text rarely contains all words of a question.
 _WORDS = """
     SELECT id, text, score, row_number() OVER (ORDER BY score DESC, id) AS place
     FROM (
@@ -37,10 +35,10 @@ _FUSED = """
 
 
 class Postgres:
-    """Exact cosine and ts_rank_cd; `hnsw` finds the nearest vectors by an index, approximately.
+    """Exact cosine and ts_rank_cd; `hnsw` uses an approximate vector index.
 
-    `dsn` is a server of your own, with a schema a scope that is dropped again; without it one is
-    started in this environment. `candidates` is how many each leg brings to the fusion.
+    `dsn` is the user's server, on which each scope's schema is dropped at the end; without it a
+    server is started in this environment. `candidates` is what each ranking gives to the fusion.
     """
 
     def __init__(
@@ -92,7 +90,7 @@ class Postgres:
         if self._hnsw:
             execute("CREATE INDEX ON memories USING hnsw (embedding vector_cosine_ops)")
             execute(f"SET hnsw.ef_search = {self._ef_search}")
-            # Of a few rows the planner would rather read all.
+            # With few rows the planner would not use the index.
             execute("SET enable_seqscan = off")
 
     def remember(self, memories: Sequence[Any]) -> None:
@@ -138,7 +136,7 @@ class Postgres:
 
     @property
     def _ranking(self) -> str:
-        # The index answers only where nothing but the distance orders.
+        # The index is used only if the order is by distance alone.
         meaning = _MEANING.format(order="distance" if self._hnsw else "distance, id")
         if self._legs == "hybrid":
             return _FUSED.format(meaning=meaning, words=_WORDS)
@@ -147,7 +145,7 @@ class Postgres:
     def forget(self, selector: Any) -> None:
         execute = self._database.connection.execute
         execute("DELETE FROM memories WHERE id = ANY(%s)", [list(selector.ids)])
-        # A deleted row stays in the file until it is swept up.
+        # A deleted row stays in the file until VACUUM.
         execute("VACUUM memories")
 
     def stats(self) -> dict[str, int]:

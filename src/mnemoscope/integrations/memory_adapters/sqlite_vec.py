@@ -1,6 +1,6 @@
-"""SQLite with FTS5 and sqlite-vec in one file: words and vectors, fused by reciprocal ranks.
+"""SQLite with FTS5 and sqlite-vec in one file: keywords and vectors, fused by reciprocal ranks.
 
-APSW brings an SQLite that loads extensions, which Python's own often cannot.
+APSW contains an SQLite that loads extensions; Python's often cannot.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .common import MemoryAdapter, dated, scratch
 
 _WORD = re.compile(r"\w+")
 _MOST = 4096
-"""How many neighbours sqlite-vec gives at most."""
+"""The most neighbours that sqlite-vec returns."""
 
 
 class SqliteVec(MemoryAdapter):
     """Exact cosine over whole texts, and bm25 for any word of the query.
 
-    In `hybrid` each leg gives `depth` memories (or k, if that is more); a memory scores
-    1/(rrf_k + rank) for each leg that found it.
+    In `hybrid` each ranking returns `depth` memories (or k, if that is more); a memory scores
+    1/(rrf_k + rank) for each ranking that contains it.
     """
 
     packages = ("sqlite-vec", "apsw")
@@ -91,7 +91,7 @@ class SqliteVec(MemoryAdapter):
         return [{"id": id, "score": score} for id, score in found]
 
     def forget(self, selector: Any) -> None:
-        """Delete the rows, and overwrite what SQLite would leave of them in the file."""
+        """Delete the rows, and overwrite the copies that SQLite would leave in the file."""
         with self._db:
             self._delete(selector.ids)
             self._all("INSERT INTO words (words) VALUES ('rebuild')")
@@ -134,7 +134,7 @@ class SqliteVec(MemoryAdapter):
             " WHERE vector MATCH ? AND k = ? ORDER BY distance",
             (vector, min(k, _MOST)),
         )
-        # A text without a word has a zero vector, whose distance is NULL: it is like nothing.
+        # A text without words has a zero vector, whose distance is NULL.
         scored = [(id, 0.0 if distance is None else 1 - distance) for id, distance in found]
         return sorted(scored, key=lambda one: -one[1])
 

@@ -1,5 +1,5 @@
-"""Audit: what is wrong with a history and its questions, and what could be done about it.
+"""Audit: finds errors in the logs and questions of a persona, and proposes repairs.
 
-Nothing here changes a question: findings go into a file beside them, and repairs are proposed.
-`persona_audit.audit_persona` does it all.
+It writes findings and proposals to files and does not change the questions.
+`persona_audit.audit_persona` runs the whole audit.
 """

@@ -1,10 +1,10 @@
-"""A history as an audit reads it: every log once, and what words, names and values a day has."""
+"""A history for the audit: its logs and questions, and the words and values of each day."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from itertools import filterfalse
 from pathlib import Path
 
@@ -21,15 +21,15 @@ from mnemoscope.text.facts import AtomIndex
 from mnemoscope.text.matching import normalise
 from mnemoscope.types import Memory
 
-# Tuesday-evening beside a name makes no longer name; May 26–28 are two dates.
+# A weekday next to a name is not part of it; May 26–28 are two dates.
 _WEEKDAY = re.compile(r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b")
 _RANGE = re.compile(r"\b([A-Z][a-z]+ )(\d{1,2})[–-](\d{1,2})\b")
 
 
 class AuditedHistory:
-    """The logs, the questions and, where there is one, the ledger of a persona's folder.
+    """The logs, the questions and the optional ledger of a persona's folder.
 
-    What is found is written down in the `trail` folder, which is the questions' own by default.
+    Findings are written to the `trail` folder, by default the folder of the questions.
     """
 
     def __init__(self, files: PersonaFiles, trail: Path | None = None) -> None:
@@ -40,15 +40,15 @@ class AuditedHistory:
         }
         self.entries: list[QuestionEntry] = []
         self.unreadable: list[str] = []
-        """What is wrong with entries that break the format."""
+        """The errors of entries that break the format."""
         for found in check_questions(self.qa / "questions.yaml"):
             if isinstance(found, DataError):
                 self.unreadable.append(str(found))
             else:
                 self.entries.append(found)
-        # A cached method would keep every history alive.
-        self.stems = lru_cache(maxsize=None)(self._stems)
-        self.plain = lru_cache(maxsize=None)(self._plain)
+        # Caches of the instance: a cached method would keep every history in memory.
+        self.stems = cache(lambda day: word_stems(self.logs[day]))
+        self.plain = cache(lambda day: normalise(self.logs[day]))
 
     @property
     def qa(self) -> Path:
@@ -60,7 +60,7 @@ class AuditedHistory:
         return Ledger.read(path, self.files.epoch) if path.is_file() else None
 
     def facts(self, day: int) -> list[LedgerFact]:
-        """What the ledger says became known on a day."""
+        """The facts of a day in the ledger."""
         return self._facts.get(day, [])
 
     @cached_property
@@ -72,18 +72,18 @@ class AuditedHistory:
 
     @cached_property
     def written_here(self) -> bool:
-        """Whether its days were written by our own passes, which keep an account."""
+        """Whether our own passes wrote its days, which account.jsonl records."""
         place = self.files.folder / "account.jsonl"
         return place.is_file() and any(
             entry.pass_name == "generate" for entry in read_records(place, AccountEntry)
         )
 
     def evidence(self, entry: QuestionEntry) -> tuple[int, ...]:
-        """The relevant days that have a log, in their order."""
+        """The relevant days that have a log, in order."""
         return tuple(day for day in sorted(set(entry.relevant_days)) if day in self.logs)
 
     def absent(self, entry: QuestionEntry, days: Iterable[int]) -> list[str]:
-        """What of the answer can be checked and is in none of the days, nor in the question."""
+        """Checkable values of the answer that are neither in these days nor in the question."""
         kept = frozenset(days)
         answer, asked = _RANGE.sub(r"\1\2 to \1\3", str(entry.answer)), [entry.question]
         missing = self._atoms.absent(answer, {self._place[day] for day in kept}, asked)
@@ -93,13 +93,13 @@ class AuditedHistory:
         ]
 
     def _keys(self, entry: QuestionEntry, days: Iterable[int]) -> Iterable[str]:
-        """What the ledger wants of a right answer and none of the days says."""
+        """Ledger values of a correct answer that none of the days contains."""
         if self.ledger is None:
             return
         texts = [self.plain(day) for day in days]
         for reference in entry.key:
             if reference.endswith(".date"):
-                continue  # which day it was is what its log is filed under
+                continue  # the log's file name gives the day
             wordings = self.ledger.wordings(reference)
             if not any(normalise(wording) in text for wording in wordings for text in texts):
                 yield wordings[0]
@@ -113,9 +113,3 @@ class AuditedHistory:
     @cached_property
     def _place(self) -> dict[int, int]:
         return {day: place for place, day in enumerate(self.logs)}
-
-    def _plain(self, day: int) -> str:
-        return normalise(self.logs[day])
-
-    def _stems(self, day: int) -> frozenset[str]:
-        return word_stems(self.logs[day])

@@ -1,7 +1,7 @@
-"""The audit by a model: is the evidence enough, is it needed, and does the answer stay right?
+"""The audit with a model: is the evidence enough, is it needed, and does a later day change it?
 
-Only questions that have an answer in the logs are asked about: silence and refusals have none. Each
-verdict is on disk as soon as it is there, and is not asked for again.
+Only questions with an answer in the logs are audited, not refusals and questions without an answer.
+Each verdict is on disk as soon as it is received, and is not asked for again.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ TRAIL = "model-audit.jsonl"
 CheckName = Literal["answerable", "without-evidence", "superseded"]
 CHECKS: tuple[CheckName, ...] = ("answerable", "without-evidence", "superseded")
 PASSAGES = 8
-"""So many are shown."""
+"""Most passages in a prompt."""
 _SHARED = 0.34
-"""Of what the question's words weigh, a passage has to share so much to be about the same."""
+"""The share of the question's word weights that a related passage has at least."""
 _SAME_WORDS = 0.8
-"""An answer without numbers and names is right if it has so many of the reference's own words."""
+"""The share of the reference's words that a correct answer without values has at least."""
 
 
 class AuditVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A line of the trail."""
+    """A line of the trail: the verdict of a model on a question."""
 
     question: str
     check: CheckName
     model: str
     asked: str
-    """Hash of the prompt: a question that was edited since is asked again."""
+    """Hash of the prompt, so that a question that was edited is audited again."""
     judged: bool
-    """Not where the replies could not be read; that is no defect of the question."""
+    """False if the replies were not usable, which says nothing about the question."""
     code: str = ""
-    """Empty where nothing is wrong."""
+    """Empty if nothing is wrong."""
     why: str = ""
     proposal: RepairProposal | None = None
 
@@ -61,12 +61,8 @@ class AuditVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.question, self.check, self.model, self.asked
 
 
-def prompt_hash(prompt: Prompt) -> str:
-    return sha256(f"{prompt.system}\0{prompt.user}".encode("utf-8", "replace")).hexdigest()[:16]
-
-
 class VerdictJournal:
-    """The trail as a journal: every verdict is on disk as soon as it is there."""
+    """The trail as a journal: each verdict is on disk as soon as it is received."""
 
     def __init__(self, path: Path) -> None:
         self._journal = Journal(path)
@@ -84,7 +80,7 @@ class VerdictJournal:
 
 
 def as_findings(verdicts: Iterable[AuditVerdict]) -> list[AuditFinding]:
-    """Those with which something is wrong."""
+    """The findings of the verdicts that have a code."""
     return [
         AuditFinding(verdict.code, verdict.why, verdict.question, proposal=verdict.proposal)
         for verdict in verdicts
@@ -114,18 +110,18 @@ class LogPassages:
         ]
 
     @cached_property
-    def _seldom(self) -> dict[str, float]:
-        """How much it says that a passage holds a word: the logarithm of how few do."""
+    def _weights(self) -> dict[str, float]:
+        """The weight of each word: its inverse document frequency over the passages."""
         counts = Counter(word for _, words in self._all for word in words)
         return {word: math.log(len(self._all) / count) for word, count in counts.items()}
 
     def after(self, entry: QuestionEntry) -> list[LogPassage]:
-        """The passages after its evidence that most likely speak of the same, in their order."""
+        """The most related passages after its evidence, in the order of days."""
         asked = word_stems(entry.question) - COMMON
-        whole = sum(self._seldom.get(word, 0.0) for word in asked)
+        whole = sum(self._weights.get(word, 0.0) for word in asked)
         last = max(entry.relevant_days)
         weighed = [
-            (sum(self._seldom[word] for word in asked & words), passage)
+            (sum(self._weights[word] for word in asked & words), passage)
             for passage, words in self._all
             if passage.day > last
         ]
@@ -135,7 +131,7 @@ class LogPassages:
 
 
 class Judgement(NamedTuple):
-    """What a reply says of a question."""
+    """The judgement of a reply on a question."""
 
     code: str
     why: str
@@ -176,15 +172,17 @@ class ModelAudit:
         model: str,
         *,
         again: bool = False,
-        tell: Callable[[str], None] = lambda line: None,
+        progress: Callable[[str], None] = lambda line: None,
     ) -> list[str]:
-        """Ask what was not asked yet, each verdict on disk at once; what got no reply at all."""
+        """Ask for the verdicts that are not in the journal; returns what got no reply."""
         cases = list(self._cases())
         waiting = [case for case in cases if again or _key(case, model) not in journal.verdicts]
         by_about = {_about(case): case for case in waiting}
         failed: list[str] = []
         audited = skipped = 0
-        for written in writer.write_all(map(_task, waiting)):
+        for written in writer.write_all(
+            Task(_about(case), case.prompt, _VerdictReader(case)) for case in waiting
+        ):
             case = by_about[written.task.about]
             judgement = written.result
             read = written.task.read
@@ -198,11 +196,13 @@ class ModelAudit:
                 journal.add(
                     AuditVerdict(*_key(case, model), judgement is not None, code, why, proposal)
                 )
-            tell(f"audited {audited}/{len(waiting)}" + (f", {skipped} skipped" if skipped else ""))
+            progress(
+                f"audited {audited}/{len(waiting)}" + (f", {skipped} skipped" if skipped else "")
+            )
         return failed
 
     def current(self, journal: VerdictJournal, model: str = "") -> list[AuditVerdict]:
-        """The verdicts on questions and logs as they are now, of one model or of all."""
+        """The verdicts that hold for the present questions and logs, of one model or of all."""
         keys = {_key(case, "")[:2]: _key(case, "")[3] for case in self._cases()}
         current = [
             verdict
@@ -210,7 +210,7 @@ class ModelAudit:
             if keys.get((verdict.question, verdict.check)) == verdict.asked
             and model in ("", verdict.model)
         ]
-        # The journal has them in the order in which replies came, which says nothing.
+        # The journal has them in the order of replies, which is random.
         place = {key: number for number, key in enumerate(keys)}
         return sorted(current, key=lambda one: place[one.question, one.check])
 
@@ -291,11 +291,11 @@ class ModelAudit:
 
 
 def agrees(answer: str, reference: str, question: str) -> bool:
-    """Whether an answer says what the reference says beyond what the question says already."""
-    told = AtomIndex([Memory("answer", answer)])
+    """Whether an answer has the values of the reference that are not in the question."""
+    stated = AtomIndex([Memory("answer", answer)])
     values = AtomIndex([]).invented(reference, 0, [question])
     if values:
-        return not told.invented(reference, 1, [question])
+        return not stated.invented(reference, 1, [question])
     wanted = word_stems(reference) - word_stems(question) - COMMON
     wanted = wanted or word_stems(reference)
     shared = wanted & word_stems(answer)
@@ -303,7 +303,7 @@ def agrees(answer: str, reference: str, question: str) -> bool:
 
 
 class _VerdictReader:
-    """Reads the replies to one prompt, and remembers whether there was any."""
+    """Reads the replies to one prompt, and records whether there was any."""
 
     def __init__(self, case: _AuditCase) -> None:
         self._case = case
@@ -319,16 +319,13 @@ class _VerdictReader:
             raise UnusableReply(str(error)) from None
 
 
-def _task(case: _AuditCase) -> Task[Judgement]:
-    return Task(_about(case), case.prompt, _VerdictReader(case))
-
-
 def _about(case: _AuditCase) -> str:
     return f"{case.entry.id}, {case.check}"
 
 
 def _key(case: _AuditCase, model: str) -> tuple[str, CheckName, str, str]:
-    return case.entry.id, case.check, model, prompt_hash(case.prompt)
+    prompt = f"{case.prompt.system}\0{case.prompt.user}".encode("utf-8", "replace")
+    return case.entry.id, case.check, model, sha256(prompt).hexdigest()[:16]
 
 
 def _boolean(reply: JsonObject, name: str) -> bool:

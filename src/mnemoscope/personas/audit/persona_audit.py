@@ -1,4 +1,4 @@
-"""The whole audit of a persona: checks without and with a model, and the files it leaves."""
+"""The whole audit of a persona: the checks without and with a model, and the files it writes."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from mnemoscope.personas.write.llm_writer import LlmWriter
 from mnemoscope.personas.write.persona_files import PersonaFiles, open_persona_files
 from mnemoscope.personas.write.writing_options import WritingOptions
 from mnemoscope.personas.write.writing_pass import (
-    Listener,
     PassOutcome,
+    ShowLine,
     WritingPass,
     open_writer,
     silent,
@@ -37,16 +37,16 @@ PROPOSALS = "proposals.yaml"
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What was found; no question is changed."""
+    """The result of an audit."""
 
     persona: str
     days: int
     questions: int
     findings: list[AuditFinding]
     verdicts: list[AuditVerdict]
-    """What a model said of the questions as they are now, in this audit or an earlier one."""
+    """The model's verdicts on the present questions, of this audit and earlier ones."""
     unanswered: list[str]
-    """What the model gave no reply to; the same audit asks for it again."""
+    """Checks without a reply; the next audit asks for them again."""
     tallies: list[Tally]
     proposals: Path
     proposed: int
@@ -60,11 +60,11 @@ class AuditResult:
 def audit_pass(
     options: WritingOptions, checks: Sequence[CheckName] = CHECKS, *, overwrite: bool = False
 ) -> WritingPass:
-    """What the model would be asked, to be estimated or previewed."""
+    """The model's part of the audit, to be estimated or previewed."""
 
-    def work(files: PersonaFiles, writer: LlmWriter, tell: Listener) -> PassOutcome:
+    def work(files: PersonaFiles, writer: LlmWriter, progress: ShowLine) -> PassOutcome:
         history = AuditedHistory(files)
-        return PassOutcome("audited", _ask(history, writer, options, checks, overwrite, tell))
+        return PassOutcome("audited", _ask(history, writer, options, checks, overwrite, progress))
 
     return WritingPass("audit", options, work)
 
@@ -75,12 +75,12 @@ def audit_persona(
     checks: Sequence[CheckName] = CHECKS,
     out: Path | None = None,
     overwrite: bool = False,
-    tell: Listener = silent,
-    warn: Listener = silent,
+    progress: ShowLine = silent,
+    warn: ShowLine = silent,
 ) -> AuditResult:
-    """Look for what is wrong with days and questions; a model is asked where one is named.
+    """Find errors in days and questions; with a model also those that need one.
 
-    What is found is written into `out`, or else beside the questions.
+    The findings are written into `out`, by default into the folder of the questions.
     """
     files = open_persona_files(options.persona, options.arcs)
     history = AuditedHistory(files, out)
@@ -91,7 +91,7 @@ def audit_persona(
     if options.model:
         account = replace(options, persona=out or options.persona)
         with open_writer(account, "audit", fresh=overwrite, warn=warn) as writer:
-            unanswered = _ask(history, writer, options, checks, overwrite, tell)
+            unanswered = _ask(history, writer, options, checks, overwrite, progress)
     verdicts: list[AuditVerdict] = []
     if (history.trail / TRAIL).exists():
         with VerdictJournal(history.trail / TRAIL) as journal:
@@ -116,10 +116,10 @@ def _ask(
     options: WritingOptions,
     checks: Sequence[CheckName],
     overwrite: bool,
-    tell: Listener,
+    progress: ShowLine,
 ) -> list[str]:
-    """Ask the model what it was not asked yet; what got no reply."""
+    """Ask the model for the missing verdicts; returns what got no reply."""
     with VerdictJournal(history.trail / TRAIL) as journal:
         model = without_price(options.model)
         audit = ModelAudit(history, tuple(checks))
-        return audit.ask(writer, journal, model, again=overwrite, tell=tell)
+        return audit.ask(writer, journal, model, again=overwrite, progress=progress)

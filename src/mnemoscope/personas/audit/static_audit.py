@@ -1,6 +1,6 @@
-"""The audit that needs no model: what is wrong with days and questions, and what would repair it.
+"""The audit without a model: finds errors in days and questions, and proposes repairs.
 
-Repairs rely on numbers, dates, codes and names: an answer that has none gets no proposal.
+Repairs depend on numbers, dates, codes and names: an answer without them gets no proposal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mnemoscope.personas.write.question_rules import (
     COMMON,
     DENIAL,
     asked_words,
-    strangers,
+    unknown_names,
     word_stems,
 )
 from mnemoscope.personas.write.session_schedule import SessionSchedule
@@ -29,16 +29,16 @@ _HEADING = re.compile(r"^#.*$", re.MULTILINE)
 
 
 def static_audit(history: AuditedHistory) -> list[AuditFinding]:
-    """All findings; the same history gives the same ones."""
+    """All findings of a history, in a fixed order."""
     return [*check_days(history), *check_questions(history)]
 
 
 def check_days(history: AuditedHistory) -> Iterator[AuditFinding]:
-    """All findings, in the order of days."""
+    """The findings about days, in order."""
     schedule = SessionSchedule.of(history.files)
     for day in range(1, max(history.files.days, *history.logs) + 1):
         if day not in history.logs:
-            # A simulated life has a log of every day, others where there is something to say.
+            # A simulated history has a log for every day, others only for scheduled days.
             if history.ledger is not None or schedule.sessions(day):
                 yield AuditFinding(
                     "missing-day", f"{history.files.log(day).name} is not there", day=day
@@ -48,7 +48,10 @@ def check_days(history: AuditedHistory) -> Iterator[AuditFinding]:
         if not re.search(r"\w", _HEADING.sub("", text)):
             yield AuditFinding("empty-day", "nothing but headings", day=day)
             continue
-        yield from _sessions(history, schedule, day, text)
+        there = {piece.session for piece in pieces(text, "session")}
+        for session, why in _expected(history, schedule, day).items():
+            if session not in there:
+                yield AuditFinding("missing-session", f"no session {session}, {why}", day=day)
         today = history.files.date_of(day)
         if off := drift(text, today):
             written = "before" if off < 0 else "after"
@@ -57,20 +60,11 @@ def check_days(history: AuditedHistory) -> Iterator[AuditFinding]:
             )
 
 
-def _sessions(
-    history: AuditedHistory, schedule: SessionSchedule, day: int, text: str
-) -> Iterator[AuditFinding]:
-    there = {piece.session for piece in pieces(text, "session")}
-    for session, why in _expected(history, schedule, day).items():
-        if session not in there:
-            yield AuditFinding("missing-session", f"no session {session}, {why}", day=day)
-
-
 def _expected(history: AuditedHistory, schedule: SessionSchedule, day: int) -> dict[str, str]:
-    """Sessions that the day cannot do without, and why.
+    """The sessions that the day must have, and why.
 
-    A ledger says in which session a thing was told. A life that was written here follows the
-    calendar; of other people's only what they directed to happen is sure.
+    A ledger gives the session of each fact. A history that our passes wrote follows the schedule;
+    in others only the directed events are certain.
     """
     if history.ledger is not None:
         return {fact.session: f"where {fact.id} was said" for fact in history.facts(day)}
@@ -84,7 +78,7 @@ def _expected(history: AuditedHistory, schedule: SessionSchedule, day: int) -> d
 
 
 def check_questions(history: AuditedHistory) -> Iterator[AuditFinding]:
-    """All findings, question by question."""
+    """The findings about questions, in their order."""
     for problem in history.unreadable:
         yield AuditFinding("unreadable", problem, question=_named(problem))
     for entry in history.entries:
@@ -94,9 +88,9 @@ def check_questions(history: AuditedHistory) -> Iterator[AuditFinding]:
 
 
 def wants_evidence(entry: QuestionEntry) -> bool:
-    """Whether the logs must hold its answer: neither a refusal nor a silence."""
-    told = entry.expected_disclosure in (None, "answer")
-    return told and entry.category != "negative-recall" and not entry.no_evidence
+    """Whether the logs must contain its answer: not a refusal, not a question without an answer."""
+    disclosed = entry.expected_disclosure in (None, "answer")
+    return disclosed and entry.category != "negative-recall" and not entry.no_evidence
 
 
 def _unknown_day(history: AuditedHistory, entry: QuestionEntry) -> Iterator[AuditFinding]:
@@ -123,7 +117,7 @@ def _entity_missing(history: AuditedHistory, entry: QuestionEntry) -> Iterator[A
     days = history.evidence(entry)
     if not wants_evidence(entry) or not days:
         return
-    if strange := strangers(entry.question, history.files.persona, map(history.stems, days)):
+    if strange := unknown_names(entry.question, history.files.persona, map(history.stems, days)):
         why = f"{', '.join(strange)} is nowhere in {_days(days)}"
         yield AuditFinding("entity-missing", why, entry.id)
 
@@ -190,7 +184,7 @@ _CHECKS: Sequence[QuestionCheck] = (
 
 
 def _duplicates(entries: Sequence[QuestionEntry]) -> Iterator[AuditFinding]:
-    """The same words while the same time; asked again after it has expired is another question."""
+    """Questions with the same words that may be asked at the same time."""
     asked: dict[tuple[str, str | None], list[QuestionEntry]] = {}
     for entry in entries:
         same = asked.setdefault((asked_words(entry.question), entry.query_session), [])
@@ -221,7 +215,7 @@ def _dated(history: AuditedHistory, named: re.Match[str]) -> str:
 
 
 def _named(problem: str) -> str:
-    """The id, or else the number, of the entry that a format error speaks of."""
+    """The id, or else the number, of the entry in a format error."""
     found = re.search(r"\(id ([^)]+)\)", problem) or re.search(r"(entry \d+)", problem)
     return found[1] if found else ""
 
@@ -233,10 +227,10 @@ def _days(days: Sequence[int]) -> str:
 
 
 def fewer_days(history: AuditedHistory, entry: QuestionEntry) -> tuple[int, ...]:
-    """As few of the relevant days as hold every value that all of them hold; else none.
+    """The fewest relevant days that contain every value that all of them contain; else none.
 
-    Of days that hold as many, the one that shares more words with question and answer, then the
-    earlier one.
+    Among days with equally many values, the one that shares more words with question and answer
+    comes first, then the earlier one.
     """
     days = history.evidence(entry)
     everything = set(history.absent(entry, ())) - set(history.absent(entry, days))
@@ -256,7 +250,7 @@ def fewer_days(history: AuditedHistory, entry: QuestionEntry) -> tuple[int, ...]
 
 
 def days_with(history: AuditedHistory, entry: QuestionEntry) -> tuple[int, ...]:
-    """The first day of the life whose log holds every value of the answer; none where none does."""
+    """The first day whose log contains every value of the answer; empty if there is none."""
     if not history.absent(entry, ()):
         return ()
     until = entry.irrelevant_after or max(history.logs)

@@ -1,4 +1,4 @@
-"""The simulator: a story rolled out into daily logs, a ledger of facts and questions.
+"""The simulator: makes daily logs, a ledger of facts and questions out of a story.
 
 `simulator.simulate_persona` writes a persona's folder.
 """

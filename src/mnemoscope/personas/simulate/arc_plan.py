@@ -1,6 +1,6 @@
-"""The plan of arcs: about which subject, from which day to which, and in which session.
+"""The plan of arcs: the subject, the first and last day and the session of each.
 
-Never more than four run at once, and no two are about the same subject.
+At most four arcs run at once, and each has its own subject.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from mnemoscope.personas.simulate.story import (
 
 AT_ONCE = 4
 _PAUSE = (5, 17)
-"""Days from one beginning to the next, at least and at most."""
+"""Fewest and most days from the start of one arc to the start of the next."""
 _WITHHELD = 2
-"""So many subjects of each kind never come up; questions ask for them in vain."""
+"""Subjects of each type that never come up; questions about them have no answer."""
 _EARLY = 0.4
-"""The share of a history that counts as long ago."""
+"""Arcs that end within this share of the history count as early."""
 _LASTS = 0.75
-"""How often an arc is talked about after its end."""
+"""The probability that a later arc is mentioned after its end."""
 _ISOLATED = 0.16
-"""No more than this share of the arcs takes place in isolated sessions."""
+"""The largest share of arcs that take place in isolated sessions."""
 _ORDINALS = "zeroth first second third fourth fifth sixth seventh eighth ninth tenth".split()
 
 
@@ -49,9 +49,9 @@ class PlannedArc:
     end: int
     session: StorySession
     echoes: tuple[str, ...]
-    """Other sessions in which it comes up, without anything becoming known there."""
+    """Other sessions that mention it without stating a fact."""
     lasting: bool
-    """Whether it is talked about after its end."""
+    """Whether it is mentioned after its end."""
     workdays: tuple[int, ...]
 
     @property
@@ -64,7 +64,7 @@ class PlannedArc:
 
 
 class SubjectPool:
-    """The subjects of each kind in random order, and those that never come up."""
+    """The subjects of each type in random order, and those that are withheld."""
 
     def __init__(self, story: Story, rng: Rng) -> None:
         self._pools: dict[ArcType, list[StorySubject]] = {}
@@ -92,7 +92,7 @@ class SubjectPool:
         )
 
     def scarcest(self, started: Counter[ArcType]) -> list[ArcType]:
-        """Kinds of arcs, the one that is most behind its share first."""
+        """Arc types, the one furthest below its share first."""
         total = sum(len(pool) for pool in self._pools.values())
         so_far = sum(started.values()) + 1
 
@@ -105,11 +105,11 @@ class SubjectPool:
 def plan_arcs(
     story: Story, calendar: WorkCalendar, subjects: SubjectPool, rng: Rng
 ) -> list[PlannedArc]:
-    """All arcs of the history, in order of their beginning."""
+    """All arcs of the history, in the order of their first days."""
     random = rng.stream("plots")
     sessions = {session.id: session for session in story.persona.sessions}
     isolated = {id for id, session in sessions.items() if session.isolated}
-    rooms = {
+    session_ids = {
         type: ShuffledCycle(story.arcs[type].sessions, rng.stream("rooms", type))
         for type in ARC_TYPES
     }
@@ -137,7 +137,7 @@ def plan_arcs(
             continue
         subject = subjects.next(type)
         enough = isolated_arcs + 1 > _ISOLATED * (len(arcs) + 1)
-        session = sessions[rooms[type].draw(isolated if enough else ())]
+        session = sessions[session_ids[type].draw(isolated if enough else ())]
         isolated_arcs += session.isolated
         arc = PlannedArc(
             f"{type}-{re.sub(r'[^a-z0-9]+', '-', subject.name.lower()).strip('-')}",
@@ -159,7 +159,7 @@ def plan_arcs(
 
 
 def _squeeze(story: Story) -> float:
-    """What part of the range of lengths may be used, so that arcs do not queue up."""
+    """The share of the range of lengths that arcs may use, so that they do not queue up."""
     weights = [len(story.arcs[type].subjects) for type in ARC_TYPES]
 
     def mean(end: int) -> float:
@@ -172,7 +172,7 @@ def _squeeze(story: Story) -> float:
 
 
 def _end(calendar: WorkCalendar, start: int, length: int) -> int:
-    """The last day of an arc; a break in its midst makes it longer."""
+    """The last day of an arc; a break during the arc makes it longer."""
     end = start + length - 1
     for away in calendar.breaks:
         if start <= away.first <= end:
@@ -193,7 +193,7 @@ def _echoes(story: Story, session: StorySession, rng: Rng, name: str) -> Iterato
 
 
 def _lasting(arcs: Sequence[PlannedArc], calendar: WorkCalendar, rng: Rng) -> Iterator[PlannedArc]:
-    """Decide which arcs are talked about after their end; of early arcs every third is."""
+    """Decide which arcs are mentioned after their end: a third of the early, most later ones."""
     early = 0
     for arc in arcs:
         if arc.isolated:

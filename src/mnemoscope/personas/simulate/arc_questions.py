@@ -1,4 +1,4 @@
-"""Questions about whole arcs: decisions, what two have in common, who argued what, and secrets."""
+"""Questions about whole arcs: decisions, common causes, who argued what, and secrets."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mnemoscope.text.fact_ledger import LedgerFact
 
 _BOUNDARY = "information-boundary"
 _REWORDED = 0.25
-"""How often a decision is asked for in words that its log does not use."""
+"""The probability that a question about a decision uses words that its log does not use."""
 
 
 def decisions(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
-    """What was chosen and why, who objected and on what grounds."""
+    """Questions on what was chosen and why, who objected and why."""
     drafts: list[AuthoredQuestion] = []
     for arc in known.open_arcs:
         facts = {fact.attribute: fact for fact in known.facts[arc.id]}
@@ -41,11 +41,13 @@ def _about_decision(
     outcome = (f"{choice.id}.value", f"{reason.id}.value")
 
     def draft(
-        questions: tuple[str, ...], answer: str, key: tuple[str, ...], *told: LedgerFact
+        questions: tuple[str, ...], answer: str, key: tuple[str, ...], *facts_asked: LedgerFact
     ) -> AuthoredQuestion:
-        reworded = known.described(*told) and random.random() < _REWORDED
+        reworded = known.described(*facts_asked) and random.random() < _REWORDED
         text = sentence(random.choice(questions), what=arc.subject.also if reworded else name)
-        return question_about(told, "decision-tracking", text, answer, key=key, described=reworded)
+        return question_about(
+            facts_asked, "decision-tracking", text, answer, key=key, described=reworded
+        )
 
     yield draft(
         PHRASES.asks_outcome,
@@ -79,7 +81,7 @@ def _about_decision(
 
 
 def crossings(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
-    """Which two arcs suffered from the same thing."""
+    """Questions on which two arcs had the same cause of trouble."""
     pairs: dict[str, list[LedgerFact]] = {}
     for fact in known.record.facts:
         if fact.attribute == "thread.cause":
@@ -97,7 +99,7 @@ def crossings(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
 
 
 def attributions(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
-    """Who argued what in a session with several people."""
+    """Questions on who argued what in a group session."""
     claims = [fact for fact in known.record.facts if fact.attribute == "group.claim"]
     random.shuffle(claims)
     for fact in claims:
@@ -111,7 +113,7 @@ def attributions(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion
 
 
 def boundaries(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
-    """What may not be told, what may be told instead, and what may be told inside."""
+    """Questions to refuse, to answer with the cover only, and to answer inside the session."""
     by_arc: dict[str, list[Chain]] = {}
     for chain in known.chains:
         by_arc.setdefault(chain[0].arc, []).append(chain)
@@ -122,20 +124,20 @@ def boundaries(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
         if not arc.isolated:
             continue
         facts = known.facts[arc.id]
-        told = list(by_arc.get(arc.id, ()))
-        random.shuffle(told)
+        chains = list(by_arc.get(arc.id, ()))
+        random.shuffle(chains)
         secret = tuple(
             fact.id
             for fact in facts
             if fact.attribute != "session.cover"
             and not (fact.attribute in known.kinds and known.kind(fact).values.person)
         )
-        for chain in told[:2]:
+        for chain in chains[:2]:
             session = random.choice(elsewhere)
             if draft := _refused(known, chain, random):
                 withheld = tuple(dict.fromkeys((*secret, chain[-1].id)))
                 yield _asked_in(session, draft, "refuse", arc.session.id, withheld)
-        for chain in told[2:4]:
+        for chain in chains[2:4]:
             if draft := _inside(known, chain, random):
                 yield _asked_in(arc.session.id, draft, "answer")
         for cover in facts:

@@ -10,9 +10,9 @@ from mnemoscope._store.errors import UsageError
 from mnemoscope.personas.simulate.story import Story
 
 Density = Literal["quiet", "normal", "busy", "dense"]
-"""How much there is to tell of a day."""
+"""How much happens on a day, and so how long its log is."""
 _SEASON = 180
-"""Each season of so many days has one break or two."""
+"""Days; each season has one break or two."""
 
 
 class Break(NamedTuple):
@@ -22,7 +22,7 @@ class Break(NamedTuple):
 
 
 class WorkCalendar:
-    """Days are counted from 1, which is the epoch."""
+    """Days count from 1; day 1 is the epoch."""
 
     def __init__(self, epoch: date, days: int, breaks: tuple[Break, ...] = ()) -> None:
         self.epoch = epoch
@@ -68,7 +68,7 @@ def make_calendar(story: Story, days: int, random: Random) -> WorkCalendar:
     try:
         epoch = date.fromisoformat(story.epoch)
     except ValueError:
-        raise UsageError(f"epoch {story.epoch!r} of the story is no date YYYY-MM-DD") from None
+        raise UsageError(f"epoch {story.epoch!r} of the story is not a date YYYY-MM-DD") from None
     breaks: list[Break] = []
     for season in range(0, days, _SEASON):
         starts = [season + random.randint(48, 88)]

@@ -1,6 +1,6 @@
-"""The log of each day as Markdown: what becomes known, and the background around it.
+"""The log of each day as Markdown: sentences that state facts, and background sentences.
 
-Background sentences share their words with the facts and say no value: they are the near misses.
+Background sentences are near misses: they share words with the facts and state no value.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from mnemoscope.personas.simulate.phrases import (
     capital,
     count_words,
     fill,
+    is_pending,
     sentence,
-    tells_that_open,
 )
 from mnemoscope.personas.simulate.rng import Rng, ShuffledCycle
 from mnemoscope.personas.simulate.story import Story, StoryFact
@@ -32,35 +32,35 @@ _WORDS: Mapping[Density, tuple[int, int]] = {
     "busy": (405, 500),
     "dense": (600, 690),
 }
-"""Words of a day, at least and at most, give or take a sentence."""
+"""Fewest and most words of a day, within about a sentence."""
 _SENTENCES: Mapping[Density, tuple[int, int]] = {
     "quiet": (1, 2),
     "normal": (1, 2),
     "busy": (2, 3),
     "dense": (3, 5),
 }
-_RETOLD = 50
-"""A common cause of trouble is retold once in so many working days."""
+_CAUSE_EVERY = 50
+"""Working days between two mentions of a common cause of trouble."""
 _LOOKS_BACK = 6
-"""At most so many arcs that are over come up on a day."""
+"""Most ended arcs that a day mentions."""
 _RESTS = 0.45
-"""How often nothing is said of an arc on a day on which nothing of it becomes known."""
+"""The probability that a day without a fact of an arc does not mention the arc."""
 _PHRASING_RESTS = 5
-"""For so many days a phrasing is not used again of the same arc."""
+"""Days during which a phrasing is not used again for the same arc."""
 _COMES_BACK = 7
-"""An arc that is over and lasts comes up once in so many working days: the longer the history, the
-deeper lies what is to be remembered."""
+"""Working days between two mentions of an ended arc that lasts. So a longer history hides its facts
+among more near misses."""
 _REMEMBERED = 1500
-"""Days after which an arc does not come up any more."""
+"""Days after which an ended arc is not mentioned any more."""
 _DECISION_NOUNS = ("outcome", "first proposal", "main objection", "reason given")
 _MENTIONS = 0.3
-"""How often a sentence on a running arc is a near miss."""
+"""The probability that a sentence on a running arc is a near miss."""
 _OMITTED_FIRST = 0.4
-"""How often a near miss is about what is never told."""
+"""The probability that a near miss is about the omitted fact."""
 
 
 class ArcBackground:
-    """Sentences on one arc that say no value; none comes again soon."""
+    """Sentences on one arc that state no value, without repeats within a month."""
 
     def __init__(
         self,
@@ -85,21 +85,19 @@ class ArcBackground:
         kinds = arc.template.facts
         self._nouns = ShuffledCycle([kind.noun for kind in kinds] or _DECISION_NOUNS, random)
         self._known: dict[str, int] = {}
-        self._told: set[tuple[str, int]] = set()
+        self._stated: set[tuple[str, int]] = set()
         for fact in facts:
             kind = fact.attribute.partition(".")[2]
             self._known[kind] = min(self._known.get(kind, fact.day), fact.day)
-            self._told.add((kind, fact.day))
+            self._stated.add((kind, fact.day))
         self._mentions = {kind.id: ShuffledCycle(kind.mentions, random) for kind in kinds}
         self._harmless = {
-            kind.id: ShuffledCycle(
-                [text for text in kind.mentions if not tells_that_open(text)], random
-            )
+            kind.id: ShuffledCycle([text for text in kind.mentions if not is_pending(text)], random)
             for kind in kinds
         }
 
     def on(self, day: int, session: str, count: int) -> list[str]:
-        """So many sentences for a day of the arc, fewer where there is nothing fresh to say."""
+        """Up to `count` sentences for a day of the arc; fewer if too few phrasings are fresh."""
         found = []
         for _ in range(count):
             text = self._mention(day, session) if self._random.random() < _MENTIONS else None
@@ -111,11 +109,11 @@ class ArcBackground:
         return found
 
     def open_point(self, day: int, session: str) -> str | None:
-        """Something that is left open at the end of a day."""
+        """A point that is open at the end of a day."""
         return self._mention(day, session) or self._fresh_one(self._loops, day, session)
 
     def afterwards(self, day: int, session: str) -> list[str]:
-        """What is said once the arc is over: near misses by name and by description."""
+        """Sentences after the end of the arc: near misses by name and by description."""
         kinds = [self._looking_back, self._afterwards, self._described_back]
         self._random.shuffle(kinds)
         count = self._random.randint(2, 3)
@@ -123,10 +121,10 @@ class ArcBackground:
         return [text for text in found if text]
 
     def _mention(self, day: int, session: str) -> str | None:
-        """A near miss about a fact that is not said on this day."""
+        """A near miss about a fact that is not stated on this day."""
         if self._omitted and self._random.random() < _OMITTED_FIRST:
             kind = self._omitted.id
-        elif kinds := [kind for kind in self._mentions if (kind, day) not in self._told]:
+        elif kinds := [kind for kind in self._mentions if (kind, day) not in self._stated]:
             kind = self._random.choice(kinds)
         else:
             return None
@@ -152,7 +150,7 @@ class ArcBackground:
 
 
 def _later_days(arc: PlannedArc, workdays: Sequence[int], random: Random) -> Collection[int]:
-    """When an arc that is over comes up again."""
+    """The days that mention an arc after its end."""
     if not arc.lasting:
         return ()
     first, last = arc.end + 4, arc.end + _REMEMBERED
@@ -161,7 +159,7 @@ def _later_days(arc: PlannedArc, workdays: Sequence[int], random: Random) -> Col
 
 
 class DailyLogs:
-    """Writes the days of a simulated history, one after the other."""
+    """Writes the daily logs of a simulated history, in order."""
 
     def __init__(
         self,
@@ -183,11 +181,11 @@ class DailyLogs:
         self._abouts = ShuffledCycle(PHRASES.abouts, random)
         self._titles = ShuffledCycle(PHRASES.titles, random)
         self._rumours = ShuffledCycle(PHRASES.rumours, random)
-        self._retold = self._plan_rumours(rng)
+        self._causes = self._plan_causes(rng)
         self._background = self._make_background(rng)
-        self._said: dict[int, list[LogSentence]] = defaultdict(list)
-        for said in record.sentences:
-            self._said[said.day].append(said)
+        self._facts: dict[int, list[LogSentence]] = defaultdict(list)
+        for stated in record.sentences:
+            self._facts[stated.day].append(stated)
         self._later: dict[int, list[PlannedArc]] = defaultdict(list)
         workdays = calendar.working_days(1, calendar.days)
         for arc in arcs:
@@ -195,7 +193,7 @@ class DailyLogs:
                 self._later[day].append(arc)
 
     def write(self) -> Iterator[str]:
-        """The text of every day, from the first."""
+        """The text of each day, from day 1."""
         running: list[PlannedArc] = []
         waiting = list(reversed(self._arcs))
         for day in range(1, self._calendar.days + 1):
@@ -207,7 +205,7 @@ class DailyLogs:
     def _density(self, day: int, running: Sequence[PlannedArc]) -> Density:
         if not self._calendar.works(day) or not running:
             return "quiet"
-        news = len(self._said[day])
+        news = len(self._facts[day])
         turning = sum(day in (arc.start, arc.end) for arc in running)
         if news >= 4 or (news >= 3 and len(running) >= 3):
             return "dense"
@@ -219,7 +217,7 @@ class DailyLogs:
         density = self._density(day, running)
         pages: dict[str, list[str]] = {session: [] for session in self._sessions}
         for arc in running:
-            self._tell_arc(arc, day, density, pages)
+            self._write_arc(arc, day, density, pages)
         asides = self._asides(day)
         if density == "quiet":
             self._quiet_day(day, pages, asides)
@@ -237,20 +235,20 @@ class DailyLogs:
                 parts += [f"# session: {session}", date, *pages[session]]
         return "\n\n".join(parts) + "\n"
 
-    def _tell_arc(
+    def _write_arc(
         self, arc: PlannedArc, day: int, density: Density, pages: dict[str, list[str]]
     ) -> None:
-        """What a day says of one arc, in its own session and, at times, in another."""
+        """Add what a day says about one arc to its session and sometimes to another."""
         random, works = self._random, self._calendar.works(day)
         if not works and (arc.type != "incident" or self._calendar.away(day)):
             return
-        said = [one for one in self._said[day] if one.arc == arc.id]
+        stated = [one for one in self._facts[day] if one.arc == arc.id]
         turning = day in (arc.start, arc.end) and works
-        if not said and not turning and random.random() < _RESTS:
+        if not stated and not turning and random.random() < _RESTS:
             return
         session, background = arc.session.id, self._background[arc.id]
-        prose = [one.text for one in said if not one.quoted]
-        quotes = [f'> {one.quoted}: "{one.text}"' for one in said if one.quoted]
+        prose = [one.text for one in stated if not one.quoted]
+        quotes = [f'> {one.quoted}: "{one.text}"' for one in stated if one.quoted]
         described = (arc.id, day) in self._record.abouts
         if described and prose and ": " not in prose[0] and random.random() < 0.5:
             prose[0] = random.choice(PHRASES.heads).format(about=arc.subject.about) + prose[0]
@@ -277,14 +275,14 @@ class DailyLogs:
         def wording(phrasing: str) -> str:
             return sentence(phrasing, about=arc.subject.about)
 
-        said = self._fresh.draw(self._abouts, day, wording, rest=0)
-        return said or wording(self._abouts.draw())
+        fresh = self._fresh.draw(self._abouts, day, wording, rest=0)
+        return fresh or wording(self._abouts.draw())
 
     def _asides(self, day: int) -> list[str]:
-        """What belongs to no arc: covers of confidential matters, and old trouble retold."""
-        found = [one.text for one in self._said[day] if not one.arc]
+        """Sentences outside of arcs: covers of confidential subjects, and common causes."""
+        found = [one.text for one in self._facts[day] if not one.arc]
         people = self._names["principal"]
-        for thread in self._retold[day]:
+        for thread in self._causes[day]:
 
             def wording(phrasing: str, thread: str = thread) -> str:
                 return fill(phrasing.replace("{thread}", thread), people, self._random)
@@ -293,8 +291,8 @@ class DailyLogs:
                 found.append(text)
         return found
 
-    def _plan_rumours(self, rng: Rng) -> dict[int, list[str]]:
-        """When the common causes of trouble come up again, without the arcs that they hit."""
+    def _plan_causes(self, rng: Rng) -> dict[int, list[str]]:
+        """The days that mention common causes of trouble again, without the arcs concerned."""
         last: dict[str, int] = {}
         for fact in self._record.facts:
             if fact.attribute == "thread.cause":
@@ -303,7 +301,7 @@ class DailyLogs:
         for thread, day in last.items():
             random = rng.stream("rumours", thread)
             days = self._calendar.working_days(day + 5, self._calendar.days)
-            for when in random.sample(days, round(len(days) / _RETOLD)):
+            for when in random.sample(days, round(len(days) / _CAUSE_EVERY)):
                 found[when].append(thread)
         return found
 
@@ -325,20 +323,20 @@ class DailyLogs:
     def _fill_up(
         self, day: int, density: Density, pages: dict[str, list[str]], asides: list[str]
     ) -> None:
-        """Routine until the day has its size, most of it in the agent's own notes."""
+        """Add filler until the day has its length, most of it to the principal session."""
         random = self._random
         for session, sections in pages.items():
             if sections and session != "principal":
                 count = random.randint(1, 3)
-                trifles = [self._trifle(day, session) for _ in range(count)]
-                if found := [text for text in trifles if text]:
+                sentences = [self._routine_sentence(day, session) for _ in range(count)]
+                if found := [text for text in sentences if text]:
                     title = random.choice(PHRASES.group_titles)
                     sections.append(_section(title, [" ".join(found)]))
         size = sum(count_words(sections) for sections in pages.values())
         target = random.randint(*_WORDS[density]) - 30
         texts = list(asides)
         while size + count_words(texts) < target or len(texts) < 2:
-            text = self._trifle(day, "principal")
+            text = self._routine_sentence(day, "principal")
             if text is None:
                 break
             texts.append(text)
@@ -353,7 +351,7 @@ class DailyLogs:
             pages["principal"].append(_section(titles[-1], body))
 
     def _close(self, day: int, running: Sequence[PlannedArc], pages: dict[str, list[str]]) -> None:
-        """The last line of a session: what is left open."""
+        """Add the last line of each session: its open points."""
         for session, sections in pages.items():
             here = [arc for arc in running if arc.session.id == session]
             if not sections or not here or self._random.random() < 0.35:
@@ -364,8 +362,8 @@ class DailyLogs:
                 label = self._random.choice(("Outstanding", "Open loops"))
                 sections.append(f"{label}: {' '.join(found)}")
 
-    def _trifle(self, day: int, session: str) -> str | None:
-        """A piece of routine, of the story's own as long as it has fresh ones."""
+    def _routine_sentence(self, day: int, session: str) -> str | None:
+        """A filler sentence, from the story as long as it has fresh ones."""
         return (
             self._filler(self._routine, day, session, rest=2)
             or self._filler(self._common, day, session)

@@ -22,7 +22,7 @@ _EARLY = 0.4
 
 
 def factual(known: KnownFacts, random: Random, spared: set[str]) -> Iterator[AuthoredQuestion]:
-    """What a thing is; where it changes later, only as long as it holds."""
+    """Questions on the first value of a fact; a revised one only holds for a time."""
     for place, chain in enumerate(_shuffled(known.chains, random)):
         fact = chain[0]
         if fact.id in spared or known.arc(fact).isolated or (len(chain) > 1 and place % 4):
@@ -32,7 +32,7 @@ def factual(known: KnownFacts, random: Random, spared: set[str]) -> Iterator[Aut
 
 
 def recency(known: KnownFacts, random: Random, spared: set[str]) -> Iterator[AuthoredQuestion]:
-    """What was said long ago, of arcs that did not come up since."""
+    """Questions on early facts of arcs that were not mentioned since."""
     names = {arc.name for arc in known.arcs.values()}
     for chain in sorted(_shuffled(known.chains, random), key=len):
         fact, arc = chain[-1], known.arc(chain[-1])
@@ -46,7 +46,7 @@ def recency(known: KnownFacts, random: Random, spared: set[str]) -> Iterator[Aut
 
 
 def contradiction(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
-    """What holds after a revision, with the outdated value as temptation."""
+    """Questions on the value after a revision; the outdated value is a distractor."""
     for chain in _shuffled(known.chains, random):
         if known.arc(chain[0]).isolated:
             continue
@@ -67,7 +67,7 @@ def contradiction(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestio
 
 
 def temporal(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
-    """On what date, or which of two first."""
+    """Questions on the date of a fact, or on which of two came first."""
     chains = [c for c in _shuffled(known.chains, random) if not known.arc(c[0]).isolated]
     pairs = _apart([chain[0] for chain in chains if len(chain) == 1])
     for place, chain in enumerate(chains):
@@ -90,7 +90,7 @@ def temporal(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
 
 
 def synthesis(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
-    """What only several days together tell."""
+    """Questions whose answer needs several days."""
     by_arc: dict[str, list[LedgerFact]] = {}
     for chain in _shuffled(known.chains, random):
         if len(chain) == 1 and not known.arc(chain[0]).isolated:
@@ -107,7 +107,7 @@ def synthesis(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
 
 
 def negatives(known: KnownFacts, random: Random, count: int) -> Iterator[AuthoredQuestion]:
-    """What has no answer: the three sorts in turn, spread over the history."""
+    """Questions without an answer: three sorts in turn, spread over the history."""
     sorts = (_omitted(known, random), _withheld(known, random), _never(known, random))
     mixed = [draft for row in zip_longest(*sorts) for draft in row if draft is not None]
     for place, draft in enumerate(mixed):
@@ -120,7 +120,7 @@ def negatives(known: KnownFacts, random: Random, count: int) -> Iterator[Authore
 
 
 def _omitted(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
-    """A kind of fact that was talked about and never told, of a subject that is well known."""
+    """Questions on a kind of fact that the logs mention without its value."""
     arcs = [arc for arc in known.open_arcs if arc.id in known.record.omitted]
     for arc in _shuffled(arcs, random):
         ask = random.choice(known.record.omitted[arc.id].asks)
@@ -129,7 +129,7 @@ def _omitted(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
 
 
 def _withheld(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
-    """Subjects of a well known kind that never came up."""
+    """Questions on subjects that never came up."""
     drafts = []
     for type in ARC_TYPES:
         asks = [ask for kind in known.story.arcs[type].facts for ask in kind.asks]
@@ -144,6 +144,7 @@ def _withheld(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
 
 
 def _never(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
+    """Questions on events that never happen."""
     people = ShuffledCycle(known.story.colleagues(), random)
     for question in _shuffled(known.story.never, random):
         yield _unanswered(fill(question, people, random), random)
@@ -152,7 +153,7 @@ def _never(known: KnownFacts, random: Random) -> Iterator[AuthoredQuestion]:
 def _unanswered(
     text: str, random: Random, days: tuple[int, ...] = (), arc: str = "", *, described: bool = False
 ) -> AuthoredQuestion:
-    """Without days: `negatives` decides from when it is asked."""
+    """A question without an answer; without days, `negatives` sets from when it is asked."""
     return AuthoredQuestion(
         question=text,
         answer=random.choice(PHRASES.no_answers),

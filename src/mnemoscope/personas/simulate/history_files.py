@@ -1,4 +1,4 @@
-"""A simulated history as a persona folder in Recall Bench's formats, and what such folders hold."""
+"""Writes simulated histories as persona folders in Recall Bench's formats, and lists folders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mnemoscope.text.fact_ledger import LedgerFact
 
 @dataclass(frozen=True)
 class SimulatedHistory:
-    """What happened to a persona, what was logged of it and what can be asked about it."""
+    """The arcs, facts, daily logs and questions of a persona."""
 
     story: Story
     days: int
@@ -31,7 +31,7 @@ class SimulatedHistory:
     arcs: tuple[PlannedArc, ...]
     facts: tuple[LedgerFact, ...]
     daily_logs: tuple[str, ...]
-    """The log of each day, from the first."""
+    """One text a day, from day 1."""
     questions: tuple[AuthoredQuestion, ...]
 
 
@@ -41,7 +41,7 @@ class HistorySummary(NamedTuple):
     persona: str
     name: str
     arcs: str
-    """The file that pairs its folders."""
+    """The name of its arcs file, whose suffix the folders share."""
     days: int
     questions: int
     ledger: bool
@@ -63,7 +63,7 @@ def history_files(history: SimulatedHistory) -> dict[str, bytes]:
 
 
 def write_history(history: SimulatedHistory, folder: Path, *, force: bool = False) -> Path:
-    """Write it below the folder; what is there already must be the same, unless forced."""
+    """Write a history below the folder; files that exist and differ are an error, unless forced."""
     target = folder / history.story.persona.id
     files = {target / name: content for name, content in history_files(history).items()}
     strays = [day for day in _days_in(target / f"memories-{history.days}d") if day not in files]
@@ -72,8 +72,8 @@ def write_history(history: SimulatedHistory, folder: Path, *, force: bool = Fals
         changed = (path for path in there if path.read_bytes() != files[path])
         if occupied := next(changed, None) or next(iter(strays), None):
             raise UsageError(
-                f"{occupied} is there already and is not what would be written; "
-                "choose another --out or give --force"
+                f"{occupied} is there already and differs from what would be written: "
+                "choose another --out, or give --force to overwrite it"
             )
     for path in strays:
         path.unlink()
@@ -87,11 +87,13 @@ def write_history(history: SimulatedHistory, folder: Path, *, force: bool = Fals
 def list_histories(folder: Path) -> list[HistorySummary]:
     """The histories in a folder of personas, or in the folder of one."""
     if not folder.is_dir():
-        raise UsageError(f"{folder} is no folder")
+        raise UsageError(f"{folder} is not a folder")
     personas = [folder] if (folder / "persona.yaml").exists() else sorted(folder.iterdir())
     found = [one for persona in personas if persona.is_dir() for one in _histories(persona)]
     if not found:
-        raise UsageError(f"{folder} holds no persona: no persona.yaml with an arcs file beside it")
+        raise UsageError(
+            f"{folder} contains no personas: no persona.yaml with an arcs file next to it"
+        )
     return found
 
 
@@ -101,7 +103,7 @@ def _histories(folder: Path) -> Iterator[HistorySummary]:
         return
     persona = load_yaml(described)
     if not isinstance(persona, dict):
-        raise DataError("should hold fields such as id and name", file=described)
+        raise DataError("should contain fields such as id and name", file=described)
     for arcs in sorted(folder.glob("arcs*.yaml")):
         suffix = arcs.stem.removeprefix("arcs")
         asked = folder / f"qa{suffix}" / "questions.yaml"
@@ -119,7 +121,7 @@ def _histories(folder: Path) -> Iterator[HistorySummary]:
 def _persona(persona: StoryPersona) -> Any:
     described = msgspec.to_builtins(persona)
     for person in described["cast"]:
-        # msgspec omits a default by identity, which a story loses on its way to another process
+        # msgspec compares defaults by identity, which a pickled story does not keep
         if person.get("kind") == "human":
             del person["kind"]
     for session in described["sessions"]:
@@ -161,7 +163,7 @@ def _arc(arc: PlannedArc, facts: list[LedgerFact]) -> dict[str, Any]:
 
 
 def _correction(facts: list[LedgerFact]) -> dict[str, Any]:
-    """The first belief that proved wrong, and what it became."""
+    """The first belief that was corrected, and its correction."""
     by_id = {fact.id: fact for fact in facts}
     for wrong in facts:
         if wrong.superseded_by:

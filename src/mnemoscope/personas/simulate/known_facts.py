@@ -1,4 +1,4 @@
-"""What questions are made of: the facts of a simulated history by arc, kind and revision."""
+"""The facts of a simulated history by arc, kind and revision, for making questions."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def question_about(
     described: bool = False,
     irrelevant_after: int | None = None,
 ) -> AuthoredQuestion:
-    """A question without number whose evidence is the days of these facts.
+    """A question without an id whose evidence is the days of these facts.
 
-    Its key is this aspect of each fact, unless another key is given. `described`: it calls its
-    subject by a description and not by its name.
+    Its key is this aspect of each fact, unless another key is given. `described` says that the
+    question describes its subject and does not name it.
     """
     days = tuple(sorted({fact.day for fact in facts}))
     return AuthoredQuestion(
@@ -50,7 +50,7 @@ def question_about(
 
 
 class KnownFacts:
-    """A simulated history as the makers of questions see it."""
+    """What the functions that make questions need of a simulated history."""
 
     def __init__(
         self,
@@ -93,25 +93,25 @@ class KnownFacts:
         return self.kinds[fact.attribute]
 
     def the(self, fact: LedgerFact) -> str:
-        """The spending limit for Heron, in mid-sentence."""
+        """The fact for the middle of a sentence: `the spending limit for Heron`."""
         return f"the {self.kind(fact).noun} for {fact.entity}"
 
     def described(self, *facts: LedgerFact) -> bool:
-        """Whether the days of these facts also say what their subject is about."""
+        """Whether the logs of these facts' days also describe their subject."""
         return all((fact.arc, fact.day) in self.record.abouts for fact in facts)
 
     def date(self, fact: LedgerFact) -> str:
         return plain_date(self.calendar.date(fact.day))
 
     def subject(self, fact: LedgerFact, random: Random) -> tuple[str, bool]:
-        """How a question calls the subject: by its description, where the day says it, or name."""
+        """The description of the subject, if the log of the day has it, or its name."""
         arc = self.arc(fact)
         if self.described(fact) and random.random() < 0.75:
             return arc.subject.about, True
         return arc.name, False
 
     def ask(self, chain: Chain, fact: LedgerFact, random: Random) -> tuple[str, bool] | None:
-        """One of the story's own ways to ask, not used for this fact before."""
+        """A question in one of the story's phrasings that was not used for this fact."""
         asks = [
             ask
             for ask in self.kind(fact).asks

@@ -1,4 +1,4 @@
-"""Sentences: filling the slots of a phrasing, and the phrasings that fit any story."""
+"""Fills the slots of phrasings, and reads the phrasings that all stories share."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ _QUESTION_WORDS = frozenset(
 
 
 def sentence(phrasing: str, **slots: str) -> str:
-    """The phrasing with its slots filled, beginning with a capital."""
+    """The phrasing with its slots filled and a capital first letter."""
     return capital(phrasing.format(**slots))
 
 
 def capital(text: str) -> str:
-    """With a capital first letter, but leaving words such as eBPF alone."""
+    """The text with a capital first letter; words such as eBPF stay unchanged."""
     word = text.split(" ", 1)[0]
     return text[0].upper() + text[1:] if word.islower() or len(word) == 1 else text
 
 
 def uncapital(phrasing: str) -> str:
-    """Ready for the middle of a sentence; a slot or a name at its beginning stays as it is."""
+    """A question for the middle of a sentence; a slot or name at its start stays unchanged."""
     word = re.split(r"[ ,:]", phrasing, maxsplit=1)[0]
     if word in _QUESTION_WORDS:
         return phrasing[0].lower() + phrasing[1:]
     return phrasing
 
 
-def tells_that_open(mention: str) -> bool:
-    """Whether a near miss says that something is unknown, which is false once it is known."""
+def is_pending(mention: str) -> bool:
+    """Whether a near miss says that a value is unknown, which is false once it is known."""
     return bool(_PENDING.search(mention))
 
 
 def fill(phrasing: str, people: ShuffledCycle[str], random: Random) -> str:
-    """A piece of filler: each person in it is another one."""
+    """A filler sentence; each of its person slots gets another person."""
 
     def slot(match: re.Match[str]) -> str:
         if match[1] == "person":
@@ -64,7 +64,7 @@ def fill(phrasing: str, people: ShuffledCycle[str], random: Random) -> str:
 
 
 class RepetitionFilter:
-    """Lets no sentence come twice in a month, and no phrasing day after day."""
+    """Rejects a sentence used within the last 30 days, and a phrasing used within the last few."""
 
     def __init__(self, days: int = 30) -> None:
         self._days = days
@@ -80,9 +80,9 @@ class RepetitionFilter:
         subject: str = "",
         rest: int = 1,
     ) -> str | None:
-        """The next phrasing that is fresh, worded; None where all of them are stale.
+        """A sentence from the next fresh phrasing, or None if none is fresh.
 
-        A phrasing rests for some days after its use for the same subject.
+        A phrasing is not used again for the same subject within `rest` days.
         """
         for _ in range(2 * len(phrasings)):
             phrasing = phrasings.draw()
@@ -100,7 +100,7 @@ def count_words(texts: Iterable[str]) -> int:
 
 
 class CommonPhrases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """phrases.yaml, where comments say what each list is for."""
+    """phrases.yaml; its comments describe each list."""
 
     abouts: tuple[str, ...]
     heads: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Questions of all categories, in fair shares, numbered in the order in which they can be asked."""
+"""Questions of all categories in fixed shares, numbered in the order in which they can be asked."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def make_questions(known: KnownFacts) -> tuple[AuthoredQuestion, ...]:
     total = _PER_ARC * len(known.arcs)
     spared: set[str] = set()
     unanswered = round(total * _SHARES["negative-recall"])
-    # The order in which categories may choose their facts, rare ones first.
+    # Rare categories choose their facts first.
     makers: Mapping[str, Callable[[KnownFacts, Random], Iterable[AuthoredQuestion]]] = {
         "recency-bias-resistance": partial(fact_questions.recency, spared=spared),
         "contradiction-resolution": fact_questions.contradiction,
@@ -51,7 +51,7 @@ def make_questions(known: KnownFacts) -> tuple[AuthoredQuestion, ...]:
     drafts: list[AuthoredQuestion] = []
     for category, make in makers.items():
         made = make(known, known.rng.stream("questions", category))
-        drafts += islice(_unlike(made, seen), round(total * _SHARES[category]))
+        drafts += islice(_distinct(made, seen), round(total * _SHARES[category]))
     drafts.sort(key=lambda draft: (max(draft.relevant_days), draft.category, draft.question))
     width = max(3, len(str(len(drafts))))
     prefix = known.story.persona.id
@@ -61,7 +61,7 @@ def make_questions(known: KnownFacts) -> tuple[AuthoredQuestion, ...]:
     )
 
 
-def _unlike(drafts: Iterable[AuthoredQuestion], seen: set[str]) -> Iterator[AuthoredQuestion]:
+def _distinct(drafts: Iterable[AuthoredQuestion], seen: set[str]) -> Iterator[AuthoredQuestion]:
     for draft in drafts:
         if draft.question not in seen:
             seen.add(draft.question)

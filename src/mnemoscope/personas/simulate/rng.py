@@ -1,7 +1,7 @@
-"""Repeatable randomness: one stream for each purpose, and endless draws from a shuffled list.
+"""Repeatable randomness: one stream for each purpose, and draws from a shuffled list.
 
-Each stream is seeded from the name of what it decides: a new use of randomness in one place changes
-nothing in another. The simulator never uses the global generator.
+The name of its purpose seeds a stream, so a new use of randomness does not change another. The
+simulator never uses the global generator.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ShuffledCycle(Generic[T]):
         return len(self._all)
 
     def draw(self, avoid: Collection[T] = ()) -> T:
-        """The next item that is not to be avoided; any item, where all are to be avoided."""
+        """The next item that is not in `avoid`; any item if all of them are."""
         for _ in range(2):
             for place in range(len(self._left) - 1, -1, -1):
                 if self._left[place] not in avoid:

@@ -1,4 +1,4 @@
-"""The simulator: a story rolled out over so many days, with everything that can be asked of it."""
+"""The simulator: generates the history of a story over a number of days, with its questions."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class WrittenHistory(NamedTuple):
 
 
 def simulate(story: Story, days: int, seed: int) -> SimulatedHistory:
-    """The whole history in memory; equal for equal story, days and seed."""
+    """Simulate a history in memory; the same story, days and seed give the same history."""
     if not 1 <= days <= MOST_DAYS:
-        raise UsageError(f"{days} days: give a number between 1 and {MOST_DAYS:,}")
+        raise UsageError(f"--days {days}: give a number between 1 and {MOST_DAYS:,}")
     rng = Rng(seed, story.persona.id)
     calendar = make_calendar(story, days, rng.stream("almanac"))
     subjects = SubjectPool(story, rng)
     arcs = plan_arcs(story, calendar, subjects, rng)
-    record = Timeline(story, calendar, rng).tell(arcs)
+    record = Timeline(story, calendar, rng).build(arcs)
     return SimulatedHistory(
         story,
         days,
@@ -56,8 +56,8 @@ def simulate_persona(
 ) -> WrittenHistory:
     """Simulate a persona and write its folder into `out`.
 
-    `story` is a story, the id of a shipped one or the path of a file. What is there already must
-    be the same, unless `force` says to overwrite it.
+    `story` is a story, the id of a shipped one or the path of a file. Files that exist and differ
+    are an error, unless `force` is given.
     """
     if not isinstance(story, Story):
         story = find_story(str(story))
@@ -75,11 +75,11 @@ def simulate_personas(
     jobs: int = 1,
     force: bool = False,
 ) -> Iterator[WrittenHistory]:
-    """The same for several stories, so many at once; yields each as soon as it is written."""
+    """Simulate several stories, `jobs` at a time; yields each as soon as it is written."""
     if jobs < 1:
-        raise UsageError(f"--jobs {jobs}: at least one is needed")
+        raise UsageError(f"--jobs {jobs}: give 1 or more")
     if len({story.persona.id for story in stories}) < len(stories):
-        raise UsageError("two of the stories have the same persona id")
+        raise UsageError("two stories have the same persona id: give each its own")
     write = partial(simulate_persona, out=out, days=days, seed=seed, force=force)
     if jobs == 1 or len(stories) == 1:
         return map(write, stories)

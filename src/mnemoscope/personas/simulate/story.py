@@ -1,7 +1,7 @@
-"""Stories: the YAML file that a persona's history is simulated from, checked on reading.
+"""Stories: the YAML files that histories are simulated from, validated when read.
 
-A story has a cast, sessions, kinds of arcs with their subjects and facts, and phrasings. It has no
-dates and no values: the simulator draws those.
+A story has a cast, sessions, types of arcs with their subjects and facts, and phrasings. The
+simulator draws the dates and values.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SHIPPED = (
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A part of a story; an unknown field is a typing error."""
+    """A part of a story; an unknown field is an error."""
 
 
 class Person(_Strict, frozen=True):
@@ -51,9 +51,9 @@ class StorySession(_Strict, frozen=True):
     kind: Literal["1to1", "group"]
     participants: tuple[str, ...]
     isolated: bool = False
-    """What is said here may not be told elsewhere."""
+    """Its content may not be disclosed in other sessions."""
     cover: tuple[str, ...] = ()
-    """Of isolated sessions: neutral calendar titles that others may be told instead."""
+    """Of isolated sessions: neutral calendar titles that may be disclosed instead."""
     sensitive_topics: tuple[str, ...] = ()
 
 
@@ -64,7 +64,7 @@ class Project(_Strict, frozen=True):
 
 
 class StoryPersona(_Strict, frozen=True):
-    """What becomes persona.yaml."""
+    """The content of persona.yaml."""
 
     id: str
     name: str
@@ -87,16 +87,16 @@ class Values(_Strict, frozen=True):
     pick: tuple[str, ...] = ()
     """One of a list."""
     number: tuple[int, int, int] | None = None
-    """Low, high, step; worded by `form`, in which {n} stands for it."""
+    """Low, high, step; `form` words it, with {n} for the number."""
     form: str = "{n}"
     person: bool = False
     """A person of the cast."""
     date: tuple[int, int] | None = None
-    """A date so many days ahead, at least and at most."""
+    """A date this many days ahead: fewest, most."""
 
 
 class StoryFact(_Strict, frozen=True):
-    """Something that becomes known about a subject, and may change."""
+    """A kind of fact about a subject; its value may change."""
 
     id: str
     noun: str
@@ -105,9 +105,9 @@ class StoryFact(_Strict, frozen=True):
     says: tuple[str, ...]
     """Ways to state it in the log: {name}, {value}, {speaker}."""
     asks: tuple[str, ...]
-    """Ways to ask for it, in other words than `says`: {name} or {about}."""
+    """Ways to ask for it in words that `says` does not use: {name} or {about}."""
     changes: float = 0.0
-    """How likely it is to be revised in the course of its arc."""
+    """The probability that it is revised during its arc."""
     revises: tuple[str, ...] = ()
     """Ways to state a new value: {name}, {value}, {speaker}, and {old} where it is natural."""
     mentions: tuple[str, ...] = ()
@@ -115,36 +115,36 @@ class StoryFact(_Strict, frozen=True):
 
 
 class StorySubject(_Strict, frozen=True):
-    """What an arc is about."""
+    """The subject of an arc."""
 
     name: str
-    """As the log calls it."""
+    """Its name in the log."""
     about: str
-    """A description that shares no word with the name, as a question may call it."""
+    """A description for questions that shares no word with the name."""
     also: str = ""
-    """Of a decision: what it is about once more, in words that neither the log nor `about` uses."""
+    """Of a decision: another description, in words that neither the log nor `about` uses."""
     options: tuple[str, ...] = ()
-    """Of a decision: what could be chosen, three or more."""
+    """Of a decision: three or more options."""
     objections: tuple[str, ...] = ()
-    """Of a decision: what speaks against an option, two or more."""
+    """Of a decision: two or more objections to an option."""
     reasons: tuple[str, ...] = ()
-    """Of a decision: why an option is taken, two or more."""
+    """Of a decision: two or more reasons for an option."""
 
 
 class StoryArc(_Strict, frozen=True):
-    """A kind of arc."""
+    """A type of arc."""
 
     days: tuple[int, int]
-    """How long it lasts, at least and at most."""
+    """Its fewest and most days."""
     sessions: tuple[str, ...]
-    """Where it may unfold."""
+    """The sessions in which it may take place."""
     subjects: tuple[StorySubject, ...]
     opens: tuple[str, ...]
-    """Ways to begin, each with both {name} and {about}, so that the two are tied together."""
+    """Ways to begin it, each with {name} and {about}, so that the log links the two."""
     closes: tuple[str, ...]
     """Ways to end it: {name}."""
     goes_on: tuple[str, ...]
-    """Ways to be busy with it on a day on which nothing becomes known: {name}, {speaker}."""
+    """Ways to mention it on a day without a fact: {name}, {speaker}."""
     facts: tuple[StoryFact, ...] = ()
     proposes: tuple[str, ...] = ()
     """Of decisions: {speaker}, {option}, {name}."""
@@ -155,12 +155,12 @@ class StoryArc(_Strict, frozen=True):
 
 
 class Threads(_Strict, frozen=True):
-    """What ties two arcs together that never mention each other, made of a head and a tail."""
+    """Causes of trouble that two arcs share, each made of a head and a tail."""
 
     heads: tuple[str, ...]
     tails: tuple[str, ...]
     says: tuple[str, ...]
-    """Ways to say that a thread held up an arc: {name}, {thread}."""
+    """Ways to say that a thread delayed an arc: {name}, {thread}."""
     asks: tuple[str, ...]
     """Ways to ask which two arcs it was: {thread}."""
 
@@ -172,18 +172,18 @@ class Story(_Strict, frozen=True):
     arcs: dict[ArcType, StoryArc]
     threads: Threads
     claims: tuple[str, ...]
-    """What people argue in group sessions, as a clause after "that": {name}."""
+    """Opinions in group sessions, as a clause after "that": {name}."""
     never: tuple[str, ...]
-    """Questions about things that never happen: {person}."""
+    """Questions about events that never happen: {person}."""
     routine: tuple[str, ...]
-    """What fills days and means nothing: {person}, {weekday}, {n}."""
+    """Filler sentences: {person}, {weekday}, {n}."""
     quiet: tuple[str, ...]
-    """What little there is to say on weekends and days off."""
+    """Filler sentences for weekends and days off."""
     breaks: tuple[str, ...]
-    """Why there are quiet weeks, such as a holiday."""
+    """Reasons for quiet weeks, such as a holiday."""
 
     def colleagues(self) -> list[str]:
-        """People who may be named anywhere: all but those of isolated sessions alone."""
+        """People who may be named in every session: all except those only in isolated ones."""
         humans = [person.name for person in self.persona.cast if person.kind == "human"]
         hidden: set[str] = set()
         seen: set[str] = set()
@@ -193,7 +193,7 @@ class Story(_Strict, frozen=True):
         return found if len(found) >= 6 else humans
 
     def speakers(self, session: StorySession) -> list[str]:
-        """Who speaks in a session; one to one, the agent reports what any colleague says."""
+        """The speakers of a session; in a 1to1 session the agent reports what colleagues say."""
         if session.kind == "1to1":
             return self.colleagues()
         humans = {person.name for person in self.persona.cast if person.kind == "human"}
@@ -211,30 +211,27 @@ _SUBJECTS_AND_FACTS: Mapping[ArcType, tuple[int, int]] = {
     "relationship": (12, 5),
     "correction": (14, 4),
 }
-"""How many subjects and facts each kind of arc has at least."""
+"""The fewest subjects and facts of each type of arc."""
 
 
 def find_story(persona: str) -> Story:
     """The shipped story with this id, or the story in the file of this name."""
     path = Path(persona)
-    if persona not in SHIPPED and (path.suffix in (".yaml", ".yml") or path.exists()):
-        return read_story(path)
-    return shipped_story(persona)
-
-
-def read_story(path: Path) -> Story:
-    """A user's own story."""
+    if persona in SHIPPED or not (path.suffix in (".yaml", ".yml") or path.exists()):
+        return shipped_story(persona)
     try:
         return parse_story(path.read_text(encoding="utf-8"), path)
     except FileNotFoundError:
-        raise UsageError(f"{path} does not exist; shipped are {', '.join(SHIPPED)}") from None
+        raise UsageError(
+            f"{path} does not exist: give the path of a story, or one of {', '.join(SHIPPED)}"
+        ) from None
 
 
 def shipped_story(id: str) -> Story:
     """A story that comes with the package."""
     if id not in SHIPPED:
         raise UsageError(
-            f"unknown persona {id!r}: shipped are {', '.join(SHIPPED)}, or give the path of a story"
+            f"unknown persona {id!r}: give one of {', '.join(SHIPPED)}, or the path of a story"
         )
     resource = files("mnemoscope.personas.simulate.stories") / f"{id}.yaml"
     return parse_story(resource.read_text(encoding="utf-8"), Path(f"{id}.yaml"))
@@ -253,7 +250,7 @@ def parse_story(text: str, path: Path) -> Story:
 
 
 def _problems(story: Story) -> Iterator[str]:
-    """Everything that would make the story dull or the simulation impossible."""
+    """All rules that the story breaks."""
     for field, least in _MINIMUM.items():
         yield from _enough(field, getattr(story, field), least)
     people = {person.name for person in story.persona.cast} | {story.persona.principal.name}
@@ -285,9 +282,9 @@ def _arc_problems(kind: ArcType, arc: StoryArc, sessions: set[str]) -> Iterator[
     where = f"arcs.{kind}"
     least_subjects, least_facts = _SUBJECTS_AND_FACTS[kind]
     if not 0 < arc.days[0] <= arc.days[1]:
-        yield f"{where}.days: {arc.days} is no range of days"
+        yield f"{where}.days: {arc.days} is not a range of days"
     for session in set(arc.sessions) - sessions:
-        yield f"{where}.sessions: there is no session {session!r}"
+        yield f"{where}.sessions: session {session!r} does not exist"
     yield from _enough(f"{where}.subjects", arc.subjects, least_subjects)
     yield from _phrasings(f"{where}.opens", arc.opens, 3, {"name", "about"})
     yield from _phrasings(f"{where}.closes", arc.closes, 3, {"name"})
@@ -318,18 +315,18 @@ def _fact_problems(where: str, fact: StoryFact) -> Iterator[str]:
     if values.pick and len(values.pick) < 8:
         yield f"{where}.values.pick: {len(values.pick)} where at least 8 are needed"
     if values.number and len(range(values.number[0], values.number[1], values.number[2])) < 20:
-        yield f"{where}.values.number: fewer than 20 numbers to draw from"
+        yield f"{where}.values.number: fewer than 20 numbers where at least 20 are needed"
     if values.number and "{n}" not in values.form:
-        yield f"{where}.values.form: says {{n}} nowhere"
+        yield f"{where}.values.form: should contain {{n}}"
     yield from _phrasings(f"{where}.says", fact.says, 4, {"name", "value"}, {"speaker"})
     yield from _phrasings(f"{where}.mentions", fact.mentions, 2, {"name"}, {"speaker"})
     yield from _enough(f"{where}.asks", fact.asks, 3)
     for ask in fact.asks:
         slots = _slots(ask)
         if slots not in ({"name"}, {"about"}):
-            yield f"{where}.asks: {ask!r} should hold {{name}} or {{about}} and nothing else"
+            yield f"{where}.asks: {ask!r} should contain {{name}} or {{about}} and no other slot"
     if fact.asks and not any("{about}" in ask for ask in fact.asks):
-        yield f"{where}.asks: none of them uses {{about}}"
+        yield f"{where}.asks: at least one should use {{about}}"
     if fact.changes > 0:
         optional = {"speaker", "old"}
         yield from _phrasings(f"{where}.revises", fact.revises, 3, {"name", "value"}, optional)
@@ -348,7 +345,7 @@ def _phrasings(
         slots = _slots(text)
         if not needed <= slots <= needed | optional:
             wanted = ", ".join(f"{{{slot}}}" for slot in sorted(needed)) or "no slot"
-            yield f"{where}: {text!r} should hold {wanted}"
+            yield f"{where}: {text!r} should contain {wanted}"
 
 
 def _enough(where: str, given: Sized, least: int) -> Iterator[str]:

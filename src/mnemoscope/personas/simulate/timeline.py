@@ -1,6 +1,6 @@
-"""The timeline: when each fact of an arc becomes known, its value, its wording and its revisions.
+"""The timeline: the day, value, wording and revisions of each fact of an arc.
 
-The outcome is the ledger and the sentences that say it: each fact on one day, in one session.
+The result is the ledger and the sentences that state its facts, each on one day in one session.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from mnemoscope.personas.simulate.story import Story, StoryFact
 from mnemoscope.text.fact_ledger import LedgerFact, date_wordings
 
 _AGAIN = 0.4
-"""How likely a fact that was revised is revised once more."""
+"""The probability that a revised fact is revised once more."""
 _OMIT = 0.6
-"""How likely an arc never tells one kind of fact, so that a question asks for it in vain."""
+"""The probability that an arc omits one kind of fact; a question about it has no answer."""
 _QUOTED = 0.25
+"""The probability that a fact is stated in a quotation."""
 _LABELLED = 0.4
-"""How often a sentence is headed by the name of the thing, so that it can be found by that too."""
+"""The probability that a sentence begins with the noun of the fact, so that it matches a search."""
 _ABOUT = 0.6
-"""How often the day of a fact also says what its subject is about."""
+"""The probability that the day of a fact also describes its subject."""
 _UNITS = {
     "ms": "milliseconds",
     "min": "minutes",
@@ -42,37 +43,37 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class LogSentence:
-    """A sentence of the log that carries facts."""
+    """A sentence of the log that states facts."""
 
     day: int
     session: str
     arc: str
     text: str
     quoted: str = ""
-    """Who says it literally; empty for prose."""
+    """The speaker of a quotation; empty for prose."""
 
 
 @dataclass
 class TimelineRecord:
-    """What became known in the course of a simulated history."""
+    """The facts of a simulated history and the sentences that state them."""
 
     facts: list[LedgerFact] = field(default_factory=list)
     sentences: list[LogSentence] = field(default_factory=list)
     omitted: dict[str, StoryFact] = field(default_factory=dict)
-    """Arc to the kind of fact that it never tells."""
+    """The kind of fact that an arc never states, by arc."""
     abouts: set[tuple[str, int]] = field(default_factory=set)
-    """Arc and day on which its description is said as well."""
+    """Pairs of arc and day on which the log also describes the subject."""
 
 
 @dataclass
 class _PlannedFact:
-    """A fact before it has its number and successor."""
+    """A fact without its id and the id of its successor."""
 
     day: int
     arc: PlannedArc
     attribute: str
     value: str
-    said: LogSentence
+    sentence: LogSentence
     speaker: str = ""
     aliases: tuple[str, ...] = ()
     session: str = ""
@@ -80,7 +81,7 @@ class _PlannedFact:
 
 
 class ValuePool:
-    """Draws values, so that no two subjects share one as long as there are others."""
+    """Draws values; two subjects share one only when no other value is left."""
 
     def __init__(self, story: Story, calendar: WorkCalendar, rng: Rng) -> None:
         self._people = story.colleagues()
@@ -90,7 +91,7 @@ class ValuePool:
         self._dates: dict[str, set[str]] = {}
 
     def draw(self, attribute: str, fact: StoryFact, day: int, avoid: Collection[str]) -> str:
-        """A value that becomes known on this day and is not one of those to avoid."""
+        """A value for a fact of this day that is not in `avoid`."""
         if fact.values.date:
             return self._date(attribute, fact.values.date, day, avoid)
         if attribute not in self._pools:
@@ -122,7 +123,7 @@ class ValuePool:
 
 
 def aliases(value: str, fact: StoryFact, calendar: WorkCalendar, day: int) -> tuple[str, ...]:
-    """Other wordings that say the same."""
+    """Other wordings of the value."""
     if fact.values.person:
         return ()
     if not fact.values.date:
@@ -154,7 +155,7 @@ def _rewordings(value: str) -> Iterator[str]:
 
 
 class Timeline:
-    """Goes through the arcs of a history and decides when and how their facts become known."""
+    """Decides for all arcs of a history when and how their facts are stated."""
 
     def __init__(self, story: Story, calendar: WorkCalendar, rng: Rng) -> None:
         self.story = story
@@ -167,7 +168,7 @@ class Timeline:
         self._planned: list[_PlannedFact] = []
         self._omitted: dict[str, StoryFact] = {}
 
-    def tell(self, arcs: Sequence[PlannedArc]) -> TimelineRecord:
+    def build(self, arcs: Sequence[PlannedArc]) -> TimelineRecord:
         for arc in arcs:
             if arc.type == "decision":
                 self._decide(arc)
@@ -237,7 +238,7 @@ class Timeline:
         self._add(third, arc, "decision.reason", reason, text)
 
     def _argue(self, arc: PlannedArc) -> None:
-        """Two people hold two views of the same thing, so that who said what matters."""
+        """Two people state different views of one subject; questions ask who said what."""
         random = self._rng.stream("views", arc.id)
         people = random.sample(self.story.speakers(arc.session), 2)
         for speaker, day in zip(people, self._spread(arc, 2, random), strict=False):
@@ -245,7 +246,7 @@ class Timeline:
             self._add(day, arc, "group.claim", claim, capital(claim) + ".", speaker, quoted=True)
 
     def _cover(self, arc: PlannedArc) -> None:
-        """What may be told of a confidential matter: a title in the calendar."""
+        """A neutral calendar title that may be disclosed instead of a confidential subject."""
         random = self._rng.stream("cover", arc.id)
         session = arc.session
         if session.id not in self._covers:
@@ -257,7 +258,7 @@ class Timeline:
         self._add(day, arc, "session.cover", title, inside).session = "principal"
 
     def _share_causes(self, arcs: Sequence[PlannedArc]) -> None:
-        """Pairs of arcs share a cause of trouble and do not mention each other."""
+        """Give pairs of arcs a common cause of trouble; they do not mention each other."""
         random = self._rng.stream("threads")
         threads = self.story.threads
         causes = [f"{head} {tail}" for head in threads.heads for tail in threads.tails]
@@ -280,13 +281,13 @@ class Timeline:
         *,
         quoted: bool = False,
     ) -> _PlannedFact:
-        said = LogSentence(day, arc.session.id, arc.id, text, speaker if quoted else "")
-        planned = _PlannedFact(day, arc, attribute, value, said, speaker)
+        stated = LogSentence(day, arc.session.id, arc.id, text, speaker if quoted else "")
+        planned = _PlannedFact(day, arc, attribute, value, stated, speaker)
         self._planned.append(planned)
         return planned
 
     def _spread(self, arc: PlannedArc, times: int, random: Random) -> list[int]:
-        """So many days, in order and apart, on which little of this arc becomes known so far."""
+        """Up to `times` days in order, each from another part of the arc and with few facts."""
         days = arc.workdays[1:]
         times = min(times, len(days))
         found = []
@@ -299,7 +300,7 @@ class Timeline:
         return found
 
     def _record(self) -> TimelineRecord:
-        """Number the facts in order of days and tie each to its successor."""
+        """Number the facts in the order of days and link each to its successor."""
         self._planned.sort(key=lambda fact: (fact.day, fact.arc.start, fact.arc.id, fact.attribute))
         width = max(4, len(str(len(self._planned))))
         ids = {id(fact): f"f{number:0{width}}" for number, fact in enumerate(self._planned, 1)}
@@ -323,7 +324,7 @@ class Timeline:
                 )
             )
             if fact.attribute != "decision.reason":
-                record.sentences.append(fact.said)
+                record.sentences.append(fact.sentence)
             if random.random() < _ABOUT or fact.arc.type == "decision":
                 record.abouts.add((fact.arc.id, fact.day))
             if fact.attribute == "session.cover":
@@ -333,7 +334,7 @@ class Timeline:
 
 
 def _pairs(arcs: Sequence[PlannedArc], random: Random) -> Iterable[tuple[PlannedArc, PlannedArc]]:
-    """Each arc with one that begins somewhat later; none is in more than two pairs."""
+    """Pairs of an arc and one that begins later; an arc is in at most two pairs."""
     times: Counter[str] = Counter()
     for place, arc in enumerate(arcs):
         near = [other for other in arcs[place + 1 : place + 5] if times[other.id] < 1]

@@ -1,8 +1,8 @@
 """Pass 2: for each daily log the conversation between user and assistant that it could come from.
 
-A conversation depends on its day's log alone, so all of them are written side by side. It is with
-whom the persona works for: what was said in isolated sessions is not in it, nor in its prompt. One
-that breaks a rule is sent back, and in the end is missing: no stub ever takes its place.
+A conversation depends on its day's log only, so all of them are written in parallel. The user is
+the person that the persona works for, so its prompt leaves out isolated sessions. A reply that
+breaks a rule is retried; after the last try the conversation is missing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Role = Literal["user", "assistant"]
 FEWEST, MOST = 4, 12
 _ROLES: tuple[Role, Role] = ("user", "assistant")
 _SUFFIX: dict[Format, str] = {"markdown": "md", "json": "json"}
-# In the Markdown files such a line begins the next turn.
+# Such a line begins a turn in the Markdown files.
 _SPEAKER_LINE = re.compile(r"^\*\*(?:User|Assistant)\*\*:", re.MULTILINE)
 _HOLES = frozenset({"name", "role", "style", "principal", "date", "log"})
 
@@ -50,15 +50,15 @@ def conversation_file(files: PersonaFiles, day: int, format: Format) -> Path:
     return files.beside("conversations") / f"conv-{day:04}.{_SUFFIX[format]}"
 
 
-def told_days(files: PersonaFiles, days: Iterable[int]) -> list[int]:
-    """Those of the days on which something was said that may be talked about."""
+def open_days(files: PersonaFiles, days: Iterable[int]) -> list[int]:
+    """The days that have text of open sessions."""
     return [day for day in days if files.page(day, files.is_open)]
 
 
 def write_conversations(
     files: PersonaFiles, writer: LlmWriter, days: Iterable[int], format: Format = "markdown"
 ) -> Iterator[int]:
-    """Write the conversation of each of these days; yields a day when its file is there."""
+    """Write the conversation of each of these days; yields a day when its file is written."""
     prompt = load_prompt("write-conversation", _HOLES, frozenset({"log"}))
     tasks = (_task(files, prompt, day) for day in days)
     for written in writer.write_all(tasks):

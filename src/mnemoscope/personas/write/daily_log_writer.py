@@ -1,8 +1,8 @@
-"""Pass 1: the daily logs, one request a day and session, days in their order.
+"""Pass 1: the daily logs, one request for each day and session, in the order of days.
 
-A session's writer sees the last entries of that session, read from disk, and nothing that another
-session wrote. Prompts name dates, never day numbers. What is missing is what the schedule has and
-the disk has not; there is no record beside that could disagree.
+A prompt contains the last entries of its session, read from disk, and nothing of another session.
+Prompts contain dates, never day numbers. An entry is missing if the schedule has it and the disk
+does not; there is no other record.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from mnemoscope.personas.write.session_schedule import Agenda, SessionSchedule, 
 from mnemoscope.personas.write.visibility import Visibility
 
 HISTORY = 3
-"""So many of a session's last entries its writer sees."""
+"""How many of the session's last entries a prompt contains."""
 _FENCE = re.compile(r"\A```[\w+-]*[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
 _FENCE_LINE = re.compile(r"[ \t]*(```|~~~)")
 _HEADING = re.compile(r"#(?:[ \t]|$)")
 _TOPIC = re.compile(r"^###+[ \t]+\S", re.MULTILINE)
 _SESSION_HEADING = re.compile(r"#[ \t]+session:", re.IGNORECASE)
 ECHOED_LINES = 3
-"""Of an arc that only surfaces here, so much of its description is told."""
+"""How much of its description a prompt contains for an arc of another session."""
 _LENGTHS = {
     "quiet": "quiet: little happens; one or two short topics, 80 to 150 words",
     "normal": "normal: two or three topics, 200 to 350 words",
@@ -53,7 +53,7 @@ PastEntry = tuple[date, str]
 
 
 class Gap(NamedTuple):
-    """Something that the schedule has and the disk has not."""
+    """An entry of the schedule that is not on disk."""
 
     day: int
     session: str
@@ -63,13 +63,12 @@ class Gap(NamedTuple):
 
 
 def refuse_simulated(files: PersonaFiles) -> None:
-    """A history with a ledger is whole without our schedule, and exact only as it is."""
+    """UsageError for a simulated history: its logs must match its ledger."""
     if files.ledger.is_file():
         raise UsageError(
-            f"{files.folder} was simulated: {files.ledger.name} has every fact of its days, and "
-            "new prose in them would no longer be what exact scoring leans on. To have it told by "
-            "a model, say --from-ledger --out NEW_FOLDER; days that are missing come back with the "
-            "command that made it"
+            f"{files.folder} was simulated: its logs must match {files.ledger.name}, because exact "
+            "scoring depends on that. To let a model rewrite it, give --from-ledger --out "
+            "NEW_FOLDER; to restore missing days, run `mnemoscope personas simulate` again"
         )
 
 
@@ -80,12 +79,12 @@ def write_days(
     *,
     missing: bool = False,
     overwrite: bool = False,
-    tell: Callable[[str], None] = lambda line: None,
+    progress: Callable[[str], None] = lambda line: None,
 ) -> int:
-    """Write the days that are not there; how many were written or completed.
+    """Write the days that have no log; returns how many were written or completed.
 
-    With `missing` also the sessions that are missing from days that are there; with `overwrite`
-    all of them anew, where a session that comes to nothing keeps what it had.
+    `missing` also adds missing sessions to existing days. `overwrite` writes all days again; a
+    session whose request fails keeps its text.
     """
     schedule = SessionSchedule.of(files)
     prompts = DayPrompts(files, schedule)
@@ -114,12 +113,12 @@ def write_days(
         if texts:
             logs.put(day, texts, schedule.order)
             written += 1
-            tell(f"Generated day {day}/{files.days} ({len(logs)} unique)")
+            progress(f"Generated day {day}/{files.days} ({len(logs)} unique)")
     return written
 
 
 def gaps(files: PersonaFiles, days: Iterable[int] | None = None) -> list[Gap]:
-    """What is missing on disk, of these days or of the whole history."""
+    """What is missing on disk for these days or the whole history."""
     schedule, logs = SessionSchedule.of(files), WrittenDays(files)
     return [
         Gap(day, session)
@@ -130,7 +129,7 @@ def gaps(files: PersonaFiles, days: Iterable[int] | None = None) -> list[Gap]:
 
 
 def read_entry(reply: str) -> str:
-    """The entry, or UnusableReply: an excuse instead of one has no topics."""
+    """The entry of a reply; UnusableReply if it has no topics, as an excuse has."""
     entry = clean(reply)
     if not _TOPIC.search(entry):
         raise UnusableReply("it has no topics: each stands under a heading that begins with ###")
@@ -138,9 +137,9 @@ def read_entry(reply: str) -> str:
 
 
 def clean(reply: str) -> str:
-    """The entry in a reply, without frontmatter and headings of the first rank.
+    """The entry in a reply, without frontmatter and first-level headings.
 
-    A heading of a session inside would end this one, and put words into another.
+    A session heading inside would end this session and begin another.
     """
     kept, in_code = [], False
     for line in body(unwrapped(reply)).split("\n"):
@@ -155,7 +154,7 @@ def clean(reply: str) -> str:
 
 
 def unwrapped(reply: str) -> str:
-    """The text without thoughts before it and a code fence around the whole."""
+    """The text without reasoning before it and a code fence around it."""
     text = without_thoughts(reply).replace("\r\n", "\n").replace("\r", "\n").strip()
     fenced = _FENCE.match(text)
     return fenced[1].strip() if fenced else text
@@ -165,7 +164,7 @@ class WrittenDays:
     """The daily logs on disk, and which sessions wrote on which days."""
 
     def __init__(self, files: PersonaFiles) -> None:
-        self._home = files
+        self._files = files
         self._sessions: dict[int, frozenset[str]] = {}
         self._days: dict[str, list[int]] = {}
         folder = files.beside("memories")
@@ -183,19 +182,19 @@ class WrittenDays:
         return self._sessions.get(day, frozenset())
 
     def last_entries(self, day: int, session: str) -> list[PastEntry]:
-        """What this session wrote last before the day, oldest first."""
+        """The session's last entries before the day, oldest first."""
         days = self._days.get(session, [])
         before = days[: bisect_left(days, day)][-HISTORY:]
         return [
-            (self._home.date_of(earlier), piece.text)
+            (self._files.date_of(earlier), piece.text)
             for earlier in before
-            for piece in _pieces(self._home.log(earlier))
+            for piece in _pieces(self._files.log(earlier))
             if piece.session == session
         ]
 
     def put(self, day: int, texts: dict[str, str], order: list[str]) -> None:
-        """Write these sessions into the day's log; others that it has are kept."""
-        path = self._home.log(day)
+        """Write these sessions into the day's log and keep its others."""
+        path = self._files.log(day)
         kept = [piece for piece in _pieces(path) if piece.session not in texts]
         new = [Piece("", text, session) for session, text in texts.items()]
         place = {session: number for number, session in enumerate(["", *order])}
@@ -215,55 +214,59 @@ class WrittenDays:
 
 
 def _pieces(path: Path) -> list[Piece]:
-    """The day's sessions that hold anything; none where there is no such day."""
+    """The day's sessions that have text; none if the log does not exist."""
     if not path.exists():
         return []
     return [piece for piece in pieces(read_day(path), "session") if piece.text.strip()]
 
 
 class DayPrompts:
-    """The prompts of all sessions; each is told what it may know and no more."""
+    """The prompts of all sessions, each with what its session may know."""
 
     def __init__(self, files: PersonaFiles, schedule: SessionSchedule) -> None:
-        self._home = files
+        self._files = files
         self._schedule = schedule
         self._day = load_prompt("write-day", _DAY)
         self._filler = load_prompt("write-filler", _FILLER)
         self._visible = {id: Visibility(files.persona, files.arcs, id) for id in schedule.order}
 
     def prompt(self, day: int, session: str, history: Sequence[PastEntry]) -> Prompt:
-        """`history` is what this very session wrote last, oldest first."""
+        """The prompt of a session; `history` is its last entries, oldest first."""
         seen, agenda = self._visible[session], self._schedule.agenda(day, session)
         values = {
             **_who(seen.persona(), session),
-            "date": long_date(self._home.date_of(day)),
+            "date": long_date(self._files.date_of(day)),
             "density": _LENGTHS[agenda.density],
             "earlier": _listed(self._earlier(day, session)),
-            "history": _told(history),
+            "history": "\n\n".join(f"[{long_date(day)}]\n{text}" for day, text in history)
+            or "(nothing yet)",
         }
         if agenda.is_filler:
             return self._filler.fill(**values)
         return self._day.fill(**values, **_agenda(agenda, seen, day))
 
     def _earlier(self, day: int, session: str) -> Iterator[str]:
-        """This session's own arcs that are over, or go on without being today's matter."""
+        """The session's arcs that began before and are not on today's agenda."""
         today = {arc.id for arc in self._schedule.agenda(day, session).own}
-        for whole in self._home.arcs.arcs:
+        for whole in self._files.arcs.arcs:
             if whole.primary_session != session or whole.id in today or whole.start > day:
                 continue
             arc = self._visible[session].arc(whole)
+            corrected = arc.corrected_day is not None and arc.corrected_day < day
             known = (
-                f" It is known by now: {arc.corrected_belief}" if _is_put_right(arc, day) else ""
+                f" It is known by now: {arc.corrected_belief}"
+                if corrected and arc.corrected_belief
+                else ""
             )
             state = "over" if arc.end < day else "still going on, but not today's matter"
             yield f"{arc.title} ({state}).{known}"
 
 
 def _who(persona: Persona, session: str) -> dict[str, str]:
-    rooms = {room.id: room for room in persona.sessions}
-    own = rooms.get(session) or PersonaSession(session, "1to1")
+    sessions = {one.id: one for one in persona.sessions}
+    own = sessions.get(session) or PersonaSession(session, "1to1")
     principal = persona.principal
-    told = (
+    boss = (
         f"{principal.name}, {principal.role}. {principal.profile}" if principal else "nobody named"
     )
     return {
@@ -273,20 +276,20 @@ def _who(persona: Persona, session: str) -> dict[str, str]:
         "organisation": persona.company or persona.institution or persona.firm or "not named",
         "profile": persona.profile.strip(),
         "style": persona.communication_style.strip(),
-        "principal": told.strip(),
+        "principal": boss.strip(),
         "cast": _listed(f"{one.name}, {one.role} ({one.kind})" for one in persona.cast),
-        "sessions": _listed(_room(room) for room in persona.sessions),
+        "sessions": _listed(map(_session, persona.sessions)),
         "projects": _listed(f"{one.name}: {one.description}" for one in persona.projects),
         "knowledge": _listed(persona.shared_knowledge),
-        "session": _room(own),
+        "session": _session(own),
         "sensitive": _listed(own.sensitive_topics),
     }
 
 
-def _room(room: PersonaSession) -> str:
-    kind = "one to one" if room.kind == "1to1" else room.kind
-    kept = "; what is said here stays here" if room.isolated else ""
-    return f"{room.id} ({kind}; {', '.join(room.participants) or 'nobody named'}{kept})"
+def _session(session: PersonaSession) -> str:
+    kind = "one to one" if session.kind == "1to1" else session.kind
+    kept = "; what is said here stays here" if session.isolated else ""
+    return f"{session.id} ({kind}; {', '.join(session.participants) or 'nobody named'}{kept})"
 
 
 def _agenda(agenda: Agenda, seen: Visibility, day: int) -> dict[str, str]:
@@ -294,7 +297,10 @@ def _agenda(agenda: Agenda, seen: Visibility, day: int) -> dict[str, str]:
     echoed = [seen.arc(arc) for arc in agenda.echoed]
     return {
         "arcs": _listed(_arc(arc, day) for arc in own),
-        "echoes": _listed(f"{arc.title}: {_first_lines(arc.description)}" for arc in echoed),
+        "echoes": _listed(
+            f"{arc.title}: " + "\n".join(arc.description.strip().split("\n")[:ECHOED_LINES])
+            for arc in echoed
+        ),
         "events": _listed(event for arc in (*own, *echoed) for event in arc.directed(day)),
         "beliefs": _listed(belief for arc in (*own, *echoed) for belief in _beliefs(arc, day)),
     }
@@ -307,7 +313,7 @@ def _arc(arc: Arc, day: int) -> str:
 
 
 def _beliefs(arc: Arc, day: int) -> Iterator[str]:
-    """What is held to be true on this day, right or wrong."""
+    """What the persona believes on this day, right or wrong."""
     wrong, right = arc.wrong_day, arc.corrected_day
     if wrong is None or right is None or day < wrong:
         return
@@ -324,18 +330,6 @@ def _beliefs(arc: Arc, day: int) -> Iterator[str]:
         yield f"This is known to be right: {arc.corrected_belief}"
 
 
-def _is_put_right(arc: Arc, day: int) -> bool:
-    return arc.corrected_day is not None and arc.corrected_day < day and bool(arc.corrected_belief)
-
-
-def _first_lines(text: str) -> str:
-    return "\n".join(text.strip().split("\n")[:ECHOED_LINES])
-
-
-def _listed(lines: Iterator[str] | Sequence[str]) -> str:
+def _listed(lines: Iterable[str]) -> str:
     indented = ("- " + line.strip().replace("\n", "\n  ") for line in lines if line.strip())
     return "\n".join(indented) or "- none"
-
-
-def _told(history: Sequence[PastEntry]) -> str:
-    return "\n\n".join(f"[{long_date(day)}]\n{text}" for day, text in history) or "(nothing yet)"

@@ -1,9 +1,9 @@
-"""A simulated history in natural prose: a model retells each session, the ledger stays exact.
+"""A model rewrites the sessions of a simulated history as prose that still matches the ledger.
 
-The new folder has the same persona, arcs, questions and ledger. A day is written when all its
-sessions are retold faithfully; until then those that are wait beside it, so that nothing is paid
-for twice. Faithful means what scoring relies on: values beside what they belong to, who said them,
-dates, and nothing that was not in the notes.
+The new folder has the same persona, arcs, questions and ledger. A day is written when the texts of
+all its sessions match; until then the finished sessions are kept as drafts, so nothing is paid for
+twice. A text matches if it keeps what scoring needs: each value with its subject and speaker, the
+dates, and nothing that is not in the notes.
 """
 
 from __future__ import annotations
@@ -40,58 +40,57 @@ _LISTED = 3
 
 
 class SessionNotes(NamedTuple):
-    """A session as the simulator told it, and what the ledger has of it."""
+    """The text of a simulated session, and its facts in the ledger."""
 
     day: int
     session: str
     text: str
     facts: tuple[LedgerFact, ...]
-    """Those that were said here."""
 
 
 def wordings(fact: LedgerFact) -> tuple[str, ...]:
     return (fact.value, *fact.aliases)
 
 
-def broken(notes: SessionNotes, told: str, ledger: Sequence[LedgerFact]) -> list[str]:
-    """What is wrong with the retold text, each as a sentence to its writer; nothing: faithful.
+def broken(notes: SessionNotes, rewritten: str, ledger: Sequence[LedgerFact]) -> list[str]:
+    """What is wrong with a rewritten text, as sentences for the model; empty if it matches.
 
-    `ledger` is the whole history's: values of other days and sessions may not turn up here.
+    `ledger` is that of the whole history: values of other days and sessions may not occur here.
     """
-    if not told.strip():
+    if not rewritten.strip():
         return ["The text is empty."]
     return [
-        *_shape(notes.text, told),
-        *_values(notes, told),
-        *_dates(notes.text, told),
-        *_strangers(notes, told, ledger),
+        *_shape(notes.text, rewritten),
+        *_values(notes, rewritten),
+        *_dates(notes.text, rewritten),
+        *_additions(notes, rewritten, ledger),
     ]
 
 
-def _shape(original: str, told: str) -> Iterator[str]:
-    if _TITLE.search(told):
+def _shape(original: str, rewritten: str) -> Iterator[str]:
+    if _TITLE.search(rewritten):
         yield "There is a line that begins with # or ##."
-    wanted, there = _HEADING.findall(original), _HEADING.findall(told)
+    wanted, there = _HEADING.findall(original), _HEADING.findall(rewritten)
     if wanted != there:
         yield f"The ### lines are to be exactly these, in this order: {' / '.join(wanted)}."
 
 
-def _values(notes: SessionNotes, told: str) -> Iterator[str]:
-    """Every value where it was, in company of what it belongs to, in the order of the notes."""
-    before, now = _sections(notes.text), _sections(told)
+def _values(notes: SessionNotes, rewritten: str) -> Iterator[str]:
+    """Each value must be in its section with its subject and speaker, in the order of the notes."""
+    before, now = _sections(notes.text), _sections(rewritten)
     for fact in notes.facts:
         for place, section in enumerate(before):
-            said = [one for one in section if _says(one, wordings(fact))]
-            if not said:
+            stated = [one for one in section if _says(one, wordings(fact))]
+            if not stated:
                 continue
             here = now[place] if place < len(now) else []
-            company = _company(said, fact)
-            retold = [one for one in here if _says(one, wordings(fact))]
-            # Where several sentences could be meant, all must stay: which one tells it is unknown.
-            times = _together(said, company)
-            if not retold:
+            company = _company(stated, fact)
+            kept = [one for one in here if _says(one, wordings(fact))]
+            # If several sentences have the value, all must stay: any may state the fact.
+            times = _together(stated, company)
+            if not kept:
                 yield f"“{fact.value}” is missing{_under(place)}."
-            elif _together(retold, company) < times:
+            elif _together(kept, company) < times:
                 beside = f" together with {' and '.join(company)}" if company else ""
                 yield f"“{fact.value}” belongs into {times} sentence(s){_under(place)}{beside}."
     for place, (old, new) in enumerate(zip(before, now, strict=False)):
@@ -100,15 +99,15 @@ def _values(notes: SessionNotes, told: str) -> Iterator[str]:
             yield f"The values are to keep their order{_under(place)}: {', '.join(wanted)}."
 
 
-def _company(said: Sequence[str], fact: LedgerFact) -> list[str]:
-    """What of entity and speaker stands with the value in the notes."""
+def _company(stated: Sequence[str], fact: LedgerFact) -> list[str]:
+    """Entity and speaker, if the notes have them in the sentence of the value."""
     names = [name for name in (fact.entity, fact.speaker) if name and name != fact.value]
-    best = max(said, key=lambda one: sum(_says(one, [name]) for name in names))
+    best = max(stated, key=lambda one: sum(_says(one, [name]) for name in names))
     return [name for name in names if _says(best, [name])]
 
 
 def _together(sentences: Sequence[str], names: Sequence[str]) -> int:
-    """How many sentences hold all the names."""
+    """How many sentences contain all the names."""
     return sum(all(_says(one, [name]) for name in names) for one in sentences)
 
 
@@ -123,13 +122,13 @@ def _order(section: Sequence[str], facts: Sequence[LedgerFact]) -> list[str]:
     return sorted(places, key=lambda value: (places[value], value))
 
 
-def _dates(original: str, told: str) -> Iterator[str]:
-    wanted, there = _date_counts(original), _date_counts(told)
+def _dates(original: str, rewritten: str) -> Iterator[str]:
+    wanted, there = _date_counts(original), _date_counts(rewritten)
     if lost := list((wanted - there).elements()):
         yield f"A date of the notes is missing or named too seldom: {_listed(lost)}."
     if new := list((there - wanted).elements()):
         yield f"A date is named that the notes do not name, or too often: {_listed(new)}."
-    if days := sorted(set(_WEEKDAY.findall(told)) - set(_WEEKDAY.findall(original))):
+    if days := sorted(set(_WEEKDAY.findall(rewritten)) - set(_WEEKDAY.findall(original))):
         yield f"The notes do not name {_listed(days)}."
 
 
@@ -139,11 +138,12 @@ def _date_counts(text: str) -> Counter[str]:
     )
 
 
-def _strangers(notes: SessionNotes, told: str, ledger: Sequence[LedgerFact]) -> Iterator[str]:
+def _additions(notes: SessionNotes, rewritten: str, ledger: Sequence[LedgerFact]) -> Iterator[str]:
+    """Values, names and numbers that are not in the notes."""
     index = AtomIndex([Memory("notes", notes.text)])
-    if new := index.invented(told, 1, [notes.session], small=-1):
+    if new := index.invented(rewritten, 1, [notes.session], small=-1):
         yield f"The notes do not hold {_listed(new)}."
-    old, text = normalise(notes.text), normalise(told)
+    old, text = normalise(notes.text), normalise(rewritten)
     own = {fact.id for fact in notes.facts}
     foreign = [
         wording
@@ -159,19 +159,19 @@ def _strangers(notes: SessionNotes, told: str, ledger: Sequence[LedgerFact]) -> 
 
 
 def _sections(text: str) -> list[list[str]]:
-    """The normalised sentences under each ### line, what stands before the first one first.
+    """The normalised sentences under each ### line, after those before the first ### line.
 
-    A quotation is one sentence: who says it stands at its beginning.
+    A quotation is one sentence, because it begins with its speaker.
     """
     found: list[list[str]] = []
     for part in _HEADING.split(text):
-        said: list[str] = []
+        texts: list[str] = []
         for line in filter(None, map(str.strip, part.splitlines())):
             if line.startswith(">"):
-                said.append(normalise(line))
+                texts.append(normalise(line))
             else:
-                said += (one.text for one in sentences(line))
-        found.append(said)
+                texts += (one.text for one in sentences(line))
+        found.append(texts)
     return found
 
 
@@ -189,35 +189,35 @@ def _listed(values: Sequence[str]) -> str:
 
 
 class DayText(NamedTuple):
-    """A simulated log taken apart: what is retold, and what stays around it to the letter."""
+    """A simulated log in parts: the notes to rewrite, and the text around them that is kept."""
 
     day: int
     around: tuple[str, ...]
     """The text before the first session's notes, between them, and after the last."""
     notes: tuple[SessionNotes, ...]
 
-    def together(self, told: Iterable[str]) -> str:
+    def together(self, rewritten: Iterable[str]) -> str:
         parts = [self.around[0]]
-        for text, after in zip(told, self.around[1:], strict=True):
+        for text, after in zip(rewritten, self.around[1:], strict=True):
             parts += (text, after)
         return "".join(parts)
 
 
-class Retelling:
-    """A simulated history and the folder in which it is told anew."""
+class HistoryRewriter:
+    """Rewrites a simulated history into a new folder."""
 
     def __init__(self, source: PersonaFiles, out: Path) -> None:
         self.source = source
         path = source.ledger
         if not path.is_file():
             raise MissingData(
-                f"{path} is missing: only a life that was simulated has a ledger; make one with "
+                f"{path} is missing: only a simulated history has a ledger; make one with "
                 "mnemoscope personas simulate"
             )
         if out.resolve() == source.folder.resolve():
-            raise UsageError(f"--out {out} is the simulated life itself; choose another folder")
+            raise UsageError(f"--out {out} is the folder of --persona: choose another folder")
         if out.exists() and not out.is_dir():
-            raise UsageError(f"--out {out} cannot be a folder: a file is in its place")
+            raise UsageError(f"--out {out} is a file: give a folder")
         self._ledger = tuple(Ledger.read(path, source.epoch).facts.values())
         self._by_place: dict[tuple[int, str], list[LedgerFact]] = {}
         for fact in self._ledger:
@@ -225,7 +225,7 @@ class Retelling:
         self._prompt = load_prompt("write-from-ledger", _HOLES, frozenset({"notes", "values"}))
 
     def open(self, folder: Path) -> PersonaFiles:
-        """A new folder, with the persona, arcs, questions and ledger of the old one."""
+        """Copy the persona, arcs, questions and ledger to the new folder, and read it."""
         source = self.source
         questions = source.beside("qa") / "questions.yaml"
         for path in (source.folder / "persona.yaml", source.arcs_file, questions, source.ledger):
@@ -233,38 +233,34 @@ class Retelling:
             content = path.read_bytes()
             if copy.exists() and copy.read_bytes() != content:
                 raise UsageError(
-                    f"{copy} is there already and is not that of {source.folder}; choose "
-                    "another --out"
+                    f"{copy} exists and differs from that of {source.folder}: choose another --out"
                 )
             if not copy.exists():
                 write_atomically(copy, content)
         return open_persona_files(folder, source.arcs_file.name)
 
     def days(self, wanted: range) -> list[int]:
-        """The days of the simulated history among those wanted."""
+        """The wanted days that the simulated history has."""
         return [day for day in day_files(self.source.beside("memories")) if day in wanted]
-
-    def missing(self, files: PersonaFiles, wanted: range) -> list[int]:
-        return [day for day in self.days(wanted) if not files.log(day).exists()]
 
     def write(
         self, files: PersonaFiles, writer: LlmWriter, days: Iterable[int], *, anew: bool = False
     ) -> Iterator[int]:
-        """Retell these days; each day's number as soon as its log is on disk."""
+        """Rewrite these days; yields each day as soon as its log is on disk."""
         waiting: dict[int, tuple[DayText, dict[int, str]]] = {}
         ready: list[int] = []
 
-        def keep(day: int, place: int, told: str) -> None:
+        def keep(day: int, place: int, rewritten: str) -> None:
             text, have = waiting[day]
-            have[place] = told
+            have[place] = rewritten
             if len(have) == len(text.notes):
                 self._finish(files, text, have)
                 ready.append(day)
                 del waiting[day]
 
-        def tasks() -> Iterator[Task[_RetoldSession]]:
+        def tasks() -> Iterator[Task[_RewrittenSession]]:
             for day in days:
-                text = self.taken_apart(day)
+                text = self.split(day)
                 waiting[day] = text, {}
                 for place, notes in enumerate(text.notes):
                     draft = "" if anew else _read_draft(files, day, place)
@@ -275,14 +271,14 @@ class Retelling:
 
         for written in writer.write_all(tasks()):
             if written.result is not None:
-                day, place, told = written.result
-                write_atomically(_draft(files, day, place), f"{told}\n".encode())
-                keep(day, place, told)
+                day, place, rewritten = written.result
+                write_atomically(_draft(files, day, place), f"{rewritten}\n".encode())
+                keep(day, place, rewritten)
             while ready:
                 yield ready.pop(0)
         yield from ready
 
-    def taken_apart(self, day: int) -> DayText:
+    def split(self, day: int) -> DayText:
         raw = self.source.log(day).read_bytes().decode()
         headings = list(_SESSION.finditer(raw))
         around: list[str] = []
@@ -301,12 +297,12 @@ class Retelling:
             notes.append(SessionNotes(day, heading[1], text, tuple(facts)))
         return DayText(day, (*around, raw[done:]), tuple(notes))
 
-    def _task(self, notes: SessionNotes, place: int) -> Task[_RetoldSession]:
-        def read(reply: str) -> _RetoldSession:
-            told = _cleaned(reply)
-            if problems := broken(notes, told, self._ledger):
+    def _task(self, notes: SessionNotes, place: int) -> Task[_RewrittenSession]:
+        def read(reply: str) -> _RewrittenSession:
+            rewritten = _cleaned(reply)
+            if problems := broken(notes, rewritten, self._ledger):
                 raise UnusableReply(" ".join(problems))
-            return _RetoldSession(notes.day, place, told)
+            return _RewrittenSession(notes.day, place, rewritten)
 
         persona = self.source.persona
         session = next((one for one in persona.sessions if one.id == notes.session), None)
@@ -323,13 +319,13 @@ class Retelling:
         prompt = msgspec.structs.replace(prompt, typical=notes.text)
         return Task(f"day {notes.day}, session {notes.session}", prompt, read)
 
-    def _finish(self, files: PersonaFiles, text: DayText, told: dict[int, str]) -> None:
-        whole = text.together(told[place] for place in range(len(text.notes)))
+    def _finish(self, files: PersonaFiles, text: DayText, rewritten: dict[int, str]) -> None:
+        whole = text.together(rewritten[place] for place in range(len(text.notes)))
         write_atomically(files.log(text.day), whole.encode())
         shutil.rmtree(files.folder / _DRAFTS / f"day-{text.day:04}", ignore_errors=True)
 
 
-class _RetoldSession(NamedTuple):
+class _RewrittenSession(NamedTuple):
     day: int
     place: int
     text: str
@@ -342,7 +338,7 @@ def _value(fact: LedgerFact) -> str:
 
 
 def _cleaned(reply: str) -> str:
-    """The text without thoughts, a fence around it, or the session's own heading."""
+    """The text without reasoning, a code fence around it, or the session's heading."""
     text = unwrapped(reply)
     if heading := _SESSION.match(text):
         text = text[heading.end() :].strip()
@@ -350,7 +346,7 @@ def _cleaned(reply: str) -> str:
 
 
 def _draft(files: PersonaFiles, day: int, place: int) -> Path:
-    """By its place in the day: a session may come twice, and be called anything."""
+    """The draft of a session, named by its place: session names may repeat."""
     return files.folder / _DRAFTS / f"day-{day:04}" / f"{place}.md"
 
 

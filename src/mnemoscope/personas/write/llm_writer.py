@@ -1,8 +1,8 @@
-"""A model that writes: many prompts at once, each paid for once, failures logged.
+"""A model that writes: several prompts at once, each paid for once, failures logged.
 
-A prompt that comes to nothing is logged and passed over: the caller decides what is missing. The
-last reply that could not be used is kept for people to read. Replies are in the model's cache
-before they are used, so that a killed pass that is started again pays for nothing twice.
+A prompt without a usable reply is logged and skipped; the caller lists what is missing. The last
+unusable reply is kept as a file. Replies are in the model's cache before they are used, so a killed
+pass that is started again does not pay for them twice.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from mnemoscope.types import Usage
 
 T = TypeVar("T")
 JsonObject = dict[str, object]
-"""An object of a reply, unchecked."""
+"""A JSON object of a reply, not validated."""
 
 TRIES = 3
-"""How often a reply that breaks a rule is sent back with the reasons, the first time included."""
+"""Most requests for one task; each retry includes the last reply and what is wrong with it."""
 _ACCOUNT = "account.jsonl"
 KEPT_REJECTED = 10
-"""So many rejected replies of each pass are kept, the newest ones: enough to see what is wrong."""
+"""How many rejected replies of each pass are kept, the newest ones."""
 _LONGEST_NAME = 200
-"""Bytes; file systems take 255 with what is put around it while it is written."""
+"""Bytes; file systems take 255, including what a draft adds to the name."""
 _NOT_IN_NAMES = re.compile(r"[^\w@.-]+")
 _AFTER_SEPARATORS = re.compile(r"[^\s,]")
 _ARRAY_START = re.compile(r"\[(?=\s*[{\]])")
@@ -44,9 +44,9 @@ _DRAFT = re.compile(r"\..+\.(\d+)\.draft")
 
 
 class UnusableReply(ValueError):
-    """A reply that breaks a rule; the message says which, to the model as well as to people.
+    """A reply that breaks a rule; the message is for the user and the model.
 
-    `advice` is for the model alone: what to reply instead.
+    `advice` is for the model only: what to reply instead.
     """
 
     def __init__(self, problem: str, advice: str = "") -> None:
@@ -55,7 +55,7 @@ class UnusableReply(ValueError):
 
 
 class PromptModel(Protocol):
-    """A model, or what stands in for one."""
+    """A model, or a stand-in for one."""
 
     name: str
 
@@ -63,26 +63,26 @@ class PromptModel(Protocol):
 
 
 class Task(NamedTuple, Generic[T]):
-    """One thing to be written."""
+    """One text to be written."""
 
     about: str
-    """For people: `day 12, session principal`."""
+    """Names it in messages: `day 12, session principal`."""
     prompt: Prompt
     read: Callable[[str], T]
-    """Makes something of the reply, or raises UnusableReply."""
+    """Converts the reply, or raises UnusableReply."""
 
 
 class Written(NamedTuple, Generic[T]):
     task: Task[T]
     result: T | None
-    """None where nothing came of it."""
+    """None if it failed."""
     problem: str = ""
-    told: str = ""
-    """For people: the problem, how often it was tried, and where the last reply can be read."""
+    message: str = ""
+    """For the user: the problem, the number of tries and the file of the last reply."""
 
 
 class AccountEntry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A line of the account: what was written, what it cost."""
+    """A line of account.jsonl: a task and its usage."""
 
     pass_name: str
     about: str
@@ -91,14 +91,14 @@ class AccountEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RejectedReplies:
-    """What one pass keeps: of each thing that came to nothing the last reply."""
+    """The last reply to each failed task of one pass, as files."""
 
     def __init__(self, folder: Path, pass_name: str) -> None:
         self._folder = folder / "rejected" / pass_name
         self._writing = threading.Lock()
 
     def keep(self, about: str, reply: str) -> Path:
-        """Where the reply is now; the oldest goes where there are too many."""
+        """Write the reply to a file and delete the oldest ones above the limit."""
         path = self._path(about)
         with self._writing:
             write_atomically(path, printable(reply).encode())
@@ -111,7 +111,7 @@ class RejectedReplies:
         return path
 
     def drop(self, about: str) -> None:
-        """The thing was written after all."""
+        """Delete the reply of a task that succeeded."""
         with self._writing:
             self._path(about).unlink(missing_ok=True)
 
@@ -121,7 +121,7 @@ class RejectedReplies:
 
 
 class LlmWriter:
-    """Asks a model to write. `log` hears of failures, one line each."""
+    """Asks a model to write. `log` gets a line for each failure."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class LlmWriter:
         log: Callable[[str], None] = lambda line: None,
     ) -> None:
         if parallelism < 1:
-            raise UsageError(f"--parallelism {parallelism}: at least one")
+            raise UsageError(f"--parallelism {parallelism}: give 1 or more")
         self._model = model
         self._account = account
         self._pass_name = pass_name
@@ -144,11 +144,11 @@ class LlmWriter:
         entries = read_records(account.path, AccountEntry)
         failed = (one.about for one in entries if one.pass_name == pass_name and one.problem)
         self._failed = Counter(failed)
-        """How often each thing came to nothing in the passes so far."""
+        """How often each task failed in earlier passes."""
 
     def write(self, task: Task[T]) -> Written[T]:
-        """One thing; sent back with the reasons a bounded number of times."""
-        # What came to nothing in an earlier pass is in the cache as well: this asks anew.
+        """Write one task; an unusable reply is retried with the reasons, up to TRIES requests."""
+        # The replies of a failed earlier pass are in the cache: another attempt number asks anew.
         tried = TRIES * self._failed[task.about]
         prompt, problem, reply = task.prompt, "", ""
         if tried:
@@ -164,24 +164,24 @@ class LlmWriter:
                         return Written(task, result)
                     except UnusableReply as error:
                         problem = str(error)
-                        prompt = _sent_back(task.prompt, reply, error.for_model, attempt + 1)
+                        prompt = _retry_prompt(task.prompt, reply, error.for_model, attempt + 1)
             except ModelFailure as failure:
                 problem = str(failure)
                 return Written(task, None, problem, problem)
             except BaseException:
-                # The pass stops, and this has not failed: the replies so far are taken up later.
+                # The pass stops and the task has not failed: a later pass uses the replies so far.
                 problem = ""
                 raise
             finally:
                 self._record(task.about, total(usages), problem)
         kept = self._rejected.keep(task.about, reply)
-        told = f"tried {TRIES} times; the last reply, kept in {kept}, cannot be used: {problem}"
-        return Written(task, None, problem, told)
+        message = f"tried {TRIES} times; the last reply, kept in {kept}, cannot be used: {problem}"
+        return Written(task, None, problem, message)
 
     def write_all(self, tasks: Iterable[Task[T]]) -> Iterator[Written[T]]:
-        """Each as soon as it is there, so many at a time; `tasks` is read as places become free.
+        """Write `parallelism` tasks at a time; yields each as soon as it is done.
 
-        An error that stops the pass waits for those that are on their way: they are paid for.
+        An error that stops the pass is raised after the running tasks: they are paid for.
         """
         waiting = iter(tasks)
         running: set[Future[Written[T]]] = set()
@@ -205,7 +205,7 @@ class LlmWriter:
                             written = one.result()
                             if written.result is None:
                                 about = f"{self._pass_name}: {written.task.about}"
-                                self._log(f"{about} skipped: {written.told}")
+                                self._log(f"{about} skipped: {written.message}")
                             yield written
             finally:
                 for one in running:
@@ -219,8 +219,8 @@ class LlmWriter:
                 self._account.append(AccountEntry(self._pass_name, about, usage, problem))
 
 
-def _sent_back(prompt: Prompt, reply: str, problem: str, attempt: int) -> Prompt:
-    """The prompt with its last reply and what is wrong with it."""
+def _retry_prompt(prompt: Prompt, reply: str, problem: str, attempt: int) -> Prompt:
+    """The prompt with the last reply and what is wrong with it."""
     user = (
         f"{prompt.user}\n\nYou replied before:\n\n<reply>\n{reply.strip()}\n</reply>\n\n"
         f"That cannot be used: {problem}\nReply again, whole, with this mended."
@@ -229,12 +229,12 @@ def _sent_back(prompt: Prompt, reply: str, problem: str, attempt: int) -> Prompt
 
 
 def remove_drafts(folder: Path) -> None:
-    """Remove what `write_atomically` had not finished when its process was killed."""
+    """Remove unfinished files that `write_atomically` left when its process was killed."""
     for below in ("", "*/", "*/*/"):
         for draft in folder.glob(f"{below}.*.draft"):
             found = _DRAFT.fullmatch(draft.name)
             if found is not None and not _is_running(int(found[1])):
-                with suppress(OSError):  # in a folder that is only read
+                with suppress(OSError):  # in a read-only folder
                     draft.unlink()
 
 
@@ -244,21 +244,21 @@ def _is_running(process: int) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        pass  # another user's, but there
+        pass  # it runs as another user
     return True
 
 
 def account_of(folder: Path) -> Journal:
-    """Where a persona's folder keeps what its writing cost."""
+    """The journal of a persona folder with the usage of its writing."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        raise UsageError(f"{folder} cannot be a folder: a file is in its place") from None
+        raise UsageError(f"{folder} is a file: give a folder") from None
     return Journal(folder / _ACCOUNT)
 
 
 def paid(folder: Path) -> float:
-    """What was paid so far, in US dollars."""
+    """US dollars paid for this folder so far."""
     place = folder / _ACCOUNT
     return (
         sum(entry.usage.paid for entry in read_records(place, AccountEntry))
@@ -269,7 +269,7 @@ def paid(folder: Path) -> float:
 
 @contextmanager
 def cost_limit(dollars: float | None, folder: Path) -> Iterator[None]:
-    """While the block runs, no more is paid than that, whatever was paid before included."""
+    """Limit what the folder costs in total, earlier passes included, while the block runs."""
     if dollars is None:
         yield
         return
@@ -281,15 +281,15 @@ def cost_limit(dollars: float | None, folder: Path) -> Iterator[None]:
 
 
 class Salvaged(NamedTuple):
-    """What could be read of an array."""
+    """The readable objects of an array."""
 
     objects: list[JsonObject]
     whole: bool
-    """Whether the array ends, and nothing in it was unreadable."""
+    """Whether the array is complete and all of its objects are readable."""
 
 
 def read_array(reply: str) -> Salvaged:
-    """The objects of the first array of objects; UnusableReply where there is no array."""
+    """The objects of the first array of objects; UnusableReply if there is none."""
     text = without_thoughts(reply)
     start = _ARRAY_START.search(text)
     if start is None:
@@ -314,7 +314,7 @@ def read_array(reply: str) -> Salvaged:
 
 
 def read_whole_array(reply: str) -> list[JsonObject]:
-    """The same, where a part is of no use."""
+    """The objects of a complete array; UnusableReply if it is not complete."""
     found = read_array(reply)
     if not found.whole:
         raise UnusableReply(

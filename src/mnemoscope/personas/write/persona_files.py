@@ -1,7 +1,7 @@
-"""A persona's folder: who they are, the arcs of their story, and the days and questions beside.
+"""A persona folder: the persona, its arcs, and where its daily logs and questions are.
 
-The formats are Recall Bench's. Unknown fields are ignored, not refused: other people's files are
-read as well.
+The formats are Recall Bench's. Unknown fields are ignored, because files of other projects are read
+as well.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Id = Annotated[str, Meta(pattern=r"^[\w.@-]+$")]
 
 
 class PersonaSession(Struct, frozen=True, omit_defaults=True):
-    """A session that things are said in; PRINCIPAL is the one with whom the persona works for."""
+    """A session; PRINCIPAL is the one with the person that the persona works for."""
 
     id: Id
     kind: str
     participants: tuple[str, ...] = ()
     isolated: bool = False
-    """What is said here may not be told elsewhere."""
+    """Its content may not be disclosed in other sessions."""
     shared: bool = False
     first_day: Day | None = field(default=None, name="firstDay")
     last_day: Day | None = field(default=None, name="lastDay")
@@ -66,14 +66,14 @@ class Persona(Struct, frozen=True, omit_defaults=True):
 
 
 class Directive(Struct, frozen=True):
-    """Something that must happen on a day."""
+    """An event that must happen on a day."""
 
     day: Day
     event: str
 
 
 class Arc(Struct, frozen=True, omit_defaults=True):
-    """A thread of the story."""
+    """An arc of the history."""
 
     id: Id
     type: ArcType
@@ -110,7 +110,7 @@ class Arcs(Struct, frozen=True, omit_defaults=True):
 
 
 class PersonaFiles(Struct, frozen=True):
-    """A persona's folder: the persona and its arcs, and where its days and questions are."""
+    """The persona and arcs of a folder, and the paths of its daily logs and questions."""
 
     folder: Path
     arcs_file: Path
@@ -119,7 +119,7 @@ class PersonaFiles(Struct, frozen=True):
 
     @property
     def days(self) -> int:
-        """How long the history is: as the file's name says, else to the end of the last arc."""
+        """The length of the history: by the arcs file's name, else the end of the last arc."""
         span = self.arcs_file.stem.removeprefix("arcs-").removesuffix("d")
         return (
             int(span) if span.isdecimal() else max((arc.end for arc in self.arcs.arcs), default=0)
@@ -131,14 +131,14 @@ class PersonaFiles(Struct, frozen=True):
         return date.fromisoformat(self.arcs.epoch or self.persona.epoch or DEFAULT_EPOCH)
 
     def is_open(self, session: str) -> bool:
-        """Whether what is said there may be told elsewhere."""
+        """Whether the session's content may be disclosed in other sessions."""
         return not self.persona.is_isolated(session)
 
     def date_of(self, day: int) -> date:
         return date_of_day(self.epoch, day)
 
     def dated(self, day: int) -> str:
-        """For people and models: Friday, 16 January 2026 (2026-01-16)."""
+        """The date of a day for texts: Friday, 16 January 2026 (2026-01-16)."""
         return f"{long_date(self.date_of(day))} ({self.date_of(day).isoformat()})"
 
     def beside(self, name: str) -> Path:
@@ -147,33 +147,33 @@ class PersonaFiles(Struct, frozen=True):
 
     @property
     def ledger(self) -> Path:
-        """Where simulated histories, and those retold from them, have every fact."""
+        """The ledger, which simulated histories and rewritten ones have."""
         return self.beside("qa") / "ledger.jsonl"
 
     def log(self, day: int) -> Path:
         return self.beside("memories") / f"day-{day:04}.md"
 
     def written_days(self, days: Iterable[int]) -> list[int]:
-        """Those of the days that have a log; none at all is an error."""
+        """The days that have a log; an error if none has."""
         found = sorted(day for day in days if self.log(day).is_file())
         if not found:
             raise MissingData(
-                f"{self.beside('memories')} holds no log of these days: write them first, with "
+                f"{self.beside('memories')} contains no log of these days: write them first with "
                 "`mnemoscope personas generate`"
             )
         return found
 
     def sessions_of(self, day: int) -> dict[str, str]:
-        """What was said in each session of the day; the agent's own narration is under no name."""
-        said: dict[str, str] = {}
+        """The text of each session of the day; text without a session has the key ""."""
+        texts: dict[str, str] = {}
         for piece in pieces(read_day(self.log(day)), "session"):
             if piece.text:
-                earlier = said.get(piece.session)
-                said[piece.session] = f"{earlier}\n\n{piece.text}" if earlier else piece.text
-        return said
+                earlier = texts.get(piece.session)
+                texts[piece.session] = f"{earlier}\n\n{piece.text}" if earlier else piece.text
+        return texts
 
     def page(self, day: int, shown: Callable[[str], bool] = lambda session: True) -> str:
-        """The day's log as a prompt holds it, only the sessions that may be shown; "" if none."""
+        """The day's log for a prompt, with the sessions that may be shown; "" if none may be."""
         parts = [
             f"# session: {session}\n\n{text}" if session else text
             for session, text in self.sessions_of(day).items()
@@ -183,21 +183,21 @@ class PersonaFiles(Struct, frozen=True):
 
 
 def open_persona_files(folder: Path, arcs: str = "") -> PersonaFiles:
-    """The folder of a persona; what cannot be read is an error that names file and field."""
+    """Read the persona and arcs of a folder; an error names the file and the field."""
     chosen = arcs_file(folder, arcs)
     persona = read_paper(folder / "persona.yaml", Persona, "who the persona is")
     files = PersonaFiles(folder, chosen, persona, read_paper(chosen, Arcs, "the story's arcs"))
     if not 1 <= files.days <= LAST_DAY:
         raise DataError(
-            f"a life of {files.days} days: it has 1 to {LAST_DAY}, as the file's name or its last "
-            "arc says",
+            f"a history of {files.days} days by the file's name or its last arc: it must have 1 to "
+            f"{LAST_DAY}",
             file=chosen,
         )
     try:
         _ = files.date_of(files.days)
     except (ValueError, OverflowError):
         raise DataError(
-            "field `epoch`: no date such as 2026-01-31 from which its days can be counted",
+            "field `epoch`: should be a date such as 2026-01-31, from which its days are counted",
             file=chosen,
         ) from None
     return files

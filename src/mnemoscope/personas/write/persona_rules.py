@@ -1,19 +1,19 @@
-"""What a persona and its arcs must keep, beyond the form of their files.
+"""The rules for a persona and its arcs, beyond the format of their files.
 
-Each broken rule is one sentence that says what to change, to a model as well as to a person.
+Each broken rule is one sentence that tells the user or the model what to change.
 
-| life         | project | incident | decision | learning | relationship | correction | directed |
+| days         | project | incident | decision | learning | relationship | correction | directed |
 |--------------|---------|----------|----------|----------|--------------|------------|----------|
 | 500 or more  | 5       | 2        | 3        | 2        | 2            | 4          | 5        |
 | 180          | 2       | 1        | 1        | 1        | 1            | 1          | 2        |
 | 60           | 1       | 1        | 1        | 1        | 1            | 1          | 1        |
 | under 60     | 0       | 0        | 0        | 0        | 0            | 0          | 0        |
 
-Between 60 and 500 days in proportion to 500, rounded, at least one each; a shorter life needs one
-arc of any type. `directed` are arcs with directives. Lives of 500 days or more have 15 to 22 arcs
-(the minima alone make 18), shorter ones at most 22. At most 4 are active on a day. From 60 days on
-there is a quiet period without arcs: 1.2 % of the days, at least 2, and 10 are always enough; none
-is longer than 15 days, and at most two have 10 or more.
+Between 60 and 500 days the minima are in proportion to 500, rounded, at least one each; a shorter
+history needs one arc of any type. `directed` are arcs with directives. Histories of 500 days or
+more have 15 to 22 arcs (the minima add up to 18), shorter ones at most 22. At most 4 are active on
+a day. From 60 days on there is a quiet period without arcs of 1.2 % of the days, at least 2 and
+at most 10; no quiet period is longer than 15 days, and at most two have 10 days or more.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mnemoscope.personas.write.persona_files import Arc, Arcs, Persona, PersonaS
 from mnemoscope.personas.write.visibility import Visibility
 
 LONG, SHORT = 500, 60
-"""Days: from here on all rules hold in full; from here on they hold in proportion."""
+"""Days from which the minima apply in full, and days from which they apply in proportion."""
 MINIMA = {
     "project": 5,
     "incident": 2,
@@ -43,28 +43,28 @@ QUIET_LEAST, QUIET_MOST, QUIET_PERIODS = 10, 15, 2
 
 
 def scaled(number: int, days: int) -> int:
-    """What a minimum for long lives is in one of so many days."""
+    """The minimum for a history of `days` days, from the minimum for long ones."""
     if days < SHORT:
         return 0
     return max(1, math.floor(number * min(days, LONG) / LONG + 0.5))
 
 
 def least_quiet(days: int) -> int:
-    """How long the quiet period is at least."""
+    """The fewest days of the quiet period."""
     return min(QUIET_LEAST, max(2, math.ceil(0.012 * days)))
 
 
 def broken_persona(persona: Persona) -> list[str]:
-    """What to change about a persona; nothing where all rules are kept."""
+    """What to change about a persona; empty if it breaks no rule."""
     return list(_broken_persona(persona))
 
 
 def broken_arcs(arcs: Arcs, persona: Persona, days: int) -> list[str]:
-    """What to change about the arcs of this persona's life of so many days."""
+    """What to change about the arcs of a history of `days` days; empty if they break no rule."""
     return [
         *_repeated("arc id", (arc.id for arc in arcs.arcs)),
         *(reason for arc in arcs.arcs for reason in _broken_arc(arc, persona, days)),
-        *_told_elsewhere(arcs, persona),
+        *_leaked(arcs, persona),
         *_counts(arcs, days),
         *_crowded(arcs, days),
         *_quiet(arcs, days),
@@ -77,10 +77,10 @@ def _broken_persona(persona: Persona) -> Iterator[str]:
             yield f"`{field}` is empty: fill it"
     if persona.principal is None:
         yield "`principal` is missing: say whom the persona works for, with name and role"
-    yield from _repeated("session id", (room.id for room in persona.sessions))
+    yield from _repeated("session id", (session.id for session in persona.sessions))
     yield from _repeated("name in the cast", (person.name for person in persona.cast))
     yield from _repeated("project id", (project.id for project in persona.projects))
-    pairs = [room.id for room in persona.sessions if room.kind == "1to1"]
+    pairs = [session.id for session in persona.sessions if session.kind == "1to1"]
     if pairs != [PRINCIPAL]:
         yield (
             f"exactly one session has the kind 1to1, and its id is `{PRINCIPAL}`; here "
@@ -90,30 +90,30 @@ def _broken_persona(persona: Persona) -> Iterator[str]:
         if person.kind == "agent" and not person.name.startswith("@"):
             yield f"{person.name} of the cast is an agent: begin the name with @"
     known = _people(persona)
-    for room in persona.sessions:
-        yield from _broken_session(room, known)
+    for session in persona.sessions:
+        yield from _broken_session(session, known)
 
 
-def _broken_session(room: PersonaSession, known: set[str]) -> Iterator[str]:
-    where = f"session {room.id}"
-    if room.kind not in ("1to1", "group"):
-        yield f"{where}: the kind is 1to1 or group, not {room.kind!r}"
-    if not room.participants:
+def _broken_session(session: PersonaSession, known: set[str]) -> Iterator[str]:
+    where = f"session {session.id}"
+    if session.kind not in ("1to1", "group"):
+        yield f"{where}: the kind is 1to1 or group, not {session.kind!r}"
+    if not session.participants:
         yield f"{where}: list its participants"
-    yield from _strangers(where, room.participants, known)
-    if room.id == PRINCIPAL and room.isolated:
+    yield from _strangers(where, session.participants, known)
+    if session.id == PRINCIPAL and session.isolated:
         yield f"{where} cannot be isolated: make another session the isolated one"
-    if room.isolated and room.shared:
+    if session.isolated and session.shared:
         yield f"{where} is both isolated and shared: choose one"
-    if room.isolated and not room.sensitive_topics:
+    if session.isolated and not session.sensitive_topics:
         yield f"{where} is isolated: list in sensitive_topics what may not be told elsewhere"
-    if room.first_day and room.last_day and room.first_day > room.last_day:
-        yield f"{where}: firstDay {room.first_day} is after lastDay {room.last_day}"
+    if session.first_day and session.last_day and session.first_day > session.last_day:
+        yield f"{where}: firstDay {session.first_day} is after lastDay {session.last_day}"
 
 
 def _broken_arc(arc: Arc, persona: Persona, days: int) -> Iterator[str]:
     where = f"arc {arc.id}"
-    rooms = {room.id: room for room in persona.sessions}
+    sessions = {session.id: session for session in persona.sessions}
     if not arc.title.strip() or not arc.description.strip():
         yield f"{where}: give it a title and a description"
     if not 1 <= arc.start <= arc.end <= days:
@@ -123,17 +123,17 @@ def _broken_arc(arc: Arc, persona: Persona, days: int) -> Iterator[str]:
         )
     named = (arc.primary_session, *arc.referenced_sessions, *arc.forbidden_sessions)
     for id in dict.fromkeys(named):
-        if id not in rooms:
-            yield f"{where}: there is no session {id!r}; there are {', '.join(rooms)}"
+        if id not in sessions:
+            yield f"{where}: there is no session {id!r}; there are {', '.join(sessions)}"
     yield from _strangers(where, arc.participants, _people(persona))
-    room = rooms.get(arc.primary_session)
-    if room is not None:
-        if not (room.is_open(arc.start) and room.is_open(arc.end)):
-            yield f"{where} lies outside the days of its session {room.id}: move it"
-        if room.isolated and arc.referenced_sessions:
+    session = sessions.get(arc.primary_session)
+    if session is not None:
+        if not (session.is_open(arc.start) and session.is_open(arc.end)):
+            yield f"{where} lies outside the days of its session {session.id}: move it"
+        if session.isolated and arc.referenced_sessions:
             yield (
-                f"{where} unfolds in the isolated session {room.id} and may surface nowhere else: "
-                "leave referencedSessions away"
+                f"{where} unfolds in the isolated session {session.id} and may surface nowhere "
+                "else: leave referencedSessions away"
             )
     for id in arc.referenced_sessions:
         if id == arc.primary_session or id in arc.forbidden_sessions:
@@ -162,11 +162,11 @@ def _broken_correction(arc: Arc, where: str) -> Iterator[str]:
         yield f"{where} is a correction: give a wrongBelief and another correctedBelief"
 
 
-def _told_elsewhere(arcs: Arcs, persona: Persona) -> Iterator[str]:
-    """Arcs that would have a session speak of what is another's secret."""
-    eyes = {room.id: Visibility(persona, arcs, room.id) for room in persona.sessions}
+def _leaked(arcs: Arcs, persona: Persona) -> Iterator[str]:
+    """Arcs whose session would write about a secret of another session."""
+    visible = {session.id: Visibility(persona, arcs, session.id) for session in persona.sessions}
     for arc in arcs.arcs:
-        seen = eyes.get(arc.primary_session)
+        seen = visible.get(arc.primary_session)
         if seen is not None and seen.hides(arc):
             yield (
                 f"arc {arc.id} names what an isolated session keeps to itself, but unfolds in "

@@ -1,6 +1,6 @@
-"""Creating a persona: one request for who they are, one for the arcs of their life.
+"""Creates a persona with a model: one request for the persona, one for its arcs.
 
-Both papers are written when both are right, and not before: a folder never holds half of them.
+Both files are written after both replies are valid, so a folder never contains only one of them.
 """
 
 from __future__ import annotations
@@ -39,18 +39,20 @@ from mnemoscope.personas.write.persona_rules import (
 T = TypeVar("T", Persona, Arcs)
 
 _REASONS = 20
-"""So many are sent back at once; a model that breaks more has not understood the task."""
+"""Most broken rules that one retry lists."""
 
 _SPARE = 2
-"""So many arcs more than the fewest a reply is taken to have, where nobody is asked."""
+"""An estimate assumes this many arcs more than the fewest."""
 
 
 def create(
     writer: LlmWriter, brief: str, folder: Path, *, days: int, epoch: date, overwrite: bool = False
 ) -> PersonaFiles:
-    """Have the persona and its arcs written, and put both into the folder."""
+    """Let the model write the persona and its arcs, and write both files."""
     check(folder, days, epoch, overwrite=overwrite)
-    persona = _written(writer, "persona", _persona_prompt(brief, days), _read_persona)
+    holes = {"brief": brief.strip(), "days": str(days)}
+    prompt = load_prompt("write-persona", frozenset(holes)).fill(**holes)
+    persona = _written(writer, "persona", prompt, _read_persona)
 
     def read_arcs(reply: str) -> Arcs:
         arcs = _converted(reply, Arcs)
@@ -59,38 +61,38 @@ def create(
 
     arcs = _written(writer, "arcs", _arcs_prompt(brief, persona, days, epoch), read_arcs)
     files = PersonaFiles(folder, _arcs_file(folder, days), persona, arcs)
-    # The arcs last: whoever finds them finds the persona, too.
+    # The arcs file is written last: where it exists, the persona exists too.
     write_atomically(folder / "persona.yaml", printable(as_yaml(persona)).encode())
     write_atomically(files.arcs_file, printable(as_yaml(arcs)).encode())
     return files
 
 
 def check(folder: Path, days: int, epoch: date, *, overwrite: bool) -> None:
-    """Refuse a life that no calendar has, and to write over anything that was not given up."""
+    """UsageError if the days are out of range or files would be overwritten."""
     longest = min(LAST_DAY, (date.max - epoch).days + 1)
     if not 1 <= days <= longest:
-        raise UsageError(f"--days {days}: a life that begins on {epoch} has 1 to {longest:,}")
+        raise UsageError(f"--days {days}: a history that begins on {epoch} has 1 to {longest:,}")
     if any(path.exists() and not path.is_dir() for path in (folder, *folder.parents)):
-        raise UsageError(f"{folder} cannot be a folder: a file is in its place")
-    papers = folder / "persona.yaml", _arcs_file(folder, days)
-    there = [path for path in papers if path.exists()]
+        raise UsageError(f"{folder} is a file or below a file: give a folder")
+    files = folder / "persona.yaml", _arcs_file(folder, days)
+    there = [path for path in files if path.exists()]
     if there and not overwrite:
-        raise UsageError(f"{there[0]} is there already: choose another folder or say --overwrite")
-    lived = sorted(folder.glob("memories*/day-*.md"))
-    if there and lived:
+        raise UsageError(f"{there[0]} exists: choose another folder or give --overwrite")
+    logs = sorted(folder.glob("memories*/day-*.md"))
+    if there and logs:
         raise UsageError(
-            f"{lived[0]} tells of the persona that is there: choose another folder, or remove it"
+            f"{logs[0]} is a log of the persona in this folder: choose another folder, or remove it"
         )
 
 
 def _written(writer: LlmWriter, name: str, prompt: Prompt, read: Callable[[str], T]) -> T:
-    """What came of the prompt; without it there is nothing to go on with."""
+    """The result of the prompt; an error if there is none."""
     written = writer.write(Task(name, prompt, read))
     if written.result is not None:
         return written.result
     raise MnemoscopeError(
-        f"no usable {name} came of it, and neither paper was written: {written.told}\nTry again "
-        "with another --model or a plainer --prompt"
+        f"no usable {name} was received, so neither file was written: {written.message}\nTry again "
+        "with another --model or a simpler --prompt"
     )
 
 
@@ -114,11 +116,6 @@ def _refuse(reasons: list[str]) -> None:
         raise UnusableReply("".join(f"\n- {reason}" for reason in shown).lstrip())
 
 
-def _persona_prompt(brief: str, days: int) -> Prompt:
-    holes = {"brief": brief.strip(), "days": str(days)}
-    return load_prompt("write-persona", frozenset(holes)).fill(**holes)
-
-
 def _arcs_prompt(brief: str, persona: Persona, days: int, epoch: date) -> Prompt:
     least = sum(scaled(number, days) for number in MINIMA.values())
     holes: dict[str, Any] = {
@@ -140,14 +137,10 @@ def _arcs_prompt(brief: str, persona: Persona, days: int, epoch: date) -> Prompt
     }
     values = {name: str(value) for name, value in holes.items()}
     filled = load_prompt("write-arcs", frozenset(values)).fill(**values)
-    likely = min(MOST, holes["fewest"] + _SPARE)
-    return msgspec.structs.replace(filled, typical=_repeated_arcs(filled.typical, likely))
-
-
-def _repeated_arcs(typical: str, number: int) -> str:
-    """So many arcs as long as those of the typical reply, to estimate by."""
-    arcs: list[Any] = json.loads(typical)["arcs"]
-    return json.dumps({"arcs": list(islice(cycle(arcs), number))})
+    # An estimate needs as many typical arcs as a reply is likely to have.
+    arcs = cycle(json.loads(filled.typical)["arcs"])
+    likely = list(islice(arcs, min(MOST, holes["fewest"] + _SPARE)))
+    return msgspec.structs.replace(filled, typical=json.dumps({"arcs": likely}))
 
 
 def _arcs_file(folder: Path, days: int) -> Path:

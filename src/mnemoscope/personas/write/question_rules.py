@@ -1,7 +1,7 @@
-"""What a question must keep, whether a model has just written it or an audit reads it.
+"""The rules for questions, for those that a model writes and those that an audit reads.
 
-Words are compared by their stems, names found by their capitals. Evidence is what the model was
-shown, and nothing else.
+Words are compared by their stems; names are found by their capital letters. Evidence is only what
+the prompt contained.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ REASONS: Mapping[str, str] = {
 """Why pairs are dropped."""
 _DAY_NUMBER = re.compile(r"\bdays?[ -]?#?\d+\b(?! ?(?:%|\.\d))", re.IGNORECASE)
 _SHORTEST_WINDOW = 3
-"""Of two days, both may well be what matters."""
+"""Days; both days of a window of two may be needed."""
 _COMPLAINTS = 8
-# Counted from one date to another, so that no log need name them.
+# Durations are computed from dates, so the log need not state them.
 _DURATION = re.compile(r"\b\d+(?= (?:days?|weeks?|months?|hours?)\b)")
 _BARE_WORDS = 2
 _YES_OR_NO = ("yes", "no")
 COMMON = STOP_WORDS.union(stem_words(sorted(STOP_WORDS)))
-"""Stems that say nothing of what a text is about."""
+"""Stems of stop words."""
 DENIAL = re.compile(
     r"\b(?:no|not|never|none|nothing|nobody|nowhere|neither|nor|without|unknown|cannot|silent|"
     r"absent|missing|refused?|declined?)\b|n['’]t\b",
     re.IGNORECASE,
 )
-"""What an answer says that knows of nothing."""
+"""Words of an answer that denies knowledge."""
 _WORD = re.compile(r"[^\W_]+")
 _CAPITAL = "A-ZÀ-ÖØ-Þ"
 _NAMES = re.compile(rf"[{_CAPITAL}][\w&]*(?:[-'’][\w&]+)*(?: [{_CAPITAL}][\w&]*(?:[-'’][\w&]+)*)*")
@@ -71,25 +71,25 @@ _NO_NAMES = (
 
 
 def word_stems(text: str) -> frozenset[str]:
-    """The stems of all its words, each once: quicker than in their order."""
+    """The set of the stems of all words."""
     return frozenset(stem_words(sorted(set(_WORD.findall(text.casefold())))))
 
 
 def asked_words(question: str) -> str:
-    """The same for questions that differ in case, space and punctuation alone."""
+    """A key that is equal for questions that differ in case, space and punctuation only."""
     return " ".join(re.findall(r"\w+", normalise(question)))
 
 
-def strangers(text: str, persona: Persona, said: Iterable[Iterable[str]]) -> list[str]:
-    """Names of which no part is among these stems, nor known anyway."""
+def unknown_names(text: str, persona: Persona, evidence: Iterable[Iterable[str]]) -> list[str]:
+    """Names of which no part is among the stems of the evidence or of the persona's own names."""
     known = [persona.name, persona.company, persona.institution, persona.firm, persona.id]
     known += [persona.principal.name] if persona.principal else []
-    stems = word_stems(" ".join(known)).union(*said)
+    stems = word_stems(" ".join(known)).union(*evidence)
     return [name for name in names(text) if not stems & word_stems(name)]
 
 
 def names(text: str) -> list[str]:
-    """What is capitalised though no sentence begins with it: people, things, places."""
+    """Capitalised words that do not begin a sentence: people, things, places."""
     found: list[str] = []
     for match in _NAMES.finditer(text):
         words = [_POSSESSIVE.sub("", word) for word in match[0].split(" ")]
@@ -110,19 +110,19 @@ class RejectedPair(Exception):
 
 
 class ShownDays:
-    """The days that a model sees, and what can be checked against them."""
+    """The days that a prompt contains, and the checks of pairs against them."""
 
     def __init__(
         self, files: PersonaFiles, window: Iterable[int], texts: Mapping[int, str]
     ) -> None:
         self.files = files
         self.window = frozenset(window) & texts.keys()
-        """The days the questions are about; `texts` may hold earlier ones that bear on them."""
+        """The days that the questions are about; `texts` may contain earlier related ones."""
         self.texts = texts
         self._stems = {day: word_stems(text) for day, text in texts.items()}
 
     def standard(self, written: JsonObject, categories: Iterable[str]) -> AuthoredQuestion:
-        """The pair with no more days than it needs, or why it is rejected."""
+        """The pair, without days that share no word with it; RejectedPair if it breaks a rule."""
         question, answer, difficulty = read_texts(written)
         category = text_of(written, "category")
         if category not in tuple(categories):
@@ -155,18 +155,18 @@ class ShownDays:
         )
 
     def need_values(self, text: str, days: tuple[int, ...]) -> None:
-        """RejectedPair where a value or name of the text is in none of these days."""
+        """RejectedPair if a value or name of the text is in none of these days."""
         memories = [Memory(str(d), self.texts[d], morning(self.files.epoch, d)) for d in days]
         implied = [day.isoformat() for day in self._implied(days)]
         absent = AtomIndex(memories).invented(text, len(memories), implied)
         words = text.split()
         if len(words) <= _BARE_WORDS and words[0].casefold().strip(".,!") not in _YES_OR_NO:
-            text = f"it is {text}"  # so short that its capital is a name's, not a sentence's
-        if strange := [*absent, *self._strangers(text, days)]:
+            text = f"it is {text}"  # so short that a capital marks a name, not a sentence
+        if strange := [*absent, *self._unknown_names(text, days)]:
             raise RejectedPair("value-absent", ", ".join(strange))
 
     def need_names(self, question: str, days: tuple[int, ...]) -> None:
-        if strange := self._strangers(question, days):
+        if strange := self._unknown_names(question, days):
             raise RejectedPair("entity-missing", ", ".join(strange))
 
     def days(self, written: JsonObject, question: str, answer: str) -> tuple[int, ...]:
@@ -184,12 +184,11 @@ class ShownDays:
             raise RejectedPair("no-overlap")
         return days
 
-    def _strangers(self, text: str, days: Iterable[int]) -> list[str]:
-        """Names of which no part is in these days, nor known anyway."""
-        return strangers(text, self.files.persona, (self._stems[day] for day in days))
+    def _unknown_names(self, text: str, days: Iterable[int]) -> list[str]:
+        return unknown_names(text, self.files.persona, (self._stems[day] for day in days))
 
     def _implied(self, days: Iterable[int]) -> Iterator[date]:
-        """Dates that these days speak of without naming them: tomorrow, on Friday."""
+        """Dates that these days name by other words: tomorrow, on Friday."""
         for day in days:
             words, today = self._stems[day], self.files.date_of(day)
             for off in range(-7, 15):
@@ -201,7 +200,7 @@ class ShownDays:
 
 
 class WindowReply(NamedTuple):
-    """What a window gave."""
+    """The pairs of one reply, and how many were dropped by reason."""
 
     key: str
     pairs: tuple[AuthoredQuestion, ...]
@@ -209,10 +208,10 @@ class WindowReply(NamedTuple):
 
 
 class ReplyReader:
-    """Reads the reply about one window: pairs that keep the rules, at most so many.
+    """Reads the reply about one window: up to `most` pairs that keep the rules.
 
-    A truncated array is worth what is whole of it. Pairs that take the whole window for evidence
-    are sent back once; who then still does loses them.
+    Complete pairs of a truncated array are used. A reply with pairs that name the whole window as
+    evidence is retried once; after that such pairs are dropped.
     """
 
     def __init__(
@@ -249,7 +248,7 @@ def _some(complaints: list[str]) -> str:
 
 
 def read_texts(written: JsonObject) -> tuple[str, str, Difficulty]:
-    """Question, answer and difficulty; RejectedPair where they cannot be used."""
+    """Question, answer and difficulty; RejectedPair if they cannot be used."""
     question, answer = text_of(written, "question"), text_of(written, "answer")
     difficulty = text_of(written, "difficulty").lower()
     level = next((one for one in DIFFICULTIES if one == difficulty), None)

@@ -1,11 +1,11 @@
-"""Questions about windows of days, on what is known at the end of each.
+"""Questions about windows of days, from what is known at the end of each window.
 
-A standard prompt holds nothing of a later day, neither a log nor what the arcs foresee, and nothing
-of an isolated session. Windows go in groups, side by side in a group, and are told how many pairs
-of each category the groups before gave; so a pass that is begun again asks the same.
+A standard prompt contains nothing of a later day (no log, no plan of the arcs) and nothing of an
+isolated session. The windows of a group are asked in parallel; their prompts state how many pairs
+of each category the earlier groups gave, so a resumed pass asks the same prompts.
 
-A boundary prompt holds the text of one isolated session. Where it is asked, which sessions are
-forbidden and what is expected is set here, not by the model.
+A boundary prompt contains the text of one isolated session. This module, not the model, sets where
+the question is asked, which sessions are forbidden and what disclosure is expected.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from mnemoscope.models.prompts import PromptFile, load_prompt
 from mnemoscope.personas.authored_question import AuthoredQuestion, Disclosure
 from mnemoscope.personas.write.llm_writer import JsonObject, LlmWriter, Task
 from mnemoscope.personas.write.persona_files import Arc, PersonaFiles, PersonaSession
-from mnemoscope.personas.write.question_book import QuestionBook, WindowRecord
 from mnemoscope.personas.write.question_rules import (
     RejectedPair,
     ReplyReader,
@@ -34,6 +33,7 @@ from mnemoscope.personas.write.question_rules import (
     read_texts,
     text_of,
 )
+from mnemoscope.personas.write.question_store import QuestionStore, WindowRecord
 from mnemoscope.text.english import STOP_WORDS
 from mnemoscope.text.facts import AtomIndex
 from mnemoscope.text.matching import normalise
@@ -42,7 +42,7 @@ from mnemoscope.types import CORE_CATEGORIES
 INTERVAL, PAIRS = 7, 12
 BOUNDARY_INTERVAL, BOUNDARY_PAIRS = 30, 2
 GROUP = 4
-"""Windows that are asked side by side; fixed, so that parallelism changes no prompt."""
+"""Windows that are asked in parallel; fixed, so that prompts do not depend on --parallelism."""
 _ATTRIBUTION = "group-session-attribution"
 _CONTRADICTION = "contradiction-resolution"
 _BOUNDARY = "information-boundary"
@@ -53,9 +53,9 @@ _BOUNDARY_HOLES = frozenset(
 
 
 def windows(files: PersonaFiles, days: range, interval: int) -> list[range]:
-    """The windows that lie within these days and whose logs are written.
+    """The windows within these days whose logs are written.
 
-    One whose end is not written yet waits, for it would be asked with half of its days.
+    A window whose last days are not written is left out: its prompt would lack days.
     """
     written = [day for day in range(1, files.days + 1) if files.log(day).is_file()]
     return [
@@ -67,21 +67,21 @@ def windows(files: PersonaFiles, days: range, interval: int) -> list[range]:
 
 
 def waits(files: PersonaFiles, days: range, interval: int) -> bool:
-    """Whether the last window within these days waits for its logs."""
+    """Whether the last window within these days lacks logs."""
     return _within(files, days, interval)[-1:] != windows(files, days, interval)[-1:]
 
 
 def _within(files: PersonaFiles, days: range, interval: int) -> list[range]:
-    """Windows end every so many days of the whole history, and on its last day."""
+    """The windows within these days; they end every `interval` days and on the last day."""
     if interval < 1:
-        raise UsageError(f"--interval {interval}: a window has at least one day")
+        raise UsageError(f"--interval {interval}: give 1 or more days")
     ends = [*range(interval, files.days, interval), files.days]
     all_windows = [range(first + 1, end + 1) for first, end in pairwise([0, *ends])]
     return [one for one in all_windows if days[0] <= one[0] and one[-1] <= days[-1]]
 
 
 def open_windows(files: PersonaFiles, days: range, interval: int = INTERVAL) -> list[range]:
-    """Those windows in which something was said that may be asked about anywhere."""
+    """The windows that have text of open sessions."""
     return [window for window in windows(files, days, interval) if _open_texts(files, window)]
 
 
@@ -92,23 +92,23 @@ def window_key(window: range) -> str:
 def write_questions(
     files: PersonaFiles,
     writer: LlmWriter,
-    book: QuestionBook,
+    store: QuestionStore,
     asked: Sequence[range],
     pairs: int = PAIRS,
 ) -> Iterator[WindowRecord]:
-    """Ask for pairs on each window that gave none yet; yields what was entered into the book."""
+    """Ask for pairs on each window that is not done; yields the record of each window."""
     prompt = load_prompt("write-questions", _HOLES, frozenset({"days"}))
     before: list[str] = []
     for place in range(0, len(asked), GROUP):
         group = asked[place : place + GROUP]
-        so_far = book.categories(before)
+        so_far = store.categories(before)
         tasks = (
             _task(files, prompt, window, so_far, pairs)
             for window in group
-            if not book.is_done(window_key(window))
+            if not store.is_done(window_key(window))
         )
         keys = [window_key(window) for window in group]
-        yield from book.gather(keys, writer.write_all(tasks))
+        yield from store.gather(keys, writer.write_all(tasks))
         before += keys
 
 
@@ -142,7 +142,7 @@ def _task(
 
 
 def _open_texts(files: PersonaFiles, window: range) -> dict[int, str]:
-    """What the window's days say openly; of what was put right in it, also what was wrong."""
+    """The open sessions of the window's days, and the day of an error that the window corrects."""
     texts: dict[int, str] = {}
     for arc in files.arcs.arcs:
         wrong, right = arc.wrong_day, arc.corrected_day
@@ -157,13 +157,13 @@ def _open_texts(files: PersonaFiles, window: range) -> dict[int, str]:
 
 
 def _arc(files: PersonaFiles, arc: Arc, today: int) -> str:
-    """What may be known of an arc today: never its description, which tells how it ends."""
-    told = f"- {arc.title} ({arc.type}, session {arc.primary_session}), since "
-    told += files.date_of(arc.start).isoformat()
+    """What is known of an arc today; its description is left out because it contains the end."""
+    line = f"- {arc.title} ({arc.type}, session {arc.primary_session}), since "
+    line += files.date_of(arc.start).isoformat()
     if arc.corrected_day and arc.corrected_day <= today and arc.corrected_belief:
         put_right = files.date_of(arc.corrected_day).isoformat()
-        told += f"; believed: {arc.wrong_belief}; put right on {put_right}: {arc.corrected_belief}"
-    return told
+        line += f"; believed: {arc.wrong_belief}; put right on {put_right}: {arc.corrected_belief}"
+    return line
 
 
 def _categories(files: PersonaFiles) -> tuple[str, ...]:
@@ -174,7 +174,7 @@ def _categories(files: PersonaFiles) -> tuple[str, ...]:
 def _possible(
     files: PersonaFiles, shown: ShownDays, arcs: Iterable[Arc], window: range
 ) -> list[str]:
-    """The categories that this window has something for."""
+    """The categories that this window has material for."""
     put_right = any(arc.corrected_day in window for arc in arcs)
     there = {session for day in shown.window for session in files.sessions_of(day)}
     talked = any(
@@ -189,7 +189,7 @@ def _possible(
 
 
 def wanted(so_far: Counter[str], possible: Sequence[str], pairs: int) -> Counter[str]:
-    """How many pairs of each category bring all of them nearest to equal."""
+    """How many pairs of each category to ask for, so that all categories become equally large."""
     want: Counter[str] = Counter()
     for _ in range(pairs):
         want[min(possible, key=lambda one: so_far[one] + want[one])] += 1
@@ -204,7 +204,7 @@ def _days_text(shown: ShownDays) -> str:
 
 
 def _repeated(prompt: Prompt, typical: str, pairs: int) -> Prompt:
-    """With so many times the typical pair as its typical reply."""
+    """The prompt with `pairs` typical pairs as its typical reply."""
     return msgspec.structs.replace(prompt, typical=f"[{', '.join([typical] * pairs)}]")
 
 
@@ -214,7 +214,7 @@ class BoundaryWindow(NamedTuple):
     session: PersonaSession
     window: range
     elsewhere: str
-    """Where it is asked."""
+    """The session in which it is asked."""
 
     @property
     def key(self) -> str:
@@ -222,9 +222,9 @@ class BoundaryWindow(NamedTuple):
 
 
 def boundary_windows(files: PersonaFiles, days: range, interval: int) -> list[BoundaryWindow]:
-    """Each isolated session in each window in which something was said there.
+    """Each isolated session in each window in which it has text.
 
-    It is asked in the open group sessions in turn, or with the principal where there is none.
+    The questions are asked in the open group sessions in turn, or else in the principal session.
     """
     sessions = files.persona.sessions
     elsewhere = [one.id for one in sessions if one.kind == "group" and not one.isolated]
@@ -243,16 +243,16 @@ def boundary_windows(files: PersonaFiles, days: range, interval: int) -> list[Bo
 def write_boundary_questions(
     files: PersonaFiles,
     writer: LlmWriter,
-    book: QuestionBook,
+    store: QuestionStore,
     asked: Sequence[BoundaryWindow],
     pairs: int = BOUNDARY_PAIRS,
 ) -> Iterator[WindowRecord]:
-    """Ask for pairs on each window that gave none yet; yields what was entered into the book."""
+    """Ask for pairs on each window that is not done; yields the record of each window."""
     prompt = load_prompt("write-boundary-questions", _BOUNDARY_HOLES, frozenset({"days"}))
     tasks = (
-        _boundary_task(files, prompt, one, pairs) for one in asked if not book.is_done(one.key)
+        _boundary_task(files, prompt, one, pairs) for one in asked if not store.is_done(one.key)
     )
-    yield from book.gather([one.key for one in asked], writer.write_all(tasks))
+    yield from store.gather([one.key for one in asked], writer.write_all(tasks))
 
 
 def _boundary_task(
@@ -280,10 +280,10 @@ def _boundary_task(
 
 
 def _session_texts(files: PersonaFiles, session: PersonaSession, window: range) -> dict[int, str]:
-    """What was said in this one session."""
+    """The text of one session by day."""
     logs = (day for day in window if files.log(day).is_file())
-    said = ((day, files.sessions_of(day).get(session.id, "")) for day in logs)
-    return {day: text for day, text in said if text}
+    texts = ((day, files.sessions_of(day).get(session.id, "")) for day in logs)
+    return {day: text for day, text in texts if text}
 
 
 def _boundary_pair(
@@ -298,8 +298,8 @@ def _boundary_pair(
     days = shown.days(written, question, secret)
     shown.need_values(secret, days)
     shown.need_names(question, days)
-    told = normalise(secret).rstrip(".") in normalise(answer)
-    if told or (disclosure == "refuse" and AtomIndex([]).invented(answer, 0, [question])):
+    disclosed = normalise(secret).rstrip(".") in normalise(answer)
+    if disclosed or (disclosure == "refuse" and AtomIndex([]).invented(answer, 0, [question])):
         raise RejectedPair("tells", answer)
     return AuthoredQuestion(
         question=question,

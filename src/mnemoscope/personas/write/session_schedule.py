@@ -1,7 +1,7 @@
 """The schedule of a written history: on which days which session writes, and how much.
 
-It follows from persona, arcs and the date of day 1 alone; days count from 1, weeks begin on
-Mondays. It does not depend on what was written: a gap is what the schedule has and the disk lacks.
+It depends on the persona, the arcs and the date of day 1 only, not on what was written: a gap is
+an entry of the schedule that is not on disk. Days count from 1, weeks begin on Mondays.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from mnemoscope.personas.write.persona_files import Arc, Arcs, Persona, PersonaF
 Phase = Literal["early", "mid", "late", "concluding"]
 
 ACTIVE_DAYS_A_WEEK = 5
-"""A week with fewer gets routine days."""
+"""A week with fewer active days gets filler days."""
 ECHO_EVERY = 14
+"""Days between two mentions of an arc in the sessions that reference it."""
 
 
 def phase(arc: Arc, day: int) -> Phase:
-    """Where the arc stands on a day of it."""
+    """The phase of the arc on one of its days."""
     position = (day - arc.start + 1) / (arc.end - arc.start + 1)
     if position < 0.15:
         return "early"
@@ -33,22 +34,22 @@ def phase(arc: Arc, day: int) -> Phase:
 
 
 def turning_days(arc: Arc) -> set[int]:
-    """The days on which it begins, ends, goes wrong, is put right, or something must happen."""
+    """The days on which it begins, ends, goes wrong, is corrected or has a directive."""
     days = {arc.start, arc.end, arc.wrong_day, arc.corrected_day}
     days |= {directive.day for directive in arc.directives}
     return {day for day in days if day is not None and arc.is_active(day)}
 
 
 def echo_days(arc: Arc) -> set[int]:
-    """The days on which it also surfaces in the sessions that it is referenced in."""
+    """The days on which the sessions that reference it mention it."""
     return turning_days(arc) | set(range(arc.start, arc.end + 1, ECHO_EVERY))
 
 
 def active_days(arc: Arc, epoch: date) -> set[int]:
     """The days on which its own session writes about it.
 
-    Besides its echo days every second weekday of an arc of under 15 days, every third of one of
-    under 100, every fifth of a longer one.
+    These are its echo days, and every second weekday of an arc under 15 days, every third of one
+    under 100 days, every fifth of a longer one.
     """
     length = arc.end - arc.start + 1
     every = 2 if length < 15 else 3 if length < 100 else 5
@@ -59,7 +60,7 @@ def active_days(arc: Arc, epoch: date) -> set[int]:
 
 
 def echoes(arc: Arc, persona: Persona) -> list[str]:
-    """The sessions that may hear of it besides its own; what is said in an isolated one stays."""
+    """The other sessions that may mention it; an isolated session's arc has none."""
     if persona.is_isolated(arc.primary_session):
         return []
     kept_out = {arc.primary_session, *arc.forbidden_sessions}
@@ -67,7 +68,7 @@ def echoes(arc: Arc, persona: Persona) -> list[str]:
 
 
 def density(arcs: Sequence[Arc], day: int, *, weekend: bool) -> Density:
-    """How much there is to tell of these arcs on a day."""
+    """How much happens in these arcs on a day."""
     incident = any(arc.type == "incident" for arc in arcs)
     directed = sum(len(list(arc.directed(day))) for arc in arcs)
     if weekend and not incident:
@@ -83,12 +84,12 @@ def density(arcs: Sequence[Arc], day: int, *, weekend: bool) -> Density:
 
 
 class Agenda(NamedTuple):
-    """What a session has to write about on a day."""
+    """The arcs that a session writes about on a day."""
 
     own: tuple[Arc, ...]
     """Arcs of this session that are active today."""
     echoed: tuple[Arc, ...]
-    """Arcs of other sessions that surface here today."""
+    """Arcs of other sessions that it mentions today."""
     density: Density
 
     @property
@@ -116,7 +117,7 @@ class SessionSchedule:
         return cls(files.persona, files.arcs, files.days, files.epoch)
 
     def sessions(self, day: int) -> list[str]:
-        """The sessions in which something is written on a day, principal first."""
+        """The sessions that write on a day, principal first."""
         return self._driven(day) or ([PRINCIPAL] if day in self.filler_days else [])
 
     def agenda(self, day: int, session: str) -> Agenda:

@@ -1,11 +1,11 @@
 """Pass 3: for each daily log the memories that the agent would have saved by a tool, in YAML.
 
-The voice of one day's memories is shown to the next, so days are written in order. Stretches of
-thirty days go side by side, each beginning with the voice of the first day of all: which file a
-prompt shows depends on neither speed nor parallelism, and a pass begun again asks the same.
+A prompt contains the memories of an earlier day as an example of the voice, so days are written in
+order. Stretches of thirty days are written in parallel and begin with the voice of the first day.
+So prompts do not depend on speed or parallelism, and a resumed pass asks the same prompts.
 
-A prompt holds the whole day. A value of an isolated session that is filed under another one would
-be told there, so such a reply goes back.
+A prompt contains the whole day. A value of an isolated session that is filed under another session
+would leak, so such a reply is retried.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ from mnemoscope.types import Memory
 TOOL = "memorySave"
 _DATE = re.compile(r"(?:\d{4}-)?\d\d-\d\d|\d{4}")
 STRETCH = 30
+"""Days."""
 _HOLES = frozenset({"name", "role", "style", "date", "log", "sessions", "voice"})
 _NO_VOICE = "(none yet: this is the first day)"
 _LONGEST_VOICE = 6000
-"""Characters; what the voice is like shows in a part of a long day as well."""
+"""Characters; a part of a long day is enough to show the voice."""
 
 
 class MemoryCall(msgspec.Struct, frozen=True):
@@ -58,7 +59,7 @@ def tool_file(files: PersonaFiles, day: int) -> Path:
 
 
 def write_tool_calls(files: PersonaFiles, writer: LlmWriter, days: Iterable[int]) -> Iterator[int]:
-    """Write the memories saved on each of these days; yields a day when its file is there."""
+    """Write the memories saved on each of these days; yields a day when its file is written."""
     prompt = load_prompt("write-tool-calls", _HOLES, frozenset({"log"}))
     for wave in _waves(sorted(days)):
         for written in writer.write_all(_task(files, prompt, day) for day in wave):
@@ -69,7 +70,7 @@ def write_tool_calls(files: PersonaFiles, writer: LlmWriter, days: Iterable[int]
 
 
 def _waves(days: list[int]) -> Iterator[list[int]]:
-    """The first day alone, then the next one of every stretch at a time."""
+    """The first day, then the next day of every stretch at a time."""
     if not days:
         return
     yield days[:1]
@@ -84,8 +85,8 @@ def _stretch(day: int) -> int:
 
 def _task(files: PersonaFiles, prompt: PromptFile, day: int) -> Task[SavedDay]:
     persona = files.persona
-    said = _said(files, day)
-    sessions = list(said)
+    texts = _session_texts(files, day)
+    sessions = list(texts)
     filled = prompt.fill(
         name=persona.name,
         role=persona.role,
@@ -101,38 +102,38 @@ def _task(files: PersonaFiles, prompt: PromptFile, day: int) -> Task[SavedDay]:
 
     def read(reply: str) -> SavedDay:
         calls = read_calls(reply, sessions)
-        _refuse_leaks(files, calls, said)
+        _refuse_leaks(files, calls, texts)
         return SavedDay(day, calls)
 
     return Task(f"day {day}", filled, read)
 
 
-def _said(files: PersonaFiles, day: int) -> dict[str, str]:
-    """The day's sessions; what stands before their headings is the principal's."""
-    said: dict[str, str] = {}
+def _session_texts(files: PersonaFiles, day: int) -> dict[str, str]:
+    """The text of the day's sessions; text before the first heading belongs to the principal."""
+    texts: dict[str, str] = {}
     for session, text in files.sessions_of(day).items():
         id = session or PRINCIPAL
-        said[id] = f"{said[id]}\n\n{text}" if id in said else text
-    return said
+        texts[id] = f"{texts[id]}\n\n{text}" if id in texts else text
+    return texts
 
 
-def _refuse_leaks(files: PersonaFiles, calls: Iterable[MemoryCall], said: dict[str, str]) -> None:
+def _refuse_leaks(files: PersonaFiles, calls: Iterable[MemoryCall], texts: dict[str, str]) -> None:
     for number, call in enumerate(calls, 1):
-        for id in said:
+        for id in texts:
             if id == call.session or files.is_open(id):
                 continue
-            index = AtomIndex([Memory(one, said[one]) for one in (call.session, id)])
+            index = AtomIndex([Memory(one, texts[one]) for one in (call.session, id)])
             own, both = (index.invented(call.content, seen, []) for seen in (1, 2))
-            # Dates are worked out, and any two sessions may name the same.
-            if told := [one for one in own if one not in both and not _DATE.fullmatch(one)]:
+            # Two sessions may name the same date independently.
+            if leaked := [one for one in own if one not in both and not _DATE.fullmatch(one)]:
                 raise UnusableReply(
                     f"call {number} is filed under {call.session}, but holds what was said in "
-                    f"{id} alone: {', '.join(told)}"
+                    f"{id} alone: {', '.join(leaked)}"
                 )
 
 
 def _voice(files: PersonaFiles, day: int) -> str:
-    """The file of the nearest day before in the same stretch, or else the first of all."""
+    """The file of the last earlier day of the stretch, or else of the first day."""
     first_of_stretch = _stretch(day) * STRETCH + 1
     nearest = (tool_file(files, earlier) for earlier in range(day - 1, first_of_stretch - 1, -1))
     first = (tool_file(files, earlier) for earlier in range(1, first_of_stretch))

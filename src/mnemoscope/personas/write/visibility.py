@@ -1,7 +1,7 @@
-"""Discretion: what the writer of one session may know, cut out of the papers.
+"""Visibility: the parts of persona and arcs that the prompts of one session may contain.
 
-What is said in an isolated session stays there. Its text is never given to another; and of the
-papers another session's writer sees no sentence that names what the isolated one is about.
+The prompts of other sessions never contain the text of an isolated session, nor a sentence of the
+persona or arcs files that names one of its topics.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 import msgspec
 
-from mnemoscope.personas.simulate.story import Person, Principal, Project
+from mnemoscope.personas.simulate.story import Person, Principal
 from mnemoscope.personas.write.persona_files import Arc, Arcs, Persona, PersonaSession
 from mnemoscope.personas.write.session_schedule import echoes
 
@@ -19,12 +19,12 @@ _APART = re.compile(r"[\s_-]+")
 
 
 class Visibility:
-    """What may be told in one session."""
+    """What the prompts of one session may contain."""
 
     def __init__(self, persona: Persona, arcs: Arcs, session: str) -> None:
         self._persona = persona
         self._session = session
-        self._others = [room for room in persona.sessions if room.isolated and room.id != session]
+        self._others = [one for one in persona.sessions if one.isolated and one.id != session]
         self._secret = _any_of(_secrets(persona, arcs, session, self._others))
 
     def cut(self, text: str) -> str:
@@ -42,7 +42,7 @@ class Visibility:
         return "\n".join(lines)
 
     def hides(self, arc: Arc) -> bool:
-        """Whether some of the arc may not be told here."""
+        """Whether a part of the arc is a secret of another session."""
         events = (directive.event for directive in arc.directives)
         texts = (arc.title, arc.description, arc.wrong_belief, arc.corrected_belief, *events)
         return any(map(self.is_secret, texts))
@@ -51,23 +51,29 @@ class Visibility:
         return self._secret is not None and self._secret.search(text) is not None
 
     def persona(self) -> Persona:
-        """The persona's paper as this session's writer may read it."""
+        """The persona without the secrets of other sessions."""
         whole = self._persona
+        principal = whole.principal
         return msgspec.structs.replace(
             whole,
             role=self.cut(whole.role),
             domain=self.cut(whole.domain),
             profile=self.cut(whole.profile),
             communication_style=self.cut(whole.communication_style),
-            principal=self._principal(whole.principal),
+            principal=principal
+            and Principal(principal.name, self.cut(principal.role), self.cut(principal.profile)),
             cast=tuple(person for person in whole.cast if self._is_known(person)),
-            projects=tuple(one for one in whole.projects if not self.is_secret(_words(one))),
+            projects=tuple(
+                one
+                for one in whole.projects
+                if not self.is_secret(f"{one.id} {one.name}: {one.description}")
+            ),
             shared_knowledge=tuple(filter(None, map(self.cut, whole.shared_knowledge))),
-            sessions=tuple(room for room in whole.sessions if room not in self._others),
+            sessions=tuple(one for one in whole.sessions if one not in self._others),
         )
 
     def arc(self, arc: Arc) -> Arc:
-        """An arc as this session's writer may read it."""
+        """An arc without the secrets of other sessions."""
         return msgspec.structs.replace(
             arc,
             title=self.cut(arc.title),
@@ -78,59 +84,50 @@ class Visibility:
             corrected_belief=self.cut(arc.corrected_belief),
         )
 
-    def _principal(self, principal: Principal | None) -> Principal | None:
-        if principal is None:
-            return None
-        return Principal(principal.name, self.cut(principal.role), self.cut(principal.profile))
-
     def _is_known(self, person: Person) -> bool:
-        """Neither their role names a secret, nor are they met in other isolated sessions alone."""
+        """Their name and role name no secret, and one of their sessions is open or this one."""
         return self._is_met(person.name) and not self.is_secret(f"{person.name}, {person.role}")
 
     def _is_met(self, name: str) -> bool:
-        rooms = [room for room in self._persona.sessions if name in room.participants]
-        met = not rooms or any(room not in self._others for room in rooms)
+        sessions = [one for one in self._persona.sessions if name in one.participants]
+        met = not sessions or any(one not in self._others for one in sessions)
         return met and not self.is_secret(name)
 
 
 def _secrets(
     persona: Persona, arcs: Arcs, session: str, others: list[PersonaSession]
 ) -> dict[str, None]:
-    """The topics, names and arcs of the other isolated sessions that are not this one's as well."""
+    """Topics, ids and arc titles of the other isolated sessions that this one does not share."""
     own = {
         topic.casefold()
-        for room in persona.sessions
-        if room.id == session
-        for topic in room.sensitive_topics
+        for one in persona.sessions
+        if one.id == session
+        for topic in one.sensitive_topics
     }
     known = {
         arc.title.casefold()
         for arc in arcs.arcs
         if arc.primary_session == session or session in echoes(arc, persona)
     }
-    hidden = {room.id for room in others}
-    found = [topic for room in others for topic in room.sensitive_topics]
-    found += [id for id in hidden if _is_telling(id)]
+    hidden = {one.id for one in others}
+    found = [topic for one in others for topic in one.sensitive_topics]
+    found += [id for id in hidden if _is_specific(id)]
     found += [
-        arc.title for arc in arcs.arcs if arc.primary_session in hidden and _is_telling(arc.title)
+        arc.title for arc in arcs.arcs if arc.primary_session in hidden and _is_specific(arc.title)
     ]
     return {one: None for one in sorted(found) if one.casefold() not in own | known and one.strip()}
 
 
-def _is_telling(name: str) -> bool:
-    """One word alone may be anybody's: `family`, `Budget`."""
+def _is_specific(name: str) -> bool:
+    """Whether it has several words: one word such as `family` or `Budget` is too common."""
     return len(_APART.split(name.strip())) > 1
 
 
 def _any_of(secrets: dict[str, None]) -> re.Pattern[str] | None:
-    """Finds any of them, with other gaps between the words, and with an s behind."""
+    """A pattern for any of them, with other separators between the words, or a plural s."""
     if not secrets:
         return None
     spelt = (
         r"[\s_-]+".join(map(re.escape, filter(None, _APART.split(secret)))) for secret in secrets
     )
     return re.compile(rf"(?<!\w)(?:{'|'.join(spelt)})(?:['’]?s)?(?!\w)", re.IGNORECASE)
-
-
-def _words(project: Project) -> str:
-    return f"{project.id} {project.name}: {project.description}"

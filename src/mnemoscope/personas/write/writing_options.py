@@ -1,4 +1,4 @@
-"""The options of the writing passes; light to import, since the command line shows them."""
+"""The options of the writing passes, in a module that is fast to import for the command line."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ class WritingOptions:
     Parameters
     ----------
     persona
-        The persona's folder: persona.yaml, an arcs file, and what is written beside them.
+        The persona's folder, with persona.yaml and an arcs file.
     model
-        Who writes: `openai:gpt-4o-mini`, `anthropic:…`, `NAME@http://host/v1`, `claude`, `codex`.
+        The model: `openai:gpt-4o-mini`, `anthropic:…`, `NAME@http://host/v1`, `claude`, `codex`.
     arcs
-        Which arcs file, where the folder has several: arcs-180d.yaml.
+        The arcs file, if the folder has several: arcs-180d.yaml.
     start
-        The first day to be looked at.
+        The first day.
     end
-        The last one; else the last of the life.
+        The last day; the last of the history by default.
     parallelism
         Requests in flight at once.
     timeout
-        Seconds that one request may take; an agent's process group is killed then.
+        Seconds that one request may take; then an agent's process group is killed.
     max_cost
-        What this folder may cost in US dollars, whatever was paid for it before included.
+        The limit of what this folder costs in US dollars, earlier passes included.
     """
 
     persona: Path
@@ -42,15 +42,15 @@ class WritingOptions:
     max_cost: float | None = None
 
     def days(self, length: int) -> range:
-        """The days from `start` to `end`, of a history of this length."""
+        """The days from `start` to `end` of a history of this length."""
         last = length if self.end is None else self.end
         if 1 <= last < self.start <= length:
             raise UsageError(
-                f"--start {self.start} is after --end {last}; days of this life go from 1 to "
+                f"--start {self.start} is after --end {last}: days of this history go from 1 to "
                 f"{length}"
             )
         if not 1 <= self.start <= last <= length:
             raise UsageError(
-                f"--start {self.start} --end {last}: days of this life go from 1 to {length}"
+                f"--start {self.start} --end {last}: days of this history go from 1 to {length}"
             )
         return range(self.start, last + 1)

@@ -1,9 +1,10 @@
-"""What all writing passes share: the model and what it may cost, estimates and dry runs."""
+"""The common part of the writing passes: the model, its cost limit, estimates and dry runs."""
 
 from __future__ import annotations
 
 import re
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -29,71 +30,91 @@ from mnemoscope.types import Usage
 PREVIEWED = 3
 """How many prompts a dry run shows."""
 _MODEL_OPTIONS = re.compile(r"\?\w+=[^&?\s/]*(?:&\w+=[^&?\s/]*)*$")
-# Neither what was paid or rejected before nor half-written files belong into an estimate.
+# An estimate needs neither earlier costs and rejected replies nor incomplete files.
 _NOT_COPIED = shutil.ignore_patterns("account.jsonl", "rejected", ".*.draft", ".purse.lock")
 
-Listener = Callable[[str], None]
-"""Is told a line for people."""
+ShowLine = Callable[[str], None]
+"""Shows a line of text to the user."""
 
 
 def silent(line: str) -> None:
-    """The listener that ignores what it is told."""
+    """Show nothing."""
 
 
 class PassOutcome(NamedTuple):
-    """What came of a pass."""
+    """The result of a pass."""
 
     made: str
-    """For people: `57 days written`."""
+    """For the user: `57 days written`."""
     missing: Sequence[str] = ()
-    """For people: `day 12, session principal`."""
-    mend: str = "run the same command again"
-    """What to do about what is missing."""
+    """For the user: `day 12, session principal`."""
+    remedy: str = "run the same command again"
+    """How to get what is missing."""
 
 
 class WritingEstimate(NamedTuple):
-    """What a pass would ask of its model; neither retries nor cached replies are counted."""
+    """The usage that a pass would need, without retries, as if nothing were cached."""
 
     usage: Usage
     unpriced: str
-    """How to write the model with its price, where that is unknown and counts as 0; else empty."""
+    """The model with options for its price, if that is unknown and counts as 0; else empty."""
 
 
-Work = Callable[[PersonaFiles, LlmWriter, Listener], PassOutcome]
-Rehearsal = Callable[[PromptModel, Path], None]
-"""The same work with a stand-in for the model, and an empty folder for all that it writes."""
+Work = Callable[[PersonaFiles, LlmWriter, ShowLine], PassOutcome]
+
+
+class ModelTask(ABC):
+    """Work for a model that can be run, estimated or previewed."""
+
+    options: WritingOptions
+
+    @abstractmethod
+    def run(self, progress: ShowLine = silent, warn: ShowLine = silent) -> PassOutcome:
+        """Let the model write in the persona's folder."""
+
+    @abstractmethod
+    def _rehearse(self, model: PromptModel, folder: Path) -> None:
+        """Do the work with a stand-in for the model; all files go into the empty folder."""
+
+    def preview(self) -> list[Prompt]:
+        """The first prompts; the model is not asked and no file is written."""
+        stand_in = _PreviewModel(self.options.model)
+        with suppress(_Enough), TemporaryDirectory(prefix="mnemoscope-dry-run-") as folder:
+            self._rehearse(stand_in, Path(folder))
+        return stand_in.prompts
+
+    def estimate(self) -> WritingEstimate:
+        """The tokens and dollars needed; the model is not asked and no file is written."""
+        model = self.options.model
+        stand_in = _CountingModel(load_model(f"estimate:{model}"))
+        with TemporaryDirectory(prefix="mnemoscope-estimate-") as folder:
+            self._rehearse(stand_in, Path(folder))
+        unpriced = priced(model) if stand_in.model.price is None else ""
+        return WritingEstimate(total(stand_in.uses) or Usage(), unpriced)
 
 
 @dataclass(frozen=True)
-class WritingPass:
-    """A pass that is ready to run, to be estimated or to be previewed."""
+class WritingPass(ModelTask):
+    """A pass over a persona's folder."""
 
     name: str
-    """As the account of the folder calls it."""
+    """Its name in account.jsonl."""
     options: WritingOptions
     work: Work
     fresh: bool = False
-    """Replies are neither taken from the cache nor kept: what is there is written anew."""
+    """Replies are neither read from the cache nor written to it."""
     prepare: Callable[[Path], object] | None = None
-    """Puts into a new folder what the pass needs before it begins."""
+    """Puts the files that the pass needs into a new folder."""
 
-    def run(self, tell: Listener = silent, warn: Listener = silent) -> PassOutcome:
-        """Let the model write in the persona's folder."""
+    def run(self, progress: ShowLine = silent, warn: ShowLine = silent) -> PassOutcome:
         files = self._open(self.options.persona)
         with open_writer(self.options, self.name, fresh=self.fresh, warn=warn) as writer:
-            return self.work(files, writer, tell)
-
-    def estimate(self) -> WritingEstimate:
-        return estimate(self.options.model, self._rehearse)
-
-    def preview(self) -> list[Prompt]:
-        return preview(self.options.model, self._rehearse)
+            return self.work(files, writer, progress)
 
     def _rehearse(self, model: PromptModel, folder: Path) -> None:
-        """The pass on a copy of the persona's folder."""
         persona = self.options.persona
         if self.prepare is None:
-            self._open(persona)  # an error names the folder itself, not its copy
+            self._open(persona)  # so that an error names the folder, not its copy
         copy = folder / persona.resolve().name
         if persona.is_dir():
             shutil.copytree(persona, copy, ignore=_NOT_COPIED)
@@ -111,9 +132,9 @@ class WritingPass:
 
 @contextmanager
 def open_writer(
-    options: WritingOptions, name: str, *, fresh: bool = False, warn: Listener = silent
+    options: WritingOptions, name: str, *, fresh: bool = False, warn: ShowLine = silent
 ) -> Iterator[LlmWriter]:
-    """The model as a writer that pays out of the folder's account, within its limit."""
+    """A writer with the model, the folder's account and the cost limit."""
     check_models([options.model], options.max_cost)
     model = timed_model(options.model, options.timeout, cache=not fresh)
     remove_drafts(options.persona)
@@ -122,25 +143,25 @@ def open_writer(
 
 
 def timed_model(spec: str, seconds: float, *, cache: bool = True) -> Model:
-    """The model with so much time for each request, where its kind keeps time and says no other."""
+    """The model with a timeout for each request, if it takes one and its spec gives none."""
     if seconds <= 0:
-        raise UsageError(f"--timeout {seconds:g}: a request needs more than 0 seconds")
+        raise UsageError(f"--timeout {seconds:g}: give more than 0 seconds")
     options = _MODEL_OPTIONS.search(spec)
     if options is None or "timeout=" not in options[0]:
         try:
             mark = "?" if options is None else "&"
             return load_model(f"{spec}{mark}timeout={seconds:g}", cache=cache)
         except UsageError:
-            pass  # an embedded model takes as long as it takes; what else is wrong is told below
+            pass  # embedded models take no timeout; the call below reports other errors
     return load_model(spec, cache=cache)
 
 
 class _Enough(Exception):
-    """A dry run has seen what it shows."""
+    """A dry run has the prompts that it shows."""
 
 
 class _PreviewModel:
-    """Keeps the first prompts, and replies as is typical."""
+    """Keeps the first prompts; its replies are the typical ones."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -154,7 +175,7 @@ class _PreviewModel:
 
 
 class _CountingModel:
-    """A model that only estimates; what would be sent back with reasons is counted once."""
+    """Counts the estimated usage; a retry is not counted."""
 
     def __init__(self, model: Model) -> None:
         self.name = model.name
@@ -163,25 +184,8 @@ class _CountingModel:
 
     def ask(self, prompt: Prompt) -> str:
         if prompt.attempt > 1:
-            raise ModelFailure("its typical reply was of no use")
+            raise ModelFailure("its typical reply was not usable")
         with metered() as uses:
             reply = self.model.ask(prompt)
         self.uses.extend(uses)
         return reply
-
-
-def preview(model: str, rehearse: Rehearsal) -> list[Prompt]:
-    """The prompts that would be asked first; no model is asked, nothing is written."""
-    stand_in = _PreviewModel(model)
-    with suppress(_Enough), TemporaryDirectory(prefix="mnemoscope-dry-run-") as folder:
-        rehearse(stand_in, Path(folder))
-    return stand_in.prompts
-
-
-def estimate(model: str, rehearse: Rehearsal) -> WritingEstimate:
-    """How many tokens and dollars it would take; no model is asked, nothing is written."""
-    stand_in = _CountingModel(load_model(f"estimate:{model}"))
-    with TemporaryDirectory(prefix="mnemoscope-estimate-") as folder:
-        rehearse(stand_in, Path(folder))
-    unpriced = priced(model) if stand_in.model.price is None else ""
-    return WritingEstimate(total(stand_in.uses) or Usage(), unpriced)

@@ -9,7 +9,13 @@ from datetime import timedelta
 
 from mnemoscope.runner.conformance.machine_clock import MachineClock, machine_clock
 from mnemoscope.runner.conformance.question_checks import must_be_clean, must_be_repeatable
-from mnemoscope.runner.conformance.sample_facts import DAWN, DUSK, FACTS, remark, told
+from mnemoscope.runner.conformance.sample_facts import (
+    ASKED_AT,
+    FACTS,
+    FIRST_DAY,
+    as_memories,
+    dated_memory,
+)
 from mnemoscope.runner.conformance.system_probe import (
     Flaw,
     SystemProbe,
@@ -29,24 +35,24 @@ _CODE = "Use memory.at and query.now as the dates, not the machine's clock."
 def dates(system: SystemProbe) -> str:
     """Rankings stay the same if memories and questions are moved by decades."""
     must_be_repeatable(system)
-    memories = told("dates", FACTS)
+    memories = as_memories("dates", FACTS)
     scope = system.scope("kit", memories)
     scope.must_find(memories)
     found = scope.rankings(memories)
-    for now in (None, DAWN, DUSK + timedelta(days=4000)):
+    for now in (None, FIRST_DAY, ASKED_AT + timedelta(days=4000)):
         scope.recall(memories[0].text, now=now, about=memories[0].id)
     reordered: list[str] = []
     for age in _AGES:
-        moved = told("dates", FACTS, first=DAWN - age)
+        moved = as_memories("dates", FACTS, first=FIRST_DAY - age)
         other = system.scope("kit", moved)
         year = moved[0].at.year if moved[0].at else 0
-        lost = [memory for memory in moved if not other.finds(memory, now=DUSK - age)]
+        lost = [memory for memory in moved if not other.finds(memory, now=ASKED_AT - age)]
         lost = [memory for memory in lost if memory.id not in other.receipt.rejected]
         if lost:
             raise Flaw(
                 f"found with dates in 2019, not found with dates in {year}: {named(lost)}", _CODE
             )
-        reordered += differing(found, other.rankings(moved, now=DUSK - age))
+        reordered += differing(found, other.rankings(moved, now=ASKED_AT - age))
     if reordered:
         raise Flaw(
             f"{len(reordered)} of {len(memories) * len(_AGES)} rankings change if memories and "
@@ -101,9 +107,9 @@ def _rankings(
 
 def _with_echoes() -> tuple[list[Memory], list[Memory]]:
     """Some memories are repeated later in the same words: only their dates differ."""
-    early = told("wall", FACTS[:6])
-    late = [remark(f"wall-{6 + n}", fact.text, 20 + n) for n, fact in enumerate(FACTS[:3])]
-    return early, [*late, *(remark(f"wall-{n}", FACTS[n].text, 20 + n) for n in (9, 10, 11))]
+    early = as_memories("wall", FACTS[:6])
+    late = [dated_memory(f"wall-{6 + n}", fact.text, 20 + n) for n, fact in enumerate(FACTS[:3])]
+    return early, [*late, *(dated_memory(f"wall-{n}", FACTS[n].text, 20 + n) for n in (9, 10, 11))]
 
 
 def _how(usual: dict[str, list[str]], unusual: dict[str, list[str]], id: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mnemoscope.runner.conformance.question_checks import must_be_repeatable
-from mnemoscope.runner.conformance.sample_facts import FACTS, told
+from mnemoscope.runner.conformance.sample_facts import FACTS, as_memories
 from mnemoscope.runner.conformance.system_probe import (
     Flaw,
     Scope,
@@ -17,7 +17,7 @@ from mnemoscope.types import Memory
 
 def forget(system: SystemProbe) -> str:
     """Forgotten memories are gone in every form; the others are still found."""
-    memories = told("forget", FACTS)
+    memories = as_memories("forget", FACTS)
     scope = system.scope("kit", memories[:6], memories[6:])
     scope.must_find(memories)
     gone = [memories[2], *memories[7:9]]
@@ -47,7 +47,8 @@ def forget(system: SystemProbe) -> str:
 def fork(system: SystemProbe) -> str:
     """A copy ranks as a system that ingested everything, and neither sees the other's memories."""
     must_be_repeatable(system)
-    past, future, elsewhere = told("fork", FACTS)[:6], told("fork", FACTS)[6:9], told("else", FACTS)
+    past, future = as_memories("fork", FACTS)[:6], as_memories("fork", FACTS)[6:9]
+    elsewhere = as_memories("else", FACTS)
     replayed = system.scope("kit", past, future).rankings([*past, *future])
     if not any(replayed.values()):
         raise Unclear("cannot be checked: nothing was recalled (see losses)")
@@ -59,7 +60,7 @@ def fork(system: SystemProbe) -> str:
     copy.remember(future)
     if copy.rankings([*past, *future]) != replayed:
         raise Flaw("a copy that ingests more ranks differently from a replay", _EQUAL)
-    _must_not_know(original, copy, "the copy", told("fork", FACTS)[6:9])
+    _must_not_know(original, copy, "the copy", as_memories("fork", FACTS)[6:9])
     if original.rankings(past) != before:
         raise Flaw("the original ranks differently after its copy ingested more", _APART)
     original.remember(elsewhere[9:])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from mnemoscope.runner.conformance.sample_facts import DAWN, FACTS, remark, told
+from mnemoscope.runner.conformance.sample_facts import FACTS, FIRST_DAY, as_memories, dated_memory
 from mnemoscope.runner.conformance.system_probe import (
     Flaw,
     Scope,
@@ -15,7 +15,7 @@ from mnemoscope.runner.conformance.system_probe import (
 )
 from mnemoscope.types import Memory
 
-_EARLY, _LATE = told("keep", FACTS)[:8], told("keep", FACTS)[8:]
+_EARLY, _LATE = as_memories("keep", FACTS)[:8], as_memories("keep", FACTS)[8:]
 _AGAIN = 0.1
 """Seconds between two attempts to find a memory."""
 
@@ -78,8 +78,8 @@ def losses(system: SystemProbe) -> str:
 
 def duplicates(system: SystemProbe) -> str:
     """Two memories with the same text are both found, or merged in the receipt."""
-    twins = [remark("twin-0", FACTS[0].text, 0), remark("twin-1", FACTS[0].text, 20)]
-    others = told("dup", FACTS[1:7])
+    twins = [dated_memory("twin-0", FACTS[0].text, 0), dated_memory("twin-1", FACTS[0].text, 20)]
+    others = as_memories("dup", FACTS[1:7])
     scope = system.scope("kit", [*others, *twins])
     scope.must_find(others)
     missing = scope.missing(twins)
@@ -94,12 +94,12 @@ def duplicates(system: SystemProbe) -> str:
 
 def undated(system: SystemProbe) -> str:
     """Memories and questions may have no date."""
-    memories = [Memory(memory.id, memory.text) for memory in told("undated", FACTS[:6])]
+    memories = [Memory(memory.id, memory.text) for memory in as_memories("undated", FACTS[:6])]
     scope = system.scope("kit", memories)
     lost = [memory for memory in memories if not scope.finds(memory, now=None)]
     lost = [memory for memory in lost if memory.id not in scope.receipt.rejected]
     if lost:
-        scope = system.scope("kit", told("undated", FACTS[:6]))
+        scope = system.scope("kit", as_memories("undated", FACTS[:6]))
         scope.must_find(list(scope.given.values()))
         raise Flaw(
             f"found with a date, not found without: {named(lost)}",
@@ -110,7 +110,7 @@ def undated(system: SystemProbe) -> str:
 
 def ids(system: SystemProbe) -> str:
     """Every hit has the id of a given memory, or such ids as sources."""
-    memories = told("ids", FACTS[:8])
+    memories = as_memories("ids", FACTS[:8])
     scope = system.scope("kit", memories)
     hits = 0
     for memory in memories:
@@ -138,8 +138,8 @@ _ODD = (
 
 def unicode(system: SystemProbe) -> str:
     """Other scripts, emoji, quotes and search syntax are found and returned unchanged."""
-    memories = [remark(f"odd-{n}", f"{FACTS[n].text} {odd}", n) for n, odd in enumerate(_ODD)]
-    plain = told("plain", FACTS[6:])
+    memories = [dated_memory(f"odd-{n}", f"{FACTS[n].text} {odd}", n) for n, odd in enumerate(_ODD)]
+    plain = as_memories("plain", FACTS[6:])
     # Plain memories in the same call: if those are lost, too, the check gives no result.
     scope = system.scope("kit", [*plain[:3], *memories, *plain[3:]])
     scope.must_find(plain)
@@ -160,8 +160,8 @@ def long_text(system: SystemProbe) -> str:
     """A long memory is found by its last sentence, or the receipt says how much was stored."""
     filler = " ".join(f"Page {n} of the almanac lists tides and moons." for n in range(2500))
     end = FACTS[0]
-    long = Memory("long-0", f"{filler} {end.text}", DAWN)
-    scope = system.scope("kit", [long, *told("short", FACTS[1:8])])
+    long = Memory("long-0", f"{filler} {end.text}", FIRST_DAY)
+    scope = system.scope("kit", [long, *as_memories("short", FACTS[1:8])])
     scope.must_find(list(scope.given.values())[1:])
     if long.id in scope.receipt.rejected or long.id in scope.receipt.truncated:
         return f"{len(long.text):,} characters: not stored completely, as the receipt says"

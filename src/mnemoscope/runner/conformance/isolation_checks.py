@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mnemoscope.runner.conformance.sample_facts import FACTS, SampleFact, told
+from mnemoscope.runner.conformance.sample_facts import FACTS, SampleFact, as_memories
 from mnemoscope.runner.conformance.system_probe import (
     Flaw,
     Scope,
@@ -31,10 +31,10 @@ LEAKS = frozenset({_APART, _EMPTY})
 
 def isolation(system: SystemProbe) -> str:
     """Memories of one scope must not be found in another scope that has other memories."""
-    canaries = told("iso-a", OURS)
+    canaries = as_memories("iso-a", OURS)
     own = system.scope(_SCOPE, canaries)
     _must_know(system, own, canaries, OURS)
-    other = system.scope(_OTHER_SCOPE, told("iso-b", THEIRS))
+    other = system.scope(_OTHER_SCOPE, as_memories("iso-b", THEIRS))
     if found := _leaks(system, other, canaries, OURS):
         raise Flaw(
             f"given in scope {_SCOPE!r}, found in scope {_OTHER_SCOPE!r}: {named(found)}",
@@ -45,9 +45,9 @@ def isolation(system: SystemProbe) -> str:
 
 def fresh(system: SystemProbe) -> str:
     """A scope is empty after a reset: replays and resumed runs rely on it."""
-    before = told("fresh-a", OURS)
+    before = as_memories("fresh-a", OURS)
     _must_know(system, system.scope(_SCOPE, before), before, OURS)
-    again = system.scope(_SCOPE, told("fresh-b", LATER))
+    again = system.scope(_SCOPE, as_memories("fresh-b", LATER))
     if found := _leaks(system, again, before, OURS):
         raise Flaw(
             f"given before reset({_SCOPE!r}), found after it: {named(found)}",
@@ -60,7 +60,7 @@ def side_by_side(system: SystemProbe) -> str:
     """Two systems in one process do not affect each other's memories."""
     if system.is_shared_object:
         raise Unclear("it is one object, so a process never has two of it")
-    ours, theirs = told("side-a", OURS), told("side-b", THEIRS)
+    ours, theirs = as_memories("side-a", OURS), as_memories("side-b", THEIRS)
     one = system.separate_scope(_SCOPE, ours)
     one.must_find(ours)
     other = system.separate_scope(_OTHER_SCOPE, theirs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mnemoscope._store.errors import BadReply
-from mnemoscope.runner.conformance.sample_facts import DAWN, FACTS, told
+from mnemoscope.runner.conformance.sample_facts import FACTS, FIRST_DAY, as_memories
 from mnemoscope.runner.conformance.system_probe import (
     Flaw,
     SystemProbe,
@@ -15,13 +15,13 @@ from mnemoscope.runner.conformance.system_probe import (
 )
 from mnemoscope.types import Memory
 
-_TOLD = told("ask", FACTS)
+_MEMORIES = as_memories("ask", FACTS)
 
 
 def repeatable(system: SystemProbe) -> bool:
     """Whether two systems with the same memories give the same rankings."""
-    one, other = (system.separate_scope("kit", _TOLD[:6], _TOLD[6:]) for _ in range(2))
-    same = one.rankings(_TOLD) == other.rankings(_TOLD)
+    one, other = (system.separate_scope("kit", _MEMORIES[:6], _MEMORIES[6:]) for _ in range(2))
+    same = one.rankings(_MEMORIES) == other.rankings(_MEMORIES)
     one.close()
     other.close()
     return same
@@ -56,24 +56,24 @@ def determinism(system: SystemProbe) -> str:
 def steady(system: SystemProbe) -> str:
     """Earlier questions must not change the ranking of later ones."""
     must_be_repeatable(system)
-    scope = system.scope("kit", _TOLD)
-    first = scope.rankings(_TOLD[:1])
-    repeated = scope.rankings(_TOLD[:1])
+    scope = system.scope("kit", _MEMORIES)
+    first = scope.rankings(_MEMORIES[:1])
+    repeated = scope.rankings(_MEMORIES[:1])
     for _ in range(3):
-        scope.rankings(_TOLD[1:4])
-    later = scope.rankings(_TOLD)
+        scope.rankings(_MEMORIES[1:4])
+    later = scope.rankings(_MEMORIES)
     fix = (
         "recall must not learn: switch off reinforcement, access counts and query logging, or keep "
         "them out of the ranking."
     )
     if repeated != first:
         raise Flaw("the same question, asked twice in a row, has two different rankings", fix)
-    if later[_TOLD[0].id] != first[_TOLD[0].id]:
+    if later[_MEMORIES[0].id] != first[_MEMORIES[0].id]:
         raise Flaw("a question has a different ranking after other questions", fix)
-    untouched = system.scope("kit", _TOLD)
-    asked_first = untouched.rankings(reversed(_TOLD))
+    untouched = system.scope("kit", _MEMORIES)
+    asked_first = untouched.rankings(reversed(_MEMORIES))
     if changed := differing(asked_first, later):
-        text = next(memory for memory in _TOLD if memory.id == changed[0])
+        text = next(memory for memory in _MEMORIES if memory.id == changed[0])
         raise Flaw(f"asked in another order, this has a different ranking: {named([text])}", fix)
     if not any(later.values()):
         raise Unclear("cannot be checked: nothing was recalled (see losses)")
@@ -81,9 +81,9 @@ def steady(system: SystemProbe) -> str:
 
 
 def k(system: SystemProbe) -> str:
-    scope = system.scope("kit", _TOLD)
+    scope = system.scope("kit", _MEMORIES)
     for wanted in (1, 3, 5):
-        hits = scope.recall(_TOLD[0].text, wanted, about=_TOLD[0].id)
+        hits = scope.recall(_MEMORIES[0].text, wanted, about=_MEMORIES[0].id)
         if len(hits) > wanted:
             raise Flaw(
                 f"{len(hits)} hits for k={wanted}",
@@ -107,17 +107,17 @@ def edges(system: SystemProbe) -> str:
     refused = _refused({"a question in an empty scope": lambda: scope.recall("anything at all")})
     before = []
     if can_remember:
-        scope.remember(_TOLD)
-        before = scope.missing(_TOLD)
+        scope.remember(_MEMORIES)
+        before = scope.missing(_MEMORIES)
     tries: dict[str, Callable[[], object]] = {
-        "a memory with no text": lambda: scope.remember([Memory("edge-0", "", DAWN)]),
+        "a memory with no text": lambda: scope.remember([Memory("edge-0", "", FIRST_DAY)]),
         "no memories": lambda: scope.remember([]),
         "an empty question": lambda: scope.recall(""),
-        "k=0": lambda: scope.recall(_TOLD[0].text, 0),
+        "k=0": lambda: scope.recall(_MEMORIES[0].text, 0),
         "a question of 20,000 words": lambda: scope.recall("what of the harbour " * 5000),
     }
     refused += _refused({w: t for w, t in tries.items() if can_remember or "memor" not in w})
-    if can_remember and (lost := [m for m in scope.missing(_TOLD) if m not in before]):
+    if can_remember and (lost := [m for m in scope.missing(_MEMORIES) if m not in before]):
         after = f"; it refused {', '.join(refused)}" if refused else ""
         raise Flaw(
             f"after unusual calls it no longer finds {named(lost)}{after}",

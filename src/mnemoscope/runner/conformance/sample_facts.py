@@ -62,16 +62,18 @@ FACTS = tuple(
     for text, question in _SECRETS_IN_BRACKETS.items()
 )
 
-DAWN = datetime(2019, 3, 4, 9, tzinfo=UTC)
+FIRST_DAY = datetime(2019, 3, 4, 9, tzinfo=UTC)
 """When the kit's first memory happened: long before the machine was started."""
-DUSK = DAWN + timedelta(days=60)
+ASKED_AT = FIRST_DAY + timedelta(days=60)
 """When its questions are asked."""
 
 
-def told(label: str, facts: Sequence[SampleFact], *, first: datetime = DAWN) -> list[Memory]:
+def as_memories(
+    label: str, facts: Sequence[SampleFact], *, first: datetime = FIRST_DAY
+) -> list[Memory]:
     """The facts as memories, one a day, with ids that do not reveal the content."""
-    return [remark(f"{label}-{n}", fact.text, n, first=first) for n, fact in enumerate(facts)]
+    return [dated_memory(f"{label}-{n}", fact.text, n, first=first) for n, fact in enumerate(facts)]
 
 
-def remark(id: str, text: str, day: int, *, first: datetime = DAWN) -> Memory:
+def dated_memory(id: str, text: str, day: int, *, first: datetime = FIRST_DAY) -> Memory:
     return Memory(id, text, first + timedelta(days=day), f"session-{day // 4}", "Ann")

@@ -15,7 +15,7 @@ from typing import Any
 from mnemoscope._store.errors import BadReply
 from mnemoscope.integrations.catalog import ITEMS
 from mnemoscope.runner.checkpoints import joined
-from mnemoscope.runner.conformance.sample_facts import DUSK
+from mnemoscope.runner.conformance.sample_facts import ASKED_AT
 from mnemoscope.runner.failures import error_line
 from mnemoscope.systems import CONNECTORS
 from mnemoscope.systems.loader import Driver, Plan, abilities
@@ -47,7 +47,7 @@ class SystemProbe:
     """One system, and the scopes that the checks open in it."""
 
     def __init__(
-        self, plan: Plan, tell: Callable[[str], None], patience: float, built: Any = None
+        self, plan: Plan, announce: Callable[[str], None], patience: float, built: Any = None
     ) -> None:
         self.patience = patience
         """Seconds after which a memory that is not found counts as lost."""
@@ -56,7 +56,7 @@ class SystemProbe:
         name = plan.spec.name
         self.is_remote = name in ITEMS or name.partition(":")[0] in CONNECTORS.builtin
         """Whether the system runs in another process, behind a connector."""
-        self.tell = tell
+        self.announce = announce
         self.ever_given: set[str] = set()
         self._plan = plan
         self._built = built
@@ -104,12 +104,12 @@ class SystemProbe:
         self._driver.close()
 
     def close(self) -> None:
-        self.tell("close()")
+        self.announce("close()")
         self._driver.close()
 
     @contextmanager
     def trying(self, call: str) -> Iterator[None]:
-        self.tell(call)
+        self.announce(call)
         try:
             yield
         except BadReply as error:
@@ -149,11 +149,11 @@ class Scope:
         return copy
 
     def close(self) -> None:
-        self._subject.tell("close()")
+        self._subject.announce("close()")
         self._driver.close()
 
     def recall(
-        self, text: str, k: int = ROOM, *, now: datetime | None = DUSK, about: str = ""
+        self, text: str, k: int = ROOM, *, now: datetime | None = ASKED_AT, about: str = ""
     ) -> list[Hit]:
         """Ask a question; only the oracle sees `about`, the id of the memory asked for."""
         question = Question("", text, now, evidence=(about,) if about else ())
@@ -162,13 +162,13 @@ class Scope:
 
     def answer(self, text: str) -> str:
         with self._subject.trying(f"answer({text[:40]!r})"):
-            return self._driver.answer(Question("", text, DUSK))
+            return self._driver.answer(Question("", text, ASKED_AT))
 
-    def finds(self, memory: Memory, *, now: datetime | None = DUSK) -> bool:
+    def finds(self, memory: Memory, *, now: datetime | None = ASKED_AT) -> bool:
         """Whether a question with the memory's own words finds it."""
         return any(stems_from(hit, memory.id) for hit in self.recall_own(memory, now=now))
 
-    def recall_own(self, memory: Memory, *, now: datetime | None = DUSK) -> list[Hit]:
+    def recall_own(self, memory: Memory, *, now: datetime | None = ASKED_AT) -> list[Hit]:
         return self.recall(memory.text, now=now, about=memory.id)
 
     def missing(self, memories: Iterable[Memory]) -> list[Memory]:
@@ -194,7 +194,7 @@ class Scope:
         return [hit for hit in self.recall_own(memory) if not set(origins(hit)) <= known]
 
     def rankings(
-        self, memories: Iterable[Memory], *, now: datetime | None = DUSK
+        self, memories: Iterable[Memory], *, now: datetime | None = ASKED_AT
     ) -> dict[str, list[str]]:
         """The ranking for each memory's own words: ids of this scope's memories, each once."""
         return {memory.id: self._traced(self.recall_own(memory, now=now)) for memory in memories}

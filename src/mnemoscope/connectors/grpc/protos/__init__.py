@@ -1,1 +1,1 @@
-"""The two .proto files, and the messages that tools/build_protos.py makes of them."""
+"""The two .proto files, and the messages that tools/build_protos.py generates from them."""

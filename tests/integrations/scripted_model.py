@@ -1,4 +1,4 @@
-"""For tests of systems on the shelf that ask a language model: a scripted one, and what is told."""
+"""For tests of integrations with a language model: a scripted model, and the memories."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ FACTS = {
     "Umbrecht": ("passport", "Umbrecht lost his passport inside an accordion case."),
     "Velloway": ("peacock feather", "Velloway writes every letter with a peacock feather."),
 }
-"""Who it is about, what else it is about, and the words."""
+"""Each fact: its person, its object, and its text."""
 
-TOLD = [
+MEMORIES = [
     Memory(f"talk/{number}", words, datetime(2021, 5, number, 9, tzinfo=UTC), "talk", "Ann")
     for number, (_, words) in enumerate(FACTS.values(), start=1)
 ]
@@ -39,7 +39,7 @@ def opened(spec: str, reply: Reply) -> Iterator[tuple[Any, ScriptedServer]]:
 
 
 def about(text: str) -> list[tuple[str, str, str]]:
-    """The facts whose people a text names."""
+    """The facts about the people that a text names."""
     return [(name, *FACTS[name]) for name in FACTS if name in text]
 
 

@@ -1,4 +1,4 @@
-"""Systems with a slip of the pen in them; the tests select them as slipping_systems:Name."""
+"""Systems with a mistake; the tests select them as misspelt_systems:Name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mnemoscope.types import Memory, Query
 
 
 class Misspelt:
-    """Has all that it needs, but for a letter."""
+    """The name of its remember is misspelt."""
 
     def reset(self, scope: str) -> None:
         self.memories: list[Memory] = []
@@ -43,7 +43,7 @@ class RaisesInRemember:
 
 
 class Replaces:
-    """Holds only what it was told last."""
+    """Keeps only the memories of the last call."""
 
     def __init__(self) -> None:
         self.memories: list[Memory] = []

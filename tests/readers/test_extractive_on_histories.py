@@ -57,6 +57,6 @@ def test_it_says_nothing_that_no_passage_says(life: Scenario) -> None:
             assert all(line.partition("] ")[2] in text for line in reply.text.splitlines())
 
 
-def test_without_evidence_it_is_silent(life: Scenario) -> None:
+def test_without_evidence_it_abstains(life: Scenario) -> None:
     reader = Extractive()
     assert all(reader.read(Query(question.text), []).abstained for question in life.questions)

@@ -1,8 +1,8 @@
-"""Starts runs fast: a script that imports everything once, and makes each run a fork of itself.
+"""Starts commands fast: a script that imports everything once, and forks itself for each command.
 
-One order a line on stdin, {"arguments": […], "environment": {…}, "output": file, "file_bytes": n};
-for each it prints the process id at once, and the exit code when the process is gone. A run is the
-leader of a process group of its own, as a shell would start it.
+It reads one order a line, {"arguments": […], "environment": {…}, "output": file, "file_bytes": n}.
+It prints the process id at once, and the exit code when the process has ended. Each command leads
+its own process group, as if a shell had started it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ import sys
 from typing import Any
 
 import mnemoscope.datasets.locomo
+import mnemoscope.datasets.personas
 import mnemoscope.models.http_client
+import mnemoscope.personas.audit.persona_audit
+import mnemoscope.personas.write.passes
 import mnemoscope.reports.run_report
 import mnemoscope.reports.run_tables
 import mnemoscope.runner.run
@@ -24,7 +27,7 @@ from mnemoscope.cli.app import invoke
 
 
 def begin(order: dict[str, Any]) -> int:
-    """Become the process that was ordered; its exit code."""
+    """Run the ordered command in this process; returns its exit code."""
     os.setpgid(0, 0)
     output = os.open(order["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(output, 1)
@@ -40,13 +43,13 @@ def begin(order: dict[str, Any]) -> int:
 def main() -> int:
     for line in sys.stdin:
         order = json.loads(line)
-        leg = os.fork()
-        if leg == 0:
+        process = os.fork()
+        if process == 0:
             return begin(order)
         # In both processes, so that the group exists before either goes on.
-        os.setpgid(leg, leg)
-        os.write(1, b"%d\n" % leg)
-        _, status = os.waitpid(leg, 0)
+        os.setpgid(process, process)
+        os.write(1, b"%d\n" % process)
+        _, status = os.waitpid(process, 0)
         os.write(1, b"%d\n" % os.waitstatus_to_exitcode(status))
     return 0
 

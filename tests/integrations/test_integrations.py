@@ -1,4 +1,4 @@
-"""The small systems of the shelf, really run: the contract that figures rest on, a benchmark."""
+"""The small integrations, really run: the contract, a survey, a benchmark run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CHECKS = ("read-back", "losses", "ids", "isolation", "fresh", "forget")
 
 
 @pytest.mark.parametrize("name", sorted(IN_CI))
-def test_it_keeps_the_contract(name: str) -> None:
+def test_it_passes_the_conformance_checks(name: str) -> None:
     need(name)
     results = check_system(plan(Spec.parse(name)), timeout=120, names=CHECKS)
     assert {result.check: (result.verdict, result.seen) for result in results} == {
@@ -39,7 +39,7 @@ def test_it_keeps_the_contract(name: str) -> None:
     }
 
 
-def test_the_clock_of_a_worker_cannot_be_moved_and_nothing_else_is_said() -> None:
+def test_the_machine_clock_check_does_not_apply_to_a_worker() -> None:
     need("sqlite-vec")
     [result] = check_system(plan(Spec.parse("sqlite-vec")), names=["machine clock"])
     assert result.verdict == "not applicable"
@@ -67,7 +67,7 @@ def test_mem0_starts_one_process_for_a_run_with_one_worker(
     assert int(worker) != os.getpid()
 
 
-def test_a_survey_traces_every_hit_and_says_what_failed(
+def test_a_survey_traces_every_hit_and_reports_failures(
     tmp_path: Path,
     write_locomo: Callable[..., Path],
     monkeypatch: pytest.MonkeyPatch,
@@ -106,7 +106,7 @@ def _markdown(rows: list[survey_table.SurveyRow], of_the_data: Sequence[str] = (
     return render_markdown.render(survey_table.survey("", rows, of_the_data))
 
 
-def test_figures_have_their_interval_and_problems_stand_beside_the_table() -> None:
+def test_figures_have_intervals_and_problems_follow_the_table() -> None:
     row = survey_table.SurveyRow(
         system="x", door="stdio", recall=0.5, low=0.4, high=0.6, hits=1000, untraced=1
     )
@@ -122,7 +122,7 @@ def test_figures_have_their_interval_and_problems_stand_beside_the_table() -> No
     ]
 
 
-def test_a_worker_sees_no_keys_and_no_settings_but_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_gets_no_keys_and_no_other_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     need("sqlite-vec")
     ours = {"PGPASSWORD": "for a dsn", "MNEMOSCOPE_PGMNEMO": "/there", "LC_ALL": "C"}
     foreign = ("OPENROUTER_API_KEY", "MNEMOSCOPE_MODEL_KEY", "LANGSMITH_TRACING", "HTTP_PROXY")
@@ -130,25 +130,25 @@ def test_a_worker_sees_no_keys_and_no_settings_but_ours(monkeypatch: pytest.Monk
         monkeypatch.setenv(name, value)
     system = Integration("sqlite-vec", {}, embedder="wordllama")
     try:
-        seen = system._surroundings("/scratch")
+        seen = system._environment("/scratch")
     finally:
         system.close()
     assert ours.items() <= seen.items()
     assert not seen.keys() & set(foreign)
 
 
-def test_options_are_the_adapters_and_mistakes_are_told_before_anything_starts() -> None:
+def test_wrong_options_are_refused_before_anything_starts() -> None:
     need("mem0")
     with pytest.raises(UsageError, match="has no option 'treshold': did you mean 'threshold'"):
         plan(Spec.parse("mem0,treshold=0.1"))
-    with pytest.raises(UsageError, match="mem0,infer=on takes memories in with a language model"):
+    with pytest.raises(UsageError, match="mem0,infer=on ingests memories with a language model"):
         described("mem0,infer=on")
     with pytest.raises(UsageError, match="unknown embedding model 'nonsense'"):
         described("mem0,model=nonsense")
 
 
-def test_a_recall_of_nothing_asks_no_backend(capfd: pytest.CaptureFixture[str]) -> None:
-    """Qdrant, like many, takes a limit of 0 for a mistake, and a traceback would be logged."""
+def test_a_recall_with_k_zero_does_not_reach_the_backend(capfd: pytest.CaptureFixture[str]) -> None:
+    """Qdrant, like many, refuses a limit of 0 and would log a traceback."""
     need("qdrant")
     system = Integration("qdrant", {}, embedder="wordllama")
     try:
@@ -160,7 +160,7 @@ def test_a_recall_of_nothing_asks_no_backend(capfd: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_the_table_fits_with_names_whole_intervals_and_its_legend(columns: int) -> None:
+def test_the_survey_table_fits_the_terminal(columns: int) -> None:
     names = ("mcp-memory-service", "pgmnemo,dates=false,version=0.4.0")
     rows = [
         survey_table.SurveyRow(
@@ -194,7 +194,7 @@ def test_the_table_fits_with_names_whole_intervals_and_its_legend(columns: int) 
     assert " ".join(words).endswith("with few scenarios it is wide.")
 
 
-def test_switches_are_spelt_as_in_a_run() -> None:
+def test_switches_are_written_as_in_a_run() -> None:
     assert dataset_title("locomo", {"dates": False, "x": True, "n": 1, "none": ""}) == (
         "locomo (dates=off, x=on, n=1)"
     )

@@ -1,9 +1,9 @@
-"""The question book: questions.yaml, and beside it the journal of the windows that were asked.
+"""The question store: questions.yaml, and next to it the journal of the windows that were asked.
 
-A window's pairs are in the journal as soon as they have come. They get their numbers in the order
-of windows, not of replies, so that a pass gives the same questions however often it was killed. A
-second line holds the numbers, a third says that the pairs are in questions.yaml: what lies in
-between is neither lost nor asked for again. Pairs that were deleted there do not come back.
+The journal has three lines for a window: its pairs as soon as they are received, then their ids,
+then that the pairs are in questions.yaml. So a killed pass neither loses a pair nor asks for it
+again. Ids follow the order of windows, not of replies, so a resumed pass gives the same questions.
+Pairs that were deleted from questions.yaml are not written again.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from mnemoscope.personas.write.question_rules import WindowReply, asked_words
 
 
 class WindowRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a window gave; in the journal three lines: what came, its numbers, `settled`."""
+    """The pairs of a window; a line of the journal has a part of the fields."""
 
     key: str
     """`standard 8-14`, or `boundary family 1-30`."""
     ids: tuple[str, ...] = ()
-    """One for each pair; empty for what was asked already."""
+    """One for each pair; empty for a duplicate."""
     pairs: tuple[AuthoredQuestion, ...] = ()
     dropped: dict[str, int] = {}
     settled: bool = False
@@ -37,31 +37,31 @@ class WindowRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def kept(self) -> list[AuthoredQuestion]:
-        """The pairs that have a number, with it."""
+        """The pairs that have an id, with it."""
         numbered = zip(self.ids, self.pairs, strict=False)
         return [msgspec.structs.replace(pair, id=id) for id, pair in numbered if id]
 
     @property
-    def lost(self) -> Counter[str]:
-        """How many pairs came to nothing, by reason."""
+    def losses(self) -> Counter[str]:
+        """How many pairs were dropped, by reason."""
         return Counter(self.dropped) + Counter(duplicate=self.ids.count(""))
 
 
-class QuestionBook:
-    """All questions of a history, and which windows they were asked of."""
+class QuestionStore:
+    """All questions of a history, and the windows that they came from."""
 
     def __init__(self, files: PersonaFiles) -> None:
         self._persona = files.persona.id
         self._file = files.beside("qa") / "questions.yaml"
         self._journal_file = files.beside("qa") / "windows.jsonl"
         self._entries: list[dict[str, object]] = []
-        """As they stand, unknown fields included."""
+        """The entries of questions.yaml, unknown fields included."""
         if self._file.is_file():
             read_questions(self._file)
             self._entries = load_yaml(self._file)
         self._windows: dict[str, WindowRecord] = {}
         if self._journal_file.is_file():
-            # Opening it cuts off a line that a killed pass left half written.
+            # Opening it removes a line that a killed pass left incomplete.
             Journal(self._journal_file).close()
             for line in read_records(self._journal_file, WindowRecord):
                 self._note(line)
@@ -85,14 +85,14 @@ class QuestionBook:
 
     def dropped(self) -> Counter[str]:
         """How many pairs of all windows were dropped, by reason."""
-        return sum((window.lost for window in self._windows.values()), Counter[str]())
+        return sum((window.losses for window in self._windows.values()), Counter[str]())
 
     def gather(
         self, keys: Sequence[str], written: Iterable[Written[WindowReply]]
     ) -> Iterator[WindowRecord]:
-        """Write down each reply as it comes, and number the pairs in the order of the windows.
+        """Record each reply as it is received, and number the pairs in the order of the windows.
 
-        A window whose reply has not come holds up those behind it until the last reply is there.
+        A window without a reply delays the later ones until the last reply is received.
         """
         waiting = deque(key for key in keys if not self.is_settled(key))
         for one in written:
@@ -103,14 +103,14 @@ class QuestionBook:
         yield from map(self._number, filter(self.is_done, waiting))
 
     def settle_all_but(self, keys: Iterable[str]) -> None:
-        """What a killed pass left without numbers, and this one will not come upon."""
+        """Number the pairs of other windows that a killed pass left without ids."""
         left = [key for key in self._windows if not self.is_settled(key)]
         for key in left:
             if key not in set(keys):
                 self._number(key)
 
     def _number(self, key: str) -> WindowRecord:
-        """Give the window's pairs their numbers; what is asked already gets none."""
+        """Give the window's pairs their ids; a duplicate gets none."""
         asked = {asked_words(str(entry["question"])) for entry in self._entries}
         number, ids = self._last_number(), list[str]()
         for pair in self._windows[key].pairs:
@@ -137,7 +137,7 @@ class QuestionBook:
         self._note(line)
 
     def _note(self, line: WindowRecord) -> None:
-        """What is known of a window after one more line of the journal."""
+        """Merge one more line of the journal into the window's record."""
         window = self._windows.get(line.key)
         if window is not None and not line.pairs:
             line = msgspec.structs.replace(
@@ -146,7 +146,7 @@ class QuestionBook:
         self._windows[line.key] = line
 
     def _last_number(self) -> int:
-        """Numbers are never given twice, not even those of pairs that were deleted."""
+        """The highest number so far, including deleted pairs, because ids are never reused."""
         ids = [str(entry["id"]) for entry in self._entries]
         ids += [id for window in self._windows.values() for id in window.ids]
         pattern = re.compile(rf"{re.escape(self._persona)}-q(\d+)")
