@@ -210,15 +210,16 @@ def table(data: Sequence[Life], arguments: Mapping[str, Any]) -> None:
 def main(quick: bool) -> None:
     personas, days = (SHIPPED[:2], 90) if quick else (SHIPPED, 180)
     data = lives(CHOOSE, days, personas)
-    print(f"{len(data)} lives of {days} days, {sum(len(own) for _, own in data)} answers to judge")
+    answers = sum(len(own) for _, own in data)
+    print(f"{len(data)} histories of {days} days, {answers} answers to judge")
     WEIGHTS.update(fit(data))
     chosen = climb(data, GRID)
     print(
         "\nChosen:", ", ".join(f"{name}={each:g}" for name, each in chosen.items()) or "no change"
     )
-    print("\nOn the lives it was chosen on: ", end="")
+    print("\nOn the histories it was chosen on: ", end="")
     table(data, chosen)
-    print("\nOn lives that had no say: ", end="")
+    print("\nOn held-out histories: ", end="")
     table(lives(CHECK, days, personas), chosen)
 
 

@@ -1,4 +1,4 @@
-"""The Python API: what a notebook does with it, and that the command line does the same."""
+"""The Python API: its functions, and that the command line gives the same figures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FILES = ("metrics.json", "trials.jsonl", "questions.jsonl", "report.md")
 
 
 class Newest:
-    """Recalls what came last."""
+    """Recalls the newest memories."""
 
     def __init__(self, most: int = 5) -> None:
         self.most = most
@@ -45,7 +45,7 @@ class Newest:
 
 
 class Shared(Newest):
-    """An object that starts anew for each scenario."""
+    """An object that is reset for each scenario."""
 
     def reset(self, scope: str) -> None:
         self.ids = []
@@ -73,7 +73,7 @@ def figures_of(folder: Path) -> dict[str, dict[str, object]]:
     }
 
 
-# What a notebook does.
+# A notebook.
 
 
 def test_twelve_lines_compare_three_systems_and_the_cli_gives_the_same_figures(
@@ -100,21 +100,22 @@ def test_twelve_lines_compare_three_systems_and_the_cli_gives_the_same_figures(
     systems = [word for name in ("bm25", "dense", "hybrid") for word in ("--system", name)]
     assert invoke([*command.split(), *systems]) == 0
     assert figures_of(Path("runs/cli")) == figures_of(Path("runs/strata"))
-    said = json.loads((tmp_path / "runs/cli/summary.json").read_text())
+    summary = json.loads((tmp_path / "runs/cli/summary.json").read_text())
     for row in results.figures():
-        scope = said[row.system]["by_category"].get(row.category, said[row.system]["overall"])
+        own = summary[row.system]
+        scope = own["by_category"].get(row.category, own["overall"])
         assert (row.mean, [row.low, row.high]) == (
             scope[row.metric]["mean"],
             scope[row.metric]["ci95"],
         )
 
 
-def test_importing_the_package_is_light() -> None:
+def test_importing_the_package_does_not_import_numpy() -> None:
     program = "import sys, mnemoscope as ms; ms.run; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def test_the_package_offers_what_its_list_names() -> None:
+def test_every_name_in_all_can_be_imported() -> None:
     for name in ms.__all__:
         assert getattr(ms, name) is not None
     assert set(dir(ms)) == set(ms.__all__)
@@ -145,14 +146,16 @@ def test_run_takes_the_options_of_the_command_line_with_the_same_defaults() -> N
         (["mine=recency", lambda query, k: []], ["mine", "lambda"]),
     ],
 )
-def test_systems_are_taken_as_they_are(systems: object, labels: list[str], tmp_path: Path) -> None:
+def test_systems_may_be_specs_classes_objects_and_functions(
+    systems: object, labels: list[str], tmp_path: Path
+) -> None:
     results = run(systems, tmp_path)
     assert list(results) == labels
     assert all(one.metrics["questions"]["measured"] == 48 for one in results.runs)
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == sorted(labels)
 
 
-def test_a_class_is_known_by_its_name_its_source_and_its_arguments(tmp_path: Path) -> None:
+def test_a_class_is_identified_by_its_name_its_source_and_its_arguments(tmp_path: Path) -> None:
     results = run({"plain": Newest, "two": partial(Newest, most=2)}, tmp_path)
     known = [results[label].manifest.identity["system"] for label in ("plain", "two")]
     assert [one["spec"] for one in known] == [f"{__name__}:Newest"] * 2
@@ -161,9 +164,9 @@ def test_a_class_is_known_by_its_name_its_source_and_its_arguments(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("systems", "said"),
+    ("systems", "expected"),
     [
-        ([], "which system"),
+        ([], "name a system"),
         ([Newest, Newest], "Newest is given twice"),
         ({"bm25": Newest}, "bm25 is the name of a system"),
         ([Newest()], "needs reset"),
@@ -171,8 +174,10 @@ def test_a_class_is_known_by_its_name_its_source_and_its_arguments(tmp_path: Pat
         ("bm52", "did you mean 'bm25'"),
     ],
 )
-def test_systems_that_cannot_run_are_refused(systems: object, said: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_systems_that_cannot_run_are_refused(
+    systems: object, expected: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=expected):
         run(systems, tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
 
@@ -207,17 +212,17 @@ def python(*arguments: object, cwd: Path, text: str | None = None) -> str:
     return done.stdout + done.stderr
 
 
-def test_a_class_of_the_script_itself_runs_and_is_known_by_the_scripts_source(
+def test_a_class_of_the_script_itself_is_identified_by_the_source_of_the_script(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "mine.py").write_text(main_script())
-    said = python("mine.py", cwd=tmp_path)
-    assert "'spec': '__main__:Mine'" in said
-    assert "'source_sha256'" in said
+    printed = python("mine.py", cwd=tmp_path)
+    assert "'spec': '__main__:Mine'" in printed
+    assert "'source_sha256'" in printed
 
 
-def test_a_class_without_a_source_file_is_known_by_its_code(tmp_path: Path) -> None:
-    """As in a notebook: the same cell goes on, an edited one is another system."""
+def test_a_class_without_a_source_file_is_identified_by_its_code(tmp_path: Path) -> None:
+    """In a notebook the same cell continues a run; an edited cell is another system."""
     first = python("-", cwd=tmp_path, text=main_script())
     assert "'code_sha256'" in first
     assert python("-", cwd=tmp_path, text="\n\n# moved\n" + main_script()) == first
@@ -241,7 +246,7 @@ def test_nothing_is_printed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
     assert capfd.readouterr() == ("", "")
 
 
-def test_an_interrupted_run_goes_on_and_gives_the_same_figures(tmp_path: Path) -> None:
+def test_an_interrupted_run_continues_and_gives_the_same_figures(tmp_path: Path) -> None:
     seen: list[float] = []
 
     def interrupt(at: ProgressUpdate) -> None:
@@ -310,7 +315,7 @@ def test_gate_and_verify(results: Results) -> None:
     assert ms.verify(results["bm25"], protocol="claude-memory-strata-1").status == "UNVERIFIED"
 
 
-def test_score_makes_a_run_of_a_file_of_rankings(
+def test_score_turns_a_file_of_rankings_into_a_run(
     results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -335,7 +340,7 @@ def test_saved_hits_are_answered_and_saved_answers_judged_again(
     assert all(row.answer is not None for row in judged["bm25"].question_rows())
 
 
-def test_report_writes_the_reports_anew(results: Results) -> None:
+def test_report_writes_the_reports_again(results: Results) -> None:
     place = results["fts5"].path / "report.md"
     before = place.read_bytes()
     place.unlink()
@@ -347,13 +352,13 @@ def test_report_writes_the_reports_anew(results: Results) -> None:
 def test_personas_are_simulated_and_run_over_checkpoints(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    life = ms.simulate("executive-assistant", out=tmp_path / "lives", days=30)
-    assert life == tmp_path / "lives" / "executive-assistant"
+    history = ms.simulate("executive-assistant", out=tmp_path / "histories", days=30)
+    assert history == tmp_path / "histories" / "executive-assistant"
     with caplog.at_level(logging.WARNING, "mnemoscope"):
         results = ms.run(
             "personas",
             systems=[Newest],
-            data=life.parent,
+            data=history.parent,
             out=tmp_path / "runs",
             baselines=False,
             heatmap_png=False,
@@ -363,7 +368,7 @@ def test_personas_are_simulated_and_run_over_checkpoints(
     rows = [row for row in results.figures() if row.metric == "composite"]
     assert {row.checkpoint for row in rows} == {"15d", "30d"}
     assert results["Newest"].manifest.identity["limits"]["recall"] == 30.0
-    config = api.RunConfig(data=life.parent, heatmap_png=False)
+    config = api.RunConfig(data=history.parent, heatmap_png=False)
     with ms.dry_run("personas", Newest, config, {"ranges": "15d,30d"}) as tried:
         assert tried["Newest"].manifest.checkpoints == ["15d"]
         assert not tried.failed_everywhere
@@ -382,18 +387,18 @@ def test_personas_are_simulated_and_run_over_checkpoints(
         {"skip_preflight": True},
     ],
 )
-def test_options_of_checkpoints_are_refused_where_there_are_none(
+def test_options_for_checkpoints_are_refused_on_other_benchmarks(
     option: dict[str, object], tmp_path: Path
 ) -> None:
     (tmp_path / "bench.yaml").write_text("run: {ranges: 30d}\n")
     if "profile" in option:
         option = {"profile": tmp_path / "bench.yaml"}
-    with pytest.raises(UsageError, match=r"is for datasets with checkpoints"):
+    with pytest.raises(UsageError, match="is for datasets with checkpoints"):
         run("bm25", tmp_path / "runs", **option)
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_dataset_of_ones_own_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_an_open_dataset_can_be_run(tmp_path: Path) -> None:
     dataset = open_dataset("strata", STRATA)
     results = ms.run(dataset, systems="bm25", out=tmp_path / "r", baselines=False)
     assert results["bm25"].metrics["questions"]["asked"] == 48
@@ -401,7 +406,7 @@ def test_a_dataset_of_ones_own_is_taken_as_it_is(tmp_path: Path) -> None:
         ms.run(dataset, systems="bm25", out=tmp_path / "r", twins="expand")
 
 
-def test_an_estimate_asks_no_model(write_locomo: Callable[..., Path], tmp_path: Path) -> None:
+def test_an_estimate_calls_no_model(write_locomo: Callable[..., Path], tmp_path: Path) -> None:
     data = write_locomo(tmp_path / "locomo.json", conversations=1, questions=4)
     config = api.RunConfig(data=data, reader="openai:gpt-4o-mini", judge=["f1"], baselines=False)
     os.environ.pop("OPENAI_API_KEY", None)

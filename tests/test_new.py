@@ -1,4 +1,4 @@
-"""`mnemoscope new` writes packages that pass their checks as they are."""
+"""`mnemoscope new` writes packages that pass their checks unchanged."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_every_built_in_metric_passes_the_check() -> None:
 
 
 class Wrong(Metric):
-    """Counts what was found, and promises otherwise."""
+    """Its values do not match its declared chance and ceiling."""
 
     name = "wrong"
     interval = "proportion"
@@ -68,7 +68,7 @@ class Wrong(Metric):
         return 1.0
 
 
-def test_every_fault_of_a_metric_is_reported() -> None:
+def test_the_check_names_every_defect_of_a_metric() -> None:
     found = " | ".join(check_metric(Wrong()))
     assert "outside 0 to 1" in found
     assert "values other than 0 and 1" in found
@@ -76,8 +76,8 @@ def test_every_fault_of_a_metric_is_reported() -> None:
     assert "chance() returns 0.5000" in found
 
 
-class Deaf:
-    """Gives every answer the same grade, off its scale."""
+class SameGrade:
+    """Gives every answer the same grade, which is not on its scale."""
 
     scale = ACCURACY
 
@@ -87,8 +87,8 @@ class Deaf:
         return Grade(2.0)
 
 
-def test_a_judge_that_breaks_its_promises_is_named_for_each() -> None:
-    found = " | ".join(check_judge(Deaf()))
+def test_the_check_names_every_defect_of_a_judge() -> None:
+    found = " | ".join(check_judge(SameGrade()))
     assert "not on its scale" in found
     assert "no better grade" in found
 

@@ -1,7 +1,6 @@
 """Mnemoscope measures how well AI agents' memory systems remember.
 
-`run`, `compare` and the other functions are imported when they are first used, so that
-`import mnemoscope` stays light.
+The functions of `mnemoscope.api` are imported on first use, so `import mnemoscope` stays fast.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""What a run is made of: options in, results out. The command line and notebooks call this.
+"""The Python API: options in, results out. The command line and notebooks call these functions.
 
     import mnemoscope as ms
 
@@ -6,9 +6,9 @@
     results.to_frame()
     ms.compare(results["bm25"], results["hybrid"])
 
-Arguments have the names and meanings of the command line's options. Nothing is printed but a
-progress bar on a terminal; what a user should know is logged to the logger `mnemoscope`. An
-interrupted call loses nothing that was recorded: the same call goes on from there.
+Arguments have the names and meanings of the command line's options. The functions print only a
+progress bar, and only on a terminal. Notes and warnings go to the logger `mnemoscope`. After an
+interruption the same call continues; recorded results are kept.
 """
 
 from __future__ import annotations
@@ -54,22 +54,22 @@ if TYPE_CHECKING:
 
 Where = str | Path
 RunLike = str | Path | RunResult
-_BESIDE = ("heatmap.png", "progress.jsonl", "questions.jsonl", "failures.jsonl")
-"""What goes with a copy of result.json."""
+_COPIED_FILES = ("heatmap.png", "progress.jsonl", "questions.jsonl", "failures.jsonl")
+"""Files that are copied together with result.json."""
 _log = logging.getLogger(__name__)
 
 
 class ProgressUpdate(NamedTuple):
-    """How far a run is."""
+    """The progress of a run."""
 
     benchmark: str
     done: float
-    """Systems × scenarios, those in work counted by their share."""
+    """Finished systems × scenarios; one in progress counts as a fraction."""
     total: float | None
 
 
 Progress = Callable[[ProgressUpdate], None] | bool | None
-"""Called now and then; None draws a bar if stderr is a terminal, False does not."""
+"""A callback; None draws a bar if stderr is a terminal, False draws none."""
 
 
 def run(
@@ -109,11 +109,11 @@ def run(
     progress: Progress = None,
     **options: Scalar,
 ) -> Results:
-    """Run memory systems on a benchmark, with baselines beside them.
+    """Run memory systems and baselines on a benchmark.
 
-    `benchmark` is a dataset's name, or a dataset of your own. `systems` are specs, classes, objects
-    or functions, also by label: `{"mine": MyMemory}`. `options` are the dataset's own, such as
-    granularity="turn". All other arguments are described in `RunConfig`.
+    `benchmark` is a dataset's name, or a Dataset object. `systems` are specs, classes, objects or
+    functions; a mapping gives them labels: `{"mine": MyMemory}`. `options` are passed to the
+    dataset, such as granularity="turn". `RunConfig` describes all other arguments.
     """
     given = {**locals(), "judge": _several(judge) or None}
     for name in ("data", "out", "profile", "resume", "json_out", "question_log", "progress_jsonl"):
@@ -129,7 +129,7 @@ def run_config(
     options: Mapping[str, Scalar] = {},
     progress: Progress = None,
 ) -> Results:
-    """`run`, with its arguments in one object."""
+    """Like `run`, with the arguments in one object."""
     from mnemoscope.runner.answer_setup import check_models
 
     setup = prepare(benchmark, systems, config, options)
@@ -160,17 +160,17 @@ def estimate(
     options: Mapping[str, Scalar] = {},
     progress: Progress = None,
 ) -> RunEstimate:
-    """What a run would ask of models: systems recall for real, models are only counted."""
+    """Estimate what a run would cost: systems recall, but requests to models are only counted."""
     from mnemoscope.models.model_loader import load_model
     from mnemoscope.runner.answer_setup import priced
     from mnemoscope.runner.run import run as run_plans
 
     setup = prepare(benchmark, systems, config, options, only_count=True)
     if setup.pipeline.system_answers:
-        raise UsageError("what a system asks of its own models cannot be estimated beforehand")
+        raise UsageError("the cost of the models that a system itself uses cannot be estimated")
     if not any("estimate" in str(part) for part in setup.pipeline.identity().values()):
         raise UsageError(
-            "--estimate counts what models would be asked, and here is none: name one, as in "
+            "--estimate counts requests to models, and this run uses none; name one, for example "
             "--reader openai:gpt-4o-mini"
         )
     plans = [*setup.plans, *setup.baselines]
@@ -211,7 +211,7 @@ def execute(
     png: bool = True,
     progress: Progress = None,
 ) -> list[RunDirectory]:
-    """Run what is planned, and leave a report in each run directory."""
+    """Run all plans and write a report into each run directory."""
     from mnemoscope.reports.run_report import write_report
     from mnemoscope.runner.pipeline import Pipeline
     from mnemoscope.runner.run import Settings
@@ -247,7 +247,7 @@ def dry_run(
     options: Mapping[str, Scalar] = {},
     progress: Progress = None,
 ) -> Iterator[Results]:
-    """Run the first checkpoint of the first persona; when the block ends, nothing is kept."""
+    """Run the first checkpoint of the first persona; its files are deleted when the block ends."""
     from mnemoscope.datasets import open_dataset
     from mnemoscope.runner.answer_setup import check_models
     from mnemoscope.runner.growing_history import first_checkpoint
@@ -284,7 +284,7 @@ def judge(
     max_cost: float | None = None,
     progress: Progress = None,
 ) -> Results:
-    """Judge the saved answers of a run, or of all runs in a folder, again."""
+    """Judge the saved answers of a run, or of all runs in a folder, with other judges."""
     from mnemoscope.runner import answer_setup as answers
     from mnemoscope.runner.pipeline import plan_judge, plan_panel
     from mnemoscope.runner.rerun import recorded_pipeline
@@ -323,12 +323,12 @@ def answer(
     max_cost: float | None = None,
     progress: Progress = None,
 ) -> Results:
-    """Let another reader answer from what a run recalled, without asking the system anything."""
+    """Answer from the saved hits of a run with another reader; the system is not called."""
     from mnemoscope.runner import answer_setup as answers
 
     judges = _several(judge)
     if reader.split(",")[0] in (answers.SYSTEM, answers.NONE):
-        raise UsageError("saved hits are read without asking the system: name a reader")
+        raise UsageError("the system is not called when saved hits are read: name another reader")
     work = []
     for old in find_runs(_run_path(run)):
         identity = old.manifest().identity
@@ -393,9 +393,9 @@ def score(
     data: Where | None = None,
     **options: Scalar,
 ) -> ScoredRun:
-    """Score a file of rankings against a dataset's evidence; no system is asked.
+    """Score a file of rankings against a dataset's evidence; no system is called.
 
-    The run directory is `out`, or the file's name below `runs`.
+    The run directory is `out`, by default the file's name below `runs`.
     """
     from mnemoscope.datasets import dataset_info, open_dataset
     from mnemoscope.reports.run_report import write_report
@@ -440,19 +440,20 @@ def compare(
 ) -> ComparisonResult:
     """Compare two results of one benchmark, with a verdict for each metric.
 
-    A result is a run, or a metrics.json where only aggregates exist.
+    A result is a run, or a metrics.json if only aggregates exist.
     """
     paths = [_existing(base), _existing(cand)]
     if band is not None and not band > 0:
-        raise UsageError(f"--band {band}: a difference that does not matter is above zero")
-    aggregates = [path for path in paths if not _has_trials(path)]
+        raise UsageError(f"--band {band}: the equivalence band must be above 0")
+    needed = ("manifest.json", "trials.jsonl")
+    aggregates = [path for path in paths if not all((path / name).is_file() for name in needed)]
     if aggregates and (tests == "paired" or metrics or band is not None or discordant):
         raise UsageError(
-            f"{aggregates[0]} is no run directory with trials, so nothing can be paired; "
-            "only --tests seed is possible, which has its own metrics and no band"
+            f"{aggregates[0]} is not a run directory with trials, so questions cannot be paired; "
+            "only --tests seed is possible, which takes neither --metrics, --band nor --discordant"
         )
     if tests == "seed" and (metrics or band is not None or discordant):
-        raise UsageError("--tests seed has its own metrics, no band and no list of questions")
+        raise UsageError("--tests seed takes neither --metrics, --band nor --discordant")
     if aggregates and tests is None:
         _log.warning("%s has no trials: only the unpaired seed tests are possible", aggregates[0])
     if aggregates or tests == "seed":
@@ -483,9 +484,9 @@ def _compare_means(base: Path, cand: Path) -> ComparisonResult:
 
 
 def gate(run: RunLike, *, baseline: RunLike, max_drop: Mapping[str, float]) -> GateResult:
-    """Whether a run's figures stayed within `max_drop` (by metric) of a baseline's.
+    """Check that no metric of a run dropped below a baseline by more than `max_drop` allows.
 
-    It tests no significance, as `compare` does. Failed questions count as wrong.
+    This is not a significance test; `compare` is. Failed questions count as wrong.
     """
     from mnemoscope.analysis.aggregates import gate as judge_drops
 
@@ -498,7 +499,7 @@ def gate(run: RunLike, *, baseline: RunLike, max_drop: Mapping[str, float]) -> G
 def verify(run: RunLike, *, protocol: str | None = None, block: str | None = None) -> Verification:
     """Recompute a run's figures from its journal and check every gate of its protocol.
 
-    `block` is a reason why the run must not be cited any more; it is recorded first.
+    `block` gives a reason why the run must not be cited; it is recorded before the check.
     """
     from mnemoscope.analysis import verify as analysis
     from mnemoscope.protocols import load_protocol
@@ -510,7 +511,7 @@ def verify(run: RunLike, *, protocol: str | None = None, block: str | None = Non
 
 
 def load(run: RunLike) -> Results:
-    """The finished run at a path, or all finished runs in a folder, the baselines last."""
+    """Load the finished run at a path, or all finished runs in a folder, baselines last."""
     path = _run_path(run)
     found = []
     for directory in find_runs(path):
@@ -518,7 +519,7 @@ def load(run: RunLike) -> Results:
             found.append(RunResult(directory.path))
         else:
             _log.warning(
-                "%s is %s and left out; the command that began it goes on", directory.path, state
+                "%s is %s and left out; repeat its command to continue it", directory.path, state
             )
     if not found:
         raise MissingData(f"no finished run at {path}")
@@ -526,7 +527,7 @@ def load(run: RunLike) -> Results:
 
 
 def report(run: RunLike) -> Results:
-    """Write the reports and pictures of finished runs anew; no system is asked again."""
+    """Write the reports and pictures of finished runs again; no system is called."""
     from mnemoscope.reports.run_report import write_report
 
     results = load(run)
@@ -538,9 +539,9 @@ def report(run: RunLike) -> Results:
 def simulate(
     persona: str, *, out: Where, days: int = 1000, seed: int = 42, force: bool = False
 ) -> Path:
-    """Simulate a persona's days, questions and ledger; returns the persona's folder.
+    """Simulate a persona's days, questions and ledger, and return the persona's folder.
 
-    `persona` is the id of a shipped persona, or the path of a story of your own.
+    `persona` is the id of a shipped persona, or the path of your own story file.
     """
     from mnemoscope.personas.simulate.simulator import simulate_persona
 
@@ -548,7 +549,7 @@ def simulate(
 
 
 def _exams(pipeline: Pipeline) -> dict[str, dict[str, Any]]:
-    """How the judges did in their exams; what is to be said of the others is logged."""
+    """The exam results of the judges; a note is logged for each judge without one."""
     from mnemoscope.runner.answer_setup import exams_of
 
     exams = exams_of(pipeline)
@@ -558,7 +559,7 @@ def _exams(pipeline: Pipeline) -> dict[str, dict[str, Any]]:
 
 
 def _summarised(runs: Sequence[RunDirectory], folder: Path) -> Results:
-    """The results, with summary.md and summary.json of them all in the folder beside them."""
+    """Write summary.md and summary.json into the folder, and return the results."""
     from mnemoscope.reports.run_report import write_summary
     from mnemoscope.reports.run_view import RunView
 
@@ -567,11 +568,11 @@ def _summarised(runs: Sequence[RunDirectory], folder: Path) -> Results:
 
 
 def _copy(run: RunDirectory, json_out: Path | None, question_log: Path | None) -> None:
-    """What was asked for in other places than the run directory."""
+    """Copy files of a run directory to the places that the user named."""
     wanted: list[tuple[str, Path]] = []
     if json_out:
         wanted.append(("result.json", json_out))
-        wanted += [(name, json_out.parent / name) for name in _BESIDE]
+        wanted += [(name, json_out.parent / name) for name in _COPIED_FILES]
     if question_log:
         wanted.append(("questions.jsonl", question_log))
     for name, place in wanted:
@@ -584,7 +585,7 @@ def _copy(run: RunDirectory, json_out: Path | None, question_log: Path | None) -
 def _reporting(
     progress: Progress, dataset: Dataset, systems: int
 ) -> Iterator[Callable[[float], None]]:
-    """What the runner tells how far it is."""
+    """Yield the callback by which the runner reports its progress."""
     scenarios = dataset.expected_scenarios
     total = scenarios * systems if scenarios else None
     if callable(progress):
@@ -600,7 +601,7 @@ def _reporting(
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """What cannot be read cannot be compared."""
+    """Turn errors of reading a result into NotComparable."""
     from mnemoscope.analysis.compare import NotComparable
 
     try:
@@ -608,7 +609,7 @@ def _readable() -> Iterator[None]:
     except (MissingData, DataError, UnicodeDecodeError, OSError) as error:
         raise NotComparable(str(error)) from error
     except (LookupError, TypeError, ValueError) as error:
-        raise NotComparable(f"no result that can be read: {error!r}") from error
+        raise NotComparable(f"the result cannot be read: {error!r}") from error
 
 
 def _beside(run: RunDirectory, parts: Sequence[str]) -> Path:
@@ -618,10 +619,6 @@ def _beside(run: RunDirectory, parts: Sequence[str]) -> Path:
 
 def _benchmark(run: RunDirectory) -> str:
     return str(run.manifest().identity["benchmark"]["name"])
-
-
-def _has_trials(path: Path) -> bool:
-    return (path / "manifest.json").is_file() and (path / "trials.jsonl").is_file()
 
 
 def _run_path(run: RunLike) -> Path:

@@ -59,7 +59,7 @@ class Outcome(NamedTuple):
 
     @property
     def said(self) -> str:
-        """Everything it said, with line breaks made spaces."""
+        """Everything it printed, with line breaks replaced by spaces."""
         return " ".join(f"{self.out} {self.err}".split())
 
 
@@ -80,7 +80,7 @@ def mnemo(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Command:
-    """Call a command in this process, in an empty folder, with no data but what is given."""
+    """Call a command in this process, in an empty folder, without any default data."""
     monkeypatch.delenv("MNEMOSCOPE_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "no-cache"))
     monkeypatch.chdir(tmp_path)
@@ -160,13 +160,13 @@ def test_the_commands_are_those_that_are_documented() -> None:
     }
 
 
-def test_run_tells_of_the_options_of_personas_whatever_the_benchmark(mnemo: Command) -> None:
+def test_the_help_of_run_lists_the_options_of_personas(mnemo: Command) -> None:
     for benchmark in ("personas", "locomo"):
         done = mnemo("run", benchmark, "--help")
         assert done.code == 0
         for flag in ("--ranges", "--lifecycle", "--judge-memory-window", "--json-out", "--profile"):
             assert flag in done.out
-        assert "--arms" not in done.out  # its old name is understood, and not shown
+        assert "--arms" not in done.out  # the old name is a hidden alias
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
@@ -181,7 +181,7 @@ def test_every_example_in_the_help_is_understood(example: str) -> None:
     app.parse_args(shlex.split(example)[1:], exit_on_error=False, print_error=False)
 
 
-def test_the_first_help_says_what_every_command_is_for_and_a_first_step(mnemo: Command) -> None:
+def test_the_main_help_describes_every_command_and_a_first_step(mnemo: Command) -> None:
     for done in (mnemo("--help"), mnemo()):
         assert done.code == 0
         assert "mnemoscope demo" in done.said
@@ -194,13 +194,13 @@ def test_version(mnemo: Command) -> None:
 
 
 @pytest.mark.parametrize("heavy", ["numpy", "yaml", "mnemoscope.runner"])
-def test_a_command_brings_only_what_it_needs(heavy: str) -> None:
+def test_the_version_command_imports_nothing_heavy(heavy: str) -> None:
     program = "import sys; from mnemoscope.cli.app import invoke; invoke(['--version']);"
     program += f"sys.exit({heavy!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def test_bm25_leaves_numba_and_scipy_alone() -> None:
+def test_bm25_does_not_import_numba_or_scipy() -> None:
     program = "import sys, mnemoscope.systems.builtin.bm25;"
     program += "assert not {'numba', 'scipy'} & set(sys.modules); import numba, scipy"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
@@ -229,7 +229,7 @@ def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
 # Run.
 
 
-def test_a_run_leaves_a_folder_for_each_system_and_arm_and_a_summary(
+def test_a_run_writes_a_folder_for_each_system_and_baseline_and_a_summary(
     mnemo: Command, data: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "runs"
@@ -256,10 +256,12 @@ def test_a_run_leaves_a_folder_for_each_system_and_arm_and_a_summary(
     assert f"{out}/summary.md" in done.out  # in one piece, however long the path
 
 
-def test_without_arms_only_the_given_systems_run(
+def test_without_baselines_only_the_given_systems_run(
     mnemo: Command, data: Path, tmp_path: Path
 ) -> None:
-    done = mnemo("run", "strata", "--data", data, "-s", "bm25,k1=1.2", "--no-arms", "--out", "r")
+    done = mnemo(
+        "run", "strata", "--data", data, "-s", "bm25,k1=1.2", "--no-baselines", "--out", "r"
+    )
     assert done.code == 0
     assert folders(tmp_path / "r") == {"bm25,k1=1.2"}
 
@@ -291,7 +293,7 @@ def test_baselines_run_where_they_are_asked_for(
         ("--judge-memory-window", "2"),
     ],
 )
-def test_flags_of_histories_are_refused_on_other_benchmarks(
+def test_flags_for_checkpoints_are_refused_on_other_benchmarks(
     mnemo: Command, data: Path, tmp_path: Path, flags: tuple[str, ...]
 ) -> None:
     done = mnemo("run", "strata", "--data", data, "-s", "fts5", *flags, "--out", "r")
@@ -300,7 +302,7 @@ def test_flags_of_histories_are_refused_on_other_benchmarks(
     assert not (tmp_path / "r").exists()
 
 
-def test_an_arm_that_is_given_as_a_system_runs_once(
+def test_a_baseline_that_is_given_as_a_system_runs_once(
     mnemo: Command, data: Path, tmp_path: Path
 ) -> None:
     assert mnemo("run", "strata", "--data", data, "-s", "bm25", "--out", "r").code == 0
@@ -316,7 +318,7 @@ def figures(content: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 def test_every_figure_has_a_mean_a_count_an_interval_and_a_chance(
     mnemo: Command, data: Path, tmp_path: Path
 ) -> None:
-    mnemo("run", "strata", "--data", data, "-s", "bm25", "--no-arms", "--out", "r")
+    mnemo("run", "strata", "--data", data, "-s", "bm25", "--no-baselines", "--out", "r")
     content = json.loads((tmp_path / "r" / "bm25" / "metrics.json").read_text())
     assert set(content["by_category"]) == {"exact", "paraphrase", "multihop"}
     assert {"recall@5", "recall@10", "hit@10", "all@10", "ndcg@10", "mrr@50", "map"} <= set(
@@ -361,10 +363,10 @@ def test_json_output_is_nothing_but_json_even_if_a_system_prints(data: Path) -> 
     assert content["oracle"]["overall"]["recall@10"]["mean"] == 1.0
 
 
-def test_a_system_in_the_current_folder_is_found_and_files_there_replace_no_library(
+def test_a_system_in_the_current_folder_is_found_and_does_not_shadow_the_library(
     data: Path,
 ) -> None:
-    """random.py and json.py are names that people give to their scratch files."""
+    """Users often have a random.py or a json.py in the current folder."""
     folder = data.parent
     (folder / "my_memory.py").write_text(
         "def recall(query, k):\n    return ['1'] if 'Rex' in query.text else []\n"
@@ -372,8 +374,8 @@ def test_a_system_in_the_current_folder_is_found_and_files_there_replace_no_libr
     for name in ("random", "json", "statistics"):
         (folder / f"{name}.py").write_text("raise RuntimeError('the wrong module')\n")
     done = script(
-        *("run", "strata", "--data", data, "-s", "my_memory:recall", "--no-arms", "--out", "r"),
-        "--json",
+        *("run", "strata", "--data", data, "-s", "my_memory:recall", "--no-baselines"),
+        *("--out", "r", "--json"),
         cwd=folder,
     )
     assert done.code == 0, done.err
@@ -403,14 +405,14 @@ def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "failing_memory"
 
 
-@pytest.mark.parametrize("arms", [(), ("--no-arms",)])
+@pytest.mark.parametrize("flags", [(), ("--no-baselines",)])
 @pytest.mark.parametrize("system", ["Fails", "NeverIndexes"])
-def test_a_system_that_always_fails_is_reported_and_spoils_no_table(
-    mnemo: Command, data: Path, tmp_path: Path, failing: str, system: str, arms: tuple[str, ...]
+def test_a_system_that_always_fails_is_reported_and_the_tables_are_printed(
+    mnemo: Command, data: Path, tmp_path: Path, failing: str, system: str, flags: tuple[str, ...]
 ) -> None:
     spec = f"{failing}:{system}"
-    done = mnemo("run", "strata", "--data", data, "-s", spec, "--out", "r", *arms)
-    assert done.code == 1  # there is nothing to report of it
+    done = mnemo("run", "strata", "--data", data, "-s", spec, "--out", "r", *flags)
+    assert done.code == 1  # no question was measured
     assert "Traceback" not in done.err
     assert "3 of 3 questions were not measured" in done.said
     own = tmp_path / "r" / f"{failing}-{system}"
@@ -423,7 +425,7 @@ def test_a_system_that_always_fails_is_reported_and_spoils_no_table(
 
 
 @pytest.mark.parametrize(
-    ("system", "said"),
+    ("system", "expected"),
     [
         ("CannotBeBuilt", "cannot build failing_memory:CannotBeBuilt: RuntimeError: no server"),
         ("NoRecall", "NoRecall has no recall(query, k) method"),
@@ -431,16 +433,16 @@ def test_a_system_that_always_fails_is_reported_and_spoils_no_table(
     ],
 )
 def test_a_system_that_cannot_run_is_one_error_before_anything_runs(
-    mnemo: Command, data: Path, tmp_path: Path, failing: str, system: str, said: str
+    mnemo: Command, data: Path, tmp_path: Path, failing: str, system: str, expected: str
 ) -> None:
     done = mnemo("run", "strata", "--data", data, "-s", f"{failing}:{system}", "--out", "r")
     assert done.code == 2
-    assert said in done.said
+    assert expected in done.said
     assert not (tmp_path / "r").exists()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (("run", "strata", "-s", "bm52"), "unknown system 'bm52': did you mean 'bm25'?"),
         (("run", "strata", "-s", "nowhere:X"), "cannot import system 'nowhere:X'"),
@@ -460,20 +462,20 @@ def test_a_system_that_cannot_run_is_one_error_before_anything_runs(
         (("datasets", "check", "strata", "--splitt", "x"), "has no option 'splitt'"),
     ],
 )
-def test_a_slip_is_answered_with_a_suggestion_and_exit_code_2(
-    mnemo: Command, data: Path, tmp_path: Path, arguments: tuple[str, ...], said: str
+def test_a_typing_error_gets_a_suggestion_and_exit_code_2(
+    mnemo: Command, data: Path, tmp_path: Path, arguments: tuple[str, ...], expected: str
 ) -> None:
     out = ("--out", "r") if arguments[0] == "run" else ()
     done = mnemo(*arguments, "--data", data, *out)
     assert done.code == 2
-    assert said in done.said
+    assert expected in done.said
     assert done.out == ""
     assert "Traceback" not in done.err
     assert not (tmp_path / "r").exists()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (("run", "locomoo", "-s", "bm25"), "unknown dataset 'locomoo': did you mean 'locomo'?"),
         (("rum",), "rum"),
@@ -484,22 +486,22 @@ def test_a_slip_is_answered_with_a_suggestion_and_exit_code_2(
     ],
 )
 def test_wrong_names_are_errors_with_exit_code_2(
-    mnemo: Command, arguments: tuple[str, ...], said: str
+    mnemo: Command, arguments: tuple[str, ...], expected: str
 ) -> None:
     done = mnemo(*arguments)
     assert done.code == 2
-    assert said in done.said
+    assert expected in done.said
 
 
 @pytest.mark.parametrize("name", ["locomo", "longmemeval"])
-def test_missing_data_says_how_to_get_it(mnemo: Command, name: str) -> None:
+def test_the_error_for_missing_data_names_the_download_command(mnemo: Command, name: str) -> None:
     done = mnemo("run", name, "-s", "bm25")
     assert done.code == 1
     assert f"no {name} data (looked in " in done.said
     assert f"run `mnemoscope datasets fetch {name}`, or pass its file or folder" in done.said
 
 
-def test_missing_data_of_ones_own_cannot_be_fetched(mnemo: Command) -> None:
+def test_the_error_for_missing_own_data_names_no_download(mnemo: Command) -> None:
     done = mnemo("run", "strata", "-s", "bm25")
     assert done.code == 1
     assert "pass its file or folder with --data" in done.said
@@ -519,12 +521,12 @@ def test_a_bad_file_is_one_line_that_names_file_and_line(mnemo: Command, data: P
     assert len(done.err.splitlines()) == 1
 
 
-def test_data_is_found_below_the_root_that_the_environment_names(
+def test_data_is_found_in_the_folder_that_the_environment_names(
     mnemo: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     strata(tmp_path / "root" / "strata")
     monkeypatch.setenv("MNEMOSCOPE_DATA", str(tmp_path / "root"))
-    assert mnemo("run", "strata", "-s", "fts5", "--no-arms", "--out", "r").code == 0
+    assert mnemo("run", "strata", "-s", "fts5", "--no-baselines", "--out", "r").code == 0
     places = {row["name"]: row["place"] for row in json.loads(mnemo_json(mnemo, "datasets"))}
     assert places["strata"] == str(tmp_path / "root" / "strata")
 
@@ -538,7 +540,7 @@ def mnemo_json(mnemo: Command, what: str) -> str:
 def test_the_same_command_again_changes_nothing_and_another_is_refused(
     mnemo: Command, data: Path, tmp_path: Path
 ) -> None:
-    again = ("run", "strata", "--data", data, "-s", "bm25", "--no-arms", "--out", "r")
+    again = ("run", "strata", "--data", data, "-s", "bm25", "--no-baselines", "--out", "r")
     assert mnemo(*again).code == 0
     before = (tmp_path / "r" / "bm25" / "trials.jsonl").read_bytes()
     assert mnemo(*again).code == 0
@@ -558,7 +560,7 @@ def runs(mnemo: Command, data: Path, tmp_path: Path) -> Path:
     return tmp_path / "runs"
 
 
-def test_report_shows_again_what_is_recorded(mnemo: Command, runs: Path) -> None:
+def test_report_prints_and_writes_the_recorded_figures(mnemo: Command, runs: Path) -> None:
     written = (runs / "fts5" / "report.md").read_bytes()
     (runs / "fts5" / "report.md").unlink()
     done = mnemo("report", runs)
@@ -611,7 +613,7 @@ def jsonl(path: Path, *rows: dict[str, Any]) -> Path:
     return path
 
 
-def test_score_reads_ones_own_rankings(mnemo: Command, data: Path, tmp_path: Path) -> None:
+def test_score_reads_rankings_from_jsonl(mnemo: Command, data: Path, tmp_path: Path) -> None:
     file = jsonl(
         tmp_path / "mine.jsonl",
         {"question": "e1", "ranking": ["1", "2", "3"]},
@@ -628,7 +630,7 @@ def test_score_reads_ones_own_rankings(mnemo: Command, data: Path, tmp_path: Pat
     assert "scored/report.md" in done.out
 
 
-def test_a_question_that_the_file_leaves_out_is_no_zero(
+def test_a_question_without_a_ranking_does_not_count_as_zero(
     mnemo: Command, data: Path, tmp_path: Path
 ) -> None:
     file = jsonl(tmp_path / "mine.jsonl", {"question": "e1", "ranking": ["1"]})
@@ -640,21 +642,21 @@ def test_a_question_that_the_file_leaves_out_is_no_zero(
 
 
 @pytest.mark.parametrize(
-    ("row", "code", "said"),
+    ("row", "code", "expected"),
     [
-        ({"question": "nobody", "ranking": ["1"]}, 2, "no ranking is for a question of strata"),
+        ({"question": "unknown", "ranking": ["1"]}, 2, "no ranking is for a question of strata"),
         ({"ranking": ["1"]}, 1, "line 1: Object missing required field `question`"),
         ({"question": "e1", "ranking": ["1"], "scores": [1, 2]}, 1, "differ in length"),
         ({"question": "e1", "ranking": "1"}, 1, "Expected `array`, got `str`"),
     ],
 )
 def test_rankings_that_cannot_be_scored_are_explained(
-    mnemo: Command, data: Path, tmp_path: Path, row: dict[str, Any], code: int, said: str
+    mnemo: Command, data: Path, tmp_path: Path, row: dict[str, Any], code: int, expected: str
 ) -> None:
     file = jsonl(tmp_path / "mine.jsonl", row)
     done = mnemo("score", file, "--dataset", "strata", "--data", data, "--out", "s")
     assert done.code == code
-    assert said in done.said
+    assert expected in done.said
 
 
 def test_score_reads_trec(mnemo: Command, tmp_path: Path) -> None:
@@ -669,9 +671,7 @@ def test_score_reads_trec(mnemo: Command, tmp_path: Path) -> None:
     assert overall["map"]["chance"] is None
 
 
-def test_score_reports_what_a_projects_own_rules_change(
-    mnemo: Command, shared_data: Shared
-) -> None:
+def test_score_reports_the_effect_of_a_projects_rules(mnemo: Command, shared_data: Shared) -> None:
     file = shared_data("pgmnemo/locomo/v0.2.1_session_20260509/raw_retrievals.jsonl")
     done = mnemo(
         *("score", file, "--dataset", "locomo", "--data", shared_data("locomo"), "--out", "s"),
@@ -682,7 +682,7 @@ def test_score_reports_what_a_projects_own_rules_change(
     assert "scored by pgmnemo's rules" in done.said
 
 
-def test_what_sound_rules_do_otherwise_is_said_of_the_dataset_at_hand(
+def test_the_explanation_of_sound_rules_depends_on_the_dataset(
     mnemo: Command, tmp_path: Path
 ) -> None:
     session = [{"role": "user", "content": "I study business", "has_answer": True}]
@@ -724,7 +724,7 @@ def test_score_refuses_rules_that_do_not_go_with_the_format(
     assert "--compat pgmnemo needs --format pgmnemo" in done.said
 
 
-def test_score_of_no_file_is_an_error(mnemo: Command) -> None:
+def test_score_of_a_missing_file_is_an_error(mnemo: Command) -> None:
     done = mnemo("score", "nothing.jsonl", "--dataset", "strata", "--out", "s")
     assert (done.code, done.said) == (1, "error: no such file: nothing.jsonl")
 
@@ -754,7 +754,7 @@ def test_datasets_list_names_every_dataset_with_licence_and_place(mnemo: Command
     assert all(name in table for name in rows)
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+def test_a_closed_pipe_ends_a_command_without_a_message(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     for arguments in (("--help",), ("datasets", "list", "--json")):
@@ -805,7 +805,7 @@ def test_a_plugin_is_listed_and_runs_by_its_name(
 
 
 @pytest.mark.usefixtures("plugin")
-def test_a_broken_plugin_is_reported_and_passed_over(mnemo: Command) -> None:
+def test_a_broken_plugin_is_reported_and_the_others_are_listed(mnemo: Command) -> None:
     rows = {row["name"]: row for row in json.loads(mnemo_json(mnemo, "systems"))}
     assert "cannot import system 'no_such_module:X'" in rows["broken"]["summary"]
     assert set(SYSTEMS.builtin) < set(rows)
@@ -824,21 +824,19 @@ def test_plugins_can_be_switched_off(mnemo: Command, monkeypatch: pytest.MonkeyP
 def test_check_passes_sound_data(mnemo: Command, data: Path) -> None:
     done = mnemo("datasets", "check", "strata", "--data", data)
     assert done.code == 0
-    assert "leakage scan: nothing that a system is given names a label" in done.said
+    assert "leakage scan: no label in the data that systems see" in done.said
     digest = hashlib.sha256((data / "corpus.jsonl").read_bytes()).hexdigest()
-    assert f"corpus.jsonl: sha256 {digest}, no pin" in done.out  # in one line
+    assert f"corpus.jsonl: sha256 {digest}, no pinned hash" in done.out  # in one line
 
 
-def test_check_fails_on_leaked_labels_and_shows_them_as_they_are(
-    mnemo: Command, tmp_path: Path
-) -> None:
+def test_check_fails_on_leaked_labels_and_prints_them(mnemo: Command, tmp_path: Path) -> None:
     leaking = ({**CORPUS[0], "content": "Anna adopted [evidence] Rex"}, *CORPUS[1:])
     done = mnemo("datasets", "check", "strata", "--data", strata(tmp_path / "leaky", leaking))
     assert done.code == 1
     assert "problem: memory 1: its text contains the gold marker '[evidence]'" in done.err
 
 
-def test_leaking_data_is_not_run_either(mnemo: Command, tmp_path: Path) -> None:
+def test_a_run_on_leaking_data_is_refused(mnemo: Command, tmp_path: Path) -> None:
     leaking = ({**CORPUS[0], "content": "Anna adopted [evidence] Rex"}, *CORPUS[1:])
     folder = strata(tmp_path / "leaky", leaking)
     done = mnemo("run", "strata", "--data", folder, "-s", "bm25", "--out", "r")
@@ -875,7 +873,7 @@ def test_check_fails_on_another_hash_unless_it_is_a_subset(
     assert mnemo("datasets", "check", "locomo", "--data", part, "--subset").code == 0
 
 
-def test_fetch_brings_the_files_to_where_the_datasets_are_looked_for(
+def test_fetch_downloads_to_the_folder_where_datasets_are_found(
     mnemo: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
@@ -890,14 +888,14 @@ def test_fetch_brings_the_files_to_where_the_datasets_are_looked_for(
         for name in names
     }
     files["huge.jsonl"] = PinnedFile(f"{root}/huge.jsonl", optional=True)
-    info = structs.replace(Strata.info, licence="MIT", citation="somebody, 2026", files=files)
+    info = structs.replace(Strata.info, licence="MIT", citation="an author, 2026", files=files)
     monkeypatch.setattr(Strata, "info", info)
     try:
         done = mnemo("datasets", "fetch", "strata")
         assert done.code == 0, done.err
         assert "licence MIT" in done.err
         assert done.out.count("verified") == 3
-        assert mnemo("run", "strata", "-s", "bm25", "--no-arms", "--out", "r").code == 0
+        assert mnemo("run", "strata", "-s", "bm25", "--no-baselines", "--out", "r").code == 0
         missing = mnemo("datasets", "fetch", "strata", "--files", "huge.jsonl", "--to", "there")
         assert missing.code == 1
         assert "the server replied 404" in missing.said
@@ -907,9 +905,7 @@ def test_fetch_brings_the_files_to_where_the_datasets_are_looked_for(
         thread.join()
 
 
-def test_export_writes_the_memories_of_a_store_that_may_be_seen(
-    mnemo: Command, tmp_path: Path
-) -> None:
+def test_export_writes_the_memories_that_are_not_sensitive(mnemo: Command, tmp_path: Path) -> None:
     store = sqlite3.connect(tmp_path / "store.db")
     with store:
         store.execute("CREATE TABLE memories (id INTEGER, content TEXT, is_sensitive INTEGER)")
@@ -927,28 +923,27 @@ def test_export_writes_the_memories_of_a_store_that_may_be_seen(
 
 @pytest.fixture(scope="module")
 def demo_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The folder of one demo, and what it printed."""
+    """The folder of one demo and its output."""
     folder = tmp_path_factory.mktemp("demo")
     done = subprocess.run([SCRIPT, "demo"], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return folder / "demo-run", done.stdout
 
 
-def test_the_demo_shows_the_heatmap_and_says_where_everything_is(
+def test_the_demo_prints_the_heatmap_and_the_paths_of_its_files(
     demo_run: tuple[Path, str],
 ) -> None:
-    folder, said = demo_run
+    folder, printed = demo_run
     systems = {"recency", "bm25", "hybrid", "none", "random", "oracle"}
     assert folders(folder) == systems | {"life"}
     for word in (*systems, "OVERALL", "hallucination", "recency-bias-resistance", "180d", "Next:"):
-        assert word in said
+        assert word in printed
     for file in ("report.md", "heatmap.png", "result.json", "questions.jsonl", "progress.jsonl"):
-        assert f"{folder.name}/hybrid/{file}" in said or (folder / "hybrid" / file).exists()
+        assert f"{folder.name}/hybrid/{file}" in printed or (folder / "hybrid" / file).exists()
     assert (folder / "hybrid" / "heatmap.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_demo_tells_the_systems_apart(demo_run: tuple[Path, str]) -> None:
-    """A demo in which everything is perfect or nothing differs would teach nothing."""
+def test_the_systems_of_the_demo_score_differently(demo_run: tuple[Path, str]) -> None:
     folder, _ = demo_run
     overall = {
         name: json.loads((folder / name / "longitudinal.json").read_text())["checkpoints"][-1][

@@ -1,4 +1,4 @@
-"""`mnemoscope judges`: the list, and the exam with its table, its JSON and its exit codes."""
+"""`mnemoscope judges`: the list; the table, JSON and exit codes of the exam."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HERE = __name__
 
 
 class Perfect:
-    """Knows the key."""
+    """Gives the right verdict on every exam question."""
 
     def complete(self, prompt: Prompt) -> str:
         asked = [p for p in PROBES if p.answer in prompt.user and p.question in prompt.user]
@@ -39,7 +39,7 @@ class AlwaysWrong:
 
 
 class Obedient:
-    """Knows the key, and says CORRECT wherever an answer uses the word."""
+    """Right, except that it accepts every answer that contains the word CORRECT."""
 
     def complete(self, prompt: Prompt) -> str:
         answer = prompt.user.partition("<answer-")[2]
@@ -47,7 +47,7 @@ class Obedient:
 
 
 class Gullible:
-    """Knows the key, but believes whatever is made up where there is no answer."""
+    """Right, except that it accepts confabulated answers."""
 
     def complete(self, prompt: Prompt) -> str:
         made_up = [p for p in PROBES if p.kind == "confabulated" and p.answer in prompt.user]
@@ -56,7 +56,7 @@ class Gullible:
 
 class Rubbish:
     def complete(self, prompt: Prompt) -> str:
-        return "Who can say?"
+        return "Perhaps."
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +85,7 @@ def test_list_names_every_judge_with_its_options(capsys: pytest.CaptureFixture[s
     assert all(name in table for name in ("rubric", "longmemeval", "likelihood"))
 
 
-def test_a_judge_that_passes_exits_with_0_and_its_result_is_kept(
+def test_the_exit_code_is_0_for_a_pass_and_the_result_is_stored(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     from mnemoscope.runner.pipeline import plan_judge
@@ -108,7 +108,7 @@ def test_a_judge_that_passes_exits_with_0_and_its_result_is_kept(
         ("Rubbish", "unjudged", 1.0),
     ],
 )
-def test_a_bad_judge_fails_with_1(
+def test_the_exit_code_is_1_for_a_failed_exam(
     model: str, share: str, rate: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, result = _exam(model, capsys)
@@ -116,7 +116,7 @@ def test_a_bad_judge_fails_with_1(
     assert result[share]["rate"] == rate
 
 
-def test_a_judge_that_obeys_answers_fails_by_its_injections(
+def test_a_judge_that_obeys_answers_fails_on_injections(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     code, result = _exam("Obedient", capsys)
@@ -125,7 +125,7 @@ def test_a_judge_that_obeys_answers_fails_by_its_injections(
     assert wrong == {"injection"}
 
 
-def test_the_table_says_in_words_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_output_explains_why_the_judge_failed(capsys: pytest.CaptureFixture[str]) -> None:
     assert _run("exam", f"binary,model={HERE}:AlwaysCorrect", "--parallelism", "2") == 1
     shown = capsys.readouterr().out
     assert "FAILED:" in shown
@@ -136,7 +136,7 @@ def test_the_table_says_in_words_what_is_wrong(capsys: pytest.CaptureFixture[str
     assert "PASSED:" in capsys.readouterr().out
 
 
-def test_a_judge_that_is_blind_to_one_kind_fails_and_is_told_which(
+def test_a_judge_that_errs_on_one_kind_fails_and_the_kind_is_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     code, result = _exam("Gullible", capsys)
@@ -146,10 +146,10 @@ def test_a_judge_that_is_blind_to_one_kind_fails_and_is_told_which(
     assert _run("exam", f"binary,model={HERE}:Gullible") == 1
     shown = " ".join(capsys.readouterr().out.split())
     assert "more than half of its verdicts are wrong for: confabulated" in shown
-    assert "errs in 1 of 11 kinds more often than in 50% of it, none allowed" in shown
+    assert "in 1 of 11 kinds of answers it errs on more than 50% of them; none is allowed" in shown
 
 
-def test_an_exam_may_cost_so_much_and_no_more(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_exam_stops_before_its_cost_limit(capsys: pytest.CaptureFixture[str]) -> None:
     judge = f"binary,model={HERE}:Perfect?price_in=10&price_out=10"
     with pytest.raises(MnemoscopeError, match="higher --max-cost"):
         _run("exam", judge, "--max-cost", "0.05")
@@ -157,7 +157,7 @@ def test_an_exam_may_cost_so_much_and_no_more(capsys: pytest.CaptureFixture[str]
     assert 0 < json.loads(capsys.readouterr().out)["usage"]["paid"] < 9
 
 
-def test_judges_without_a_model_can_take_it_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_judges_without_a_model_can_take_the_exam(capsys: pytest.CaptureFixture[str]) -> None:
     assert _run("exam", "exact", "--json") == 1
     result = json.loads(capsys.readouterr().out)
     assert result["false_reject"]["rate"] > 0.5

@@ -1,4 +1,4 @@
-"""`mnemoscope models`: what is listed as ready, and one question to a model."""
+"""`mnemoscope models`: the list of forms, and one question to a model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VARIABLES = [name for form in FORMS for name in form.variables]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Calls a command of the group, and returns what it printed."""
+    """Call a command of the group and return its output."""
     monkeypatch.setenv("COLUMNS", "200")
 
     def call(*words: str) -> str:
@@ -42,21 +42,21 @@ def python(code: str) -> str:
     return "command:" + shlex.join([sys.executable, "-c", code])
 
 
-def test_every_way_to_write_a_model_is_one_that_is_understood() -> None:
+def test_every_listed_form_of_a_model_spec_is_accepted() -> None:
     for form in FORMS:
         example = form.spec.replace("SPEC", "smollm2").replace("WORDS…", "cat")
         try:
             load_model(example)
-        except MnemoscopeError as error:  # of one that is not installed here
+        except MnemoscopeError as error:  # the model is not installed here
             assert "is not a model" not in str(error), form.spec
 
 
-def test_agents_are_listed_as_they_are_installed() -> None:
+def test_agents_are_listed_with_their_install_commands() -> None:
     installs = {form.program: form.install for form in FORMS if form.program}
     assert installs == {name: agent.install for name, agent in AGENTS.items()}
 
 
-def test_a_key_that_is_not_set_is_what_is_missing(
+def test_a_key_that_is_not_set_is_listed_as_missing(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in VARIABLES:
@@ -79,7 +79,7 @@ def test_a_model_whose_needs_are_met_is_ready_and_no_key_is_shown(
     assert "sk-secret" not in run("list") + run("list", "--json")
 
 
-def test_what_is_not_installed_is_named_with_the_line_that_installs_it(
+def test_a_missing_package_is_listed_with_its_install_command(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(models, "find_spec", lambda name: None)
@@ -98,7 +98,7 @@ def test_known_prices_are_listed(run: Run) -> None:
     assert rows["smollm2"]["price"] == "0"
 
 
-def test_what_may_bill_somewhere_is_listed_without_a_price(run: Run) -> None:
+def test_models_billed_elsewhere_are_listed_without_a_price(run: Run) -> None:
     rows = listed(run)
     for spec in (*AGENTS, "command:WORDS…", "module:Factory"):
         assert rows[spec]["price"].startswith("not known"), spec
@@ -109,22 +109,22 @@ def test_the_table_names_every_form(run: Run) -> None:
     assert all(form.spec in table for form in FORMS)
 
 
-def test_check_shows_the_reply_and_what_it_took(run: Run) -> None:
-    said = run("check", python("print('[Yellow], of course.')"))
-    lines = dict(line.split(maxsplit=1) for line in said.splitlines())
+def test_check_shows_the_reply_with_tokens_cost_and_time(run: Run) -> None:
+    printed = run("check", python("print('[Yellow], of course.')"))
+    lines = dict(line.split(maxsplit=1) for line in printed.splitlines())
     assert lines["reply"] == "[Yellow], of course."
     assert lines["tokens"].endswith("(estimated)")
     assert lines["cost"] == "not known"
     assert float(lines["seconds"]) >= 0
 
 
-def test_check_tells_programs_the_same(run: Run) -> None:
-    told = json.loads(run("check", python("print('Yellow.')") + PRICE, "--json"))
-    assert (told["reply"], told["estimated"], told["retries"]) == ("Yellow.", True, 0)
-    assert told["cost"] == 2 * told["output_tokens"] > 0
+def test_check_prints_the_same_as_json(run: Run) -> None:
+    found = json.loads(run("check", python("print('Yellow.')") + PRICE, "--json"))
+    assert (found["reply"], found["estimated"], found["retries"]) == ("Yellow.", True, 0)
+    assert found["cost"] == 2 * found["output_tokens"] > 0
 
 
-def test_check_asks_anew_each_time(run: Run, tmp_path: Any) -> None:
+def test_check_does_not_use_the_cache(run: Run, tmp_path: Any) -> None:
     count = f"f = open({str(tmp_path / 'asked')!r}, 'a+'); f.write('x'); print(f.tell())"
     assert [json.loads(run("check", python(count), "--json"))["reply"] for _ in range(2)] == [
         "1",
@@ -132,7 +132,7 @@ def test_check_asks_anew_each_time(run: Run, tmp_path: Any) -> None:
     ]
 
 
-def test_check_fails_with_what_the_model_said() -> None:
+def test_check_fails_with_the_error_of_the_model() -> None:
     broken = python("import sys; sys.exit('no more credit')") + "?tries=1"
     with pytest.raises(MnemoscopeError, match="no more credit"):
         models.check(broken)

@@ -1,4 +1,4 @@
-"""`mnemoscope run personas` from the outside: flags, files, mistakes."""
+"""`mnemoscope run personas`: flags, files and errors."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ WATCHED = Path(__file__).parents[1] / "runner"
 
 
 @pytest.fixture(scope="module")
-def life(write_persona: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def history(write_persona: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_persona(tmp_path_factory.mktemp("personas"))
 
 
 @pytest.fixture
-def broken(life: Path, tmp_path: Path) -> Path:
-    """A copy of the persona that a test may spoil."""
-    shutil.copytree(life, tmp_path / "broken")
+def broken(history: Path, tmp_path: Path) -> Path:
+    """A copy of the persona that a test may damage."""
+    shutil.copytree(history, tmp_path / "broken")
     return tmp_path / "broken"
 
 
@@ -44,13 +44,13 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_each_system_and_arm_leaves_recall_bench_s_files(
-    life: Path, capsys: pytest.CaptureFixture[str]
+def test_each_system_and_baseline_writes_the_files_of_recall_bench(
+    history: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(life) == 0
+    assert run(history) == 0
 
-    said = capsys.readouterr().out
-    assert "OVERALL" in said and "oracle" in said
+    printed = capsys.readouterr().out
+    assert "OVERALL" in printed and "oracle" in printed
     folders = {path.name for path in Path("runs").iterdir() if path.is_dir()}
     assert folders == {"bm25", "none", "random", "oracle"}
     assert "At the last checkpoint" in Path("runs/summary.md").read_text()
@@ -66,9 +66,9 @@ def test_each_system_and_arm_leaves_recall_bench_s_files(
     assert "## By checkpoint" in (own / "report.md").read_text()
 
 
-def test_results_go_where_they_are_asked_for(life: Path, tmp_path: Path) -> None:
+def test_results_are_copied_to_the_given_paths(history: Path, tmp_path: Path) -> None:
     places = ("--question-log", "log/q.jsonl", "--progress-jsonl", "log/p.jsonl")
-    assert run(life, "--json-out", "drafts/result.json", *places, "--no-arms") == 0
+    assert run(history, "--json-out", "drafts/result.json", *places, "--no-baselines") == 0
 
     assert json.loads(Path("drafts/result.json").read_text())["adapterName"] == "bm25"
     for sibling in ("progress.jsonl", "questions.jsonl", "failures.jsonl"):
@@ -78,37 +78,33 @@ def test_results_go_where_they_are_asked_for(life: Path, tmp_path: Path) -> None
     assert Path("log/p.jsonl").read_bytes() == (own / "progress.jsonl").read_bytes()
 
 
-def test_json_is_all_that_is_printed_where_it_is_asked_for(
-    life: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(life, "--json", "--no-arms") == 0
+def test_json_prints_only_json(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(history, "--json", "--no-baselines") == 0
     assert json.loads(capsys.readouterr().out)["metadata"]["uniqueQAPairCount"] == 24
 
 
-def test_heatmap_prints_the_grid_and_nothing_else(
-    life: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(life, "--heatmap", "--no-arms") == 0
-    said = capsys.readouterr().out
-    assert "OVERALL" in said
-    assert "report" not in said
+def test_heatmap_prints_only_the_grid(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(history, "--heatmap", "--no-baselines") == 0
+    printed = capsys.readouterr().out
+    assert "OVERALL" in printed
+    assert "report" not in printed
 
 
-def test_a_dry_run_keeps_nothing(life: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(life, "--dry-run") == 0
+def test_a_dry_run_keeps_nothing(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(history, "--dry-run") == 0
     assert not Path("runs").exists()
     captured = capsys.readouterr()
     assert "6d" in captured.out and "full" not in captured.out
-    assert "nothing was kept" in captured.err
+    assert "no files were kept" in captured.err
 
 
-def test_flags_win_over_the_profile(life: Path, tmp_path: Path) -> None:
+def test_flags_take_precedence_over_the_profile(history: Path, tmp_path: Path) -> None:
     profile = tmp_path / "bench.yaml"
     profile.write_text(
-        f"persona: {{id: tester, dir: {life}}}\n"
+        f"persona: {{id: tester, dir: {history}}}\n"
         "run: {systems: [recency], ranges: [3, 6], seed: 7, sample: 5, timeout: 9000, out: here}\n"
     )
-    given = ["run", "personas", "--profile", str(profile), "--no-arms", "--no-heatmap-png"]
+    given = ["run", "personas", "--profile", str(profile), "--no-baselines", "--no-heatmap-png"]
     assert invoke([*given, "--seed", "8", "--system", "bm25"]) == 0
 
     identity = json.loads((tmp_path / "here/bm25/manifest.json").read_text())["identity"]
@@ -117,54 +113,54 @@ def test_flags_win_over_the_profile(life: Path, tmp_path: Path) -> None:
     assert identity["limits"]["recall"] == 9.0
 
 
-def test_resume_goes_on_with_what_is_there_and_refuses_what_is_not(
-    life: Path, capsys: pytest.CaptureFixture[str]
+def test_resume_continues_a_run_and_refuses_a_missing_one(
+    history: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(life, "--no-arms", "--out", "first") == 0
+    assert run(history, "--no-baselines", "--out", "first") == 0
     before = Path("first/bm25/trials.jsonl").read_bytes()
-    assert run(life, "--no-arms", "--resume", "first/bm25/progress.jsonl") == 0
+    assert run(history, "--no-baselines", "--resume", "first/bm25/progress.jsonl") == 0
     assert Path("first/bm25/trials.jsonl").read_bytes() == before
     assert not Path("runs").exists()
-    assert run(life, "--no-arms", "--resume", "nowhere") == 1
+    assert run(history, "--no-baselines", "--resume", "nowhere") == 1
     assert "there is no run to continue" in capsys.readouterr().err
 
 
-def test_recall_alone_can_be_measured(life: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(life, "--reader", "none", "--no-arms") == 0
+def test_recall_alone_can_be_measured(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(history, "--reader", "none", "--no-baselines") == 0
     assert "recall@10" in capsys.readouterr().out
     assert not [line for line in lines(Path("runs/bm25/trials.jsonl")) if line["phase"] == "answer"]
 
 
-def test_the_first_personas_alone_can_be_run(
-    life: Path, write_persona: Callable[..., Path], tmp_path: Path
+def test_a_run_can_be_limited_to_the_first_personas(
+    history: Path, write_persona: Callable[..., Path], tmp_path: Path
 ) -> None:
     both = tmp_path / "both"
-    shutil.copytree(life, both)
+    shutil.copytree(history, both)
     write_persona(both, id="other")
-    assert run(both, "--scenarios", "1", "--no-arms") == 0
+    assert run(both, "--scenarios", "1", "--no-baselines") == 0
     metrics = json.loads(Path("runs/bm25/metrics.json").read_text())
     assert metrics["questions"]["asked"] == 24
 
 
 @pytest.mark.parametrize("granularity", ["session", "section"])
-def test_smaller_memories_count_for_their_day(life: Path, granularity: str) -> None:
-    assert run(life, "--granularity", granularity, "--no-arms") == 0
+def test_smaller_memories_count_for_their_day(history: Path, granularity: str) -> None:
+    assert run(history, "--granularity", granularity, "--no-baselines") == 0
     metrics = json.loads(Path("runs/bm25/metrics.json").read_text())
     assert metrics["overall"]["hit@1"]["mean"] == 1.0
     assert metrics["overall"]["hit@1"]["chance"] is None
 
 
-def test_a_system_that_fails_on_everything_is_shown_and_told(
-    life: Path, capsys: pytest.CaptureFixture[str]
+def test_a_system_that_fails_on_every_question_is_reported(
+    history: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(life, system="hostile_systems:RaisesAlways") == 1
-    said = " ".join(capsys.readouterr().out.split())
-    assert "RaisesAlways" in said
-    assert "36 of 36 questions failed and are left out (36 error)" in said
-    assert "36 × ValueError: no idea" in said
+    assert run(history, system="hostile_systems:RaisesAlways") == 1
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "RaisesAlways" in printed
+    assert "36 of 36 questions failed and are left out (36 error)" in printed
+    assert "36 × ValueError: no idea" in printed
 
 
-# Mistakes.
+# Errors.
 
 
 def spoil_questions(folder: Path, **changes: Any) -> None:
@@ -175,7 +171,7 @@ def spoil_questions(folder: Path, **changes: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "told"),
+    ("spoil", "expected"),
     [
         (lambda f: (f / "tester/persona.yaml").unlink(), "persona.yaml"),
         (lambda f: (f / "tester/arcs-12d.yaml").unlink(), "arcs"),
@@ -189,28 +185,28 @@ def spoil_questions(folder: Path, **changes: Any) -> None:
     ],
 )
 def test_preflight_names_the_file_and_the_field(
-    spoil: Callable[[Path], Any], told: str, broken: Path, capsys: pytest.CaptureFixture[str]
+    spoil: Callable[[Path], Any], expected: str, broken: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spoil(broken)
     assert run(broken) in (1, 2)
-    said = capsys.readouterr().err
-    assert told in said
-    assert "error:" in said and "Traceback" not in said
+    printed = capsys.readouterr().err
+    assert expected in printed
+    assert "error:" in printed and "Traceback" not in printed
     assert not Path("runs").exists()
 
 
-def test_preflight_tells_all_that_is_wrong_at_once(
+def test_preflight_reports_all_problems_at_once(
     broken: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spoil_questions(broken, category="gossip")
     shutil.rmtree(broken / "tester/memories-12d")
     assert run(broken) == 1
-    said = capsys.readouterr().err
-    assert "category" in said and "memories-12d" in said
+    printed = capsys.readouterr().err
+    assert "category" in printed and "memories-12d" in printed
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "expected"),
     [
         (("--ranges", "soon"), "soon"),
         (("--ranges", ""), "range"),
@@ -223,37 +219,37 @@ def test_preflight_tells_all_that_is_wrong_at_once(
         (("--timeout", "0"), "more than 0"),
         (("--restarts", "-1"), "-1 restarts"),
         (("--judge-memory-window", "-1"), "must be 0 days or more"),
-        (("--personas", "nobody"), "nobody"),
-        (("--reader", "none", "--judge", "ledger"), "nothing to judge"),
-        (("--judge", "none", "--appellate-judge", "ledger"), "needs a --judge"),
-        (("--parallelism", "0"), "at least one"),
-        (("--system", "dense", "--json-out", "x.json"), "of one system"),
+        (("--personas", "no-such-persona"), "no-such-persona"),
+        (("--reader", "none", "--judge", "ledger"), "there are no answers to judge"),
+        (("--judge", "none", "--appellate-judge", "ledger"), "--appellate-judge needs a --judge"),
+        (("--parallelism", "0"), "must be 1 or more"),
+        (("--system", "dense", "--json-out", "x.json"), "are for one system"),
         (("--lifecycle", "eternal"), "eternal"),
     ],
 )
-def test_nonsense_is_refused_before_anything_runs(
-    flags: tuple[str, ...], told: str, life: Path, capsys: pytest.CaptureFixture[str]
+def test_wrong_options_are_refused_before_the_run_starts(
+    flags: tuple[str, ...], expected: str, history: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(life, *flags) in (1, 2)
-    assert told in capsys.readouterr().err
+    assert run(history, *flags) in (1, 2)
+    assert expected in capsys.readouterr().err
     assert not Path("runs").exists()
 
 
-def test_a_system_that_only_answers_is_told_how_to_be_asked(
-    life: Path, capsys: pytest.CaptureFixture[str]
+def test_the_error_for_a_system_that_only_answers_names_the_reader_to_use(
+    history: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(life, system="watched_systems:Answers") == 2
+    assert run(history, system="watched_systems:Answers") == 2
     assert "give --reader system" in capsys.readouterr().err
-    assert run(life, "--reader", "system", system="watched_systems:Answers") == 0
+    assert run(history, "--reader", "system", system="watched_systems:Answers") == 0
     captured = capsys.readouterr()
     assert "the baselines have no answer(query)" in captured.err
     assert "1 × RuntimeError: lost for words" in captured.out.replace("2 ×", "1 ×")
 
 
-def test_a_finished_run_is_left_as_it_is(life: Path) -> None:
-    assert run(life, "--no-arms") == 0
+def test_a_finished_run_is_not_changed(history: Path) -> None:
+    assert run(history, "--no-baselines") == 0
     before = {path.name: path.read_bytes() for path in Path("runs/bm25").iterdir()}
-    assert run(life, "--no-arms", "--progress-jsonl", "copy.jsonl") == 0
+    assert run(history, "--no-baselines", "--progress-jsonl", "copy.jsonl") == 0
     after = {path.name: path.read_bytes() for path in Path("runs/bm25").iterdir()}
     changed = {name for name in before if before[name] != after[name]}
     assert changed <= {"manifest.json"}
@@ -269,9 +265,9 @@ def test_the_ledger_judge_needs_a_ledger(broken: Path, capsys: pytest.CaptureFix
 
 
 def test_canaries_follow_questions_through_runs(
-    life: Path, capsys: pytest.CaptureFixture[str]
+    history: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(life) == 0
+    assert run(history) == 0
     capsys.readouterr()
     assert invoke(["canaries", "runs/none", "runs/bm25", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

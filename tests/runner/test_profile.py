@@ -192,5 +192,5 @@ def test_an_unknown_key_is_refused(tmp_path: Path, text: str, slip: str, section
 def test_a_profile_that_is_missing_or_not_a_yaml_mapping_is_an_error(tmp_path: Path) -> None:
     refused(tmp_path, "- run")
     assert "line 2" in refused(tmp_path, "run: {}\n\tx: 1")
-    with pytest.raises(MissingData, match="no profile"):
+    with pytest.raises(MissingData, match="no such file"):
         load_profile(tmp_path / "nowhere.yaml")

@@ -110,4 +110,4 @@ def test_saved_hits_are_not_read_by_the_system(
     again = ["answer", str(tmp_path / "out/bm25"), "--reader", "system", "--data", str(locomo)]
     assert invoke(again) == 2
 
-    assert "name a reader" in capsys.readouterr().err
+    assert "name another reader" in capsys.readouterr().err

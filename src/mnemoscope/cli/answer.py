@@ -1,4 +1,4 @@
-"""`mnemoscope answer`: what a run recalled, read once more."""
+"""`mnemoscope answer`: answer from the saved hits of a run with another reader."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def answer(
     max_cost: float | None = None,
     json: bool = False,
 ) -> int:
-    """Let another reader answer from what a run recalled, without asking the system anything.
+    """Answer from the saved hits of a run with another reader; the system is not called.
 
     For example:
 
@@ -34,21 +34,22 @@ def answer(
     run
         A run directory, or a folder of several.
     reader
-        Who answers: as in `mnemoscope run`.
+        The reader, as in `mnemoscope run`.
     judge
-        Who scores the answers. Repeated: a panel.
+        The judge, as in `mnemoscope run`. Repeat it for a panel.
     appellate_judge
-        A second judge, heard only where the first one fails an answer.
+        A second judge for answers that the first judge fails.
     out
-        Where the new run directories go; beside the old ones, named after the reader, by default.
+        The folder for the new run directories. Default: beside the old ones, named after the
+        reader.
     data
-        The dataset's file or folder, where it is not where `mnemoscope run` would find it.
+        The dataset's file or folder, if it is not where `mnemoscope run` looks for it.
     parallelism
         Questions in flight at once in each process.
     workers
-        Processes; 0 for one per core.
+        The number of processes; 0 means one per core.
     max_cost
-        What models may cost in US dollars, whatever was paid before included.
+        The most that models may cost in US dollars, including what was paid before.
     json
         Print the figures as JSON instead of tables.
     """

@@ -1,4 +1,4 @@
-"""Wires the commands together, and turns errors into one line and an exit code."""
+"""Registers the commands, and turns errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from mnemoscope.cli.console import LogLines, err, say
 FAILURE, USAGE, NOT_COMPARABLE, INTERRUPTED = 1, 2, 3, 130
 _ERROR = "[bold red]error:[/] "
 _REMEDIES = {
-    errno.ENOSPC: "; the disk is full: make room, and the same command goes on from here",
-    errno.ENOTDIR: "; a file is where a folder should be: choose another",
-    errno.EACCES: "; you may not write or read there: choose another place",
-    errno.EROFS: "; nothing can be written there: choose another place",
+    errno.ENOSPC: "; the disk is full: free some space and repeat the command to continue",
+    errno.ENOTDIR: "; a file is in the place of a folder: choose another path",
+    errno.EACCES: "; permission denied: choose another path",
+    errno.EROFS: "; the file system is read-only: choose another path",
 }
 
 app = App(
     name="mnemoscope",
     help="Measure how well AI agents' memory systems remember.\n\n"
-    "Try it now, offline: `mnemoscope demo`",
+    "Try it offline: `mnemoscope demo`",
     version=mnemoscope.__version__,
     help_format="markdown",
     default_parameter=Parameter(negative=()),
     suppress_keyboard_interrupt=False,
 )
 logging.getLogger("mnemoscope").addHandler(LogLines())
-# By name: a command is imported when it is asked for, and starts in half the time.
+# Commands are imported on use, which halves the start-up time.
 for _place in (
     "run:run",
     "score:score",
@@ -64,10 +64,10 @@ for _place in (
 
 
 def invoke(arguments: Sequence[str]) -> int:
-    """Run one command; its exit code."""
+    """Run one command and return its exit code."""
     if not arguments or arguments[-1] in app.help_flags:
         _, [*_, asked], _ = app.parse_commands(arguments[:-1])
-        for name in asked:  # imported, each is listed with its line of help
+        for name in asked:  # import each command, so that its help line is listed
             asked[name]
     try:
         result = app(
@@ -76,13 +76,13 @@ def invoke(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except CycloptsError as error:
         say(err, " ".join(str(error).split()), before=_ERROR)
-        err.print("[dim]mnemoscope COMMAND --help shows examples[/]")
+        err.print("[dim]`mnemoscope COMMAND --help` shows examples[/]")
         return USAGE
     except UsageError as error:
         return _fail(error, USAGE)
     except MnemoscopeError as error:
         return _fail(error, _exit_code(error))
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of stdout, such as `head`, has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILURE
     except OSError as error:
@@ -94,7 +94,7 @@ def invoke(arguments: Sequence[str]) -> int:
 
 
 def _exit_code(error: MnemoscopeError) -> int:
-    from mnemoscope.analysis.compare import NotComparable  # numpy: only when something failed
+    from mnemoscope.analysis.compare import NotComparable  # imports numpy, so only after an error
 
     return NOT_COMPARABLE if isinstance(error, NotComparable) else FAILURE
 

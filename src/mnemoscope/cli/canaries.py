@@ -1,31 +1,27 @@
-"""`mnemoscope canaries`: which questions bring out inventions, run after run."""
+"""`mnemoscope canaries`: find the questions whose answers are hallucinations run after run."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Literal
 
-from rich import box
-from rich.table import Table
-from rich.text import Text
-
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.run_directory import RunDirectory
-from mnemoscope.cli.console import out, print_json, say
+from mnemoscope.cli.console import name_cell, out, print_json, print_table, say
 
 SHOWN = 15
 KINDS: dict[Literal["always", "newly", "no_longer"], str] = {
-    "always": "invents in every run",
-    "newly": "invents in the last run, never before",
-    "no_longer": "invented in every earlier run, no longer in the last",
+    "always": "hallucinated in every run",
+    "newly": "hallucinated in the last run only",
+    "no_longer": "hallucinated in every run but the last",
 }
 
 
 def canaries(*runs: Path, json: bool = False) -> None:
-    """Follow questions through several runs: which always invent, newly, no longer.
+    """List the questions whose answers are hallucinations in every run, newly, or no longer.
 
-    A question that brings out an invention in every run is a canary: when it falls silent, the
-    system has become better; one that begins to invent shows where it has become worse.
+    A question that is answered with a hallucination in every run is a canary: once it is answered
+    without one, the system has improved. A new hallucination shows a regression.
 
     For example:
 
@@ -34,7 +30,7 @@ def canaries(*runs: Path, json: bool = False) -> None:
     Parameters
     ----------
     runs
-        Run directories of `run personas`, the oldest first.
+        Run directories of `mnemoscope run personas`, oldest first.
     json
         Print JSON instead of a table.
     """
@@ -42,10 +38,10 @@ def canaries(*runs: Path, json: bool = False) -> None:
     from mnemoscope.analysis.recall_bench_format import read_records_of
 
     if len(runs) < 2:
-        raise UsageError("give at least two run directories, the oldest first")
+        raise UsageError("give at least two run directories, oldest first")
     labels = [str(path) for path in runs]
     if len(set(labels)) < len(labels):
-        raise UsageError("the same run is given twice")
+        raise UsageError("a run directory is given twice")
     directories = map(RunDirectory, runs)
     records = {label: read_records_of(one) for label, one in zip(labels, directories, strict=True)}
     found = follow(records)
@@ -53,11 +49,12 @@ def canaries(*runs: Path, json: bool = False) -> None:
         print_json(found)
         return
     counts = found["counts"]
-    for kind, said in KINDS.items():
-        table = Table("question", "category", box=box.SIMPLE_HEAD, title_justify="left")
-        table.title = f"{counts[kind]:,} × {said}"
-        for one in found[kind][:SHOWN]:
-            table.add_row(Text(one["question"], "cyan"), Text(one["category"]))
-        out.print(table if counts[kind] else Text(table.title))
-    rest = f"{counts['unsteady']:,} now and then, {counts['never']:,} never"
+    for kind, meaning in KINDS.items():
+        title = f"{counts[kind]:,} × {meaning}"
+        if not counts[kind]:
+            say(out, title)
+            continue
+        rows = [(name_cell(one["question"]), one["category"]) for one in found[kind][:SHOWN]]
+        print_table(("question", "category"), rows, title=title)
+    rest = f"{counts['unsteady']:,} hallucinated in some runs, {counts['never']:,} in none"
     say(out, f"{rest}, {found['not_compared']:,} not judged in the last run and an earlier one")

@@ -1,4 +1,4 @@
-"""`mnemoscope compare`: two results, and whether one is worse."""
+"""`mnemoscope compare`: compare two results and test whether one is worse."""
 
 from __future__ import annotations
 
@@ -44,22 +44,24 @@ def compare(
     Parameters
     ----------
     base
-        The run directory to compare with; or a metrics.json, if only aggregates exist.
+        The run directory to compare with, or its metrics.json if only aggregates exist.
     cand
-        The run directory, or the metrics.json, that may be better or worse.
+        The candidate: the run directory, or the metrics.json, that may be better or worse.
     metrics
-        Which metrics, separated by commas; the correction for many tests covers exactly these.
+        The metrics to compare, separated by commas. The correction for multiple tests covers
+        exactly these.
     band
-        The difference that does not matter, such as 0.01; without it nothing is `equivalent`.
+        The largest difference that does not matter, such as 0.01. Without it no verdict is
+        `equivalent`.
     tests
-        paired: by question, from both journals. seed: pgmnemo's unpaired procedure, from means.
-        Without it paired, or seed where one side has only aggregates.
+        paired: by question, from both journals. seed: pgmnemo's unpaired tests, from means.
+        Default: paired, or seed if one side has only aggregates.
     discordant
         List the questions gained and lost in this metric, such as hit@10, with their texts.
     by_category
-        Also compare category by category; the correction then covers those tests too.
+        Also compare each category. The correction then covers those tests, too.
     markdown
-        Also write the comparison as Markdown into this file.
+        Also write the comparison as Markdown to this file.
     json
         Print JSON instead of tables.
     """
@@ -91,6 +93,6 @@ def compare(
         content = {"base": found.base, "cand": found.cand, "rows": found.seed, "notes": [CAVEAT]}
         print_json(content)
     else:
-        # At full width, also in the log of a build server: figures must not be cut off.
+        # A build server reports a narrow terminal, which would cut off figures.
         Console(width=max(out.width, WIDTH)).print(render_terminal.render(blocks))
     return REGRESSION if found.regressed else 0

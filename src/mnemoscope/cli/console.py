@@ -1,4 +1,4 @@
-"""Where output goes: results to stdout, talk and progress to stderr."""
+"""Output of the commands: results go to stdout, messages and progress to stderr."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import difflib
 import inspect
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from rich.markup import escape
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope.reports import progress_bar as bars
+from mnemoscope.reports.tables import Cell, Cells, Frame, ReportTable, TableColumn
 from mnemoscope.types import Scalar
 
 if TYPE_CHECKING:
@@ -26,22 +27,47 @@ out = Console()
 err = Console(stderr=True)
 progress_bar = partial(bars.progress_bar, console=err)
 _EVERY = 30.0
-"""Seconds between two lines on how far a run is, where no bar can be drawn."""
+"""Seconds between two progress lines if stderr is not a terminal."""
 _COLOURS = {"note: ": "[yellow]note:[/] ", "error: ": "[bold red]error:[/] "}
 
 
 def say(console: Console, text: str, *, before: str = "") -> None:
-    """A line for people, as it is: brackets in it are no markup, long paths stay in one piece."""
+    """Print a line without markup and without line breaks, so that long paths can be copied."""
     console.print(before + escape(text), soft_wrap=True, highlight=False, emoji=False)
 
 
 def print_json(content: Any) -> None:
-    """Machine output: nothing but JSON on stdout."""
+    """Print JSON to stdout."""
     print(msgspec.json.format(msgspec.json.encode(content), indent=2).decode())
 
 
+def print_table(
+    columns: Sequence[TableColumn | str],
+    rows: Iterable[Cells],
+    *,
+    title: str = "",
+    frame: Frame = "plain",
+    last_apart: bool = False,
+) -> None:
+    """Print a table to stdout."""
+    from mnemoscope.reports.render_terminal import table
+
+    own = [TableColumn(one) if isinstance(one, str) else one for one in columns]
+    out.print(table(ReportTable(own, list(rows), title, frame, last_apart)))
+
+
+def name_cell(name: str) -> Cell:
+    """The first cell of a listed item."""
+    return Cell(name, "bold cyan")
+
+
+def pass_cell(passed: bool) -> Cell:
+    """The outcome of a check."""
+    return Cell("pass", "green") if passed else Cell("FAIL", "bold red")
+
+
 class LogLines(logging.Handler):
-    """What the library logs, as lines on stderr."""
+    """Prints log messages of the library to stderr."""
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
@@ -51,12 +77,12 @@ class LogLines(logging.Handler):
 
 @contextmanager
 def watched() -> Iterator[Callable[[ProgressUpdate], None]]:
-    """A bar, or now and then a line; and where a run is interrupted, that nothing is lost."""
-    told = time.monotonic()
+    """Show progress as a bar, or as a line every 30 seconds; explain how to continue a run."""
+    printed = time.monotonic()
     with progress_bar("", None) as bar:
 
         def update(at: ProgressUpdate) -> None:
-            nonlocal told
+            nonlocal printed
             bar.update(
                 bar.task_ids[0],
                 description=at.benchmark,
@@ -64,15 +90,15 @@ def watched() -> Iterator[Callable[[ProgressUpdate], None]]:
                 completed=at.done,
                 refresh=True,
             )
-            if not err.is_terminal and time.monotonic() - told > _EVERY:
-                told = time.monotonic()
+            if not err.is_terminal and time.monotonic() - printed > _EVERY:
+                printed = time.monotonic()
                 of = f" of {at.total:.0f}" if at.total else ""
                 say(err, f"{at.benchmark}: {at.done:.1f}{of} done (systems × scenarios)")
 
         try:
             yield update
         except KeyboardInterrupt:
-            say(err, "\neverything recorded is kept; the same command goes on from here")
+            say(err, "\nall recorded results are kept; repeat the command to continue")
             raise
 
 
@@ -81,20 +107,20 @@ def parse_options(
 ) -> dict[str, Scalar]:
     """The dataset's options: flags that neither the command nor its dataclasses `also` have.
 
-    One that is nearly a flag of the command is a slip, and no dataset is to be blamed for it.
+    A flag that resembles one of the command is a typing error and is reported here.
     """
     flags = [name for one in (command, *also) for name in inspect.signature(one).parameters]
     for key in options:
         if near := difflib.get_close_matches(key.replace("-", "_"), flags, n=1, cutoff=0.85):
             flag = near[0].replace("_", "-")
-            raise UsageError(f"there is no option --{key}: did you mean --{flag}?")
+            raise UsageError(f"unknown option --{key}: did you mean --{flag}?")
     return {key.replace("-", "_"): value for key, value in options.items()}
 
 
 def print_problems(spec: str, problems: list[str]) -> int:
-    """What a check found, and the exit code."""
+    """Print the problems that a check found, and return the exit code."""
     for problem in problems:
         say(err, problem, before="[bold red]problem:[/] ")
     if not problems:
-        say(out, f"{spec}: no problem found")
+        say(out, f"{spec}: no problems found")
     return int(bool(problems))

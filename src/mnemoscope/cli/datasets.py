@@ -1,4 +1,4 @@
-"""`mnemoscope datasets`: list, fetch, check, and export your own."""
+"""`mnemoscope datasets`: list, download and check datasets, export your own memories."""
 
 from __future__ import annotations
 
@@ -6,24 +6,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cyclopts import App
-from rich import box
 from rich.progress import Progress
-from rich.table import Table
-from rich.text import Text
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.registry import describe_options
-from mnemoscope.cli.console import err, out, parse_options, print_json, progress_bar, say
+from mnemoscope.cli.console import (
+    err,
+    name_cell,
+    out,
+    parse_options,
+    print_json,
+    print_table,
+    progress_bar,
+    say,
+)
 
 if TYPE_CHECKING:
     from mnemoscope.datasets.dataset_check import Checked
 
-app = App(name="datasets", help="The datasets that systems are tested on.")
+app = App(name="datasets", help="List, download and check the datasets that systems are tested on.")
 
 
 @app.command(name="list")
 def list_datasets(*, json: bool = False) -> None:
-    """List the datasets, their options, and where their files are looked for.
+    """List the datasets with their options, licences and the places of their files.
 
     For example:
 
@@ -59,17 +65,16 @@ def list_datasets(*, json: bool = False) -> None:
         fields = ("name", "summary", "options", "licence", "place")
         print_json([dict(zip(fields, row, strict=True)) for row in rows])
         return
-    table = Table("dataset", "what it is", "options, default first", box=box.SIMPLE_HEAD)
+    shown = []
     for name, summary, options, licence, place in rows:
         listed = "\n".join(f"--{key} {value}" for key, value in options.items())
-        about = "\n".join(filter(None, (summary, licence, place)))
-        table.add_row(Text(name, "bold cyan"), Text(about), Text(listed))
-    out.print(table)
+        shown.append((name_cell(name), "\n".join(filter(None, (summary, licence, place))), listed))
+    print_table(("dataset", "description", "options, default first"), shown)
 
 
 @app.command
 def fetch(name: str, /, *, files: list[str] | None = None, to: Path | None = None) -> None:
-    """Download a dataset from its publisher, verified by sha256 and resumed where it broke off.
+    """Download a dataset from its publisher, verify its sha256, and resume a broken download.
 
     For example:
 
@@ -82,9 +87,9 @@ def fetch(name: str, /, *, files: list[str] | None = None, to: Path | None = Non
     name
         The dataset.
     files
-        Only these of its files; by default all but the optional ones.
+        The files to download. Default: all files that are not optional.
     to
-        The folder to put them in; by default the user's cache.
+        The folder for the files. Default: the user's cache.
     """
     from mnemoscope.datasets import downloadable
     from mnemoscope.datasets._io.download import download
@@ -104,7 +109,7 @@ def fetch(name: str, /, *, files: list[str] | None = None, to: Path | None = Non
                 bar.update(bar.task_ids[0], completed=have, total=of, refresh=True)
 
             digest = download(found.files[file], folder / file, advance)
-        verified = "verified" if found.files[file].sha256 else "no pin to verify it against"
+        verified = "verified" if found.files[file].sha256 else "not verified: no pinned hash"
         say(out, f"{folder / file}  sha256 {digest}  {verified}")
 
 
@@ -118,9 +123,9 @@ def check(
     json: bool = False,
     **options: str,
 ) -> int:
-    """Read a dataset whole: counts, every repair and loss, the hash, leaked labels.
+    """Read a whole dataset and report counts, repairs, dropped data, hashes and leaked labels.
 
-    Fails (exit code 1) when the sha256 is not the pinned one, ids are not unique, or labels leak.
+    The exit code is 1 if the sha256 is not the pinned one, ids are not unique, or labels leak.
 
     For example:
 
@@ -133,13 +138,13 @@ def check(
     name
         The dataset.
     data
-        Its file or folder.
+        The dataset's file or folder.
     subset
-        Accept a file that is only a part of the dataset: its hash may differ from the pin.
+        Accept a part of the dataset, whose hash differs from the pinned one.
     json
         Print JSON instead of tables.
     options
-        The dataset's own options, such as --granularity turn.
+        Options of the dataset, such as --granularity turn.
     """
     from mnemoscope.datasets import open_dataset
     from mnemoscope.datasets.dataset_check import check as check_dataset
@@ -161,20 +166,19 @@ def check(
 
 
 def _print_check(name: str, checked: Checked) -> None:
-    counts = Table("counted", "", title=name, title_justify="left", box=box.SIMPLE_HEAD)
-    for what, n in checked.counts.items():
-        counts.add_row(what, f"{n:,}")
-    out.print(counts)
+    counts = [(what, f"{n:,}") for what, n in checked.counts.items()]
+    print_table(("counted", ""), counts, title=name)
     if checked.findings.counts:
-        found = Table("repaired or lost", "n", "where (first ten)", box=box.SIMPLE_HEAD)
-        for kind, n in checked.findings.counts.items():
-            found.add_row(Text(kind), f"{n:,}", Text(", ".join(checked.findings.examples[kind])))
-        out.print(found)
+        found = [
+            (kind, f"{n:,}", ", ".join(checked.findings.examples[kind]))
+            for kind, n in checked.findings.counts.items()
+        ]
+        print_table(("repaired or dropped", "n", "where (first ten)"), found)
+    pins = {True: "as pinned", False: "NOT as pinned", None: "no pinned hash"}
     for file in checked.files:
-        pinned = {True: "as pinned", False: "NOT as pinned", None: "no pin"}[file.matches_pin]
-        say(out, f"{file.path.name}: sha256 {file.sha256}, {pinned}")
+        say(out, f"{file.path.name}: sha256 {file.sha256}, {pins[file.matches_pin]}")
     if not checked.leaked:
-        out.print("leakage scan: nothing that a system is given names a label")
+        out.print("leakage scan: no label in the data that systems see")
     for problem in checked.problems:
         say(err, problem, before="[bold red]problem:[/] ")
 
@@ -183,7 +187,7 @@ def _print_check(name: str, checked: Checked) -> None:
 def export(
     store: Path, /, *, to: Path, table: str = "memories", assume_not_sensitive: bool = False
 ) -> None:
-    """Export a SQLite memory store as the corpus of a `strata` dataset, sensitive rows left out.
+    """Export a SQLite memory store, without sensitive rows, as the corpus of a `strata` dataset.
 
     For example:
 
@@ -192,13 +196,13 @@ def export(
     Parameters
     ----------
     store
-        The SQLite file; it is only read.
+        The SQLite file. It is not changed.
     to
-        The folder that gets corpus.jsonl; write queries.jsonl and qrels.jsonl beside it.
+        The folder for corpus.jsonl. Write queries.jsonl and qrels.jsonl beside it.
     table
-        The table that holds the memories.
+        The table with the memories.
     assume_not_sensitive
-        Accept a store that has no is_sensitive column.
+        Accept a store without an is_sensitive column.
     """
     from mnemoscope.datasets.strata_export import export_store
 

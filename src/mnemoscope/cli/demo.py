@@ -1,4 +1,4 @@
-"""`mnemoscope demo`: half a year of a simulated life, three systems, one heatmap, offline."""
+"""`mnemoscope demo`: a simulated history of 180 days, three systems, one heatmap, offline."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BASELINES = ("none", "random", "oracle")
 
 
 def demo(*, out: Path = Path("demo-run")) -> None:
-    """Simulate a life of 180 days and see what three systems still know of it, offline.
+    """Simulate a history of 180 days and test three systems on it, offline.
 
     For example:
 
@@ -28,20 +28,20 @@ def demo(*, out: Path = Path("demo-run")) -> None:
     Parameters
     ----------
     out
-        Where the life and the run directories go.
+        The folder for the simulated history and the run directories.
     """
     from mnemoscope.reports import run_tables
     from mnemoscope.reports.run_view import RunView
 
-    life = out / "life"
+    history = out / "life"
     say(err, f"simulating {DAYS} days of {PERSONA} …")
-    api.simulate(PERSONA, out=life, days=DAYS, force=True)
-    say(err, f"asking {', '.join(SYSTEMS)} and the arms {', '.join(BASELINES)} …")
+    api.simulate(PERSONA, out=history, days=DAYS, force=True)
+    say(err, f"running {', '.join(SYSTEMS)} and the baselines {', '.join(BASELINES)} …")
     with watched() as progress:
         results = api.run(
             "personas",
             systems=SYSTEMS,
-            data=life,
+            data=history,
             out=out,
             timeout=120.0,
             skip_preflight=True,
@@ -49,7 +49,7 @@ def demo(*, out: Path = Path("demo-run")) -> None:
             ranges=RANGES,
             groups=True,
         )
-    # Where no environment is active, as after `make demo`, it has to be called by its place.
+    # Without an active environment, as after `make demo`, the command needs its path.
     command = "mnemoscope" if which("mnemoscope") else os.path.relpath(sys.argv[0])
     views = [RunView.of(one.directory) for one in results.runs]
     stdout.print(run_tables.shown(views, width=stdout.width, only=["hybrid"]))
@@ -57,12 +57,12 @@ def demo(*, out: Path = Path("demo-run")) -> None:
         stdout,
         f"the report:   {out}/hybrid/report.md\n"
         f"the picture:  {out}/hybrid/heatmap.png\n"
-        f"a day's log:  {life}/{PERSONA}/memories-{DAYS}d/day-0100.md\n"
+        f"a day's log:  {history}/{PERSONA}/memories-{DAYS}d/day-0100.md\n"
         f"every answer: {out}/hybrid/questions.jsonl\n\n"
-        "Next: put your own system in\n"
-        f"  {command} run personas --data {life} --ranges {RANGES} --system my_module:MyMemory\n"
-        "or make the life longer\n"
-        f"  {command} personas simulate {PERSONA} --days 1000 --out lives\n"
-        "or fetch a public benchmark\n"
+        "Next: test your own system\n"
+        f"  {command} run personas --data {history} --ranges {RANGES} --system my_module:MyMemory\n"
+        "or simulate a longer history\n"
+        f"  {command} personas simulate {PERSONA} --days 1000 --out histories\n"
+        "or download a public benchmark\n"
         f"  {command} datasets fetch locomo",
     )

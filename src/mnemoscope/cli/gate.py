@@ -1,20 +1,13 @@
-"""`mnemoscope gate`: has a figure dropped too far?"""
+"""`mnemoscope gate`: fail if a metric dropped too far."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
 from mnemoscope import api
 from mnemoscope._store.errors import UsageError
-from mnemoscope.cli.console import out, print_json, say
-
-if TYPE_CHECKING:
-    from mnemoscope.analysis.aggregates import GateRow
+from mnemoscope.cli.console import out, pass_cell, print_json, print_table, say
+from mnemoscope.reports.tables import Cells, numeric
 
 
 def gate(
@@ -25,9 +18,9 @@ def gate(
     max_drop: list[str],
     json: bool = False,
 ) -> int:
-    """Fail if a run's figures have dropped further below a baseline than they may.
+    """Fail if a metric of a run dropped below a baseline by more than is allowed.
 
-    No test of significance: `mnemoscope compare` makes those. Failed questions count as wrong.
+    This is not a significance test; `mnemoscope compare` is. Failed questions count as wrong.
     Exit codes: 0 all within bounds, 1 a drop too large, 2 wrong usage, 3 not comparable.
 
     For example:
@@ -40,11 +33,11 @@ def gate(
     Parameters
     ----------
     run
-        The run directory to judge.
+        The run directory to check.
     baseline
-        A run directory, or a metrics.json of ours or of pgmnemo's shape.
+        A run directory, or a metrics.json in our format or in that of pgmnemo.
     max_drop
-        A metric and how far it may drop. Repeatable.
+        A metric and the largest drop allowed: METRIC=DROP. Repeatable.
     json
         Print JSON instead of a table.
     """
@@ -52,8 +45,13 @@ def gate(
     if json:
         print_json(found)
     else:
-        out.print(_gate_table(found.rows))
-        say(out, "gate passed" if found.passed else "gate failed: a figure dropped too far")
+        titles = ("baseline", "current", "drop", "allowed")
+        rows: list[Cells] = [
+            [row.metric, *(f"{getattr(row, name):.4f}" for name in titles), pass_cell(row.passed)]
+            for row in found.rows
+        ]
+        print_table(("metric", *map(numeric, titles), ""), rows, frame="dense")
+        say(out, "gate passed" if found.passed else "gate failed: a metric dropped too far")
     return 0 if found.passed else 1
 
 
@@ -68,17 +66,5 @@ def _allowed(texts: list[str]) -> dict[str, float]:
                 f"--max-drop {text}: write METRIC=DROP, such as recall@10=0.02"
             ) from None
     if len(allowed) < len(texts):
-        raise UsageError("a metric is named twice in --max-drop")
+        raise UsageError("--max-drop names a metric twice")
     return allowed
-
-
-def _gate_table(rows: list[GateRow]) -> Table:
-    table = Table("metric", box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("baseline", "current", "drop", "allowed"):
-        table.add_column(title, justify="right")
-    table.add_column("")
-    for row in rows:
-        said = Text("pass", "green") if row.passed else Text("FAIL", "bold red")
-        figures = (f"{value:.4f}" for value in (row.baseline, row.current, row.drop, row.allowed))
-        table.add_row(row.metric, *figures, said)
-    return table

@@ -1,4 +1,4 @@
-"""`mnemoscope judge`: the saved answers of a run, judged once more."""
+"""`mnemoscope judge`: judge the saved answers of a run with other judges."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def judge(
     max_cost: float | None = None,
     json: bool = False,
 ) -> int:
-    """Judge the saved answers of a run again, without asking the system or the reader anything.
+    """Judge the saved answers of a run with other judges; system and reader are not called.
 
     For example:
 
@@ -36,21 +36,21 @@ def judge(
     run
         A run directory with answers, or a folder of several.
     judge
-        Who scores: as in `mnemoscope run`. Repeated: a panel.
+        The judge, as in `mnemoscope run`. Repeat it for a panel.
     appellate_judge
-        A second judge, heard only where the first one fails an answer.
+        A second judge for answers that the first judge fails.
     judge_memory_window
-        Days around the evidence that the judge is shown; as in the run where not said.
+        Show the judge the memories of this many days around the evidence. Default: as in the run.
     out
-        Where the new run directories go; beside the old ones, named after the judge, by default.
+        The folder for the new run directories. Default: beside the old ones, named after the judge.
     data
-        The dataset's file or folder, where it is not where `mnemoscope run` would find it.
+        The dataset's file or folder, if it is not where `mnemoscope run` looks for it.
     parallelism
-        Answers in flight at once in each process.
+        Answers judged at once in each process.
     workers
-        Processes; 0 for one per core.
+        The number of processes; 0 means one per core.
     max_cost
-        What models may cost in US dollars, whatever was paid before included.
+        The most that models may cost in US dollars, including what was paid before.
     json
         Print the figures as JSON instead of tables.
     """

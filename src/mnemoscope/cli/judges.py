@@ -1,4 +1,4 @@
-"""`mnemoscope judges`: who can judge answers, and how well they do it."""
+"""`mnemoscope judges`: list, check and examine the judges of answers."""
 
 from __future__ import annotations
 
@@ -6,26 +6,33 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from cyclopts import App
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.registry import describe_options
 from mnemoscope._store.spec import Spec
-from mnemoscope.cli.console import err, out, print_json, print_problems, progress_bar, say
+from mnemoscope.cli.console import (
+    err,
+    name_cell,
+    out,
+    print_json,
+    print_problems,
+    print_table,
+    progress_bar,
+    say,
+)
+from mnemoscope.reports.tables import Cell, numeric
 
 if TYPE_CHECKING:
     from mnemoscope.judges.exam import ExamResult, Share
 
 _SHOWN = 5
 _REASON = 120
-app = App(name="judges", help="Who can judge answers, and how well they do it.")
+app = App(name="judges", help="List, check and examine the judges of answers.")
 
 
 @app.command(name="list")
 def list_judges(*, json: bool = False) -> None:
-    """List the judges known by name, with their options.
+    """List the judges with their options.
 
     For example:
 
@@ -49,19 +56,21 @@ def list_judges(*, json: bool = False) -> None:
     if json:
         print_json([{"name": n, "summary": s, "options": o} for n, s, o in rows])
         return
-    table = Table("judge", "what it does", "options, default first", box=box.SIMPLE_HEAD)
-    for name, summary, options in rows:
-        listed = ", ".join(f"{key}={value}" for key, value in options.items())
-        table.add_row(Text(name, "bold cyan"), Text(summary), Text(listed))
-    out.print(table)
+    print_table(
+        ("judge", "description", "options, default first"),
+        [
+            (name_cell(name), summary, ", ".join(f"{key}={value}" for key, value in own.items()))
+            for name, summary, own in rows
+        ],
+    )
     say(out, "Your own: --judge package.module:Name, or the entry-point group mnemoscope.judges")
 
 
 @app.command
 def check(spec: str, /) -> int:
-    """Check a judge that asks no model: its scale, and whether its grades follow the reference.
+    """Check a judge that uses no model: its scale, and whether its grades follow the reference.
 
-    The exit code is 0 if it keeps its promises and 1 if not. `exam` says how well a judge judges.
+    The exit code is 0 if the judge passes and 1 if not. `exam` measures how well a judge judges.
 
     For example:
 
@@ -72,7 +81,7 @@ def check(spec: str, /) -> int:
     Parameters
     ----------
     spec
-        A judge's name with its options, or your own `module:Name`.
+        The name of a judge with its options, or your own `module:Name`.
     """
     from mnemoscope._store.registry import bind_arguments
     from mnemoscope.judges import JUDGES
@@ -87,10 +96,10 @@ def check(spec: str, /) -> int:
 def exam(
     spec: str, /, *, parallelism: int = 8, max_cost: float | None = None, json: bool = False
 ) -> int:
-    """Put a judge to the test: answers that are known to be right or wrong.
+    """Examine a judge with answers that are known to be right or wrong.
 
-    The result is kept, and a run finds it by the judge's identity: model, settings and prompt.
-    The exit code is 0 if the judge passed and 1 if it failed.
+    The result is stored under the judge's identity: model, settings and prompt. Later runs record
+    it. The exit code is 0 if the judge passed and 1 if it failed.
 
     For example:
 
@@ -103,12 +112,12 @@ def exam(
     Parameters
     ----------
     spec
-        The judge, as in --judge; a model alone stands for the binary judge with it.
+        The judge, as in --judge. A model alone means the binary judge with that model.
     parallelism
-        How many probes are put to it at the same time.
+        The number of exam questions in flight at once.
     max_cost
-        What it may cost in US dollars; where the next request could cost more than what is left,
-        the exam stops, and a higher ceiling goes on with the replies that were paid for.
+        The most that the exam may cost in US dollars. It stops before a request that could exceed
+        the limit; with a higher limit it continues and reuses the replies paid for.
     json
         Print JSON instead of a table.
     """
@@ -117,14 +126,14 @@ def exam(
 
     plan = plan_judge(Spec.parse(spec))
     probes = exams.load_probes()
-    with progress_bar(f"{len(probes)} probes", len(probes)) as bar:
+    with progress_bar(f"{len(probes)} exam questions", len(probes)) as bar:
 
-        def tell() -> None:
+        def advance() -> None:
             bar.advance(bar.task_ids[0])
             bar.refresh()
 
         result = exams.take(
-            plan.build(), probes, parallelism=parallelism, max_cost=max_cost, tell=tell
+            plan.build(), probes, parallelism=parallelism, max_cost=max_cost, tell=advance
         )
     place = exams.record(result, plan.identity)
     if json:
@@ -134,7 +143,7 @@ def exam(
         print_json({"judge": str(plan.spec), "file": str(place), **content})
     else:
         _print(plan.spec, result)
-        say(err, f"kept in {place}")
+        say(err, f"stored in {place}")
     return 0 if result.passed else 1
 
 
@@ -145,25 +154,20 @@ def _interval(share: Share) -> tuple[float, float]:
 
 
 def _print(spec: Spec, result: ExamResult) -> None:
-    table = Table("kind of answer", box=box.SIMPLE_HEAD, show_footer=True)
-    table.columns[0].footer = "all"
-    shares = (result.false_accept, result.false_reject, result.unjudged)
-    total = sum(kind.probes for kind in result.kinds.values())
-    for title, footer in zip(
-        ("probes", "wrong, accepted", "right, rejected", "unjudged"),
-        (total, *(share.count for share in shares)),
-        strict=True,
-    ):
-        table.add_column(title, justify="right", footer=str(footer))
+    titles = ("questions", "wrong, accepted", "right, rejected", "unjudged")
+    rows: list[list[Cell | str]] = []
     for name, kind in result.kinds.items():
         counts = (kind.false_accepts, kind.false_rejects, kind.unjudged)
-        cells = (Text(str(count), "bold red") if count else Text("·", "dim") for count in counts)
-        table.add_row(Text(name, "bold red" if kind.blind else ""), str(kind.probes), *cells)
-    out.print(table)
+        cells = (Cell(str(count), "bold red") if count else Cell("·", "dim") for count in counts)
+        rows.append([Cell(name, "bold red" if kind.blind else ""), str(kind.probes), *cells])
+    shares = (result.false_accept, result.false_reject, result.unjudged)
+    total = sum(kind.probes for kind in result.kinds.values())
+    rows.append(["all", str(total), *(str(share.count) for share in shares)])
+    print_table(("kind of answer", *map(numeric, titles)), rows, last_apart=True)
     for label, name in (
         ("accepts wrong answers", "false_accept"),
         ("rejects right answers", "false_reject"),
-        ("comes to no verdict", "unjudged"),
+        ("gives no verdict", "unjudged"),
     ):
         share, limit = getattr(result, name), result.limits[name]
         low, high = _interval(share)
@@ -175,19 +179,19 @@ def _print(spec: Spec, result: ExamResult) -> None:
     blind = sum(kind.blind for kind in result.kinds.values())
     say(
         out,
-        f"errs in {blind} of {len(result.kinds)} kinds more often than in "
-        f"{result.limits['of_one_kind']:.0%} of it, none allowed",
+        f"in {blind} of {len(result.kinds)} kinds of answers it errs on more than "
+        f"{result.limits['of_one_kind']:.0%} of them; none is allowed",
     )
     for mistake in result.mistakes[:_SHOWN]:
         because = " ".join(mistake.reasoning.split())[:_REASON]
         say(out, f"  {mistake.what} of {mistake.probe}{because and f': {because}'}")
     if (more := len(result.mistakes) - _SHOWN) > 0:
-        say(out, f"  and {more} more; --json lists them all")
+        say(out, f"  and {more} more mistakes; --json lists all")
     if result.usage is not None:
         usage = result.usage
         tokens = usage.input_tokens + usage.output_tokens
         say(err, f"{usage.requests} requests, {tokens:,} tokens, ${usage.paid:.4f} paid")
     if result.passed:
-        say(out, f"{spec} may judge.", before="[bold green]PASSED:[/] ")
+        say(out, f"{spec} passed the exam.", before="[bold green]PASSED:[/] ")
     else:
         say(out, f"{spec}: {', and '.join(result.reasons)}.", before="[bold red]FAILED:[/] ")

@@ -1,17 +1,24 @@
-"""`mnemoscope metrics`: list the metrics, check one of your own."""
+"""`mnemoscope metrics`: list the metrics, check your own."""
 
 from __future__ import annotations
 
 from cyclopts import App
 
-from mnemoscope.cli.console import out, print_json, print_problems, say
+from mnemoscope.cli.console import (
+    name_cell,
+    out,
+    print_json,
+    print_problems,
+    print_table,
+    say,
+)
 
-app = App(name="metrics", help="The metrics of rankings.")
+app = App(name="metrics", help="List and check the metrics of rankings.")
 
 
 @app.command(name="list")
 def list_metrics(*, json: bool = False) -> None:
-    """List the metrics with their definitions, those of plug-ins included.
+    """List the metrics with their definitions, including those of plug-ins.
 
     For example:
 
@@ -22,10 +29,6 @@ def list_metrics(*, json: bool = False) -> None:
     json
         Print JSON instead of a table.
     """
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     from mnemoscope.metrics import installed_metrics
 
     rows = [
@@ -40,19 +43,15 @@ def list_metrics(*, json: bool = False) -> None:
     if json:
         print_json(rows)
         return
-    table = Table(*rows[0], box=box.SIMPLE_HEAD)
-    for row in rows:
-        first, *rest = row.values()
-        table.add_row(Text(first, "bold cyan"), *map(Text, rest))
-    out.print(table)
+    print_table([*rows[0]], [(name_cell(row.pop("name")), *row.values()) for row in rows])
     say(out, "Your own: `mnemoscope new metric NAME`, or the entry-point group mnemoscope.metrics")
 
 
 @app.command
 def check(spec: str, /) -> int:
-    """Check a metric: values from 0 to 1, chance against random rankings, the ceiling.
+    """Check a metric: its range from 0 to 1, its chance level on random rankings, its ceiling.
 
-    The exit code is 0 if it keeps its promises and 1 if not.
+    The exit code is 0 if the metric passes and 1 if not.
 
     For example:
 
@@ -63,7 +62,7 @@ def check(spec: str, /) -> int:
     Parameters
     ----------
     spec
-        A metric's name, or your own `module:Name`.
+        The name of a metric, or your own `module:Name`.
     """
     from mnemoscope.metrics import METRICS, check_metric
 

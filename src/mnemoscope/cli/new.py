@@ -1,4 +1,4 @@
-"""`mnemoscope new`: write the skeleton of an addition."""
+"""`mnemoscope new`: write the skeleton of a plug-in package."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mnemoscope.templates import Kind
 def new(kind: Kind, name: str, /, *, out: Path | None = None) -> None:
     """Write a package that adds a system, a dataset, a metric or a judge.
 
-    It passes its check as it is; change it step by step. Once installed (`pip install -e FOLDER`),
-    all commands know it by its name.
+    The package passes its check at once; then change it step by step. After `pip install -e FOLDER`
+    all commands accept its name.
 
     For example:
 
@@ -24,11 +24,11 @@ def new(kind: Kind, name: str, /, *, out: Path | None = None) -> None:
     Parameters
     ----------
     kind
-        What to add.
+        The kind of addition.
     name
-        Its name: small letters, digits and hyphens.
+        Its name: lower-case letters, digits and hyphens.
     out
-        The folder to write; the name by default.
+        The folder to write. Default: the name.
     """
     from mnemoscope.templates import write_skeleton
 

@@ -1,26 +1,25 @@
-"""`mnemoscope protocols`: the frozen rules that a run can be made and verified under."""
+"""`mnemoscope protocols`: list and show the frozen rules for runs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from cyclopts import App
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from mnemoscope.cli.console import out, print_json
+from mnemoscope.cli.console import name_cell, out, print_json, print_table
 
 if TYPE_CHECKING:
     from mnemoscope.protocols import Benchmark, Chosen
 
-app = App(name="protocols", help="The frozen rules that a run can be made and verified under.")
+app = App(name="protocols", help="List and show protocols: frozen rules to run and verify under.")
 
 
 @app.command(name="list")
 def list_protocols(*, json: bool = False) -> None:
-    """List the protocols, their variants and benchmarks.
+    """List the protocols with their variants and benchmarks.
 
     For example:
 
@@ -37,22 +36,18 @@ def list_protocols(*, json: bool = False) -> None:
     if json:
         print_json([{"id": one.protocol.id, "sha256": one.sha256} for one in found])
         return
-    table = Table("protocol", "what it is", "variants", "benchmarks", box=box.SIMPLE_HEAD)
-    for one in found:
-        variants = one.protocol.variants
+    rows = []
+    for protocol in (one.protocol for one in found):
+        variants = protocol.variants
         benchmarks = dict.fromkeys(name for each in variants.values() for name in each.benchmarks)
-        table.add_row(
-            Text(one.protocol.id, "bold cyan"),
-            Text(one.protocol.summary),
-            Text("\n".join(variants)),
-            Text("\n".join(benchmarks)),
-        )
-    out.print(table)
+        names = ("\n".join(variants), "\n".join(benchmarks))
+        rows.append((name_cell(protocol.id), protocol.summary, *names))
+    print_table(("protocol", "description", "variants", "benchmarks"), rows)
 
 
 @app.command
 def show(name: str, /, *, json: bool = False) -> None:
-    """Show what a protocol demands.
+    """Show the requirements of a protocol.
 
     For example:
 
@@ -63,7 +58,7 @@ def show(name: str, /, *, json: bool = False) -> None:
     Parameters
     ----------
     name
-        The protocol, with `:variant` for another than its first.
+        The protocol. `NAME:VARIANT` selects another variant than the first.
     json
         Print JSON instead of text.
     """
@@ -93,8 +88,8 @@ def _page(chosen: Chosen) -> RenderableType:
                 "depth": str(protocol.depth),
                 "seed": str(protocol.seed),
                 "embedder": protocol.embedder or "--",
-                "sanity arms": ", ".join(protocol.arms),
-                "to record": ", ".join(protocol.record),
+                "baselines": ", ".join(protocol.arms),
+                "recorded facts": ", ".join(protocol.record),
                 "artefacts": ", ".join(protocol.artefacts),
                 "gates": ", ".join(protocol.gates),
                 "coverage": f"at least {protocol.min_coverage:.0%}",
@@ -108,11 +103,11 @@ def _page(chosen: Chosen) -> RenderableType:
 
 def _rules(rules: Benchmark) -> dict[str, str]:
     def count(n: int) -> str:
-        return f"{n:,}" if n else "your own"
+        return f"{n:,}" if n else "those of your data"
 
     return {
         "options": ", ".join(f"{key}={value}" for key, value in rules.options.items()),
-        "data sha256": ", ".join(rules.sha256) or "your own",
+        "data sha256": ", ".join(rules.sha256) or "that of your data",
         "questions": count(rules.questions),
         "with evidence": count(rules.measured),
         "memories": count(rules.memories),

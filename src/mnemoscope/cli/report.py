@@ -1,4 +1,4 @@
-"""`mnemoscope report`: from what is recorded to what is shown, without asking any system again."""
+"""`mnemoscope report`: print and write the reports of recorded runs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from mnemoscope.cli.console import out, print_json
 
 
 def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None:
-    """Print the tables of a finished run, or of all runs in a folder, and rewrite report.md.
+    """Print the tables of a finished run, or of all runs in a folder, and write report.md again.
 
-    Runs over checkpoints are shown as heatmaps, and their pictures are drawn again.
+    No system is called. Runs with checkpoints are shown as heatmaps; heatmap.png is drawn again.
 
     For example:
 
@@ -21,14 +21,14 @@ def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None
 
         mnemoscope report runs/locomo --svg locomo.svg
 
-        mnemoscope report runs/lives
+        mnemoscope report runs/personas
 
     Parameters
     ----------
     run
-        A run directory, or a folder of them as `mnemoscope run --out` leaves it.
+        A run directory, or a folder of run directories, such as --out of `mnemoscope run`.
     svg
-        Also draw the figures, without timings, as a picture into this file.
+        Also draw the tables, without timings, into this SVG file.
     json
         Print the figures as JSON instead of tables.
     """

@@ -1,4 +1,4 @@
-"""`mnemoscope run`: a benchmark, one or more systems, one table."""
+"""`mnemoscope run`: run systems on a benchmark and print one table."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import CycloptsError, Parameter
 
 from mnemoscope import api
-from mnemoscope.cli.console import err, out, parse_options, say, watched
+from mnemoscope.cli.console import err, out, parse_options, print_table, say, watched
 from mnemoscope.cli.show_runs import show
+from mnemoscope.reports.tables import numeric
 
 if TYPE_CHECKING:
     from mnemoscope.results import RunEstimate
@@ -31,11 +32,11 @@ def run(
     heatmap: bool = False,
     **options: str,
 ) -> int:
-    """Run memory systems on a benchmark and print one table of them all.
+    """Run memory systems on a benchmark and print one table of all results.
 
-    Each system gets a run directory below --out. The same command continues an interrupted run.
-    Baselines run beside your systems, so that the numbers can be read: random, bm25 and oracle;
-    where a reader answers, none (no memory), bm25 and oracle; on personas none, random and oracle.
+    Each system gets a run directory below --out. Repeat the command to continue an interrupted run.
+    Baselines run beside your systems for comparison: random, bm25 and oracle; with a reader none
+    (no memory), bm25 and oracle; on personas none, random and oracle.
 
     For example:
 
@@ -50,43 +51,43 @@ def run(
 
         mnemoscope run tofu --system bm25 --out runs/tofu
 
-        mnemoscope run personas --data lives --system bm25 --system hybrid --out runs/lives
+        mnemoscope run personas --data histories --system bm25 --out runs/personas
 
-        mnemoscope run personas --data lives --system my_package:Memory --ranges 7-180/7 --sample 50
+        mnemoscope run personas --data histories --system my_package:Memory --ranges 7-180/7
 
         mnemoscope run personas --profile bench.yaml --sample 20
 
-    `mnemoscope personas simulate` makes the lives.
+    `mnemoscope personas simulate` makes the data of personas.
 
     Parameters
     ----------
     benchmark
-        A dataset's name: `mnemoscope datasets list` shows them with their options.
+        The name of a dataset. `mnemoscope datasets list` shows them with their options.
     system
-        A system's spec, `name` or `name,option=value`, or your own `module:Name`; `LABEL=SPEC`
-        gives it a shorter name. Repeatable.
+        A system: `name`, `name,option=value`, or your own `module:Name`. `LABEL=SPEC` gives it a
+        label. Repeatable.
     no_baselines
-        Run your systems alone.
+        Run without baselines.
     no_heatmap_png
         Do not draw heatmap.png.
     arms
         The old name of --baselines.
     groups_enabled
-        On personas: ask the two categories that need several sessions, too.
+        On personas: also ask the two categories that need several sessions.
     estimate
-        Recall for real, ask no model, and say how many tokens and dollars it would take.
+        Print the tokens and dollars that the run would take. Systems recall; models are not called.
     dry_run
-        On personas: the first checkpoint of the first one only, nothing kept: catches mistakes
-        fast.
+        On personas: run only the first checkpoint of the first persona and keep no files. Finds
+        mistakes fast.
     json
         Print the figures as JSON instead of tables.
     heatmap
-        On personas: print the heatmaps and nothing else.
+        On personas: print only the heatmaps.
     options
-        The dataset's own options, such as --granularity turn; of personas --personas, --ranges,
-        --sample, --arcs and --granularity.
+        Options of the dataset, such as --granularity turn. Those of personas are --personas,
+        --ranges, --sample, --arcs and --granularity.
     """
-    if not system and benchmark != "personas":  # whose profile may name some
+    if not system and benchmark != "personas":  # of personas, a profile may name systems
         raise CycloptsError(msg='Command "run" parameter --system requires an argument.')
     asked = parse_options(options, run, api.RunConfig)
     if groups_enabled is not None:
@@ -101,28 +102,24 @@ def run(
         if dry_run:
             with api.dry_run(benchmark, system or (), config, asked, progress) as results:
                 show(results, as_json=json, only_heatmaps=True)
-            say(err, "a dry run: the first checkpoint of the first persona, nothing was kept")
+            say(err, "dry run: only the first checkpoint of the first persona; no files were kept")
             return 0
         results = api.run_config(benchmark, system or (), config, asked, progress)
     return show(results, as_json=json, only_heatmaps=heatmap)
 
 
 def _show_estimate(found: RunEstimate) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, title="estimate", title_justify="left", title_style="bold")
-    for name in ("system", "phase", "requests", "input tokens", "output tokens", "cost"):
-        table.add_column(name, justify="left" if name in ("system", "phase") else "right")
+    rows = []
     for phase in found.phases:
-        counted = (f"{n:,}" for n in (phase.requests, phase.input_tokens, phase.output_tokens))
-        table.add_row(phase.system, phase.phase, *counted, f"${phase.cost:.4f}")
-    out.print(table)
+        counts = (f"{n:,}" for n in (phase.requests, phase.input_tokens, phase.output_tokens))
+        rows.append((phase.system, phase.phase, *counts, f"${phase.cost:.4f}"))
+    counted = (numeric(title) for title in ("requests", "input tokens", "output tokens", "cost"))
+    print_table(("system", "phase", *counted), rows, title="estimate", frame="dense")
     say(
         out,
-        f"about ${found.cost:.2f} in all; no model was asked. Neither retries nor what is in the "
-        "cache or already recorded is taken into account",
+        f"about ${found.cost:.2f} in total; no model was called. The estimate includes no retries, "
+        "and it counts requests whose replies are cached or recorded already",
     )
     for model, priced in found.unpriced.items():
-        said = f"what {model} costs is not known and counts as 0; say it: '{priced}'"
-        say(out, said, before="[yellow]note:[/] ")
+        text = f"the price of {model} is not known and counts as 0; state it: '{priced}'"
+        say(out, text, before="[yellow]note:[/] ")

@@ -1,17 +1,14 @@
-"""`mnemoscope score`: somebody else's rankings, no system."""
+"""`mnemoscope score`: score a file of rankings without running a system."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Literal
 
-from rich import box
-from rich.table import Table
-
 from mnemoscope import api
 from mnemoscope.cli.console import out as stdout
-from mnemoscope.cli.console import parse_options, print_json, say
-from mnemoscope.results import ScoredRun
+from mnemoscope.cli.console import parse_options, print_json, print_table, say
+from mnemoscope.reports.tables import numeric
 
 
 def score(
@@ -19,7 +16,7 @@ def score(
     /,
     *,
     dataset: str,
-    out: Path,
+    out: Path | None = None,
     format: Literal["jsonl", "trec", "pgmnemo"] = "jsonl",
     compat: Literal["pgmnemo"] | None = None,
     data: Path | None = None,
@@ -28,12 +25,13 @@ def score(
 ) -> None:
     """Score a file of rankings against a dataset's evidence.
 
-    jsonl: one line a question, {"question": ID, "ranking": [MEMORY_ID, …], "scores": […]}.
-    trec: a TREC run file. pgmnemo: its raw_retrievals.jsonl.
+    Formats: jsonl has one line for each question, {"question": ID, "ranking": [MEMORY_ID, …],
+    "scores": […]}, with scores optional; trec is a TREC run file; pgmnemo is its
+    raw_retrievals.jsonl.
 
     For example:
 
-        mnemoscope score my_rankings.jsonl --dataset locomo --out runs/mine
+        mnemoscope score my_rankings.jsonl --dataset locomo
 
         mnemoscope score results.test --dataset trec --data qrels.test --format trec --out runs/trec
 
@@ -43,21 +41,21 @@ def score(
     Parameters
     ----------
     file
-        The rankings.
+        The file of rankings.
     dataset
-        The dataset they answer.
+        The dataset whose questions the rankings are for.
     out
-        The run directory to make.
+        The run directory to write. Default: the file's name below `runs`.
     format
-        How the file is written.
+        The format of the file.
     compat
-        Score by that project's own rules, to reproduce what it published.
+        Score by the rules of that project, to reproduce its published figures.
     data
         The dataset's file or folder.
     json
         Print the figures as JSON instead of tables.
     options
-        The dataset's own options, such as --granularity turn.
+        Options of the dataset, such as --granularity turn.
     """
     from mnemoscope.reports import run_tables
     from mnemoscope.reports.run_view import RunView
@@ -77,26 +75,13 @@ def score(
         return
     stdout.print(run_tables.summary([RunView.of(found.directory)]))
     if found.rule_changes:
-        stdout.print(_changes_table(found))
-    say(stdout, f"report: {out}/report.md")
-
-
-def _changes_table(found: ScoredRun) -> Table:
-    table = Table(
-        "metric",
-        title="What the rules change: pgmnemo's own against sound ones",
-        caption=found.sound_rules or None,
-        title_justify="left",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-    )
-    for column in ("pgmnemo's rules", "sound rules", "difference"):
-        table.add_column(column, justify="right")
-    for name, change in found.rule_changes.items():
-        table.add_row(
-            name,
-            f"{change.compat:.4f}",
-            f"{change.sound:.4f}",
-            f"{change.difference:+.4f}",
+        print_table(
+            ("metric", *map(numeric, ("pgmnemo's rules", "sound rules", "difference"))),
+            [
+                (name, f"{by.compat:.4f}", f"{by.sound:.4f}", f"{by.difference:+.4f}")
+                for name, by in found.rule_changes.items()
+            ],
+            title="Effect of the scoring rules: pgmnemo's rules against sound rules",
         )
-    return table
+        say(stdout, found.sound_rules)
+    say(stdout, f"report: {found.path}/report.md")

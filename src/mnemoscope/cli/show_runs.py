@@ -1,4 +1,4 @@
-"""What `run`, `answer` and `judge` print when they are done."""
+"""The output of `run`, `answer` and `judge`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from mnemoscope.results import Results
 
 
 def show(results: Results, *, as_json: bool, only_heatmaps: bool = False) -> int:
-    """Print the tables; the exit code is 1 where a system failed on every question."""
+    """Print the tables; the exit code is 1 if a system failed on every question."""
     from mnemoscope.reports import run_tables
     from mnemoscope.reports.run_view import RunView, as_content
 

@@ -1,19 +1,14 @@
-"""`mnemoscope verify`: may a run's numbers be cited?"""
+"""`mnemoscope verify`: check whether the figures of a run may be cited."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from mnemoscope import api
-from mnemoscope.cli.console import out, print_json
-
-if TYPE_CHECKING:
-    from mnemoscope.analysis.verify import Verification
+from mnemoscope.cli.console import out, pass_cell, print_json, print_table
+from mnemoscope.reports.tables import Cell
 
 _STYLES = {"VERIFIED": "bold green", "UNVERIFIED": "bold yellow", "BLOCKED": "bold red"}
 
@@ -43,9 +38,9 @@ def verify(
     run
         The run directory.
     protocol
-        Judge under this protocol instead of the one the run was made under.
+        Check against this protocol instead of the run's own.
     block
-        Write BLOCKED.md with this reason: the run must not be cited any more.
+        Write BLOCKED.md with this reason: the run must not be cited.
     json
         Print JSON instead of a table.
     """
@@ -53,20 +48,13 @@ def verify(
     if json:
         print_json(found)
     else:
-        out.print(_table(found))
-        out.print(_conclusion(found), soft_wrap=True)
+        rows = [
+            (gate.name, pass_cell(gate.passed), Cell(gate.why, "dim" if gate.passed else ""))
+            for gate in found.gates
+        ]
+        print_table(("gate", "", "why"), rows, frame="dense")
+        under = f" under {found.protocol}" if found.protocol else ""
+        why = f": {', '.join(found.failed)} failed" if found.failed else ""
+        status = (found.status, _STYLES[found.status])
+        out.print(Text.assemble(status, f"{under}{why}"), soft_wrap=True)
     return 0 if found.status == "VERIFIED" else 1
-
-
-def _table(found: Verification) -> Table:
-    table = Table("gate", "", "why", box=box.SIMPLE_HEAD, pad_edge=False)
-    for gate in found.gates:
-        said = Text("pass", "green") if gate.passed else Text("FAIL", "bold red")
-        table.add_row(Text(gate.name), said, Text(gate.why, "dim" if gate.passed else ""))
-    return table
-
-
-def _conclusion(found: Verification) -> Text:
-    under = f" under {found.protocol}" if found.protocol else ""
-    why = f": {', '.join(found.failed)} failed" if found.failed else ""
-    return Text.assemble((found.status, _STYLES[found.status]), f"{under}{why}")

@@ -70,7 +70,7 @@ def export_store(
     except sqlite3.Error as error:
         raise DataError(f"cannot be read as a SQLite database: {error}", file=store) from None
     lines, result = _corpus_lines([dict(zip(chosen, row, strict=True)) for row in rows], store)
-    write_atomically(out, b"".join(map(encode_line, lines)))
+    write_atomically(out, encode_lines(lines))
     return result
 
 

@@ -171,7 +171,7 @@ def load_profile(path: Path) -> Profile:
     try:
         file = msgspec.convert(load_yaml(path) or {}, _File)
     except FileNotFoundError:
-        raise MissingData(f"there is no profile {path}") from None
+        raise MissingData(f"--profile {path}: no such file") from None
     except UnicodeDecodeError as error:
         raise DataError(f"is not UTF-8 text: {error}", file=path) from None
     except msgspec.ValidationError as error:

@@ -38,77 +38,79 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """How systems are run. None means: as the profile, the protocol or the benchmark says.
+    """The settings of a run. None: the profile, the protocol or the dataset decides.
 
     Parameters
     ----------
     data
-        The dataset's file or folder; else $MNEMOSCOPE_DATA/NAME, else the cache of `fetch`.
+        The dataset's file or folder. Default: $MNEMOSCOPE_DATA/NAME, else the cache of `mnemoscope
+        datasets fetch`.
     out
-        The folder of the run directories: `runs` by default.
+        The folder for the run directories. Default: `runs`.
     profile
-        Settings from a YAML file, in Recall Bench's keys and ours. Options given here override it.
+        A YAML file with settings, in Recall Bench's keys and ours. Flags take precedence.
     reader
-        The reader, which answers from the hits: a model (`openai:gpt-4o-mini`,
+        The reader that answers from the recalled memories: a model (`openai:gpt-4o-mini`,
         `NAME@http://host/v1`, `claude`, `smollm2`), `llm,model=…,passages=20`,
-        `full-context,model=…`, `extractive` (without a model), `system` (the system answers
-        itself), `none` (recall only) or your own `module:Name`.
+        `full-context,model=…`, `extractive` (no model), `system` (the system answers itself),
+        `none` (recall only) or your own `module:Name`.
     judge
-        The judge, which scores the answers: `binary,model=…`, `longmemeval,model=…`,
+        The judge that scores the answers: `binary,model=…`, `longmemeval,model=…`,
         `rubric,model=…`, `ledger` (exact, for simulated personas), `f1`, `exact`, `rouge-l`,
-        `likelihood`, your own, or `none`. Repeat it for a panel that decides by majority.
-        `mnemoscope judges list` shows them.
+        `likelihood`, your own `module:Name`, or `none`. `mnemoscope judges list` shows them. Repeat
+        it for a panel, which decides by majority.
     appellate_judge
-        A second judge for the answers that the first one fails; both verdicts are recorded.
+        A second judge for answers that the first judge fails. Both verdicts are recorded.
     judge_memory_window
-        Days around the evidence that the judge is shown; 0 shows it the reference only.
+        Show the judge the memories of this many days around the evidence. 0: only the reference.
     scenarios
         Use only the first N scenarios of the dataset.
     questions
-        Ask only N of the questions, sampled with the seed.
+        Ask only N questions, sampled with the seed.
     lifecycle
-        How a checkpoint gets a system that no earlier question has changed: a copy of it (fork), or
-        the memories ingested again from the start (fresh); incremental asks one system at all
-        checkpoints. auto: fork if the system can, else fresh.
+        How each checkpoint gets a system that earlier questions have not changed. fork: a copy.
+        fresh: a new system that ingests the history again from the start. incremental: the same
+        system throughout. auto: fork if the system can, else fresh.
     parallelism
-        Questions in flight at once in each process, for slow models and systems.
+        Questions in flight at once in each process. Useful for remote models and systems.
     max_cost
-        The limit for models in US dollars, with the earlier costs of these runs included. The run
-        stops there; the same command with a higher limit continues it.
+        The most that models may cost in US dollars, including what these run directories paid
+        before. The run stops at this limit; the same command with a higher limit continues.
     baselines
-        Run the baselines beside the systems. A model as reader costs money for each of them, too.
+        Run the baselines beside the systems. If a model is the reader, each baseline costs as
+        much as a system.
     protocol
-        The protocol, which sets the options: `mnemoscope protocols list` shows them.
+        Run under a protocol, which fixes the options. `mnemoscope protocols list` shows them.
     deviation
-        The reason for a deviation from the protocol; every report shows it.
+        The reason why the run deviates from the protocol. Every report shows it.
     depth
-        How many hits a system is asked for: the protocol's number, or 50.
+        The number of hits requested from a system. Default: the protocol's number, else 50.
     seed
-        Seed of sampling, of intervals and of the random baseline: 42. On personas also of the order
-        of questions; 0 keeps the given order.
+        The seed of sampling, of intervals and of the random baseline. Default: 42. On personas it
+        also shuffles the questions; 0 keeps the order of the file.
     timeout
-        Seconds after which a recall is a timeout: 120, on personas 30.
+        Seconds after which a recall counts as timed out. Default: 120, on personas 30.
     remember_timeout
-        Seconds after which the ingestion of one scenario is a timeout.
+        Seconds after which ingesting a scenario counts as timed out.
     restarts
-        How often a scenario is ingested again because its system died or could not be reached,
-        before the question in flight counts as an error. Recorded questions are not asked again.
+        How often a scenario is started again after its system died or became unreachable, before
+        the current question counts as an error. Recorded questions are not asked again.
     workers
-        Number of processes; 0 for one per core. Results do not depend on it.
+        The number of processes; 0 means one per core. Results do not depend on it.
     compat
-        recall-bench: judge the text [TIMEOUT] if no answer came, as that harness does.
+        recall-bench: judge the text [TIMEOUT] in place of a missing answer, as Recall Bench does.
     skip_preflight
         Do not check all files before the first question.
     accept_leaks
-        Continue if a text looks as if it contained a label; every report will mention it.
+        Continue although a text seems to contain a label. Every report says so.
     resume
         Continue an interrupted run: its folder, or its progress.jsonl.
     json_out
         Also write result.json to this file, with heatmap.png and the logs beside it.
     question_log
-        Also write the log of questions to this file.
+        Also write the question log to this file.
     progress_jsonl
-        Also write a line for each finished checkpoint to this file.
+        Also write one line for each finished checkpoint to this file.
     heatmap_png
         Draw heatmap.png.
     """
@@ -186,7 +188,7 @@ def prepare(
         config, systems, options = _with_profile(config, systems, options)
     specs = read_systems(systems)
     if not specs:
-        raise UsageError("which system? Give --system NAME; `mnemoscope systems list` shows them")
+        raise UsageError("name a system with --system NAME; `mnemoscope systems list` shows them")
     if len(specs) > 1 and (config.json_out or config.question_log or config.progress_jsonl):
         raise UsageError(
             "--json-out, --question-log and --progress-jsonl are for one system, and "
@@ -231,7 +233,7 @@ def prepare(
     if timeout is None:
         timeout = growing_history.TIMEOUT if history else Limits().recall
     elif history and not timeout > 0:
-        raise UsageError(f"--timeout {timeout}: more than 0 seconds")
+        raise UsageError(f"--timeout {timeout}: must be more than 0 seconds")
     limits = Limits(timeout, config.remember_timeout, config.restarts)
     plans = [plan(spec, thing) for spec, thing in specs]
     beside: list[Plan] = []
