@@ -145,7 +145,7 @@ def test_a_judge_that_errs_on_one_kind_fails_and_the_kind_is_named(
     assert result["reasons"] == ["more than half of its verdicts are wrong for: confabulated"]
     assert _run("exam", f"binary,model={HERE}:Gullible") == 1
     shown = " ".join(capsys.readouterr().out.split())
-    assert "more than half of a kind: confabulated" in shown
+    assert "more than half of its verdicts are wrong for: confabulated" in shown
     assert "in 1 of 11 kinds of answers it errs on more than 50% of them; none is allowed" in shown
 
 
