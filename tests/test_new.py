@@ -90,7 +90,7 @@ class SameGrade:
 def test_the_check_names_every_defect_of_a_judge() -> None:
     found = " | ".join(check_judge(SameGrade()))
     assert "not on its scale" in found
-    assert "no better grade" in found
+    assert "does not get a better grade than a wrong answer" in found
 
 
 @pytest.mark.parametrize("judge", ["exact", "f1", "rouge-l"])
