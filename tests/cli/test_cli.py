@@ -710,7 +710,7 @@ def test_the_explanation_of_sound_rules_depends_on_the_dataset(
     )
     assert done.code == 0, done.err
     assert "hit@1 0.5000 1.0000 +0.5000" in done.said
-    assert "abstention questions, whose sessions hold no answer, are not scored" in done.said
+    assert "abstention questions have no answer session and are not scored" in done.said
     assert "own conversation" not in done.said
 
 

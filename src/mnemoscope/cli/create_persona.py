@@ -30,8 +30,8 @@ def create(
 
         mnemoscope personas create --model claude --persona personas/chemist --prompt "A chemist"
 
-        mnemoscope personas create --model claude --persona personas/nurse --days 90
-        --prompt "A nurse"
+        mnemoscope personas create --model claude --persona personas/nurse --days 90 \\
+            --prompt "A nurse"
 
     Parameters
     ----------

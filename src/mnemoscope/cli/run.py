@@ -46,8 +46,8 @@ def run(
 
         mnemoscope run longmemeval --variant s --system hybrid,fusion=rrf,weight=0.6
 
-        mnemoscope run locomo --system hybrid --reader openai:gpt-4o-mini
-        --judge binary,model=openai:gpt-4o --parallelism 16 --max-cost 2 --out runs/answers
+        mnemoscope run locomo --system hybrid --reader openai:gpt-4o-mini \\
+            --judge binary,model=openai:gpt-4o --parallelism 16 --max-cost 2 --out runs/answers
 
         mnemoscope run tofu --system bm25 --out runs/tofu
 
