@@ -14,7 +14,7 @@ demo: $(VENV)/.installed  ## install, run the demo offline, show the table
 	@$(BIN)/mnemoscope demo
 
 test: $(VENV)/.installed-dev  ## install, run every test
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.installed-dev  ## style, types, import rules
 	$(BIN)/ruff check .

@@ -12,7 +12,9 @@ from __future__ import annotations
 import contextlib
 import inspect
 import io
+import json
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -98,6 +100,14 @@ def _room(place: str) -> str:
 
 
 def trace() -> dict[str, list[str]]:
+    """`trace_here` in a fresh process: what is imported already is not called again."""
+    command = [sys.executable, __file__, "--trace"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: dict[str, list[str]] = json.loads(done.stdout)
+    return found
+
+
+def trace_here() -> dict[str, list[str]]:
     """A small run's first calls from one room into another: of the parent, and of its worker."""
     from mnemoscope.cli.app import invoke
 
@@ -124,6 +134,9 @@ def main(arguments: list[str]) -> int:
     """Run the command, then print the counts to stderr; $CALLS names a file for the list."""
     from mnemoscope.cli.app import invoke
 
+    if arguments == ["--trace"]:
+        print(json.dumps(trace_here()))
+        return 0
     calls: list[Call] = []
     with recorded(calls):
         code = invoke(arguments)

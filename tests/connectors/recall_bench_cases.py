@@ -129,7 +129,7 @@ def test_a_client_in_javascript_can_use_our_server(bm25: Listening, node: str) -
         "first": f"[2026-01-01] {LIGHTHOUSE}",
         "second": f"[2026-01-02] {ORCHARD}",
         "afresh": json.loads(done.stdout)["afresh"],
-        "late": "FAILED_PRECONDITION: nothing is set up: call Setup first",
+        "late": "FAILED_PRECONDITION: Setup has not been called: call it first",
     }
     assert "101 crates" not in json.loads(done.stdout)["afresh"]
 

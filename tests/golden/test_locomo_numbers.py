@@ -175,7 +175,7 @@ def test_the_file_keeps_ten_hits_so_nothing_deeper_is_claimed(
     assert metrics["depth"] == 10
     assert not {"recall@20", "recall@25", "recall@50", "ndcg@20"} & set(metrics["overall"])
     assert metrics["overall"]["recall@10"]["chance"] is None  # the pool is not known
-    assert any(note.startswith("mrr@50 is made from the first ranks") for note in notes(run))
+    assert any(note.startswith("mrr@50 is computed from the first ranks") for note in notes(run))
 
 
 def notes(run: RunDirectory) -> list[str]:

@@ -274,7 +274,7 @@ class TestFailures:
         directory = go(life, tmp_path, "recency", ranges="2d", **parts)[0]
 
         assert {line.score for line in lines_of(directory, Verdict)} == {None}
-        assert "goes from 0 to 3" in lines_of(directory, Verdict)[0].error
+        assert "which must be 0 to 3" in lines_of(directory, Verdict)[0].error
 
     def test_in_parallel_only_the_question_that_kills_the_worker_fails(
         self, life: Path, tmp_path: Path

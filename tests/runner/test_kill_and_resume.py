@@ -184,7 +184,7 @@ def test_control_c_leaves_the_run_interrupted_and_the_same_command_continues_it(
     _, said = process.communicate()
 
     assert process.returncode == 130
-    assert "the same command" in said
+    assert "repeat the command to continue" in said
     assert "Traceback" not in said
     assert RunDirectory(out / FOLDERS[0]).manifest().state == "interrupted"
     recorded = recorded_questions(out / FOLDERS[0])

@@ -74,8 +74,8 @@ def test_other_answers_are_refused_as_the_source_of_a_judged_run(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--judge", "ledger"], "needs a simulated life"),
-        (["--judge", "longmemeval,model=smollm2"], "knows no question types"),
+        (["--judge", "ledger"], "needs a simulated history"),
+        (["--judge", "longmemeval,model=smollm2"], "supports no question type"),
         (["--judge", "rubric,model=smollm2", "--judge", "f1"], "cannot form a panel"),
         (["--judge", "f1", "--appellate-judge", "exact"], "have different scales"),
         (["--judge", "gpt-4o"], "without its provider"),
