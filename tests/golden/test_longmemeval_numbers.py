@@ -27,8 +27,8 @@ SYSTEMS = ("bm25", "dense", "hybrid")
 SESSIONS = 23_806
 DISTINCT_TEXTS = 18_437
 ONE_HAYSTACK = 80
-"""Sessions. Seen once in four runs: 27 texts were in the cache although no recorded unit had computed
-them. Why is not known yet; more than one haystack fails."""
+"""Sessions. Seen once in four runs: 27 texts were in the cache although no recorded unit had
+computed them. Why is not known yet; more than one haystack fails."""
 
 
 class Run:
