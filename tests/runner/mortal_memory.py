@@ -78,8 +78,16 @@ class Ids:
         return None
 
 
-def serve(lines: Any, out: int) -> None:
+def serve(lines: Any, out: int, door: socket.socket | None = None) -> None:
     """Read orders and write replies until the fate of a call."""
+
+    def die() -> None:
+        # The kernel may close the client's connection before the listening socket: the client
+        # would connect again to a server that is already dead.
+        if door:
+            door.close()
+        os.kill(os.getpid(), signal.SIGKILL)
+
     ids = Ids()
     for line in lines:
         order = json.loads(line)
@@ -94,7 +102,7 @@ def serve(lines: Any, out: int) -> None:
         time.sleep(float(os.environ.get("MORTAL_PACE", "0")))
         match fate_of(verb, about, "dies", "hangs", "babbles", "waits"):
             case "dies":
-                os.kill(os.getpid(), signal.SIGKILL)
+                die()
             case "hangs":
                 time.sleep(FOREVER)
             case "babbles":
@@ -106,7 +114,7 @@ def serve(lines: Any, out: int) -> None:
         tell("served", verb, about)
         os.write(out, json.dumps(said).encode() + b"\n")
         if fate_of(verb, about, "dies after"):
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
 
 
 def listen(port: int) -> None:
@@ -118,7 +126,7 @@ def listen(port: int) -> None:
                 while True:
                     client, _ = door.accept()
                     with client, client.makefile("r") as lines:
-                        serve(lines, client.fileno())
+                        serve(lines, client.fileno(), door)
         os.waitpid(life, 0)
         if Path(os.environ["MORTAL_LOG"] + ".stays-down").exists():
             return
