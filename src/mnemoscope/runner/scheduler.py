@@ -181,8 +181,12 @@ class Scheduler(AbstractContextManager["Scheduler"]):
                 kind = UsageError if message.startswith(REFUSED) else MnemoscopeError
                 raise kind(message[1:].decode())
             about = msgspec.json.decode(message[1:], type=Description)
-            plans[number] = Plan(
-                plan.spec, plan.build, about.identity, about.recalls, about.answers
+            plans[number] = msgspec.structs.replace(
+                plan,
+                identity=about.identity,
+                recalls=about.recalls,
+                answers=about.answers,
+                is_described=True,
             )
         return plans
 

@@ -17,7 +17,7 @@ from contextlib import redirect_stdout, suppress
 from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -27,10 +27,14 @@ from mnemoscope._store.jsonl import printable
 from mnemoscope._store.registry import bind_arguments
 from mnemoscope._store.spec import Spec
 from mnemoscope._store.suggest import nearest
-from mnemoscope.systems import CONNECTORS, SYSTEMS
+from mnemoscope.systems import BUILT_IN, CONNECTORS, SYSTEMS
 from mnemoscope.systems.builtin.baselines import Oracle
 from mnemoscope.systems.code_hash import code_sha256
 from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Scalar, Selector
+
+Hosting = Literal["built-in", "worker", "child", "server"]
+"""Where a system's code runs: our own code, a third party's code in the worker process, a child
+process that we start, or a server that we did not start."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -44,6 +48,7 @@ class Plan(msgspec.Struct, frozen=True):
     """Whether the system has an answer method."""
     is_described: bool = True
     """Whether the fields above are final. If not, the built system completes them."""
+    hosting: Hosting = "worker"
 
     @property
     def notes(self) -> list[str]:
@@ -62,7 +67,9 @@ def plan(spec: Spec, target: Any = None) -> Plan:
         connector = CONNECTORS.get(connector_name)
         given = bind_arguments(connector, spec, "address")
         build = partial(connector, address, **given)
-        return Plan(spec, build, {"arguments": given}, is_described=False)
+        is_server = connector_name not in ("stdio", "mcp") or address.startswith("http")
+        hosting: Hosting = "server" if is_server else "child"
+        return Plan(spec, build, {"arguments": given}, is_described=False, hosting=hosting)
     if target is None:
         with redirect_stdout(sys.stderr):  # a module may print when it is imported
             target = SYSTEMS.get(spec.name)
@@ -86,7 +93,14 @@ def plan(spec: Spec, target: Any = None) -> Plan:
     # The hash of the source file covers a default that is not a scalar.
     known = {key: value for key, value in arguments.items() if isinstance(value, Scalar | None)}
     identity = {"arguments": known, **source_of(target)}
-    return Plan(spec, partial(target, **arguments), identity, is_described=False)
+    hosting = _hosting(spec.name)
+    return Plan(spec, partial(target, **arguments), identity, is_described=False, hosting=hosting)
+
+
+def _hosting(name: str) -> Hosting:
+    if name in BUILT_IN:
+        return "built-in"
+    return "child" if name in SYSTEMS.builtin else "worker"
 
 
 class Described(NamedTuple):
@@ -117,9 +131,15 @@ def describe(plan: Plan) -> Described:
         if isinstance(error, MnemoscopeError):
             raise
         raise UsageError(f"cannot build {plan.spec}: {type(error).__name__}: {error}") from error
-    return Described(
-        Plan(plan.spec, plan.build, {**plan.identity, **about}, recalls, answers), system
+    known = Plan(
+        plan.spec,
+        plan.build,
+        {**plan.identity, **about},
+        recalls,
+        answers,
+        hosting=plan.hosting,
     )
+    return Described(known, system)
 
 
 class Abilities(NamedTuple):
