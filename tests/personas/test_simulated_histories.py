@@ -66,6 +66,7 @@ def _pages(text: str) -> list[tuple[str, str]]:
     return list(zip(parts[1::2], parts[2::2], strict=True))
 
 
+@cache
 def _whole(text: str, after: str = "") -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){re.escape(text)}(?!\w){after}", re.IGNORECASE)
 

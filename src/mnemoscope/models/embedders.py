@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
-from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -153,14 +152,15 @@ class WordLlamaEmbedder:
         # Text by text: nothing is shared between rows, memory stays at one text's tokens, and it
         # takes a sixteenth of np.add.reduceat's time, which sums column by column.
         for row, text in zip(rows, texts, strict=True):
-            if tokens := tokenise(text):
+            tokens = tokenise(text)
+            if len(tokens):
                 np.add.reduce(table.take(tokens, axis=0), axis=0, out=row)
                 row /= np.float32(len(tokens))
         return unit_rows(rows)
 
     @functools.cached_property
-    def _loaded(self) -> tuple[NDArray[np.float32], Callable[[str], list[int]]]:
-        """The token vectors, and a tokeniser five times as fast as `encode_batch`.
+    def _loaded(self) -> tuple[NDArray[np.float32], Callable[[str], NDArray[np.intp]]]:
+        """The token vectors, and a tokeniser ten times as fast as `encode_batch`.
 
         In this vocabulary a space (written ▁) stands only at the beginning of a token. So no merge
         reaches from a word into the space behind it, and tokenising word by word, from memory
@@ -174,17 +174,34 @@ class WordLlamaEmbedder:
         special = "|".join(
             re.escape(token.content) for token in tokenizer.get_added_tokens_decoder().values()
         )
-        has_special, pieces_of = re.compile(special).search, re.compile("▁+[^▁]*").findall
-        split = tokenizer.model.tokenize
-        ids_of = functools.lru_cache(_MEMO_PIECES)(lambda piece: [t.id for t in split(piece)])
+        has_special, spaced = re.compile(special).search, re.compile("▁+[^▁]*").findall
+        ids_of = _PieceIds(tokenizer.model.tokenize)
 
-        def tokenise(text: str) -> list[int]:
-            if not text:
-                return []
+        def tokenise(text: str) -> NDArray[np.intp]:
             if has_special(text):
-                ids: list[int] = tokenizer.encode(text, add_special_tokens=False).ids
-                return ids
-            pieces = pieces_of("▁" + text.replace(" ", "▁"))
-            return list(chain.from_iterable(map(ids_of, pieces)))
+                return np.array(tokenizer.encode(text, add_special_tokens=False).ids, np.intp)
+            if "▁" in text or "  " in f" {text}":  # spaces in a row belong to one piece
+                pieces = [piece[1:] for piece in spaced("▁" + text.replace(" ", "▁"))]
+            else:
+                pieces = text.split(" ") if text else []
+            return np.frombuffer(b"".join(map(ids_of.__getitem__, pieces)), np.intp)
 
         return table.astype(np.float32), tokenise
+
+
+class _PieceIds(dict[str, bytes]):
+    """A cache of the token ids of a space and what follows it, as bytes that can be joined.
+
+    `functools.lru_cache` and lists of integers take twice the time.
+    """
+
+    def __init__(self, split: Callable[[str], Sequence[Any]]) -> None:
+        super().__init__()
+        self._split = split
+
+    def __missing__(self, piece: str) -> bytes:
+        if len(self) >= _MEMO_PIECES:
+            self.clear()
+        ids = [token.id for token in self._split("▁" + piece)]
+        packed = self[piece] = np.array(ids, np.intp).tobytes()
+        return packed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import filterfalse, pairwise
 
 from mnemoscope.text.english import STOP_WORDS, stem_words
 
@@ -21,7 +21,7 @@ _SPEAKER = re.compile(r"[^\W\d][\w .'-]{0,30}: ")
 
 def words(text: str) -> list[str]:
     """Lower-cased words without stop words."""
-    return [word for word in WORD.findall(text.lower()) if word not in STOP_WORDS]
+    return list(filterfalse(STOP_WORDS.__contains__, WORD.findall(text.lower())))
 
 
 def stems(text: str) -> list[str]:

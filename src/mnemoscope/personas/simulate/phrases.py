@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from random import Random
@@ -33,6 +34,7 @@ def sentence(phrasing: str, **slots: str) -> str:
     return capital(phrasing.format(**slots))
 
 
+@lru_cache(1 << 14)
 def capital(text: str) -> str:
     """The text with a capital first letter; words such as eBPF stay unchanged."""
     word = text.split(" ", 1)[0]
@@ -54,6 +56,8 @@ def is_pending(mention: str) -> bool:
 
 def fill(phrasing: str, people: ShuffledCycle[str], random: Random) -> str:
     """A filler sentence; each of its person slots gets another person."""
+    if "{" not in phrasing:
+        return capital(phrasing)
 
     def slot(match: re.Match[str]) -> str:
         if match[1] == "person":
