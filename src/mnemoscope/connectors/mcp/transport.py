@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from mnemoscope._store.errors import SystemLost, UsageError
+from mnemoscope._store.server_access import read_key
 from mnemoscope.connectors.child_process import (
     LONGEST_LINE,
     Child,
@@ -162,7 +163,7 @@ class UrlServer:
 
     def __init__(self, url: str, key: str, timeout: float, secrets: Mapping[str, str]) -> None:
         self._url = _checked(url)
-        self._token = _token(key)
+        self._token = read_key(key, "key=")
         self._timeout = timeout
         self._secrets = [*secrets.values(), *([self._token] if self._token else [])]
 
@@ -220,19 +221,6 @@ def _checked(url: str) -> str:
             "environment variable and give its name, key=NAME"
         )
     return url
-
-
-def _token(variable: str) -> str:
-    if not variable:
-        return ""
-    value = os.environ.get(variable, "").strip()
-    if not value:
-        raise UsageError(f"key={variable}: this environment variable is not set")
-    if not (value.isascii() and value.isprintable()):
-        raise UsageError(
-            f"key={variable}: its value has characters that a bearer token cannot have"
-        )
-    return value
 
 
 def locate(
