@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from tests.serving.raw_client import ask, request
 
-from mnemoscope._store import server_access
 from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope._store.json_server import JsonServer
 from mnemoscope._store.server_access import check_host, check_reach, is_loopback, read_key
@@ -189,7 +188,7 @@ def test_hosts_that_only_this_machine_reaches(monkeypatch: pytest.MonkeyPatch) -
     def resolved(*_: object) -> list[Any]:
         return [(0, 0, 0, "", ("127.0.0.1", 0)), (0, 0, 0, "", ("192.0.2.1", 0))]
 
-    monkeypatch.setattr(server_access.socket, "getaddrinfo", resolved)
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
     assert not is_loopback("two-addresses.example")
 
 

@@ -48,7 +48,7 @@ def start() -> Iterator[Start]:
 
 
 def lives(url: str) -> bool:
-    return ask(url, request("POST", "/echo", b'"still here"')).body == "still here"
+    return bool(ask(url, request("POST", "/echo", b'"still here"')).body == "still here")
 
 
 # Time
@@ -341,9 +341,12 @@ def test_abandoned_spaces_expire_and_used_ones_do_not() -> None:
     try:
         held.reset("left", "scope")
         held.reset("busy", "scope")
-        busy = threading.Thread(
-            target=held.get("busy").do, args=(lambda driver: (used.set(), over.wait(60)),)
-        )
+
+        def work(driver: object) -> None:
+            used.set()
+            over.wait(60)
+
+        busy = threading.Thread(target=held.get("busy").do, args=(work,))
         busy.start()
         assert used.wait(60)
         assert eventually(lambda: "left" not in held)
