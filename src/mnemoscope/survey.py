@@ -12,6 +12,7 @@ import msgspec
 
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.fingerprint import fingerprint
+from mnemoscope._store.jsonl import write_atomically
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
 from mnemoscope.integrations import environments
@@ -90,9 +91,8 @@ def conformance_report(
         pass
     with checking(planned) as done:
         results = check_system(planned, timeout=timeout, done=done)
-    place.parent.mkdir(parents=True, exist_ok=True)
     report = _ConformanceReport(system_fingerprint, msgspec.to_builtins(results))
-    place.write_bytes(msgspec.json.format(msgspec.json.encode(report)))
+    write_atomically(place, msgspec.json.format(msgspec.json.encode(report)))
     return results
 
 

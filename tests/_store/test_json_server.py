@@ -68,7 +68,8 @@ def connection(server: JsonServer) -> Iterator[http.client.HTTPConnection]:
 def _ask(
     connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None = None
 ) -> tuple[int, Any, dict[str, str]]:
-    connection.request(method, path, body, {"X-Said": "hello"})
+    headers = {"X-Said": "hello", "Content-Type": "application/json"}
+    connection.request(method, path, body, headers)
     reply = connection.getresponse()
     return reply.status, json.loads(reply.read()), dict(reply.headers)
 
@@ -114,7 +115,7 @@ def test_chunked_and_too_large_requests_are_refused(server: JsonServer) -> None:
         (b"Content-Length: many", b"413"),
     ):
         with socket.create_connection((where.hostname, where.port or 0), timeout=10) as raw:
-            raw.sendall(b"POST /echo HTTP/1.1\r\nHost: x\r\n" + header + b"\r\n\r\n")
+            raw.sendall(b"POST /echo HTTP/1.1\r\nHost: localhost\r\n" + header + b"\r\n\r\n")
             assert raw.recv(100).split()[1] == status
 
 

@@ -29,7 +29,6 @@ from mnemoscope.connectors.grpc.memory_client import Grpc
 from mnemoscope.connectors.grpc.protos import mnemoscope_v1_pb2 as v1
 from mnemoscope.connectors.grpc.recall_bench_client import Day, DayIndex, RecallBench, day_memory
 from mnemoscope.connectors.handshake import ServerError
-from mnemoscope.serving import sessions
 from mnemoscope.serving.sessions import NoSuchSession, Sessions
 from mnemoscope.systems.loader import Driver, plan
 from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Selector
@@ -63,7 +62,7 @@ def example() -> Iterator[Served]:
 def opened(troubled: Served) -> Iterator[Callable[..., Grpc]]:
     systems: list[Grpc] = []
 
-    def open_system(**options: float) -> Grpc:
+    def open_system(**options: Any) -> Grpc:
         system = Grpc(troubled.address, **options)
         systems.append(system)
         system.reset("scope")
@@ -419,9 +418,8 @@ def test_a_port_that_is_taken_is_explained(
     assert f"cannot listen on {bm25.address}" in capsys.readouterr().err
 
 
-def test_the_least_recently_used_sessions_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "_MOST", 3)
-    held = Sessions(plan(Spec("bm25")).build)
+def test_the_least_recently_used_sessions_are_closed() -> None:
+    held = Sessions(plan(Spec("bm25")).build, most=3)
     for name in "abc":
         held.reset(name, "scope")
     held.get("a")

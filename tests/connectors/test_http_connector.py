@@ -167,7 +167,8 @@ def test_replies_are_those_of_the_contract(served: Callable[..., str]) -> None:
 
     def relay(call: Call) -> Said:
         line = HTTPConnection(behind.removeprefix("http://"))
-        line.request(call.method, call.path, json.dumps(call.body) if call.body else None)
+        body = json.dumps(call.body) if call.body else None
+        line.request(call.method, call.path, body, {"Content-Type": "application/json"})
         reply = line.getresponse()
         said = Said(reply.read(), reply.status)
         passed.append((call, said))

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from mnemoscope._store.errors import DataError
+from mnemoscope._store.private_files import open_private, write_private
 
 T = TypeVar("T")
 
@@ -33,8 +34,7 @@ class Journal(AbstractContextManager["Journal"]):
     def __init__(self, path: Path) -> None:
         """Open the file, and remove what follows its last newline."""
         self.path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        self._file = open_private(path, os.O_RDWR | os.O_APPEND)
         end = os.fstat(self._file).st_size
         self._size = end
         while self._size > 0:
@@ -107,11 +107,10 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file in one step: readers see the old file or the complete new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a private file in one step: readers see the old file or the complete new one."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     try:
-        with draft.open("wb") as file:
+        with write_private(draft) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

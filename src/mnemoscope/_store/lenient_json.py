@@ -19,11 +19,18 @@ def encoded(value: Any) -> bytes:
         return json.dumps(msgspec.to_builtins(value)).encode()
 
 
-def decoded(data: bytes) -> Any:
-    """The value; ValueError if the data is not JSON."""
+def decoded(data: bytes, *, nan: bool = True) -> Any:
+    """The value; ValueError if the data is not JSON. `nan`: read NaN and Infinity as numbers."""
     try:
         return msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        with suppress(ValueError, RecursionError):
-            return json.loads(data)
-    raise ValueError("not JSON")
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        reason = str(error)
+    except RecursionError:
+        reason = "too many lists or objects within each other"
+    with suppress(ValueError, RecursionError):
+        return json.loads(data) if nan else json.loads(data, parse_constant=_refuse)
+    raise ValueError(f"not JSON: {reason}")
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not a number of JSON")

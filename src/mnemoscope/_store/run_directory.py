@@ -19,6 +19,7 @@ import msgspec
 from mnemoscope._store.errors import DataError, MissingData, RunConflict
 from mnemoscope._store.fingerprint import differences, fingerprint, sha256_file
 from mnemoscope._store.jsonl import read_records, write_json
+from mnemoscope._store.private_files import make_private, open_private
 from mnemoscope.types import Answer, Ingestion, Timing, Trial, Verdict
 
 JournalLine = Trial | Answer | Verdict | Ingestion
@@ -185,8 +186,9 @@ class RunDirectory:
 
     def _take_lock(self, patience: float = 10.0) -> None:
         # Workers inherit the descriptor: after a killed parent the lock is held until they end.
-        self.path.mkdir(parents=True, exist_ok=True)
-        lock = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        lock = open_private(self.path / ".lock", os.O_RDWR)
+        if self.manifest_path.exists():
+            make_private(self.path)
         deadline = time.monotonic() + patience
         while True:
             try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from cyclopts import App
 from rich.console import Console
 
 from mnemoscope._store.errors import UsageError
+from mnemoscope._store.server_access import check_reach, read_key
 from mnemoscope.cli.console import err, out, say
 
 app = App(name="serve", help="Serve a memory system, or an embedding model, on a port.")
@@ -27,11 +27,14 @@ def serve_embeddings(
     llm: str = "",
     host: str = "127.0.0.1",
     port: int = 8081,
+    key: str = "",
+    allow_host: list[str] | None = None,
 ) -> None:
     """Serve an embedding model over OpenAI's protocol, on this machine and offline.
 
-    For memory systems that get their embeddings from an OpenAI-compatible address. Any key is
-    accepted. Vectors are cached by content. With --llm a language model is served as well.
+    For memory systems that get their embeddings from an OpenAI-compatible address. Without --key
+    any key is accepted. Vectors are cached by content. With --llm a language model is served as
+    well.
 
     For example:
 
@@ -41,6 +44,10 @@ def serve_embeddings(
 
         mnemoscope serve embeddings wordllama --llm smollm2
 
+        export MODELS_KEY=$(openssl rand -hex 16)
+
+        mnemoscope serve embeddings --host 0.0.0.0 --key MODELS_KEY
+
     Parameters
     ----------
     model
@@ -48,17 +55,30 @@ def serve_embeddings(
     llm
         A language model to serve as well; `mnemoscope models list` shows how to write one.
     host
-        The address to listen on. Every client that can reach it can use it.
+        The address to listen on; other machines can connect to 0.0.0.0, which requires --key.
     port
         The port to listen on; 0 takes a free one.
+    key
+        The name of an environment variable; clients must send its value as their API key.
+    allow_host
+        A further name by which clients may call this server, such as that of a proxy.
     """
     from mnemoscope.models.embedders import load_embedder
     from mnemoscope.models.model_loader import load_model
     from mnemoscope.models.openai_server import OpenAIServer
 
+    token = read_key(key, "--key")
+    check_reach(host, token)
     embedder = load_embedder(model)
     embedder.embed(["loads the model, so that the first request does not wait for it"])
-    server = OpenAIServer(embedder, load_model(llm) if llm else None, host=host, port=port)
+    server = OpenAIServer(
+        embedder,
+        load_model(llm) if llm else None,
+        host=host,
+        port=port,
+        key=token,
+        allow_hosts=allow_host or (),
+    )
     also = f" and {llm}" if llm else ""
     say(err, f"serving {embedder.name}{also} at {server.url}; stop it with Ctrl-C")
     _serve_until_ended(server.serve_forever, server.close, err)
@@ -74,13 +94,14 @@ def serve_grpc(
     reader: str | None = None,
     depth: int | None = None,
     recall_bench_only: bool = False,
+    key: str = "",
 ) -> None:
     """Serve a memory system over gRPC until Ctrl-C.
 
     Two services on one port: recall.bench.MemoryBenchService, so that Recall Bench can benchmark
     any system of Mnemoscope, and mnemoscope.v1.Memory, which `--system grpc:HOST:PORT` uses. The
-    connection has neither encryption nor a password, so the server listens on this machine only,
-    unless you give another --host.
+    server listens on this machine only, unless you give another --host, which requires --key. The
+    connection is not encrypted.
 
     For example:
 
@@ -90,6 +111,10 @@ def serve_grpc(
 
         mnemoscope serve grpc my_memory:Mine --reader system --recall-bench-only
 
+        export MEMORY_KEY=$(openssl rand -hex 16)
+
+        mnemoscope serve grpc bm25 --host 0.0.0.0 --key MEMORY_KEY
+
     Parameters
     ----------
     spec
@@ -97,7 +122,7 @@ def serve_grpc(
     port
         The port to listen on; 0 takes a free one, and the first line of output names it.
     host
-        The address to listen on; 0.0.0.0 for all addresses of this machine.
+        The address to listen on; other machines can connect to 0.0.0.0, which requires --key.
     reader
         What answers Recall Bench's questions from the recalled memories: `extractive`, a model,
         your own reader, or `system`. Default: the system itself if it can answer, else
@@ -106,6 +131,9 @@ def serve_grpc(
         How many hits the reader gets.
     recall_bench_only
         Omit mnemoscope.v1.
+    key
+        The name of an environment variable; clients must send its value as a Bearer token in the
+        metadata `authorization`. Our connectors do with key=NAME; Recall Bench cannot.
     """
     from mnemoscope._store.spec import Spec
     from mnemoscope.runner.pipeline import plan_reader
@@ -116,6 +144,8 @@ def serve_grpc(
 
     if not 0 <= port <= _LAST_PORT:
         raise UsageError(f"--port {port}: give a number from 0 to {_LAST_PORT}")
+    token = read_key(key, "--key")
+    check_reach(host, token)
     depth = DEPTH if depth is None else depth
     if depth < 1:
         raise UsageError(f"--depth {depth}: ask for at least one hit")
@@ -133,6 +163,7 @@ def serve_grpc(
             reader=reads,
             depth=depth,
             recall_bench_only=recall_bench_only,
+            key=token,
         )
     services = "recall.bench" if recall_bench_only else "recall.bench and mnemoscope.v1"
     say(out, f"serving {spec} on {server.address} ({services}); stop it with Ctrl-C")
@@ -148,6 +179,7 @@ def serve_http(
     port: int = 8000,
     host: str = "127.0.0.1",
     key: str = "",
+    allow_host: list[str] | None = None,
     contract: bool = False,
 ) -> None:
     """Serve a system over HTTP to any client that uses Mnemoscope's contract.
@@ -160,6 +192,10 @@ def serve_http(
 
         mnemoscope serve http --contract
 
+        export MEMORY_KEY=$(openssl rand -hex 16)
+
+        mnemoscope serve http bm25 --host 0.0.0.0 --key MEMORY_KEY
+
     Parameters
     ----------
     spec
@@ -167,9 +203,11 @@ def serve_http(
     port
         The port to listen on; 0 takes a free one and prints it.
     host
-        The address to listen on; with 0.0.0.0 other machines can connect.
+        The address to listen on; other machines can connect to 0.0.0.0, which requires --key.
     key
         The name of an environment variable; clients must send its value as a Bearer token.
+    allow_host
+        A further name by which clients may call this server, such as that of a proxy.
     contract
         Only print the contract (OpenAPI 3.1).
     """
@@ -180,15 +218,16 @@ def serve_http(
         return
     if not spec:
         raise UsageError("name a system to serve: mnemoscope serve http bm25; or give --contract")
-    token = os.environ.get(key, "").strip() if key else ""
-    if key and not token:
-        raise UsageError(f"--key {key}: this environment variable is not set, or it is empty")
+    token = read_key(key, "--key")
+    check_reach(host, token)
 
     from mnemoscope._store.spec import Spec
     from mnemoscope.serving.http_server import HttpServer
     from mnemoscope.systems.loader import plan
 
-    serving = HttpServer(plan(Spec.parse(spec)), host=host, port=port, key=token)
+    serving = HttpServer(
+        plan(Spec.parse(spec)), host=host, port=port, key=token, allow_hosts=allow_host or ()
+    )
     say(err, f"serving {spec} at {serving.url}; stop it with Ctrl-C")
     _serve_until_ended(serving.serve_forever, serving.close, err)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from cyclopts import Parameter
 
+from mnemoscope._store.jsonl import write_atomically
 from mnemoscope.cli.console import err, parse_options, print_json, progress_bar, say, watched
 from mnemoscope.cli.console import out as stdout
 
@@ -114,9 +115,8 @@ def survey(
         rows.append(row)
     title = dataset_title(dataset.name, dataset.options)
     blocks = table.survey(title, rows, dataset_notes)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "survey.md").write_text(render_markdown.render(blocks) + "\n")
-    (out / "survey.json").write_bytes(msgspec.json.format(msgspec.json.encode(rows)))
+    write_atomically(out / "survey.md", f"{render_markdown.render(blocks)}\n".encode())
+    write_atomically(out / "survey.json", msgspec.json.format(msgspec.json.encode(rows)))
     if json:
         print_json(rows)
     else:

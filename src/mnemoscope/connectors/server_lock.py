@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from mnemoscope._store.errors import MnemoscopeError
+from mnemoscope._store.private_files import open_private
 
 
 class ServerLock:
@@ -31,7 +32,7 @@ class ServerLock:
     def take(self) -> None:
         if self.is_mine:
             return
-        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        file = open_private(self._path, os.O_RDWR | os.O_NOFOLLOW)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

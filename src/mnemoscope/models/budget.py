@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
+from mnemoscope._store.private_files import open_private
 from mnemoscope.models.chat import Prompt
 from mnemoscope.models.http_errors import PerProcess
 
@@ -58,9 +59,8 @@ class Budget:
         # Both have one entry a slot.
         self._spent = RawArray("d", max(1, slots))
         self._reserved = RawArray("d", max(1, slots))
-        lock.parent.mkdir(parents=True, exist_ok=True)
         # Never closed while in use: closing any descriptor of it drops the process's lock.
-        self._file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
+        self._file = open_private(lock, os.O_RDWR)
         self.adopt(0)
 
     def adopt(self, slot: int) -> None:

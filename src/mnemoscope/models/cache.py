@@ -22,6 +22,12 @@ from pathlib import Path
 import platformdirs
 
 from mnemoscope._store.errors import DataError, MnemoscopeError
+from mnemoscope._store.private_files import (
+    make_private,
+    make_private_file,
+    note_open_folder,
+    open_private,
+)
 
 # Few enough that a batch of any size takes its locks quickly (the kernel keeps them in a list),
 # enough that unrelated single keys seldom wait for one another.
@@ -30,6 +36,7 @@ _OPENING = _BUCKETS
 # For keys that are computed one by one and slowly: two of them never share a bucket by chance.
 MANY_BUCKETS = 1 << 40
 _KEYS_A_SELECT = 500
+_WRITABLE_BY_OTHERS = 0o022
 _BUSY_SECONDS = 60.0
 _TABLE = "CREATE TABLE IF NOT EXISTS entries (key BLOB PRIMARY KEY, value BLOB NOT NULL)"
 _INSERT = "INSERT OR REPLACE INTO entries VALUES (?, ?)"
@@ -39,6 +46,17 @@ def default_cache_dir() -> Path:
     """MNEMOSCOPE_CACHE, or the user's cache folder."""
     chosen = os.environ.get("MNEMOSCOPE_CACHE")
     return Path(chosen).expanduser() if chosen else Path(platformdirs.user_cache_dir("mnemoscope"))
+
+
+def _protect(folder: Path) -> None:
+    """Take our own cache folder away from other users.
+
+    One that the user chose may contain other things; it gets a note if others can replace files.
+    """
+    if folder == default_cache_dir() and not os.environ.get("MNEMOSCOPE_CACHE"):
+        make_private(folder)
+    elif folder.stat().st_mode & _WRITABLE_BY_OTHERS:
+        note_open_folder(folder)
 
 
 @dataclass
@@ -163,9 +181,9 @@ class ContentCache:
             return self._entry_locks
         if self._path not in _locks_by_path:
             try:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
                 beside = self._path.with_name(f"{self._path.name}.lock")
-                made = _BucketLocks(os.open(beside, os.O_RDWR | os.O_CREAT, 0o644))
+                made = _BucketLocks(open_private(beside, os.O_RDWR))
+                _protect(self._path.parent)
             except OSError as error:
                 raise MnemoscopeError(
                     f"cannot create the cache {self._path}: {error.strerror}; "
@@ -195,6 +213,8 @@ class ContentCache:
                 if self._database is None:
                     # Switching to WAL does not wait for other processes as statements do.
                     with self._locks.take({_OPENING}):
+                        # SQLite gives the files next to it the same mode.
+                        make_private_file(self._path)
                         self._database = sqlite3.connect(
                             self._path,
                             timeout=_BUSY_SECONDS,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 from base64 import b64encode
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.json_server import JsonRequest, JsonServer, Refused
 from mnemoscope._store.jsonl import printable
+from mnemoscope._store.server_access import check_reach
 from mnemoscope.models.cache import ContentCache, default_cache_dir
 from mnemoscope.models.chat import ModelFailure, Prompt, metered, total
 from mnemoscope.models.embedders import Embedder
@@ -28,6 +29,8 @@ from mnemoscope.types import Usage
 
 _REPLY_TOKENS = 4096
 """The limit of a reply, if the request has none."""
+_MOST_NUMBERS = 16 << 20
+"""In the vectors of one reply; the longer a vector that a client asks for, the fewer texts."""
 
 
 class OpenAIServer(JsonServer):
@@ -41,7 +44,11 @@ class OpenAIServer(JsonServer):
         host: str = "127.0.0.1",
         port: int = 0,
         cache: bool = True,
+        key: str = "",
+        allow_hosts: Collection[str] = (),
     ) -> None:
+        """Without a `key` any key of a client is accepted, and only this machine can connect."""
+        check_reach(host, key)
         self._embedder = embedder
         self._model = model
         path = default_cache_dir() / "vectors.sqlite" if cache else None
@@ -59,6 +66,8 @@ class OpenAIServer(JsonServer):
             },
             host=host,
             port=port,
+            key=key,
+            allow_hosts=allow_hosts,
         )
 
     @property
@@ -108,7 +117,11 @@ class OpenAIServer(JsonServer):
         own = vectors.shape[1]
         wanted = request.body.get("dimensions") or own
         if not isinstance(wanted, int) or wanted < own:
-            raise Refused(400, f"{wanted} dimensions: vectors of {self._embedder.name} have {own}")
+            raise Refused(
+                400, f"{wanted!r:.40} dimensions: vectors of {self._embedder.name} have {own}"
+            )
+        if wanted * len(texts) > _MOST_NUMBERS:
+            raise Refused(413, f"a reply has at most {_MOST_NUMBERS:,} numbers: send fewer texts")
         # Zeros at the end of a vector change no cosine, and some systems need a fixed length.
         vectors = np.pad(vectors, ((0, 0), (0, wanted - own)))
         packed = request.body.get("encoding_format") == "base64"
@@ -188,8 +201,8 @@ class _ChatRequest(msgspec.Struct):
     tools: list[Any] | None = None
     functions: list[Any] | None = None
     stream: bool | None = None
-    max_completion_tokens: int | None = None
-    max_tokens: int | None = None
+    max_completion_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
     response_format: dict[str, Any] | None = None
 
 

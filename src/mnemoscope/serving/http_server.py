@@ -5,14 +5,23 @@ Each space has a separate instance of the system, for one client.
 
 from __future__ import annotations
 
-import hmac
-from typing import Any, TypeVar
+from collections.abc import Collection
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from mnemoscope._store.json_server import Handler, JsonRequest, JsonServer, Refused
+from mnemoscope._store.json_server import (
+    Handler,
+    JsonRequest,
+    JsonServer,
+    Refused,
+    ServerLimits,
+)
+from mnemoscope._store.server_access import check_reach
 from mnemoscope.connectors.http.http_connector import GONE
+from mnemoscope.models.http_errors import shortened
 from mnemoscope.serving.sessions import (
+    LONGEST_NAME,
     NoSuchSession,
     ServedSession,
     Sessions,
@@ -24,13 +33,17 @@ from mnemoscope.types import Memory, Query, Receipt, Selector
 
 T = TypeVar("T")
 
+_HEALTH = "GET /health"
+_LONGEST_SCOPE = 10_000
+_LARGEST_K = 1_000_000
+
 
 class _SessionRequest(msgspec.Struct):
-    space: str
+    space: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME)]
 
 
 class _ResetRequest(_SessionRequest):
-    scope: str
+    scope: Annotated[str, msgspec.Meta(max_length=_LONGEST_SCOPE)]
 
 
 class _MemoriesRequest(_SessionRequest):
@@ -39,20 +52,27 @@ class _MemoriesRequest(_SessionRequest):
 
 class _QueryRequest(_SessionRequest):
     query: Query
-    k: int = 0
+    k: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST_K)] = 0
 
 
 class HttpServer(JsonServer):
     """Serves one system to any number of clients; call `serve_forever()` or `start()`."""
 
     def __init__(
-        self, plan: Plan, *, host: str = "127.0.0.1", port: int = 0, key: str = ""
+        self,
+        plan: Plan,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        key: str = "",
+        allow_hosts: Collection[str] = (),
+        limits: ServerLimits | None = None,
     ) -> None:
+        check_reach(host, key)
         hello = served_hello(plan)
         # Remember waits until all is searchable, so ready is not needed; HTTP has no fork.
         methods = [verb for verb in hello.methods if verb not in ("ready", "fork")]
         self._hello = msgspec.structs.replace(hello, methods=methods)
-        self._key = key
         self._sessions = Sessions(plan.build)
         verbs: dict[str, Handler] = {
             "reset": self._reset,
@@ -63,28 +83,22 @@ class HttpServer(JsonServer):
             "stats": self._stats,
             "close": self._close,
         }
-        routes = {f"POST /v1/{verb}": self._guarded(verbs[verb]) for verb in self._hello.methods}
-        routes["GET /v1/hello"] = self._guarded(lambda request: self._hello)
-        routes["GET /health"] = lambda request: {"status": "ok"}
-        super().__init__(routes, host=host, port=port)
+        routes = {f"POST /v1/{verb}": _guarded(verbs[verb]) for verb in self._hello.methods}
+        routes["GET /v1/hello"] = lambda request: self._hello
+        routes[_HEALTH] = lambda request: {"status": "ok"}
+        super().__init__(
+            routes,
+            host=host,
+            port=port,
+            key=key,
+            keyless=[_HEALTH],
+            allow_hosts=allow_hosts,
+            limits=limits,
+        )
 
     def close(self) -> None:
         super().close()
         self._sessions.close()
-
-    def _guarded(self, verb: Handler) -> Handler:
-        def serve(request: JsonRequest) -> Any:
-            given = request.headers.get("authorization", "")
-            if self._key and not hmac.compare_digest(
-                given.encode(errors="replace"), f"Bearer {self._key}".encode()
-            ):
-                raise Refused(401, "this server requires its key as a Bearer token")
-            try:
-                return verb(request)
-            except NoSuchSession as error:
-                raise Refused(GONE, str(error)) from None
-
-        return serve
 
     def _reset(self, request: JsonRequest) -> dict[str, Any]:
         body = _read(request, _ResetRequest)
@@ -122,6 +136,20 @@ class HttpServer(JsonServer):
 
 
 _Kind = TypeVar("_Kind", bound=_SessionRequest)
+
+
+def _guarded(verb: Handler) -> Handler:
+    def serve(request: JsonRequest) -> Any:
+        try:
+            return verb(request)
+        except Refused:
+            raise
+        except NoSuchSession as error:
+            raise Refused(GONE, str(error)) from None
+        except (Exception, SystemExit) as error:  # its text may contain a key
+            raise Refused(500, shortened(f"{type(error).__name__}: {error}")) from None
+
+    return serve
 
 
 def _read(request: JsonRequest, kind: type[T]) -> T:

@@ -15,6 +15,8 @@ from mnemoscope.types import Question
 
 _SCOPE = "recall-bench"
 """Setup does not name the persona."""
+_MOST_PENDING = 256 << 20
+"""Characters of days that were received and not ingested."""
 
 
 class RecallBenchService:
@@ -54,8 +56,14 @@ class RecallBenchService:
         number = request.day_number or about.day_number
         arcs = tuple(about.active_arcs)
         day = Day(number, request.content, about.date, about.persona_id, arcs)
-        self._do(lambda driver: self._pending.append(day))
+        self._do(lambda driver: self._add(day))
         return rb.IngestDayResponse()
+
+    def _add(self, day: Day) -> None:
+        size = len(day.content) + sum(len(one.content) for one in self._pending)
+        if size > _MOST_PENDING:
+            raise UsageError("too many days at once: call FinalizeIngestion before the next day")
+        self._pending.append(day)
 
     def _finalize(self, request: Any) -> Any:
         self._do(self._ingest_pending)

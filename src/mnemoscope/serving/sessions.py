@@ -1,13 +1,15 @@
 """The sessions of a server: for each client a separate instance of the system, in one thread.
 
 Each session has one thread, because few systems can be called from several; a copy shares the
-thread of its original. If there are too many sessions, the one that was not used for longest is
-closed. The HTTP and the gRPC server share this module. The protocols call a session a space.
+thread of its original. A session that no call used for a long time is closed, and if there are too
+many, the one that was not used for longest. The HTTP and the gRPC server share this module. The
+protocols call a session a space.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +27,12 @@ T = TypeVar("T")
 
 _MOST = 256
 """Sessions at once; more are probably left over from clients that were killed."""
+_IDLE_SECONDS = 6 * 3600.0
+"""How long a session is kept without a call; a run may pause while its answers are judged."""
+_LONGEST_CHECK = 60.0
+"""Seconds between two checks for sessions that are no longer used, at most."""
+LONGEST_NAME = 200
+"""Characters of a session's name."""
 
 
 class NoSuchSession(LookupError):
@@ -39,10 +47,23 @@ class ServedSession:
         # The thread ends by itself once no session uses it.
         self._thread = thread or ThreadPoolExecutor(1, thread_name_prefix="space")
         self._counted: Counter[str] = Counter()
+        self._calls = 0
+        self._used = time.monotonic()
 
     def do(self, act: Callable[[Driver], T]) -> T:
         """Call `act` in the session's thread, after the calls made before."""
-        return self._thread.submit(act, self._driver).result()
+        with _counting:
+            self._calls += 1
+        try:
+            return self._thread.submit(act, self._driver).result()
+        finally:
+            with _counting:
+                self._calls -= 1
+                self._used = time.monotonic()
+
+    def is_idle(self, seconds: float) -> bool:
+        """Whether no call used it in the last seconds."""
+        return not self._calls and time.monotonic() - self._used >= seconds
 
     def fork(self) -> ServedSession:
         return ServedSession(self.do(lambda driver: driver.fork()), self._thread)
@@ -62,13 +83,22 @@ class ServedSession:
         self._thread.submit(self._driver.close)
 
 
+_counting = threading.Lock()
+
+
 class Sessions:
     """All sessions of one server, by name."""
 
-    def __init__(self, build: Callable[[], Any]) -> None:
+    def __init__(
+        self, build: Callable[[], Any], *, most: int = _MOST, idle_seconds: float = _IDLE_SECONDS
+    ) -> None:
         self._build = build
+        self._most = most
+        self._idle_seconds = idle_seconds
         self._sessions: OrderedDict[str, ServedSession] = OrderedDict()
         self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._cleaner: threading.Thread | None = None
 
     def __contains__(self, name: str) -> bool:
         return name in self._sessions
@@ -85,6 +115,8 @@ class Sessions:
 
     def reset(self, name: str, scope: str) -> None:
         """Empty the session of this name, or make it."""
+        if len(name) > LONGEST_NAME:
+            raise UsageError(f"the name of a space has at most {LONGEST_NAME} characters")
         try:
             session = self.get(name)
         except NoSuchSession:
@@ -104,6 +136,7 @@ class Sessions:
             session.close()
 
     def close(self) -> None:
+        self._closed.set()
         for name in list(self._sessions):
             self.drop(name)
 
@@ -111,10 +144,25 @@ class Sessions:
         """Add a session and return it, or the one that another thread added under this name."""
         with self._lock:
             session = self._sessions.setdefault(name, session)
-            oldest = next(iter(self._sessions)) if len(self._sessions) > _MOST else None
+            oldest = next(iter(self._sessions)) if len(self._sessions) > self._most else None
+            if self._cleaner is None:
+                self._cleaner = threading.Thread(target=self._drop_idle, daemon=True)
+                self._cleaner.start()
         if oldest is not None:
             self.drop(oldest)
         return session
+
+    def _drop_idle(self) -> None:
+        """Close sessions that their clients left, until the server closes."""
+        while not self._closed.wait(min(self._idle_seconds / 4, _LONGEST_CHECK)):
+            with self._lock:
+                idle = [
+                    name
+                    for name, session in self._sessions.items()
+                    if session.is_idle(self._idle_seconds)
+                ]
+            for name in idle:
+                self.drop(name)
 
 
 def new_name() -> str:

@@ -66,6 +66,7 @@ def serve_grpc(
     reader: Plan | None = None,
     depth: int,
     recall_bench_only: bool = False,
+    key: str = "",
 ) -> GrpcServer:
     """Start a server with mnemoscope.v1 and the service of Recall Bench.
 
@@ -82,4 +83,4 @@ def serve_grpc(
     services: list[GrpcService] = [RecallBenchService(build, hello.name)]
     if not recall_bench_only:
         services.append(MemoryService(system.build, hello))
-    return GrpcServer(services, host, port)
+    return GrpcServer(services, host, port, key)

@@ -16,10 +16,12 @@ DEFAULT_PORT = 50052
 """The default port of Recall Bench."""
 RECALL_BENCH = "recall.bench.MemoryBenchService"
 MEMORY = "mnemoscope.v1.Memory"
-UNLIMITED = (
-    ("grpc.max_receive_message_length", -1),
+LARGEST_MESSAGE = 256 << 20
+"""Bytes of a message that our clients and servers receive."""
+SIZE_LIMITS = (
+    ("grpc.max_receive_message_length", LARGEST_MESSAGE),
     ("grpc.max_send_message_length", -1),
 )
 """Options of channels and servers: a scenario can be larger than the default of four megabytes."""
 
-__all__ = ["DEFAULT_PORT", "MEMORY", "RECALL_BENCH", "UNLIMITED"]
+__all__ = ["DEFAULT_PORT", "LARGEST_MESSAGE", "MEMORY", "RECALL_BENCH", "SIZE_LIMITS"]

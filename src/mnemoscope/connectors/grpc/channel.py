@@ -20,7 +20,8 @@ import grpc
 from grpc_health.v1 import health_pb2
 
 from mnemoscope._store.errors import MnemoscopeError, SystemLost, UsageError
-from mnemoscope.connectors.grpc import DEFAULT_PORT, UNLIMITED
+from mnemoscope._store.server_access import read_key
+from mnemoscope.connectors.grpc import DEFAULT_PORT, SIZE_LIMITS
 from mnemoscope.connectors.handshake import ServerError, check_seconds, server_down
 from mnemoscope.models.http_errors import shortened
 
@@ -33,7 +34,7 @@ _FIRST_WAIT = 5.0
 _PAUSE = 0.1
 """Seconds between two health checks of a server that is not ready."""
 _OPTIONS = (
-    *UNLIMITED,
+    *SIZE_LIMITS,
     # The connector talks to its server directly, and sets its own deadlines.
     ("grpc.enable_http_proxy", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -71,10 +72,13 @@ class GrpcConnection:
         *,
         timeout: float,
         patience: float,
+        key: str = "",
         lost: tuple[grpc.StatusCode, ...] = (),
         watched: bool = False,
     ) -> None:
-        """`lost` are further codes that mean that the server lost its memories.
+        """`key` is the name of an environment variable with the server's key.
+
+        `lost` are further codes that mean that the server lost its memories.
 
         Only a `watched` connection counts its drops.
         """
@@ -83,6 +87,8 @@ class GrpcConnection:
         self.who = f"the server at {self.target}"
         self._timeout = timeout
         self._patience = patience
+        token = read_key(key, "key=")
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         self._lost = (*_LOST, *lost)
         self._watched = watched
         self.drops = 0
@@ -95,7 +101,7 @@ class GrpcConnection:
     def call(self, method: RpcMethod, message: Any) -> Any:
         """Return the server's reply. A call is not repeated: the first may have had its effect."""
         try:
-            return self._caller(method)(message, timeout=self._timeout)
+            return self._caller(method)(message, timeout=self._timeout, metadata=self._metadata)
         except grpc.RpcError as error:
             raise self._exception(error, method) from None
 
@@ -174,6 +180,10 @@ class GrpcConnection:
             return TimeoutError(f"{self.target}: {method.name}: no reply in {self._timeout:g} s")
         if code is grpc.StatusCode.UNIMPLEMENTED:
             return NotOffered(f"{about}; it does not offer {method.name} of {method.service}")
+        if code is grpc.StatusCode.UNAUTHENTICATED:
+            return MnemoscopeError(
+                f"{about}; export MEMORY_KEY=… with its key, write key=MEMORY_KEY, then resume"
+            )
         return SystemLost(about) if code in self._lost else ServerError(about)
 
 

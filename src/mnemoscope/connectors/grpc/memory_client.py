@@ -32,14 +32,16 @@ class Grpc:
     """A server as a system.
 
     `timeout` is how many seconds a call may take, `patience` how many seconds a reset waits for a
-    server that cannot be reached.
+    server that cannot be reached, `key` the environment variable with the server's key.
     """
 
-    def __init__(self, address: str, timeout: float = 120.0, patience: float = 30.0) -> None:
+    def __init__(
+        self, address: str, timeout: float = 120.0, patience: float = 30.0, key: str = ""
+    ) -> None:
         # NOT_FOUND: a restarted server does not have our space.
         lost = (grpc.StatusCode.NOT_FOUND,)
         self._connection = GrpcConnection(
-            "grpc", address, timeout=timeout, patience=patience, lost=lost
+            "grpc", address, timeout=timeout, patience=patience, key=key, lost=lost
         )
         self._hello: Hello | None = None
         self._hello_lock = threading.RLock()

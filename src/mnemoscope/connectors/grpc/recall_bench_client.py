@@ -39,12 +39,14 @@ class RecallBench:
     """A Recall Bench server as a system: it ingests days of one history, and answers questions.
 
     `timeout` is how many seconds a call may take, `patience` how many seconds a reset waits for a
-    server that cannot be reached.
+    server that cannot be reached, `key` the environment variable with the server's key.
     """
 
-    def __init__(self, address: str, timeout: float = 120.0, patience: float = 30.0) -> None:
+    def __init__(
+        self, address: str, timeout: float = 120.0, patience: float = 30.0, key: str = ""
+    ) -> None:
         self._connection = GrpcConnection(
-            "recall-bench", address, timeout=timeout, patience=patience, watched=True
+            "recall-bench", address, timeout=timeout, patience=patience, key=key, watched=True
         )
         self._name: str | None = None
         self._scope = ""

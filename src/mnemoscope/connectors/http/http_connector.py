@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.resources import files
@@ -13,6 +11,7 @@ from uuid import uuid4
 import msgspec
 
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
+from mnemoscope._store.server_access import read_key
 from mnemoscope.connectors.handshake import (
     VERBS,
     Hello,
@@ -37,7 +36,6 @@ _REPEATABLE = frozenset({"reset", "ready", "recall", "stats"})
 _POLL = 0.2
 """Seconds between two calls of ready, unless the server sends Retry-After."""
 _CLOSE_SECONDS = 5.0
-_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def openapi() -> str:
@@ -64,7 +62,7 @@ class Http:
         check_seconds(timeout=timeout)
         if not patience >= 0:
             raise UsageError(f"patience={patience:g}: give a number of seconds")
-        token = _token(key)
+        token = read_key(key, "key=")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         file = find_mapping(mapping) if mapping else None
         secrets = dict(file.secrets) if file else {}
@@ -197,18 +195,6 @@ class ContractSystem:
                     f"{self._connection.url} has lost the memories of this space ({error})"
                 ) from None
             raise
-
-
-def _token(variable: str) -> str:
-    """Read the key from the environment. No error repeats the key, nor a key given as the name."""
-    if not variable:
-        return ""
-    if not _NAME.fullmatch(variable) or not os.environ.get(variable, "").strip():
-        raise UsageError(
-            "key= takes the name of the environment variable with the key; this variable does not "
-            "exist, or it is empty; export MEMORY_KEY=… and write key=MEMORY_KEY"
-        )
-    return os.environ[variable].strip()
 
 
 def _login(variables: list[str]) -> str:

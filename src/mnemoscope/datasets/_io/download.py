@@ -15,6 +15,7 @@ from pathlib import Path
 
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.fingerprint import sha256_file
+from mnemoscope._store.private_files import make_private_folder, write_private
 from mnemoscope.datasets.base import PinnedFile
 
 _BLOCK = 1 << 18
@@ -39,7 +40,7 @@ def download(file: PinnedFile, target: Path, progress: Progress = lambda have, o
             f"{target} exists, but its sha256 is {found}, not the pinned {file.sha256}; "
             "remove it to download it again"
         )
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(target.parent)
     part = target.with_name(target.name + ".part")
     digest = _receive_all(file, part, progress)
     if file.sha256 is not None and digest != file.sha256:
@@ -95,7 +96,7 @@ def _receive(file: PinnedFile, part: Path, progress: Progress) -> str:
             digest, have = hashlib.sha256(), 0
         length = reply.headers.get("Content-Length")
         expected = have + int(length) if length else None
-        with part.open("ab" if have else "wb") as out:
+        with write_private(part, append=have > 0) as out:
             while block := reply.read(_BLOCK):
                 out.write(block)
                 digest.update(block)
