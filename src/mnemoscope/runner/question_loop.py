@@ -228,7 +228,7 @@ class QuestionLoop:
             started = time.perf_counter()
             trial, cut = self._recall(ask, driver, seen)
             elapsed = round((time.perf_counter() - started) * 1000, 4)
-            counters = {"recalls_cut_at_k": 1} if cut else {}
+            counters = {"recalls_cut": 1} if cut else {}
             timing = msgspec.structs.replace(about, recall_ms=elapsed, counters=counters)
             yield trial, None if trial.error else timing
         assert trial is None or isinstance(trial, Trial)
@@ -267,7 +267,7 @@ class QuestionLoop:
                         self._timings.append(msgspec.structs.replace(about, **spent))
 
     def _recall(self, ask: Ask, driver: Driver, seen: int) -> tuple[Trial, bool]:
-        """The trial, and whether the system returned more hits than asked for."""
+        """The trial, and whether hits were left out: there were more than memories."""
         depth = self._pipeline.depth
         try:
             hits = driver.recall(ask.question, depth)
@@ -279,7 +279,8 @@ class QuestionLoop:
                 self._charge(error, ask, "timeout" if late else "error")
             failed = self._trials.trial(ask, seen=seen, error=error_line(error), timed_out=late)
             return failed, False
-        return self._trials.trial(ask, hits[:depth], seen=seen), len(hits) > depth
+        most = max(depth, seen)
+        return self._trials.trial(ask, hits[:most], seen=seen), len(hits) > most
 
     def _answer(self, ask: Ask, trial: Trial | None, driver: Driver | None, seen: int) -> Answer:
         assert self._answer_and_judge is not None

@@ -205,6 +205,8 @@ class Driver:
         self._system = system
         self._is_unused = system is not None
         self._reported: dict[str, int] = {}
+        self._given = 0
+        """How many memories the system was given in this scenario."""
         self.on_call: Callable[[str], None] = lambda call: None
 
     def begin(self, scope: str) -> None:
@@ -214,7 +216,7 @@ class Driver:
             self.close()
             with self._calling("constructor"):
                 self._system = self._build()
-        self._is_unused = False
+        self._is_unused, self._given = False, 0
         if hasattr(self._system, "reset"):
             self._do("reset", scope)
 
@@ -224,13 +226,14 @@ class Driver:
     def fork(self) -> Driver:
         """A driver of a copy of the system in its current state."""
         twin = Driver(self._build)
-        twin.on_call = self.on_call
+        twin.on_call, twin._given = self.on_call, self._given
         twin._system = self._do("fork")
         return twin
 
     def remember(self, memories: Sequence[Memory]) -> Receipt:
         """Ingest the memories, and wait until they are searchable."""
         receipt = None
+        self._given += len(memories)
         for verb in ("remember", "build_index"):
             if hasattr(self._system, verb):
                 receipt = self._do(verb, memories)
@@ -249,7 +252,7 @@ class Driver:
     def recall(self, question: Question, k: int) -> list[Hit]:
         """Ask the system for k hits; only the oracle sees the labels of the question.
 
-        A system that returns more than k gets k + 1 of them read.
+        Of more than k hits, as many are read as the system was given memories, and one more.
         """
         system = self._system
         query = Query(question.text, question.now, question.session)
@@ -262,7 +265,7 @@ class Driver:
                 found = system.retrieve(question.text, k)
             else:
                 found = system(query, k)
-            return read_hits(_done(found), k + 1)
+            return read_hits(_done(found), max(k, self._given) + 1)
 
     def answer(self, question: Question) -> str:
         """The system's own answer."""

@@ -6,7 +6,6 @@ another type may run the system's code when it is compared, printed or written.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from itertools import islice
 from numbers import Integral, Real
@@ -94,11 +93,8 @@ def _checked(hits: list[Hit]) -> list[Hit]:
         _check_id(hit.id)
         for source in hit.sources:
             _check_id(source)
-        number = hit.score
-        score = number if number is None or math.isfinite(number) else None
-        text = hit.text if hit.text.isascii() else printable(hit.text)
-        if score is not number or text is not hit.text:
-            hits[place] = msgspec.structs.replace(hit, score=score, text=text)
+        if not hit.text.isascii():
+            hits[place] = msgspec.structs.replace(hit, text=printable(hit.text))
     return hits
 
 
