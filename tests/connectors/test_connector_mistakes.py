@@ -23,7 +23,8 @@ from mnemoscope.connectors.mcp.tool_mapping import read, wrong_arguments
 from mnemoscope.connectors.stdio import OutOfStep, Stdio
 from mnemoscope.runner.conformance import CHECKS, check_system
 from mnemoscope.serving.http_server import HttpServer
-from mnemoscope.systems.loader import Driver, Plan, plan, read_hits
+from mnemoscope.systems.loader import Driver, Plan, plan
+from mnemoscope.systems.replies import read_hits
 from mnemoscope.types import Memory, Question
 
 HERE = Path(__file__).parent
@@ -227,7 +228,7 @@ def test_a_mistake_in_serve_stdio_is_one_line_and_an_exit_code(
 
 def test_a_hit_of_a_wrong_shape_is_refused_with_the_right_shape() -> None:
     with pytest.raises(BadReply, match=r"dict or Hit with id and .*; it has memory_id, text"):
-        read_hits([{"memory_id": "m1", "text": "a text"}])
+        read_hits([{"memory_id": "m1", "text": "a text"}], 2)
 
 
 # Arguments of MCP tools

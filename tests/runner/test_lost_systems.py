@@ -29,9 +29,10 @@ from mnemoscope.datasets.personas import Personas
 from mnemoscope.reports.run_report import write_report
 from mnemoscope.reports.run_tables import notes
 from mnemoscope.reports.run_view import RunView
+from mnemoscope.runner.lost_questions import cause_of_death
 from mnemoscope.runner.pipeline import Pipeline, plan_judge, plan_reader
 from mnemoscope.runner.run import Settings, run
-from mnemoscope.runner.scheduler import Limits, cause_of_death
+from mnemoscope.runner.scheduler import Limits
 from mnemoscope.systems.loader import plan
 from mnemoscope.types import Answer, Ingestion, Trial, Verdict
 

@@ -51,3 +51,16 @@ class SystemLost(Exception):
 
 class BadReply(Exception):
     """A system returned a value that is not a list of hits, or not of the type asked for."""
+
+
+def error_text(error: BaseException) -> str:
+    """The name of its type, and its message; the class of a foreign exception may refuse both."""
+    name = type.__dict__["__name__"].__get__(type(error))  # a metaclass may replace it
+    try:
+        message = str.__str__(str(error))
+    except BaseException:
+        message = "its message cannot be read"
+    return f"{name[:_LONGEST_NAME]}: {message[:_LONGEST_MESSAGE]}"
+
+
+_LONGEST_NAME, _LONGEST_MESSAGE = 100, 100_000

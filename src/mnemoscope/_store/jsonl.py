@@ -7,6 +7,7 @@ removes that line, so every line in the file is complete.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -26,6 +27,16 @@ encode_lines = msgspec.json.Encoder().encode_lines
 def printable(text: str) -> str:
     """The text as UTF-8 can encode it: a lone surrogate becomes an escape sequence."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def one_line(text: str, most: int) -> str:
+    """The text as one line of limited length; what cannot be printed becomes an escape sequence."""
+    text = re.sub(r"\s+", " ", text[:most])
+    if not text.isprintable():
+        text = "".join(
+            sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text
+        )
+    return text[:most]
 
 
 class Journal(AbstractContextManager["Journal"]):

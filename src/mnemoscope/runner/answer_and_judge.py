@@ -10,7 +10,7 @@ from mnemoscope.judges import Case, Judge, Unjudged
 from mnemoscope.judges.appeal import decide, excerpts
 from mnemoscope.models.http_errors import without_keys
 from mnemoscope.readers import Passage, Reader, Reply
-from mnemoscope.runner.failures import error_line, stop_if_ours, timed_out
+from mnemoscope.runner.failures import error_line, is_a, stop_if_ours, timed_out
 from mnemoscope.runner.pipeline import Ask, Pipeline, forgotten_by
 from mnemoscope.systems.loader import Driver
 from mnemoscope.text.abstention import says_nothing
@@ -77,9 +77,9 @@ class AnswerAndJudge:
                 query = Query(question.text, question.now, question.session)
                 passages = list(self._passages(trial, seen, ask.checkpoint))
                 reply = _checked(self._reader.read(query, passages))
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             stop_if_ours(error)
-            if isinstance(error, SystemLost) and self._pipeline.system_answers:
+            if is_a(error, SystemLost) and self._pipeline.system_answers:
                 raise
             status: Status = "timeout" if timed_out(error) else "error"
             return self._pipeline.no_answer(self._scenario.id, ask, status, error_line(error))
@@ -119,7 +119,7 @@ class AnswerAndJudge:
                 )
         except Unjudged as error:
             failure = without_keys(str(error))
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             stop_if_ours(error)
             failure = error_line(error)
         return Verdict(

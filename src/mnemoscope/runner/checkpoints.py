@@ -8,6 +8,7 @@ from the start.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from mnemoscope._store.errors import SystemLost, UsageError
@@ -37,7 +38,15 @@ class AtCheckpoint(NamedTuple):
 class CheckpointDriver:
     """Brings one system to one checkpoint of a scenario after the other."""
 
-    def __init__(self, driver: Driver, scenario: Scenario, lifecycle: Lifecycle) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        scenario: Scenario,
+        lifecycle: Lifecycle,
+        on_batch: Callable[[int, int], None] = lambda first, end: None,
+    ) -> None:
+        """`on_batch` is told which memories are ingested next, as positions in the scenario."""
+        self._on_batch = on_batch
         self._driver = driver
         self._scenario = scenario
         self._lifecycle = lifecycle
@@ -57,10 +66,10 @@ class CheckpointDriver:
         took = 0.0
         for step in self._steps(checkpoint):
             if self._held is None or self._held < step.memories:
+                first = self._held or 0
+                self._on_batch(first, step.memories)
                 started = time.perf_counter()
-                new = self._driver.remember(
-                    self._scenario.memories[self._held or 0 : step.memories]
-                )
+                new = self._driver.remember(self._scenario.memories[first : step.memories])
                 took += time.perf_counter() - started
                 self._receipt = joined(self._receipt, new)
                 self._held = step.memories
@@ -121,7 +130,7 @@ class CheckpointDriver:
             self._copy = self._driver.fork()
         except SystemLost:
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             stop_if_ours(error)
             if not self._may_choose:
                 raise UsageError(

@@ -13,22 +13,29 @@ from contextlib import suppress
 
 import msgspec
 
-from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost
-from mnemoscope._store.jsonl import printable
+from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, error_text
+from mnemoscope._store.jsonl import one_line
 from mnemoscope.models.chat import ModelFailure
 from mnemoscope.models.http_errors import without_keys
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_LONGEST_CHAIN = 100
+"""Causes of an error that are followed; a foreign exception may be its own cause."""
 
 
 def error_line(error: BaseException) -> str:
     """The error as recorded: one line, without API keys."""
-    return printable(without_keys(f"{type(error).__name__}: {error}")[:500])
+    return one_line(without_keys(error_text(error)), 500)
+
+
+def is_a(error: BaseException, kind: type[BaseException]) -> bool:
+    """Like `isinstance`, which would ask a foreign exception for its `__class__`."""
+    return issubclass(type(error), kind)
 
 
 def timed_out(error: BaseException) -> bool:
     """Whether a connector or a model's client timed out."""
-    return isinstance(error, TimeoutError) or (isinstance(error, ModelFailure) and error.timed_out)
+    return is_a(error, TimeoutError) or (isinstance(error, ModelFailure) and error.timed_out)
 
 
 def stop_if_ours(error: BaseException) -> None:
@@ -38,12 +45,21 @@ def stop_if_ours(error: BaseException) -> None:
     stopped run continues after the cause is fixed.
     """
     cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, MnemoscopeError):
+    for _ in range(_LONGEST_CHAIN):
+        if cause is None:
+            return
+        if is_a(cause, MnemoscopeError):
             raise cause
-        if isinstance(cause, OSError) and cause.errno in _DISK_FULL:
+        if is_a(cause, OSError) and OSError.__dict__["errno"].__get__(cause) in _DISK_FULL:
             raise MnemoscopeError(error_line(error)) from error
-        cause = cause.__cause__ or cause.__context__
+        cause = _cause_of(cause)
+
+
+def _cause_of(error: BaseException) -> BaseException | None:
+    # The class of a foreign exception may have an attribute of its own with this name.
+    slots = BaseException.__dict__
+    cause: BaseException | None = slots["__cause__"].__get__(error)
+    return slots["__context__"].__get__(error) if cause is None else cause
 
 
 class NeedsRestart(Exception):
@@ -72,19 +88,22 @@ class Restarts(msgspec.Struct):
             return True
         return alone and self.used >= self.free
 
-    def restart(self, lost: NeedsRestart) -> None:
+    def restart(self, cause: str, paid: str = "") -> None:
         """Use one of the free restarts, unless a question failed for it; print which."""
         again = "the conversation is ingested again from the start"
-        if lost.paid:
-            self.warn(lost.error, f"{lost.paid}; {again}")
+        if paid:
+            self.warn(cause, f"{paid}; {again}")
         elif self.used < self.free:
             self.used += 1
-            self.warn(lost.error, f"{again}, restart {self.used} of {self.free}")
+            self.warn(cause, f"{again}, restart {self.used} of {self.free}")
         else:  # several questions were in flight
-            self.warn(lost.error, f"{again}, and its questions are asked one by one")
+            self.warn(cause, f"{again}, and its questions are asked one by one")
 
-    def warn(self, error: SystemLost, consequence: str) -> None:
-        """Print a warning in one write, because other processes write to stderr, too."""
-        text = f"{self.scenario}: the system was lost ({error_line(error)}); {consequence}\n"
-        with suppress(OSError):
-            os.write(2, text.encode("utf-8", "backslashreplace"))
+    def warn(self, cause: str, consequence: str) -> None:
+        warn(f"{self.scenario}: the system was lost ({cause}); {consequence}")
+
+
+def warn(text: str) -> None:
+    """Print a warning in one write, because other processes write to stderr, too."""
+    with suppress(OSError):
+        os.write(2, f"{text}\n".encode("utf-8", "backslashreplace"))

@@ -22,7 +22,14 @@ from mnemoscope._store.run_directory import JournalLine, read_journal
 from mnemoscope.models.chat import metered, total
 from mnemoscope.runner.answer_and_judge import AnswerAndJudge
 from mnemoscope.runner.checkpoints import AtCheckpoint, CannotForget, CheckpointDriver
-from mnemoscope.runner.failures import NeedsRestart, Restarts, error_line, stop_if_ours, timed_out
+from mnemoscope.runner.failures import (
+    NeedsRestart,
+    Restarts,
+    error_line,
+    is_a,
+    stop_if_ours,
+    timed_out,
+)
 from mnemoscope.runner.heartbeat import (
     ANSWERING,
     JUDGING,
@@ -60,7 +67,9 @@ class QuestionLoop:
     ) -> None:
         self.warm_up = False
         """Whether to ask one question first that is not recorded."""
-        self.system = CheckpointDriver(driver, unit.scenario, pipeline.lifecycle)
+        self.system = CheckpointDriver(
+            driver, unit.scenario, pipeline.lifecycle, heartbeat.shared.note_batch
+        )
         self._unit = unit
         self._driver = driver
         self._answer_and_judge = answer_and_judge
@@ -121,13 +130,14 @@ class QuestionLoop:
         except CannotForget as error:
             record_unasked(unit, self._pipeline, self._lines, str(error), "error")
             return None
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             stop_if_ours(error)
-            if isinstance(error, SystemLost):
+            if is_a(error, SystemLost):
+                assert isinstance(error, SystemLost)
                 if not self._restarts.must_be_paid(error):
                     raise NeedsRestart(error) from error
                 self._restarts.warn(
-                    error, "its questions are not asked: the memories are not ingested"
+                    error_line(error), "its questions are not asked: the memories are not ingested"
                 )
             record_unasked(unit, self._pipeline, self._lines, error_line(error))
             return None
@@ -161,7 +171,7 @@ class QuestionLoop:
                 driver.recall(_WARM_UP, self._pipeline.depth)
             except SystemLost as error:
                 raise NeedsRestart(error, "on a warm-up question that is not recorded") from error
-            except (Exception, SystemExit):
+            except BaseException:
                 pass  # the first question will show the error
             finally:
                 slot.stop()
@@ -216,10 +226,11 @@ class QuestionLoop:
             assert driver is not None
             slot.start(position, RECALLING)
             started = time.perf_counter()
-            trial = self._recall(ask, driver, seen)
+            trial, cut = self._recall(ask, driver, seen)
             elapsed = round((time.perf_counter() - started) * 1000, 4)
-            timed = not trial.error
-            yield trial, msgspec.structs.replace(about, recall_ms=elapsed) if timed else None
+            counters = {"recalls_cut": 1} if cut else {}
+            timing = msgspec.structs.replace(about, recall_ms=elapsed, counters=counters)
+            yield trial, None if trial.error else timing
         assert trial is None or isinstance(trial, Trial)
         if trial is not None and self._pipeline.settles(trial):
             return
@@ -255,16 +266,21 @@ class QuestionLoop:
                     with self._writing:
                         self._timings.append(msgspec.structs.replace(about, **spent))
 
-    def _recall(self, ask: Ask, driver: Driver, seen: int) -> Trial:
+    def _recall(self, ask: Ask, driver: Driver, seen: int) -> tuple[Trial, bool]:
+        """The trial, and whether hits were left out: there were more than memories."""
+        depth = self._pipeline.depth
         try:
-            hits = driver.recall(ask.question, self._pipeline.depth)
-        except (Exception, SystemExit) as error:
+            hits = driver.recall(ask.question, depth)
+        except BaseException as error:
             stop_if_ours(error)
             late = timed_out(error)
-            if isinstance(error, SystemLost):
+            if is_a(error, SystemLost):
+                assert isinstance(error, SystemLost)
                 self._charge(error, ask, "timeout" if late else "error")
-            return self._trials.trial(ask, seen=seen, error=error_line(error), timed_out=late)
-        return self._trials.trial(ask, hits, seen=seen)
+            failed = self._trials.trial(ask, seen=seen, error=error_line(error), timed_out=late)
+            return failed, False
+        most = max(depth, seen)
+        return self._trials.trial(ask, hits[:most], seen=seen), len(hits) > most
 
     def _answer(self, ask: Ask, trial: Trial | None, driver: Driver | None, seen: int) -> Answer:
         assert self._answer_and_judge is not None

@@ -34,7 +34,13 @@ from mnemoscope.runner.finish import finish
 from mnemoscope.runner.merge import JournalMerger
 from mnemoscope.runner.pipeline import Pipeline
 from mnemoscope.runner.progress_log import ProgressLog
-from mnemoscope.runner.scheduler import CheckpointDone, Finished, Limits, Scheduler
+from mnemoscope.runner.scheduler import (
+    CheckpointDone,
+    Finished,
+    Limits,
+    Scheduler,
+    most_workers,
+)
 from mnemoscope.runner.work_unit import WorkUnit
 from mnemoscope.systems.loader import Plan
 from mnemoscope.types import Checkpoint, Question, Scenario, Timing
@@ -96,7 +102,10 @@ def run(
         workers = min(workers, dataset.expected_scenarios * len(plans)) or 1
     with ExitStack() as opened:
         # Its accounts are shared memory, so this comes before the first fork.
-        budget = opened.enter_context(_budget(max_cost, workers)) if max_cost is not None else None
+        processes = most_workers(plans, workers)
+        budget = (
+            opened.enter_context(_budget(max_cost, processes)) if max_cost is not None else None
+        )
         releases = opened.enter_context(ExitStack())
         scheduler = opened.enter_context(Scheduler(plans, pipeline, workers, settings.limits))
         files = dataset.files()
@@ -224,14 +233,8 @@ class _Execution:
             elif isinstance(event, CheckpointDone):
                 self._records[event.unit.run].progress.checkpoint_done(*event)
             else:
-                done = float(self._done)
-                for worker in self._scheduler.workers:
-                    if worker.unit is not None:
-                        scenario = worker.unit.scenario
-                        asked = sum(len(point.questions) for point in scenario.checkpoints)
-                        asked = asked or len(scenario.questions)
-                        done += worker.heartbeat.shared.settled / asked if asked else 0.0
-                self._progress(done)
+                in_progress = sum(worker.progress for worker in self._scheduler.workers)
+                self._progress(self._done + in_progress)
         for one in self._records:
             one.journal.close()
 

@@ -1,38 +1,33 @@
 """The scheduler: starts worker processes and watches them from the parent.
 
-It kills a worker that exceeds a time limit, and replaces a worker that dies. The question in flight
-is recorded as timeout or error, and a new process continues the unit.
+It kills a worker that exceeds a time limit, and records the question in flight as a timeout. A new
+process continues the unit of a worker that dies; after some deaths, a question fails for the next.
+A third party's class has worker processes of its own, so that it cannot change another system.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from multiprocessing.connection import wait
 from multiprocessing.reduction import send_handle
-from multiprocessing.sharedctypes import RawArray, RawValue
 from typing import NamedTuple
 
 import msgspec
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
-from mnemoscope._store.jsonl import Journal
-from mnemoscope.connectors.child_process import signal_name
-from mnemoscope.runner.heartbeat import (
-    ANSWERING,
-    JUDGING,
-    RECALLING,
-    REMEMBERING,
-    Heartbeat,
-    InFlight,
-    Signals,
-    fork,
+from mnemoscope.runner.failures import Restarts, warn
+from mnemoscope.runner.heartbeat import CALLS
+from mnemoscope.runner.lost_questions import (
+    Place,
+    cause_of_death,
+    count_restart,
+    first_open,
+    record_loss,
 )
-from mnemoscope.runner.pipeline import Pipeline, stages
-from mnemoscope.runner.trial_builder import TrialBuilder
-from mnemoscope.runner.work_unit import WorkUnit, record_unasked, reread, spool_of
+from mnemoscope.runner.pipeline import Pipeline
+from mnemoscope.runner.work_unit import WorkUnit, reread
 from mnemoscope.runner.worker import (
     BROKEN,
     CHECKPOINT,
@@ -41,11 +36,12 @@ from mnemoscope.runner.worker import (
     HALTED,
     LOCK,
     REFUSED,
+    SPOILED,
     Description,
-    serve,
 )
+from mnemoscope.runner.worker_process import SHARED, Worker
+from mnemoscope.runner.worker_process import Limits as Limits
 from mnemoscope.systems.loader import Plan
-from mnemoscope.types import Status, Verdict
 
 _TICK = 0.1
 """Seconds between two checks of the heartbeats."""
@@ -53,71 +49,7 @@ _FAREWELL = 5.0
 """Seconds in which a process must close its systems, or end after it closed its pipe."""
 _GRACE = 20.0
 """Seconds in which questions in flight must end when a run stops."""
-
-
-class Limits(msgspec.Struct, frozen=True):
-    """How long a system may take, in seconds, and how often it may be lost."""
-
-    recall: float = 120.0
-    remember: float = 3600.0
-    restarts: int = 2
-    """How many losses of a scenario's system do not fail a question."""
-
-
-class Worker:
-    """A process and what it is working on."""
-
-    def __init__(
-        self, plans: Sequence[Plan], pipeline: Pipeline, place: int, *, describes: bool = False
-    ) -> None:
-        self.unit: WorkUnit | None = None
-        self.place = place
-        # A reader that asks a model has its own deadlines and waits for its turn.
-        reader = pipeline.reader
-        self._reader_asks_model = reader is not None and "prompt_sha256" in reader.identity
-        slots = list(RawArray(InFlight, pipeline.parallelism))
-        self.heartbeat = Heartbeat(slots, RawValue(Signals))
-        self.pipe, theirs = fork.Pipe()
-        arguments = (theirs, self.heartbeat, plans, pipeline, place, os.getpid(), describes)
-        self.process = fork.Process(target=serve, args=arguments)
-        self.process.start()
-        theirs.close()
-
-    def assign(self, unit: WorkUnit) -> None:
-        self.unit = unit
-        with suppress(BrokenPipeError):  # a dead worker is noticed when its messages are read
-            self.pipe.send_bytes(msgspec.msgpack.encode(unit))
-
-    def overdue(self, limits: Limits) -> tuple[InFlight, float] | None:
-        """The slot that exceeds its time limit, and the limit."""
-        for slot in self.heartbeat.slots:
-            is_long = slot.position == REMEMBERING or slot.phase == JUDGING
-            is_long |= slot.phase == ANSWERING and self._reader_asks_model
-            limit = limits.remember if is_long else limits.recall
-            if slot.since and time.monotonic() - slot.since > limit:
-                return slot, limit
-        return None
-
-    def wait(self, seconds: float) -> None:
-        """Wait until the process ends, at most so many seconds.
-
-        `join(timeout)` would take a process that has closed its files for one that has ended.
-        """
-        until = time.monotonic() + seconds
-        while self.process.exitcode is None and time.monotonic() < until:
-            time.sleep(0.005)
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.join()
-        self.pipe.close()
-
-    def stop(self) -> None:
-        """Let the worker close its systems and end."""
-        with suppress(OSError):
-            self.pipe.send_bytes(b"")
-        self.wait(_FAREWELL)
-        self.kill()
+_LONGEST_MESSAGE = 16 << 20
 
 
 class Finished(NamedTuple):
@@ -139,8 +71,8 @@ Event = Finished | CheckpointDone
 class Scheduler(AbstractContextManager["Scheduler"]):
     """Worker processes that run work units in parallel, inside a `with` block.
 
-    The first worker starts at once and builds the systems, to get their identities. The others
-    start with the first unit and build a system when they get a unit of it.
+    The first workers start at once and build the systems, to get their identities. The others
+    start with a unit that needs them, and build a system when they get a unit of it.
     """
 
     def __init__(
@@ -151,13 +83,18 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         self._size = size
         self._limits = limits
         self._is_working = False
-        self.workers = [Worker(plans, pipeline, 0, describes=True)]
+        self.workers: list[Worker] = []
+        groups: dict[int, list[int]] = {}
+        for number, plan in enumerate(plans):
+            if not plan.is_described:
+                groups.setdefault(self._group(number), []).append(number)
+        for group, numbers in groups.items():
+            self._add(group, numbers)
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         try:
             if kind is None or not self._is_working:
-                for worker in self.workers:
-                    worker.stop()
+                self._stop()
             elif issubclass(kind, MnemoscopeError | KeyboardInterrupt):
                 self._drain()
         finally:
@@ -166,21 +103,11 @@ class Scheduler(AbstractContextManager["Scheduler"]):
 
     def describe(self) -> list[Plan]:
         """The plans with the identities of the built systems; an error if one cannot be run."""
-        [first] = self.workers
         plans = list(self._plans)
         for number, plan in enumerate(plans):
             if plan.is_described:
                 continue
-            try:
-                message = first.pipe.recv_bytes()
-            except (EOFError, ConnectionResetError):
-                first.wait(_FAREWELL)
-                cause = cause_of_death(first.process.exitcode)
-                raise UsageError(f"cannot build {plan.spec}: {cause}") from None
-            if not message.startswith(DESCRIBED):
-                kind = UsageError if message.startswith(REFUSED) else MnemoscopeError
-                raise kind(message[1:].decode())
-            about = msgspec.json.decode(message[1:], type=Description)
+            about = self._description(number)
             plans[number] = msgspec.structs.replace(
                 plan,
                 identity=about.identity,
@@ -190,35 +117,95 @@ class Scheduler(AbstractContextManager["Scheduler"]):
             )
         return plans
 
+    def _description(self, number: int) -> Description:
+        """Wait for the description of a system; a worker that dies is replaced some times."""
+        spec, cause = self._plans[number].spec, ""
+        for deaths in range(self._limits.restarts + 1):
+            worker = next(w for w in self.workers if number in w.describes)
+            until = time.monotonic() + self._limits.remember
+            while not worker.pipe.poll(_TICK) and not worker.has_ended:
+                if time.monotonic() > until:
+                    call = CALLS[worker.heartbeat.shared.call] or "start"
+                    raise UsageError(
+                        f"cannot build {spec}: its {call} took longer than "
+                        f"{self._limits.remember:g} s"
+                    )
+            with suppress(EOFError, OSError):
+                if worker.pipe.poll():
+                    return _read_description(worker.pipe.recv_bytes(_LONGEST_MESSAGE))
+            worker.wait(_FAREWELL)
+            worker.kill()
+            cause = cause_of_death(worker.process.exitcode)
+            if deaths < self._limits.restarts:
+                left = worker.describes[worker.describes.index(number) :]
+                self._replace_process(worker, left)
+        raise UsageError(f"cannot build {spec}: {cause}")
+
     def work(self, units: Iterator[WorkUnit], locks: Sequence[int]) -> Iterator[Event | None]:
         """Run the units; yields events, and None at each check of the heartbeats.
 
         `locks` are those of the run directories: each worker holds them until it ends.
         """
         self._is_working = True
-        first = self.workers[0]  # was forked before the run directories were locked
-        with suppress(BrokenPipeError):  # a dead worker is noticed when its messages are read
-            for lock in locks:
-                first.pipe.send_bytes(LOCK)
-                send_handle(first.pipe, lock, first.process.pid)
-        for place in range(1, self._size):
-            self.workers.append(Worker(self._plans, self._pipeline, place))
+        for early in self.workers:  # were forked before the run directories were locked
+            with suppress(OSError):  # a dead worker is noticed when its messages are read
+                for lock in locks:
+                    early.pipe.send_bytes(LOCK)
+                    send_handle(early.pipe, lock, early.process.pid)
         while True:
-            for worker in self.workers:
-                if worker.unit is None and (unit := next(units, None)) is not None:
-                    worker.assign(unit)
             busy = [worker for worker in self.workers if worker.unit is not None]
+            while len(busy) < self._size and (unit := next(units, None)) is not None:
+                worker = self._idle(self._group(unit.run))
+                worker.assign(unit)
+                busy.append(worker)
             if not busy:
-                for worker in self.workers:
-                    worker.stop()
+                self._stop()
                 return
             ready = wait([worker.pipe for worker in busy], timeout=_TICK)
             for worker in busy:
                 if worker.pipe in ready:
                     yield from self._on_message(worker)
+                elif worker.has_ended:
+                    if not worker.pipe.poll():
+                        yield from self._on_end(worker)
                 elif worker.overdue(self._limits) is not None:
                     yield from self._on_overdue(worker)
             yield None
+
+    def _group(self, number: int) -> int:
+        return number if self._plans[number].hosting == "worker" else SHARED
+
+    def _add(self, group: int, describes: Sequence[int] = ()) -> Worker:
+        place = len(self.workers)
+        self.workers.append(Worker(self._plans, self._pipeline, place, group, describes))
+        return self.workers[-1]
+
+    def _idle(self, group: int) -> Worker:
+        """A living worker of this group without a unit; a new one if there is none."""
+        for worker in self.workers:
+            if worker.unit is None and worker.group == group:
+                return self._replace_process(worker) if worker.has_ended else worker
+        return self._add(group)
+
+    def _replace_process(self, worker: Worker, describes: Sequence[int] = ()) -> Worker:
+        worker.kill()
+        fresh = Worker(self._plans, self._pipeline, worker.place, worker.group, describes)
+        self.workers[self.workers.index(worker)] = fresh
+        return fresh
+
+    def _stop(self) -> None:
+        """Let the workers close their systems and end; kill those that do not."""
+        left = [worker for worker in self.workers if not worker.pipe.closed]
+        for worker in left:
+            worker.ask_to_stop()
+        until = time.monotonic() + _FAREWELL
+        for worker in left:
+            worker.wait(until - time.monotonic())
+            if worker.group != SHARED and not worker.has_ended:
+                call = CALLS[worker.heartbeat.shared.call]
+                what = f"{call} took longer than" if call else "its process did not end within"
+                warn(f"{self._plans[worker.group].spec}: {what} {_FAREWELL:g} s; it was killed")
+            worker.kill()
 
     def _drain(self) -> None:
         """Wait until the questions in flight are recorded: a model may have been paid for them."""
@@ -239,78 +226,89 @@ class Scheduler(AbstractContextManager["Scheduler"]):
     def _on_message(self, worker: Worker) -> Iterator[Event]:
         assert worker.unit is not None
         try:
-            message = worker.pipe.recv_bytes()
-        except (EOFError, ConnectionResetError):
-            worker.wait(_FAREWELL)
-            worker.kill()  # it may be alive and have closed the pipe
-            yield from self._on_death(worker, cause_of_death(worker.process.exitcode))
+            message = worker.pipe.recv_bytes(_LONGEST_MESSAGE)
+        except (EOFError, OSError):
+            yield from self._on_end(worker)
             return
-        text = message[1:].decode()
-        if message.startswith(BROKEN):
+        kind, text = message[:1], message[1:].decode("utf-8", "replace")
+        if kind == BROKEN:
             worker.unit = None
             raise MnemoscopeError(text)
-        if message.startswith(DONE):
+        if kind == CHECKPOINT:
+            yield CheckpointDone(worker.unit, text)
+        elif kind == DONE and self._is_done(worker):
             unit, worker.unit = worker.unit, None
             yield Finished(unit)
         else:
-            yield CheckpointDone(worker.unit, text)
+            worker.kill()
+            spoiled = "the system damaged the process that it runs in"
+            cause = f"{spoiled}: {text}" if kind == SPOILED else spoiled
+            yield from self._on_death(worker, cause)
+
+    def _is_done(self, worker: Worker) -> bool:
+        """Whether the unit is complete; a third party's class may have written to the pipe."""
+        assert worker.unit is not None
+        return worker.group == SHARED or reread(worker.unit, self._pipeline).is_complete
+
+    def _on_end(self, worker: Worker) -> Iterator[Event]:
+        worker.wait(_FAREWELL)
+        worker.kill()  # it may be alive and have closed the pipe
+        yield from self._on_death(worker, cause_of_death(worker.process.exitcode))
 
     def _on_overdue(self, worker: Worker) -> Iterator[Event]:
         """Kill a worker that exceeds a limit, and record the question that exceeds it."""
+        assert worker.unit is not None
         worker.kill()
         # Between the check and the kill it may have finished the question.
-        if (late := worker.overdue(self._limits)) is not None:
-            slot, limit = late
-            self._record_loss(worker, slot, f"no answer within {limit:g} s", timed_out=True)
-        yield from self._replace(worker)
+        late, unit = worker.overdue(self._limits), worker.unit
+        if late is not None and late.slot is not None:
+            place = Place.of(late.slot)
+            record_loss(unit, self._pipeline, place, late.cause, timed_out=True)
+        elif late is not None:
+            warn(f"{unit.scenario.id}: {late.cause}; its process was killed")
+        yield from self._continue(worker, unit, lost=late is None or late.slot is not None)
 
     def _on_death(self, worker: Worker, cause: str) -> Iterator[Event]:
-        """Record the question that was in flight when a worker died, if there was one."""
+        """Continue the unit of a dead worker; after some deaths, fail what was in flight."""
         assert worker.unit is not None
-        active = [slot for slot in worker.heartbeat.slots if slot.since]
-        if len(active) > 1:
-            # Any question in flight may be the cause: asked one by one, the cause is found.
-            worker.unit = msgspec.structs.replace(worker.unit, careful=True)
-        elif active:
-            self._record_loss(worker, active[0], cause, timed_out=False)
-        elif reread(worker.unit, self._pipeline).recorded == worker.unit.recorded:
-            raise MnemoscopeError(f"a worker process died between questions: {cause}")
-        yield from self._replace(worker)
-
-    def _replace(self, worker: Worker) -> Iterator[Event]:
-        """Give the rest of a lost worker's unit to a new worker."""
-        assert worker.unit is not None
-        fresh = Worker(self._plans, self._pipeline, worker.place)
-        self.workers[self.workers.index(worker)] = fresh
         unit = reread(worker.unit, self._pipeline)
+        shared = worker.heartbeat.shared
+        active = [slot for slot in worker.heartbeat.slots if slot.since]
+        restarts = Restarts(unit.scenario.id, self._limits.restarts, shared.restarts)
+        if not unit.is_complete:
+            paid, is_over = "", False
+            if restarts.used >= restarts.free and len(active) < 2:
+                if not (active or shared.has_called):
+                    raise MnemoscopeError(f"a worker process died between questions: {cause}")
+                place = Place.of(active[0]) if active else first_open(unit, self._pipeline)
+                paid = record_loss(unit, self._pipeline, place, cause, timed_out=False)
+                is_over = reread(unit, self._pipeline).is_complete
+            if is_over:
+                restarts.warn(cause, paid)
+            else:
+                restarts.restart(cause, paid)
+        # Any of several questions in flight may be the cause: asked one by one, it is found.
+        careful = unit.careful or self._pipeline.parallelism > 1
+        unit = msgspec.structs.replace(unit, restarts=restarts.used, careful=careful)
+        yield from self._continue(worker, unit)
+
+    def _continue(self, worker: Worker, unit: WorkUnit, *, lost: bool = True) -> Iterator[Event]:
+        """Give the rest of a dead worker's unit to a new worker, and count it if it was lost."""
+        fresh = self._replace_process(worker)
+        unit = reread(unit, self._pipeline)
         if unit.is_complete:
             yield Finished(unit)
-        else:
-            fresh.assign(unit)
+            return
+        if lost:
+            count_restart(unit)
+        fresh.assign(unit)
 
-    def _record_loss(self, worker: Worker, slot: InFlight, cause: str, *, timed_out: bool) -> None:
-        """Record that the question, or the ingestion, in flight in a lost worker has failed."""
-        assert worker.unit is not None
-        unit, position = reread(worker.unit, self._pipeline), slot.position
-        scenario = unit.scenario
-        with Journal(spool_of(unit.folder, unit.order).trials) as lines:
-            if position == REMEMBERING:
-                record_unasked(unit, self._pipeline, lines, f"while remembering: {cause}")
-                return
-            stage = next(s for s in reversed(stages(scenario)) if s.first <= position)
-            ask = stage.asks[position - stage.first]
-            if ask.key in unit.settled:
-                return
-            if slot.phase == RECALLING and ("recall", *ask.key) not in unit.recorded:
-                trials = TrialBuilder(scenario, keep_texts=self._pipeline.answers)
-                seen = stage.checkpoint.memories
-                lines.append(trials.trial(ask, seen=seen, error=cause, timed_out=timed_out))
-            elif slot.phase == JUDGING and ("answer", *ask.key) in unit.recorded:
-                about = (scenario.id, ask.question.id)
-                lines.append(Verdict(*about, error=cause, checkpoint=ask.checkpoint))
-            else:
-                status: Status = "timeout" if timed_out else "error"
-                lines.append(self._pipeline.no_answer(scenario.id, ask, status, cause))
+
+def _read_description(message: bytes) -> Description:
+    if not message.startswith(DESCRIBED):
+        kind = UsageError if message.startswith(REFUSED) else MnemoscopeError
+        raise kind(message[1:].decode())
+    return msgspec.json.decode(message[1:], type=Description)
 
 
 def describe(plans: Sequence[Plan]) -> list[Plan]:
@@ -319,7 +317,7 @@ def describe(plans: Sequence[Plan]) -> list[Plan]:
         return scheduler.describe()
 
 
-def cause_of_death(code: int | None) -> str:
-    if code is not None and code < 0:
-        return f"the process died of {signal_name(-code)}"
-    return f"the process exited with code {code}"
+def most_workers(plans: Sequence[Plan], size: int) -> int:
+    """How many worker processes there may be at a time, with those that wait for a unit."""
+    own = sum(plan.hosting == "worker" for plan in plans)
+    return size * (own + (own < len(plans)))

@@ -28,6 +28,8 @@ class WorkUnit(msgspec.Struct, frozen=True):
     """Whether to ask one question at a time, to find the one that kills a worker."""
     settled: frozenset[tuple[str, str]] = frozenset()
     """Checkpoint and id of the questions that are done."""
+    restarts: int = 0
+    """How often its system was lost in this run without failing a question."""
 
     @property
     def is_complete(self) -> bool:

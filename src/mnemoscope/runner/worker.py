@@ -6,7 +6,9 @@ system the scenario is ingested again from the start.
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import signal
 import sys
 import threading
@@ -32,10 +34,16 @@ from mnemoscope.systems.loader import Driver, Plan, describe
 from mnemoscope.types import Timing
 
 DONE, CHECKPOINT, BROKEN, HALTED, DESCRIBED, REFUSED = b"d", b"c", b"b", b"h", b"i", b"r"
+SPOILED = b"s"
 """The first byte of a worker's message: the unit is done, a checkpoint is done, an error of ours,
-the unit was left on request, a system is described, or a system cannot be run."""
+the unit was left on request, a system is described, a system cannot be run, or the system has
+damaged the process that it shares with us."""
 LOCK = b"l"
 """The parent's message before it sends the file descriptor of a run directory's lock."""
+
+
+_NO_FILES = (errno.EBADF, errno.EMFILE)
+"""Errors of a process whose files were closed, or all used, by other code in it."""
 
 
 class Description(msgspec.Struct, frozen=True):
@@ -53,13 +61,17 @@ def serve(
     pipeline: Pipeline,
     place: int,
     parent: int,
-    describes: bool,
+    describes: Sequence[int],
 ) -> None:
-    """Run work units until the parent stops the worker or is gone."""
+    """Run work units until the parent stops the worker or is gone.
+
+    It builds the systems of the plans in `describes` at once, and the others when it needs them.
+    """
     be_a_child_of(parent)
+    file_limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     if (budget := current_budget()) is not None:
         budget.adopt(place + 1)
-    drivers = _describe_all(pipe, plans) if describes else {}
+    drivers = _describe_all(pipe, heartbeat, plans, describes)
     warm: set[int] = set()
     answer_and_judge: AnswerAndJudge | None = None
     with suppress(EOFError):
@@ -70,6 +82,8 @@ def serve(
                 continue
             unit = msgspec.msgpack.decode(message, type=WorkUnit)
             driver = drivers.setdefault(unit.run, Driver(plans[unit.run].build))
+            driver.on_call = heartbeat.shared.note_call
+            is_foreign = plans[unit.run].hosting == "worker"
             reply = DONE
             try:
                 if pipeline.answers:
@@ -85,12 +99,27 @@ def serve(
                 )
             except Halted:
                 reply = HALTED
-            except (OSError, MnemoscopeError) as error:
-                reply = BROKEN + (str(error) or error_line(error)).encode()
+            except MnemoscopeError as error:
+                reply = _message(BROKEN, str(error))
+            except OSError as error:
+                limit_kept = resource.getrlimit(resource.RLIMIT_FSIZE) == file_limit
+                is_ours = error.errno not in _NO_FILES and (
+                    error.errno != errno.EFBIG or limit_kept
+                )
+                kind = BROKEN if is_ours or not is_foreign else SPOILED
+                reply = _message(kind, str(error) or error_line(error))
+            except BaseException as error:
+                if not is_foreign:
+                    raise
+                reply = _message(SPOILED, error_line(error))
             warm.add(unit.run)
             pipe.send_bytes(reply)
     for driver in drivers.values():
         driver.close()
+
+
+def _message(kind: bytes, text: str) -> bytes:
+    return kind + text.encode("utf-8", "backslashreplace")
 
 
 def be_a_child_of(parent: int) -> None:
@@ -107,18 +136,24 @@ def be_a_child_of(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _describe_all(pipe: Connection, plans: Sequence[Plan]) -> dict[int, Driver]:
-    """Build each system that is not described yet, send its description, and keep it."""
+def _describe_all(
+    pipe: Connection, heartbeat: Heartbeat, plans: Sequence[Plan], numbers: Sequence[int]
+) -> dict[int, Driver]:
+    """Build these systems, send the description of each, and keep it."""
     drivers: dict[int, Driver] = {}
-    for number, plan in enumerate(plans):
-        if plan.is_described:
-            continue
+    process = os.getpid()
+    for number in numbers:
+        plan = plans[number]
         try:
-            known, system = describe(plan)
+            known, system = describe(plan, heartbeat.shared.note_call)
         except MnemoscopeError as error:
-            kind = REFUSED if isinstance(error, UsageError) else BROKEN
-            pipe.send_bytes(kind + str(error).encode("utf-8", "backslashreplace"))
+            if os.getpid() == process:
+                kind = REFUSED if isinstance(error, UsageError) else BROKEN
+                pipe.send_bytes(_message(kind, str(error)))
             break
+        finally:
+            if os.getpid() != process:  # a copy of this process, made by the system
+                os._exit(1)
         drivers[number] = Driver(plan.build, system)
         about = Description(known.identity, known.recalls, known.answers)
         pipe.send_bytes(DESCRIBED + msgspec.json.encode(about))
@@ -137,7 +172,7 @@ def work(
 ) -> None:
     """Run one work unit; each loss of the system begins a new question loop."""
     spool = spool_of(unit.folder, unit.order)
-    restarts = Restarts(unit.scenario.id, pipeline.restarts)
+    restarts = Restarts(unit.scenario.id, pipeline.restarts, unit.restarts)
     while True:
         with Journal(spool.trials) as lines, Journal(spool.timings) as timings:
             loop = QuestionLoop(
@@ -157,10 +192,12 @@ def work(
                 if heartbeat.shared.is_halted:
                     raise Halted from lost
                 unit, warm_up = reread(unit, pipeline), loop.warm_up
+                cause = error_line(lost.error)
                 if unit.is_complete:  # the last question failed because of it
-                    restarts.warn(lost.error, lost.paid)
+                    restarts.warn(cause, lost.paid)
                     continue
                 if not lost.paid and pipeline.parallelism > 1:
                     unit = msgspec.structs.replace(unit, careful=True)
-                restarts.restart(lost)
+                restarts.restart(cause, lost.paid)
+                heartbeat.shared.restarts = restarts.used
                 timings.append(Timing(unit.scenario.id, counters={"restarts": 1}))

@@ -12,24 +12,30 @@ import inspect
 import os
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import redirect_stdout, suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
 from functools import partial
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
+from mnemoscope._store.errors import MnemoscopeError, SystemLost, UsageError, error_text
 from mnemoscope._store.fingerprint import sha256_file
-from mnemoscope._store.jsonl import printable
+from mnemoscope._store.jsonl import one_line
 from mnemoscope._store.registry import bind_arguments
 from mnemoscope._store.spec import Spec
 from mnemoscope._store.suggest import nearest
 from mnemoscope.systems import BUILT_IN, CONNECTORS, SYSTEMS
 from mnemoscope.systems.builtin.baselines import Oracle
 from mnemoscope.systems.code_hash import code_sha256
+from mnemoscope.systems.replies import (
+    Counted,
+    read_answer,
+    read_counters,
+    read_hits,
+    read_receipt,
+)
 from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Scalar, Selector
 
 Hosting = Literal["built-in", "worker", "child", "server"]
@@ -103,6 +109,10 @@ def _hosting(name: str) -> Hosting:
     return "child" if name in SYSTEMS.builtin else "worker"
 
 
+_LONGEST_IDENTITY = 1 << 20
+_LONGEST_ERROR = 1000
+
+
 class Described(NamedTuple):
     """A built system, and its plan with the system's identity."""
 
@@ -110,27 +120,40 @@ class Described(NamedTuple):
     system: Any
 
 
-def describe(plan: Plan) -> Described:
-    """Build a system and complete its plan; refuse one that cannot be built, remember or recall."""
+def describe(plan: Plan, on_call: Callable[[str], None] = lambda call: None) -> Described:
+    """Build a system and complete its plan; refuse one that cannot be built, remember or recall.
+
+    `on_call` is told which call of the system's code begins, as in a `Driver`.
+    """
     if plan.is_described:
         return Described(plan, plan.build())
     system: Any = None
     try:
+        on_call("constructor")
         system = plan.build()
+        on_call("identity")
         recalls, remembers, answers = abilities(system)
-        about = dict(system.identity()) if hasattr(system, "identity") else {}
-        about = msgspec.json.decode(msgspec.json.encode(about))
+        about = dict(_done(system.identity())) if hasattr(system, "identity") else {}
+        written = msgspec.json.encode(about)
+        if len(written) > _LONGEST_IDENTITY:
+            raise UsageError(f"{plan.spec}: identity() returned more than 1 MiB")
+        about = msgspec.json.decode(written)
         if not recalls and not answers:
             raise UsageError(_lacks(plan.spec.name, system, "recall(query, k)"))
         if not remembers:
             raise UsageError(_lacks(plan.spec.name, system, "remember(memories)"))
-    except (Exception, SystemExit) as error:
-        with suppress(Exception, SystemExit):
+    except BaseException as error:
+        with suppress(BaseException):
+            on_call("close")
             if hasattr(system, "close"):
                 _done(system.close())
         if isinstance(error, MnemoscopeError):
             raise
-        raise UsageError(f"cannot build {plan.spec}: {type(error).__name__}: {error}") from error
+        raise UsageError(
+            f"cannot build {plan.spec}: {one_line(error_text(error), _LONGEST_ERROR)}"
+        ) from error
+    finally:
+        on_call("")
     known = Plan(
         plan.spec,
         plan.build,
@@ -169,15 +192,12 @@ def _lacks(name: str, system: Any, method: str) -> str:
     return f"{name}: {kind.__name__} has no {method} method{hint}"
 
 
-class Counted(NamedTuple):
-    """A system's report of its index size and its counters."""
-
-    index_bytes: int | None
-    counters: dict[str, int]
-
-
 class Driver:
-    """Runs one system in one process through one scenario after another."""
+    """Runs one system in one process through one scenario after another.
+
+    Every call of the system's code goes through here. `on_call` is told which call begins, and gets
+    an empty text when it ends; a recall or an answer is not told, for several may run at a time.
+    """
 
     def __init__(self, build: Callable[[], Any], system: Any = None) -> None:
         """`system` is one that was built already and has not begun a scenario."""
@@ -185,16 +205,20 @@ class Driver:
         self._system = system
         self._is_unused = system is not None
         self._reported: dict[str, int] = {}
+        self._given = 0
+        """How many memories the system was given in this scenario."""
+        self.on_call: Callable[[str], None] = lambda call: None
 
     def begin(self, scope: str) -> None:
         """Begin a scenario with an empty, isolated system."""
         is_empty = self._is_unused or hasattr(self._system, "reset")
         if self._system is None or not is_empty:
             self.close()
-            self._system = self._build()
-        self._is_unused = False
+            with self._calling("constructor"):
+                self._system = self._build()
+        self._is_unused, self._given = False, 0
         if hasattr(self._system, "reset"):
-            _done(self._system.reset(scope))
+            self._do("reset", scope)
 
     def can(self, verb: str) -> bool:
         return hasattr(self._system, verb)
@@ -202,64 +226,71 @@ class Driver:
     def fork(self) -> Driver:
         """A driver of a copy of the system in its current state."""
         twin = Driver(self._build)
-        twin._system = _done(self._system.fork())
+        twin.on_call, twin._given = self.on_call, self._given
+        twin._system = self._do("fork")
         return twin
 
     def remember(self, memories: Sequence[Memory]) -> Receipt:
         """Ingest the memories, and wait until they are searchable."""
-        take = getattr(self._system, "remember", None) or getattr(self._system, "build_index", None)
-        receipt = _done(take(memories)) if take else None
+        receipt = None
+        self._given += len(memories)
+        for verb in ("remember", "build_index"):
+            if hasattr(self._system, verb):
+                receipt = self._do(verb, memories)
+                break
         if hasattr(self._system, "ready"):
-            _done(self._system.ready())
-        if not isinstance(receipt, Receipt | dict):
-            return Receipt()
-        try:
-            return msgspec.convert(msgspec.to_builtins(receipt), Receipt)
-        except (msgspec.ValidationError, TypeError) as error:
-            raise BadReply(f"remember returned a receipt that cannot be read: {error}") from None
+            self._do("ready")
+        with self._calling("remember"):
+            return read_receipt(receipt)
 
     def forget(self, selector: Selector) -> None:
         """Let the system forget the memories, and wait until it has."""
-        _done(self._system.forget(selector))
+        self._do("forget", selector)
         if hasattr(self._system, "ready"):
-            _done(self._system.ready())
+            self._do("ready")
 
     def recall(self, question: Question, k: int) -> list[Hit]:
-        """Ask the system for k hits; only the oracle sees the labels of the question."""
+        """Ask the system for k hits; only the oracle sees the labels of the question.
+
+        Of more than k hits, as many are read as the system was given memories, and one more.
+        """
         system = self._system
-        if type(system) is Oracle:  # not a subclass, which may be a system under test
-            return read_hits(_done(system.recall(question, k)))
         query = Query(question.text, question.now, question.session)
-        if hasattr(system, "recall"):
-            return read_hits(_done(system.recall(query, k)))
-        if hasattr(system, "retrieve"):
-            return read_hits(_done(system.retrieve(question.text, k)))
-        return read_hits(_done(system(query, k)))
+        with self._in_this_process():
+            if type(system) is Oracle:  # not a subclass, which may be a system under test
+                found = system.recall(question, k)
+            elif hasattr(system, "recall"):
+                found = system.recall(query, k)
+            elif hasattr(system, "retrieve"):
+                found = system.retrieve(question.text, k)
+            else:
+                found = system(query, k)
+            return read_hits(_done(found), max(k, self._given) + 1)
 
     def answer(self, question: Question) -> str:
         """The system's own answer."""
         query = Query(question.text, question.now, question.session)
-        reply = _done(self._system.answer(query))
-        if not isinstance(reply, str):
-            raise BadReply(f"answer returned {_short(reply)}; expected a string")
-        return printable(reply)
+        with self._in_this_process():
+            return read_answer(_done(self._system.answer(query)))
 
     def counted(self) -> Counted:
         """The system's index size, and its counters since the last call."""
-        report: dict[str, int] = {}
+        reported = Counted(None, {})
         try:
             if hasattr(self._system, "stats"):
-                report = {str(key): int(n) for key, n in _done(self._system.stats()).items()}
+                with self._calling("stats"):
+                    reported = read_counters(_done(self._system.stats()))
             elif hasattr(self._system, "index_size_bytes"):
-                report = {"index_bytes": int(_done(self._system.index_size_bytes()))}
+                with self._calling("index_size_bytes"):
+                    size = _done(self._system.index_size_bytes())
+                    reported = read_counters({"index_bytes": size})
         except SystemLost:
             raise
-        except (Exception, SystemExit):  # a failing report must not fail the run
-            return Counted(None, {})
-        size = report.pop("index_bytes", None)
-        grown = {key: value - self._reported.get(key, 0) for key, value in report.items()}
-        self._reported = report
-        return Counted(size, {key: n for key, n in grown.items() if n})
+        except BaseException:  # a failing report must not fail the run
+            return reported
+        before, self._reported = self._reported, reported.counters
+        grown = {key: value - before.get(key, 0) for key, value in reported.counters.items()}
+        return Counted(reported.index_bytes, {key: n for key, n in grown.items() if n})
 
     def lost(self) -> None:
         """Forget the counters of a system that is gone."""
@@ -267,62 +298,34 @@ class Driver:
 
     def close(self) -> None:
         """Close the system; an error in its `close` must not affect the next scenario."""
-        with suppress(Exception, SystemExit):
+        with suppress(BaseException):
             if hasattr(self._system, "close"):
-                _done(self._system.close())
+                self._do("close")
         self._system = None
         self._reported = {}
 
+    def _do(self, verb: str, *given: Any) -> Any:
+        with self._calling(verb):
+            return _done(getattr(self._system, verb)(*given))
 
-def read_hits(reply: object) -> list[Hit]:
-    """Hits from what a system returns: Hits, ids, (id, score) pairs or dicts."""
-    if isinstance(reply, str | bytes | dict) or not isinstance(reply, Iterable):
-        raise BadReply(f"recall returned {_short(reply)}; expected a list of hits or ids")
-    entries = list(reply)
-    if set(map(type, entries)) <= {Hit}:
-        kinds = {(type(h.id), type(h.score), type(h.text), bool(h.sources)) for h in entries}
-        if kinds <= _PLAIN_KINDS:
-            return entries
-    return [_read_hit(entry) for entry in entries]
+    @contextmanager
+    def _calling(self, call: str) -> Iterator[None]:
+        self.on_call(call)
+        try:
+            with self._in_this_process():
+                yield
+        finally:
+            self.on_call("")
 
-
-_PLAIN_KINDS = {(str, float, str, False), (str, type(None), str, False)}
-"""Field types of a hit that the journal can store; a Hit does not check them."""
-
-
-def _read_hit(entry: object) -> Hit:
-    match entry:
-        case bool():
-            pass
-        case str() | Integral():
-            return Hit(str(entry))
-        case (str() | Integral() as id, Real() | None as score):
-            return Hit(str(id), None if score is None else float(score))
-        case Hit():
-            return _read_fields(msgspec.structs.asdict(entry))
-        case {"id": id, **rest}:
-            return _read_fields({**rest, "id": id})
-    lacks = f"; it has {', '.join(map(str, entry))[:80]}" if isinstance(entry, dict) else ""
-    raise BadReply(
-        f"recall returned {_short(entry)} as a hit; expected an id, a pair (id, score), or a dict "
-        f"or Hit with id and optional score, text and sources{lacks}"
-    )
-
-
-def _read_fields(fields: dict[Any, Any]) -> Hit:
-    """A hit from its fields; ids may be integers, and scores of numpy's types."""
-    if isinstance(fields["id"], Integral | str):
-        fields["id"] = str(fields["id"])
-    if isinstance(fields.get("score"), Real):
-        fields["score"] = float(fields["score"])
-    try:
-        return msgspec.convert(fields, Hit)
-    except msgspec.ValidationError as error:
-        raise BadReply(f"recall returned a hit that cannot be read: {error}") from None
-
-
-def _short(value: object) -> str:
-    return f"{type(value).__name__} {value!r:.80}"
+    @contextmanager
+    def _in_this_process(self) -> Iterator[None]:
+        """End a copy of this process that the system made: it would go on as a second worker."""
+        process = os.getpid()
+        try:
+            yield
+        finally:
+            if os.getpid() != process:
+                os._exit(1)
 
 
 def _is_recall_function(target: object) -> bool:
@@ -357,8 +360,9 @@ def _done(value: Any) -> Any:
 async def _awaited(value: Awaitable[Any]) -> Any:
     try:
         return await value
-    except SystemExit as error:  # it would end the event loop, and the caller would wait forever
-        raise RuntimeError(f"SystemExit: {error}") from error
+    except (SystemExit, KeyboardInterrupt) as error:
+        # It would end the event loop, and the caller would wait forever.
+        raise RuntimeError(error_text(error)) from error
 
 
 def _event_loop() -> asyncio.AbstractEventLoop:

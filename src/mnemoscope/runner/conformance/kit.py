@@ -31,7 +31,7 @@ from mnemoscope.runner.conformance.system_probe import (
     Unclear,
 )
 from mnemoscope.runner.heartbeat import fork
-from mnemoscope.runner.scheduler import cause_of_death
+from mnemoscope.runner.lost_questions import cause_of_death
 from mnemoscope.runner.worker import be_a_child_of
 from mnemoscope.systems.loader import Plan, describe
 

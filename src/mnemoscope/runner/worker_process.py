@@ -1,0 +1,176 @@
+"""A worker process as its parent sees it: what it is doing, for how long, and how it is ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing.sharedctypes import RawArray, RawValue
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from mnemoscope.runner.heartbeat import (
+    ANSWERING,
+    CALLS,
+    JUDGING,
+    REMEMBERING,
+    Heartbeat,
+    InFlight,
+    Signals,
+    fork,
+)
+from mnemoscope.runner.pipeline import Pipeline
+from mnemoscope.runner.work_unit import WorkUnit
+from mnemoscope.runner.worker import serve
+from mnemoscope.systems.loader import Plan
+
+_CLOSE, _CLOSE_CONNECTOR = 5.0, 30.0
+"""Seconds that the `close` of a system may take; a connector waits for its server."""
+_INGESTION = 0.2
+"""The share of a unit's progress that is ingestion."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How long a system may take, in seconds, and how often it may be lost."""
+
+    recall: float = 120.0
+    remember: float = 3600.0
+    restarts: int = 2
+    """How many losses of a scenario's system do not fail a question."""
+
+
+SHARED = -1
+"""The group of the workers that host all systems that are not a third party's class."""
+
+
+class Overdue(NamedTuple):
+    """What a worker has in flight for too long."""
+
+    slot: InFlight | None
+    """None for a `close`, which no question waits for."""
+    limit: float
+    call: str
+    """The call of the system that takes too long, if it is known."""
+
+    @property
+    def cause(self) -> str:
+        if self.call:
+            return f"{self.call} took longer than {self.limit:g} s"
+        return f"no answer within {self.limit:g} s"
+
+
+class Worker:
+    """A process and what it is working on."""
+
+    def __init__(
+        self,
+        plans: Sequence[Plan],
+        pipeline: Pipeline,
+        place: int,
+        group: int = SHARED,
+        describes: Sequence[int] = (),
+    ) -> None:
+        """`group` is the number of the one system that it hosts, or SHARED."""
+        self.unit: WorkUnit | None = None
+        self.place = place
+        self.group = group
+        self.describes = describes
+        # A reader that asks a model has its own deadlines and waits for its turn.
+        reader = pipeline.reader
+        self._reader_asks_model = reader is not None and "prompt_sha256" in reader.identity
+        slots = list(RawArray(InFlight, pipeline.parallelism))
+        self.heartbeat = Heartbeat(slots, RawValue(Signals))
+        self.pipe, theirs = fork.Pipe()
+        arguments = (theirs, self.heartbeat, plans, pipeline, place, os.getpid(), describes)
+        target = serve if group == SHARED else _serve_in_own_group
+        self.process = fork.Process(target=target, args=arguments)
+        self.process.start()
+        theirs.close()
+        self._is_gone = False
+
+    def assign(self, unit: WorkUnit) -> None:
+        # A system may change the current folder.
+        self.unit = msgspec.structs.replace(unit, folder=str(Path(unit.folder).absolute()))
+        shared = self.heartbeat.shared
+        shared.restarts, shared.has_called = unit.restarts, False
+        shared.ingested = shared.ingesting = 0
+        shared.settled = len(unit.settled)
+        with suppress(OSError):  # a dead worker is noticed when its messages are read
+            self.pipe.send_bytes(msgspec.msgpack.encode(self.unit))
+
+    @property
+    def progress(self) -> float:
+        """The share of its unit that is done."""
+        if self.unit is None:
+            return 0.0
+        scenario, shared = self.unit.scenario, self.heartbeat.shared
+        asked = sum(len(point.questions) for point in scenario.checkpoints)
+        asked = asked or len(scenario.questions)
+        settled = shared.settled / asked if asked else 0.0
+        ingested = shared.memories / len(scenario.memories) if scenario.memories else 0.0
+        return settled + (1 - settled) * _INGESTION * min(ingested, 1.0)
+
+    def overdue(self, limits: Limits) -> Overdue | None:
+        """What exceeds its time limit."""
+        shared = self.heartbeat.shared
+        closing = _CLOSE if self.group != SHARED else _CLOSE_CONNECTOR
+        if shared.seconds_in("close") > closing:
+            return Overdue(None, closing, "close")
+        for slot in self.heartbeat.slots:
+            is_long = slot.position == REMEMBERING or slot.phase == JUDGING
+            is_long |= slot.phase == ANSWERING and self._reader_asks_model
+            limit = limits.remember if is_long else limits.recall
+            if slot.since and time.monotonic() - slot.since > limit:
+                return Overdue(
+                    slot, limit, CALLS[shared.call] if slot.position == REMEMBERING else ""
+                )
+        return None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended; it is not reaped, so that it keeps its id.
+
+        A process that the system started may hold the other end of the pipe, and of what `join`
+        waits for.
+        """
+        assert self.process.pid is not None
+        try:
+            options = os.WEXITED | os.WNOWAIT | os.WNOHANG
+            return os.waitid(os.P_PID, self.process.pid, options) is not None
+        except ChildProcessError:
+            return True
+
+    def wait(self, seconds: float) -> None:
+        """Wait until the process ends, at most so many seconds."""
+        until = time.monotonic() + seconds
+        while not self.has_ended and time.monotonic() < until:
+            time.sleep(0.005)
+
+    def kill(self) -> None:
+        """End the process, and those that its system started and left."""
+        if self._is_gone:
+            return
+        self._is_gone = True
+        pid = self.process.pid
+        assert pid is not None
+        self.process.kill()
+        if self.group != SHARED:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+        self.process.join()
+        self.pipe.close()
+
+    def ask_to_stop(self) -> None:
+        """Let the worker close its systems and end."""
+        with suppress(OSError):
+            self.pipe.send_bytes(b"")
+
+
+def _serve_in_own_group(*arguments: Any) -> None:
+    """Run a worker that leads a process group: what its system starts ends with it."""
+    os.setpgid(0, 0)
+    serve(*arguments)
