@@ -25,7 +25,7 @@ from mnemoscope.release.signatures import (
     other_statistician,
 )
 from mnemoscope.release.state import Moment, Release
-from mnemoscope.reports.tables import DIM, Cell, ReportTable, TableColumn
+from mnemoscope.reports.tables import DIM, Cell, Lines, ReportTable, TableColumn
 
 RUNS = "metrics.json files produced with pinned dataset SHA256"
 
@@ -69,7 +69,7 @@ def table(found: Checklist) -> ReportTable:
     shown = ReportTable([TableColumn(title) for title in ("", "item", "missing")], frame="dense")
     for item in found.items:
         mark = Cell("[x]", "green") if item.ok else Cell("[ ]", "bold red")
-        missing = Cell("\n".join(item.missing)) if item.missing else Cell(item.remark, DIM)
+        missing = Cell(Lines("\n".join(item.missing))) if item.missing else Cell(item.remark, DIM)
         shown.rows.append([mark, item.name, missing])
     return shown
 

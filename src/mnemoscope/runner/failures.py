@@ -17,6 +17,7 @@ from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost
 from mnemoscope._store.jsonl import printable
 from mnemoscope.models.chat import ModelFailure
 from mnemoscope.models.http_errors import without_keys
+from mnemoscope.text.display import one_line
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -85,6 +86,6 @@ class Restarts(msgspec.Struct):
 
     def warn(self, error: SystemLost, consequence: str) -> None:
         """Print a warning in one write, because other processes write to stderr, too."""
-        text = f"{self.scenario}: the system was lost ({error_line(error)}); {consequence}\n"
+        text = f"{self.scenario}: the system was lost ({error_line(error)}); {consequence}"
         with suppress(OSError):
-            os.write(2, text.encode("utf-8", "backslashreplace"))
+            os.write(2, f"{one_line(text)}\n".encode("utf-8", "backslashreplace"))
