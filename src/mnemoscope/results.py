@@ -62,7 +62,7 @@ class Frame:
         """
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
+        writer.writerow(map(as_csv, self.columns))
         writer.writerows(
             ["" if cell is None else as_csv(cell) for cell in row] for row in self.rows
         )

@@ -115,7 +115,7 @@ def survey(
     title = dataset_title(dataset.name, dataset.options)
     blocks = table.survey(title, rows, dataset_notes)
     out.mkdir(parents=True, exist_ok=True)
-    (out / "survey.md").write_text(render_markdown.render(blocks) + "\n")
+    (out / "survey.md").write_text(render_markdown.render(blocks) + "\n", encoding="utf-8")
     (out / "survey.json").write_bytes(msgspec.json.format(msgspec.json.encode(rows)))
     if json:
         print_json(rows)
