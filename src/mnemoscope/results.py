@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from mnemoscope._store.jsonl import read_text
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.text.display import as_csv, as_html
 from mnemoscope.types import FAILED
@@ -190,7 +191,7 @@ class RunResult:
     @property
     def report(self) -> str:
         """The report of the run in Markdown, from report.md."""
-        return (self.path / "report.md").read_text(encoding="utf-8")
+        return read_text(self.path / "report.md")
 
     @property
     def failed_everywhere(self) -> bool:

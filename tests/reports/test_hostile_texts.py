@@ -120,7 +120,7 @@ def test_no_command_and_no_report_lets_a_hostile_text_act(
     assert _is_clean(result._repr_html_().encode())
     # The journal keeps what came.
     assert json.dumps(HOSTILE).encode()[1:20] in (run / "trials.jsonl").read_bytes()
-    assert read_aggregates(run)
+    assert read_aggregates(run).means
 
 
 def test_every_part_of_a_page_is_shown_as_text() -> None:

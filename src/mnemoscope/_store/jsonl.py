@@ -96,6 +96,14 @@ def decode_lines(
             raise DataError(str(error), file=path, line=number) from None
 
 
+def read_text(path: Path) -> str:
+    """The content of a text file; an error names a file that is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"is not UTF-8 text: {error}", file=path) from None
+
+
 def write_records(path: Path, records: Iterable[Any]) -> None:
     """Write one line a record, in one step."""
     write_atomically(path, encode_lines(list(records)))

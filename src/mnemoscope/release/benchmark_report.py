@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Sequence
 
 from mnemoscope._store.fingerprint import differences
-from mnemoscope._store.jsonl import write_atomically
+from mnemoscope._store.jsonl import read_text, write_atomically
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.compare import OVERALL, Comparison
 from mnemoscope.release.decide import (
@@ -58,7 +58,7 @@ def write_report(release: Release, when: Moment) -> list[Comparison]:
 def is_current(release: Release, found: Sequence[Comparison]) -> bool:
     """Whether report.md equals, byte for byte, the report of the runs and release.yaml."""
     path = release.report_path
-    return path.exists() and path.read_text(encoding="utf-8") == render(release, found)
+    return path.exists() and read_text(path) == render(release, found)
 
 
 def render(release: Release, found: Sequence[Comparison]) -> str:

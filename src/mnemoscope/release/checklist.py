@@ -11,6 +11,7 @@ from functools import cached_property
 import msgspec
 
 from mnemoscope._store.errors import MnemoscopeError
+from mnemoscope._store.jsonl import read_text
 from mnemoscope.analysis.compare import Comparison
 from mnemoscope.release.benchmark_report import is_current
 from mnemoscope.release.claims import lint_file
@@ -171,7 +172,7 @@ def _notes(case: _Reviewed) -> Iterator[str]:
     if not case.release.notes_path.exists():
         yield "notes.md is not written: `mnemoscope release notes`"
         return
-    text = case.release.notes_path.read_text(encoding="utf-8")
+    text = read_text(case.release.notes_path)
     if tuple(re.findall(r"^## (.*)$", text, re.MULTILINE)) != SECTIONS:
         yield "notes.md must have exactly the five sections, in their order"
     if text != render_notes(case.release, case.found):
