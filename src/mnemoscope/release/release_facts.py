@@ -127,10 +127,10 @@ def cited_runs(
     states = {path.resolve(): state for path, state in states.items()}
     reported = set[Path]()
     for one in said:
-        context = " ".join(s.text for s in said if s.block == one.block and s.kind == one.kind)
-        if one.kind == "row":
-            context = one.text
         for path in _runs(one.text, folder, known):
+            context = " ".join(s.text for s in said if s.block == one.block and s.kind == one.kind)
+            if one.kind == "row":
+                context = one.text
             if path not in states:
                 states[path] = _status(path)
             disclosed = states[path] in context and not (metrics(context) and estimates(context))
