@@ -57,7 +57,7 @@ _NOT_ESTIMATES = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _ESTIMATE = re.compile(
-    rf"(?<![\w@.])(?:[-+−–~≈]\s?)?(?:\d[\d,]{0, 29}(?:\.\d+)?|\.\d+){_UNIT}|(?<![\w@.])[-+−]?[01]?\.\d+\b",
+    rf"(?<![\w@.])(?:[-+−–~≈]\s?)?(?:\d[\d,]{{0,29}}(?:\.\d+)?|\.\d+){_UNIT}|(?<![\w@.])[-+−]?[01]?\.\d+\b",
     re.IGNORECASE,
 )
 _PRAISE = re.compile(
