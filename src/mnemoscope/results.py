@@ -7,7 +7,6 @@ installed, otherwise a `Frame`.
 from __future__ import annotations
 
 import csv
-import html
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -16,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from mnemoscope._store.jsonl import read_text
 from mnemoscope._store.run_directory import Manifest, RunDirectory
+from mnemoscope.text.display import as_csv, as_html
 from mnemoscope.types import FAILED
 
 if TYPE_CHECKING:
@@ -56,11 +57,16 @@ class Frame:
         return [row[place] for row in self.rows]
 
     def to_csv(self, path: str | Path | None = None) -> str | None:
-        """Write the table as CSV to a file, or return it if no path is given."""
+        """Write the table as CSV to a file, or return it if no path is given.
+
+        A text that a spreadsheet would take for a formula gets an apostrophe in front.
+        """
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows(["" if cell is None else cell for cell in row] for row in self.rows)
+        writer.writerow(map(as_csv, self.columns))
+        writer.writerows(
+            ["" if cell is None else as_csv(cell) for cell in row] for row in self.rows
+        )
         if path is None:
             return text.getvalue()
         Path(path).write_text(text.getvalue(), encoding="utf-8")
@@ -79,7 +85,7 @@ def html_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return an HTML table with all texts escaped."""
 
     def row(tag: str, cells: Sequence[str]) -> str:
-        return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
+        return f"<tr>{''.join(f'<{tag}>{as_html(cell)}</{tag}>' for cell in cells)}</tr>"
 
     body = "".join(row("td", cells) for cells in rows)
     return f"<table><thead>{row('th', columns)}</thead><tbody>{body}</tbody></table>"
@@ -185,7 +191,7 @@ class RunResult:
     @property
     def report(self) -> str:
         """The report of the run in Markdown, from report.md."""
-        return (self.path / "report.md").read_text(encoding="utf-8")
+        return read_text(self.path / "report.md")
 
     @property
     def failed_everywhere(self) -> bool:
@@ -447,7 +453,7 @@ class ComparisonResult:
 
     def _repr_html_(self) -> str:
         rows = [[_plain(cell) for cell in row] for row in self.rows()]
-        return f"<p>{html.escape(repr(self))}</p>{html_table(ComparedRow._fields, rows)}"
+        return f"<p>{as_html(repr(self))}</p>{html_table(ComparedRow._fields, rows)}"
 
 
 class GateResult(msgspec.Struct, frozen=True):

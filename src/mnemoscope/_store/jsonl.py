@@ -7,7 +7,6 @@ removes that line, so every line in the file is complete.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -27,16 +26,6 @@ encode_lines = msgspec.json.Encoder().encode_lines
 def printable(text: str) -> str:
     """The text as UTF-8 can encode it: a lone surrogate becomes an escape sequence."""
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def one_line(text: str, most: int) -> str:
-    """The text as one line of limited length; what cannot be printed becomes an escape sequence."""
-    text = re.sub(r"\s+", " ", text[:most])
-    if not text.isprintable():
-        text = "".join(
-            sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text
-        )
-    return text[:most]
 
 
 class Journal(AbstractContextManager["Journal"]):
@@ -105,6 +94,14 @@ def decode_lines(
             yield number, decoder.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise DataError(str(error), file=path, line=number) from None
+
+
+def read_text(path: Path) -> str:
+    """The content of a text file; an error names a file that is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"is not UTF-8 text: {error}", file=path) from None
 
 
 def write_records(path: Path, records: Iterable[Any]) -> None:

@@ -24,6 +24,8 @@ SEED_METRICS = ("recall@1", "recall@5", "recall@10", "recall@20", "recall@25", "
 ALPHA = 0.05
 _ROUNDING = 1e-9
 """Tolerance for figures that are recorded with ten digits."""
+_MOST_QUESTIONS = 10**9
+_WRONG_CONTENT = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 CAVEAT = (
     "Use these intervals and tests for comparability only: they assume proportions from two "
     "separate samples, but fractional recall and MRR are not proportions, and both runs answered "
@@ -75,11 +77,22 @@ def read_aggregates(path: Path) -> Aggregates:
     file = path / "metrics.json" if path.is_dir() else path
     try:
         content = msgspec.json.decode(file.read_bytes())
-        overall = content["overall"]
-        means = {name: _mean(v) for name, v in overall.items()}
+        means = {name: _mean(figure) for name, figure in content["overall"].items()}
+        coverage = float(content.get("questions", {}).get("coverage", 1.0) or 0.0)
+        if "dataset_sha256" in content:
+            data = str(content["dataset_sha256"])
+        else:
+            data = ",".join(content.get("benchmark", {}).get("sha256", ()))
     except FileNotFoundError:
         raise MissingData(f"no such file: {file}") from None
-    except (msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         raise DataError(
             "expected overall.METRIC.mean and overall.METRIC.n for every metric "
             f"({type(error).__name__}: {error})",
@@ -88,12 +101,7 @@ def read_aggregates(path: Path) -> Aggregates:
     if "mrr" not in means and (deepest := [name for name in means if name.startswith("mrr@")]):
         means["mrr"] = means[deepest[-1]]
     label = path.name if path.is_dir() else str(path)
-    coverage = content.get("questions", {}).get("coverage", 1.0)
-    if "dataset_sha256" in content:
-        data = str(content["dataset_sha256"])
-    else:
-        data = ",".join(content.get("benchmark", {}).get("sha256", ()))
-    return Aggregates(label, means, data, float(coverage or 0.0))
+    return Aggregates(label, means, data, coverage)
 
 
 def gate(run: RunDirectory, baseline: Path, max_drops: Mapping[str, float]) -> list[GateRow]:
@@ -178,6 +186,6 @@ def seed_comparison(base: Aggregates, cand: Aggregates) -> list[SeedRow]:
 
 def _mean(figure: Mapping[str, Any]) -> tuple[float, int]:
     mean, n = float(figure["mean"]), int(figure["n"])
-    if not 0 <= mean <= 1 or n < 1:
+    if not 0 <= mean <= 1 or not 1 <= n <= _MOST_QUESTIONS:
         raise ValueError(f"mean {mean} of {n} questions")
     return mean, n

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope._store.jsonl import write_atomically
+from mnemoscope._store.jsonl import read_text, write_atomically
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.analysis.checked_run import BLOCKED_FILE, CheckedRun, value_at
 from mnemoscope.analysis.gates import Gate, check_gate
@@ -63,7 +63,7 @@ def block(run: RunDirectory, reason: str) -> None:
         raise UsageError("give the reason why the run is blocked")
     run.manifest()  # fails if the folder is not a run
     file = run.path / BLOCKED_FILE
-    before = file.read_text(encoding="utf-8").rstrip("\n") if file.exists() else "# BLOCKED\n"
+    before = read_text(file).rstrip("\n") if file.exists() else "# BLOCKED\n"
     line = f"- {datetime.now(UTC):%Y-%m-%d %H:%M} UTC: {' '.join(reason.split())}"
     write_atomically(file, f"{before}\n{line}\n".encode())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from pathlib import Path
@@ -18,6 +19,26 @@ def main() -> None:
     # standard library, so that a random.py or json.py in it does not replace a library module.
     packages = (i for i, place in enumerate(sys.path) if place.endswith("site-packages"))
     sys.path.insert(next(packages, len(sys.path)), str(Path.cwd()))
+    open_streams()
     from mnemoscope.cli.app import invoke
 
     sys.exit(invoke(sys.argv[1:]))
+
+
+def open_streams() -> None:
+    """Make stdin, stdout and stderr usable, whatever the caller did with them.
+
+    A closed one is opened again on nothing, so that no file of a run gets its number. What an
+    encoding such as ASCII cannot show is shown as an escape sequence.
+    """
+    is_mute = sys.stdout is None
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            # The lowest free number, which is the one of the closed stream.
+            assert os.open(os.devnull, os.O_RDWR) == number
+            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", encoding="utf-8"))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    if is_mute:
+        print("note: stdout is closed, so results are not printed", file=sys.stderr)

@@ -12,6 +12,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 import mnemoscope
 from mnemoscope._store.errors import MnemoscopeError, UsageError
+from mnemoscope._store.jsonl import printable
 from mnemoscope.cli.console import LogLines, err, say
 
 FAILURE, USAGE, NOT_COMPARABLE, INTERRUPTED = 1, 2, 3, 130
@@ -65,6 +66,10 @@ for _place in (
 
 def invoke(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
+    for argument in arguments:
+        if printable(argument) != argument:
+            say(err, f"{argument} is not UTF-8: rename the file or folder", before=_ERROR)
+            return USAGE
     if not arguments or arguments[-1] in app.help_flags:
         _, [*_, asked], _ = app.parse_commands(arguments[:-1])
         for name in asked:  # import each command, so that its help line is listed
@@ -85,6 +90,8 @@ def invoke(arguments: Sequence[str]) -> int:
     except BrokenPipeError:  # the reader of stdout, such as `head`, has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILURE
+    except UnicodeEncodeError as error:  # such as a current folder whose name is not UTF-8
+        return _fail(f"{printable(error.object)} is not UTF-8: rename it", FAILURE)
     except OSError as error:
         return _fail(error, FAILURE, after=_REMEDIES.get(error.errno or 0, ""))
     except KeyboardInterrupt:
@@ -99,7 +106,7 @@ def _exit_code(error: MnemoscopeError) -> int:
     return NOT_COMPARABLE if isinstance(error, NotComparable) else FAILURE
 
 
-def _fail(error: Exception, code: int, after: str = "") -> int:
+def _fail(error: Exception | str, code: int, after: str = "") -> int:
     say(err, f"{error}{after}", before=_ERROR)
     return code
 

@@ -14,6 +14,7 @@ from mnemoscope.cli.console import err, print_json, say
 from mnemoscope.cli.console import out as stdout
 from mnemoscope.cli.writing import interruptible, progress, show_pass, warn
 from mnemoscope.personas.write.writing_options import WritingOptions
+from mnemoscope.text.display import one_line
 
 if TYPE_CHECKING:
     from mnemoscope.personas.audit.persona_audit import AuditResult
@@ -133,7 +134,7 @@ def _print(result: AuditResult) -> None:
         table = Table("code", "days", "questions", "what it means, and an example", box=box.SIMPLE)
         for row in result.tallies:
             meaning = Text(row.meaning)
-            meaning.append(f"\n{row.examples[0]}", "dim")
+            meaning.append(f"\n{one_line(row.examples[0])}", "dim")
             days = f"{row.days:,}" if row.days else ""
             table.add_row(Text(row.code, "bold cyan"), days, f"{row.questions:,}", meaning)
         stdout.print(table)

@@ -18,6 +18,7 @@ from rich.markup import escape
 from mnemoscope._store.errors import UsageError
 from mnemoscope.reports import progress_bar as bars
 from mnemoscope.reports.tables import Cell, Cells, Frame, ReportTable, TableColumn
+from mnemoscope.text.display import as_json, one_line, visible
 from mnemoscope.types import Scalar
 
 if TYPE_CHECKING:
@@ -31,14 +32,18 @@ _EVERY = 30.0
 _COLOURS = {"note: ": "[yellow]note:[/] ", "error: ": "[bold red]error:[/] "}
 
 
-def say(console: Console, text: str, *, before: str = "") -> None:
-    """Print a line without markup and without line breaks, so that long paths can be copied."""
-    console.print(before + escape(text), soft_wrap=True, highlight=False, emoji=False)
+def say(console: Console, text: str, *, before: str = "", lines: bool = False) -> None:
+    """Print a line without markup and without wrapping, so that long paths can be copied.
+
+    Line breaks become spaces, since errors repeat texts of systems; `lines` keeps them.
+    """
+    safe = visible(text) if lines else one_line(text)
+    console.print(before + escape(safe), soft_wrap=True, highlight=False, emoji=False)
 
 
 def print_json(content: Any) -> None:
     """Print JSON to stdout."""
-    print(msgspec.json.format(msgspec.json.encode(content), indent=2).decode())
+    print(as_json(msgspec.json.format(msgspec.json.encode(content), indent=2).decode()))
 
 
 def print_table(
@@ -98,7 +103,7 @@ def watched() -> Iterator[Callable[[ProgressUpdate], None]]:
         try:
             yield update
         except KeyboardInterrupt:
-            say(err, "\nall recorded results are kept; repeat the command to continue")
+            say(err, "\nall recorded results are kept; repeat the command to continue", lines=True)
             raise
 
 

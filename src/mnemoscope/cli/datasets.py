@@ -20,6 +20,7 @@ from mnemoscope.cli.console import (
     progress_bar,
     say,
 )
+from mnemoscope.reports.tables import Lines
 
 if TYPE_CHECKING:
     from mnemoscope.datasets.dataset_check import Checked
@@ -67,8 +68,9 @@ def list_datasets(*, json: bool = False) -> None:
         return
     shown = []
     for name, summary, options, licence, place in rows:
-        listed = "\n".join(f"--{key} {value}" for key, value in options.items())
-        shown.append((name_cell(name), "\n".join(filter(None, (summary, licence, place))), listed))
+        listed = Lines("\n".join(f"--{key} {value}" for key, value in options.items()))
+        about = Lines("\n".join(filter(None, (summary, licence, place))))
+        shown.append((name_cell(name), about, listed))
     print_table(("dataset", "description", "options, default first"), shown)
 
 

@@ -65,4 +65,5 @@ def demo(*, out: Path = Path("demo-run")) -> None:
         f"  {command} personas simulate {PERSONA} --days 1000 --out histories\n"
         "or download a public benchmark\n"
         f"  {command} datasets fetch locomo",
+        lines=True,
     )

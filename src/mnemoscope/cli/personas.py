@@ -20,6 +20,7 @@ from mnemoscope.cli import (
 )
 from mnemoscope.cli.console import err, out, print_json, progress_bar, say
 from mnemoscope.personas.simulate.story import SHIPPED, find_story, shipped_story
+from mnemoscope.text.display import one_line
 
 app = App(name="personas", help="Persona histories, simulated or written by a model.")
 app.command(create_persona.create)
@@ -120,6 +121,6 @@ def _data_table(data: Path, json: bool) -> Table | None:
     table = Table("persona", "arcs", "days", "questions", "ledger", box=box.SIMPLE_HEAD)
     for one in found:
         ledger = "yes" if one.ledger else "no"
-        name = Text(one.persona, "bold cyan")
-        table.add_row(name, one.arcs, f"{one.days:,}", f"{one.questions:,}", ledger)
+        name = Text(one_line(one.persona), "bold cyan")
+        table.add_row(name, Text(one_line(one.arcs)), f"{one.days:,}", f"{one.questions:,}", ledger)
     return table

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mnemoscope.cli.console import name_cell, out, print_json, print_table
+from mnemoscope.reports.tables import Lines
 
 if TYPE_CHECKING:
     from mnemoscope.protocols import Benchmark, Chosen
@@ -40,7 +41,7 @@ def list_protocols(*, json: bool = False) -> None:
     for protocol in (one.protocol for one in found):
         variants = protocol.variants
         benchmarks = dict.fromkeys(name for each in variants.values() for name in each.benchmarks)
-        names = ("\n".join(variants), "\n".join(benchmarks))
+        names = (Lines("\n".join(variants)), Lines("\n".join(benchmarks)))
         rows.append((name_cell(protocol.id), protocol.summary, *names))
     print_table(("protocol", "description", "variants", "benchmarks"), rows)
 

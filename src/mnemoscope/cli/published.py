@@ -11,7 +11,7 @@ from rich.text import Text
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope.cli.console import out, print_json, say
-from mnemoscope.reports.tables import Cell, Cells, ReportTable, TableColumn
+from mnemoscope.reports.tables import Cell, Cells, Lines, ReportTable, TableColumn
 
 if TYPE_CHECKING:
     from mnemoscope.published import Published
@@ -184,7 +184,7 @@ def spread(*, benchmark: str = "LoCoMo", system: str = "", json: bool = False) -
         (
             [
                 Cell(one.system, "bold cyan"),
-                f"{one.metric}\n{one.questions}",
+                Lines(f"{one.metric}\n{one.questions}"),
                 _end(one.lowest),
                 _end(one.highest),
                 str(one.results),

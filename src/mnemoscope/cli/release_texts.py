@@ -121,4 +121,4 @@ def show(*, file: Log = Path("HISTORY.md")) -> None:
     """
     from mnemoscope.release.history import read_history
 
-    say(out, read_history(file).rstrip("\n"))
+    say(out, read_history(file).rstrip("\n"), lines=True)

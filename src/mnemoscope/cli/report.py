@@ -43,4 +43,4 @@ def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None
         own = [view for view in views if view.benchmark == benchmark]
         out.print(run_tables.shown(own, width=out.width))
     if svg is not None:
-        svg.write_text(run_tables.picture(views, f"mnemoscope report {run.name}"))
+        svg.write_text(run_tables.picture(views, f"mnemoscope report {run.name}"), encoding="utf-8")

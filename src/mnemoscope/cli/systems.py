@@ -16,6 +16,7 @@ from mnemoscope._store.registry import describe_options
 from mnemoscope.cli import survey
 from mnemoscope.cli.console import err, print_json, say
 from mnemoscope.cli.console import out as stdout
+from mnemoscope.text.display import one_line
 
 if TYPE_CHECKING:
     from mnemoscope.runner.conformance import Result
@@ -56,7 +57,7 @@ def list_systems(*names: str, json: bool = False) -> None:
     table = Table("system", "state", "what it is", box=box.SIMPLE_HEAD)
     for row in sorted(rows, key=lambda row: row["state"] == "untested"):
         state = Text(row["state"], _STATES.get(row["state"], ""))
-        table.add_row(Text(row["name"], "bold cyan"), state, Text(row["summary"]))
+        table.add_row(Text(row["name"], "bold cyan"), state, Text(one_line(row["summary"])))
         for option, values in row["options"].items():
             table.add_row("", "", Text(f"{option}={values}", "dim"))
     stdout.print(table)
@@ -136,7 +137,7 @@ def check(spec: str, /, *, timeout: float = 60.0, json: bool = False) -> int:
 def _print_results(spec: str, results: list[Result], failed: list[str]) -> None:
     table = Table("check", "verdict", "what was seen", box=box.SIMPLE_HEAD)
     for result in results:
-        seen = f"{result.seen}\n→ {result.fix}" if result.fix else result.seen
+        seen = one_line(result.seen) + (f"\n→ {one_line(result.fix)}" if result.fix else "")
         verdict = Text(result.verdict, _VERDICTS[result.verdict])
         table.add_row(Text(result.check, "bold cyan"), verdict, Text(seen))
     stdout.print(table)
@@ -300,10 +301,11 @@ def probe(
         given = parameters(tool.parameters)
         listed = ", ".join(f"{one.name}{'*' if one.required else ''}" for one in given)
         first = tool.description.strip().split("\n", 1)[0]
-        table.add_row(Text(tool.name, "bold cyan"), Text(listed), Text(first))
+        cells = map(one_line, (listed, first))
+        table.add_row(Text(one_line(tool.name), "bold cyan"), *map(Text, cells))
     stdout.print(table)
     if out is None:
-        say(stdout, seen.yaml)
+        say(stdout, seen.yaml, lines=True)
     else:
         say(err, f"the proposed mapping is in {out}")
         for problem in (*proposal.missing, *proposal.uncertain):

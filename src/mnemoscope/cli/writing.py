@@ -45,8 +45,8 @@ def show_pass(task: ModelTask, *, estimate: bool = False, dry_run: bool = False)
     if dry_run:
         prompts = task.preview()
         for number, prompt in enumerate(prompts, 1):
-            say(out, f"=== prompt {number}, system\n{prompt.system}\n")
-            say(out, f"=== prompt {number}, user\n{prompt.user}\n")
+            say(out, f"=== prompt {number}, system\n{prompt.system}\n", lines=True)
+            say(out, f"=== prompt {number}, user\n{prompt.user}\n", lines=True)
         say(out, f"{len(prompts)} prompts shown; no model was asked, nothing was written")
         return 0
     if estimate:
@@ -92,5 +92,5 @@ def interruptible() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say(err, "\nfinished files are kept; run the same command to continue")
+        say(err, "\nfinished files are kept; run the same command to continue", lines=True)
         raise

@@ -23,6 +23,7 @@ from typing import IO
 
 from mnemoscope._store.errors import SystemLost, UsageError
 from mnemoscope._store.fingerprint import sha256_file
+from mnemoscope.text.display import one_line
 
 _EXIT_SECONDS = 3.0
 """How long a process may take to exit by itself."""
@@ -287,8 +288,8 @@ def name_of(words: Sequence[str]) -> str:
 
 
 def shown(line: bytes, most: int = _SHOWN) -> str:
-    """Shorten a line for an error message."""
-    text = line.decode("utf-8", "backslashreplace").strip()
+    """Shorten a line for a message, without control characters that act on a terminal."""
+    text = one_line(line.decode("utf-8", "backslashreplace")).strip()
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

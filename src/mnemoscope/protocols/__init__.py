@@ -103,15 +103,19 @@ def load_protocol(name: str) -> Chosen:
         raise UsageError(f"unknown protocol {id!r}; choose one of {', '.join(protocol_names())}")
     file = files(__package__).joinpath(f"{id}.yaml")
     text = file.read_text(encoding="utf-8")
-    try:
-        protocol = msgspec.convert(parse_yaml(text, Path(file.name)), Protocol)
-    except msgspec.ValidationError as error:
-        raise DataError(str(error), file=file.name) from None
+    protocol = read_protocol(text, Path(file.name))
     variant = variant or next(iter(protocol.variants))
     if variant not in protocol.variants:
         known = ", ".join(protocol.variants)
         raise UsageError(f"{id} has no variant {variant!r}; choose one of {known}")
     return Chosen(protocol, variant, hashlib.sha256(text.encode()).hexdigest())
+
+
+def read_protocol(text: str, path: Path) -> Protocol:
+    try:
+        return msgspec.convert(parse_yaml(text, path), Protocol)
+    except msgspec.ValidationError as error:
+        raise DataError(str(error), file=path) from None
 
 
 def deviations(

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Sequence
 
 from mnemoscope._store.fingerprint import differences
-from mnemoscope._store.jsonl import write_atomically
+from mnemoscope._store.jsonl import read_text, write_atomically
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.compare import OVERALL, Comparison
 from mnemoscope.release.decide import (
@@ -32,7 +32,8 @@ from mnemoscope.release.report_tables import (
 )
 from mnemoscope.release.state import ROLES, Moment, Release, Role, RunPair, Signature, State
 from mnemoscope.reports.render_markdown import table
-from mnemoscope.reports.tables import document_table
+from mnemoscope.reports.tables import Markup, document_table
+from mnemoscope.text.display import as_code, as_markdown
 
 BEGIN, END = "<!-- signatures -->", "<!-- /signatures -->"
 TITLES: dict[Role, str] = {
@@ -57,7 +58,7 @@ def write_report(release: Release, when: Moment) -> list[Comparison]:
 def is_current(release: Release, found: Sequence[Comparison]) -> bool:
     """Whether report.md equals, byte for byte, the report of the runs and release.yaml."""
     path = release.report_path
-    return path.exists() and path.read_text(encoding="utf-8") == render(release, found)
+    return path.exists() and read_text(path) == render(release, found)
 
 
 def render(release: Release, found: Sequence[Comparison]) -> str:
@@ -106,7 +107,7 @@ def _summary(release: Release, found: Sequence[Comparison]) -> str:
 
 def _methodology(release: Release) -> list[str]:
     deviations = [
-        f"- {pair.benchmark}, {run.label}: {deviation}"
+        f"- {pair.benchmark}, {as_markdown(run.label)}: {as_markdown(deviation)}"
         for pair, run in _runs(release)
         for deviation in run.manifest().deviations
     ]
@@ -118,7 +119,7 @@ def _methodology(release: Release) -> list[str]:
         "### Run configuration",
         _configuration(release),
         "### Changes from the previous version",
-        "\n".join(f"- {line}" for line in changes(release)) or "None.",
+        "\n".join(f"- {as_markdown(line)}" for line in changes(release)) or "None.",
     ]
 
 
@@ -143,12 +144,12 @@ def _configuration(release: Release) -> str:
             [
                 pair.benchmark,
                 run.label,
-                f"`{about.identity['system']['spec']}`",
+                Markup(as_code(about.identity["system"]["spec"])),
                 options,
                 about.identity.get("depth", "--"),
                 about.identity.get("seed", "--"),
                 versions,
-                f"`{about.fingerprint[:16]}…`",
+                Markup(f"`{about.fingerprint[:16]}…`"),
             ]
         )
     head = ["benchmark", "run", "system", "options", "depth", "seed", "versions", "fingerprint"]
@@ -232,7 +233,7 @@ def _claimable(found: Sequence[Comparison]) -> list[str]:
 
 def _raw_data(release: Release) -> str:
     rows = [
-        [pair.benchmark, f"`{record.path}/{name}`", f"`{sha256}`"]
+        [pair.benchmark, *(Markup(as_code(text)) for text in (f"{record.path}/{name}", sha256))]
         for pair in release.state.pairs
         for record in (pair.base, pair.cand)
         for name, sha256 in {"manifest.json": record.manifest_sha256, **record.files}.items()

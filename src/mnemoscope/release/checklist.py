@@ -11,6 +11,7 @@ from functools import cached_property
 import msgspec
 
 from mnemoscope._store.errors import MnemoscopeError
+from mnemoscope._store.jsonl import read_text
 from mnemoscope.analysis.compare import Comparison
 from mnemoscope.release.benchmark_report import is_current
 from mnemoscope.release.claims import lint_file
@@ -25,7 +26,7 @@ from mnemoscope.release.signatures import (
     other_statistician,
 )
 from mnemoscope.release.state import Moment, Release
-from mnemoscope.reports.tables import DIM, Cell, ReportTable, TableColumn
+from mnemoscope.reports.tables import DIM, Cell, Lines, ReportTable, TableColumn
 
 RUNS = "metrics.json files produced with pinned dataset SHA256"
 
@@ -69,7 +70,7 @@ def table(found: Checklist) -> ReportTable:
     shown = ReportTable([TableColumn(title) for title in ("", "item", "missing")], frame="dense")
     for item in found.items:
         mark = Cell("[x]", "green") if item.ok else Cell("[ ]", "bold red")
-        missing = Cell("\n".join(item.missing)) if item.missing else Cell(item.remark, DIM)
+        missing = Cell(Lines("\n".join(item.missing))) if item.missing else Cell(item.remark, DIM)
         shown.rows.append([mark, item.name, missing])
     return shown
 
@@ -171,7 +172,7 @@ def _notes(case: _Reviewed) -> Iterator[str]:
     if not case.release.notes_path.exists():
         yield "notes.md is not written: `mnemoscope release notes`"
         return
-    text = case.release.notes_path.read_text(encoding="utf-8")
+    text = read_text(case.release.notes_path)
     if tuple(re.findall(r"^## (.*)$", text, re.MULTILINE)) != SECTIONS:
         yield "notes.md must have exactly the five sections, in their order"
     if text != render_notes(case.release, case.found):

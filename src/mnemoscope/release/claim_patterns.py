@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_NUMBER = r"[-+−–]?\s?(?:\d[\d,]*)?\.?\d+"
+# At most 30 digits: without a limit, a text of 5,000 digits takes minutes.
+_NUMBER = r"[-+−–]?\s?(?:\d[\d,]{0,29})?\.?\d{1,30}"
 _UNIT = r"\s?(?:pp\b|%|percentage points?\b|percent\b|points?\b)"
 
 _METRIC = re.compile(
@@ -56,7 +57,7 @@ _NOT_ESTIMATES = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _ESTIMATE = re.compile(
-    rf"(?<![\w@.])(?:[-+−–~≈]\s?)?(?:\d[\d,]*(?:\.\d+)?|\.\d+){_UNIT}|(?<![\w@.])[-+−]?[01]?\.\d+\b",
+    rf"(?<![\w@.])(?:[-+−–~≈]\s?)?(?:\d[\d,]{{0,29}}(?:\.\d+)?|\.\d+){_UNIT}|(?<![\w@.])[-+−]?[01]?\.\d+\b",
     re.IGNORECASE,
 )
 _PRAISE = re.compile(

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from mnemoscope._store.errors import DataError
+from mnemoscope._store.jsonl import read_text
 from mnemoscope.protocols import Protocol, load_protocol, protocol_names
 from mnemoscope.release.claim_patterns import (
     ALL_METRICS,
@@ -69,11 +69,7 @@ def lint(text: str, facts: Facts | None = None, folder: Path | None = None) -> l
 
 
 def lint_file(path: Path, facts: Facts | None = None) -> list[ClaimProblem]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise DataError("the file is not UTF-8 text", file=path) from None
-    return lint(text, facts, path.parent)
+    return lint(read_text(path), facts, path.parent)
 
 
 def _statement(one: Statement, facts: Facts | None) -> list[ClaimProblem]:

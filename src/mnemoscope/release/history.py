@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from mnemoscope._store.errors import MissingData, UsageError
-from mnemoscope._store.jsonl import write_atomically
+from mnemoscope._store.jsonl import read_text, write_atomically
 from mnemoscope.analysis.compare import Comparison
 from mnemoscope.release.report_tables import impact_table
 from mnemoscope.release.state import Moment
@@ -28,7 +28,7 @@ def add_entry(
     """Add an entry before all others, and return it."""
     if not change.strip() or not reason.strip():
         raise UsageError("an entry needs --change and --reason")
-    text = file.read_text(encoding="utf-8") if file.exists() else TITLE
+    text = read_text(file) if file.exists() else TITLE
     first = _ENTRY.search(text)
     place = first.start() if first else len(text)
     by = f", by {author}" if author else ""
@@ -52,4 +52,4 @@ def read_history(file: Path) -> str:
         raise MissingData(
             f"{file} does not exist: add an entry with `mnemoscope release history add`"
         )
-    return file.read_text(encoding="utf-8")
+    return read_text(file)

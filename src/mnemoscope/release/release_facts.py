@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from mnemoscope._store.run_directory import RunDirectory
@@ -126,10 +127,10 @@ def cited_runs(
     states = {path.resolve(): state for path, state in states.items()}
     reported = set[Path]()
     for one in said:
-        context = " ".join(s.text for s in said if s.block == one.block and s.kind == one.kind)
-        if one.kind == "row":
-            context = one.text
         for path in _runs(one.text, folder, known):
+            context = " ".join(s.text for s in said if s.block == one.block and s.kind == one.kind)
+            if one.kind == "row":
+                context = one.text
             if path not in states:
                 states[path] = _status(path)
             disclosed = states[path] in context and not (metrics(context) and estimates(context))
@@ -144,8 +145,9 @@ def _runs(text: str, folder: Path, known: Mapping[Path, RunRecord]) -> set[Path]
         named = token.rstrip("/.,")
         for root in (folder, Path.cwd()):
             for place in (root / named, (root / named).parent):
-                if (place / "manifest.json").is_file():
-                    found.add(place.resolve())
+                with suppress(OSError):  # a name that is too long for a path
+                    if (place / "manifest.json").is_file():
+                        found.add(place.resolve())
     for prefix in _HEX.findall(text):
         found |= {
             path.resolve() for path, run in known.items() if run.fingerprint.startswith(prefix)

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Literal
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope._store.jsonl import write_atomically
+from mnemoscope._store.jsonl import read_text, write_atomically
 from mnemoscope.analysis.compare import Comparison
 from mnemoscope.release.benchmark_report import block, digest, is_current, latest, sealed, split
 from mnemoscope.release.decide import is_conditional
@@ -42,7 +42,7 @@ def circulate(
         raise UsageError(f"--at: the draft was written {drafted}, it was not shared before that")
     _check_plain(evidence, "the evidence of a circulation")
     _check_current(release, found)
-    text = release.report_path.read_text(encoding="utf-8")
+    text = read_text(release.report_path)
     if state.circulated is not None and state.circulated.sha256 == digest(text):
         raise UsageError(f"the draft was already circulated {state.circulated}; that time counts")
     state.circulated = Circulation(when, digest(text), evidence.strip())
@@ -57,7 +57,7 @@ def lacking_notice(release: Release) -> str:
     if state.circulated is None:
         return "the draft was not circulated"
     path = release.report_path
-    if not path.exists() or digest(path.read_text("utf-8")) != state.circulated.sha256:
+    if not path.exists() or digest(read_text(path)) != state.circulated.sha256:
         return (
             "the report changed after it was circulated: the 48 hours start again; circulate it "
             "again with `mnemoscope release circulate`"
@@ -94,7 +94,7 @@ def sign(
         _check_exception(state, role, quorum_exception)
     elif standings(release)[role] == "valid":
         raise UsageError(f"{role} has signed this report already")
-    text = release.report_path.read_text(encoding="utf-8")
+    text = read_text(release.report_path)
     signature = Signature(role, name.strip(), digest(text), when, quorum_exception)
     state.signatures = [*state.signatures, signature]
     write_atomically(release.report_path, sealed(text, state).encode())
@@ -107,7 +107,7 @@ def standings(release: Release) -> dict[Role, SignatureState]:
     given = latest(release.state.signatures)
     if not given or not release.report_path.exists():
         return {role: "void" if role in given else "missing" for role in ROLES}
-    text = release.report_path.read_text(encoding="utf-8")
+    text = read_text(release.report_path)
     sha256 = digest(text)
     whole = split(text)[1] == block(release.state, sha256)
     return {

@@ -21,6 +21,8 @@ from mnemoscope.reports.tables import (
     Block,
     Cell,
     Heading,
+    Lines,
+    Markup,
     NoteList,
     Paragraph,
     ReportTable,
@@ -276,15 +278,15 @@ def _diagnosis(diagnosis: Figures, category_name: CategoryName) -> list[Block]:
 def _money(accounts: Figures) -> list[Block]:
     head = ["phase", "requests", "cached", "retries", "tokens in", "tokens out", "cost", "paid"]
     lines = {**accounts["phases"]}
-    lines |= {f"*{side} side*": own for side, own in accounts["sides"].items()}
-    lines["**total**"] = accounts["total"]
+    lines |= {Markup(f"*{side} side*"): own for side, own in accounts["sides"].items()}
+    lines[Markup("**total**")] = accounts["total"]
     rows = [
         [name, *(f"{own[key]:,}" for key in _COUNTED), *(_dollars(own[key]) for key in _PAID)]
         for name, own in lines.items()
     ]
     if per := accounts["per_question"]:
         numbers = (f"{per[key]:,.2f}" for key in _COUNTED)
-        rows.append(["*per question*", *numbers, *(_dollars(per[key]) for key in _PAID)])
+        rows.append([Markup("*per question*"), *numbers, *(_dollars(per[key]) for key in _PAID)])
     caption = (
         f"Over {accounts['questions']:,} questions; in US dollars. Cost: of all replies. Paid: of "
         "the replies that did not come from the cache."
@@ -331,10 +333,11 @@ def _headlines(systems: Sequence[SystemAnswers]) -> list[Block]:
     rubric = any("hallucination" in one.figures for one in systems)
     paid = any(_asked_models(one.accounts) for one in systems)
     metric = _metric(systems[0].figures)
-    columns = [SYSTEM, numeric(f"{metric}\nanswerable"), numeric(f"{metric}\nall asked")]
-    columns += [numeric("halluci-\nnation")] if rubric else []
-    columns.append(numeric("answer\nwords"))
-    columns += [numeric("cost\ntokens")] if paid else []
+    titles = (f"{metric}\nanswerable", f"{metric}\nall asked")
+    columns = [SYSTEM, *(numeric(Lines(title)) for title in titles)]
+    columns += [numeric(Lines("halluci-\nnation"))] if rubric else []
+    columns.append(numeric(Lines("answer\nwords")))
+    columns += [numeric(Lines("cost\ntokens"))] if paid else []
     frame = ReportTable(columns)
     for one in systems:
         figures: Figures = one.figures

@@ -17,6 +17,7 @@ from mnemoscope.analysis.longitudinal import CheckpointFigures, LongitudinalFigu
 from mnemoscope.reports.heatmap import HALLUCINATION, OVERALL, ScoreCell, score_rows
 from mnemoscope.reports.run_view import CheckpointReport, Figures
 from mnemoscope.reports.tables import FAIR, GOOD, POOR, RGB, ink, ramp
+from mnemoscope.text.display import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -230,8 +231,10 @@ def _figure(width: float, height: float, title: str, below: str) -> Iterator[Fig
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams["hatch.linewidth"] = 0.7
+        matplotlib.rcParams["text.parse_math"] = False  # names may contain a $
         figure = Figure(figsize=(width / 100, height / 100), dpi=100 * _SCALE, facecolor=PAPER)
         FigureCanvasAgg(figure)
+        title, below = one_line(title), one_line(below)
         size = min(15, (width - 2 * _SIDE) / max(len(title), 1) / _SMALL_TITLE * 10)
         left = _SIDE / width
         figure.text(left, 1 - 30 / height, title, size=size, weight="bold", color=TEXT, va="center")

@@ -13,6 +13,7 @@ from mnemoscope.reports.tables import (
     Block,
     Cell,
     Heading,
+    Lines,
     NoteList,
     Paragraph,
     ReportTable,
@@ -52,7 +53,7 @@ def report_sections(figures: Forgetting) -> list[Block]:
 
 def systems_tables(systems: Sequence[tuple[str, Forgetting, bool]]) -> list[Block]:
     """For the terminal: both sets before and after, and the leaks, for all systems."""
-    sets = (f"{kind}\n{when}" for kind in _SETS for when in _WHEN)
+    sets = (Lines(f"{kind}\n{when}") for kind in _SETS for when in _WHEN)
     columns = [SYSTEM, *map(numeric, (*sets, "leaked", "forgets"))]
     frame = ReportTable(columns, title="Forgetting", frame="dense")
     notes = []

@@ -10,6 +10,7 @@ from mnemoscope.reports.tables import (
     MISSING,
     Block,
     Heading,
+    Markup,
     NoteList,
     Paragraph,
     ReportTable,
@@ -30,8 +31,10 @@ _HOW_TO_READ = (
     "scores 1.",
     "The history grows from left to right. A slow fall is the effect of more memories; a sharp "
     "fall in recency-bias-resistance shows that the system finds only recent memories.",
-    f"`{MISSING}` means that no question was asked, or that none could be judged. It is not a zero "
-    "and does not take the value of another cell.",
+    Markup(
+        f"`{MISSING}` means that no question was asked, or that none could be judged. It is not a "
+        "zero and does not take the value of another cell."
+    ),
     "Failed questions are left out; the bounds show the figure with failed questions scored as "
     "zero. Intervals are 95 %, over clusters of questions that share a history.",
     "Few questions make wide intervals. If the intervals of two cells overlap widely, the cells "
@@ -51,7 +54,7 @@ def sections(figures: CheckpointReport, *, pictures: Sequence[tuple[str, str]] =
     points = figures["checkpoints"]
     return [
         Heading("By checkpoint"),
-        *(Paragraph(f"![{caption}]({file})") for caption, file in pictures),
+        *(Paragraph(Markup(f"![{caption}]({file})")) for caption, file in pictures),
         *_heatmap(figures),
         Heading("Intervals", 3),
         _intervals(points),
@@ -102,9 +105,9 @@ def _heatmap(figures: CheckpointReport) -> list[Block]:
         for name, cells in score_rows(points, figures["categories"]).items()
     }
     overall, rates = scores.pop(OVERALL), scores.pop(HALLUCINATION)
-    rows = {
+    rows: dict[str, Sequence[str]] = {
         **scores,
-        f"**{OVERALL}**": [f"**{text}**" for text in overall],
+        Markup(f"**{OVERALL}**"): [Markup(f"**{text}**") for text in overall],
         "recall quality (0–5)": [decimal(p["recall_quality"]["mean"], 2) for p in points],
         HALLUCINATION: rates,
         "questions judged": [f"{point['judged']:,}" for point in points],

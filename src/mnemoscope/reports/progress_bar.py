@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from mnemoscope.text.display import one_line
+
 
 @contextmanager
 def progress_bar(
@@ -16,7 +18,7 @@ def progress_bar(
     """A bar on stderr with one task; it is drawn on each update and needs no thread."""
     console = console or Console(stderr=True)
     with Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
         TimeRemainingColumn(),
@@ -25,5 +27,5 @@ def progress_bar(
         transient=True,
         disable=not console.is_terminal,
     ) as bar:
-        bar.add_task(label, total=total)
+        bar.add_task(one_line(label), total=total)
         yield bar

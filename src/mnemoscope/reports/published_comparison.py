@@ -17,11 +17,13 @@ from mnemoscope.reports.tables import (
     MISSING,
     Block,
     Heading,
+    Markup,
     NoteList,
     Paragraph,
     brackets,
     document_table,
 )
+from mnemoscope.text.display import as_code, as_markdown
 
 WARNING = (
     "Quoted from others, not verified by us. In one cohort no stated condition differs. Prompts of "
@@ -41,7 +43,7 @@ _SHOWN = 15
 _FORGETTING = (
     "The only published figures here are the two of the Nexus harness. It does not state the "
     "models, the forget set or the training. They measure models that unlearn; this run measures "
-    "a memory that deletes. For `forget_rouge`, lower is better."
+    "a memory that deletes. For forget_rouge, lower is better."
 )
 
 
@@ -293,7 +295,8 @@ def _as_published(figure: RunFigure, conditions: Conditions) -> Published:
 
 def _section(placed: _Placed, most: int, conditions: Conditions) -> list[Block]:
     figure, cohort, comparable, others = placed
-    own = [f"**{figure.system}**", f"**{figure.value:.4f}**", brackets(figure.ci95) or MISSING]
+    name = Markup(f"**{as_markdown(figure.system)}**")
+    own = [name, Markup(f"**{figure.value:.4f}**"), brackets(figure.ci95) or MISSING]
     lines = [(figure.value, [*own, "this run", ""])]
     lines += [
         (row.value, [_named(row), number(row), MISSING, row.reported_by, row.source])
@@ -330,8 +333,8 @@ def _section(placed: _Placed, most: int, conditions: Conditions) -> list[Block]:
         if all("metric" not in why for _, why in others):
             listing += f" --metric {conditions.metric}"
         listing += "" if figure.category else " --category all"
-        note = f"published.json has {len(others) - most:,} more. `{listing}` lists them."
-        blocks.append(Paragraph(note))
+        note = f"published.json has {len(others) - most:,} more. {as_code(listing)} lists them."
+        blocks.append(Paragraph(Markup(note)))
     return blocks
 
 

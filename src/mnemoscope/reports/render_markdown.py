@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
-from mnemoscope.reports.tables import Block, Cell, ColourScale, Grid, Heading, NoteList, ReportTable
+from mnemoscope.reports.tables import (
+    Block,
+    Cell,
+    ColourScale,
+    Grid,
+    Heading,
+    Markup,
+    NoteList,
+    ReportTable,
+)
+from mnemoscope.text.display import as_markdown, one_line
+
+_PIPE = re.compile(r"(\\*)\|")
 
 
 def render(blocks: Iterable[Block]) -> str:
@@ -16,26 +29,36 @@ def render(blocks: Iterable[Block]) -> str:
         elif isinstance(block, Grid | ColourScale) or block.only == "terminal":
             continue
         elif isinstance(block, Heading):
-            parts.append(f"{'#' * block.level} {block.text}")
+            parts.append(f"{'#' * block.level} {_escaped(block.text)}")
         elif isinstance(block, NoteList):
-            parts.append("\n".join(f"- {line}" for line in block.lines))
+            parts.append("\n".join(f"- {_escaped(line)}" for line in block.lines))
         else:
-            parts.append(block.text)
+            parts.append(_escaped(block.text))
     return "\n\n".join(parts)
 
 
 def table(shown: ReportTable) -> str:
-    """A table with one line for each row; `|` and line breaks in cells are escaped."""
+    """A table with one line for each row."""
     kept = [place for place, column in enumerate(shown.columns) if column.only != "terminal"]
     columns = [shown.columns[place] for place in kept]
     head = [column.title if column.markdown is None else column.markdown for column in columns]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines = ["| " + " | ".join(map(_cell, head)) + " |", "|" + "---|" * len(head)]
     for row in shown.rows:
         cells = []
         for cell in (row[place] for place in kept):
-            text = cell
             if isinstance(cell, Cell):
-                text = cell.text if cell.markdown is None else cell.markdown
-            cells.append(" ".join(str(text).replace("|", "\\|").split()))
+                cell = cell.text if cell.markdown is None else cell.markdown
+            cells.append(_cell(cell))
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    if not isinstance(text, Markup):
+        return " ".join(as_markdown(text).split())
+    # After an odd number of backslashes, one more would make the pipe end the cell.
+    return _PIPE.sub(lambda found: found[1] + ("∣" if len(found[1]) % 2 else "\\|"), one_line(text))
+
+
+def _escaped(text: str) -> str:
+    return str(text) if isinstance(text, Markup) else as_markdown(text, starts_line=True)

@@ -21,11 +21,13 @@ from mnemoscope.reports.tables import (
     Frame,
     Grid,
     Heading,
+    Lines,
     NoteList,
     ReportTable,
     ink,
     ramp,
 )
+from mnemoscope.text.display import one_line, visible
 
 _FRAMES: dict[Frame, dict[str, Any]] = {
     "tight": {"title_style": "bold", "pad_edge": False, "collapse_padding": True},
@@ -50,37 +52,43 @@ def render(blocks: Iterable[Block]) -> Group:
         elif block.only == "markdown":
             continue
         elif isinstance(block, NoteList):
-            parts += [Text(block.mark + line, style=WARNING) for line in block.lines]
+            parts += [Text(block.mark + shown(line), style=WARNING) for line in block.lines]
         else:
             style = "bold" if isinstance(block, Heading) else block.style
-            parts.append(Text(block.text, style=style))
+            parts.append(Text(shown(block.text), style=style))
     return Group(*parts)
 
 
-def table(shown: ReportTable) -> RichTable:
-    frame = _FRAMES[shown.frame]
-    title = shown.title or None
+def shown(text: str) -> str:
+    """The text without control characters, in one line unless a report wrote several."""
+    return visible(text) if isinstance(text, Lines) else one_line(text)
+
+
+def table(content: ReportTable) -> RichTable:
+    frame = _FRAMES[content.frame]
+    style = frame.get("title_style", "table.title")
+    title = Text(shown(content.title), style=style) if content.title else None
     drawn = RichTable(title=title, box=box.SIMPLE_HEAD, title_justify="left", **frame)
-    kept = [place for place, column in enumerate(shown.columns) if column.only != "markdown"]
+    kept = [place for place, column in enumerate(content.columns) if column.only != "markdown"]
     for place in kept:
-        column = shown.columns[place]
+        column = content.columns[place]
         drawn.add_column(
-            Text(column.title, style=column.style) if column.style else column.title,
+            Text(shown(column.title), style=column.style),
             justify="right" if column.right else "left",
             no_wrap=not column.wrap,
             overflow="fold" if column.fold else "ellipsis",
             min_width=column.min_width,
             max_width=column.max_width,
         )
-    for number, row in enumerate(shown.rows, 1):
-        if shown.last_apart and number == len(shown.rows):
+    for number, row in enumerate(content.rows, 1):
+        if content.last_apart and number == len(content.rows):
             drawn.add_section()
         cells = (Cell(c) if isinstance(c, str) else c for c in (row[place] for place in kept))
         drawn.add_row(
             *(
-                Text(cell.text, style=cell.style)
+                Text(shown(cell.text), style=cell.style)
                 if cell.below is None
-                else Text.assemble((cell.text, cell.style), (cell.below, DIM))
+                else Text.assemble((shown(cell.text), cell.style), (visible(cell.below), DIM))
                 for cell in cells
             )
         )
@@ -94,17 +102,18 @@ def _grid(grid: Grid) -> Iterator[Text]:
             yield Text(_MARGIN + "─" * wide, style=DIM, no_wrap=True, overflow="crop")
             continue
         line = Text(_MARGIN, no_wrap=True, overflow="crop", end="\n")
-        line.append(row.name.ljust(grid.name_width), style=row.style)
+        line.append(shown(row.name).ljust(grid.name_width), style=row.style)
         for cell in row.cells:
-            shown = cell or Cell("…", DIM)
-            style: str | Style = shown.style
-            if shown.share is not None:
-                paper = ramp(shown.share)
-                bold = "bold" in shown.style or None
+            filled = cell or Cell("…", DIM)
+            text = shown(filled.text)
+            style: str | Style = filled.style
+            if filled.share is not None:
+                paper = ramp(filled.share)
+                bold = "bold" in filled.style or None
                 style = Style(color=_hex(ink(paper)), bgcolor=_hex(paper), bold=bold)
             # An odd space goes before the text, as for numbers that are aligned right.
-            after = (grid.cell_width - len(shown.text)) // 2
-            line.append((shown.text + " " * after).rjust(grid.cell_width), style=style)
+            after = (grid.cell_width - len(text)) // 2
+            line.append((text + " " * after).rjust(grid.cell_width), style=style)
         yield line
 
 
@@ -114,7 +123,7 @@ def _scale(scale: ColourScale) -> Text:
         line.append("█", style=Style(color=_hex(ramp(step / 17)), dim=False))
     line.append(f" {scale.high}")
     for cell in scale.after:
-        line.append(cell.text, style=cell.style)
+        line.append(visible(cell.text), style=cell.style)
     return line
 
 

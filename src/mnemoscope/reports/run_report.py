@@ -28,6 +28,7 @@ from mnemoscope.reports.tables import (
     MISSING,
     Block,
     Heading,
+    Markup,
     NoteList,
     Paragraph,
     brackets,
@@ -35,6 +36,7 @@ from mnemoscope.reports.tables import (
     document_table,
     with_interval,
 )
+from mnemoscope.text.display import as_code
 
 _CAVEATS = Heading("Caveats")
 _LEGEND = (
@@ -112,7 +114,7 @@ def report(view: RunView, published: Sequence[Block] = ()) -> list[Block]:
     coverage = questions["coverage"]
     facts = [
         f"benchmark: {view.benchmark}",
-        f"system: `{manifest.identity['system']['spec']}`",
+        Markup(f"system: {as_code(manifest.identity['system']['spec'])}"),
         *view.reader_and_judge,
         *(longitudinal_report.asked(points) if points else []),
         f"{'retrieval at the last checkpoint' if points else 'questions'}: "

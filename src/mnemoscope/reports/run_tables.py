@@ -29,6 +29,7 @@ from mnemoscope.reports.tables import (
     Block,
     Cell,
     Heading,
+    Markup,
     NoteList,
     Paragraph,
     ReportTable,
@@ -38,6 +39,7 @@ from mnemoscope.reports.tables import (
     system_cell,
     with_interval,
 )
+from mnemoscope.text.display import one_line
 from mnemoscope.types import FAILED
 
 if TYPE_CHECKING:
@@ -113,7 +115,7 @@ def picture(views: Sequence[RunView], title: str) -> str:
 
     console = Console(record=True, width=84, file=StringIO(), force_terminal=True)
     console.print(summary(views, with_cost=False))
-    drawn = console.export_svg(title=title)
+    drawn = console.export_svg(title=one_line(title))
     return re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)
 
 
@@ -140,7 +142,7 @@ def overview(views: Sequence[RunView]) -> ReportTable:
         MISSING if chance is None else Cell(f"{chance:.3f}", MUTED, markdown=f"{chance:.4f}")
         for chance in chances
     ]
-    table.rows.append([Cell("chance", MUTED, markdown="*chance*"), *expected])
+    table.rows.append([Cell("chance", MUTED, markdown=Markup("*chance*")), *expected])
     return table
 
 

@@ -14,6 +14,7 @@ from mnemoscope.reports.tables import (
     Block,
     Cell,
     Heading,
+    Lines,
     NoteList,
     Paragraph,
     ReportTable,
@@ -115,9 +116,9 @@ def _cells(row: SurveyRow) -> list[Cell | str]:
         None: ("not checked", "dim"),
     }[row.conforms]
     known: list[Cell | str] = [
-        Cell(row.system.replace(",", ",\n"), "bold cyan", f"\n{row.door}", row.system),
+        Cell(Lines(row.system.replace(",", ",\n")), "bold cyan", f"\n{row.door}", row.system),
         row.door,
-        Cell(contract.replace(", ", "\n"), colour, markdown=contract),
+        Cell(Lines(contract.replace(", ", "\n")), colour, markdown=contract),
     ]
     if row.recall is None:
         return [*known, *[_UNKNOWN] * 6]
@@ -130,7 +131,7 @@ def _cells(row: SurveyRow) -> list[Cell | str]:
         *known,
         Cell(recall, "", below, recall + beside),
         *map(_number, (row.p50_ms, row.p95_ms, row.memories_per_s)),
-        Cell(lost.replace("/", "\nof "), markdown=lost),
+        Cell(Lines(lost.replace("/", "\nof ")), markdown=lost),
         f"{row.untraced:,}" if row.hits else "no hits",
     ]
 

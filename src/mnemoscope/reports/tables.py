@@ -1,7 +1,9 @@
 """The model of what a report shows: a page is a list of blocks, a table is rows of cells.
 
 Each report builds its blocks once; `render_terminal` and `render_markdown` write them. A cell,
-column or block has a field for each thing that the two show differently.
+column or block has a field for each thing that the two show differently. Texts may come from a
+dataset or a system, so both show every text as it is, in one line: Markdown and line breaks that a
+report wants are marked as `Markup` and `Lines`.
 """
 
 from __future__ import annotations
@@ -22,6 +24,14 @@ DARK, LIGHT = (16, 16, 24), (255, 255, 255)
 DIM, MUTED, WARNING = "dim", "dim italic", "yellow"
 LABEL_WIDTH = 16
 """Longer labels are wrapped, so that numbers are never cut."""
+
+
+class Markup(str):
+    """Markdown that a report wrote; texts from elsewhere in it are escaped."""
+
+
+class Lines(str):
+    """Several lines that a report wrote; the terminal shows each of them."""
 
 
 class Cell(NamedTuple):
@@ -133,7 +143,8 @@ def system_cell(label: str, is_baseline: bool) -> Cell:
 def document_table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> ReportTable:
     """A table of plain text."""
     return ReportTable(
-        [TableColumn(title) for title in head], [[str(cell) for cell in row] for row in rows]
+        [TableColumn(title) for title in head],
+        [[cell if isinstance(cell, str) else str(cell) for cell in row] for row in rows],
     )
 
 

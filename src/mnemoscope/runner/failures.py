@@ -14,9 +14,9 @@ from contextlib import suppress
 import msgspec
 
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, error_text
-from mnemoscope._store.jsonl import one_line
 from mnemoscope.models.chat import ModelFailure
 from mnemoscope.models.http_errors import without_keys
+from mnemoscope.text.display import one_line
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LONGEST_CHAIN = 100
@@ -99,6 +99,7 @@ class Restarts(msgspec.Struct):
         else:  # several questions were in flight
             self.warn(cause, f"{again}, and its questions are asked one by one")
 
+<<<<<<< HEAD
     def warn(self, cause: str, consequence: str) -> None:
         warn(f"{self.scenario}: the system was lost ({cause}); {consequence}")
 
@@ -107,3 +108,10 @@ def warn(text: str) -> None:
     """Print a warning in one write, because other processes write to stderr, too."""
     with suppress(OSError):
         os.write(2, f"{text}\n".encode("utf-8", "backslashreplace"))
+=======
+    def warn(self, error: SystemLost, consequence: str) -> None:
+        """Print a warning in one write, because other processes write to stderr, too."""
+        text = f"{self.scenario}: the system was lost ({error_line(error)}); {consequence}"
+        with suppress(OSError):
+            os.write(2, f"{one_line(text)}\n".encode("utf-8", "backslashreplace"))
+>>>>>>> p6

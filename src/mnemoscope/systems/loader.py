@@ -22,7 +22,6 @@ import msgspec
 
 from mnemoscope._store.errors import MnemoscopeError, SystemLost, UsageError, error_text
 from mnemoscope._store.fingerprint import sha256_file
-from mnemoscope._store.jsonl import one_line
 from mnemoscope._store.registry import bind_arguments
 from mnemoscope._store.spec import Spec
 from mnemoscope._store.suggest import nearest
@@ -36,6 +35,7 @@ from mnemoscope.systems.replies import (
     read_hits,
     read_receipt,
 )
+from mnemoscope.text.display import one_line
 from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Scalar, Selector
 
 Hosting = Literal["built-in", "worker", "child", "server"]

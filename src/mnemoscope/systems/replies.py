@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mnemoscope._store.errors import BadReply, error_text
-from mnemoscope._store.jsonl import one_line, printable
+from mnemoscope._store.jsonl import printable
+from mnemoscope.text.display import one_line
 from mnemoscope.types import Hit, Receipt
 
 _LONGEST_ID = 10_000

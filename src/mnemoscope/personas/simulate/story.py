@@ -17,6 +17,7 @@ from typing import Literal, get_args
 import msgspec
 
 from mnemoscope._store.errors import DataError, UsageError
+from mnemoscope._store.jsonl import read_text
 from mnemoscope._store.yaml import parse_yaml
 
 ArcType = Literal["project", "incident", "decision", "learning", "relationship", "correction"]
@@ -220,7 +221,7 @@ def find_story(persona: str) -> Story:
     if persona in SHIPPED or not (path.suffix in (".yaml", ".yml") or path.exists()):
         return shipped_story(persona)
     try:
-        return parse_story(path.read_text(encoding="utf-8"), path)
+        return parse_story(read_text(path), path)
     except FileNotFoundError:
         raise UsageError(
             f"{path} does not exist: give the path of a story, or one of {', '.join(SHIPPED)}"
@@ -314,10 +315,11 @@ def _fact_problems(where: str, fact: StoryFact) -> Iterator[str]:
         yield f"{where}.values: give one of pick, number, person, date"
     if values.pick and len(values.pick) < 8:
         yield f"{where}.values.pick: {len(values.pick)} where at least 8 are needed"
-    if values.number and len(range(values.number[0], values.number[1], values.number[2])) < 20:
+    start, end, step = values.number or (0, 0, 1)
+    if values.number and (step < 1 or len(range(start, end, step)) < 20):
         yield f"{where}.values.number: fewer than 20 numbers where at least 20 are needed"
-    if values.number and "{n}" not in values.form:
-        yield f"{where}.values.form: should contain {{n}}"
+    if values.number and _slots(values.form) != {"n"}:
+        yield f"{where}.values.form: should contain {{n}} and no other slot"
     yield from _phrasings(f"{where}.says", fact.says, 4, {"name", "value"}, {"speaker"})
     yield from _phrasings(f"{where}.mentions", fact.mentions, 2, {"name"}, {"speaker"})
     yield from _enough(f"{where}.asks", fact.asks, 3)
@@ -354,7 +356,12 @@ def _enough(where: str, given: Sized, least: int) -> Iterator[str]:
 
 
 def _slots(text: str) -> set[str]:
-    return {slot for _, slot, _, _ in string.Formatter().parse(text) if slot is not None}
+    """The slots of a phrasing; one with a format is another slot than the one without."""
+    try:
+        parts = list(string.Formatter().parse(text))
+    except ValueError:  # a brace without its partner
+        return {text}
+    return {slot + (form or "") + (how or "") for _, slot, form, how in parts if slot is not None}
 
 
 def _repeated(values: Iterable[str]) -> list[str]:
