@@ -77,10 +77,11 @@ def lock_children(lock: Lock | None, on_start: Callable[[bool], None] = lambda p
 
     `on_start` is called for each start with the result of its self-test.
     """
-    if _children.ruleset >= 0:
+    before, _children.lock, _children.on_start = _children.lock, lock, on_start
+    same = lock and before and (lock.hidden, lock.kept) == (before.hidden, before.kept)
+    if _children.ruleset >= 0 and not same:
         os.close(_children.ruleset)
-    _children.ruleset = -1
-    _children.lock, _children.on_start = lock, on_start
+        _children.ruleset = -1
 
 
 @cache

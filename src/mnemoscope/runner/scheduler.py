@@ -30,6 +30,7 @@ from mnemoscope.runner.heartbeat import (
     Signals,
     fork,
 )
+from mnemoscope.runner.isolation_setup import RunIsolation, WorkerIsolation
 from mnemoscope.runner.pipeline import Pipeline, stages
 from mnemoscope.runner.trial_builder import TrialBuilder
 from mnemoscope.runner.work_unit import WorkUnit, record_unasked, reread, spool_of
@@ -68,7 +69,13 @@ class Worker:
     """A process and what it is working on."""
 
     def __init__(
-        self, plans: Sequence[Plan], pipeline: Pipeline, place: int, *, describes: bool = False
+        self,
+        plans: Sequence[Plan],
+        pipeline: Pipeline,
+        place: int,
+        isolation: WorkerIsolation | None = None,
+        *,
+        describes: bool = False,
     ) -> None:
         self.unit: WorkUnit | None = None
         self.place = place
@@ -79,7 +86,7 @@ class Worker:
         self.heartbeat = Heartbeat(slots, RawValue(Signals))
         self.pipe, theirs = fork.Pipe()
         arguments = (theirs, self.heartbeat, plans, pipeline, place, os.getpid(), describes)
-        self.process = fork.Process(target=serve, args=arguments)
+        self.process = fork.Process(target=serve, args=(*arguments, isolation))
         self.process.start()
         theirs.close()
 
@@ -144,14 +151,20 @@ class Scheduler(AbstractContextManager["Scheduler"]):
     """
 
     def __init__(
-        self, plans: Sequence[Plan], pipeline: Pipeline, size: int, limits: Limits
+        self,
+        plans: Sequence[Plan],
+        pipeline: Pipeline,
+        size: int,
+        limits: Limits,
+        isolation: RunIsolation | None = None,
     ) -> None:
+        self._isolation = isolation
         self._plans = plans
         self._pipeline = pipeline
         self._size = size
         self._limits = limits
         self._is_working = False
-        self.workers = [Worker(plans, pipeline, 0, describes=True)]
+        self.workers = [self._worker(0, describes=True)]
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         try:
@@ -202,7 +215,7 @@ class Scheduler(AbstractContextManager["Scheduler"]):
                 first.pipe.send_bytes(LOCK)
                 send_handle(first.pipe, lock, first.process.pid)
         for place in range(1, self._size):
-            self.workers.append(Worker(self._plans, self._pipeline, place))
+            self.workers.append(self._worker(place))
         while True:
             for worker in self.workers:
                 if worker.unit is None and (unit := next(units, None)) is not None:
@@ -219,6 +232,10 @@ class Scheduler(AbstractContextManager["Scheduler"]):
                 elif worker.overdue(self._limits) is not None:
                     yield from self._on_overdue(worker)
             yield None
+
+    def _worker(self, place: int, *, describes: bool = False) -> Worker:
+        isolation = self._isolation.worker(place) if self._isolation else None
+        return Worker(self._plans, self._pipeline, place, isolation, describes=describes)
 
     def _drain(self) -> None:
         """Wait until the questions in flight are recorded: a model may have been paid for them."""
@@ -280,7 +297,7 @@ class Scheduler(AbstractContextManager["Scheduler"]):
     def _replace(self, worker: Worker) -> Iterator[Event]:
         """Give the rest of a lost worker's unit to a new worker."""
         assert worker.unit is not None
-        fresh = Worker(self._plans, self._pipeline, worker.place)
+        fresh = self._worker(worker.place)
         self.workers[self.workers.index(worker)] = fresh
         unit = reread(worker.unit, self._pipeline)
         if unit.is_complete:

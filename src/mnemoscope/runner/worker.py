@@ -25,6 +25,7 @@ from mnemoscope.models.budget import current_budget
 from mnemoscope.runner.answer_and_judge import AnswerAndJudge
 from mnemoscope.runner.failures import NeedsRestart, Restarts, error_line
 from mnemoscope.runner.heartbeat import Heartbeat
+from mnemoscope.runner.isolation_setup import WorkerIsolation
 from mnemoscope.runner.pipeline import Pipeline, stages
 from mnemoscope.runner.question_loop import Halted, QuestionLoop
 from mnemoscope.runner.work_unit import WorkUnit, reread, spool_of
@@ -54,12 +55,13 @@ def serve(
     place: int,
     parent: int,
     describes: bool,
+    isolation: WorkerIsolation | None = None,
 ) -> None:
     """Run work units until the parent stops the worker or is gone."""
     be_a_child_of(parent)
     if (budget := current_budget()) is not None:
         budget.adopt(place + 1)
-    drivers = _describe_all(pipe, plans) if describes else {}
+    drivers = _describe_all(pipe, plans, isolation) if describes else {}
     warm: set[int] = set()
     answer_and_judge: AnswerAndJudge | None = None
     with suppress(EOFError):
@@ -69,6 +71,8 @@ def serve(
                 os.set_inheritable(recv_handle(pipe), False)
                 continue
             unit = msgspec.msgpack.decode(message, type=WorkUnit)
+            if isolation is not None:
+                isolation.select(unit.run)
             driver = drivers.setdefault(unit.run, Driver(plans[unit.run].build))
             reply = DONE
             try:
@@ -107,12 +111,16 @@ def be_a_child_of(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _describe_all(pipe: Connection, plans: Sequence[Plan]) -> dict[int, Driver]:
+def _describe_all(
+    pipe: Connection, plans: Sequence[Plan], isolation: WorkerIsolation | None
+) -> dict[int, Driver]:
     """Build each system that is not described yet, send its description, and keep it."""
     drivers: dict[int, Driver] = {}
     for number, plan in enumerate(plans):
         if plan.is_described:
             continue
+        if isolation is not None:
+            isolation.select(number)
         try:
             known, system = describe(plan)
         except MnemoscopeError as error:
