@@ -134,7 +134,8 @@ class Child:
                     env=start.environment,
                     bufsize=0,
                     start_new_session=True,
-                    preexec_fn=start.restrict,  # noqa: PLW1509: it only makes system calls
+                    # It makes system calls only, so threads of this process do not matter.
+                    preexec_fn=start.restrict,  # noqa: PLW1509
                 )
         except OSError as error:
             raise UsageError(f"{words[0]} cannot be started: {error.strerror}") from None

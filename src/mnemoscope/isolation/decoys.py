@@ -171,9 +171,7 @@ def count_decoys(trials: Iterable[Trial], planted: Mapping[str, Decoy]) -> list[
 
 def _places(trial: Trial) -> list[str]:
     """The memories of a ranking in order, each once."""
-    return list(
-        dict.fromkeys(id for hit in trial.ranking for id in trial.sources.get(hit, (hit,)))
-    )
+    return list(dict.fromkeys(id for hit in trial.ranking for id in trial.sources.get(hit, (hit,))))
 
 
 def poisson_binomial_tail(chances: Sequence[float], least: int) -> float:

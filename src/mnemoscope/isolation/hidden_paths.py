@@ -30,11 +30,10 @@ def raw_disks() -> list[Path]:
     """The block devices that this user may read; they contain every file."""
     found = []
     for folder, _, names in os.walk("/dev"):
-        for name in names:
-            path = os.path.join(folder, name)
+        for path in (Path(folder, name) for name in names):
             with suppress(OSError):
-                if stat.S_ISBLK(os.lstat(path).st_mode) and os.access(path, os.R_OK):
-                    found.append(Path(path))
+                if stat.S_ISBLK(path.lstat().st_mode) and os.access(path, os.R_OK):
+                    found.append(path)
     return found
 
 
@@ -43,7 +42,7 @@ def hard_links(files: Iterable[Path]) -> list[Path]:
     found = []
     for file in files:
         with suppress(OSError):
-            known = os.stat(file)
+            known = file.stat()
             if stat.S_ISREG(known.st_mode) and known.st_nlink > 1:
                 found.append(file)
     return found
@@ -59,19 +58,19 @@ def readable_files(hidden: Iterable[Path]) -> list[str]:
     """One file of each hidden path that we can read ourselves, for the self-test."""
     found = []
     for path in hidden:
-        files = [str(path)] if path.is_file() else _first_files(path)
-        found += [file for file in files if os.access(file, os.R_OK)][:1]
+        files = [path] if path.is_file() else _files_in(path)
+        if first := next((file for file in files if os.access(file, os.R_OK)), None):
+            found.append(str(first))
     return found
 
 
-def _first_files(folder: Path) -> Iterator[str]:
+def _files_in(folder: Path) -> Iterator[Path]:
     seen = 0
     for place, _, names in os.walk(folder):
-        for name in names:
-            seen += 1
-            path = os.path.join(place, name)
-            if os.path.isfile(path) and not os.path.islink(path):
+        for path in (Path(place, name) for name in names):
+            if path.is_file() and not path.is_symlink():
                 yield path
+        seen += len(names)
         if seen > _MOST_LISTED:
             return
 
@@ -84,7 +83,7 @@ class _Mount(NamedTuple):
 
 
 def _mounts() -> Iterator[_Mount]:
-    with suppress(OSError), open("/proc/self/mountinfo", encoding="utf-8") as lines:
+    with suppress(OSError), Path("/proc/self/mountinfo").open(encoding="utf-8") as lines:
         for line in lines:
             fields = line.split(" ")
             root, place = (field.encode().decode("unicode_escape") for field in fields[3:5])

@@ -108,18 +108,17 @@ def _beside(hidden: set[str]) -> Iterator[str]:
     while waiting:
         folder = waiting.pop()
         try:
-            names = os.listdir(folder)
+            entries = list(os.scandir(folder))
         except OSError:  # a folder that may be entered but not listed: go down the way only
-            names = [Path(path).name for path in on_the_way if str(Path(path).parent) == folder]
-            names = [name for name in names if name]
-        for name in names:
-            path = os.path.join(folder, name)
-            if path in hidden:
-                continue
-            if path in on_the_way:
-                waiting.append(path)
-            elif not os.path.islink(path):  # the target of a link has rules of its own
-                yield path
+            below = (path for path in on_the_way if path != "/")
+            waiting += [path for path in below if str(Path(path).parent) == folder]
+            continue
+        for entry in entries:
+            if entry.path in on_the_way:
+                waiting.append(entry.path)
+            # The target of a link has rules of its own.
+            elif entry.path not in hidden and not entry.is_symlink():
+                yield entry.path
 
 
 class Restriction:

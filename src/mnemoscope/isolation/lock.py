@@ -72,7 +72,9 @@ class _Children:
 _children = _Children()
 
 
-def lock_children(lock: Lock | None, on_start: Callable[[bool], None] = lambda passed: None) -> None:
+def lock_children(
+    lock: Lock | None, on_start: Callable[[bool], None] = lambda passed: None
+) -> None:
     """Lock all children that this process starts from now on.
 
     `on_start` is called for each start with the result of its self-test.
@@ -149,7 +151,7 @@ def _refuse_hidden_code(lock: Lock, words: Sequence[str]) -> None:
         around = contains(lock.hidden, Path(place))
         if around is not None and contains(lock.kept, Path(place)) is None:
             raise UsageError(
-                f"the system needs {os.path.abspath(place)}, which is in {around}: that place is "
+                f"the system needs {Path(place).absolute()}, which is in {around}: that place is "
                 "hidden from systems, because it holds data or runs. Move one of them, or run the "
                 "system without the lock, with --isolation 1"
             )
@@ -157,18 +159,18 @@ def _refuse_hidden_code(lock: Lock, words: Sequence[str]) -> None:
 
 def _environment(lock: Lock, own: dict[str, str], scratch: str) -> dict[str, str]:
     """Places that exist before the lock, since nothing new can be made beside hidden paths."""
-    places = {name: os.path.join(scratch, name) for name in ("tmp", "cache")}
-    for place in places.values():
-        os.makedirs(place, exist_ok=True)
+    temporary, cached = Path(scratch, "tmp"), Path(scratch, "cache")
+    for place in (temporary, cached):
+        place.mkdir(exist_ok=True)
     models = next((path for path in lock.kept if path.name == "models"), None)
     if models is not None:
         with suppress(FileExistsError):
-            os.symlink(models, os.path.join(places["cache"], "models"))
+            (cached / "models").symlink_to(models)
     return {
         **own,
         **lock.environment,
-        "TMPDIR": places["tmp"],
-        "MNEMOSCOPE_CACHE": places["cache"],
+        "TMPDIR": str(temporary),
+        "MNEMOSCOPE_CACHE": str(cached),
     }
 
 

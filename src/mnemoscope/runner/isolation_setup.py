@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import shlex
 import sys
@@ -43,7 +42,6 @@ from mnemoscope.isolation.levels import (
     NOT_GIVEN,
     WITHIN_REACH,
     lowest,
-    sentence,
 )
 from mnemoscope.isolation.lock import Lock, best_mechanism, lock_children
 from mnemoscope.models.cache import default_cache_dir
@@ -54,7 +52,6 @@ _WHY_REACHABLE = {
     "worker": "its code runs in our own process",
     "server": "it is a server that we did not start",
 }
-_log = logging.getLogger(__name__)
 
 
 class _LedgerEntry(msgspec.Struct):
@@ -81,9 +78,7 @@ class WorkerIsolation(msgspec.Struct, frozen=True):
                 self.counts[2 * system] += 1
                 self.counts[2 * system + 1] += passed
 
-        lock_children(
-            msgspec.structs.replace(self.lock, environment=self.variables[system]), count
-        )
+        lock_children(msgspec.structs.replace(self.lock, environment=self.variables[system]), count)
 
 
 class RunIsolation(AbstractContextManager["RunIsolation"]):
@@ -128,8 +123,6 @@ class RunIsolation(AbstractContextManager["RunIsolation"]):
         is_new = manifest.started is None or manifest.started >= begun
         record = lowest(manifest.isolation, self.records[number], is_new=is_new)
         manifest.isolation = self.records[number] = record
-        if record.level is not None and record.level < LOCKED:
-            _log.warning("note: isolation of %s: %s", _label(manifest), sentence(record))
 
     def count(self, number: int, manifest: Manifest) -> None:
         """Record how many starts passed their self-test."""
@@ -221,10 +214,6 @@ def _secret_of(run: RunDirectory) -> bytes | None:
     return None
 
 
-def _label(manifest: Manifest) -> str:
-    return str(manifest.identity["system"]["spec"])
-
-
 def _lock(dataset: Dataset, plans: Sequence[Plan], out: Path) -> tuple[Lock | None, str]:
     """The lock of the run's children, or why there is none."""
     mechanism = best_mechanism()
@@ -293,4 +282,4 @@ def _is_needed(folder: Path, plans: Sequence[Plan]) -> bool:
             with suppress(ValueError):
                 words += shlex.split(plan.spec.name.partition(":")[2])
     real = Path(os.path.realpath(folder))
-    return any(contains([real], Path(word)) for word in words if os.path.exists(word))
+    return any(contains([real], Path(word)) for word in words if Path(word).exists())

@@ -253,9 +253,7 @@ def prepare(
         history,
         plans,
         beside,
-        Settings(
-            depth, seed, limits, config.workers or 0, config.accept_leaks, config.isolation
-        ),
+        Settings(depth, seed, limits, config.workers or 0, config.accept_leaks, config.isolation),
         pipeline,
         models,
         config.data,
