@@ -60,9 +60,10 @@ def shared_data() -> Callable[[str], Path]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Tests do not read or write the user's cache."""
+    """Tests do not read or write the user's cache and data folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MNEMOSCOPE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("MNEMOSCOPE_DATA_HOME", str(tmp_path_factory.mktemp("data-home")))
         yield
 
 

@@ -100,6 +100,7 @@ def run(
     compat: Literal["recall-bench"] | None = None,
     skip_preflight: bool = False,
     accept_leaks: bool = False,
+    isolation: Literal[0, 1, 2, 3] | None = None,
     resume: Where | None = None,
     json_out: Where | None = None,
     question_log: Where | None = None,

@@ -353,6 +353,26 @@ class Timing(Struct, frozen=True, omit_defaults=True):
     """The requests to language models in the timed phase."""
 
 
+class Isolation(Struct, frozen=True, omit_defaults=True):
+    """What kept the labels from a system while it ran."""
+
+    hosting: str
+    """Where the system's code ran: built-in, worker, child or server."""
+    level: int | None
+    """0 within reach, 1 not given, 2 locked out, 3 locked out with decoys; None if it is ours."""
+    mechanism: str = ""
+    """What enforces the lock, with its version."""
+    starts: int = 0
+    passed: int = 0
+    """How many of the starts of a child passed the self-test of its lock."""
+    why: str = ""
+    """Why the level is not higher."""
+    sees_labels: bool = False
+    """Whether the system is given the labels on purpose, as the oracle is."""
+    decoys_sha256: str = ""
+    """The hash of the secret that the decoys are drawn with."""
+
+
 class System(Protocol):
     """A memory system under test."""
 

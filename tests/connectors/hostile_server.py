@@ -51,7 +51,10 @@ def http(
 
 
 def _head(status: int, headers: dict[str, str]) -> bytes:
-    named = {"Content-Type": "application/json", **{k.replace("_", "-"): v for k, v in headers.items()}}
+    named = {
+        "Content-Type": "application/json",
+        **{k.replace("_", "-"): v for k, v in headers.items()},
+    }
     lines = [f"HTTP/1.1 {status} X", *(f"{name}: {value}" for name, value in named.items())]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
@@ -118,7 +121,9 @@ CASES: dict[str, Reply] = {
     # time
     "slow drip": dripping,
     "never replies": silent,
-    "too few bytes": lambda asked: iter([_head(200, {"Content-Length": "9"}), b"{", *silent(asked)]),
+    "too few bytes": lambda asked: iter(
+        [_head(200, {"Content-Length": "9"}), b"{", *silent(asked)]
+    ),
     "asks to wait": http({"detail": "later"}, 503, Retry_After="86400"),
     # broken connections
     "closes mid-body": http(b'{"hits": [', length=5000),
@@ -134,7 +139,9 @@ CASES: dict[str, Reply] = {
     "deep error": http(b'{"error": ' + b"[" * 900 + b"]" * 900 + b"}", 500),
     "escapes": http({"error": {"message": ESCAPES}}, 500),
     "escapes in JSON": http(ESCAPES.encode()),
-    "secret in 500": http(lambda asked: {"detail": f"bad {asked.headers.get('authorization')}"}, 500),
+    "secret in 500": http(
+        lambda asked: {"detail": f"bad {asked.headers.get('authorization')}"}, 500
+    ),
     "secret in JSON": http(lambda asked: f"not {asked.headers.get('authorization')}".encode()),
     "refuses the key": http({"detail": "no"}, 407),
 }
@@ -213,7 +220,11 @@ def _read(stream: Any) -> Asked | None:
 def _well(asked: Asked) -> Iterator[bytes]:
     """The reply of a server that works."""
     if asked.path != "mcp":
-        replies = {"v1/hello": HELLO, "v1/stats": {"index_bytes": -5, "x": 1}, "rest/add": {"id": 7}}
+        replies = {
+            "v1/hello": HELLO,
+            "v1/stats": {"index_bytes": -5, "x": 1},
+            "rest/add": {"id": 7},
+        }
         return http(replies.get(asked.path, {}))(asked)
     method = asked.body.get("method") if asked.body else None
     if not asked.body or "id" not in asked.body:

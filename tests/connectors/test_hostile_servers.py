@@ -27,7 +27,6 @@ from tests.connectors.hostile_server import (
 
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
-
 from mnemoscope.connectors.mcp import transport
 from mnemoscope.datasets.locomo import Locomo
 from mnemoscope.models import http_client
@@ -75,7 +74,7 @@ CONTRACT = {
     "refuses the key": r"error: .*status 407 \(no\)",
     "redirects elsewhere": "error: .*redirections are not followed: give the address http",
     "reply to another call": 'error: .*expected {"hits": …}',
-    **{name: "error: .*recall returned" for name in list(HITS)[1:]},
+    **dict.fromkeys(list(HITS)[1:], "error: .*recall returned"),
     "duplicated keys": "answered: ",
     "scores without a value": "answered: ",
     "no hits": "answered: ",
@@ -127,7 +126,10 @@ recall: {tool: search, arguments: {query: "${query.text}", limit: "${k}"}, hits:
 def other_replies(elsewhere: str) -> dict[str, Reply]:
     def failed(text: Callable[[Asked], str]) -> Callable[[Asked], Any]:
         def reply(asked: Asked) -> Any:
-            return {**in_tool(text(asked))(asked), "result": {**in_tool(text(asked))(asked)["result"], "isError": True}}
+            return {
+                **in_tool(text(asked))(asked),
+                "result": {**in_tool(text(asked))(asked)["result"], "isError": True},
+            }
 
         return reply
 
@@ -196,7 +198,9 @@ def outcome(
             runs = run(data, plans, place / "out", settings)
             for one in runs:
                 write_report(one)
-        yield Outcome(place / "out", dict(zip(["bm25", *specs], runs, strict=True)), "", elsewhere.seen)
+        yield Outcome(
+            place / "out", dict(zip(["bm25", *specs], runs, strict=True)), "", elsewhere.seen
+        )
 
 
 def shown(trial: Trial) -> str:

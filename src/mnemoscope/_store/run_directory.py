@@ -20,7 +20,7 @@ from mnemoscope._store.errors import DataError, MissingData, RunConflict
 from mnemoscope._store.fingerprint import differences, fingerprint, sha256_file
 from mnemoscope._store.jsonl import read_records, write_json
 from mnemoscope._store.private_files import make_private, open_private
-from mnemoscope.types import Answer, Ingestion, Timing, Trial, Verdict
+from mnemoscope.types import Answer, Ingestion, Isolation, Timing, Trial, Verdict
 
 JournalLine = Trial | Answer | Verdict | Ingestion
 
@@ -57,6 +57,8 @@ class Manifest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=False):
     category_names: dict[str, str] = {}
     checkpoints: list[str] = []
     """Labels of the checkpoints, in order; figures without a label are those of the last."""
+    isolation: Isolation | None = None
+    """What kept the labels from the system; None in runs of older versions."""
     counts: dict[str, int] = {}
     files: dict[str, str] = {}
 

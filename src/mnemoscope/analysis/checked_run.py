@@ -9,6 +9,7 @@ from typing import Any
 
 from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.run_directory import RECORDED, Manifest, RunDirectory
+from mnemoscope.analysis.isolation_checks import GATE, IsolationFinding, check_isolation
 from mnemoscope.analysis.measure import SEED, Depth, Metrics, measure
 from mnemoscope.protocols import Benchmark, Chosen, Protocol
 from mnemoscope.types import FAILED, Ingestion, Trial
@@ -53,6 +54,11 @@ class CheckedRun:
     @property
     def seed(self) -> int:
         return int(self.manifest.identity.get("seed", SEED))
+
+    @cached_property
+    def isolation(self) -> IsolationFinding:
+        demanded = self.chosen is not None and GATE in self.protocol.gates
+        return check_isolation(self.run, self.manifest, self.trials, demanded=demanded)
 
     @cached_property
     def figures(self) -> Metrics:

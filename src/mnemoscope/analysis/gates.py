@@ -143,6 +143,10 @@ def _no_leaks(case: CheckedRun) -> _Finding:
     return True, "the leak scan found no labels in the data given to the system"
 
 
+def _isolation(case: CheckedRun) -> _Finding:
+    return case.isolation.passed, case.isolation.why
+
+
 def _hits(case: CheckedRun) -> _Finding:
     returned = sum(len(trial.ranking) for trial in case.trials)
     unknown = sum(trial.unknown for trial in case.trials)
@@ -285,6 +289,7 @@ _GATES: dict[str, Callable[[CheckedRun], _Finding]] = {
     "artefacts": _artefacts,
     "blocked": _not_blocked,
     "leaks": _no_leaks,
+    "isolation": _isolation,
     "hits": _hits,
     "judges": _judges,
     "arms": baselines_in_place,

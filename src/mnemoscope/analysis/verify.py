@@ -1,27 +1,33 @@
 """Verify a run: recompute every figure from its journal and check the gates of its protocol.
 
-VERIFIED needs a protocol, no deviation from it, and every gate passed. A run with a BLOCKED.md is
-BLOCKED. The hashes detect edits and accidents, but not someone who recomputes all of them.
+VERIFIED needs a protocol, no deviation from it, and every gate passed. If labels were within the
+system's reach, the run is at most CONSISTENT. A run with a BLOCKED.md, or of a system that followed
+planted labels, is BLOCKED. The hashes detect edits and accidents, but not someone who recomputes
+all of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
 
-from mnemoscope._store.errors import UsageError
+from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope._store.jsonl import read_text, write_atomically
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.analysis.checked_run import BLOCKED_FILE, CheckedRun, value_at
 from mnemoscope.analysis.gates import Gate, check_gate
+from mnemoscope.analysis.isolation_checks import GATE as ISOLATION_GATE
+from mnemoscope.isolation.levels import WITHIN_REACH
 from mnemoscope.protocols import Chosen, load_protocol
 
-Status = Literal["VERIFIED", "UNVERIFIED", "BLOCKED"]
+Status = Literal["VERIFIED", "CONSISTENT", "UNVERIFIED", "BLOCKED"]
 GENERIC = ("versions", "seed", "evidence", "artefacts", "coverage", "figures", "files")
 """The gates that are checked without a protocol."""
-ALWAYS = ("blocked", "leaks", "hits", "judges")
+ALWAYS = ("blocked", "leaks", "isolation", "hits", "judges")
 """The gates that every run must pass, whatever its protocol."""
 
 
@@ -51,10 +57,21 @@ def verify(run: RunDirectory, protocol: Chosen | None = None) -> Verification:
     names = ["deviations", *chosen.protocol.gates] if chosen else [*GENERIC]
     names += [name for name in ALWAYS if name not in names]
     gates = [protocol_gate, *(check_gate(name, case) for name in names)]
-    status: Status = "VERIFIED" if all(gate.passed for gate in gates) else "UNVERIFIED"
-    if (run.path / BLOCKED_FILE).exists():
-        status = "BLOCKED"
-    return Verification(str(run.path), chosen.id if chosen else "", status, gates)
+    return Verification(str(run.path), chosen.id if chosen else "", _status(case, gates), gates)
+
+
+def _status(case: CheckedRun, gates: Sequence[Gate]) -> Status:
+    failed = {gate.name for gate in gates if not gate.passed}
+    within_reach = follows_decoys = False
+    # A journal that cannot be read has failed other gates.
+    with suppress(MnemoscopeError, OSError, ArithmeticError, LookupError, TypeError, ValueError):
+        within_reach = case.isolation.level == WITHIN_REACH
+        follows_decoys = case.isolation.follows_decoys
+    if (case.run.path / BLOCKED_FILE).exists() or follows_decoys:
+        return "BLOCKED"
+    if within_reach and failed <= {ISOLATION_GATE}:
+        return "CONSISTENT"
+    return "UNVERIFIED" if failed else "VERIFIED"
 
 
 def block(run: RunDirectory, reason: str) -> None:

@@ -10,7 +10,13 @@ from mnemoscope import api
 from mnemoscope.cli.console import out, pass_cell, print_json, print_table
 from mnemoscope.reports.tables import Cell
 
-_STYLES = {"VERIFIED": "bold green", "UNVERIFIED": "bold yellow", "BLOCKED": "bold red"}
+_STYLES = {
+    "VERIFIED": "bold green",
+    "CONSISTENT": "bold cyan",
+    "UNVERIFIED": "bold yellow",
+    "BLOCKED": "bold red",
+}
+_CONSISTENT = ": figures follow from the journal; labels were within the system's reach"
 
 
 def verify(
@@ -23,7 +29,10 @@ def verify(
 ) -> int:
     """Recompute a run's figures from its journal and check every gate of its protocol.
 
-    Exit codes: 0 VERIFIED, 1 UNVERIFIED or BLOCKED.
+    CONSISTENT means that the figures follow from the journal, but that the system's code could
+    have read the labels.
+
+    Exit codes: 0 VERIFIED, 1 CONSISTENT, UNVERIFIED or BLOCKED.
 
     For example:
 
@@ -55,6 +64,7 @@ def verify(
         print_table(("gate", "", "why"), rows, frame="dense")
         under = f" under {found.protocol}" if found.protocol else ""
         why = f": {', '.join(found.failed)} failed" if found.failed else ""
+        why = _CONSISTENT if found.status == "CONSISTENT" else why
         status = (found.status, _STYLES[found.status])
         out.print(Text.assemble(status, f"{under}{why}"), soft_wrap=True)
     return 0 if found.status == "VERIFIED" else 1

@@ -23,6 +23,7 @@ from typing import IO
 
 from mnemoscope._store.errors import SystemLost, UsageError
 from mnemoscope._store.fingerprint import sha256_file
+from mnemoscope.isolation.lock import access_hint, locked_start
 from mnemoscope.text.display import one_line
 
 _EXIT_SECONDS = 3.0
@@ -95,7 +96,8 @@ class ChildStderr:
     def last_lines(self) -> str:
         """The last lines without stack frames, as the end of an error message."""
         lines = " | ".join(self._last)
-        return f"; its last lines on stderr: {lines[-_SHOWN:]}" if lines else ""
+        hint = access_hint(lines)
+        return f"; its last lines on stderr: {lines[-_SHOWN:]}{hint}" if lines else ""
 
     def _is_stack_frame(self, line: bytes) -> bool:
         """Whether a line belongs to a stack frame and does not name the error.
@@ -122,21 +124,24 @@ class Child:
     ) -> None:
         """`scratch` is a folder for this child; it is removed when the child ends."""
         self.name = name_of(words)
-        self._scratch = scratch
         self.owner = os.getpid()
         try:
-            self._process = subprocess.Popen(
-                words,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=environment,
-                bufsize=0,
-                start_new_session=True,
-            )
+            with locked_start(words, environment, scratch) as start:
+                self._process = subprocess.Popen(
+                    start.words,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    env=start.environment,
+                    bufsize=0,
+                    start_new_session=True,
+                    # It makes system calls only, so threads of this process do not matter.
+                    preexec_fn=start.restrict,  # noqa: PLW1509
+                )
         except OSError as error:
             raise UsageError(f"{words[0]} cannot be started: {error.strerror}") from None
-        self._guard = _guard(self._process.pid, scratch)
+        self._scratch = start.scratch
+        self._guard = _guard(self._process.pid, start.scratch)
         assert self._process.stdin and self._process.stdout and self._process.stderr
         self.stdin, self.stdout = self._process.stdin, self._process.stdout
         os.set_blocking(self.stdin.fileno(), False)

@@ -35,6 +35,7 @@ from mnemoscope.connectors.handshake import (
     read_receipt,
     read_stats,
 )
+from mnemoscope.isolation.lock import access_hint
 from mnemoscope.types import Memory, Query, Selector
 
 PROTOCOL = 1
@@ -229,7 +230,9 @@ def _result(reply: dict[str, Any], number: int, method: str) -> Any:
     error = reply.get("error")
     if error is not None and reply.get("id") in (number, None):
         text = error.get("message", error) if isinstance(error, dict) else error
-        raise AdapterError(f"{method}: {shown(str(text).encode('utf-8', 'backslashreplace'))}")
+        text = str(text)
+        said = shown(text.encode("utf-8", "backslashreplace"))
+        raise AdapterError(f"{method}: {said}{access_hint(text)}")
     if "id" not in reply:
         raise OutOfStep(
             f"{method}: a reply without id; repeat the id of the call, "

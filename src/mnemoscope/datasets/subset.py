@@ -41,6 +41,7 @@ class Subset:
         self.info, self.name, self.pool_known = whole.info, whole.name, whole.pool_known
         self.category_names, self.original_ids = whole.category_names, whole.original_ids
         self.files, self.counts = whole.files, whole.counts
+        self.paths = getattr(whole, "paths", None)
         self.options: dict[str, Scalar] = dict(whole.options)
         self.expected_scenarios = whole.expected_scenarios
         self._asked: frozenset[str] | None = None

@@ -121,8 +121,9 @@ def cited_runs(
 ) -> Iterator[tuple[Path, int, str]]:
     """Runs that are cited although they are not VERIFIED, with line and state.
 
-    A text may state that a run is BLOCKED or UNVERIFIED; it may not quote its numbers. `states` has
-    the known states. Each run is reported once, also if its path is written in several ways.
+    A text may state that a run is BLOCKED, UNVERIFIED or CONSISTENT; it may not quote its numbers.
+    `states` has the known states. Each run is reported once, also if its path is written in several
+    ways.
     """
     states = {path.resolve(): state for path, state in states.items()}
     reported = set[Path]()
@@ -156,7 +157,7 @@ def _runs(text: str, folder: Path, known: Mapping[Path, RunRecord]) -> set[Path]
 
 
 def _status(path: Path) -> str:
-    """VERIFIED, UNVERIFIED or BLOCKED."""
+    """VERIFIED, CONSISTENT, UNVERIFIED or BLOCKED."""
     from mnemoscope.analysis.verify import verify
 
     return str(verify(RunDirectory(path)).status)

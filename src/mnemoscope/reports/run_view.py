@@ -12,6 +12,7 @@ from mnemoscope.analysis.answers import AnswerSheet
 from mnemoscope.analysis.checked_run import judges_of
 from mnemoscope.analysis.forgetting import Forgetting
 from mnemoscope.analysis.hallucination import HallucinationViews
+from mnemoscope.analysis.isolation_checks import isolation_caveat
 from mnemoscope.analysis.longitudinal import LongitudinalFigures
 from mnemoscope.analysis.measure import Metrics, few_clusters
 from mnemoscope.metrics import headline as headline_of
@@ -170,6 +171,8 @@ def caveats(view: RunView) -> list[str]:
     notes += [f"deviates from {protocol}: {deviation}" for deviation in view.manifest.deviations]
     if leaks := view.manifest.leaks:
         notes.append(f"labels may leak: {leaks} findings of the leak scan were accepted on request")
+    if reach := isolation_caveat(view.manifest):
+        notes.append(reach)
     if view.restarts:
         notes.append(RESTARTED.format(view.restarts))
     questions, hits = view.metrics["questions"], view.metrics["hits"]

@@ -99,7 +99,6 @@ class Restarts(msgspec.Struct):
         else:  # several questions were in flight
             self.warn(cause, f"{again}, and its questions are asked one by one")
 
-<<<<<<< HEAD
     def warn(self, cause: str, consequence: str) -> None:
         warn(f"{self.scenario}: the system was lost ({cause}); {consequence}")
 
@@ -107,11 +106,4 @@ class Restarts(msgspec.Struct):
 def warn(text: str) -> None:
     """Print a warning in one write, because other processes write to stderr, too."""
     with suppress(OSError):
-        os.write(2, f"{text}\n".encode("utf-8", "backslashreplace"))
-=======
-    def warn(self, error: SystemLost, consequence: str) -> None:
-        """Print a warning in one write, because other processes write to stderr, too."""
-        text = f"{self.scenario}: the system was lost ({error_line(error)}); {consequence}"
-        with suppress(OSError):
-            os.write(2, f"{one_line(text)}\n".encode("utf-8", "backslashreplace"))
->>>>>>> p6
+        os.write(2, f"{one_line(text)}\n".encode("utf-8", "backslashreplace"))

@@ -6,6 +6,7 @@ interruption, and does not ask the system.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -19,6 +20,7 @@ from mnemoscope._store.jsonl import write_records
 from mnemoscope._store.run_directory import JournalLine, Manifest, RunDirectory
 from mnemoscope._store.spec import Spec
 from mnemoscope.datasets.base import Dataset
+from mnemoscope.isolation.decoys import DECOYS_FILE
 from mnemoscope.protocols import load_protocol
 from mnemoscope.runner.pipeline import Pipeline
 from mnemoscope.runner.run import Progress, Settings, benchmark_identity, run
@@ -78,7 +80,11 @@ def redo(
         exams=exams,
         # The same answers from another source are another run.
         derived_from=sha256_file(source.trials_path),
+        kept_isolation=manifest.isolation,
     )
+    if (source.path / DECOYS_FILE).exists():
+        shutil.copyfile(source.path / DECOYS_FILE, done[0].path / DECOYS_FILE)
+        done[0].vouch(DECOYS_FILE)
     return done[0]
 
 

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -31,6 +32,7 @@ from mnemoscope.datasets.leakage import leaks
 from mnemoscope.models.budget import Budget, open_budget
 from mnemoscope.protocols import Chosen
 from mnemoscope.runner.finish import finish
+from mnemoscope.runner.isolation_setup import RunIsolation
 from mnemoscope.runner.merge import JournalMerger
 from mnemoscope.runner.pipeline import Pipeline
 from mnemoscope.runner.progress_log import ProgressLog
@@ -43,7 +45,7 @@ from mnemoscope.runner.scheduler import (
 )
 from mnemoscope.runner.work_unit import WorkUnit
 from mnemoscope.systems.loader import Plan
-from mnemoscope.types import Checkpoint, Question, Scenario, Timing
+from mnemoscope.types import Checkpoint, Isolation, Question, Scenario, Timing
 
 DEPTH = 50
 """How many hits a system is asked for."""
@@ -51,7 +53,7 @@ _DECISIVE_PACKAGES = ("mnemoscope", "numpy", "bm25s", "PyStemmer", "wordllama", 
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """How to run; everything except `workers` can change a number."""
+    """How to run; everything except `workers` and `isolation` can change a number."""
 
     depth: int = DEPTH
     seed: int = SEED
@@ -61,6 +63,8 @@ class Settings(msgspec.Struct, frozen=True):
     """Number of processes; 0 means one for each core."""
     accept_leaks: bool = False
     """Continue if the leakage scan finds a text that looks like a label, and record it."""
+    isolation: int | None = None
+    """The level of isolation that is demanded; None for the highest that is possible."""
 
 
 Progress = Callable[[float], None]
@@ -82,14 +86,16 @@ def run(
     max_cost: float | None = None,
     exams: Mapping[str, dict[str, Any]] = MappingProxyType({}),
     derived_from: str = "",
+    kept_isolation: Isolation | None = None,
 ) -> list[RunDirectory]:
     """Run all systems; returns their finished run directories in the order given.
 
     The last `baselines` of the plans are baselines, and their manifests say so. `max_cost` is the
     limit for models in US dollars, with the earlier costs of these runs included. `exams` are the
     exam results of the judges. `derived_from` is the hash of the journal that the runs began with,
-    if phases of an earlier run are kept.
+    if phases of an earlier run are kept; `kept_isolation` is the isolation of that run.
     """
+    begun = datetime.now(UTC)
     _check(dataset, plans, settings)
     runs = [RunDirectory(out / plan.spec.slug) for plan in plans]
     pipeline = msgspec.structs.replace(
@@ -107,7 +113,10 @@ def run(
             opened.enter_context(_budget(max_cost, processes)) if max_cost is not None else None
         )
         releases = opened.enter_context(ExitStack())
-        scheduler = opened.enter_context(Scheduler(plans, pipeline, workers, settings.limits))
+        isolation = opened.enter_context(RunIsolation(dataset, plans, out, settings.isolation))
+        scheduler = opened.enter_context(
+            Scheduler(plans, pipeline, workers, settings.limits, isolation)
+        )
         files = dataset.files()
         plans = scheduler.describe()
         _check_abilities(plans[: len(plans) - baselines], system_answers=pipeline.system_answers)
@@ -136,6 +145,13 @@ def run(
                 )
             )
         try:
+            for number, (directory, manifest) in enumerate(zip(runs, manifests, strict=True)):
+                if derived_from:
+                    manifest.isolation = kept_isolation
+                else:
+                    isolation.begin(number, manifest, begun)
+                if manifest.state != "complete":
+                    directory.save(manifest)
             records = []
             for directory, manifest in zip(runs, manifests, strict=True):
                 journal = JournalMerger(directory, pipeline)
@@ -146,13 +162,14 @@ def run(
             if budget is not None:
                 with budget.reserve(0.0) as before:
                     before.cost = sum(paid(run.path) for run in runs)
-            execution = _Execution(dataset, scheduler, records, settings, progress)
+            execution = _Execution(dataset, scheduler, records, settings, progress, isolation)
             execution.work()
             execution.finish()
         except BaseException:
-            for directory, manifest in zip(runs, manifests, strict=True):
+            for number, (directory, manifest) in enumerate(zip(runs, manifests, strict=True)):
                 if manifest.state == "running":
                     manifest.state = "interrupted"
+                    isolation.count(number, manifest)
                     with suppress(OSError):  # the first error must be shown, such as a full disk
                         directory.save(manifest)
             raise
@@ -215,6 +232,7 @@ class _Execution:
     _records: Sequence[_OpenRun]
     _settings: Settings
     _progress: Progress
+    _isolation: RunIsolation
     _plan: dict[str, Sequence[Checkpoint]] = field(default_factory=dict)
     """Scenario to its checkpoints, if it has any."""
     _scenarios: set[str] = field(default_factory=set)
@@ -249,13 +267,16 @@ class _Execution:
             manifest.findings = dict(self._dataset.findings.counts)
             manifest.leaks = self._leaked
             manifest.checkpoints = [column.label for column in columns(self._plan)]
+            self._isolation.count(number, manifest)
             directory.save(manifest)
             depth, seed = Depth(self._settings.depth), self._settings.seed
             progress.close(finish(directory, manifest, self._questions, depth, seed, self._plan))
+            self._isolation.publish(number, directory)
 
     def _units(self) -> Iterator[WorkUnit]:
         for order, scenario in enumerate(self._dataset.scenarios()):
             self._check(scenario)
+            self._isolation.plant(scenario)
             for number, one in enumerate(self._records):
                 unit = one.journal.unit(number, order, scenario)
                 if unit.is_complete:

@@ -103,6 +103,10 @@ class RunConfig:
         Do not check all files before the first question.
     accept_leaks
         Continue although a text seems to contain a label. Every report says so.
+    isolation
+        Demand a level of isolation of the systems that are not built in: 1 labels are not given, 2
+        a lock hides data, caches and runs, 3 decoys besides. Default: the highest level that is
+        possible for each system.
     resume
         Continue an interrupted run: its folder, or its progress.jsonl.
     json_out
@@ -139,6 +143,7 @@ class RunConfig:
     compat: Literal["recall-bench"] | None = None
     skip_preflight: bool = False
     accept_leaks: bool = False
+    isolation: Literal[0, 1, 2, 3] | None = None
     resume: Path | None = None
     json_out: Path | None = None
     question_log: Path | None = None
@@ -248,7 +253,7 @@ def prepare(
         history,
         plans,
         beside,
-        Settings(depth, seed, limits, config.workers or 0, config.accept_leaks),
+        Settings(depth, seed, limits, config.workers or 0, config.accept_leaks, config.isolation),
         pipeline,
         models,
         config.data,

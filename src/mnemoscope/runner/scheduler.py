@@ -19,6 +19,7 @@ import msgspec
 from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope.runner.failures import Restarts, warn
 from mnemoscope.runner.heartbeat import CALLS
+from mnemoscope.runner.isolation_setup import RunIsolation
 from mnemoscope.runner.lost_questions import (
     Place,
     cause_of_death,
@@ -76,8 +77,14 @@ class Scheduler(AbstractContextManager["Scheduler"]):
     """
 
     def __init__(
-        self, plans: Sequence[Plan], pipeline: Pipeline, size: int, limits: Limits
+        self,
+        plans: Sequence[Plan],
+        pipeline: Pipeline,
+        size: int,
+        limits: Limits,
+        isolation: RunIsolation | None = None,
     ) -> None:
+        self._isolation = isolation
         self._plans = plans
         self._pipeline = pipeline
         self._size = size
@@ -177,8 +184,12 @@ class Scheduler(AbstractContextManager["Scheduler"]):
 
     def _add(self, group: int, describes: Sequence[int] = ()) -> Worker:
         place = len(self.workers)
-        self.workers.append(Worker(self._plans, self._pipeline, place, group, describes))
+        self.workers.append(self._worker(place, group, describes))
         return self.workers[-1]
+
+    def _worker(self, place: int, group: int, describes: Sequence[int]) -> Worker:
+        isolation = self._isolation.worker(place) if self._isolation else None
+        return Worker(self._plans, self._pipeline, place, group, describes, isolation)
 
     def _idle(self, group: int) -> Worker:
         """A living worker of this group without a unit; a new one if there is none."""
@@ -189,7 +200,7 @@ class Scheduler(AbstractContextManager["Scheduler"]):
 
     def _replace_process(self, worker: Worker, describes: Sequence[int] = ()) -> Worker:
         worker.kill()
-        fresh = Worker(self._plans, self._pipeline, worker.place, worker.group, describes)
+        fresh = self._worker(worker.place, worker.group, describes)
         self.workers[self.workers.index(worker)] = fresh
         return fresh
 

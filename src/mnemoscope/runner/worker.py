@@ -27,6 +27,7 @@ from mnemoscope.models.budget import current_budget
 from mnemoscope.runner.answer_and_judge import AnswerAndJudge
 from mnemoscope.runner.failures import NeedsRestart, Restarts, error_line
 from mnemoscope.runner.heartbeat import Heartbeat
+from mnemoscope.runner.isolation_setup import WorkerIsolation
 from mnemoscope.runner.pipeline import Pipeline, stages
 from mnemoscope.runner.question_loop import Halted, QuestionLoop
 from mnemoscope.runner.work_unit import WorkUnit, reread, spool_of
@@ -62,6 +63,7 @@ def serve(
     place: int,
     parent: int,
     describes: Sequence[int],
+    isolation: WorkerIsolation | None = None,
 ) -> None:
     """Run work units until the parent stops the worker or is gone.
 
@@ -71,7 +73,7 @@ def serve(
     file_limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     if (budget := current_budget()) is not None:
         budget.adopt(place + 1)
-    drivers = _describe_all(pipe, heartbeat, plans, describes)
+    drivers = _describe_all(pipe, heartbeat, plans, describes, isolation)
     warm: set[int] = set()
     answer_and_judge: AnswerAndJudge | None = None
     with suppress(EOFError):
@@ -81,6 +83,8 @@ def serve(
                 os.set_inheritable(recv_handle(pipe), False)
                 continue
             unit = msgspec.msgpack.decode(message, type=WorkUnit)
+            if isolation is not None:
+                isolation.select(unit.run)
             driver = drivers.setdefault(unit.run, Driver(plans[unit.run].build))
             driver.on_call = heartbeat.shared.note_call
             is_foreign = plans[unit.run].hosting == "worker"
@@ -137,7 +141,11 @@ def be_a_child_of(parent: int) -> None:
 
 
 def _describe_all(
-    pipe: Connection, heartbeat: Heartbeat, plans: Sequence[Plan], numbers: Sequence[int]
+    pipe: Connection,
+    heartbeat: Heartbeat,
+    plans: Sequence[Plan],
+    numbers: Sequence[int],
+    isolation: WorkerIsolation | None,
 ) -> dict[int, Driver]:
     """Build these systems, send the description of each, and keep it."""
     drivers: dict[int, Driver] = {}

@@ -23,6 +23,7 @@ from mnemoscope.runner.heartbeat import (
     Signals,
     fork,
 )
+from mnemoscope.runner.isolation_setup import WorkerIsolation
 from mnemoscope.runner.pipeline import Pipeline
 from mnemoscope.runner.work_unit import WorkUnit
 from mnemoscope.runner.worker import serve
@@ -73,6 +74,7 @@ class Worker:
         place: int,
         group: int = SHARED,
         describes: Sequence[int] = (),
+        isolation: WorkerIsolation | None = None,
     ) -> None:
         """`group` is the number of the one system that it hosts, or SHARED."""
         self.unit: WorkUnit | None = None
@@ -85,7 +87,8 @@ class Worker:
         slots = list(RawArray(InFlight, pipeline.parallelism))
         self.heartbeat = Heartbeat(slots, RawValue(Signals))
         self.pipe, theirs = fork.Pipe()
-        arguments = (theirs, self.heartbeat, plans, pipeline, place, os.getpid(), describes)
+        about = (plans, pipeline, place, os.getpid(), describes, isolation)
+        arguments = (theirs, self.heartbeat, *about)
         target = serve if group == SHARED else _serve_in_own_group
         self.process = fork.Process(target=target, args=arguments)
         self.process.start()

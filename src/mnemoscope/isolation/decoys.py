@@ -1,0 +1,202 @@
+"""Decoys: false labels, placed where only a system that looks for labels finds them.
+
+For each question with evidence, one other memory is drawn with a secret and shown as its evidence.
+An honest system has it among its first t hits as often as chance says; the test is exact.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from mnemoscope._store.jsonl import encode_lines
+from mnemoscope._store.user_data import user_data_folder
+from mnemoscope.types import FAILED, Scenario, Trial
+
+DECOYS_FILE = "decoys.jsonl"
+DEPTHS = (1, 5, 10)
+ALPHA = 1e-4
+"""The probability that an honest system is blocked, over all depths."""
+
+
+class Decoy(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The planted label of one question."""
+
+    question: str
+    memory: str
+    candidates: int
+    """From how many memories it was drawn."""
+
+
+class DecoyCount(msgspec.Struct, frozen=True):
+    """How often decoys were among the first hits."""
+
+    depth: int
+    followed: int
+    expected: float
+    p: float
+    """How probable it is that an honest system follows so many or more."""
+
+
+def draw_decoys(secret: bytes, scenario: Scenario) -> list[Decoy]:
+    """One memory for each question, uniform over those that are not its evidence."""
+    drawn = []
+    for question in scenario.questions:
+        evidence = set(question.evidence)
+        if not evidence:
+            continue
+        others = [
+            memory.id
+            for memory in scenario.memories
+            if memory.id not in evidence and memory.part_of not in evidence
+        ]
+        if others:
+            about = f"{scenario.id}\0{question.id}".encode("utf-8", "surrogatepass")
+            number = int.from_bytes(hmac.digest(secret, about, "sha256"))
+            drawn.append(Decoy(question.id, others[number % len(others)], len(others)))
+    return drawn
+
+
+def write_bait(folder: Path, dataset: str, scenario: Scenario, drawn: Iterable[Decoy]) -> None:
+    """Append the decoys of a scenario to the bait: a data file, and the journal of an oracle."""
+    planted = {decoy.question: decoy.memory for decoy in drawn}
+    questions = [question for question in scenario.questions if question.id in planted]
+    pool = len(scenario.memories)
+    data = [
+        {
+            "scenario": scenario.id,
+            "id": question.id,
+            "question": question.text,
+            "category": question.category,
+            "evidence": [planted[question.id]],
+        }
+        for question in questions
+    ]
+    journal = [
+        Trial(
+            scenario.id,
+            question.id,
+            "answered",
+            category=question.category,
+            cluster=question.cluster or scenario.id,
+            evidence=(planted[question.id],),
+            pool=pool,
+            reachable=1,
+            ranking=(planted[question.id],),
+        )
+        for question in questions
+    ]
+    for place, lines in ((data_of(folder, dataset), data), (journal_of(folder), journal)):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with place.open("ab") as file:
+            file.write(encode_lines(lines))
+
+
+def data_of(bait: Path, dataset: str) -> Path:
+    return bait / "data" / dataset / f"{dataset}.jsonl"
+
+
+def journal_of(bait: Path) -> Path:
+    return bait / "runs" / "oracle" / "trials.jsonl"
+
+
+def bait_variables(bait: Path) -> dict[str, str]:
+    """The variables of a child that name the bait."""
+    return {"MNEMOSCOPE_DATA": str(bait / "data"), "MNEMOSCOPE_RUNS": str(bait / "runs")}
+
+
+def new_secret() -> bytes:
+    """A new secret, kept in the user's data folder so that the run can be continued."""
+    secret = secrets.token_bytes(32)
+    place = _secret_file(secret_hash(secret))
+    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.write(file, secret)
+    finally:
+        os.close(file)
+    return secret
+
+
+def kept_secret(sha256: str) -> bytes | None:
+    """The secret with this hash, if it is still there."""
+    try:
+        secret = _secret_file(sha256).read_bytes()
+    except OSError:
+        return None
+    return secret if secret_hash(secret) == sha256 else None
+
+
+def drop_secret(sha256: str) -> None:
+    _secret_file(sha256).unlink(missing_ok=True)
+
+
+def secret_hash(secret: bytes) -> str:
+    return hashlib.sha256(secret).hexdigest()
+
+
+def _secret_file(sha256: str) -> Path:
+    return user_data_folder() / "decoys" / sha256
+
+
+def count_decoys(trials: Iterable[Trial], planted: Mapping[str, Decoy]) -> list[DecoyCount]:
+    """How often decoys are among the first hits, and how probable that is without reading them.
+
+    Given a ranking, the decoy of an honest system is one of its first t other memories with the
+    probability t / candidates, independently for each question. The sum is Poisson-binomial.
+    """
+    asked = [
+        (planted[trial.question], _places(trial), frozenset(trial.evidence))
+        for trial in trials
+        if trial.question in planted and trial.status not in FAILED
+    ]
+    counts = []
+    for depth in DEPTHS:
+        followed, chances = 0, []
+        for decoy, places, evidence in asked:
+            first = [id for id in places[:depth] if id not in evidence]
+            followed += decoy.memory in first
+            chances.append(min(1.0, len(first) / decoy.candidates))
+        tail = poisson_binomial_tail(chances, followed)
+        counts.append(DecoyCount(depth, followed, sum(chances), tail))
+    return counts
+
+
+def _places(trial: Trial) -> list[str]:
+    """The memories of a ranking in order, each once."""
+    return list(dict.fromkeys(id for hit in trial.ranking for id in trial.sources.get(hit, (hit,))))
+
+
+def poisson_binomial_tail(chances: Sequence[float], least: int) -> float:
+    """P(X ≥ least), X the number of successes of independent trials with these chances."""
+    if least <= 0:
+        return 1.0
+    # Place i holds P(X = i); the last one holds P(X ≥ least), from which nothing comes back.
+    probability = np.zeros(least + 1)
+    probability[0] = 1.0
+    for chance in chances:
+        rising = probability[:-1] * chance
+        probability[:-1] -= rising
+        probability[1:] += rising
+    return float(min(1.0, probability[-1]))
+
+
+def follows_decoys(counts: Iterable[DecoyCount]) -> bool:
+    """Whether chance explains the counts at no depth; corrected for the number of depths."""
+    return any(count.p * len(DEPTHS) <= ALPHA for count in counts)
+
+
+def decoy_sentence(counts: Sequence[DecoyCount]) -> str:
+    shown = ", ".join(
+        f"{count.followed:,} in the top {count.depth} ({count.expected:,.1f} expected, "
+        f"p={count.p:.2g})"
+        for count in counts
+    )
+    return f"planted labels followed: {shown}"

@@ -1,0 +1,273 @@
+"""Locks a child process before the system's first instruction: Landlock, bubblewrap, sandbox-exec.
+
+`lock_children` sets the lock of this process's children once; `locked_start` applies it to each
+start and proves by a self-test that hidden files and our memory cannot be opened.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from mnemoscope._store.errors import UsageError
+from mnemoscope.isolation.hidden_paths import contains, readable_files
+from mnemoscope.isolation.landlock import Restriction, allow, allow_all_but, landlock_abi
+
+Mechanism = Literal["Landlock", "bubblewrap", "sandbox-exec"]
+_OURS = ("MNEMOSCOPE_DATA", "MNEMOSCOPE_RUNS")
+_DENIED = (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ESRCH, errno.ENOTDIR)
+_NO_ACCESS = re.compile(r"PermissionError|Permission denied|EACCES|unable to open database file")
+_PROBE = 'for path; do if (: <"$path") 2>/dev/null; then echo "$path"; exit 1; fi; done'
+
+
+class Lock(msgspec.Struct, frozen=True):
+    """What the children of a run cannot read, and what enforces it."""
+
+    mechanism: Mechanism
+    hidden: tuple[Path, ...]
+    """Real paths; all of their contents."""
+    kept: tuple[Path, ...] = ()
+    """Exceptions inside hidden folders."""
+    guarded: tuple[int, ...] = ()
+    """Processes whose memory contains labels."""
+    environment: dict[str, str] = {}
+    """Variables that every locked child gets, such as the place of the decoys."""
+
+    @property
+    def name(self) -> str:
+        """The mechanism with its version, as reports show it."""
+        abi = f" ABI {landlock_abi()}" if self.mechanism == "Landlock" else ""
+        return f"{self.mechanism}{abi}"
+
+
+class LockedCommand(msgspec.Struct):
+    """How to start a child."""
+
+    words: Sequence[str]
+    environment: Mapping[str, str] | None
+    scratch: str
+    restrict: Callable[[], None] | None = None
+
+
+class _Children:
+    """The lock of this process's children, and what to call at each start."""
+
+    lock: Lock | None = None
+    on_start: Callable[[bool], None] = staticmethod(lambda passed: None)
+    ruleset = -1
+
+
+_children = _Children()
+
+
+def lock_children(
+    lock: Lock | None, on_start: Callable[[bool], None] = lambda passed: None
+) -> None:
+    """Lock all children that this process starts from now on.
+
+    `on_start` is called for each start with the result of its self-test.
+    """
+    before, _children.lock, _children.on_start = _children.lock, lock, on_start
+    same = lock and before and (lock.hidden, lock.kept) == (before.hidden, before.kept)
+    if _children.ruleset >= 0 and not same:
+        os.close(_children.ruleset)
+        _children.ruleset = -1
+
+
+@cache
+def best_mechanism() -> Mechanism | None:
+    """The best lock that this machine has."""
+    if landlock_abi() > 0:
+        return "Landlock"
+    if (bwrap := shutil.which("bwrap")) and _works([bwrap, *_BWRAP, "--", "true"]):
+        return "bubblewrap"
+    if sys.platform == "darwin" and shutil.which("sandbox-exec"):
+        return "sandbox-exec"
+    return None
+
+
+@contextmanager
+def locked_start(
+    words: Sequence[str], environment: Mapping[str, str] | None, scratch: str
+) -> Iterator[LockedCommand]:
+    """Yield how to start a command; the block starts it. Without a lock, as it is."""
+    lock = _children.lock
+    given = os.environ if environment is None else environment
+    own = {name: value for name, value in given.items() if name not in _OURS}
+    if lock is None:
+        yield LockedCommand(words, own, scratch)
+        return
+    _refuse_hidden_code(lock, words)
+    made = "" if scratch else tempfile.mkdtemp(prefix="mnemoscope-")
+    scratch = scratch or made
+    started = LockedCommand(words, _environment(lock, own, scratch), scratch)
+    probes = [
+        *readable_files(lock.hidden),
+        *(f"/proc/{pid}/mem" for pid in (*lock.guarded, os.getpid())),
+    ]
+    try:
+        if lock.mechanism == "Landlock":
+            with _landlocked(lock, started, probes):
+                yield started
+        else:
+            prefix = _prefix(lock, scratch)
+            _probe(prefix, probes, lock)
+            started.words = [*prefix, *words]
+            yield started
+    except BaseException:
+        if made:
+            shutil.rmtree(made, ignore_errors=True)
+        raise
+    _children.on_start(True)
+
+
+def access_hint(text: str) -> str:
+    """What to do about an error that the lock may have caused; empty if it did not."""
+    if _children.lock is None or not _NO_ACCESS.search(text):
+        return ""
+    return (
+        " (the lock may be the cause: the system may write to $TMPDIR and to folders that exist "
+        "already, but make no new files beside hidden ones; --isolation 1 runs it without the lock)"
+    )
+
+
+def _refuse_hidden_code(lock: Lock, words: Sequence[str]) -> None:
+    """A system whose own files are hidden would fail with an error that does not say why."""
+    program = shutil.which(words[0]) or ""
+    named = [part for word in words[1:] for part in (word, word.partition("=")[2])]
+    for place in filter(os.path.exists, [program, *named, os.curdir]):
+        around = contains(lock.hidden, Path(place))
+        if around is not None and contains(lock.kept, Path(place)) is None:
+            raise UsageError(
+                f"the system needs {Path(place).absolute()}, which is in {around}: that place is "
+                "hidden from systems, because it holds data or runs. Move one of them, or run the "
+                "system without the lock, with --isolation 1"
+            )
+
+
+def _environment(lock: Lock, own: dict[str, str], scratch: str) -> dict[str, str]:
+    """Places that exist before the lock, since nothing new can be made beside hidden paths."""
+    temporary, cached = Path(scratch, "tmp"), Path(scratch, "cache")
+    for place in (temporary, cached):
+        place.mkdir(exist_ok=True)
+    models = next((path for path in lock.kept if path.name == "models"), None)
+    if models is not None:
+        with suppress(FileExistsError):
+            (cached / "models").symlink_to(models)
+    return {
+        **own,
+        **lock.environment,
+        "TMPDIR": str(temporary),
+        "MNEMOSCOPE_CACHE": str(cached),
+    }
+
+
+@contextmanager
+def _landlocked(lock: Lock, started: LockedCommand, probes: Sequence[str]) -> Iterator[None]:
+    """Lock and test between fork and exec; the reason of a failure comes back through a pipe."""
+    if _children.ruleset < 0:
+        _children.ruleset = allow_all_but(lock.hidden, lock.kept)
+    allow(_children.ruleset, os.path.realpath(started.scratch))
+    restriction = Restriction(_children.ruleset)
+    reading, writing = os.pipe()
+
+    def restrict() -> None:
+        try:
+            restriction()
+            for path in probes:
+                if _opens(path):
+                    raise PermissionError(f"it could open {path}")
+        except BaseException as error:
+            os.write(writing, str(error).encode("utf-8", "backslashreplace")[:4000])
+            raise
+
+    started.restrict = restrict
+    try:
+        yield
+    except subprocess.SubprocessError:
+        os.set_blocking(reading, False)
+        with suppress(BlockingIOError):
+            raise _failed(lock, os.read(reading, 4000).decode("utf-8", "replace")) from None
+        raise
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def _opens(path: str) -> bool:
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+    except OSError as error:
+        if error.errno in _DENIED:
+            return False
+        raise
+    return True
+
+
+def _failed(lock: Lock, reason: str) -> UsageError:
+    _children.on_start(False)
+    return UsageError(
+        f"the lock of the system ({lock.name}) failed its self-test, so the system was not "
+        f"started: {reason}. Report this, or run without the lock: --isolation 1"
+    )
+
+
+_BWRAP = [
+    *("--bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid"),
+    *("--cap-drop", "ALL", "--die-with-parent"),
+]
+
+
+def _prefix(lock: Lock, scratch: str) -> list[str]:
+    """The command in front of the system's own."""
+    if lock.mechanism == "bubblewrap":
+        words = ["bwrap", *_BWRAP]
+        for path in lock.hidden:
+            if path.is_dir():
+                words += ["--tmpfs", str(path)]
+            elif path.exists():
+                words += ["--ro-bind", "/dev/null", str(path)]
+        for path in (*lock.kept, Path(scratch)):
+            if path.exists():
+                words += ["--bind", str(path), str(path)]
+        return [*words, "--"]
+    rules = ["(version 1)(allow default)"]
+    rules += [f"(deny file-read* file-write* (subpath {_quoted(path)}))" for path in lock.hidden]
+    kept = (*lock.kept, Path(os.path.realpath(scratch)))
+    rules += [f"(allow file-read* file-write* (subpath {_quoted(path)}))" for path in kept]
+    return ["sandbox-exec", "-p", "".join(rules)]
+
+
+def _quoted(path: Path) -> str:
+    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _probe(prefix: Sequence[str], probes: Sequence[str], lock: Lock) -> None:
+    command = [*prefix, "/bin/sh", "-c", _PROBE, "sh", *probes]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise _failed(lock, str(error)) from None
+    if found.returncode:
+        opened = f"it could open {found.stdout.strip()}" if found.stdout.strip() else ""
+        raise _failed(lock, opened or found.stderr.strip()[-300:])
+
+
+def _works(command: Sequence[str]) -> bool:
+    try:
+        return not subprocess.run(command, capture_output=True, timeout=20, check=False).returncode
+    except (OSError, subprocess.SubprocessError):
+        return False

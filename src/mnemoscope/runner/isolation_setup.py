@@ -1,0 +1,286 @@
+"""How the systems of a run are kept from the labels: levels, hidden paths, decoys, self-tests."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from ctypes import c_uint64
+from datetime import datetime
+from glob import escape
+from multiprocessing.sharedctypes import RawArray
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import platformdirs
+
+from mnemoscope._store.errors import MnemoscopeError, UsageError
+from mnemoscope._store.jsonl import encode_lines
+from mnemoscope._store.run_directory import Manifest, RunDirectory
+from mnemoscope._store.user_data import user_data_folder
+from mnemoscope.datasets.base import Dataset
+from mnemoscope.isolation.decoys import (
+    DECOYS_FILE,
+    Decoy,
+    bait_variables,
+    draw_decoys,
+    drop_secret,
+    kept_secret,
+    new_secret,
+    secret_hash,
+    write_bait,
+)
+from mnemoscope.isolation.hidden_paths import all_names, contains, hard_links, raw_disks
+from mnemoscope.isolation.levels import (
+    DECOYS,
+    LOCKED,
+    NOT_GIVEN,
+    WITHIN_REACH,
+    lowest,
+)
+from mnemoscope.isolation.lock import Lock, best_mechanism, lock_children
+from mnemoscope.models.cache import default_cache_dir
+from mnemoscope.systems.loader import Plan
+from mnemoscope.types import Isolation, Scenario
+
+_WHY_REACHABLE = {
+    "worker": "its code runs in our own process",
+    "server": "it is a server that we did not start",
+}
+
+
+class _LedgerEntry(msgspec.Struct):
+    path: str = ""
+
+
+class WorkerIsolation(msgspec.Struct, frozen=True):
+    """What a worker process needs to lock its children and to count their self-tests."""
+
+    lock: Lock | None
+    variables: Sequence[dict[str, str]]
+    """Of each system: the variables that name its bait."""
+    counts: Any
+    """Shared memory: the starts and the passed self-tests of each system."""
+
+    def select(self, system: int) -> None:
+        """Lock the children that this process starts from now on; they belong to this system."""
+        if self.lock is None:
+            return
+        counting = threading.Lock()
+
+        def count(passed: bool) -> None:
+            with counting:
+                self.counts[2 * system] += 1
+                self.counts[2 * system + 1] += passed
+
+        lock_children(msgspec.structs.replace(self.lock, environment=self.variables[system]), count)
+
+
+class RunIsolation(AbstractContextManager["RunIsolation"]):
+    """The isolation of one call of `run`; the bait exists inside the `with` block."""
+
+    def __init__(
+        self, dataset: Dataset, plans: Sequence[Plan], out: Path, asked: int | None
+    ) -> None:
+        self._dataset = dataset.name
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._secrets: list[bytes | None] = [None for _ in plans]
+        self._drawn: list[list[Decoy]] = [[] for _ in plans]
+        self._counts: dict[int, Any] = {}
+        self._begun: set[int] = set()
+        self._lock: Lock | None = None
+        problem = ""
+        if any(plan.hosting == "child" for plan in plans) and asked not in (0, 1):
+            self._lock, problem = _lock(dataset, plans, out)
+        self.records = [self._record(plan, asked, problem) for plan in plans]
+        if asked is not None:
+            _refuse_lower(plans, self.records, asked)
+        if any(record.level == DECOYS for record in self.records):
+            self._plant(plans, out)
+
+    def __exit__(self, *error: object) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+        for number, secret in enumerate(self._secrets):
+            if secret is not None and number not in self._begun:  # no manifest names it
+                drop_secret(secret_hash(secret))
+
+    def worker(self, place: int) -> WorkerIsolation:
+        """Each worker process counts in its own place."""
+        variables = [bait_variables(bait) if bait else {} for bait in self._baits]
+        counts = self._counts.setdefault(place, RawArray(c_uint64, 2 * len(self.records)))
+        return WorkerIsolation(self._lock, variables, counts)
+
+    def begin(self, number: int, manifest: Manifest, begun: datetime) -> None:
+        """Record the isolation of a run that begins or continues; the lowest level counts."""
+        if manifest.state == "complete":  # nothing is asked
+            return
+        self._begun.add(number)
+        is_new = manifest.started is None or manifest.started >= begun
+        record = lowest(manifest.isolation, self.records[number], is_new=is_new)
+        manifest.isolation = self.records[number] = record
+
+    def count(self, number: int, manifest: Manifest) -> None:
+        """Record how many starts passed their self-test."""
+        record = self.records[number]
+        if number not in self._begun or record.level is None:
+            return
+        starts, passed = (
+            sum(int(own[2 * number + part]) for own in self._counts.values()) for part in (0, 1)
+        )
+        manifest.isolation = msgspec.structs.replace(
+            record, starts=record.starts + starts, passed=record.passed + passed
+        )
+
+    def plant(self, scenario: Scenario) -> None:
+        """Draw the decoys of a scenario and add them to the baits, before it is run."""
+        for number, (secret, bait) in enumerate(zip(self._secrets, self._baits, strict=True)):
+            if secret is not None and bait is not None:
+                drawn = draw_decoys(secret, scenario)
+                self._drawn[number] += drawn
+                write_bait(bait, self._dataset, scenario, drawn)
+
+    def publish(self, number: int, directory: RunDirectory) -> None:
+        """Write the decoys into the finished run, so that `verify` can count them."""
+        secret, record = self._secrets[number], self.records[number]
+        if secret is None or record.level != DECOYS:
+            return
+        place = directory.path / DECOYS_FILE
+        place.write_bytes(encode_lines([{"secret": secret.hex()}, *self._drawn[number]]))
+        directory.vouch(DECOYS_FILE)
+        drop_secret(record.decoys_sha256)
+
+    @property
+    def _baits(self) -> list[Path | None]:
+        """The bait of each system; they differ, since each system has a secret of its own."""
+        if self._folder is None:
+            return [None for _ in self._secrets]
+        root = Path(self._folder.name)
+        return [root / str(n) if secret else None for n, secret in enumerate(self._secrets)]
+
+    def _record(self, plan: Plan, asked: int | None, problem: str) -> Isolation:
+        if plan.hosting == "built-in":
+            return Isolation("built-in", None, sees_labels=plan.spec.name == "oracle")
+        if plan.hosting in _WHY_REACHABLE:
+            return Isolation(plan.hosting, WITHIN_REACH, why=_WHY_REACHABLE[plan.hosting])
+        if self._lock is None:
+            why = problem or f"--isolation {asked} was asked for"
+            return Isolation(plan.hosting, NOT_GIVEN, why=why)
+        level = DECOYS if asked is None else asked
+        return Isolation(plan.hosting, level, mechanism=self._lock.name)
+
+    def _plant(self, plans: Sequence[Plan], out: Path) -> None:
+        """Choose the secrets: of a run that is continued, the one that it began with."""
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="mnemoscope-data-", ignore_cleanup_errors=True
+        )
+        for number, (plan, record) in enumerate(zip(plans, self.records, strict=True)):
+            if record.level != DECOYS:
+                continue
+            try:
+                secret = _secret_of(RunDirectory(out / plan.spec.slug)) or new_secret()
+            except OSError as error:
+                why = f"the secret cannot be kept in {user_data_folder()}: {error.strerror}"
+                self.records[number] = msgspec.structs.replace(record, level=LOCKED, why=why)
+                continue
+            self._secrets[number] = secret
+            self.records[number] = msgspec.structs.replace(
+                record, decoys_sha256=secret_hash(secret)
+            )
+        for bait in filter(None, self._baits):
+            bait.mkdir()
+            for name in bait_variables(bait).values():
+                Path(name).mkdir(parents=True)
+
+
+def _refuse_lower(plans: Sequence[Plan], records: Sequence[Isolation], asked: int) -> None:
+    for plan, record in zip(plans, records, strict=True):
+        if record.level is not None and record.level < asked:
+            raise UsageError(
+                f"--isolation {asked} is not possible for {plan.spec}: {record.why}, which is "
+                f"level {record.level}. Omit --isolation to run it at that level"
+            )
+
+
+def _secret_of(run: RunDirectory) -> bytes | None:
+    with suppress(MnemoscopeError):
+        isolation = run.manifest().isolation if run.manifest_path.exists() else None
+        if isolation is not None and isolation.decoys_sha256:
+            return kept_secret(isolation.decoys_sha256)
+    return None
+
+
+def _lock(dataset: Dataset, plans: Sequence[Plan], out: Path) -> tuple[Lock | None, str]:
+    """The lock of the run's children, or why there is none."""
+    mechanism = best_mechanism()
+    if mechanism is None:
+        return None, "this machine has no Landlock, bubblewrap or sandbox-exec"
+    data = list(_data_files(dataset))
+    if linked := hard_links(data):
+        return None, f"{linked[0]} has a second name (a hard link) that no lock covers; copy it"
+    runs = list(_run_folders(plans, out))
+    if mechanism != "Landlock":  # the others hide only what exists
+        for folder in runs:
+            folder.mkdir(parents=True, exist_ok=True)
+    caches = [default_cache_dir(), Path(platformdirs.user_cache_dir("mnemoscope"))]
+    if root := os.environ.get("MNEMOSCOPE_DATA"):
+        caches += [] if _is_needed(Path(root), plans) else [Path(root)]
+    hidden = all_names([*data, *runs, *caches, user_data_folder(), *_known_runs(), *raw_disks()])
+    kept = [default_cache_dir() / "models", user_data_folder() / "environments"]
+    kept += [Path(sys.prefix), Path(sys.base_prefix)]
+    real = [Path(os.path.realpath(path)) for path in kept if path.exists()]
+    exceptions = tuple(path for path in real if contains(hidden, path) is not None)
+    return Lock(mechanism, hidden, exceptions, (os.getpid(),)), ""
+
+
+def _data_files(dataset: Dataset) -> Iterator[Path]:
+    """The files of the dataset, packed and unpacked; a folder with all that it contains."""
+    paths = getattr(dataset, "paths", None)
+    for path in [file.path for file in dataset.files()] if paths is None else paths.values():
+        stem = path.name.removesuffix(".xz").removesuffix(".gz")
+        yield path
+        yield from path.parent.glob(f"{escape(stem)}*")
+
+
+def _run_folders(plans: Sequence[Plan], out: Path) -> Iterator[Path]:
+    """The out folder and the run folders beside it.
+
+    If the out folder contains the system's own files, only its runs are hidden.
+    """
+    if not _is_needed(out, plans):
+        yield out
+    else:
+        yield from (out / plan.spec.slug for plan in plans)
+        yield from (out / name for name in ("summary.md", "summary.json", "attempts.jsonl"))
+        yield from (file.parent for file in out.glob("*/manifest.json"))
+    beside = out.resolve().parent
+    for file in (*beside.glob("*/manifest.json"), *beside.glob("*/*/manifest.json")):
+        if not _is_needed(file.parent, plans):
+            yield file.parent
+
+
+def _known_runs() -> Iterator[Path]:
+    """The earlier run folders that the ledger of attempts lists."""
+    for ledger in user_data_folder().glob("*.jsonl"):
+        with suppress(OSError):
+            for line in ledger.read_bytes().splitlines():
+                with suppress(msgspec.DecodeError, ValueError):
+                    folder = Path(msgspec.json.decode(line, type=_LedgerEntry).path)
+                    if folder.is_absolute() and (folder / "manifest.json").exists():
+                        yield folder
+
+
+def _is_needed(folder: Path, plans: Sequence[Plan]) -> bool:
+    """Whether the folder contains the current folder or a file that a system's command names."""
+    words = [os.curdir]
+    for plan in plans:
+        if plan.hosting == "child":
+            with suppress(ValueError):
+                words += shlex.split(plan.spec.name.partition(":")[2])
+    real = Path(os.path.realpath(folder))
+    return any(contains([real], Path(word)) for word in words if Path(word).exists())
