@@ -7,7 +7,6 @@ report would show why.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import os
 import sys
@@ -17,7 +16,7 @@ from contextlib import redirect_stdout, suppress
 from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -31,6 +30,9 @@ from mnemoscope.systems import BUILT_IN, CONNECTORS, SYSTEMS
 from mnemoscope.systems.builtin.baselines import Oracle
 from mnemoscope.systems.code_hash import code_sha256
 from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Scalar, Selector
+
+if TYPE_CHECKING:  # it takes long to import, and few systems need it
+    import asyncio
 
 Hosting = Literal["built-in", "worker", "child", "server"]
 """Where a system's code runs: our own code, a third party's code in the worker process, a child
@@ -58,7 +60,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def plan(spec: Spec, target: Any = None) -> Plan:
-    """Resolve a spec without building the system; wrong names and options fail here.
+    """Resolve a spec without building the system, and without importing a third party's module.
 
     `target` is the class, object or function itself, if it was given from Python.
     """
@@ -70,6 +72,19 @@ def plan(spec: Spec, target: Any = None) -> Plan:
         is_server = connector_name not in ("stdio", "mcp") or address.startswith("http")
         hosting: Hosting = "server" if is_server else "child"
         return Plan(spec, build, {"arguments": given}, is_described=False, hosting=hosting)
+    from mnemoscope.systems.hosted import Hosted, importable  # a host imports this module, too
+
+    place = SYSTEMS.locate(spec.name) if target is None else importable(target)
+    if place and spec.name not in SYSTEMS.builtin and place not in _BUILT_IN_PLACES:
+        return Plan(spec, partial(Hosted, place, spec), {}, is_described=False, hosting="child")
+    return plan_here(spec, target)
+
+
+def plan_here(spec: Spec, target: Any = None) -> Plan:
+    """The plan of a system that is imported and built in the process that asks for it.
+
+    Wrong names and options fail here.
+    """
     if target is None:
         with redirect_stdout(sys.stderr):  # a module may print when it is imported
             target = SYSTEMS.get(spec.name)
@@ -97,8 +112,11 @@ def plan(spec: Spec, target: Any = None) -> Plan:
     return Plan(spec, partial(target, **arguments), identity, is_described=False, hosting=hosting)
 
 
+_BUILT_IN_PLACES = frozenset(entry.target for entry in BUILT_IN.values())
+
+
 def _hosting(name: str) -> Hosting:
-    if name in BUILT_IN:
+    if name in BUILT_IN or name in _BUILT_IN_PLACES:
         return "built-in"
     return "child" if name in SYSTEMS.builtin else "worker"
 
@@ -199,6 +217,10 @@ class Driver:
     def can(self, verb: str) -> bool:
         return hasattr(self._system, verb)
 
+    def drives(self, system: Any) -> bool:
+        """Whether this is the object that it drives."""
+        return self._system is system
+
     def fork(self) -> Driver:
         """A driver of a copy of the system in its current state."""
         twin = Driver(self._build)
@@ -244,14 +266,18 @@ class Driver:
             raise BadReply(f"answer returned {_short(reply)}; expected a string")
         return printable(reply)
 
+    def report(self) -> dict[str, int]:
+        """What the system reports of itself: its index size and its counters."""
+        if hasattr(self._system, "stats"):
+            return {str(key): int(n) for key, n in _done(self._system.stats()).items()}
+        if hasattr(self._system, "index_size_bytes"):
+            return {"index_bytes": int(_done(self._system.index_size_bytes()))}
+        return {}
+
     def counted(self) -> Counted:
         """The system's index size, and its counters since the last call."""
-        report: dict[str, int] = {}
         try:
-            if hasattr(self._system, "stats"):
-                report = {str(key): int(n) for key, n in _done(self._system.stats()).items()}
-            elif hasattr(self._system, "index_size_bytes"):
-                report = {"index_bytes": int(_done(self._system.index_size_bytes()))}
+            report = self.report()
         except SystemLost:
             raise
         except (Exception, SystemExit):  # a failing report must not fail the run
@@ -351,18 +377,22 @@ def _done(value: Any) -> Any:
     """The value itself, or the result of an async method."""
     if isinstance(value, list) or not inspect.isawaitable(value):
         return value
+    import asyncio
+
     return asyncio.run_coroutine_threadsafe(_awaited(value), _event_loop()).result()
 
 
 async def _awaited(value: Awaitable[Any]) -> Any:
     try:
         return await value
-    except SystemExit as error:  # it would end the event loop, and the caller would wait forever
-        raise RuntimeError(f"SystemExit: {error}") from error
+    except (SystemExit, KeyboardInterrupt) as error:  # it would end the event loop, and the caller would wait forever
+        raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
 
 def _event_loop() -> asyncio.AbstractEventLoop:
     """The event loop of this process, in its own thread, so that several threads can use it."""
+    import asyncio
+
     global _loop, _loop_owner
     with _starting:
         if _loop is None or _loop_owner != os.getpid():  # a fork has the loop, not its thread
