@@ -14,7 +14,7 @@ import pytest
 from mnemoscope._store.spec import Spec
 from mnemoscope.cli.app import invoke
 from mnemoscope.runner.conformance import CHECKS, Result, check_system
-from mnemoscope.runner.conformance.machine_clock import machine_clock
+from mnemoscope.systems.machine_clock import machine_clock
 from mnemoscope.systems import BUILT_IN
 from mnemoscope.systems.loader import plan
 

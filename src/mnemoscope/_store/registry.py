@@ -11,7 +11,6 @@ import inspect
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
@@ -46,12 +45,16 @@ class Registry:
 
     def get(self, name: str) -> Any:
         """The class or function behind a name or behind `module:Name`."""
+        return import_target(self.locate(name), self.kind)
+
+    def locate(self, name: str) -> str:
+        """The import path `module:Name` behind a name; nothing is imported."""
         if name in self.builtin:
-            return import_target(self.builtin[name].target, self.kind)
+            return self.builtin[name].target
         if (plugin := self._plugins().get(name)) is not None:
-            return import_target(plugin, self.kind)
+            return plugin
         if ":" in name:
-            return import_target(name, self.kind)
+            return name
         known = self.names()
         raise UsageError(
             f"unknown {self.kind} {name!r}: {did_you_mean(name, known)}known are {', '.join(known)}"
@@ -61,6 +64,8 @@ class Registry:
     def _plugins(self) -> dict[str, str]:
         if not self.group or os.environ.get("MNEMOSCOPE_PLUGINS") == "0":
             return {}
+        from importlib.metadata import entry_points  # takes longer to import than this module
+
         return {point.name: point.value for point in entry_points(group=self.group)}
 
 

@@ -69,8 +69,8 @@ class ChildStderr:
     started for every scope prints the same greeting each time.
     """
 
-    def __init__(self, words: Sequence[str]) -> None:
-        self._name = name_of(words)
+    def __init__(self, words: Sequence[str], name: str = "") -> None:
+        self._name = name or name_of(words)
         self._lines = _known.setdefault(tuple(words), set())
         self._lines_before = frozenset(self._lines)
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
@@ -121,9 +121,14 @@ class Child:
         words: Sequence[str],
         environment: Mapping[str, str] | None = None,
         scratch: str = "",
+        *,
+        name: str = "",
     ) -> None:
-        """`scratch` is a folder for this child; it is removed when the child ends."""
-        self.name = name_of(words)
+        """`scratch` is a folder for this child; it is removed when the child ends.
+
+        Messages call the child by its `name`, or by its command.
+        """
+        self.name = name or name_of(words)
         self.owner = os.getpid()
         try:
             with locked_start(words, environment, scratch) as start:
@@ -148,7 +153,7 @@ class Child:
         self._outbox = bytearray()
         self._inbox = bytearray()
         self._scanned = 0
-        self.stderr = ChildStderr(words)
+        self.stderr = ChildStderr(words, self.name)
         # A thread, so that a child that writes between two calls does not block.
         self._listener = threading.Thread(
             target=_listen, args=(self._process.stderr, self.stderr), daemon=True
@@ -175,7 +180,7 @@ class Child:
                         if self.write():
                             watch.unregister(self.stdin)
                     elif not self.read():
-                        raise AdapterDied(self._exit_reason())
+                        raise AdapterDied(self.exit_reason())
 
     def queue(self, message: bytes) -> None:
         self._outbox += message
@@ -212,7 +217,8 @@ class Child:
         """The part of a line that was read before its end."""
         return bytes(self._inbox)
 
-    def _exit_reason(self) -> str:
+    def exit_reason(self) -> str:
+        """Why the stdout of the child has ended; the process is ended, too."""
         ended = self.ending() or "closed its stdout, where it must write its replies"
         if self._inbox:
             ended += f" in the middle of the line {shown(self.rest)!r}"

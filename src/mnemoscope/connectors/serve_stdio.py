@@ -10,7 +10,6 @@ path in, an environment without Mnemoscope: the requirements of large systems co
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import difflib
 import functools
@@ -26,7 +25,10 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from numbers import Integral, Real
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:  # it takes longer to import than the rest of this file, and few adapters need it
+    import asyncio
 
 _CLOSE = "close"
 _FAILED, _NO_METHOD, _BAD_PARAMS, _NO_JSON = -32000, -32601, -32602, -32700
@@ -169,7 +171,7 @@ class _Adapter:
             return _failure(number, _BAD_PARAMS, f"{method}: {error}")
         try:
             return _encoded({"jsonrpc": "2.0", "id": number, "result": verb(**params)})
-        except (Exception, SystemExit) as error:
+        except BaseException as error:  # a system may raise any, and must still reply
             traceback.print_exc()
             return _failure(number, _FAILED, f"{type(error).__name__}: {error}")
 
@@ -209,18 +211,25 @@ class _Adapter:
         value = getattr(self._system, verb)(*given)
         if not inspect.isawaitable(value):
             return value
+        import asyncio
+
         return asyncio.run_coroutine_threadsafe(_awaited(value), _event_loop()).result()
 
 
 async def _awaited(value: Any) -> Any:
     try:
         return await value
-    except SystemExit as error:  # it would end the event loop without a message
-        raise RuntimeError(f"SystemExit: {error}") from error
+    except (
+        SystemExit,
+        KeyboardInterrupt,
+    ) as error:  # it would end the event loop without a message
+        raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
 
 def _event_loop() -> asyncio.AbstractEventLoop:
     """One event loop for all calls, so that tasks can go on between two calls."""
+    import asyncio
+
     global _loop
     if _loop is None:
         _loop = asyncio.new_event_loop()

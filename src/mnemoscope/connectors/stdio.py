@@ -10,13 +10,14 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 import msgspec
 
 from mnemoscope._store.errors import BadReply, SystemLost
 from mnemoscope._store.lenient_json import decoded, encoded
+from mnemoscope.connectors.child_environment import child_environment, make_scratch
 from mnemoscope.connectors.child_process import (
     AdapterDied,
     AdapterLate,
@@ -61,6 +62,8 @@ class Stdio:
     `timeout` is how many seconds a call may take, `start` how many the first reply may take.
     """
 
+    _verbs = VERBS
+
     def __init__(
         self, address: str | Sequence[str], timeout: float = 3600.0, start: float = 120.0
     ) -> None:
@@ -77,10 +80,12 @@ class Stdio:
         """Why the child ended, if it did."""
         self._number = 0
         self._lock = threading.RLock()
+        self._turn: AbstractContextManager[Any] = self._lock
+        """Held during a call."""
 
     def __getattr__(self, name: str) -> Any:
         """Return a method only if the child's hello lists it."""
-        if name in VERBS and name in self._introduction().methods:
+        if name in self._verbs and name in self._introduction().methods:
             return getattr(self, f"_{name}")
         raise AttributeError(f"{type(self).__name__} has no {name}")
 
@@ -138,6 +143,10 @@ class Stdio:
 
     def _started(self) -> Child:
         """The child, started on first use; only a reset replaces a child that has ended."""
+        with self._lock:
+            return self._started_once()
+
+    def _started_once(self) -> Child:
         if self._gone:
             raise AdapterDied(f"it ended in an earlier call: {self._gone}")
         if self._is_foreign:
@@ -148,8 +157,7 @@ class Stdio:
         # End the child also if the system is dropped without close().
         weakref.finalize(self, child.end)
         try:
-            hello = _read_hello(self._ask(child, "hello", {"protocol": PROTOCOL}, self._start))
-            check_methods(hello.methods, VERBS, name_of(self._words))
+            hello = self._greet(child)
             if self._hello is not None and self._hello != hello:
                 raise BadReply("its hello differs from the one before: is it the same system?")
         except BaseException:
@@ -159,22 +167,32 @@ class Stdio:
         return child
 
     def _spawn(self) -> Child:
-        return Child(self._words)
+        scratch = make_scratch("stdio")
+        return Child(self._words, child_environment(scratch), scratch)
 
-    def _call(self, method: str, params: dict[str, Any]) -> Any:
-        with self._lock:
+    def _greet(self, child: Child) -> Hello:
+        hello = _read_hello(self._ask(child, "hello", {"protocol": PROTOCOL}, self._start))
+        check_methods(hello.methods, VERBS, name_of(self._words))
+        return hello
+
+    def _call(self, method: str, params: dict[str, Any], handle: int = 0) -> Any:
+        with self._turn:
             child = self._started()
             try:
-                return self._ask(child, method, params, self._timeout)
+                return self._ask(child, method, params, self._timeout, handle)
             except AdapterError:
                 raise
             except BaseException as error:
                 # The next line that it writes may be the reply to this call.
-                child.end()
-                self._gone = str(error)
+                with self._lock:
+                    child.end()
+                    self._gone = self._gone or str(error)
                 raise
 
-    def _ask(self, child: Child, method: str, params: dict[str, Any], seconds: float) -> Any:
+    def _ask(
+        self, child: Child, method: str, params: dict[str, Any], seconds: float, handle: int = 0
+    ) -> Any:
+        """`handle` is for a host with several systems."""
         self._number += 1
         order = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
         skipped, last = 0, b""

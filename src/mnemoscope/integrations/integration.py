@@ -116,9 +116,9 @@ class Integration(Stdio):
         # Many backends refuse a limit of 0, and the result is empty anyway.
         return super()._recall(query, k) if k > 0 else []
 
-    def _call(self, method: str, params: dict[str, Any]) -> Any:
+    def _call(self, method: str, params: dict[str, Any], handle: int = 0) -> Any:
         try:
-            return super()._call(method, params)
+            return super()._call(method, params, handle)
         finally:
             if self._models.model is not None:
                 for usage in self._models.server.settle():

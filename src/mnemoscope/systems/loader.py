@@ -7,7 +7,6 @@ report would show why.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import os
 import sys
@@ -16,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -37,6 +36,9 @@ from mnemoscope.systems.replies import (
 )
 from mnemoscope.text.display import one_line
 from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Scalar, Selector
+
+if TYPE_CHECKING:  # it takes long to import, and few systems need it
+    import asyncio
 
 Hosting = Literal["built-in", "worker", "child", "server"]
 """Where a system's code runs: our own code, a third party's code in the worker process, a child
@@ -64,7 +66,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def plan(spec: Spec, target: Any = None) -> Plan:
-    """Resolve a spec without building the system; wrong names and options fail here.
+    """Resolve a spec without building the system, and without importing a third party's module.
 
     `target` is the class, object or function itself, if it was given from Python.
     """
@@ -76,6 +78,19 @@ def plan(spec: Spec, target: Any = None) -> Plan:
         is_server = connector_name not in ("stdio", "mcp") or address.startswith("http")
         hosting: Hosting = "server" if is_server else "child"
         return Plan(spec, build, {"arguments": given}, is_described=False, hosting=hosting)
+    from mnemoscope.systems.hosted import Hosted, importable  # a host imports this module, too
+
+    place = SYSTEMS.locate(spec.name) if target is None else importable(target)
+    if place and spec.name not in SYSTEMS.builtin and place not in _BUILT_IN_PLACES:
+        return Plan(spec, partial(Hosted, place, spec), {}, is_described=False, hosting="child")
+    return plan_here(spec, target)
+
+
+def plan_here(spec: Spec, target: Any = None) -> Plan:
+    """The plan of a system that is imported and built in the process that asks for it.
+
+    Wrong names and options fail here.
+    """
     if target is None:
         with redirect_stdout(sys.stderr):  # a module may print when it is imported
             target = SYSTEMS.get(spec.name)
@@ -103,8 +118,11 @@ def plan(spec: Spec, target: Any = None) -> Plan:
     return Plan(spec, partial(target, **arguments), identity, is_described=False, hosting=hosting)
 
 
+_BUILT_IN_PLACES = frozenset(entry.target for entry in BUILT_IN.values())
+
+
 def _hosting(name: str) -> Hosting:
-    if name in BUILT_IN:
+    if name in BUILT_IN or name in _BUILT_IN_PLACES:
         return "built-in"
     return "child" if name in SYSTEMS.builtin else "worker"
 
@@ -223,6 +241,10 @@ class Driver:
     def can(self, verb: str) -> bool:
         return hasattr(self._system, verb)
 
+    def drives(self, system: Any) -> bool:
+        """Whether this is the object that it drives."""
+        return self._system is system
+
     def fork(self) -> Driver:
         """A driver of a copy of the system in its current state."""
         twin = Driver(self._build)
@@ -273,17 +295,21 @@ class Driver:
         with self._in_this_process():
             return read_answer(_done(self._system.answer(query)))
 
+    def report(self) -> Any:
+        """What the system reports of itself, as it came: its index size and its counters."""
+        if hasattr(self._system, "stats"):
+            with self._calling("stats"):
+                return _done(self._system.stats())
+        if hasattr(self._system, "index_size_bytes"):
+            with self._calling("index_size_bytes"):
+                return {"index_bytes": _done(self._system.index_size_bytes())}
+        return {}
+
     def counted(self) -> Counted:
         """The system's index size, and its counters since the last call."""
         reported = Counted(None, {})
         try:
-            if hasattr(self._system, "stats"):
-                with self._calling("stats"):
-                    reported = read_counters(_done(self._system.stats()))
-            elif hasattr(self._system, "index_size_bytes"):
-                with self._calling("index_size_bytes"):
-                    size = _done(self._system.index_size_bytes())
-                    reported = read_counters({"index_bytes": size})
+            reported = read_counters(self.report())
         except SystemLost:
             raise
         except BaseException:  # a failing report must not fail the run
@@ -354,6 +380,8 @@ def _done(value: Any) -> Any:
     """The value itself, or the result of an async method."""
     if isinstance(value, list) or not inspect.isawaitable(value):
         return value
+    import asyncio
+
     return asyncio.run_coroutine_threadsafe(_awaited(value), _event_loop()).result()
 
 
@@ -367,6 +395,8 @@ async def _awaited(value: Awaitable[Any]) -> Any:
 
 def _event_loop() -> asyncio.AbstractEventLoop:
     """The event loop of this process, in its own thread, so that several threads can use it."""
+    import asyncio
+
     global _loop, _loop_owner
     with _starting:
         if _loop is None or _loop_owner != os.getpid():  # a fork has the loop, not its thread

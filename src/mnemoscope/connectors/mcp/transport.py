@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -16,6 +14,7 @@ from urllib.parse import urlsplit
 
 from mnemoscope._store.errors import SystemLost, UsageError
 from mnemoscope._store.server_access import read_key
+from mnemoscope.connectors.child_environment import child_environment, make_scratch
 from mnemoscope.connectors.child_process import (
     LONGEST_LINE,
     Child,
@@ -166,9 +165,9 @@ class CommandServer:
         return {"command": self._words, "files_sha256": file_hashes(self._words)}
 
     def open(self, start: float, patience: float | None = None) -> McpSession:
-        scratch = tempfile.mkdtemp(prefix="mnemoscope-mcp-")
+        scratch = make_scratch("mcp")
         try:
-            environment = {**os.environ, **self._environment(scratch)}
+            environment = {**child_environment(scratch), **self._environment(scratch)}
             transport = ChildTransport(Child(self._words, environment, scratch))
         except BaseException:
             shutil.rmtree(scratch, ignore_errors=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from mnemoscope.runner.conformance.machine_clock import MachineClock, machine_clock
 from mnemoscope.runner.conformance.question_checks import must_be_clean, must_be_repeatable
 from mnemoscope.runner.conformance.sample_facts import (
     ASKED_AT,
@@ -23,6 +22,7 @@ from mnemoscope.runner.conformance.system_probe import (
     differing,
     named,
 )
+from mnemoscope.systems.machine_clock import MachineClock, machine_clock
 from mnemoscope.types import Memory
 
 _AGES = timedelta(weeks=1356), timedelta(weeks=-1400)

@@ -1,0 +1,314 @@
+"""The worker's side of a host: a third party's Python system in a process of its own.
+
+The worker has the labels and never imports the system; the host has the system and never gets a
+label. Starting, restarting and closing the process is the stdio connector's.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import threading
+import time
+from contextlib import nullcontext, suppress
+from typing import Any
+
+import msgspec
+
+from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
+from mnemoscope._store.spec import Spec
+from mnemoscope.connectors.child_environment import child_environment, make_scratch
+from mnemoscope.connectors.child_process import AdapterDied, AdapterLate, Child
+from mnemoscope.connectors.handshake import VERBS, Hello
+from mnemoscope.connectors.stdio import AdapterError, OutOfStep, Stdio
+from mnemoscope.models.chat import note
+from mnemoscope.systems.host_frames import (
+    LENGTH,
+    LONGEST_FRAME,
+    HostFailure,
+    HostOrder,
+    HostReply,
+    HostStart,
+    encode,
+    frame,
+)
+from mnemoscope.types import Hit
+
+START_SECONDS = 120.0
+"""How long importing and building a system may take."""
+_CALL_SECONDS = 24 * 3600.0
+"""Longer than any limit of a run: the parent watches each call, and kills the worker."""
+_READ = 1 << 16
+_RESULTS: dict[str, Any] = {
+    "recall": msgspec.msgpack.Decoder(list[Hit]),
+    "answer": msgspec.msgpack.Decoder(str),
+    "remember": msgspec.msgpack.Decoder(dict[str, Any]),
+    "stats": msgspec.msgpack.Decoder(dict[str, int]),
+    "fork": msgspec.msgpack.Decoder(int),
+    "another": msgspec.msgpack.Decoder(int),
+    "hello": msgspec.msgpack.Decoder(Hello),
+    "options": msgspec.msgpack.Decoder(dict[str, str]),
+}
+_reply = msgspec.msgpack.Decoder(HostReply).decode
+
+
+class HostedError(AdapterError):
+    """An exception of the system; the name of its class is that of the original."""
+
+
+class Hosted(Stdio):
+    """A system in its host process. Several threads may call it."""
+
+    _verbs = VERBS - {"ready"} | {"fork"}  # the host waits until the system is ready
+
+    def __init__(self, target: str, spec: Spec, start: float | None = None) -> None:
+        """`target` is the import path `module:Name` that the spec means."""
+        # With the path of this process, `module:Name` is the module that it would import itself.
+        code = f"import sys; sys.path[:] = {sys.path!r}; from mnemoscope.systems import host"
+        words = [sys.executable, "-c", f"{code}; host.main()"]
+        super().__init__(words, _CALL_SECONDS, START_SECONDS if start is None else start)
+        self._target, self._spec = target, spec
+        self._turn = nullcontext()  # the host takes several calls at a time
+        self._exchange: FrameExchange
+        self._in_flight = 0
+        self._several = False
+        """Whether several calls were in flight at once: from then on the host uses threads."""
+
+    def identity(self) -> dict[str, Any]:
+        return self._introduction().identity
+
+    def another(self) -> HostedCopy | None:
+        """A second system in the same process; None if every build gives the same object."""
+        handle = self._call("another", {})
+        return HostedCopy(self, handle) if handle else None
+
+    def set_clock(self, ahead: float | None) -> None:
+        """Replace the clock of the host's Python code; None ends the replacement."""
+        self._call("clock", {"ahead": ahead})
+
+    def options(self) -> dict[str, str]:
+        """The options of the system with their values; it is imported, and not built."""
+        child = self._spawn()
+        try:
+            order = HostStart(self._target, self._spec, build=False)
+            reply = FrameExchange(child).ask(0, frame(order), self._start)
+            found: dict[str, str] = _result("options", reply)
+            return found
+        finally:
+            child.end()
+
+    def _fork(self) -> HostedCopy:
+        return HostedCopy(self, self._call("fork", {}))
+
+    def _spawn(self) -> Child:
+        scratch = make_scratch("host")
+        return Child(self._words, child_environment(scratch), scratch, name=str(self._spec))
+
+    def _greet(self, child: Child) -> Hello:
+        self._exchange = FrameExchange(child)
+        message = frame(HostStart(self._target, self._spec))
+        reply = self._exchange.ask(0, message, self._start, "building it")
+        hello: Hello = _result("hello", reply)
+        return hello
+
+    def _ask(
+        self, child: Child, method: str, params: dict[str, Any], seconds: float, handle: int = 0
+    ) -> Any:
+        with self._lock:
+            self._number += 1
+            number = self._number
+            self._in_flight += 1
+            self._several |= self._in_flight > 1
+            exchange = self._exchange
+        try:
+            order = HostOrder(number, method, msgspec.Raw(encode(params)), handle, self._several)
+            reply = exchange.ask(number, frame(order), seconds, method)
+        finally:
+            with self._lock:
+                self._in_flight -= 1
+        for usage in reply.usages:
+            note(usage)
+        return _result(method, reply)
+
+
+class HostedCopy(Hosted):
+    """A copy that `fork` made in the same host, or another system beside the first."""
+
+    def __init__(self, host: Hosted, handle: int) -> None:
+        self._host, self._handle = host, handle
+        self._child = host._child
+
+    def _introduction(self) -> Hello:
+        return self._host._introduction()
+
+    def _call(self, method: str, params: dict[str, Any], handle: int = 0) -> Any:
+        if self._child is not self._host._child:
+            raise AdapterDied("its host process has ended")
+        return self._host._call(method, params, self._handle)
+
+    def _reset(self, scope: str) -> None:
+        self._call("reset", {"scope": scope})
+
+    def _fork(self) -> HostedCopy:
+        return HostedCopy(self._host, self._call("fork", {}))
+
+    def close(self) -> None:
+        if self._child is self._host._child and self._child is not None:
+            self._call("close", {})
+
+
+class FrameExchange:
+    """Sends orders to one host, and gives each caller the reply to its order.
+
+    Of several threads that wait, one reads for all.
+    """
+
+    def __init__(self, child: Child) -> None:
+        self._child = child
+        self._in, self._out = child.stdin.fileno(), child.stdout.fileno()
+        self._readable, self._writable = select.poll(), select.poll()
+        self._readable.register(self._out, select.POLLIN)
+        self._writable.register(self._in, select.POLLOUT)
+        self._inbox = bytearray()
+        self._writing = threading.Lock()
+        self._arrived = threading.Condition()
+        self._is_reading = False
+        self._replies: dict[int, HostReply] = {}
+        self._waiting: set[int] = set()
+
+    def ask(self, number: int, message: bytes, seconds: float, method: str = "hello") -> HostReply:
+        until = time.monotonic() + seconds
+        try:
+            with self._arrived:
+                self._waiting.add(number)
+            with self._writing:
+                self._send(message, until)
+            return self._reply_to(number, until)
+        except AdapterLate:
+            name, said = self._child.name, self._child.stderr.last_lines
+            late = f"{method}: {name} gave no reply within {seconds:g} s{said}"
+            raise AdapterLate(late) from None
+        except (AdapterDied, OutOfStep) as error:
+            raise type(error)(f"{method}: {error}") from None
+        finally:
+            with self._arrived:
+                self._waiting.discard(number)
+                self._replies.pop(number, None)
+
+    def _reply_to(self, number: int, until: float) -> HostReply:
+        while True:
+            with self._arrived:
+                while self._is_reading and number not in self._replies:
+                    if not self._arrived.wait(until - time.monotonic()):
+                        raise AdapterLate
+                if number in self._replies:
+                    return self._replies.pop(number)
+                self._is_reading = True
+            reply = None
+            try:
+                reply = self._next_reply(until)
+            finally:
+                with self._arrived:
+                    self._is_reading = False
+                    if reply is not None and reply.number != number:
+                        self._replies[reply.number] = reply
+                    self._arrived.notify_all()
+            if reply.number == number:
+                return reply
+            if reply.number not in self._waiting:
+                raise OutOfStep(f"a reply to call {reply.number}, which was not made")
+
+    def _send(self, message: bytes, until: float) -> None:
+        left = memoryview(message)
+        while left:
+            try:
+                left = left[os.write(self._in, left) :]
+            except BlockingIOError:
+                self._wait(self._writable, until)
+            except BrokenPipeError:  # it may have replied before it ended
+                return
+            except (OSError, ValueError):  # another thread ended it
+                raise AdapterDied("its host process has ended") from None
+
+    def _next_reply(self, until: float) -> HostReply:
+        head = self._read(LENGTH.size, until)
+        length = LENGTH.unpack(head)[0]
+        if length > LONGEST_FRAME:
+            raise OutOfStep(f"{self._child.name} returned more than {LONGEST_FRAME >> 20} MiB")
+        body = self._read(length, until)
+        try:
+            return _reply(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise OutOfStep(f"a reply cannot be read: {error}") from None
+
+    def _read(self, size: int, until: float) -> bytes:
+        inbox = self._inbox
+        while len(inbox) < size:
+            self._wait(self._readable, until)
+            try:
+                data = os.read(self._out, _READ)
+            except (OSError, ValueError):  # another thread ended it
+                raise AdapterDied("its host process has ended") from None
+            if not data:
+                raise AdapterDied(self._child.exit_reason())
+            inbox += data
+        taken = bytes(inbox[:size])
+        del inbox[:size]
+        return taken
+
+    def _wait(self, watch: select.poll, until: float) -> None:
+        if not watch.poll(max(0.0, until - time.monotonic()) * 1000):
+            raise AdapterLate
+
+
+def _result(method: str, reply: HostReply) -> Any:
+    if reply.failure is not None:
+        _fail(reply.failure, is_start=method in ("hello", "options"))
+    decoder = _RESULTS.get(method)
+    if decoder is None:
+        return None
+    try:
+        return decoder.decode(reply.result)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise OutOfStep(f"{method}: a reply cannot be read: {error}") from None
+
+
+def _fail(failure: HostFailure, *, is_start: bool) -> None:
+    """Raise what the system raised: the same name, text and consequences."""
+    if failure.ours and is_start:
+        raise (UsageError if failure.is_usage else MnemoscopeError)(failure.text)
+    bases: tuple[type[BaseException], ...] = (HostedError,)
+    for holds, kind in (
+        (failure.is_lost, SystemLost),
+        (failure.is_late, TimeoutError),
+        (failure.is_bad_reply, BadReply),
+    ):
+        bases += (kind,) if holds else ()
+    error: BaseException = type(failure.name, bases, {})(failure.text)
+    cause: Exception | None = None
+    if failure.ours:
+        cause = MnemoscopeError(failure.ours)
+    elif failure.errno:
+        cause = OSError(failure.errno, os.strerror(failure.errno))
+    raise error from cause
+
+
+def importable(target: Any) -> str:
+    """The import path of an object that another process can import; empty if there is none.
+
+    The objects of a notebook or a script, lambdas, instances and classes inside functions cannot
+    be imported.
+    """
+    module_name, name = getattr(target, "__module__", ""), getattr(target, "__qualname__", "")
+    module = sys.modules.get(module_name or "")
+    if module is None or module_name == "__main__" or not name or "<" in name:
+        return ""
+    origin = getattr(getattr(module, "__spec__", None), "origin", None)
+    if not origin or not os.path.exists(origin):
+        return ""
+    found: Any = module
+    with suppress(AttributeError):
+        for part in name.split("."):
+            found = getattr(found, part)
+    return f"{module_name}:{name}" if found is target else ""
