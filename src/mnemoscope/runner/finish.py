@@ -163,6 +163,7 @@ def timing(timings: list[Timing], *, system_answers: bool = False) -> dict[str, 
 
 
 def _ranking(trial: Trial, depth: int) -> dict[str, Any]:
+    credit = {"ordered": trial.ordered, "places": trial.places, "carried": trial.carried}
     return {
         "question": trial.question,
         "scenario": trial.scenario,
@@ -173,6 +174,7 @@ def _ranking(trial: Trial, depth: int) -> dict[str, Any]:
         "ranking": trial.ranking,
         "scores": trial.scores,
         "sources": trial.sources,
+        **{name: value for name, value in credit.items() if value},
     }
 
 

@@ -302,7 +302,7 @@ class Scheduler(AbstractContextManager["Scheduler"]):
             if ask.key in unit.settled:
                 return
             if slot.phase == RECALLING and ("recall", *ask.key) not in unit.recorded:
-                trials = TrialBuilder(scenario, keep_texts=self._pipeline.answers)
+                trials = TrialBuilder(scenario)
                 seen = stage.checkpoint.memories
                 lines.append(trials.trial(ask, seen=seen, error=cause, timed_out=timed_out))
             elif slot.phase == JUDGING and ("answer", *ask.key) in unit.recorded:
