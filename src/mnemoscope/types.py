@@ -121,7 +121,12 @@ class Hit(Struct, frozen=True, omit_defaults=True):
     score: float | None = None
     text: str = ""
     sources: tuple[str, ...] = ()
-    """Ids of the memories it was made from, if that is not the one memory `id`."""
+    """Ids of the memories it was made from, if that is not the one memory `id`.
+
+    The hit takes a place in the ranking for each of them."""
+    ordered: bool = False
+    """Whether `sources` are in order of relevance, best first. Without an order, every metric is
+    its mean over all orders."""
 
 
 class Selector(Struct, frozen=True, omit_defaults=True):
@@ -201,6 +206,15 @@ class Trial(
     checkpoint: str = ""
     texts: dict[str, str] = {}
     """Hit id to its text, for hits whose text differs from the memory's."""
+    ordered: tuple[str, ...] = ()
+    """Ids of the hits whose sources are in order of relevance."""
+    places: dict[str, int] = {}
+    """Hit id to the number of memories it was made from, where `sources` also lists what those are
+    parts of and there is more than one."""
+    carried: dict[str, tuple[str, ...]] = {}
+    """Hit id to the memories that its own text carries: of a hit that names sources, the evidence
+    among them; of a hit that names none, all memories of the pool that the text covers as well.
+    Hits that are missing here are credited with what they name."""
 
 
 class Answer(

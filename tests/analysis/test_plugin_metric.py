@@ -48,7 +48,7 @@ def forget_what_is_installed() -> None:
         installed.installed_metrics,
         installed.metric_columns,
         installed.metric_names,
-        ranking._values,
+        ranking.values_at,
         measure._chances,
     ):
         cached.cache_clear()

@@ -184,7 +184,7 @@ def as_read(manifest: Manifest, records: Sequence[QuestionRecord]) -> list[Quest
     for record in records:
         trial, shown = record.trial, record.answer.shown if record.answer else None
         if trial is not None and shown is not None:
-            everything = replace(trial, ranking=trial.evidence, sources={})
+            everything = replace(trial, ranking=trial.evidence, sources={}, carried={})
             record = record._replace(trial=None if shown < trial.pool else everything)
         found.append(record)
     return found

@@ -19,7 +19,7 @@ from mnemoscope._store.errors import UsageError
 from mnemoscope._store.fingerprint import differences
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.checked_run import changed_files
-from mnemoscope.analysis.measure import Depth, few_clusters
+from mnemoscope.analysis.measure import Depth, few_clusters, is_binary
 from mnemoscope.analysis.pairing import NotComparable as NotComparable
 from mnemoscope.analysis.pairing import (
     PairedAnswers,
@@ -253,7 +253,9 @@ def _row(
     gained: int | None = None
     lost: int | None = None
     p_wilcoxon: float | None = None
-    if name == "accuracy" or _is_proportion(name):
+    # Means over orders lie between 0 and 1; McNemar's test is for hits and misses.
+    counted = _is_proportion(name) and is_binary(base) and is_binary(cand)
+    if name == "accuracy" or counted:
         gained, lost = int((deltas > 0).sum()), int((deltas < 0).sum())
         p_raw = mcnemar_exact(gained, lost)
         effect = cohens_h(before, after)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TypedDict
 
+from mnemoscope.analysis.credit import credited
 from mnemoscope.analysis.estimates import Rate, rate
 from mnemoscope.analysis.question_records import QuestionRecord, by_category, changed, in_order
 from mnemoscope.text.english import STOP_WORDS, stem_words
@@ -161,7 +162,7 @@ def _ranks(record: QuestionRecord, evidence: tuple[str, ...]) -> dict[str, int] 
     """Map recalled evidence to its rank, repetitions removed; None if the hits are unknown."""
     trial = record.trial
     if trial is not None:
-        hits = [trial.sources.get(id, (id,)) for id in dict.fromkeys(trial.ranking)]
+        hits = [credited(trial, id) for id in dict.fromkeys(trial.ranking)]
     elif record.answer is not None and record.answer.sources:
         hits = [(id,) for id in record.answer.sources]
     else:

@@ -17,6 +17,16 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemoscope.analysis.credit import (
+    Credit,
+    CreditFigures,
+    credit_figures,
+    credited,
+    hit_places,
+    is_plain,
+    takes_places,
+    tokens_of_places,
+)
 from mnemoscope.analysis.estimates import (
     DRAWS,
     Estimate,
@@ -38,6 +48,7 @@ from mnemoscope.metrics import (
     score,
     score_by_chance,
     score_merged,
+    score_unordered,
 )
 from mnemoscope.stats import bootstrap
 from mnemoscope.types import FAILED, Ingestion, Receipt, Trial
@@ -108,6 +119,8 @@ class Metrics(TypedDict):
     overall: dict[str, Figure]
     by_category: dict[str, dict[str, Figure]]
     context: ContextCost
+    credit: NotRequired[CreditFigures]
+    """Missing where every hit is one memory that it names."""
 
 
 class Depth(msgspec.Struct, frozen=True):
@@ -122,17 +135,20 @@ class Depth(msgspec.Struct, frozen=True):
         names = metric_names(*_cutoffs(self.returned))
         return (*names, f"mrr@{self.recorded}") if self.recorded else names
 
-    def values(self, trial: Trial) -> list[float]:
+    def values(self, trial: Trial, credit: Credit = "carried") -> list[float]:
         """Compute every metric of one trial with evidence, in the order of `names`."""
         ks, cuts = _cutoffs(self.returned)
         ranking: Sequence[str] = trial.ranking
         if len(ranking) > self.returned:  # a system may return more hits than requested
             ranking = dedupe(ranking)[: self.returned]
-        if trial.sources:
-            hits = _sources(trial, dedupe(ranking))
-            found = score_merged(hits, trial.evidence, ks=ks, cuts=cuts, grades=trial.grades)
-        else:
+        if is_plain(trial):
             found = score(ranking, trial.evidence, ks=ks, cuts=cuts, grades=trial.grades)
+        elif takes_places(trial):
+            hits = hit_places(trial, ranking, credit)
+            found = score_unordered(hits, trial.evidence, ks=ks, cuts=cuts, grades=trial.grades)
+        else:  # each hit is one memory, listed with what it is a part of
+            merged = _credited(trial, dedupe(ranking))
+            found = score_merged(merged, trial.evidence, ks=ks, cuts=cuts, grades=trial.grades)
         values = list(found.values())
         if self.recorded:
             values.append(1 / trial.first_rank if trial.first_rank else 0.0)
@@ -196,7 +212,7 @@ def measure(
     table = Table(scorable, depth, seed)
     everything = np.ones(len(table.trials), dtype=bool)
     categories = sorted({trial.category for trial in scorable} - {""})
-    return {
+    figures: Metrics = {
         "questions": {
             "asked": len(trials),
             "scorable": len(scorable),
@@ -223,6 +239,12 @@ def measure(
         },
         "context": context(table),
     }
+    if any(map(takes_places, trials)):
+        claimed = np.array([depth.values(trial, "claimed") for trial in table.trials])
+        figures["credit"] = credit_figures(
+            table.trials, table.names, table.values, claimed.reshape(table.values.shape), seed
+        )
+    return figures
 
 
 def few_clusters(clusters: int) -> list[str]:
@@ -239,12 +261,12 @@ def context(table: Table) -> ContextCost:
     if not table.trials:
         return {}
     rows = [
-        list(recall_within(trial.tokens, _sources(trial, trial.ranking), trial.evidence).values())
+        list(recall_within(trial.tokens, _credited(trial, trial.ranking), trial.evidence).values())
         for trial in table.trials
     ]
     clusters = table.clusters.tolist()
     sampled = bootstrap(rows, clusters, seed=table.seed, draws=DRAWS, limits=UNIT)
-    tokens = [sum(trial.tokens[:10]) for trial in table.trials]
+    tokens = [tokens_of_places(trial, 10) for trial in table.trials]
     return {
         "tokens@10": rounded(float(np.mean(tokens))),
         "recall_by_tokens": {
@@ -294,7 +316,8 @@ def _figure(
     n, total = len(values), float(values.sum())
     mean = float(values.mean())
     known = isfinite(chance)
-    proportion = metric.interval == "proportion"
+    # A mean over orders lies between 0 and 1, and Wilson's interval is for counts only.
+    proportion = metric.interval == "proportion" and is_binary(values)
     figure: Figure = {
         "mean": rounded(mean),
         "n": n,
@@ -310,17 +333,22 @@ def _figure(
     return figure
 
 
+def is_binary(values: Floats) -> bool:
+    """Whether all values are 0 or 1."""
+    return bool(((values == 0) | (values == 1)).all())
+
+
 def evidence_ranks(trial: Trial) -> Sequence[int]:
-    """Return the ranks of the evidence, with repeated hits removed."""
-    if trial.sources:
-        merged = _sources(trial, dedupe(trial.ranking))
-        return [find.rank for find in merged_positions(merged, trial.evidence)]
-    return relevant_positions(trial.ranking, trial.evidence)
+    """Return the ranks of the hits that carry evidence, with repeated hits removed."""
+    if is_plain(trial):
+        return relevant_positions(trial.ranking, trial.evidence)
+    merged = _credited(trial, dedupe(trial.ranking))
+    return [find.rank for find in merged_positions(merged, trial.evidence)]
 
 
-def _sources(trial: Trial, ranking: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the source memories of each hit."""
-    return [trial.sources.get(id, (id,)) for id in ranking]
+def _credited(trial: Trial, ranking: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the memories that each hit carries."""
+    return [credited(trial, id) for id in ranking]
 
 
 @lru_cache

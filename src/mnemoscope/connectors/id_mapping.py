@@ -109,7 +109,7 @@ class IdMapping:
         """Replace the ids of hits by ids of memories; each memory once, at its best rank.
 
         A hit that cannot be traced keeps its id. If it has only a text, its id becomes
-        `untraced: …`.
+        `untraced: …`, and it is credited with the memories that its text carries.
         """
         found: dict[str, Hit] = {}
         for hit in hits:
@@ -121,7 +121,9 @@ class IdMapping:
                 sources = tuple(ids) if len(ids) > 1 else hit.sources
                 hit = msgspec.structs.replace(hit, id=ids[0], sources=sources)
             elif self._by_text:
-                hit = msgspec.structs.replace(hit, id=f"untraced: {_squeezed(hit.id)[:80]}")
+                # Its text may still carry a memory in other words.
+                name, text = f"untraced: {_squeezed(hit.id)[:80]}", hit.text or hit.id
+                hit = msgspec.structs.replace(hit, id=name, text=text)
             found.setdefault(hit.id, hit)
         return list(found.values())
 

@@ -10,7 +10,7 @@ from mnemoscope.metrics.installed import (
     metric_of,
 )
 from mnemoscope.metrics.latency import Latency, summarise_latency
-from mnemoscope.metrics.metric import Metric, RandomTopK, TopK
+from mnemoscope.metrics.metric import Metric, PlaceGroup, RandomTopK, TopK, UnorderedTopK
 from mnemoscope.metrics.metric_check import check_metric
 from mnemoscope.metrics.ranking import (
     Find,
@@ -24,16 +24,20 @@ from mnemoscope.metrics.ranking import (
     score_merged,
 )
 from mnemoscope.metrics.token_budget import BUDGETS, recall_within
+from mnemoscope.metrics.unordered import HitPlaces, place_groups, score_unordered
 
 __all__ = [
     "BUDGETS",
     "METRICS",
     "PRIMARY",
     "Find",
+    "HitPlaces",
     "Latency",
     "Metric",
+    "PlaceGroup",
     "RandomTopK",
     "TopK",
+    "UnorderedTopK",
     "best_score",
     "check_metric",
     "dedupe",
@@ -44,10 +48,12 @@ __all__ = [
     "merged_positions",
     "metric_names",
     "metric_of",
+    "place_groups",
     "recall_within",
     "relevant_positions",
     "score",
     "score_by_chance",
     "score_merged",
+    "score_unordered",
     "summarise_latency",
 ]

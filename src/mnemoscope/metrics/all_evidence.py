@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mnemoscope.metrics.metric import Metric, RandomTopK, TopK
+from mnemoscope.metrics.metric import Metric, RandomTopK, TopK, UnorderedTopK
 
 
 class AllEvidence(Metric):
@@ -25,4 +25,14 @@ class AllEvidence(Metric):
         probability = 1.0
         for taken in range(top.reachable):
             probability *= (top.drawn - taken) / (top.pool - taken)
+        return probability
+
+    def expectation(self, top: UnorderedTopK) -> float:
+        """The chance that the group at the cut has all its evidence in front of it."""
+        if sum(own.evidence for own in top.groups) < top.total:
+            return 0.0
+        probability = 1.0
+        for own in top.groups:
+            for taken in range(own.evidence):
+                probability *= max(0, own.within(top.k) - taken) / (own.size - taken)
         return probability

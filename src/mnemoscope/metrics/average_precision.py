@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mnemoscope.metrics.metric import Metric, RandomTopK, TopK
+from mnemoscope.metrics.metric import Metric, RandomTopK, TopK, UnorderedTopK
 
 
 class AveragePrecision(Metric):
@@ -29,3 +29,14 @@ class AveragePrecision(Metric):
         others = (top.reachable - 1) / (top.pool - 1) if top.pool > 1 else 0.0
         share = top.reachable / top.pool / top.total
         return share * (harmonic + (top.drawn - harmonic) * others)
+
+    def expectation(self, top: UnorderedTopK) -> float:
+        """As for a random ranking, with the evidence of the groups in front counted as found."""
+        expected, found = 0.0, 0
+        for own in top.groups:
+            others = (own.evidence - 1) / (own.size - 1) if own.size > 1 else 0.0
+            for place in range(own.within(top.k)):
+                precision = (found + 1 + place * others) / (own.before + place + 1)
+                expected += own.evidence / own.size * precision
+            found += own.evidence
+        return expected / top.total

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mnemoscope.metrics.metric import Metric, RandomTopK, TopK
+from mnemoscope.metrics.metric import Metric, RandomTopK, TopK, UnorderedTopK
 
 
 class HitRate(Metric):
@@ -20,3 +20,11 @@ class HitRate(Metric):
 
     def chance(self, top: RandomTopK) -> float:
         return 1 - top.missed[top.drawn]
+
+    def expectation(self, top: UnorderedTopK) -> float:
+        """Only the last group can lie partly in the top k; an earlier one is a sure hit."""
+        first = top.groups[0]
+        missed = 1.0
+        for place in range(first.within(top.k)):
+            missed *= max(0.0, 1 - first.evidence / (first.size - place))
+        return 1 - missed

@@ -45,6 +45,35 @@ class RandomTopK(NamedTuple):
     `drawn` and the deepest k."""
 
 
+class PlaceGroup(NamedTuple):
+    """Consecutive places of a ranking that have no order: a hit that names several memories."""
+
+    before: int
+    """Places in front of the group."""
+    size: int
+    grades: tuple[int, ...]
+    """The grades of the evidence ids in the group that no earlier group has; at least one id."""
+
+    @property
+    def evidence(self) -> int:
+        return len(self.grades)
+
+    def within(self, k: int) -> int:
+        """How many of its places are in the top k."""
+        return min(self.size, max(0, k - self.before))
+
+
+class UnorderedTopK(NamedTuple):
+    """The first k places of a ranking in which some hits take several places without an order."""
+
+    k: int
+    groups: tuple[PlaceGroup, ...]
+    """Those with new evidence that begin in the top k, in order; at least one."""
+    total: int
+    """Evidence ids of the question, including those that the pool does not contain."""
+    ideal: float
+
+
 class Metric(ABC):
     """One way to score a ranking; the docstring of a subclass is the metric's definition.
 
@@ -73,6 +102,10 @@ class Metric(ABC):
 
     def chance(self, top: RandomTopK) -> float | None:
         """The expected score of a random ranking; None if it is unknown."""
+        return None
+
+    def expectation(self, top: UnorderedTopK) -> float | None:
+        """The mean score over all orders of each group; None if it must be sampled."""
         return None
 
     def ceiling(self, best: TopK) -> float:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import accumulate
 from math import log2
 
-from mnemoscope.metrics.metric import Metric, RandomTopK, TopK
+from mnemoscope.metrics.metric import Metric, RandomTopK, TopK, UnorderedTopK
 
 
 class NDCG(Metric):
@@ -29,6 +29,15 @@ class NDCG(Metric):
     def chance(self, top: RandomTopK) -> float:
         expected = top.reachable / top.pool * top.mean_grade
         return expected * ideal_gains((1,) * top.drawn)[top.drawn] / top.ideal
+
+    def expectation(self, top: UnorderedTopK) -> float:
+        """Each place of a group gains its mean grade; one place has at most one evidence id."""
+        discounts = ideal_gains((1,) * top.k)
+        gain = 0.0
+        for own in top.groups:
+            covered = discounts[own.before + own.within(top.k)] - discounts[own.before]
+            gain += sum(own.grades) / own.size * covered
+        return min(1.0, gain / top.ideal)
 
 
 @lru_cache(maxsize=4096)

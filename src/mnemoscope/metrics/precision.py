@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mnemoscope.metrics.metric import Metric, RandomTopK, TopK
+from mnemoscope.metrics.metric import Metric, RandomTopK, TopK, UnorderedTopK
 
 
 class Precision(Metric):
@@ -17,3 +17,6 @@ class Precision(Metric):
 
     def chance(self, top: RandomTopK) -> float:
         return top.drawn * (top.reachable / top.pool) / top.k
+
+    def expectation(self, top: UnorderedTopK) -> float:
+        return sum(own.evidence * own.within(top.k) / own.size for own in top.groups) / top.k

@@ -78,7 +78,7 @@ def score(
     if grades:
         gains = tuple(grades.get(id_, 1) for id_ in dedupe(ranking) if id_ in wanted)
         every = tuple(grades.get(id_, 1) for id_ in wanted)
-    values = _values(positions, once, gains, every, ks, cuts)
+    values = values_at(positions, once, gains, every, ks, cuts)
     return dict(zip(metric_names(ks, cuts), values, strict=True))
 
 
@@ -98,7 +98,7 @@ def score_merged(
     wanted = frozenset(evidence)
     finds = merged_positions(hits, wanted)
     grade = {id_: grades.get(id_, 1) if grades else 1 for id_ in wanted}
-    values = _values(
+    values = values_at(
         tuple(find.rank for find in finds),
         tuple(len(find.evidence) for find in finds),
         tuple(sum(grade[id_] for id_ in find.evidence) for find in finds),
@@ -117,7 +117,7 @@ def best_score(
     The best ranking starts with the first `reachable` of them, in that order.
     """
     places, once = tuple(range(1, reachable + 1)), (1,) * reachable
-    values = _values(places, once, grades[:reachable], grades, ks, cuts, "ceiling")
+    values = values_at(places, once, grades[:reachable], grades, ks, cuts, "ceiling")
     return dict(zip(metric_names(ks, cuts), values, strict=True))
 
 
@@ -167,7 +167,7 @@ def is_vacuous(k: int, pool: int, chance: float) -> bool:
 
 
 @lru_cache(maxsize=65536)
-def _values(
+def values_at(
     positions: tuple[int, ...],
     fresh: tuple[int, ...],
     gains: tuple[int, ...],

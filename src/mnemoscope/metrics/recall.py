@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mnemoscope.metrics.metric import Metric, RandomTopK, TopK
+from mnemoscope.metrics.metric import Metric, RandomTopK, TopK, UnorderedTopK
 
 
 class Recall(Metric):
@@ -19,3 +19,7 @@ class Recall(Metric):
 
     def chance(self, top: RandomTopK) -> float:
         return top.drawn * (top.reachable / top.pool) / top.total
+
+    def expectation(self, top: UnorderedTopK) -> float:
+        found = sum(own.evidence * own.within(top.k) / own.size for own in top.groups)
+        return found / top.total

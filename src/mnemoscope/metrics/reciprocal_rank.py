@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mnemoscope.metrics.metric import Metric, RandomTopK, TopK
+from mnemoscope.metrics.metric import Metric, RandomTopK, TopK, UnorderedTopK
 
 
 class ReciprocalRank(Metric):
@@ -24,3 +24,12 @@ class ReciprocalRank(Metric):
             top.missed[rank - 1] * top.reachable / (top.pool - rank + 1) / rank
             for rank in range(1, top.drawn + 1)
         )
+
+    def expectation(self, top: UnorderedTopK) -> float:
+        first = top.groups[0]
+        expected, missed = 0.0, 1.0
+        for place in range(first.within(top.k)):
+            here = missed * min(1.0, first.evidence / (first.size - place))
+            expected += here / (first.before + place + 1)
+            missed -= here
+        return expected

@@ -163,6 +163,12 @@ def timing(timings: list[Timing], *, system_answers: bool = False) -> dict[str, 
 
 
 def _ranking(trial: Trial, depth: int) -> dict[str, Any]:
+    credit = {
+        "ordered": trial.ordered,
+        "places": trial.places,
+        "carried": trial.carried,
+        "texts": trial.texts,
+    }
     return {
         "question": trial.question,
         "scenario": trial.scenario,
@@ -173,6 +179,7 @@ def _ranking(trial: Trial, depth: int) -> dict[str, Any]:
         "ranking": trial.ranking,
         "scores": trial.scores,
         "sources": trial.sources,
+        **{name: value for name, value in credit.items() if value},
     }
 
 

@@ -78,7 +78,7 @@ class QuestionLoop:
         self._lines = lines
         self._timings = timings
         self._restarts = restarts
-        self._trials = TrialBuilder(unit.scenario, keep_texts=pipeline.answers)
+        self._trials = TrialBuilder(unit.scenario)
         self._writing = threading.Lock()
         self._free: SimpleQueue[InFlight]
         self._alone = True

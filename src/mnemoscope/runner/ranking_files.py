@@ -43,6 +43,8 @@ class _RankingLine(msgspec.Struct, frozen=True):
     ranking: list[str]
     scores: list[float | None] = []
     sources: dict[str, tuple[str, ...]] = {}
+    ordered: tuple[str, ...] = ()
+    texts: dict[str, str] = {}
     status: Status = "answered"
     depth: int = 0
 
@@ -81,7 +83,7 @@ def _read_jsonl(path: Path) -> RankingFile:
         if line.status in FAILED:
             rankings.failures[line.question] = line.status
         rankings.hits[line.question] = [
-            Hit(id, score, sources=line.sources.get(id, ()))
+            Hit(id, score, line.texts.get(id, ""), line.sources.get(id, ()), id in line.ordered)
             for id, score in zip(line.ranking, scores, strict=True)
         ]
     return rankings

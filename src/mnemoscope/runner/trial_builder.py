@@ -1,4 +1,4 @@
-"""From hits to trials: which evidence is reachable, which hits are unknown, their tokens."""
+"""From hits to trials: reachable evidence, unknown hits, their tokens, what their texts carry."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Sequence
 
 from mnemoscope._store.jsonl import printable
 from mnemoscope.runner.pipeline import Ask
+from mnemoscope.text.carrying import CarryingTest
 from mnemoscope.text.token_estimate import estimate_tokens
-from mnemoscope.types import Hit, Scenario, Status, Trial
+from mnemoscope.types import Hit, Question, Scenario, Status, Trial
 
 
 class TrialBuilder:
     """Builds the trials of one scenario, of which the system has the first `seen` memories."""
 
-    def __init__(self, scenario: Scenario, *, keep_texts: bool = False) -> None:
+    def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario.id
         self._memories = {memory.id: memory for memory in scenario.memories}
-        self._keep_texts = keep_texts
+        self._carrying = CarryingTest(scenario.memories)
         self._tokens: dict[str, int] = {}
         self._place = {memory.id: place for place, memory in enumerate(scenario.memories)}
         self._evidence_place: dict[str, int] = {}
@@ -37,6 +38,8 @@ class TrialBuilder:
         seen = len(self._memories) if seen is None else seen
         evidence = tuple(dict.fromkeys(question.evidence))
         scores = tuple([hit.score for hit in hits])
+        texts = self._own_texts(hits)
+        sources = self._sources(hits)
         status: Status = "answered" if hits else "empty"
         if error:
             status = "timeout" if timed_out else "error"
@@ -54,28 +57,74 @@ class TrialBuilder:
             ranking=tuple([hit.id for hit in hits]),
             scores=() if scores.count(None) == len(scores) else scores,
             tokens=tuple([self._cost(hit) for hit in hits]),
-            sources=self._sources(hits),
-            # Hits whose memories the scenario does not contain, or not yet.
+            sources=sources,
+            # Hits whose memories the scenario does not contain, or not yet. A hit that only has a
+            # text names no memory.
             unknown=sum(
                 any(self._place.get(id, seen) >= seen for id in hit.sources or (hit.id,))
                 for hit in hits
+                if not self._only_text(hit)
             ),
             error=error,
             checkpoint=ask.checkpoint,
-            texts=self._own_texts(hits) if self._keep_texts else {},
+            texts=texts,
+            ordered=tuple(
+                dict.fromkeys(hit.id for hit in hits if hit.ordered and len(hit.sources) > 1)
+            ),
+            places=self._places(hits),
+            carried=self._carried(question, evidence, hits, seen) if texts else {},
         )
 
     def _own_texts(self, hits: Sequence[Hit]) -> dict[str, str]:
         """The texts of hits that differ from the memory's text."""
-        return {
-            hit.id: printable(hit.text)
-            for hit in hits
-            if hit.text
-            and not (hit.id in self._memories and self._memories[hit.id].text == hit.text)
-        }
+        return {hit.id: printable(hit.text) for hit in hits if self._has_own_text(hit)}
+
+    def _has_own_text(self, hit: Hit) -> bool:
+        memory = self._memories.get(hit.id)
+        return bool(hit.text) and (memory is None or memory.text != hit.text)
+
+    def _only_text(self, hit: Hit) -> bool:
+        """Whether the hit names no memory, so that its text must show what it was made from."""
+        return bool(hit.text) and not hit.sources and hit.id not in self._memories
+
+    def _carried(
+        self, question: Question, evidence: Sequence[str], hits: Sequence[Hit], seen: int
+    ) -> dict[str, tuple[str, ...]]:
+        """What the own texts of hits carry, where it can differ from what the hits name.
+
+        A hit without a text of its own is credited with what it names, so also if one of several
+        hits with the same id is such a hit.
+        """
+        own: dict[str, list[Hit]] = {}
+        for hit in hits:
+            own.setdefault(hit.id, []).append(hit)
+        found: dict[str, tuple[str, ...]] = {}
+        for id, same in own.items():
+            if not all(map(self._has_own_text, same)):
+                continue
+            text = printable("\n".join(dict.fromkeys(hit.text for hit in same)))
+            first, carrying = same[0], self._carrying
+            named = [self._memories[id] for id in first.sources or (id,) if id in self._memories]
+            if self._only_text(first):
+                carried = [one for one in evidence if self._says(text, one, question)]
+                if carried:
+                    covered = carrying.carried(text, carried)
+                    known = [one for one in covered if self._place[one] < seen]
+                    found[id] = tuple(dict.fromkeys([*carried, *known]))
+                continue
+            claimed = {one for memory in named for one in (memory.id, memory.part_of)}
+            wanted = [one for one in evidence if one in claimed]
+            verbatim = {m.part_of for m in named if carrying.is_verbatim(text, m.id)}
+            carried = [one for one in wanted if one in verbatim or self._says(text, one, question)]
+            if carried != wanted:
+                found[id] = tuple(carried)
+        return found
+
+    def _says(self, text: str, id: str, question: Question) -> bool:
+        return self._carrying.carries(text, id, question.text, question.reference)
 
     def _sources(self, hits: Sequence[Hit]) -> dict[str, tuple[str, ...]]:
-        """The sources of each hit that is not one memory.
+        """The sources of each hit that is not one memory, in their order.
 
         A memory that is a part of a larger unit counts for that unit, too.
         """
@@ -88,6 +137,13 @@ class TrialBuilder:
             wholes = [memory.part_of or memory.id for memory in known]
             found[hit.id] = tuple(dict.fromkeys([*made_of, *wholes]))
         return found
+
+    def _places(self, hits: Sequence[Hit]) -> dict[str, int]:
+        """How many memories each hit names, where `sources` also lists what they are parts of."""
+        if not self._has_parts:
+            return {}
+        counts = {hit.id: len(self._memories.keys() & hit.sources) for hit in hits}
+        return {id: count for id, count in counts.items() if count > 1}
 
     def _cost(self, hit: Hit) -> int:
         """The tokens of the hit's text, or of its source memories."""

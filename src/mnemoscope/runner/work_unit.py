@@ -79,7 +79,7 @@ def record_unasked(
     With the status `error` it ingested them but could not forget those that it had to.
     """
     unit = reread(unit, pipeline)
-    trials = TrialBuilder(unit.scenario, keep_texts=pipeline.answers)
+    trials = TrialBuilder(unit.scenario)
     for stage in stages(unit.scenario):
         label, memories = stage.checkpoint.label, stage.checkpoint.memories
         if ("remember", label, "") not in unit.recorded:

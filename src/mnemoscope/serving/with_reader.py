@@ -53,7 +53,7 @@ class SystemWithReader:
     def _use(self, scenario: Scenario) -> None:
         """Answer from the memories of this scenario from now on."""
         self._scenario = scenario
-        self._trials = TrialBuilder(scenario, keep_texts=True)
+        self._trials = TrialBuilder(scenario)
         self._answer_and_judge.begin(scenario)
 
 

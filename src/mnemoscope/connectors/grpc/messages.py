@@ -74,7 +74,8 @@ def of_hits(hits: Iterable[Hit]) -> Any:
     def of_hit(hit: Hit) -> Any:
         sources = map(printable, hit.sources)
         text = printable(hit.text)
-        return v1.Hit(id=printable(hit.id), score=hit.score, text=text, sources=sources)
+        about = {"score": hit.score, "text": text, "sources": sources, "ordered": hit.ordered}
+        return v1.Hit(id=printable(hit.id), **about)
 
     return v1.RecallResponse(hits=map(of_hit, hits))
 
@@ -82,7 +83,7 @@ def of_hits(hits: Iterable[Hit]) -> Any:
 def hits_of(message: Any) -> list[Hit]:
     def hit_of(hit: Any) -> Hit:
         score = hit.score if hit.HasField("score") else None
-        return Hit(hit.id, score, hit.text, tuple(hit.sources))
+        return Hit(hit.id, score, hit.text, tuple(hit.sources), hit.ordered)
 
     return [hit_of(hit) for hit in message.hits]
 

@@ -316,7 +316,7 @@ def _voted(found: Sequence[Sequence[Hit]]) -> list[Hit]:
         votes[hit.id] = votes.get(hit.id, 0) + 1
         first.setdefault(hit.id, hit)
     ordered = sorted(first.values(), key=lambda hit: -votes[hit.id])
-    return [Hit(hit.id, float(votes[hit.id]), hit.text, hit.sources) for hit in ordered]
+    return [msgspec.structs.replace(hit, score=float(votes[hit.id])) for hit in ordered]
 
 
 def _read(reply: ToolReply, how: ReplyFormat) -> Any:

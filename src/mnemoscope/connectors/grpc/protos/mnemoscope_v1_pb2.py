@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n5mnemoscope/connectors/grpc/protos/mnemoscope_v1.proto\x12\rmnemoscope.v1\"\x0e\n\x0cHelloRequest\"V\n\rHelloResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0f\n\x07methods\x18\x03 \x03(\t\x12\x15\n\ridentity_json\x18\x04 \x01(\t\",\n\x0cResetRequest\x12\r\n\x05scope\x18\x01 \x01(\t\x12\r\n\x05space\x18\x02 \x01(\t\"\x1e\n\rResetResponse\x12\r\n\x05space\x18\x01 \x01(\t\"T\n\x06Scalar\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\x0f\n\x05whole\x18\x02 \x01(\x03H\x00\x12\x10\n\x06number\x18\x03 \x01(\x01H\x00\x12\x0f\n\x05truth\x18\x04 \x01(\x08H\x00\x42\x06\n\x04kind\"\xec\x01\n\x0cMemoryRecord\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\n\n\x02\x61t\x18\x03 \x01(\t\x12\x0f\n\x07session\x18\x04 \x01(\t\x12\x0f\n\x07speaker\x18\x05 \x01(\t\x12;\n\x08metadata\x18\x06 \x03(\x0b\x32).mnemoscope.v1.MemoryRecord.MetadataEntry\x12\x0f\n\x07part_of\x18\x07 \x01(\t\x1a\x46\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12$\n\x05value\x18\x02 \x01(\x0b\x32\x15.mnemoscope.v1.Scalar:\x02\x38\x01\"O\n\x0fRememberRequest\x12\r\n\x05space\x18\x01 \x01(\t\x12-\n\x08memories\x18\x02 \x03(\x0b\x32\x1b.mnemoscope.v1.MemoryRecord\"\xc1\x02\n\x07Receipt\x12\x36\n\x08rejected\x18\x01 \x03(\x0b\x32$.mnemoscope.v1.Receipt.RejectedEntry\x12\x32\n\x06merged\x18\x02 \x03(\x0b\x32\".mnemoscope.v1.Receipt.MergedEntry\x12\x38\n\ttruncated\x18\x03 \x03(\x0b\x32%.mnemoscope.v1.Receipt.TruncatedEntry\x1a/\n\rRejectedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a-\n\x0bMergedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x30\n\x0eTruncatedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\x1d\n\x0cReadyRequest\x12\r\n\x05space\x18\x01 \x01(\t\"\x0f\n\rReadyResponse\"3\n\x05Query\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0b\n\x03now\x18\x02 \x01(\t\x12\x0f\n\x07session\x18\x03 \x01(\t\"N\n\rRecallRequest\x12\r\n\x05space\x18\x01 \x01(\t\x12#\n\x05query\x18\x02 \x01(\x0b\x32\x14.mnemoscope.v1.Query\x12\t\n\x01k\x18\x03 \x01(\x05\"N\n\x03Hit\x12\n\n\x02id\x18\x01 \x01(\t\x12\x12\n\x05score\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x0f\n\x07sources\x18\x04 \x03(\tB\x08\n\x06_score\"2\n\x0eRecallResponse\x12 \n\x04hits\x18\x01 \x03(\x0b\x32\x12.mnemoscope.v1.Hit\"C\n\rAnswerRequest\x12\r\n\x05space\x18\x01 \x01(\t\x12#\n\x05query\x18\x02 \x01(\x0b\x32\x14.mnemoscope.v1.Query\" \n\x0e\x41nswerResponse\x12\x0e\n\x06\x61nswer\x18\x01 \x01(\t\"M\n\rForgetRequest\x12\r\n\x05space\x18\x01 \x01(\t\x12-\n\x08memories\x18\x02 \x03(\x0b\x32\x1b.mnemoscope.v1.MemoryRecord\"\x10\n\x0e\x46orgetResponse\"\x1c\n\x0b\x46orkRequest\x12\r\n\x05space\x18\x01 \x01(\t\"\x1d\n\x0c\x46orkResponse\x12\r\n\x05space\x18\x01 \x01(\t\" \n\x0f\x44ropForkRequest\x12\r\n\x05space\x18\x01 \x01(\t\"\x12\n\x10\x44ropForkResponse\"\x1d\n\x0cStatsRequest\x12\r\n\x05space\x18\x01 \x01(\t\"~\n\rStatsResponse\x12<\n\x08\x63ounters\x18\x01 \x03(\x0b\x32*.mnemoscope.v1.StatsResponse.CountersEntry\x1a/\n\rCountersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\x1d\n\x0c\x43loseRequest\x12\r\n\x05space\x18\x01 \x01(\t\"\x0f\n\rCloseResponse2\x85\x06\n\x06Memory\x12\x42\n\x05Hello\x12\x1b.mnemoscope.v1.HelloRequest\x1a\x1c.mnemoscope.v1.HelloResponse\x12\x42\n\x05Reset\x12\x1b.mnemoscope.v1.ResetRequest\x1a\x1c.mnemoscope.v1.ResetResponse\x12\x44\n\x08Remember\x12\x1e.mnemoscope.v1.RememberRequest\x1a\x16.mnemoscope.v1.Receipt(\x01\x12\x42\n\x05Ready\x12\x1b.mnemoscope.v1.ReadyRequest\x1a\x1c.mnemoscope.v1.ReadyResponse\x12\x45\n\x06Recall\x12\x1c.mnemoscope.v1.RecallRequest\x1a\x1d.mnemoscope.v1.RecallResponse\x12\x45\n\x06\x41nswer\x12\x1c.mnemoscope.v1.AnswerRequest\x1a\x1d.mnemoscope.v1.AnswerResponse\x12\x45\n\x06\x46orget\x12\x1c.mnemoscope.v1.ForgetRequest\x1a\x1d.mnemoscope.v1.ForgetResponse\x12?\n\x04\x46ork\x12\x1a.mnemoscope.v1.ForkRequest\x1a\x1b.mnemoscope.v1.ForkResponse\x12K\n\x08\x44ropFork\x12\x1e.mnemoscope.v1.DropForkRequest\x1a\x1f.mnemoscope.v1.DropForkResponse\x12\x42\n\x05Stats\x12\x1b.mnemoscope.v1.StatsRequest\x1a\x1c.mnemoscope.v1.StatsResponse\x12\x42\n\x05\x43lose\x12\x1b.mnemoscope.v1.CloseRequest\x1a\x1c.mnemoscope.v1.CloseResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n5mnemoscope/connectors/grpc/protos/mnemoscope_v1.proto\x12\rmnemoscope.v1\"\x0e\n\x0cHelloRequest\"V\n\rHelloResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0f\n\x07methods\x18\x03 \x03(\t\x12\x15\n\ridentity_json\x18\x04 \x01(\t\",\n\x0cResetRequest\x12\r\n\x05scope\x18\x01 \x01(\t\x12\r\n\x05space\x18\x02 \x01(\t\"\x1e\n\rResetResponse\x12\r\n\x05space\x18\x01 \x01(\t\"T\n\x06Scalar\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\x0f\n\x05whole\x18\x02 \x01(\x03H\x00\x12\x10\n\x06number\x18\x03 \x01(\x01H\x00\x12\x0f\n\x05truth\x18\x04 \x01(\x08H\x00\x42\x06\n\x04kind\"\xec\x01\n\x0cMemoryRecord\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\n\n\x02\x61t\x18\x03 \x01(\t\x12\x0f\n\x07session\x18\x04 \x01(\t\x12\x0f\n\x07speaker\x18\x05 \x01(\t\x12;\n\x08metadata\x18\x06 \x03(\x0b\x32).mnemoscope.v1.MemoryRecord.MetadataEntry\x12\x0f\n\x07part_of\x18\x07 \x01(\t\x1a\x46\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12$\n\x05value\x18\x02 \x01(\x0b\x32\x15.mnemoscope.v1.Scalar:\x02\x38\x01\"O\n\x0fRememberRequest\x12\r\n\x05space\x18\x01 \x01(\t\x12-\n\x08memories\x18\x02 \x03(\x0b\x32\x1b.mnemoscope.v1.MemoryRecord\"\xc1\x02\n\x07Receipt\x12\x36\n\x08rejected\x18\x01 \x03(\x0b\x32$.mnemoscope.v1.Receipt.RejectedEntry\x12\x32\n\x06merged\x18\x02 \x03(\x0b\x32\".mnemoscope.v1.Receipt.MergedEntry\x12\x38\n\ttruncated\x18\x03 \x03(\x0b\x32%.mnemoscope.v1.Receipt.TruncatedEntry\x1a/\n\rRejectedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a-\n\x0bMergedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x30\n\x0eTruncatedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\x1d\n\x0cReadyRequest\x12\r\n\x05space\x18\x01 \x01(\t\"\x0f\n\rReadyResponse\"3\n\x05Query\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0b\n\x03now\x18\x02 \x01(\t\x12\x0f\n\x07session\x18\x03 \x01(\t\"N\n\rRecallRequest\x12\r\n\x05space\x18\x01 \x01(\t\x12#\n\x05query\x18\x02 \x01(\x0b\x32\x14.mnemoscope.v1.Query\x12\t\n\x01k\x18\x03 \x01(\x05\"_\n\x03Hit\x12\n\n\x02id\x18\x01 \x01(\t\x12\x12\n\x05score\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x0f\n\x07sources\x18\x04 \x03(\t\x12\x0f\n\x07ordered\x18\x05 \x01(\x08\x42\x08\n\x06_score\"2\n\x0eRecallResponse\x12 \n\x04hits\x18\x01 \x03(\x0b\x32\x12.mnemoscope.v1.Hit\"C\n\rAnswerRequest\x12\r\n\x05space\x18\x01 \x01(\t\x12#\n\x05query\x18\x02 \x01(\x0b\x32\x14.mnemoscope.v1.Query\" \n\x0e\x41nswerResponse\x12\x0e\n\x06\x61nswer\x18\x01 \x01(\t\"M\n\rForgetRequest\x12\r\n\x05space\x18\x01 \x01(\t\x12-\n\x08memories\x18\x02 \x03(\x0b\x32\x1b.mnemoscope.v1.MemoryRecord\"\x10\n\x0e\x46orgetResponse\"\x1c\n\x0b\x46orkRequest\x12\r\n\x05space\x18\x01 \x01(\t\"\x1d\n\x0c\x46orkResponse\x12\r\n\x05space\x18\x01 \x01(\t\" \n\x0f\x44ropForkRequest\x12\r\n\x05space\x18\x01 \x01(\t\"\x12\n\x10\x44ropForkResponse\"\x1d\n\x0cStatsRequest\x12\r\n\x05space\x18\x01 \x01(\t\"~\n\rStatsResponse\x12<\n\x08\x63ounters\x18\x01 \x03(\x0b\x32*.mnemoscope.v1.StatsResponse.CountersEntry\x1a/\n\rCountersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\x1d\n\x0c\x43loseRequest\x12\r\n\x05space\x18\x01 \x01(\t\"\x0f\n\rCloseResponse2\x85\x06\n\x06Memory\x12\x42\n\x05Hello\x12\x1b.mnemoscope.v1.HelloRequest\x1a\x1c.mnemoscope.v1.HelloResponse\x12\x42\n\x05Reset\x12\x1b.mnemoscope.v1.ResetRequest\x1a\x1c.mnemoscope.v1.ResetResponse\x12\x44\n\x08Remember\x12\x1e.mnemoscope.v1.RememberRequest\x1a\x16.mnemoscope.v1.Receipt(\x01\x12\x42\n\x05Ready\x12\x1b.mnemoscope.v1.ReadyRequest\x1a\x1c.mnemoscope.v1.ReadyResponse\x12\x45\n\x06Recall\x12\x1c.mnemoscope.v1.RecallRequest\x1a\x1d.mnemoscope.v1.RecallResponse\x12\x45\n\x06\x41nswer\x12\x1c.mnemoscope.v1.AnswerRequest\x1a\x1d.mnemoscope.v1.AnswerResponse\x12\x45\n\x06\x46orget\x12\x1c.mnemoscope.v1.ForgetRequest\x1a\x1d.mnemoscope.v1.ForgetResponse\x12?\n\x04\x46ork\x12\x1a.mnemoscope.v1.ForkRequest\x1a\x1b.mnemoscope.v1.ForkResponse\x12K\n\x08\x44ropFork\x12\x1e.mnemoscope.v1.DropForkRequest\x1a\x1f.mnemoscope.v1.DropForkResponse\x12\x42\n\x05Stats\x12\x1b.mnemoscope.v1.StatsRequest\x1a\x1c.mnemoscope.v1.StatsResponse\x12\x42\n\x05\x43lose\x12\x1b.mnemoscope.v1.CloseRequest\x1a\x1c.mnemoscope.v1.CloseResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -74,35 +74,35 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RECALLREQUEST']._serialized_start=1085
   _globals['_RECALLREQUEST']._serialized_end=1163
   _globals['_HIT']._serialized_start=1165
-  _globals['_HIT']._serialized_end=1243
-  _globals['_RECALLRESPONSE']._serialized_start=1245
-  _globals['_RECALLRESPONSE']._serialized_end=1295
-  _globals['_ANSWERREQUEST']._serialized_start=1297
-  _globals['_ANSWERREQUEST']._serialized_end=1364
-  _globals['_ANSWERRESPONSE']._serialized_start=1366
-  _globals['_ANSWERRESPONSE']._serialized_end=1398
-  _globals['_FORGETREQUEST']._serialized_start=1400
-  _globals['_FORGETREQUEST']._serialized_end=1477
-  _globals['_FORGETRESPONSE']._serialized_start=1479
-  _globals['_FORGETRESPONSE']._serialized_end=1495
-  _globals['_FORKREQUEST']._serialized_start=1497
-  _globals['_FORKREQUEST']._serialized_end=1525
-  _globals['_FORKRESPONSE']._serialized_start=1527
-  _globals['_FORKRESPONSE']._serialized_end=1556
-  _globals['_DROPFORKREQUEST']._serialized_start=1558
-  _globals['_DROPFORKREQUEST']._serialized_end=1590
-  _globals['_DROPFORKRESPONSE']._serialized_start=1592
-  _globals['_DROPFORKRESPONSE']._serialized_end=1610
-  _globals['_STATSREQUEST']._serialized_start=1612
-  _globals['_STATSREQUEST']._serialized_end=1641
-  _globals['_STATSRESPONSE']._serialized_start=1643
-  _globals['_STATSRESPONSE']._serialized_end=1769
-  _globals['_STATSRESPONSE_COUNTERSENTRY']._serialized_start=1722
-  _globals['_STATSRESPONSE_COUNTERSENTRY']._serialized_end=1769
-  _globals['_CLOSEREQUEST']._serialized_start=1771
-  _globals['_CLOSEREQUEST']._serialized_end=1800
-  _globals['_CLOSERESPONSE']._serialized_start=1802
-  _globals['_CLOSERESPONSE']._serialized_end=1817
-  _globals['_MEMORY']._serialized_start=1820
-  _globals['_MEMORY']._serialized_end=2593
+  _globals['_HIT']._serialized_end=1260
+  _globals['_RECALLRESPONSE']._serialized_start=1262
+  _globals['_RECALLRESPONSE']._serialized_end=1312
+  _globals['_ANSWERREQUEST']._serialized_start=1314
+  _globals['_ANSWERREQUEST']._serialized_end=1381
+  _globals['_ANSWERRESPONSE']._serialized_start=1383
+  _globals['_ANSWERRESPONSE']._serialized_end=1415
+  _globals['_FORGETREQUEST']._serialized_start=1417
+  _globals['_FORGETREQUEST']._serialized_end=1494
+  _globals['_FORGETRESPONSE']._serialized_start=1496
+  _globals['_FORGETRESPONSE']._serialized_end=1512
+  _globals['_FORKREQUEST']._serialized_start=1514
+  _globals['_FORKREQUEST']._serialized_end=1542
+  _globals['_FORKRESPONSE']._serialized_start=1544
+  _globals['_FORKRESPONSE']._serialized_end=1573
+  _globals['_DROPFORKREQUEST']._serialized_start=1575
+  _globals['_DROPFORKREQUEST']._serialized_end=1607
+  _globals['_DROPFORKRESPONSE']._serialized_start=1609
+  _globals['_DROPFORKRESPONSE']._serialized_end=1627
+  _globals['_STATSREQUEST']._serialized_start=1629
+  _globals['_STATSREQUEST']._serialized_end=1658
+  _globals['_STATSRESPONSE']._serialized_start=1660
+  _globals['_STATSRESPONSE']._serialized_end=1786
+  _globals['_STATSRESPONSE_COUNTERSENTRY']._serialized_start=1739
+  _globals['_STATSRESPONSE_COUNTERSENTRY']._serialized_end=1786
+  _globals['_CLOSEREQUEST']._serialized_start=1788
+  _globals['_CLOSEREQUEST']._serialized_end=1817
+  _globals['_CLOSERESPONSE']._serialized_start=1819
+  _globals['_CLOSERESPONSE']._serialized_end=1834
+  _globals['_MEMORY']._serialized_start=1837
+  _globals['_MEMORY']._serialized_end=2610
 # @@protoc_insertion_point(module_scope)

@@ -1,0 +1,353 @@
+"""Whether a text that a system wrote itself carries a memory: whether it says what the memory says.
+
+The test is made for a question: of the memory, the words that answer the question must come back,
+and enough of the others to show that the text is about the same fact. Words are stems, weighted by
+their rarity in the pool; numbers and dates must be the same. A text about another person, or one
+that denies what the memory says, does not carry it. No model is used. The thresholds were chosen on
+held-back data (docs/decisions/0013).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence, Set
+from datetime import date, timedelta
+from functools import cached_property, lru_cache
+from math import fsum, log
+from typing import NamedTuple
+
+from mnemoscope.text.english import STOP_WORDS, stem_words
+from mnemoscope.text.matching import normalise
+from mnemoscope.types import Memory
+
+ANSWER_SHARE = 0.6
+"""The share of the answering words that must come back, by weight; numbers must all come back."""
+CONTEXT_SHARE = 0.3
+"""The share of the memory's words that must come back if the answering words are known."""
+WHOLE_SHARE = 0.5
+"""The share of the memory's words that must come back if they are not known."""
+ASKED_WEIGHT = 0.3
+"""The weight of a word that the question contains, where the answering words are not known."""
+DENIED_SHARE = 0.4
+"""A text denies the memory if so much of the shared words is negated in one of them only."""
+_LONG = 60
+"""Content words; of a longer memory only the passage that the question asks for is compared."""
+_WINDOW_WORDS = 60
+"""A longer text is compared window by window, so that a list of words says nothing."""
+_WINDOW_FACTOR = 3
+
+_NUMBERS = {
+    word: str(value)
+    for value, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+        "fifteen sixteen seventeen eighteen nineteen twenty".split()
+    )
+}
+_NUMBERS |= {
+    word: str(10 * value)
+    for value, word in enumerate("thirty forty fifty sixty seventy eighty ninety".split(), 3)
+}
+_NUMBERS |= {
+    word: str(value)
+    for value, word in enumerate(
+        "first second third fourth fifth sixth seventh eighth ninth tenth".split(), 1
+    )
+}
+_MONTHS = (
+    "january february march april may june july august september october november december".split()
+)
+_UNITS = {
+    "km": "kilometre", "kg": "kilogram", "min": "minute", "mins": "minute", "hr": "hour",
+    "hrs": "hour", "mum": "mother", "mom": "mother", "dad": "father", "grandpa": "grandfather",
+    "grandma": "grandmother", "kids": "children", "kid": "child", "pics": "pictures",
+}  # fmt: skip
+"""Abbreviations and short forms that change no meaning."""
+_SAME = {**_NUMBERS, **_UNITS, **{month[:3]: month for month in _MONTHS if month != "may"}}
+_ISO = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)\b")
+_CLOCK = re.compile(r"\b(\d{1,2})(?:[:.](\d\d))? ?([ap])\.?m\b")
+_DAY = re.compile(
+    rf"\b(?:(\d{{1,2}}) ({'|'.join(_MONTHS)})|({'|'.join(_MONTHS)}) (\d{{1,2}}))(?: (\d{{4}}))?\b"
+)
+_TOKEN = re.compile(r"\d+(?:[.:]\d+)*|[^\W\d_]+(?:-?\d+)?")
+_CLAUSE = re.compile(
+    r"[;:!?]+|[.,]+(?=\s|$)|\s[-–—]\s|\b(?:but|and|because|since|although|while)\b"
+)
+_NEGATION = re.compile(
+    r"\b(?:not|never|no|none|nothing|nobody|neither|nor|without|cannot|against|withdrew|refuse[sd]?"
+    r"|den(?:y|ies|ied)|\w+n't)\b"
+)
+_LIMIT = re.compile(r"\b(?:no|not) (?:more|later|less|fewer|longer|earlier) than\b|\bnot only\b")
+_NAME = re.compile(r"(?<![\w'’])[A-ZÀ-ÖØ-Þ][^\W\d_]+")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_RELATIVE = {"yesterday": -1, "today": 0, "tomorrow": 1, "tonight": 0}
+_FILLER = frozenset(
+    "also already get got really quite yes yeah wow hey hi thanks thank okay ok oh well let like "
+    "thing things lot much many one us yesterday today tomorrow tonight ago last next week month "
+    "year day am pm et al".split()
+)
+"""Words without content, beside the stop words; relative dates are resolved instead."""
+
+
+class Said(NamedTuple):
+    """What a text says: its content words, names and dates."""
+
+    names: frozenset[str]
+    days: frozenset[tuple[int, int]]
+    """Month and day of each date that the text names."""
+
+    polarity: dict[str, set[bool]]
+    """Each content word, and whether it is negated, affirmed or both."""
+
+    @property
+    def stems(self) -> Set[str]:
+        return self.polarity.keys()
+
+
+@lru_cache(maxsize=1 << 13)
+def said(text: str) -> Said:
+    """Return what a text says."""
+    plain = _dates_and_times(normalise(text))
+    polarity: dict[str, set[bool]] = {}
+    for clause in _CLAUSE.split(plain):
+        clause = _LIMIT.sub(" ", clause)
+        negated = _NEGATION.search(clause) is not None
+        for stem in content(clause):
+            polarity.setdefault(stem, set()).add(negated)
+    return Said(_names(text), _days(plain), polarity)
+
+
+def content(plain: str) -> Iterable[str]:
+    """Yield the stems of the content words of a normalised text; number words become digits."""
+    words = (_SAME.get(word, word) for word in _TOKEN.findall(plain))
+    return stem_words(word for word in words if word not in STOP_WORDS and word not in _FILLER)
+
+
+def _dates_and_times(plain: str) -> str:
+    def day(match: re.Match[str]) -> str:
+        month = min(max(int(match[2]), 1), 12)
+        return f"{int(match[3])} {_MONTHS[month - 1]} {match[1]}"
+
+    def clock(match: re.Match[str]) -> str:
+        hour = int(match[1]) % 12 + (12 if match[3] == "p" else 0)
+        return f"{hour}:{match[2] or '00'}"
+
+    return _CLOCK.sub(clock, _ISO.sub(day, plain))
+
+
+def _days(plain: str) -> frozenset[tuple[int, int]]:
+    words = " ".join(_SAME.get(word, word) for word in _TOKEN.findall(plain))
+    return frozenset(
+        (_MONTHS.index(match[2] or match[3]) + 1, int(match[1] or match[4]))
+        for match in _DAY.finditer(words)
+    )
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(
+        name
+        for match in _NAME.finditer(text)
+        if (name := match.group().casefold()) not in _NO_NAMES
+    )
+
+
+_NO_NAMES = STOP_WORDS | _FILLER | set(_MONTHS) | _NUMBERS.keys()
+
+
+def windows(text: str, size: int) -> list[str]:
+    """Return overlapping parts of a long text, of `size` words each; a short text is one part."""
+    words = text.split()
+    if len(words) <= size:
+        return [text]
+    return [" ".join(words[at : at + size]) for at in range(0, len(words) - size // 2, size // 2)]
+
+
+def is_number(stem: str) -> bool:
+    return stem[0].isdigit()
+
+
+class CarryingTest:
+    """The carrying test for the memories of one pool."""
+
+    def __init__(self, memories: Sequence[Memory]) -> None:
+        self._memories = memories
+        self._weights: dict[str, float] = {}
+
+    @cached_property
+    def _by_id(self) -> dict[str, Memory]:
+        """Memories by their id; wholes, whose parts are memories, with the text of all parts."""
+        found = {memory.id: memory for memory in self._memories}
+        parts: dict[str, list[Memory]] = {}
+        for memory in self._memories:
+            if memory.part_of and memory.part_of not in found:
+                parts.setdefault(memory.part_of, []).append(memory)
+        for whole, own in parts.items():
+            found[whole] = Memory(whole, "\n".join(one.text for one in own), own[0].at)
+        return found
+
+    @cached_property
+    def _frequency(self) -> Counter[str]:
+        """In how many memories each stem occurs."""
+        found: Counter[str] = Counter()
+        for memory in self._memories:
+            found.update(said(memory.text).stems)
+        return found
+
+    @cached_property
+    def _ordinary(self) -> frozenset[str]:
+        """Words that the pool writes in lower case: they are not names."""
+        return frozenset(
+            word for memory in self._memories for word in re.findall(r"\b[a-zß-ÿ]+\b", memory.text)
+        )
+
+    def weight(self, stem: str) -> float:
+        """The rarity of a stem in the pool; a stem that the pool lacks is the rarest."""
+        if (known := self._weights.get(stem)) is None:
+            known = log(1 + len(self._memories) / (self._frequency[stem] or 0.5))
+            self._weights[stem] = known
+        return known
+
+    def is_verbatim(self, text: str, id: str) -> bool:
+        """Whether the text contains the memory's own text."""
+        memory = self._by_id.get(id)
+        return memory is not None and _squeezed(memory.text) in _squeezed(text)
+
+    def carries(self, text: str, id: str, question: str, reference: str = "") -> bool:
+        """Whether the text says what the memory says in reply to the question."""
+        memory = self._by_id.get(id)
+        if memory is None:
+            return False
+        if self.is_verbatim(text, id):
+            return True
+        asked, answer = said(question), said(reference)
+        if said(text).stems <= asked.stems:
+            return False  # nothing but the question
+        passage = self._passage(memory.text, asked, answer)
+        size = max(_WINDOW_WORDS, _WINDOW_FACTOR * len(passage.split()))
+        own = said(passage)
+        return any(
+            self._says(said(part), own, memory, asked, answer) for part in windows(text, size)
+        )
+
+    def _passage(self, text: str, asked: Said, answer: Said) -> str:
+        """The memory's text, or of a long one the sentences around the best match."""
+        if len(said(text).stems) <= _LONG:
+            return text
+        units = [unit for unit in _SENTENCE.split(text) if unit.strip()]
+        wanted = {*asked.stems, *answer.stems}
+
+        def overlap(at: int) -> float:
+            return sum(self.weight(stem) for stem in wanted.intersection(said(units[at]).stems))
+
+        best = max(range(len(units)), key=overlap)
+        return " ".join(units[max(0, best - 1) : best + 2])
+
+    def _says(self, told: Said, own: Said, memory: Memory, asked: Said, answer: Said) -> bool:
+        here, mine, question = told.stems, own.stems, asked.stems
+        if self._other_person(told, own, memory, asked) or self._denies(told, own):
+            return False
+        if _other_day(told, own, memory):
+            return False
+        answering = (answer.stems & mine) - question
+        if answering or (answer.stems and answer.stems <= here):
+            numbers = {stem for stem in answering if is_number(stem)}
+            return (
+                numbers <= here
+                and self._share(answering, here) >= ANSWER_SHARE
+                and self._share(mine, here) >= CONTEXT_SHARE
+            )
+        numbers = {stem for stem in mine if is_number(stem)}
+        return numbers <= here and self._share(mine, here, question) >= WHOLE_SHARE
+
+    def _share(self, wanted: Set[str], here: Set[str], asked: Set[str] = frozenset()) -> float:
+        """The share of the wanted stems that are here, by weight."""
+        weights = {
+            stem: self.weight(stem) * (ASKED_WEIGHT if stem in asked else 1.0) for stem in wanted
+        }
+        # fsum gives the same sum in every order; the order of a set differs between processes.
+        total = fsum(weights.values())
+        found = fsum(weight for stem, weight in weights.items() if stem in here)
+        return found / total if total else 1.0
+
+    def _other_person(self, told: Said, own: Said, memory: Memory, asked: Said) -> bool:
+        """Whether the text leaves out whom the question is about and names others instead."""
+        speaker = _names(memory.speaker.title())
+        about = (asked.names | speaker) & (own.names | speaker) - self._ordinary
+        strangers = told.names - own.names - asked.names - speaker - self._ordinary
+        return bool(about and strangers and not about & told.names)
+
+    def _denies(self, told: Said, own: Said) -> bool:
+        """Whether words that both share are negated in one of them only."""
+        ours, theirs = own.polarity, told.polarity
+        shared = ours.keys() & theirs.keys()
+        against = {stem for stem in shared if ours[stem].isdisjoint(theirs[stem])}
+        return bool(against) and self._share(shared, against) >= DENIED_SHARE
+
+    def carried(self, text: str, evidence: Iterable[str]) -> tuple[str, ...]:
+        """Return the memories of the pool that the text covers as well as this evidence.
+
+        A text that names no sources takes a place for each. The cover is free of the question, so
+        that a text which holds a little of everything takes all those places.
+        """
+        covers = self._covers(text)
+        known = [covers[id] for id in evidence if id in covers]
+        share = min((cover.share for cover in known), default=WHOLE_SHARE)
+        weight = min((cover.weight for cover in known), default=0.0)
+        return tuple(
+            id
+            for id, cover in covers.items()
+            if cover.share >= share and cover.weight >= weight / 2
+        )
+
+    def _covers(self, text: str) -> dict[str, Cover]:
+        """How much of each memory of the pool the text covers, in its best window."""
+        best: dict[str, Cover] = {}
+        for part in windows(text, _WINDOW_WORDS):
+            found: dict[int, float] = {}
+            for stem in said(part).stems:
+                for place in self._places.get(stem, ()):
+                    found[place] = found.get(place, 0.0) + self.weight(stem)
+            for place, matched in found.items():
+                id = self._memories[place].id
+                if id not in best or matched > best[id].weight:
+                    best[id] = Cover(matched / self._totals[place], matched)
+        return best
+
+    @cached_property
+    def _places(self) -> dict[str, list[int]]:
+        """The places of the memories that contain each stem."""
+        found: dict[str, list[int]] = {}
+        for place, memory in enumerate(self._memories):
+            for stem in said(memory.text).stems:
+                found.setdefault(stem, []).append(place)
+        return found
+
+    @cached_property
+    def _totals(self) -> list[float]:
+        return [sum(map(self.weight, said(m.text).stems)) for m in self._memories]
+
+
+class Cover(NamedTuple):
+    """How much of a memory a text covers."""
+
+    share: float
+    weight: float
+
+
+def _other_day(told: Said, own: Said, memory: Memory) -> bool:
+    """Whether the text gives another date than the memory, which says `yesterday` or a date."""
+    if not told.days:
+        return False
+    days = set(own.days)
+    if memory.at is not None:
+        day: date = memory.at.date()
+        spoken = set(re.findall(r"[a-z]+", memory.text.lower()))
+        for word, shift in _RELATIVE.items():
+            if word in spoken:
+                then = day + timedelta(days=shift)
+                days |= {(then.month, then.day), (day.month, day.day)}
+    return bool(days) and told.days.isdisjoint(days)
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())
