@@ -63,7 +63,16 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Tests do not read or write the user's cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MNEMOSCOPE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("MNEMOSCOPE_DATA_HOME", str(tmp_path_factory.mktemp("data-home")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _own_ledger(
+    _own_cache: None, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each test has its own ledger of attempts."""
+    monkeypatch.setenv("MNEMOSCOPE_DATA_HOME", str(tmp_path_factory.mktemp("data-home")))
 
 
 WORDS = (
@@ -243,7 +252,10 @@ def start_command(
         output = folder / f"{len(started)}.txt"
         order = {
             "arguments": [str(argument) for argument in arguments],
-            "environment": {key: str(value) for key, value in environment.items()},
+            "environment": {
+                "MNEMOSCOPE_DATA_HOME": os.environ["MNEMOSCOPE_DATA_HOME"],
+                **{key: str(value) for key, value in environment.items()},
+            },
             "output": str(output),
             "file_bytes": file_bytes,
         }

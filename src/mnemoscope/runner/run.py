@@ -76,13 +76,15 @@ def run(
     max_cost: float | None = None,
     exams: Mapping[str, dict[str, Any]] = MappingProxyType({}),
     derived_from: str = "",
+    counted: bool = True,
 ) -> list[RunDirectory]:
     """Run all systems; returns their finished run directories in the order given.
 
     The last `baselines` of the plans are baselines, and their manifests say so. `max_cost` is the
     limit for models in US dollars, with the earlier costs of these runs included. `exams` are the
     exam results of the judges. `derived_from` is the hash of the journal that the runs began with,
-    if phases of an earlier run are kept.
+    if phases of an earlier run are kept. Runs that are not `counted` are unknown to the ledger of
+    attempts.
     """
     _check(dataset, plans, settings)
     runs = [RunDirectory(out / plan.spec.slug) for plan in plans]
@@ -112,6 +114,7 @@ def run(
                         **pipeline.identity(),
                         **({"derived_from": derived_from} if derived_from else {}),
                     },
+                    counted=counted,
                     environment={
                         "platform": platform.platform(),
                         "python": platform.python_version(),
@@ -129,7 +132,7 @@ def run(
         try:
             records = []
             for directory, manifest in zip(runs, manifests, strict=True):
-                journal = JournalMerger(directory, pipeline)
+                journal = JournalMerger(directory, pipeline, manifest.fingerprint)
                 releases.callback(journal.close)
                 copy = progress_copy if directory is runs[0] else None
                 log = ProgressLog(directory, manifest, copy)
@@ -246,9 +249,12 @@ class _Execution:
             manifest.findings = dict(self._dataset.findings.counts)
             manifest.leaks = self._leaked
             manifest.checkpoints = [column.label for column in columns(self._plan)]
+            manifest.state = "running"  # until its files are written again
             directory.save(manifest)
             depth, seed = Depth(self._settings.depth), self._settings.seed
             progress.close(finish(directory, manifest, self._questions, depth, seed, self._plan))
+            if progress.path.exists():
+                directory.vouch(progress.path.name)
 
     def _units(self) -> Iterator[WorkUnit]:
         for order, scenario in enumerate(self._dataset.scenarios()):

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
-from mnemoscope._store.jsonl import Journal
+from mnemoscope._store.journal_chain import SpoolJournal
 from mnemoscope.connectors.child_process import signal_name
 from mnemoscope.runner.heartbeat import (
     ANSWERING,
@@ -293,7 +293,7 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         assert worker.unit is not None
         unit, position = reread(worker.unit, self._pipeline), slot.position
         scenario = unit.scenario
-        with Journal(spool_of(unit.folder, unit.order).trials) as lines:
+        with SpoolJournal(spool_of(unit.folder, unit.order).trials) as lines:
             if position == REMEMBERING:
                 record_unasked(unit, self._pipeline, lines, f"while remembering: {cause}")
                 return
