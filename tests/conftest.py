@@ -67,6 +67,14 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _own_ledger(
+    _own_cache: None, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each test has its own ledger of attempts."""
+    monkeypatch.setenv("MNEMOSCOPE_DATA_HOME", str(tmp_path_factory.mktemp("data-home")))
+
+
 WORDS = (
     "garden piano harbour lantern violin market bridge winter ticket recipe castle doctor "
     "summer bicycle island letter museum orchard pottery railway sailing teacher village weather"
@@ -244,7 +252,10 @@ def start_command(
         output = folder / f"{len(started)}.txt"
         order = {
             "arguments": [str(argument) for argument in arguments],
-            "environment": {key: str(value) for key, value in environment.items()},
+            "environment": {
+                "MNEMOSCOPE_DATA_HOME": os.environ["MNEMOSCOPE_DATA_HOME"],
+                **{key: str(value) for key, value in environment.items()},
+            },
             "output": str(output),
             "file_bytes": file_bytes,
         }

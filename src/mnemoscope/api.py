@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from msgspec import structs
 
 from mnemoscope._store.errors import DataError, MissingData, UsageError
-from mnemoscope._store.run_directory import RunDirectory, find_runs
+from mnemoscope._store.run_directory import RunDirectory, find_runs, is_run
 from mnemoscope._store.spec import Spec
 from mnemoscope.results import (
     ComparisonResult,
@@ -182,7 +182,9 @@ def estimate(
     ):
         place = Path(folder)
         for directory in run_plans(
-            setup.dataset, plans, place, setup.settings, advance, pipeline=setup.pipeline
+            *(setup.dataset, plans, place, setup.settings, advance),
+            pipeline=setup.pipeline,
+            counted=False,
         ):
             accounts = directory.read_json("timing.json")["accounts"]["phases"]
             phases += [
@@ -210,9 +212,13 @@ def execute(
     progress_copy: Path | None = None,
     max_cost: float | None = None,
     png: bool = True,
+    counted: bool = True,
     progress: Progress = None,
 ) -> list[RunDirectory]:
-    """Run all plans and write a report into each run directory."""
+    """Run all plans and write a report into each run directory.
+
+    Runs that are not `counted` are unknown to the ledger of attempts.
+    """
     from mnemoscope.reports.run_report import write_report
     from mnemoscope.runner.pipeline import Pipeline
     from mnemoscope.runner.run import Settings
@@ -234,6 +240,7 @@ def execute(
             progress_copy=progress_copy,
             max_cost=max_cost,
             exams=_exams(pipeline),
+            counted=counted,
         )
     for directory in runs:
         write_report(directory, png=png)
@@ -267,6 +274,7 @@ def dry_run(
             pipeline=setup.pipeline,
             max_cost=config.max_cost,
             png=False,
+            counted=False,
             progress=progress,
         )
         yield _summarised(runs, Path(folder))
@@ -448,6 +456,8 @@ def compare(
         raise UsageError(f"--band {band}: the equivalence band must be above 0")
     needed = ("manifest.json", "trials.jsonl")
     aggregates = [path for path in paths if not all((path / name).is_file() for name in needed)]
+    for path in filter(is_run, aggregates):
+        RunDirectory(path).ensure_unedited()
     if aggregates and (tests == "paired" or metrics or band is not None or discordant):
         raise UsageError(
             f"{aggregates[0]} is not a run directory with trials, so questions cannot be paired; "
@@ -513,11 +523,16 @@ def verify(run: RunLike, *, protocol: str | None = None, block: str | None = Non
 
 def load(run: RunLike) -> Results:
     """Load the finished run at a path, or all finished runs in a folder, baselines last."""
+    return _loaded(run)
+
+
+def _loaded(run: RunLike, *, rewriting: bool = False) -> Results:
     path = _run_path(run)
     found = []
     for directory in find_runs(path):
-        if (state := directory.manifest().state) == "complete":
-            found.append(RunResult(directory.path))
+        result = RunResult(directory.path, rewriting=rewriting)
+        if (state := result.manifest.state) == "complete":
+            found.append(result)
         else:
             _log.warning(
                 "%s is %s and left out; repeat its command to continue it", directory.path, state
@@ -529,11 +544,14 @@ def load(run: RunLike) -> Results:
 
 def report(run: RunLike) -> Results:
     """Write the reports and pictures of finished runs again; no system is called."""
-    from mnemoscope.reports.run_report import write_report
+    from mnemoscope.reports.run_report import write_report, write_summary
+    from mnemoscope.reports.run_view import RunView
 
-    results = load(run)
+    results, path = _loaded(run, rewriting=True), _run_path(run)
     for one in results.runs:
         write_report(one.directory)
+    if not is_run(path) and (path / "summary.md").exists():
+        write_summary(path, [RunView.of(one.directory) for one in results.runs])
     return results
 
 

@@ -154,9 +154,10 @@ class QuestionRow(NamedTuple):
 class RunResult:
     """One system on one benchmark: a finished run directory."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, rewriting: bool = False) -> None:
+        """With `rewriting` a report that was edited is accepted; the caller writes it again."""
         self.path = Path(path)
-        self.directory = RunDirectory(self.path)
+        self.directory = RunDirectory(self.path, rewriting=rewriting)
         self.label = self.path.name
 
     @cached_property
@@ -191,6 +192,7 @@ class RunResult:
     @property
     def report(self) -> str:
         """The report of the run in Markdown, from report.md."""
+        self.directory.ensure_unedited()
         return read_text(self.path / "report.md")
 
     @property

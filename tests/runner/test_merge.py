@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mnemoscope._store.journal_chain import seal_spool
 from mnemoscope._store.jsonl import encode_lines, read_records
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.runner.merge import JournalMerger, timing_key
@@ -56,6 +57,8 @@ def merged(folder: Path, lines: Sequence[object], timings: Sequence[Timing]) -> 
         (spool.timings, TIMINGS),
     ):
         path.write_bytes(encode_lines(records))
+    for path in spool:
+        seal_spool(path)
     merger = JournalMerger(run, Pipeline())
     merger.finished(merger.unit(0, 0, SCENARIO))
     merger.close()

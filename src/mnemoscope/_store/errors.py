@@ -42,6 +42,17 @@ class RunConflict(MnemoscopeError):
     """A run directory that contains another run, or that another process is writing."""
 
 
+class EditedRun(MnemoscopeError):
+    """A file of a run that is not what the run wrote, so that no figure may be read from it."""
+
+    def __init__(self, file: Path | str, problem: str = "was changed after it was written") -> None:
+        self.file = str(file)
+        self.problem = problem
+        super().__init__(
+            f"{self.file} {problem}. Restore the file, or delete the run and repeat it"
+        )
+
+
 class SystemLost(Exception):
     """The system under test is gone, and its memories may be gone with it.
 

@@ -111,7 +111,12 @@ def write_records(path: Path, records: Iterable[Any]) -> None:
 
 def write_json(path: Path, content: Any) -> None:
     """Write indented JSON, in one step."""
-    write_atomically(path, msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+    write_atomically(path, encode_json(content))
+
+
+def encode_json(content: Any) -> bytes:
+    """Indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
 
 
 def write_atomically(path: Path, content: bytes) -> None:

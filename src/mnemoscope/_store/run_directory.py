@@ -1,12 +1,15 @@
 """The run directory: the files of one run, which reports, comparisons and releases read.
 
 `trials.jsonl` is the journal. Everything except the manifest and `timings.jsonl` can be rebuilt
-from it. One process at a time may write: it holds a lock while the run is open.
+from it. One process at a time may write: it holds a lock while the run is open. Reading checks
+first that no file was edited.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import logging
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,18 +19,28 @@ from typing import Any, Literal
 
 import msgspec
 
-from mnemoscope._store.errors import DataError, MissingData, RunConflict
+from mnemoscope._store.attempt_ledger import Event, record_event, start_attempt
+from mnemoscope._store.errors import DataError, EditedRun, MissingData, RunConflict
 from mnemoscope._store.fingerprint import differences, fingerprint, sha256_file
-from mnemoscope._store.jsonl import read_records, write_json
+from mnemoscope._store.journal_chain import CHAIN, FileHead, JournalChain
+from mnemoscope._store.jsonl import encode_json, read_records, write_atomically
 from mnemoscope._store.private_files import make_private, open_private
+from mnemoscope._store.run_integrity import (
+    HASHED,
+    check_unfinished,
+    edited_files,
+    edited_without_seal,
+)
+from mnemoscope._store.run_integrity import RECORDED as RECORDED
+from mnemoscope._store.seal import BLOCKED_FILE, PRESENTED, REPORTS, SEAL, Seal
 from mnemoscope.types import Answer, Ingestion, Isolation, Timing, Trial, Verdict
 
 JournalLine = Trial | Answer | Verdict | Ingestion
 
-SCHEMA = 1
+SCHEMA = 2
+"""1: runs without a hash chain and a seal. It is in the identity, so in the fingerprint too."""
 State = Literal["running", "interrupted", "complete"]
-RECORDED = ("trials.jsonl", "raw_retrievals.jsonl", "questions.jsonl", "metrics.json")
-"""The files whose hashes are in a finished run's manifest."""
+_log = logging.getLogger(__name__)
 
 
 class Manifest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=False):
@@ -61,12 +74,21 @@ class Manifest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=False):
     """What kept the labels from the system; None in runs of older versions."""
     counts: dict[str, int] = {}
     files: dict[str, str] = {}
+    id: str = ""
+    """The id of the run in the ledger of attempts; empty for a run that is not counted."""
+    attempt: int = 0
+    """Its number among the runs with this fingerprint; 0 if the ledger could not be written."""
+    ledger: str = ""
+    """The id of the ledger that counted it."""
+    chain: dict[str, FileHead] = {}
+    """The heads of the journals' hash chains at the end of the run."""
 
 
 class RunDirectory:
     """A folder that contains one run."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, checked: bool = True, rewriting: bool = False) -> None:
+        """With `checked` off edited files can be read; `rewriting` accepts edited reports."""
         self.path = path
         self.label = path.name
         self.trials_path = path / "trials.jsonl"
@@ -74,17 +96,30 @@ class RunDirectory:
         self.manifest_path = path / "manifest.json"
         self.lock: int | None = None
         """The file descriptor of the lock while this process holds it."""
+        self._is_checked = not checked
+        self._rewriting = rewriting
 
-    def open(self, identity: dict[str, Any], **about: Any) -> Manifest:
-        """Begin a run here, or continue the one that has this identity; refuse any other."""
+    def open(self, identity: dict[str, Any], *, counted: bool = True, **about: Any) -> Manifest:
+        """Begin a run here, or continue the one that has this identity; refuse any other.
+
+        A run that is not `counted` is no attempt: the ledger does not know it.
+        """
         # As JSON gives it back, so that the identity of a read manifest compares equal.
-        identity = msgspec.json.decode(msgspec.json.encode(identity))
+        identity = msgspec.json.decode(msgspec.json.encode({**identity, "schema": SCHEMA}))
         self._take_lock()
+        try:
+            return self._opened(identity, counted, about)
+        except BaseException:
+            self.release()
+            raise
+
+    def _opened(self, identity: dict[str, Any], counted: bool, about: dict[str, Any]) -> Manifest:
         for draft in self.path.glob(".*.draft"):  # a killed process leaves them
             draft.unlink()
         if self.manifest_path.exists():
-            manifest = self.manifest()
+            manifest = _decoded(self._manifest_bytes(), self.manifest_path)
             if manifest.fingerprint == fingerprint(identity):
+                self._check_resumed(manifest)
                 for field, value in about.items():
                     setattr(manifest, field, value)
                 if manifest.state == "interrupted":
@@ -93,7 +128,6 @@ class RunDirectory:
                 return manifest
             if self._has_trials():
                 changed = differences(_in_short(manifest.identity), _in_short(identity))
-                self.release()
                 other = ""
                 if changed and changed[0].startswith(("judge:", "appellate_judge:")):
                     other = f", judge its answers again with `mnemoscope judge {self.path} …`"
@@ -102,14 +136,38 @@ class RunDirectory:
                     f"Choose another --out{other}, or delete the folder"
                 )
         elif self.trials_path.exists():
-            self.release()
             raise RunConflict(
                 f"{self.path} contains trials but no manifest.json that describes them. "
                 "Choose another --out, or delete the folder"
             )
         manifest = Manifest(fingerprint(identity), identity, started=datetime.now(UTC), **about)
+        if counted:
+            attempt = start_attempt(self.path, manifest.fingerprint)
+            manifest.id, manifest.attempt, manifest.ledger = attempt
+        for left in (SEAL, CHAIN):
+            (self.path / left).unlink(missing_ok=True)
+        self._is_checked = True
         self.save(manifest)
         return manifest
+
+    def _check_resumed(self, manifest: Manifest) -> None:
+        """Refuse to continue a run that was edited."""
+        if fingerprint(manifest.identity) != manifest.fingerprint:
+            raise EditedRun(self.manifest_path, "was edited: its fingerprint is another one")
+        if manifest.state == "complete":
+            self.ensure_unedited()
+            return
+        end = check_unfinished(self.path, manifest)
+        self._seal.remove()
+        self._is_checked = True
+        self._record(manifest, "resume", end=end)
+
+    def chain(self, manifest: Manifest) -> JournalChain:
+        return JournalChain(self.path, manifest.fingerprint)
+
+    @property
+    def _seal(self) -> Seal:
+        return Seal(self.path)
 
     def _has_trials(self) -> bool:
         """Whether anything was recorded here that another run must not overwrite."""
@@ -118,34 +176,110 @@ class RunDirectory:
         return any(path.exists() and path.stat().st_size for path in recorded)
 
     def manifest(self) -> Manifest:
+        """The manifest; an error if a file of the run was edited."""
+        self.ensure_unedited()
+        return _decoded(self._manifest_bytes(), self.manifest_path)
+
+    def _manifest_bytes(self) -> bytes:
         try:
-            return msgspec.json.decode(self.manifest_path.read_bytes(), type=Manifest)
+            return self.manifest_path.read_bytes()
         except FileNotFoundError:
+            if any((self.path / name).exists() for name in (SEAL, CHAIN)):
+                raise EditedRun(self.manifest_path, "is missing") from None
             raise MissingData(
                 f"{self.path} is not a run directory: it has no manifest.json"
             ) from None
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise DataError(str(error), file=self.manifest_path) from None
+        except OSError as error:
+            raise EditedRun(self.manifest_path, f"cannot be read: {error.strerror}") from None
+
+    def ensure_unedited(self) -> None:
+        """Refuse to read a run if one of its files was edited, deleted or added."""
+        if self._is_checked:
+            return
+        for name, problem in self.edited_files().items():
+            if not (self._rewriting and name in PRESENTED):
+                raise EditedRun(self.path / name, problem)
+            _log.warning("%s %s; it is written again", self.path / name, problem)
+        self._is_checked = True
+
+    def edited_files(self) -> dict[str, str]:
+        """Each file that is not what the run wrote, with the rest of a sentence that says why."""
+        content = self._manifest_bytes()
+        sealed = self._seal.read()
+        sha256 = hashlib.sha256(content).hexdigest()
+        if sealed is not None and sha256 not in sealed.get("manifest.json", ()):
+            return {"manifest.json": "was changed after the run"}
+        manifest = _decoded(content, self.manifest_path)
+        if sealed is None:
+            return edited_without_seal(self.path, manifest)
+        return edited_files(self.path, manifest, sha256, sealed)
 
     def save(self, manifest: Manifest) -> None:
-        write_json(self.manifest_path, manifest)
+        content = encode_json(manifest)
+        if manifest.state != "complete" or manifest.schema < SCHEMA:
+            write_atomically(self.manifest_path, content)
+            self._seal.remove()  # afterwards: a finished manifest without a seal is refused
+        elif content != self._manifest_bytes() or not self._seal.path.exists():
+            self._record(manifest, "change", content)
+            self._seal.write_files({"manifest.json": content})
 
     def finish(self, manifest: Manifest, also: Sequence[str] = ()) -> None:
         """Mark the run complete, and record the hash of every file."""
+        chain = self.chain(manifest)
+        end = chain.check() if chain.path.exists() else chain.cover()
+        manifest.chain = {"trials.jsonl": end.trials, "timings.jsonl": end.timings}
         manifest.state = "complete"
         manifest.finished = datetime.now(UTC)
         manifest.files = {
             name: sha256_file(self.path / name)
-            for name in (*RECORDED, *also)
+            for name in (*HASHED, BLOCKED_FILE, *also)
             if (self.path / name).exists()
         }
-        self.save(manifest)
+        content = encode_json(manifest)
+        self._record(manifest, "finish", content)
+        # Reports of an earlier end of this run are void.
+        void = dict.fromkeys(name for name in REPORTS if (self.path / name).exists())
+        self._seal.write_files({"manifest.json": content, **void})
+
+    def _record(
+        self, manifest: Manifest, event: Event, content: bytes = b"", end: FileHead | None = None
+    ) -> None:
+        """Tell the ledger what happens to the run, before it happens."""
+        if not manifest.id:
+            return
+        end = end or manifest.chain.get("trials.jsonl", FileHead(0, ""))
+        record_event(
+            self.path,
+            event,
+            id=manifest.id,
+            fingerprint=manifest.fingerprint,
+            attempt=manifest.attempt,
+            lines=end.lines,
+            head=end.head,
+            manifest=hashlib.sha256(content).hexdigest() if content else "",
+        )
+
+    def write_files(self, contents: Mapping[str, bytes | None]) -> None:
+        """Write files beside a finished run, or delete those that are None, and vouch for them."""
+        if self._seal.path.exists():
+            self._seal.write_files(contents)
+            return
+        for name, content in contents.items():
+            if content is not None:
+                write_atomically(self.path / name, content)
+        manifest = _decoded(self._manifest_bytes(), self.manifest_path)
+        for name in manifest.files.keys() & contents.keys():  # a run of schema 1
+            manifest.files[name] = sha256_file(self.path / name)
+            self.save(manifest)
 
     def vouch(self, name: str) -> None:
-        """Record the hash of one more file, written after the run was finished."""
-        manifest = self.manifest()
-        manifest.files[name] = sha256_file(self.path / name)
-        self.save(manifest)
+        """Vouch for a file that was written after the run was finished."""
+        self._seal.expect(name, sha256_file(self.path / name))
+
+    def block(self, content: bytes) -> None:
+        """Write BLOCKED.md; the ledger remembers it, so that it cannot be deleted."""
+        self._record(_decoded(self._manifest_bytes(), self.manifest_path), "block")
+        self.write_files({BLOCKED_FILE: content})
 
     def trials(self) -> Iterator[Trial]:
         """The trials of the last checkpoint."""
@@ -161,10 +295,12 @@ class RunDirectory:
 
     def journal(self) -> Iterator[JournalLine]:
         """All lines, of every phase and checkpoint."""
+        self.ensure_unedited()
         if self.trials_path.exists():
             yield from read_journal(self.trials_path)
 
     def timings(self) -> Iterator[Timing]:
+        self.ensure_unedited()
         if self.timings_path.exists():
             yield from read_records(self.timings_path, Timing)
 
@@ -178,6 +314,7 @@ class RunDirectory:
                 yield line.get("qa", line)
 
     def read_json(self, name: str) -> Any:
+        self.ensure_unedited()
         path = self.path / name
         try:
             return msgspec.json.decode(path.read_bytes())
@@ -210,6 +347,13 @@ class RunDirectory:
             self.lock = None
 
 
+def _decoded(content: bytes, path: Path) -> Manifest:
+    try:
+        return msgspec.json.decode(content, type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DataError(str(error), file=path) from None
+
+
 _PARTS = ("reader", "judge", "appellate_judge")
 
 
@@ -234,9 +378,14 @@ def read_journal(path: Path) -> Iterator[JournalLine]:
 
 def find_runs(path: Path) -> list[RunDirectory]:
     """The run at `path`, or all runs in the folders directly below it."""
-    if (path / "manifest.json").exists():
+    if is_run(path):
         return [RunDirectory(path)]
-    runs = [RunDirectory(folder.parent) for folder in sorted(path.glob("*/manifest.json"))]
+    runs = [RunDirectory(folder) for folder in sorted(path.glob("*/")) if is_run(folder)]
     if not runs:
         raise MissingData(f"no run directory at {path} or directly below it")
     return runs
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder contains a run, also one whose manifest was deleted."""
+    return any((path / name).exists() for name in ("manifest.json", SEAL, CHAIN))

@@ -15,7 +15,7 @@ import msgspec
 
 from mnemoscope._store.errors import DataError, MissingData, UsageError
 from mnemoscope._store.fingerprint import differences
-from mnemoscope._store.run_directory import RunDirectory
+from mnemoscope._store.run_directory import RunDirectory, is_run
 from mnemoscope.analysis.pairing import NotComparable, recorded_depth
 from mnemoscope.stats import cohens_h, effect_label, holm, two_proportion_z, wilson
 
@@ -135,7 +135,7 @@ def refuse_unlike(base: Path, cand: Path) -> None:
     A metrics.json outside a run directory records none of these, so it is accepted.
     """
     folders = [path.parent if path.name == "metrics.json" else path for path in (base, cand)]
-    runs = [RunDirectory(folder) for folder in folders if (folder / "manifest.json").exists()]
+    runs = [RunDirectory(folder) for folder in folders if is_run(folder)]
     for run in runs:
         if (state := run.manifest().state) != "complete":
             raise NotComparable(f"{run.path} is not complete (state {state})")

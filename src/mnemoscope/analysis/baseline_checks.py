@@ -12,7 +12,7 @@ import numpy as np
 
 from mnemoscope._store.fingerprint import differences
 from mnemoscope._store.run_directory import Manifest, RunDirectory
-from mnemoscope.analysis.checked_run import CheckedRun, blocked_reason, changed_files, value_at
+from mnemoscope.analysis.checked_run import CheckedRun, blocked_reason, value_at
 from mnemoscope.analysis.measure import Depth
 from mnemoscope.types import Trial
 
@@ -40,14 +40,14 @@ def _fault(name: str, case: CheckedRun) -> str:
     folder = own.parent / name
     if folder != own and not (folder / "manifest.json").exists():
         return f"there is no run at ../{name}"
-    run = RunDirectory(folder)
+    run = RunDirectory(folder, checked=False)
     baseline = case if folder == own else CheckedRun(run, run.manifest(), case.chosen, case.rules)
     if fault := _unlike(baseline.manifest, case.manifest, name):
         return fault
     if why := blocked_reason(run):
         return f"blocked: {why}"
-    if changed := changed_files(run, baseline.manifest):
-        return f"changed since the run: {', '.join(changed)}"
+    if edited := run.edited_files():
+        return f"changed since the run: {', '.join(edited)}"
     measured, scorable = baseline.measured, len(baseline.scorable)
     if len(measured) < scorable or not measured:
         return f"only {len(measured):,} of {scorable:,} questions were measured"

@@ -1,4 +1,4 @@
-"""A finished run as `verify` and `compare` read it: its trials, and the files that changed."""
+"""A finished run as `verify` reads it: its manifest, trials and figures."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from mnemoscope._store.fingerprint import sha256_file
-from mnemoscope._store.run_directory import RECORDED, Manifest, RunDirectory
+from mnemoscope._store.run_directory import Manifest, RunDirectory
+from mnemoscope._store.seal import BLOCKED_FILE as BLOCKED_FILE
 from mnemoscope.analysis.isolation_checks import GATE, IsolationFinding, check_isolation
 from mnemoscope.analysis.measure import SEED, Depth, Metrics, measure
 from mnemoscope.protocols import Benchmark, Chosen, Protocol
 from mnemoscope.types import FAILED, Ingestion, Trial
-
-BLOCKED_FILE = "BLOCKED.md"
 
 
 @dataclass(frozen=True)
@@ -96,14 +94,3 @@ def judges_of(manifest: Manifest) -> list[str]:
         if about := manifest.identity.get(role):
             found += about.get("panel") or [about["spec"]]
     return found
-
-
-def changed_files(run: RunDirectory, manifest: Manifest) -> list[str]:
-    """Return the recorded files whose hash differs from the one in the manifest."""
-
-    def current(name: str) -> str | None:
-        path = run.path / name
-        return sha256_file(path) if path.is_file() else None
-
-    names = dict.fromkeys([*RECORDED, *manifest.files])
-    return [name for name in names if manifest.files.get(name, "") != current(name)]

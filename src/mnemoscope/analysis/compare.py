@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.fingerprint import differences
 from mnemoscope._store.run_directory import RunDirectory
-from mnemoscope.analysis.checked_run import changed_files
 from mnemoscope.analysis.measure import Depth, few_clusters, is_binary
 from mnemoscope.analysis.pairing import NotComparable as NotComparable
 from mnemoscope.analysis.pairing import (
@@ -167,14 +166,7 @@ def compare(
             )
             for (row, interval90), p in zip(drafts, corrected, strict=True)
         ],
-        notes=[
-            *_notes(pairs, answers),
-            *(
-                f"{run.label}: {name} was changed after the run was finished"
-                for run in (base, cand)
-                for name in changed_files(run, run.manifest())
-            ),
-        ],
+        notes=_notes(pairs, answers),
         discordant=_discordant(base, pairs, depth, discordant) if discordant else [],
     )
 

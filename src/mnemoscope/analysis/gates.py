@@ -15,13 +15,14 @@ from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.fingerprint import differences, fingerprint
 from mnemoscope._store.jsonl import read_records
 from mnemoscope._store.run_directory import RECORDED, RunDirectory
+from mnemoscope._store.run_integrity import is_protected
 from mnemoscope.analysis.answers import ANSWERS, answer_sheet
+from mnemoscope.analysis.attempts import attempts_in_order
 from mnemoscope.analysis.baseline_checks import baselines_in_place
 from mnemoscope.analysis.checked_run import (
     BLOCKED_FILE,
     CheckedRun,
     blocked_reason,
-    changed_files,
     judges_of,
     value_at,
 )
@@ -238,9 +239,23 @@ def _drop_foreign_metrics(
 def _files(case: CheckedRun) -> _Finding:
     if fingerprint(case.manifest.identity) != case.manifest.fingerprint:
         return False, "manifest.json: the fingerprint is not the hash of the identity"
-    if changed := changed_files(case.run, case.manifest):
-        return False, f"changed since the run: {', '.join(changed)}"
+    if edited := case.run.edited_files():
+        return False, "; ".join(f"{name} {problem}" for name, problem in edited.items())
+    if not is_protected(case.run.path, case.manifest):
+        return False, (
+            "made before runs had a seal: an edit of manifest.json or of the times would not be "
+            "found"
+        )
     return True, f"the sha256 of {len(case.manifest.files)} files is as recorded"
+
+
+def _journal(case: CheckedRun) -> _Finding:
+    if not is_protected(case.run.path, case.manifest):
+        return False, "made before journals had a hash chain: an edited line would not be found"
+    end = case.run.chain(case.manifest).check()
+    if case.manifest.chain.get("trials.jsonl") != end.trials:
+        return False, "the head of the hash chain is not the one in the manifest"
+    return True, f"hash chain over {end.trials.lines:,} lines, head {end.trials.head[:12]}…"
 
 
 def _others(case: CheckedRun) -> list[RunDirectory]:
@@ -296,5 +311,7 @@ _GATES: dict[str, Callable[[CheckedRun], _Finding]] = {
     "coverage": _coverage,
     "figures": _figures,
     "files": _files,
+    "journal": _journal,
+    "attempts": attempts_in_order,
     "variance": _variance,
 }

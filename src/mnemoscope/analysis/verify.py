@@ -2,8 +2,8 @@
 
 VERIFIED needs a protocol, no deviation from it, and every gate passed. If labels were within the
 system's reach, the run is at most CONSISTENT. A run with a BLOCKED.md, or of a system that followed
-planted labels, is BLOCKED. The hashes detect edits and accidents, but not someone who recomputes
-all of them.
+planted labels, is BLOCKED. The hashes detect edits and accidents, but not a user who recomputes all
+of them, in the ledger of attempts too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
-from mnemoscope._store.jsonl import read_text, write_atomically
+from mnemoscope._store.jsonl import read_text
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.analysis.checked_run import BLOCKED_FILE, CheckedRun, value_at
 from mnemoscope.analysis.gates import Gate, check_gate
@@ -27,7 +27,7 @@ from mnemoscope.protocols import Chosen, load_protocol
 Status = Literal["VERIFIED", "CONSISTENT", "UNVERIFIED", "BLOCKED"]
 GENERIC = ("versions", "seed", "evidence", "artefacts", "coverage", "figures", "files")
 """The gates that are checked without a protocol."""
-ALWAYS = ("blocked", "leaks", "isolation", "hits", "judges")
+ALWAYS = ("blocked", "leaks", "isolation", "hits", "judges", "journal", "attempts")
 """The gates that every run must pass, whatever its protocol."""
 
 
@@ -50,6 +50,7 @@ class Verification(msgspec.Struct, frozen=True):
 
 def verify(run: RunDirectory, protocol: Chosen | None = None) -> Verification:
     """Verify a run under its recorded protocol, or under the given one."""
+    run = RunDirectory(run.path, checked=False)  # the gates say what was edited
     manifest = run.manifest()
     chosen, protocol_gate = _protocol_of(manifest, protocol)
     rules = chosen.benchmark(str(value_at(manifest, "identity.benchmark.name"))) if chosen else None
@@ -78,11 +79,10 @@ def block(run: RunDirectory, reason: str) -> None:
     """Mark the run as BLOCKED; earlier reasons are kept."""
     if not reason.strip():
         raise UsageError("give the reason why the run is blocked")
-    run.manifest()  # fails if the folder is not a run
     file = run.path / BLOCKED_FILE
     before = read_text(file).rstrip("\n") if file.exists() else "# BLOCKED\n"
     line = f"- {datetime.now(UTC):%Y-%m-%d %H:%M} UTC: {' '.join(reason.split())}"
-    write_atomically(file, f"{before}\n{line}\n".encode())
+    run.block(f"{before}\n{line}\n".encode())
 
 
 def _protocol_of(manifest: Manifest, given: Chosen | None) -> tuple[Chosen | None, Gate]:

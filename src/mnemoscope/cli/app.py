@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Parameter
 
 import mnemoscope
-from mnemoscope._store.errors import MnemoscopeError, UsageError
+from mnemoscope._store.errors import EditedRun, MnemoscopeError, UsageError
 from mnemoscope._store.jsonl import printable
 from mnemoscope.cli.console import LogLines, err, say
 
-FAILURE, USAGE, NOT_COMPARABLE, INTERRUPTED = 1, 2, 3, 130
+FAILURE, USAGE, NOT_COMPARABLE, EDITED, INTERRUPTED = 1, 2, 3, 4, 130
 _ERROR = "[bold red]error:[/] "
 _REMEDIES = {
     errno.ENOSPC: "; the disk is full: free some space and repeat the command to continue",
@@ -85,6 +85,8 @@ def invoke(arguments: Sequence[str]) -> int:
         return USAGE
     except UsageError as error:
         return _fail(error, USAGE)
+    except EditedRun as error:
+        return _fail(error, EDITED)
     except MnemoscopeError as error:
         return _fail(error, _exit_code(error))
     except BrokenPipeError:  # the reader of stdout, such as `head`, has closed it

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from mnemoscope._store.jsonl import write_atomically, write_json
+from mnemoscope._store.attempt_ledger import write_vouched
+from mnemoscope._store.errors import EditedRun
+from mnemoscope._store.jsonl import encode_json
 from mnemoscope._store.run_directory import RunDirectory, find_runs
 from mnemoscope.analysis.costs import Costs
 from mnemoscope.reports import (
@@ -38,6 +41,7 @@ from mnemoscope.reports.tables import (
 )
 from mnemoscope.text.display import as_code
 
+_log = logging.getLogger(__name__)
 _CAVEATS = Heading("Caveats")
 _LEGEND = (
     "Chance: the expected score of a random ranking. Lift: mean minus chance. Ceiling: the best "
@@ -58,27 +62,31 @@ _PICTURES = {"heatmap.png": "heatmap", "hallucination.png": "recall against hall
 def write_report(run: RunDirectory, *, png: bool = True) -> None:
     """Write report.md, pictures of judged checkpoints, and published.json if others published."""
     view = RunView.of(run)
+    pictures: dict[str, bytes | None] = {}
     if png and view.longitudinal and view.judged:
         from mnemoscope.reports.figures import heatmap_png, scatter_png
 
         title = f"{view.label} on {personas_named(view)}"
-        write_atomically(run.path / "heatmap.png", heatmap_png(view.longitudinal, title=title))
-        scatter = scatter_png(view.longitudinal, title=title)
-        write_atomically(run.path / "hallucination.png", scatter)
+        pictures["heatmap.png"] = heatmap_png(view.longitudinal, title=title)
+        pictures["hallucination.png"] = scatter_png(view.longitudinal, title=title)
+        run.write_files(pictures)  # the report shows those that exist
     published = published_comparison.of_run(view)
     page = render(report(view, published.blocks if published else ()))
-    write_atomically(run.path / "report.md", f"{page}\n".encode())
-    run.vouch("report.md")
-    if published is not None:
-        write_json(run.path / "published.json", published.json)
-        run.vouch("published.json")
+    comparable = encode_json(published.json) if published else None
+    run.write_files({"report.md": f"{page}\n".encode(), "published.json": comparable})
 
 
 def write_summary(folder: Path, views: Sequence[RunView]) -> None:
     """Write summary.md and summary.json of these runs and earlier ones of the same benchmark."""
     shown = {view.label: view for view in views}
     for run in find_runs(folder):
-        manifest = run.manifest()
+        if run.label in shown:
+            continue
+        try:
+            manifest = run.manifest()
+        except EditedRun as error:
+            _log.warning("%s; the run is left out of %s", error, folder / "summary.md")
+            continue
         same = manifest.identity["benchmark"] == views[0].manifest.identity["benchmark"]
         if same and manifest.state == "complete":
             shown.setdefault(run.label, RunView.of(run))
@@ -103,8 +111,8 @@ def write_summary(folder: Path, views: Sequence[RunView]) -> None:
     if judged := [view for view in views if view.longitudinal and view.judged]:
         blocks += [Heading("At the last checkpoint"), longitudinal_report.last_overalls(judged)]
     blocks += [_CAVEATS, NoteList(notes)] if notes else []
-    write_atomically(folder / "summary.md", f"{render(blocks)}\n".encode())
-    write_json(folder / "summary.json", as_content(views))
+    summary = f"{render(blocks)}\n".encode()
+    write_vouched(folder, {"summary.md": summary, "summary.json": encode_json(as_content(views))})
 
 
 def report(view: RunView, published: Sequence[Block] = ()) -> list[Block]:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from mnemoscope._store.run_directory import Manifest, RunDirectory
+from mnemoscope._store.run_integrity import is_protected
 from mnemoscope.analysis.answers import AnswerSheet
+from mnemoscope.analysis.attempts import Attempts, attempts_of
 from mnemoscope.analysis.checked_run import judges_of
 from mnemoscope.analysis.forgetting import Forgetting
 from mnemoscope.analysis.hallucination import HallucinationViews
@@ -52,12 +54,16 @@ class RunView:
     answers: AnswerSheet | None = None
     """How good the answers are and why they failed, if there are answers."""
     forgetting: Forgetting | None = None
+    attempts: Attempts | None = None
+    """How often the run was tried, if the ledger of attempts knows it."""
+    is_protected: bool = True
+    """Whether an edit of its files would be found."""
 
     @classmethod
     def of(cls, run: RunDirectory) -> RunView:
+        manifest = run.manifest()
         names = ("longitudinal", "answers", "forgetting")
         there = (name for name in names if (run.path / f"{name}.json").exists())
-        manifest = run.manifest()
         about, timing = manifest.identity["benchmark"], run.read_json("timing.json")
         return cls(
             run.label,
@@ -69,6 +75,8 @@ class RunView:
             run.path,
             timing.get("counters", {}).get("restarts", 0),
             **{name: run.read_json(f"{name}.json") for name in there},
+            attempts=attempts_of(run.path, manifest),
+            is_protected=is_protected(run.path, manifest),
         )
 
     @property
@@ -166,7 +174,9 @@ def no_better_than_no_memory(views: Sequence[RunView]) -> list[str]:
 
 def caveats(view: RunView) -> list[str]:
     """What a reader must know to judge the figures."""
-    notes = list(view.manifest.notes)
+    notes = [*view.manifest.notes, *_attempts(view)]
+    if not view.is_protected:
+        notes.append("made by an older version: an edit of its files might not be found")
     protocol = view.manifest.protocol.get("id")
     notes += [f"deviates from {protocol}: {deviation}" for deviation in view.manifest.deviations]
     if leaks := view.manifest.leaks:
@@ -203,6 +213,15 @@ def caveats(view: RunView) -> list[str]:
     if unreachable := view.metrics["ingestion"]["evidence_unreachable"]:
         notes.append(f"{unreachable} evidence ids are in none of the scenarios: not retrievable")
     return notes
+
+
+def _attempts(view: RunView) -> list[str]:
+    """A caveat on earlier attempts; baselines run beside every system, so theirs are not shown."""
+    found = view.attempts
+    if found is None:
+        return []
+    notes = [found.text] if found.text and (found.differs or not view.is_baseline) else []
+    return [*notes, *filter(None, [found.problem])]
 
 
 def same_days(longitudinal: LongitudinalFigures) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mnemoscope._store.jsonl import Journal
+from mnemoscope._store.journal_chain import SpoolJournal
 from mnemoscope.connectors.child_process import signal_name
 from mnemoscope.runner.heartbeat import ANSWERING, JUDGING, RECALLING, REMEMBERING, InFlight
 from mnemoscope.runner.pipeline import Pipeline, stages
@@ -48,7 +48,7 @@ def record_loss(
     unit = reread(unit, pipeline)
     scenario = unit.scenario
     status: Status = "timeout" if timed_out else "error"
-    with Journal(spool_of(unit.folder, unit.order).trials) as lines:
+    with SpoolJournal(spool_of(unit.folder, unit.order).trials) as lines:
         if place.position == REMEMBERING:
             record_unasked(unit, pipeline, lines, f"while remembering: {cause}")
             return "its questions are not asked: the memories are not ingested"
@@ -57,7 +57,7 @@ def record_loss(
         if ask.key in unit.settled:
             return ""
         if place.phase == RECALLING and ("recall", *ask.key) not in unit.recorded:
-            trials = TrialBuilder(scenario, keep_texts=pipeline.answers)
+            trials = TrialBuilder(scenario)
             seen = stage.checkpoint.memories
             lines.append(trials.trial(ask, seen=seen, error=cause, timed_out=timed_out))
         elif place.phase == JUDGING and ("answer", *ask.key) in unit.recorded:
@@ -70,7 +70,7 @@ def record_loss(
 
 def count_restart(unit: WorkUnit) -> None:
     """Count in the unit's timings that its scenario is ingested again."""
-    with Journal(spool_of(unit.folder, unit.order).timings) as timings:
+    with SpoolJournal(spool_of(unit.folder, unit.order).timings) as timings:
         timings.append(Timing(unit.scenario.id, counters={"restarts": 1}))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mnemoscope._store.journal_chain import JournalChain, chain_of_spool
 from mnemoscope._store.jsonl import Journal, encode_lines, read_records
 from mnemoscope._store.run_directory import JournalLine, RunDirectory, read_journal
 from mnemoscope.runner.pipeline import Pipeline, key_of, stages
@@ -19,13 +20,15 @@ _PHASES: tuple[type[JournalLine], ...] = (Trial, Answer, Verdict)
 
 
 class JournalMerger:
-    """Writes a run's journal; nothing else does."""
+    """Writes a run's journal and its hash chain; nothing else does."""
 
-    def __init__(self, run: RunDirectory, pipeline: Pipeline) -> None:
+    def __init__(self, run: RunDirectory, pipeline: Pipeline, fingerprint: str = "") -> None:
         self._folder = run.path / "units"
         self._pipeline = pipeline
         self._trials = Journal(run.trials_path)
         self._timings = Journal(run.timings_path)
+        self._chain = JournalChain(run.path, fingerprint)
+        self._head = self._chain.last()
         self.lines: dict[str, list[JournalLine]] = {}
         """The lines of each scenario that the journal contained when the run began."""
         for line in run.journal():
@@ -58,24 +61,28 @@ class JournalMerger:
         name = unit.scenario.id
         recorded = self.lines.get(name, ())
         is_new = not recorded and all(key[0] != name for key in self._timed)
+        new_lines = new_timings = b""
         if timings.exists():
             if is_new:
-                content = timings.read_bytes()
+                new_timings = timings.read_bytes()
             else:
                 times = read_records(timings, Timing)
-                content = encode_lines([t for t in times if timing_key(t) not in self._timed])
-            self._timings.append_bytes(content)
+                new_timings = encode_lines([t for t in times if timing_key(t) not in self._timed])
         if trials.exists():
             if is_new and self._pipeline.parallelism == 1 and not unit.recorded:
-                content = trials.read_bytes()
+                new_lines = trials.read_bytes()
             else:
                 known = set(map(key_of, recorded))
                 lines = [line for line in read_journal(trials) if key_of(line) not in known]
-                content = encode_lines(sorted(lines, key=_places(unit)))
-            self._trials.append_bytes(content)
+                new_lines = encode_lines(sorted(lines, key=_places(unit)))
+        if new_lines or new_timings:
+            self._head = self._chain.advance(self._head, name, new_lines, new_timings)
+            self._timings.append_bytes(new_timings)
+            self._trials.append_bytes(new_lines)
         # The spool is deleted last: after a kill before this line it is merged again, to no effect.
-        trials.unlink(missing_ok=True)
-        timings.unlink(missing_ok=True)
+        for file in (trials, timings):
+            file.unlink(missing_ok=True)
+            chain_of_spool(file).unlink(missing_ok=True)
 
 
 def _places(unit: WorkUnit) -> Callable[[JournalLine], tuple[int, int, int]]:

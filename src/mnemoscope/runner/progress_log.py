@@ -37,7 +37,7 @@ class ProgressLog:
     """The progress log of one run."""
 
     def __init__(self, run: RunDirectory, manifest: Manifest, copy: Path | None = None) -> None:
-        self._path = run.path / "progress.jsonl"
+        self.path = run.path / "progress.jsonl"
         self._copy = copy
         self._manifest = manifest
         self._started = time.monotonic()
@@ -48,8 +48,8 @@ class ProgressLog:
     def _written(self) -> set[tuple[str, str]]:
         """Persona and checkpoint of the lines in the file; unreadable lines are skipped."""
         written: set[tuple[str, str]] = set()
-        if self._path.exists():
-            for line in self._path.read_bytes().splitlines():
+        if self.path.exists():
+            for line in self.path.read_bytes().splitlines():
                 with suppress(msgspec.DecodeError, UnicodeDecodeError):
                     record = msgspec.json.decode(line)
                     if isinstance(record, dict) and record.get("type") == "checkpoint":
@@ -62,7 +62,7 @@ class ProgressLog:
         if (scenario.id, checkpoint) in self._written:
             return
         if self._journal is None:  # the header comes first, as in Recall Bench
-            self._journal = Journal(self._path)
+            self._journal = Journal(self.path)
             plan = {scenario.id: scenario.checkpoints}
             header = header_of(self._manifest)
             self._append(progress_header(header, plan, timestamp=now()))
@@ -110,9 +110,9 @@ class ProgressLog:
         self._make_copy()
 
     def _make_copy(self) -> None:
-        if self._copy is not None and self._path.exists():
+        if self._copy is not None and self.path.exists():
             self._copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(self._path, self._copy)
+            shutil.copyfile(self.path, self._copy)
 
 
 class _Tail:

@@ -16,6 +16,7 @@ import msgspec
 
 from mnemoscope._store.errors import DataError, UsageError
 from mnemoscope._store.fingerprint import differences, sha256_file
+from mnemoscope._store.journal_chain import seal_spool
 from mnemoscope._store.jsonl import write_records
 from mnemoscope._store.run_directory import JournalLine, Manifest, RunDirectory
 from mnemoscope._store.spec import Spec
@@ -148,6 +149,8 @@ def _begin_with(
         spool = spool_of(directory.path / "units", order)
         write_records(spool.trials, lines.get(scenario.id, []))
         write_records(spool.timings, timings.get(scenario.id, []))
+        for file in spool:
+            seal_spool(file)
 
 
 def _kept(source: RunDirectory, phase: Phase) -> Iterator[Timing]:

@@ -87,13 +87,15 @@ def run(
     exams: Mapping[str, dict[str, Any]] = MappingProxyType({}),
     derived_from: str = "",
     kept_isolation: Isolation | None = None,
+    counted: bool = True,
 ) -> list[RunDirectory]:
     """Run all systems; returns their finished run directories in the order given.
 
     The last `baselines` of the plans are baselines, and their manifests say so. `max_cost` is the
     limit for models in US dollars, with the earlier costs of these runs included. `exams` are the
     exam results of the judges. `derived_from` is the hash of the journal that the runs began with,
-    if phases of an earlier run are kept; `kept_isolation` is the isolation of that run.
+    if phases of an earlier run are kept; `kept_isolation` is the isolation of that run. Runs that
+    are not `counted` are unknown to the ledger of attempts.
     """
     begun = datetime.now(UTC)
     _check(dataset, plans, settings)
@@ -130,6 +132,7 @@ def run(
                         **pipeline.identity(),
                         **({"derived_from": derived_from} if derived_from else {}),
                     },
+                    counted=counted,
                     environment={
                         "platform": platform.platform(),
                         "python": platform.python_version(),
@@ -154,7 +157,7 @@ def run(
                     directory.save(manifest)
             records = []
             for directory, manifest in zip(runs, manifests, strict=True):
-                journal = JournalMerger(directory, pipeline)
+                journal = JournalMerger(directory, pipeline, manifest.fingerprint)
                 releases.callback(journal.close)
                 copy = progress_copy if directory is runs[0] else None
                 log = ProgressLog(directory, manifest, copy)
@@ -268,10 +271,13 @@ class _Execution:
             manifest.leaks = self._leaked
             manifest.checkpoints = [column.label for column in columns(self._plan)]
             self._isolation.count(number, manifest)
+            manifest.state = "running"  # until its files are written again
             directory.save(manifest)
             depth, seed = Depth(self._settings.depth), self._settings.seed
             progress.close(finish(directory, manifest, self._questions, depth, seed, self._plan))
             self._isolation.publish(number, directory)
+            if progress.path.exists():
+                directory.vouch(progress.path.name)
 
     def _units(self) -> Iterator[WorkUnit]:
         for order, scenario in enumerate(self._dataset.scenarios()):

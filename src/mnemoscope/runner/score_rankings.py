@@ -60,10 +60,14 @@ def score(
             category_names=dict(dataset.category_names),
             notes=[*data_notes(data), *_notes(dataset.info, rankings, compat, unused)],
             findings=dict(dataset.findings.counts),
+            counted=False,  # no system is asked
         )
         # Labels repeat across conversations, so the pool size that chance needs is unknown.
         pool_known = dataset.pool_known and compat is None
-        run.trials_path.unlink(missing_ok=True)
+        manifest.state = "running"
+        run.save(manifest)
+        for file in (run.trials_path, run.chain(manifest).path):
+            file.unlink(missing_ok=True)
         with Journal(run.trials_path) as journal:
             for one in asked:
                 trial = _trial(*one, rankings, dataset.original_ids)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from mnemoscope._store.journal_chain import SpoolJournal
 from mnemoscope._store.jsonl import Journal
 from mnemoscope._store.run_directory import JournalLine, read_journal
 from mnemoscope.runner.pipeline import LineKey, Pipeline, key_of, stages
@@ -60,8 +61,8 @@ def reread(unit: WorkUnit, pipeline: Pipeline, journal: Iterable[JournalLine] = 
     spool = spool_of(unit.folder, unit.order)
     lines = list(journal)
     if spool.trials.exists():
-        Journal(spool.trials).close()
-        Journal(spool.timings).close()
+        SpoolJournal(spool.trials).close()
+        SpoolJournal(spool.timings).close()
         lines += read_journal(spool.trials)
     recorded, settled = set(unit.recorded), set(unit.settled)
     for line in lines:

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
-from mnemoscope._store.jsonl import Journal
+from mnemoscope._store.journal_chain import SpoolJournal
 from mnemoscope.models.budget import current_budget
 from mnemoscope.runner.answer_and_judge import AnswerAndJudge
 from mnemoscope.runner.failures import NeedsRestart, Restarts, error_line
@@ -182,7 +182,7 @@ def work(
     spool = spool_of(unit.folder, unit.order)
     restarts = Restarts(unit.scenario.id, pipeline.restarts, unit.restarts)
     while True:
-        with Journal(spool.trials) as lines, Journal(spool.timings) as timings:
+        with SpoolJournal(spool.trials) as lines, SpoolJournal(spool.timings) as timings:
             loop = QuestionLoop(
                 unit, driver, answer_and_judge, pipeline, heartbeat, lines, timings, restarts
             )

@@ -1,0 +1,242 @@
+"""The ledger of attempts: every run that was begun, also those that were deleted later.
+
+It is in the user's data folder, with a copy in the folder of the runs. Lines are only appended, and
+each has the hash of the line before it. It finds edits and accidents; a user who rewrites all of
+its lines is not found.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import logging
+import os
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from mnemoscope._store.jsonl import encode_lines, write_atomically
+from mnemoscope._store.user_data import user_data_folder
+
+COPY = "attempts.jsonl"
+"""The name of the ledger, in the user's data folder and in the folder of the runs."""
+Event = Literal["start", "resume", "finish", "change", "block", "summary"]
+_log = logging.getLogger(__name__)
+
+
+class LedgerLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What happened to a run."""
+
+    before: str
+    """The sha256 of the line before; empty in the first line."""
+    at: datetime
+    event: Event
+    path: str
+    """The run directory, or the folder of a summary."""
+    id: str = ""
+    """The id of the run, in its manifest too."""
+    fingerprint: str = ""
+    attempt: int = 0
+    """The how manieth run with this fingerprint it is."""
+    lines: int = 0
+    head: str = ""
+    """The head of the journal's hash chain after so many lines."""
+    manifest: str = ""
+    """The sha256 of the manifest that was then written."""
+    files: dict[str, str] = {}
+    """The sha256 of the files of a summary."""
+
+
+class Ledger(NamedTuple):
+    """The lines of a ledger."""
+
+    lines: Sequence[LedgerLine]
+    id: str
+    """The hash of its first line; empty if it has none."""
+    problem: str
+    """What is wrong with it; empty if nothing is."""
+
+    def of_run(self, id: str) -> list[LedgerLine]:
+        return [line for line in self.lines if line.id == id] if id else []
+
+    def starts(self, fingerprint: str) -> list[LedgerLine]:
+        """The first line of each attempt with this fingerprint."""
+        return [
+            line for line in self.lines if line.event == "start" and line.fingerprint == fingerprint
+        ]
+
+    def latest_at(self, path: Path) -> LedgerLine | None:
+        """The start of the last run in this folder."""
+        place = str(path.resolve())
+        starts = [line for line in self.lines if line.event == "start" and line.path == place]
+        return starts[-1] if starts else None
+
+
+class StartedAttempt(NamedTuple):
+    """A run that the ledger knows now."""
+
+    id: str
+    number: int
+    """0 if the ledger cannot be written."""
+    ledger: str
+    """The id of the ledger."""
+
+
+def ledger_path() -> Path:
+    return user_data_folder() / COPY
+
+
+def read_ledger(path: Path | None = None) -> Ledger:
+    """The user's ledger, or the one at a path; empty if there is none that can be read."""
+    path = path or ledger_path()
+    try:
+        about = path.stat()
+        return _read(path, about.st_mtime_ns, about.st_size, about.st_ino)
+    except FileNotFoundError:
+        return Ledger([], "", "")
+    except OSError as error:
+        return Ledger([], "", f"{path} cannot be read: {error.strerror}")
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, *_: int) -> Ledger:
+    return _parsed(path.read_bytes(), path)
+
+
+def _parsed(content: bytes, path: Path) -> Ledger:
+    lines: list[LedgerLine] = []
+    before, first, problem = "", "", ""
+    decoder = msgspec.json.Decoder(LedgerLine)
+    for number, raw in enumerate(content.split(b"\n")[:-1], 1):
+        own = hashlib.sha256(raw).hexdigest()
+        first = first or own
+        try:
+            line = decoder.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            problem = problem or f"{path} was edited: line {number} cannot be read"
+        else:
+            if line.before != before:
+                problem = problem or f"{path} was edited before line {number}"
+            lines.append(line)
+        before = own
+    return Ledger(lines, first, problem)
+
+
+def start_attempt(run: Path, fingerprint: str) -> StartedAttempt:
+    """Record that a run begins, and return its number among those with this fingerprint."""
+    id, number, ledger = uuid.uuid4().hex, 0, ""
+
+    def line(known: Ledger) -> LedgerLine:
+        nonlocal number, ledger
+        number, ledger = 1 + len(known.starts(fingerprint)), known.id
+        return _line(run, "start", id, fingerprint, attempt=number)
+
+    with _warning_once():
+        raw = _append(ledger_path(), line)
+        ledger = ledger or hashlib.sha256(raw).hexdigest()
+    with _warning_once():
+        start = _line(run, "start", id, fingerprint, attempt=number)
+        _append(run.parent / COPY, lambda known: start)
+    return StartedAttempt(id, number, ledger)
+
+
+def record_event(
+    run: Path,
+    event: Event,
+    *,
+    id: str = "",
+    fingerprint: str = "",
+    attempt: int = 0,
+    lines: int = 0,
+    head: str = "",
+    manifest: str = "",
+    files: dict[str, str] | None = None,
+    folder: Path | None = None,
+) -> None:
+    """Record what happens to a run, in the user's ledger and in the copy in its folder."""
+    line = _line(run, event, id, fingerprint, attempt, lines, head, manifest, files or {})
+    for place in (ledger_path(), (folder or run.parent) / COPY):
+        with _warning_once():
+            _append(place, lambda known: line)
+
+
+def write_vouched(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Write the files of a summary; the ledger records their hashes first."""
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    if (folder / COPY).exists():  # the runs below are counted
+        record_event(folder, "summary", files=hashes, folder=folder)
+    for name, content in contents.items():
+        write_atomically(folder / name, content)
+
+
+def _line(
+    run: Path,
+    event: Event,
+    id: str,
+    fingerprint: str,
+    attempt: int = 0,
+    lines: int = 0,
+    head: str = "",
+    manifest: str = "",
+    files: dict[str, str] | None = None,
+) -> LedgerLine:
+    return LedgerLine(
+        before="",
+        at=datetime.now(UTC),
+        event=event,
+        path=str(run.resolve()),
+        id=id,
+        fingerprint=fingerprint,
+        attempt=attempt,
+        lines=lines,
+        head=head,
+        manifest=manifest,
+        files=files or {},
+    )
+
+
+def _append(path: Path, make: Callable[[Ledger], LedgerLine]) -> bytes:
+    """Append the line that `make` returns for what the ledger contains; returns its bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        size = os.fstat(file).st_size
+        content = os.pread(file, size, 0)
+        whole = content.rfind(b"\n") + 1
+        if whole != size:  # a killed process left an incomplete line
+            os.ftruncate(file, whole)
+        last = content[:whole].rstrip(b"\n").rpartition(b"\n")[2]
+        line = make(_parsed(content, path))
+        before = hashlib.sha256(last).hexdigest() if whole else ""
+        raw = encode_lines([msgspec.structs.replace(line, before=before)])
+        os.write(file, raw)
+        return raw.rstrip(b"\n")
+    finally:
+        os.close(file)
+
+
+_warned: set[str] = set()
+
+
+@contextmanager
+def _warning_once() -> Iterator[None]:
+    """A ledger that cannot be written does not stop a run; one warning says so."""
+    try:
+        yield
+    except OSError as error:
+        place = error.filename or str(ledger_path())
+        if place not in _warned:
+            _warned.add(place)
+            _log.warning(
+                "the ledger of attempts cannot be written (%s: %s); `verify` will not know how "
+                "often this run was tried",
+                place,
+                error.strerror,
+            )

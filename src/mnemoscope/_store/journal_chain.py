@@ -1,0 +1,209 @@
+"""The hash chain of a run's journal: an edited, deleted or added line is found.
+
+h0 = sha256(file name, fingerprint) and h(i) = sha256(h(i-1), line i). `trials.chain.jsonl` has one
+record for each merged scenario, with the lines and the heads of both journals up to there. A record
+is written before its lines. So after a kill the journals can be shorter than the last record, but
+never longer. The spools of units have a chain of their own, one head a line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from mnemoscope._store.errors import DataError, EditedRun
+from mnemoscope._store.jsonl import Journal, read_records
+
+CHAIN = "trials.chain.jsonl"
+TRIALS, TIMINGS = "trials.jsonl", "timings.jsonl"
+
+
+class FileHead(msgspec.Struct, frozen=True):
+    """The number of lines of a journal, and the head of the chain over them."""
+
+    lines: int
+    head: str
+
+
+class ChainRecord(msgspec.Struct, frozen=True):
+    """The heads of both journals after one scenario was merged."""
+
+    scenario: str
+    trials: FileHead
+    timings: FileHead
+
+
+def heads(content: bytes, name: str, seed: str) -> list[str]:
+    """The head after each complete line, the one before the first line included."""
+    head = hashlib.sha256(f"{name}\n{seed}".encode())
+    found = [head.hexdigest()]
+    for line in content.split(b"\n")[:-1]:
+        head = hashlib.sha256(head.digest() + line + b"\n")
+        found.append(head.hexdigest())
+    return found
+
+
+def extend(before: FileHead, content: bytes) -> FileHead:
+    """The head after these lines."""
+    head, lines = bytes.fromhex(before.head), content.split(b"\n")[:-1]
+    for line in lines:
+        head = hashlib.sha256(head + line + b"\n").digest()
+    return FileHead(before.lines + len(lines), head.hex())
+
+
+class JournalChain:
+    """The chain beside the journals of one run."""
+
+    def __init__(self, folder: Path, fingerprint: str) -> None:
+        self.path = folder / CHAIN
+        self._folder = folder
+        self._fingerprint = fingerprint
+
+    def records(self) -> list[ChainRecord]:
+        return list(read_records(self.path, ChainRecord)) if self.path.exists() else []
+
+    def start(self) -> ChainRecord:
+        """The record before the first line."""
+        trials, timings = (
+            FileHead(0, heads(b"", name, self._fingerprint)[0]) for name in (TRIALS, TIMINGS)
+        )
+        return ChainRecord("", trials, timings)
+
+    def last(self) -> ChainRecord:
+        return [self.start(), *self.records()][-1]
+
+    def advance(
+        self, before: ChainRecord, scenario: str, trials: bytes, timings: bytes
+    ) -> ChainRecord:
+        """Record what will be appended for a scenario; the caller appends it afterwards."""
+        record = ChainRecord(
+            scenario, extend(before.trials, trials), extend(before.timings, timings)
+        )
+        with Journal(self.path) as journal:
+            journal.append(record)
+        return record
+
+    def cover(self) -> ChainRecord:
+        """Write the chain of journals that were written in one step, without a merger."""
+        record = ChainRecord("", *(FileHead(len(all_) - 1, all_[-1]) for all_ in self._heads()))
+        with Journal(self.path) as journal:
+            journal.append(record)
+        return record
+
+    def check(self) -> ChainRecord:
+        """The last record, if the journals are exactly what the chain says."""
+        last, shorter = self._checked()
+        if shorter:
+            raise EditedRun(self._folder / shorter, "is shorter than its hash chain")
+        return last
+
+    def resume(self) -> None:
+        """Check the journals of an unfinished run, and undo a merge that was interrupted.
+
+        The spool of that scenario still exists, because it is deleted after the merge.
+        """
+        Journal(self.path).close()  # a killed process leaves an incomplete last line
+        _, shorter = self._checked()
+        if not shorter:
+            return
+        if not any((self._folder / "units").glob("*.trials.jsonl")):
+            raise EditedRun(self._folder / shorter, "is shorter than its hash chain")
+        *kept, _ = self.records()
+        before = [self.start(), *kept][-1]
+        for name, head in ((TRIALS, before.trials), (TIMINGS, before.timings)):
+            _cut(self._folder / name, head.lines)
+        _cut(self.path, len(kept))
+
+    def _checked(self) -> tuple[ChainRecord, str]:
+        """The last record, and the journal that is shorter than it, if one is."""
+        try:
+            records = [self.start(), *self.records()]
+        except DataError as error:
+            raise EditedRun(self.path, str(error)) from None
+        for name, found in zip((TRIALS, TIMINGS), self._heads(), strict=True):
+            claims = [one.trials if name == TRIALS else one.timings for one in records]
+            for claim in claims[:-1]:
+                if claim.lines >= len(found) or found[claim.lines] != claim.head:
+                    raise EditedRun(self._folder / name, "does not match its hash chain")
+            end = claims[-1]
+            if len(found) - 1 > end.lines or (
+                len(found) - 1 == end.lines and found[-1] != end.head
+            ):
+                raise EditedRun(self._folder / name, "does not match its hash chain")
+            if len(found) - 1 < end.lines:
+                return records[-1], name
+        return records[-1], ""
+
+    def head_after(self, lines: int) -> str:
+        """The head of the trials after so many lines; empty if there are fewer."""
+        found = next(self._heads())
+        return found[lines] if lines < len(found) else ""
+
+    def _heads(self) -> Iterator[list[str]]:
+        for name in (TRIALS, TIMINGS):
+            path = self._folder / name
+            content = path.read_bytes() if path.exists() else b""
+            yield heads(content, name, self._fingerprint)
+
+
+class SpoolJournal(Journal):
+    """The spool of one unit, with the head of its chain after each line in a file beside it.
+
+    A head is written before its line, so that a kill leaves at most heads without lines.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._chain = Journal(chain_of_spool(path))
+        known = self._chain.path.read_bytes().split(b"\n")[:-1]
+        found = _spool_heads(path)
+        lines = len(found) - 1
+        # One more head than lines: the process was killed before it wrote the line.
+        if [one.encode() for one in found[1:]] != known[:lines] or len(known) > lines + 1:
+            self.close()
+            raise EditedRun(
+                path,
+                f"does not match its hash chain; without {path.name.partition('.')[0]}.* in that "
+                "folder, its questions are asked again",
+            )
+        _cut(self._chain.path, lines)
+        self._head = FileHead(lines, found[-1])
+
+    def append_bytes(self, lines: bytes) -> None:
+        ends = []
+        for line in lines.split(b"\n")[:-1]:
+            self._head = extend(self._head, line + b"\n")
+            ends.append(self._head.head)
+        self._chain.append_bytes("".join(f"{end}\n" for end in ends).encode())
+        super().append_bytes(lines)
+
+    def close(self) -> None:
+        super().close()
+        self._chain.close()
+
+
+def chain_of_spool(path: Path) -> Path:
+    return path.with_name(f"{path.name}.chain")
+
+
+def seal_spool(path: Path) -> None:
+    """Write the chain of a spool that was written in one step."""
+    ends = "".join(f"{end}\n" for end in _spool_heads(path)[1:])
+    chain_of_spool(path).write_bytes(ends.encode())
+
+
+def _spool_heads(path: Path) -> list[str]:
+    # The system's name is in the seed: a spool of another system's run is found.
+    return heads(path.read_bytes(), path.name, path.parent.parent.name)
+
+
+def _cut(path: Path, lines: int) -> None:
+    """Keep only the first lines of a file."""
+    if not path.exists():
+        return
+    kept = path.read_bytes().split(b"\n")[:lines]
+    os.truncate(path, sum(len(line) + 1 for line in kept))
