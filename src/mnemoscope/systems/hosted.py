@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from contextlib import nullcontext, suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -305,7 +306,7 @@ def importable(target: Any) -> str:
     if module is None or module_name == "__main__" or not name or "<" in name:
         return ""
     origin = getattr(getattr(module, "__spec__", None), "origin", None)
-    if not origin or not os.path.exists(origin):
+    if not origin or not Path(origin).exists():
         return ""
     found: Any = module
     with suppress(AttributeError):
