@@ -22,6 +22,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from tests.optional import missing
 
+from mnemoscope.models.embedders import WordLlamaEmbedder
 from mnemoscope.types import CORE_CATEGORIES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -64,6 +65,12 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MNEMOSCOPE_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _embedder_is_loaded() -> None:
+    """The workers of a run are forks of this process, and share what it has loaded."""
+    WordLlamaEmbedder().embed(["a text"])
 
 
 WORDS = (

@@ -318,8 +318,10 @@ def evidence_ranks(trial: Trial) -> Sequence[int]:
     return relevant_positions(trial.ranking, trial.evidence)
 
 
-def _sources(trial: Trial, ranking: Sequence[str]) -> list[tuple[str, ...]]:
+def _sources(trial: Trial, ranking: Sequence[str]) -> Sequence[tuple[str, ...]]:
     """Return the source memories of each hit."""
+    if not trial.sources:
+        return list(zip(ranking, strict=True))
     return [trial.sources.get(id, (id,)) for id in ranking]
 
 
