@@ -22,6 +22,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from tests.optional import missing
 
+from mnemoscope.models.embedders import WordLlamaEmbedder
 from mnemoscope.types import CORE_CATEGORIES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -73,6 +74,12 @@ def _own_ledger(
 ) -> None:
     """Each test has its own ledger of attempts."""
     monkeypatch.setenv("MNEMOSCOPE_DATA_HOME", str(tmp_path_factory.mktemp("data-home")))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _embedder_is_loaded() -> None:
+    """The workers of a run are forks of this process, and share what it has loaded."""
+    WordLlamaEmbedder().embed(["a text"])
 
 
 WORDS = (

@@ -41,6 +41,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -787,15 +788,16 @@ class _Cutter:
         return value
 
     def _object(self, value: dict[str, Any], path: tuple[str, ...]) -> Any:
-        if self._is_in(TEXT_KEYS, path):
+        if _kind(self._file, path).has_text_keys:
             self.texts += [f"{'.'.join(path)}: {key}" for key in value]
             return [self.data(item, (*path, key)) for key, item in value.items()]
         kept = {}
         for key, item in value.items():
             here = (*path, key)
-            if self._is_in(EXEMPT_FIELDS, here):
+            kind = _kind(self._file, here)
+            if kind.is_exempt:
                 continue
-            if self._is_in(TEXT_FIELDS, here) and not isinstance(item, dict):
+            if kind.is_text and not isinstance(item, dict):
                 # That there is a text, and how many there are, is data.
                 kept[key] = len(item) if isinstance(item, list) else bool(item)
                 words = json.dumps(item, ensure_ascii=False)
@@ -804,12 +806,21 @@ class _Cutter:
                 kept[key] = self.data(item, here)
         return kept
 
-    def _is_in(self, fields: Mapping[str, str], path: tuple[str, ...]) -> bool:
-        if not path:
-            return False
-        names = {".".join(path[-length:]) for length in (1, 2)}
-        names |= {".".join((*path[-3:-1], "*")), f"{self._file}:{'.'.join(path)}"}
-        return not names.isdisjoint(fields)
+
+class _Kind(NamedTuple):
+    """Which of the tables a field is in."""
+
+    is_exempt: bool
+    is_text: bool
+    has_text_keys: bool
+
+
+@lru_cache(1 << 14)
+def _kind(file: str, path: tuple[str, ...]) -> _Kind:
+    names = {".".join(path[-length:]) for length in (1, 2)}
+    names |= {".".join((*path[-3:-1], "*")), f"{file}:{'.'.join(path)}"}
+    tables = (EXEMPT_FIELDS, TEXT_FIELDS, TEXT_KEYS)
+    return _Kind(*(bool(path) and not names.isdisjoint(table) for table in tables))
 
 
 def without_exempt(text: str) -> str:

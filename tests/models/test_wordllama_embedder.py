@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 
 from mnemoscope._store.errors import MissingExtra, UsageError
 from mnemoscope.models import EMBEDDERS, load_embedder
-from mnemoscope.models.embedders import WordLlamaEmbedder, require
+from mnemoscope.models.embedders import WordLlamaEmbedder, _word_llama, require
 
 SENTENCES = [
     "Ana moved to Lisbon in March.",
@@ -82,7 +82,7 @@ def test_a_vector_does_not_depend_on_the_batch(texts: list[str]) -> None:
 @given(tricky)
 @settings(deadline=None, max_examples=300)
 def test_tokenising_piece_by_piece_gives_the_tokenizers_own_ids(text: str) -> None:
-    _, tokenise = EMBEDDER._loaded
+    _, tokenise = _word_llama(EMBEDDER._weights, EMBEDDER._tokenizer)
     whole = TOKENIZER.encode(text, add_special_tokens=False).ids
     assert tokenise(text).tolist() == whole
 
@@ -93,20 +93,28 @@ def test_no_token_of_the_vocabulary_reaches_into_the_next_word() -> None:
 
 
 def test_the_memory_of_words_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mnemoscope.models.embedders._MEMO_PIECES", 10)
-    fresh = WordLlamaEmbedder()
     many = " ".join(f"word{n}" for n in range(100))
-    np.testing.assert_array_equal(fresh.embed([many]), EMBEDDER.embed([many]))
-    memo = inspect.getclosurevars(fresh._loaded[1]).nonlocals["ids_of"]
+    expected = EMBEDDER.embed([many])
+    fresh = _word_llama.__wrapped__(EMBEDDER._weights, EMBEDDER._tokenizer)
+    monkeypatch.setattr("mnemoscope.models.embedders._MEMO_PIECES", 10)
+    monkeypatch.setattr("mnemoscope.models.embedders._word_llama", lambda *files: fresh)
+    np.testing.assert_array_equal(EMBEDDER.embed([many]), expected)
+    memo = inspect.getclosurevars(fresh[1]).nonlocals["ids_of"]
     assert 0 < len(memo) <= 10
 
 
-def test_identity_names_weights_without_loading_them() -> None:
-    fresh = WordLlamaEmbedder()
-    identity = fresh.identity()
+def test_identity_names_weights_without_loading_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mnemoscope.models.embedders._word_llama", None)
+    identity = WordLlamaEmbedder().identity()
     assert len(str(identity["weights_sha256"])) == 64
     assert str(identity["package"]).startswith("wordllama ")
-    assert "_table" not in vars(fresh)
+
+
+def test_all_embedders_of_a_process_share_the_vectors() -> None:
+    before = _word_llama.cache_info()
+    assert WordLlamaEmbedder().embed(["a"]).tobytes() == WordLlamaEmbedder().embed(["a"]).tobytes()
+    after = _word_llama.cache_info()
+    assert (after.currsize, after.misses) == (1, max(before.misses, 1))
 
 
 def test_importing_the_package_loads_no_model_and_no_sdk() -> None:

@@ -24,6 +24,7 @@ import mnemoscope.reports.run_tables
 import mnemoscope.runner.run
 import mnemoscope.systems.builtin.hybrid  # noqa: F401
 from mnemoscope.cli.app import invoke
+from mnemoscope.models.embedders import WordLlamaEmbedder
 
 
 def begin(order: dict[str, Any]) -> int:
@@ -41,6 +42,7 @@ def begin(order: dict[str, Any]) -> int:
 
 
 def main() -> int:
+    WordLlamaEmbedder().embed(["forks share what is loaded"])
     for line in sys.stdin:
         order = json.loads(line)
         process = os.fork()

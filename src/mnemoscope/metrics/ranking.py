@@ -53,9 +53,13 @@ def merged_positions(hits: Iterable[Collection[str]], evidence: Collection[str])
     missing = set(evidence)
     finds = []
     for rank, sources in enumerate(hits, 1):
-        if fresh := missing.intersection(sources):
-            missing -= fresh
-            finds.append(Find(rank, frozenset(fresh)))
+        if missing.isdisjoint(sources):
+            continue
+        fresh = missing.intersection(sources)
+        missing -= fresh
+        finds.append(Find(rank, frozenset(fresh)))
+        if not missing:
+            break
     return finds
 
 

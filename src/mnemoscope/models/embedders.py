@@ -147,7 +147,7 @@ class WordLlamaEmbedder:
         }
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        table, tokenise = self._loaded
+        table, tokenise = _word_llama(self._weights, self._tokenizer)
         rows = np.zeros((len(texts), _WORDLLAMA_WIDTH), np.float32)
         # Text by text: nothing is shared between rows, memory stays at one text's tokens, and it
         # takes a sixteenth of np.add.reduceat's time, which sums column by column.
@@ -157,36 +157,6 @@ class WordLlamaEmbedder:
                 np.add.reduce(table.take(tokens, axis=0), axis=0, out=row)
                 row /= np.float32(len(tokens))
         return unit_rows(rows)
-
-    @functools.cached_property
-    def _loaded(self) -> tuple[NDArray[np.float32], Callable[[str], NDArray[np.intp]]]:
-        """The token vectors, and a tokeniser ten times as fast as `encode_batch`.
-
-        In this vocabulary a space (written ▁) stands only at the beginning of a token. So no merge
-        reaches from a word into the space behind it, and tokenising word by word, from memory
-        where a word came before, gives the same ids.
-        """
-        from safetensors.numpy import load_file
-        from tokenizers import Tokenizer
-
-        table: NDArray[Any] = load_file(self._weights)["embedding.weight"]
-        tokenizer = Tokenizer.from_file(str(self._tokenizer))
-        special = "|".join(
-            re.escape(token.content) for token in tokenizer.get_added_tokens_decoder().values()
-        )
-        has_special, spaced = re.compile(special).search, re.compile("▁+[^▁]*").findall
-        ids_of = _PieceIds(tokenizer.model.tokenize)
-
-        def tokenise(text: str) -> NDArray[np.intp]:
-            if has_special(text):
-                return np.array(tokenizer.encode(text, add_special_tokens=False).ids, np.intp)
-            if "▁" in text or "  " in f" {text}":  # spaces in a row belong to one piece
-                pieces = [piece[1:] for piece in spaced("▁" + text.replace(" ", "▁"))]
-            else:
-                pieces = text.split(" ") if text else []
-            return np.frombuffer(b"".join(map(ids_of.__getitem__, pieces)), np.intp)
-
-        return table.astype(np.float32), tokenise
 
 
 class _PieceIds(dict[str, bytes]):
@@ -205,3 +175,36 @@ class _PieceIds(dict[str, bytes]):
         ids = [token.id for token in self._split("▁" + piece)]
         packed = self[piece] = np.array(ids, np.intp).tobytes()
         return packed
+
+
+@functools.cache
+def _word_llama(
+    weights: Path, tokenizer_file: Path
+) -> tuple[NDArray[np.float32], Callable[[str], NDArray[np.intp]]]:
+    """The token vectors, and a tokeniser far faster than `encode_batch`; loaded once a process.
+
+    In this vocabulary a space (written ▁) stands only at the beginning of a token. So no merge
+    reaches from a word into the space behind it, and tokenising word by word, from memory
+    where a word came before, gives the same ids.
+    """
+    from safetensors.numpy import load_file
+    from tokenizers import Tokenizer
+
+    table: NDArray[Any] = load_file(weights)["embedding.weight"]
+    tokenizer = Tokenizer.from_file(str(tokenizer_file))
+    special = "|".join(
+        re.escape(token.content) for token in tokenizer.get_added_tokens_decoder().values()
+    )
+    has_special, spaced = re.compile(special).search, re.compile("▁+[^▁]*").findall
+    ids_of = _PieceIds(tokenizer.model.tokenize)
+
+    def tokenise(text: str) -> NDArray[np.intp]:
+        if has_special(text):
+            return np.array(tokenizer.encode(text, add_special_tokens=False).ids, np.intp)
+        if "▁" in text or "  " in f" {text}":  # spaces in a row belong to one piece
+            pieces = [piece[1:] for piece in spaced("▁" + text.replace(" ", "▁"))]
+        else:
+            pieces = text.split(" ") if text else []
+        return np.frombuffer(b"".join(map(ids_of.__getitem__, pieces)), np.intp)
+
+    return table.astype(np.float32), tokenise
