@@ -16,6 +16,7 @@ from mnemoscope.datasets.trec import read_run
 from mnemoscope.types import FAILED, Hit, Question, Status
 
 Format = Literal["jsonl", "trec", "pgmnemo"]
+_PGMNEMO_DEPTH = 10
 _DEPTH_BY_QID, _DEPTH_BY_TEXT = 20, 50
 """How deep pgmnemo looks for the first hit, although it keeps only the ten best ids. Lines of its
 LongMemEval files have a `qid`, lines of its LoCoMo files have none."""
@@ -32,6 +33,8 @@ class RankingFile:
     first_rank_depth: int = 0
     asked_for: int = 0
     """How many hits were asked for, if the file says so."""
+    cut: dict[str, int] = field(default_factory=dict)
+    """The length of each list that may go on after its end: the file does not say otherwise."""
 
     @property
     def depth(self) -> int:
@@ -63,7 +66,8 @@ def read_rankings(
     if format == "trec":
         run = read_run(path)
         return RankingFile(
-            {q: [Hit(id, score) for id, score in own] for q, own in run.topics.items()}
+            {q: [Hit(id, score) for id, score in own] for q, own in run.topics.items()},
+            cut={topic: len(own) for topic, own in run.topics.items()},
         )
     if format == "pgmnemo":
         return _read_pgmnemo(path, questions, keep_repeats)
@@ -80,6 +84,8 @@ def _read_jsonl(path: Path) -> RankingFile:
         rankings.asked_for = max(rankings.asked_for, line.depth)
         if line.status in FAILED:
             rankings.failures[line.question] = line.status
+        if len(line.ranking) >= line.depth:
+            rankings.cut[line.question] = len(line.ranking)
         rankings.hits[line.question] = [
             Hit(id, score, sources=line.sources.get(id, ()))
             for id, score in zip(line.ranking, scores, strict=True)
@@ -107,6 +113,8 @@ def _read_pgmnemo(path: Path, questions: Sequence[Question], keep_repeats: bool)
         labels = _mark_repeats(line.retrieved_top10) if keep_repeats else line.retrieved_top10
         rankings.hits[id] = [Hit(prefix + label) for label in labels]
         rankings.first_ranks[id] = line.first_hit_rank or 0
+        if len(line.retrieved_top10) >= _PGMNEMO_DEPTH:
+            rankings.cut[id] = len(labels)
     return rankings
 
 

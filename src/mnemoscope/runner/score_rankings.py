@@ -68,7 +68,7 @@ def score(
             for one in asked:
                 trial = _trial(*one, rankings, dataset.original_ids)
                 if not pool_known:
-                    trial = msgspec.structs.replace(trial, pool=0, unknown=0)
+                    trial = msgspec.structs.replace(trial, pool=0, unknown=0, tokens=())
                 journal.append(trial)
         depth = Depth(rankings.depth, rankings.first_rank_depth)
         finish(run, manifest, questions, depth)
@@ -97,7 +97,21 @@ def _trial(
         if not error
     ]
     trial = trials.trial(Ask("", question), found, error=error)
-    return msgspec.structs.replace(trial, first_rank=rankings.first_ranks.get(question.id))
+    cut = rankings.cut.get(question.id)
+    if error or (cut is not None and (cut >= rankings.depth or _is_everything(trial))):
+        cut = None
+    return msgspec.structs.replace(
+        trial,
+        first_rank=rankings.first_ranks.get(question.id),
+        cut=cut,
+        # A hit made from several memories has a text of its own, which the file does not have.
+        tokens=() if any(hit.sources for hit in found) else trial.tokens,
+    )
+
+
+def _is_everything(trial: Trial) -> bool:
+    """Whether the list contains all memories."""
+    return 0 < trial.pool <= len(set(trial.ranking))
 
 
 def _check(
