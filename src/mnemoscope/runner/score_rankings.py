@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
+import mnemoscope
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.jsonl import Journal
@@ -21,7 +22,7 @@ from mnemoscope.datasets.base import DataFile, Dataset, DatasetInfo
 from mnemoscope.runner.finish import finish
 from mnemoscope.runner.pipeline import Ask
 from mnemoscope.runner.ranking_files import Format, RankingFile, read_rankings
-from mnemoscope.runner.run import benchmark_identity, data_notes, installed
+from mnemoscope.runner.run import benchmark_identity, data_notes
 from mnemoscope.runner.trial_builder import TrialBuilder
 from mnemoscope.types import Question, Trial
 
@@ -147,7 +148,7 @@ def _identity(
         },
         "depth": depth,
         "seed": SEED,
-        "versions": {"mnemoscope": installed("mnemoscope")},
+        "versions": {"mnemoscope": mnemoscope.__version__},
     }
 
 
