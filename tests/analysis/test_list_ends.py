@@ -170,3 +170,18 @@ def test_trec_documents_have_no_tokens(tmp_path: Path) -> None:
     # The list of t2 ends after one document, that of t1 after two.
     assert metrics["overall"]["hit@1"]["mean"] == 0.5
     assert metrics["beyond_end"]["mrr@2"]["bounds"] == [0.5, 0.75]
+
+
+def test_a_stated_depth_makes_shorter_lists_complete(data: Path) -> None:
+    file = data.parent / "r.jsonl"
+    lists = {"q1": ["9", "8"], "q2": ["2"], "q3": ["7"]}
+    lines = [{"question": q, "ranking": own} for q, own in lists.items()]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    dataset = open_dataset("strata", data)
+
+    metrics = RunView.of(score(dataset, file, data.parent / "run", depth=10)).metrics
+
+    assert "beyond_end" not in metrics
+    assert metrics["overall"]["recall@10"]["mean"] == pytest.approx(1 / 3)
+    with pytest.raises(UsageError, match="--depth 1: the file has lists of 2 hits"):
+        score(dataset, file, data.parent / "other", depth=1)

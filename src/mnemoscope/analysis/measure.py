@@ -143,6 +143,18 @@ class Depth(msgspec.Struct, frozen=True):
             values.append(1 / trial.first_rank if trial.first_rank else 0.0)
         return values
 
+    def highest(self, trial: Trial) -> list[float]:
+        """Compute every metric with the best end that the trial's list could have.
+
+        A metric of the whole ranking, such as map, is about the list as it is.
+        """
+        values = self.values(trial)
+        if trial.cut is None:
+            return values
+        best = self.values(continued(trial))
+        whole = [getattr(metric_of(name), "at", "") == "all" for name in self.names]
+        return [own if at else top for own, top, at in zip(values, best, whole, strict=True)]
+
     def chances(self, trial: Trial) -> tuple[float, ...]:
         """Return the expected scores of a random ranking; NaN where the pool is unknown."""
         if not trial.pool:
@@ -173,7 +185,7 @@ class Table:
         self.highest = self.values.copy()
         for place, trial in enumerate(self.trials):
             if trial.cut is not None:
-                self.highest[place] = depth.values(continued(trial))
+                self.highest[place] = depth.highest(trial)
         self.is_known = (self.highest == self.values).all(axis=0)
         self.pools = np.array([trial.pool for trial in self.trials])
         self.clusters = np.array([trial.cluster for trial in self.trials])

@@ -14,7 +14,6 @@ from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.fingerprint import differences
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.answers import ANSWERS
-from mnemoscope.analysis.list_ends import continued
 from mnemoscope.analysis.measure import Depth
 from mnemoscope.analysis.question_records import records_of
 from mnemoscope.types import FAILED, Trial
@@ -89,7 +88,7 @@ class PairedAnswers(NamedTuple):
 def known_metrics(depth: Depth, pairs: PairedTrials) -> list[str]:
     """Return the metrics that do not depend on hits after the end of a list, in either run."""
     cut = [trial for pair in pairs.trials for trial in pair if trial.cut is not None]
-    changes = [np.subtract(depth.values(continued(one)), depth.values(one)) for one in cut]
+    changes = [np.subtract(depth.highest(one), depth.values(one)) for one in cut]
     is_known = ~np.any(changes, axis=0) if cut else np.ones(len(depth.names), dtype=bool)
     return [name for name, known in zip(depth.names, is_known, strict=True) if known]
 

@@ -71,7 +71,7 @@ def pass_cell(passed: bool) -> Cell:
     return Cell("pass", "green") if passed else Cell("FAIL", "bold red")
 
 
-def show_warning(message: Warning | str, *_: object) -> None:
+def show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Print a warning of Python as a note."""
     say(err, str(message), before=_COLOURS["note: "])
 

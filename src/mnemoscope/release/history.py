@@ -37,7 +37,8 @@ def add_entry(
         f"## {when.at:%Y-%m-%d} {' '.join(change.split())}",
         f"- recorded: {when}{by}\n- reason: {' '.join(reason.split())}",
         *(
-            f"{one.benchmark}, {as_markdown(f'{one.base} → {one.cand}')}:\n\n{table(impact_table(one))}"
+            f"{one.benchmark}, {as_markdown(one.base)} → {as_markdown(one.cand)}:\n\n"
+            f"{table(impact_table(one))}"
             for one in impact or []
         ),
     ]

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from mnemoscope._store.errors import DataError
+from mnemoscope._store.errors import DataError, UsageError
 from mnemoscope._store.jsonl import numbered_records
 from mnemoscope.datasets.trec import read_run
 from mnemoscope.types import FAILED, Hit, Question, Status
@@ -39,6 +39,13 @@ class RankingFile:
     @property
     def depth(self) -> int:
         return max(self.asked_for, max(map(len, self.hits.values()), default=0))
+
+    def state_depth(self, depth: int) -> None:
+        """Take the user's word that so many hits were asked for: shorter lists are complete."""
+        if depth < self.depth:
+            raise UsageError(f"--depth {depth}: the file has lists of {self.depth} hits")
+        self.asked_for = depth
+        self.cut = {question: length for question, length in self.cut.items() if length >= depth}
 
 
 class _RankingLine(msgspec.Struct, frozen=True):

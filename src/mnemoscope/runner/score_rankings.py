@@ -36,8 +36,12 @@ def score(
     *,
     format: Format = "jsonl",
     compat: Compat | None = None,
+    depth: int = 0,
 ) -> RunDirectory:
-    """A finished run directory made from the rankings in `file`."""
+    """A finished run directory made from the rankings in `file`.
+
+    `depth` is how many hits were asked for, so that a shorter list is known to be complete.
+    """
     if compat and format != "pgmnemo":
         raise UsageError("--compat pgmnemo needs --format pgmnemo")
     asked = [
@@ -53,6 +57,8 @@ def score(
         file, format, list(questions.values()), keep_repeats=compat is not None
     )
     unused = _check(rankings, questions, file, dataset.name)
+    if depth:
+        rankings.state_depth(depth)
     data = dataset.files()
     run = RunDirectory(out)
     try:
@@ -71,8 +77,7 @@ def score(
                 if not pool_known:
                     trial = msgspec.structs.replace(trial, pool=0, unknown=0, tokens=())
                 journal.append(trial)
-        depth = Depth(rankings.depth, rankings.first_rank_depth)
-        finish(run, manifest, questions, depth)
+        finish(run, manifest, questions, Depth(rankings.depth, rankings.first_rank_depth))
     finally:
         run.release()
     return run
