@@ -93,7 +93,11 @@ def test_a_package_that_runs_in_another_version_than_pinned_fails() -> None:
 def test_the_stated_version_is_shown() -> None:
     assert "version 2.1" in _gate({"hello": {"version": "2.1"}}, "")[1]
     assert "mem0ai 1.0" in _gate({"hello": {"identity": {"versions": {"mem0ai": "1.0"}}}}, "")[1]
-    assert "states no version" in _gate({"hello": {}} | {"hello": {"name": "x"}}, "")[1]
+    assert "version 3" in _gate({"server": {"name": "x", "version": "3"}, "mapping": {}}, "")[1]
+    assert "version 4" in _gate({"version": "4", "source_sha256": "abc"}, "")[1]
+    assert "code sha256 abc" in _gate({"source_sha256": "abc"}, "")[1]
+    for system in ({"hello": {"name": "x"}}, {"spec": "rankings from x", "format": "trec"}):
+        assert "the system states no version" in _gate(system, "")[1]
 
 
 @pytest.mark.parametrize("name", protocol_names())

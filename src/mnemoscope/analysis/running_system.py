@@ -8,6 +8,9 @@ from typing import Any
 from mnemoscope.analysis.checked_run import CheckedRun, value_at
 from mnemoscope.protocols.embedders import RequiredEmbedder, required_embedder
 
+_OF_BUILT_INS = frozenset({"spec", "arguments", "embedder"})
+"""What a system that is part of the package records."""
+
 
 def system_as_stated(case: CheckedRun) -> tuple[bool, str]:
     """Check the recorded system against itself, its pinned versions and the protocol."""
@@ -76,14 +79,16 @@ def _described(embedder: Mapping[str, Any] | None) -> str:
 
 def _versions(system: Mapping[str, Any]) -> str:
     """The versions that the running system stated about itself."""
-    hello = _hello(system)
-    about = hello.get("identity")
-    own = about.get("versions") if isinstance(about, Mapping) else system.get("versions")
-    if isinstance(own, Mapping) and own:
-        return ", ".join(f"{package} {version}" for package, version in own.items())
-    if hello.get("version"):
-        return f"version {hello['version']}"
+    hello, server = _hello(system), system.get("server")
+    own = hello.get("identity") or system
+    packages = own.get("versions") if isinstance(own, Mapping) else None
+    if isinstance(packages, Mapping) and packages:
+        return ", ".join(f"{package} {version}" for package, version in packages.items())
+    for about in (hello, server, system):
+        if isinstance(about, Mapping) and about.get("version"):
+            return f"version {about['version']}"
     for name in ("source_sha256", "code_sha256"):
         if system.get(name):
             return f"code sha256 {str(system[name])[:12]}…"
-    return "the system states no version" if hello else "part of mnemoscope"
+    is_ours = system.keys() <= _OF_BUILT_INS
+    return "part of mnemoscope" if is_ours else "the system states no version"
