@@ -399,12 +399,14 @@ def score(
     out: Where | None = None,
     format: Literal["jsonl", "trec", "pgmnemo"] = "jsonl",
     compat: Literal["pgmnemo"] | None = None,
+    depth: int = 0,
     data: Where | None = None,
     **options: Scalar,
 ) -> ScoredRun:
     """Score a file of rankings against a dataset's evidence; no system is called.
 
-    The run directory is `out`, by default the file's name below `runs`.
+    The run directory is `out`, by default the file's name below `runs`. `depth` is how many hits
+    were asked for, if the file does not state it: a shorter list is then complete.
     """
     from mnemoscope.datasets import dataset_info, open_dataset
     from mnemoscope.reports.run_report import write_report
@@ -420,7 +422,7 @@ def score(
     def scored(rules: Literal["pgmnemo"] | None, folder: Path) -> RunDirectory:
         fixed = published.options if rules and published else {}
         opened = open_dataset(dataset, _path(data), {**options, **fixed})
-        directory = score_file(opened, rankings, folder, format=format, compat=rules)
+        directory = score_file(opened, rankings, folder, format=format, compat=rules, depth=depth)
         write_report(directory)
         return directory
 

@@ -194,13 +194,15 @@ class Trial(
     scores: tuple[float | None, ...] = ()
     """One for each rank; empty if the system returned no scores."""
     tokens: tuple[int, ...] = ()
-    """Estimated context tokens of each hit."""
+    """Estimated context tokens of each hit; empty if the text of a hit is not known."""
     sources: dict[str, tuple[str, ...]] = {}
     """Hit id to the memories it was made from, for hits that are not one memory."""
     unknown: int = 0
     """How many hits have an id that is not a memory of this scenario."""
     first_rank: int | None = None
     """Rank of the first evidence as an imported file records it, 0 for none."""
+    cut: int | None = None
+    """The length of an imported list that may go on after its end; None for a whole list."""
     attempt: int = 1
     error: str = ""
     checkpoint: str = ""

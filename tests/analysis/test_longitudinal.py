@@ -260,3 +260,21 @@ def test_a_record_outside_the_planned_checkpoints_is_an_error() -> None:
 def test_the_same_records_give_the_same_figures() -> None:
     records = [asked("a", "30d", n, (n % 4, n % 3, n % 2), cluster=f"c{n}") for n in range(30)]
     assert longitudinal(records, plan_for("a")) == longitudinal(records, plan_for("a"))
+
+
+def test_hit_at_ten_is_bounded_if_fewer_hits_were_asked_for() -> None:
+    found = Trial("a", "q1", "answered", evidence=("x",), reachable=1, pool=9, ranking=("x", "y"))
+    missed = Trial("a", "q2", "answered", evidence=("z",), reachable=1, pool=9, ranking=("x", "y"))
+    ended = Trial("a", "q3", "answered", evidence=("z",), reachable=1, pool=9, ranking=("x",))
+    records = [
+        QuestionRecord(Question(one.question, "?"), one, scenario="a", checkpoint="30d")
+        for one in (found, missed, ended)
+    ]
+
+    def hits(depth: int) -> Any:
+        figures = longitudinal(records, plan_for("a"), depth=depth)
+        return figures["checkpoints"][0]["retrieval"]["hit@10"]
+
+    assert hits(2)["mean"] is None
+    assert hits(2)["bounds"] == [pytest.approx(1 / 3), pytest.approx(2 / 3)]
+    assert hits(10)["mean"] == pytest.approx(1 / 3)

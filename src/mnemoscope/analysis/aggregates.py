@@ -41,6 +41,8 @@ class Aggregates(msgspec.Struct, frozen=True):
     data_sha256: str = ""
     coverage: float = 1.0
     """Share of the questions that were measured; 1 where the file does not record it."""
+    beyond_end: frozenset[str] = frozenset()
+    """Metrics that are only known within bounds, because lists end before that depth."""
 
 
 class GateRow(msgspec.Struct, frozen=True):
@@ -78,6 +80,7 @@ def read_aggregates(path: Path) -> Aggregates:
     try:
         content = msgspec.json.decode(file.read_bytes())
         means = {name: _mean(figure) for name, figure in content["overall"].items()}
+        beyond = frozenset(map(str, content.get("beyond_end", ())))
         coverage = float(content.get("questions", {}).get("coverage", 1.0) or 0.0)
         if "dataset_sha256" in content:
             data = str(content["dataset_sha256"])
@@ -101,7 +104,7 @@ def read_aggregates(path: Path) -> Aggregates:
     if "mrr" not in means and (deepest := [name for name in means if name.startswith("mrr@")]):
         means["mrr"] = means[deepest[-1]]
     label = path.name if path.is_dir() else str(path)
-    return Aggregates(label, means, data, coverage)
+    return Aggregates(label, means, data, coverage, beyond)
 
 
 def gate(run: RunDirectory, baseline: Path, max_drops: Mapping[str, float]) -> list[GateRow]:
@@ -122,7 +125,8 @@ def gate(run: RunDirectory, baseline: Path, max_drops: Mapping[str, float]) -> l
         for where, side in ((baseline, before), (run.path, now)):
             if metric not in side.means:
                 known = ", ".join(side.means) or "no metrics"
-                raise UsageError(f"{where} has no metric {metric!r}; it has {known}")
+                cut = ": some lists end before that depth" if metric in side.beyond_end else ""
+                raise UsageError(f"{where} has no metric {metric!r}{cut}; it has {known}")
         old, new = (side.means[metric][0] * side.coverage for side in (before, now))
         drop = old - new
         rows.append(GateRow(metric, old, new, drop, allowed, drop <= allowed + _ROUNDING))

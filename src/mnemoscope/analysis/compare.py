@@ -24,6 +24,7 @@ from mnemoscope.analysis.pairing import (
     PairedAnswers,
     PairedTrials,
     PairedValues,
+    known_metrics,
     pair_answers,
     pair_trials,
     recorded_depth,
@@ -133,14 +134,18 @@ def compare(
     depth = _comparable(base, cand)
     answers = pair_answers(base, cand)
     graded = answers if isinstance(answers, PairedAnswers) else None
-    known = [*depth.names, *([graded.metric] if graded else [])]
-    names = list(metrics) or headline(depth.names) + known[len(depth.names) :]
-    unknown = [name for name in names if name not in known]
-    unknown += [name for name in filter(None, [discordant]) if name not in depth.names]
-    if unknown:
-        raise UsageError(f"these runs have no metric {unknown[0]!r}; they have {', '.join(known)}")
     pairs = pair_trials(base, cand)
-    recalled = [name for name in names if name in depth.names]
+    of_rankings = known_metrics(depth, pairs)
+    known = [*of_rankings, *([graded.metric] if graded else [])]
+    names = list(metrics) or headline(of_rankings) + known[len(of_rankings) :]
+    unknown = [name for name in names if name not in known]
+    unknown += [name for name in filter(None, [discordant]) if name not in of_rankings]
+    if unknown:
+        cut = ": some lists end before that depth" if unknown[0] in depth.names else ""
+        raise UsageError(
+            f"these runs have no metric {unknown[0]!r}{cut}; they have {', '.join(known)}"
+        )
+    recalled = [name for name in names if name in of_rankings]
     tables = [pairs.values(depth, recalled)] if recalled else []
     if graded and graded.metric in names:
         tables.append(graded.values)

@@ -28,6 +28,7 @@ from mnemoscope.analysis.checked_run import (
 )
 from mnemoscope.analysis.measure import ingestion_loss
 from mnemoscope.analysis.question_records import records_of
+from mnemoscope.analysis.running_system import system_as_stated
 from mnemoscope.metrics import is_builtin
 from mnemoscope.protocols import deviations
 
@@ -66,8 +67,7 @@ def _deviations(case: CheckedRun) -> _Finding:
     undeclared = [what for what in found if not any(line.startswith(what) for line in declared)]
     if declared or undeclared:
         return False, "; ".join([*declared, *(f"{what} (not declared)" for what in undeclared)])
-    own = case.protocol.embedder.startswith("the system's own")
-    return True, "none" if own else "none in the options; the embedder cannot be checked"
+    return True, "none"
 
 
 def _dataset_pinned(case: CheckedRun) -> _Finding:
@@ -307,6 +307,7 @@ _GATES: dict[str, Callable[[CheckedRun], _Finding]] = {
     "isolation": _isolation,
     "hits": _hits,
     "judges": _judges,
+    "system": system_as_stated,
     "arms": baselines_in_place,
     "coverage": _coverage,
     "figures": _figures,

@@ -20,6 +20,7 @@ from mnemoscope.analysis.estimates import (
     rounded_all,
     share_interval,
 )
+from mnemoscope.analysis.list_ends import left_over, may_go_on
 from mnemoscope.analysis.measure import evidence_ranks
 from mnemoscope.analysis.question_records import BEST_SCORE, QuestionRecord, by_checkpoint
 from mnemoscope.types import (
@@ -124,9 +125,12 @@ def _failed(record: QuestionRecord) -> bool:
 
 
 def longitudinal(
-    records: Sequence[QuestionRecord], plan: Plan, *, seed: int = SEED
+    records: Sequence[QuestionRecord], plan: Plan, *, seed: int = SEED, depth: int = 10
 ) -> LongitudinalFigures:
-    """Compute every checkpoint over all personas and for each, and the boundary questions."""
+    """Compute every checkpoint over all personas and for each, and the boundary questions.
+
+    `depth` is how many hits were asked for.
+    """
     known = {(persona, point.label) for persona, own in plan.items() for point in own}
     for record in records:
         if (record.scenario, record.checkpoint) not in known:
@@ -136,13 +140,15 @@ def longitudinal(
             )
     shown = categories(records)
     personas = {
-        persona: _series([r for r in records if r.scenario == persona], {persona: own}, shown, seed)
+        persona: _series(
+            [r for r in records if r.scenario == persona], {persona: own}, shown, seed, depth
+        )
         for persona, own in plan.items()
     }
     together = next(iter(personas.values())) if len(plan) == 1 else None
     return {
         "categories": shown,
-        "checkpoints": together or _series(records, plan, shown, seed),
+        "checkpoints": together or _series(records, plan, shown, seed, depth),
         "personas": personas,
         "disclosure": disclosure(records, seed=seed),
     }
@@ -209,14 +215,16 @@ def hallucination(records: Sequence[QuestionRecord]) -> HallucinationRate:
 
 
 def _series(
-    records: Sequence[QuestionRecord], plan: Plan, shown: Sequence[str], seed: int
+    records: Sequence[QuestionRecord], plan: Plan, shown: Sequence[str], seed: int, depth: int
 ) -> list[CheckpointFigures]:
     at = by_checkpoint(records)
-    return [_figures(column, at.get(column.label, []), shown, seed) for column in columns(plan)]
+    return [
+        _figures(column, at.get(column.label, []), shown, seed, depth) for column in columns(plan)
+    ]
 
 
 def _figures(
-    column: Column, records: Sequence[QuestionRecord], shown: Sequence[str], seed: int
+    column: Column, records: Sequence[QuestionRecord], shown: Sequence[str], seed: int, depth: int
 ) -> CheckpointFigures:
     judged = sum(record.score is not None for record in records)
     kinds = {name: [r for r in records if r.question.category == name] for name in shown}
@@ -236,13 +244,13 @@ def _figures(
             records, lambda score: score.correctness + score.completeness, BEST_QUALITY, seed
         ),
         "hallucination": hallucination(records),
-        "retrieval": {"hit@10": _hits(records)},
+        "retrieval": {"hit@10": _hits(records, depth)},
         "categories": {
             name: {
                 **_composite(own, seed),
                 "asked": len(own),
                 "eligible": column.eligible[name],
-                "hit@10": _hits(own)["mean"],
+                "hit@10": _hits(own, depth)["mean"],
             }
             for name, own in kinds.items()
         },
@@ -281,13 +289,20 @@ def _mean(
     return found
 
 
-def _hits(records: Sequence[QuestionRecord]) -> Estimate:
-    """Compute hit@10 over the questions that have evidence."""
+def _hits(records: Sequence[QuestionRecord], depth: int) -> Estimate:
+    """Compute hit@10 over the questions that have evidence; bounds if `depth` is too small."""
     trials = [r.trial for r in records if r.trial is not None and r.trial.evidence]
-    ranks = [evidence_ranks(trial) for trial in trials if trial.status not in FAILED]
+    measured = [trial for trial in trials if trial.status not in FAILED]
+    ranks = [evidence_ranks(trial) for trial in measured]
     if not ranks:
         return {"mean": None, "n": 0, "ci95": None}
     n, found = len(ranks), sum(any(rank <= 10 for rank in own) for own in ranks)
+    if unknown := sum(
+        not own and len(trial.ranking) < 10 and may_go_on(trial, depth) and left_over(trial)
+        for trial, own in zip(measured, ranks, strict=True)
+    ):
+        bounds = [rounded(found / n), rounded((found + unknown) / n)]
+        return {"mean": None, "n": n, "ci95": None, "bounds": bounds}
     return {"mean": rounded(found / n), "n": n, "ci95": share_interval(found, n)}
 
 

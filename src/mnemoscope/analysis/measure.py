@@ -35,6 +35,7 @@ from mnemoscope.analysis.estimates import (
     share_interval,
 )
 from mnemoscope.analysis.estimates import SEED as SEED
+from mnemoscope.analysis.list_ends import Bounds, continued, left_over, may_go_on
 from mnemoscope.metrics import (
     BUDGETS,
     best_score,
@@ -60,6 +61,8 @@ MRR_CUTS = (10,)
 UNIT = (0.0, 1.0)
 """The range of every metric."""
 _FEW_CLUSTERS = 5
+_COSTED = 10
+"""The hits whose tokens `tokens@10` counts."""
 
 
 class Figure(TypedDict):
@@ -102,7 +105,7 @@ class IngestionLoss(TypedDict):
 ContextCost = TypedDict(
     "ContextCost", {"tokens@10": float, "recall_by_tokens": dict[str, Estimate]}, total=False
 )
-"""Recall within budgets of context tokens; empty where no question was measured."""
+"""Recall within budgets of context tokens; empty where the text of a hit is not known."""
 
 
 class Metrics(TypedDict):
@@ -121,6 +124,8 @@ class Metrics(TypedDict):
     context: ContextCost
     credit: NotRequired[CreditFigures]
     """Missing where every hit is one memory that it names."""
+    beyond_end: NotRequired[dict[str, Bounds]]
+    """Metrics at a depth at which some lists have ended; `overall` does not have them."""
 
 
 class Depth(msgspec.Struct, frozen=True):
@@ -154,6 +159,18 @@ class Depth(msgspec.Struct, frozen=True):
             values.append(1 / trial.first_rank if trial.first_rank else 0.0)
         return values
 
+    def highest(self, trial: Trial) -> list[float]:
+        """Compute every metric with the best end that the trial's list could have.
+
+        A metric of the whole ranking, such as map, is about the list as it is.
+        """
+        values = self.values(trial)
+        if trial.cut is None:
+            return values
+        best = self.values(continued(trial))
+        whole = [getattr(metric_of(name), "at", "") == "all" for name in self.names]
+        return [own if at else top for own, top, at in zip(values, best, whole, strict=True)]
+
     def chances(self, trial: Trial) -> tuple[float, ...]:
         """Return the expected scores of a random ranking; NaN where the pool is unknown."""
         if not trial.pool:
@@ -181,6 +198,11 @@ class Table:
             np.array([of(trial) for trial in self.trials]).reshape(-1, len(self.names))
             for of in (depth.values, depth.chances, depth.ceilings)
         )
+        self.highest = self.values.copy()
+        for place, trial in enumerate(self.trials):
+            if trial.cut is not None:
+                self.highest[place] = depth.highest(trial)
+        self.is_known = (self.highest == self.values).all(axis=0)
         self.pools = np.array([trial.pool for trial in self.trials])
         self.clusters = np.array([trial.cluster for trial in self.trials])
         self.categories = np.array([trial.category for trial in self.trials])
@@ -200,6 +222,20 @@ class Table:
             for i, (name, low, high) in enumerate(
                 zip(self.names, sampled.low, sampled.high, strict=True)
             )
+            if self.is_known[i]
+        }
+
+    def beyond_end(self, failed: int) -> dict[str, Bounds]:
+        """Compute the bounds of every metric that depends on hits after the end of a list."""
+        low = self.values.sum(axis=0) / max(1, len(self.trials) + failed)
+        return {
+            name: {
+                "bounds": rounded_all((low[i], self.highest[:, i].mean())),
+                "n": len(self.trials),
+                "cut": int((self.highest[:, i] > self.values[:, i]).sum()),
+            }
+            for i, name in enumerate(self.names)
+            if not self.is_known[i]
         }
 
 
@@ -212,6 +248,7 @@ def measure(
     table = Table(scorable, depth, seed)
     everything = np.ones(len(table.trials), dtype=bool)
     categories = sorted({trial.category for trial in scorable} - {""})
+    beyond = table.beyond_end(failed.total())
     figures: Metrics = {
         "questions": {
             "asked": len(trials),
@@ -237,13 +274,15 @@ def measure(
             category: table.figures(table.categories == category, failed[category])
             for category in categories
         },
-        "context": context(table),
+        "context": context(table, depth.returned),
     }
     if any(map(takes_places, trials)):
         claimed = np.array([depth.values(trial, "claimed") for trial in table.trials])
         figures["credit"] = credit_figures(
             table.trials, table.names, table.values, claimed.reshape(table.values.shape), seed
         )
+    if beyond:
+        figures["beyond_end"] = beyond
     return figures
 
 
@@ -256,26 +295,39 @@ def few_clusters(clusters: int) -> list[str]:
     return []
 
 
-def context(table: Table) -> ContextCost:
-    """Compute recall within equal budgets of context tokens, instead of at equal k."""
-    if not table.trials:
+def context(table: Table, depth: int) -> ContextCost:
+    """Compute recall within equal budgets of context tokens, instead of at equal k.
+
+    A budget that is larger than a list which may go on gets bounds instead of a mean.
+    """
+    trials = table.trials
+    if not trials or any(len(trial.tokens) != len(trial.ranking) for trial in trials):
         return {}
     rows = [
         list(recall_within(trial.tokens, _credited(trial, trial.ranking), trial.evidence).values())
-        for trial in table.trials
+        for trial in trials
     ]
+    best = np.array(rows)
+    for place, trial in enumerate(trials):
+        if may_go_on(trial, depth) and left_over(trial):
+            ended = np.array(BUDGETS) >= sum(trial.tokens)
+            best[place, ended] = trial.reachable / len(set(trial.evidence))
     clusters = table.clusters.tolist()
     sampled = bootstrap(rows, clusters, seed=table.seed, draws=DRAWS, limits=UNIT)
-    tokens = [tokens_of_places(trial, 10) for trial in table.trials]
-    return {
-        "tokens@10": rounded(float(np.mean(tokens))),
-        "recall_by_tokens": {
-            str(budget): {"mean": rounded(mean), "n": len(rows), "ci95": rounded_all((low, high))}
-            for budget, mean, low, high in zip(
-                BUDGETS, sampled.mean, sampled.low, sampled.high, strict=True
-            )
-        },
-    }
+    curve: dict[str, Estimate] = {}
+    for place, budget in enumerate(BUDGETS):
+        mean = rounded(sampled.mean[place])
+        if (best[:, place] > np.array(rows)[:, place]).any():
+            bounds = [mean, rounded(best[:, place].mean())]
+            curve[str(budget)] = {"mean": None, "n": len(rows), "ci95": None, "bounds": bounds}
+        else:
+            interval = rounded_all((sampled.low[place], sampled.high[place]))
+            curve[str(budget)] = {"mean": mean, "n": len(rows), "ci95": interval}
+    cost: ContextCost = {"recall_by_tokens": curve}
+    if not any(len(trial.ranking) < _COSTED and may_go_on(trial, depth) for trial in trials):
+        tokens = [tokens_of_places(trial, _COSTED) for trial in trials]
+        cost = {"tokens@10": rounded(float(np.mean(tokens))), **cost}
+    return cost
 
 
 def ingestion_loss(trials: Sequence[Trial], ingestions: Iterable[Ingestion]) -> IngestionLoss:

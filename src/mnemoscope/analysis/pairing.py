@@ -85,6 +85,14 @@ class PairedAnswers(NamedTuple):
         return self.values.metrics[0]
 
 
+def known_metrics(depth: Depth, pairs: PairedTrials) -> list[str]:
+    """Return the metrics that do not depend on hits after the end of a list, in either run."""
+    cut = [trial for pair in pairs.trials for trial in pair if trial.cut is not None]
+    changes = [np.subtract(depth.highest(one), depth.values(one)) for one in cut]
+    is_known = ~np.any(changes, axis=0) if cut else np.ones(len(depth.names), dtype=bool)
+    return [name for name, known in zip(depth.names, is_known, strict=True) if known]
+
+
 def recorded_depth(run: RunDirectory) -> Depth:
     """Return the depth of the run's rankings, from its metrics.json."""
     metrics = run.read_json("metrics.json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
 from pathlib import Path
 
 
@@ -21,7 +22,9 @@ def main() -> None:
     sys.path.insert(next(packages, len(sys.path)), str(Path.cwd()))
     open_streams()
     from mnemoscope.cli.app import invoke
+    from mnemoscope.cli.console import show_warning
 
+    warnings.showwarning = show_warning
     sys.exit(invoke(sys.argv[1:]))
 
 

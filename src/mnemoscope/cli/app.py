@@ -68,8 +68,8 @@ def invoke(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
     for argument in arguments:
         if printable(argument) != argument:
-            say(err, f"{argument} is not UTF-8: rename the file or folder", before=_ERROR)
-            return USAGE
+            encoding = sys.getfilesystemencoding()
+            return _fail(f"{argument} is not {encoding} text: rename the file or folder", USAGE)
     if not arguments or arguments[-1] in app.help_flags:
         _, [*_, asked], _ = app.parse_commands(arguments[:-1])
         for name in asked:  # import each command, so that its help line is listed

@@ -71,6 +71,11 @@ def pass_cell(passed: bool) -> Cell:
     return Cell("pass", "green") if passed else Cell("FAIL", "bold red")
 
 
+def show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Print a warning of Python as a note."""
+    say(err, str(message), before=_COLOURS["note: "])
+
+
 class LogLines(logging.Handler):
     """Prints log messages of the library to stderr."""
 
@@ -90,7 +95,7 @@ def watched() -> Iterator[Callable[[ProgressUpdate], None]]:
             nonlocal printed
             bar.update(
                 bar.task_ids[0],
-                description=at.benchmark,
+                description=one_line(at.benchmark),
                 total=at.total,
                 completed=at.done,
                 refresh=True,

@@ -19,6 +19,7 @@ def score(
     out: Path | None = None,
     format: Literal["jsonl", "trec", "pgmnemo"] = "jsonl",
     compat: Literal["pgmnemo"] | None = None,
+    depth: int = 0,
     data: Path | None = None,
     json: bool = False,
     **options: str,
@@ -50,6 +51,9 @@ def score(
         The format of the file.
     compat
         Score by the rules of that project, to reproduce its published figures.
+    depth
+        How many hits were asked for, if the file does not state it. Without it, figures beyond the
+        end of a list are given as bounds.
     data
         The dataset's file or folder.
     json
@@ -66,6 +70,7 @@ def score(
         out=out,
         format=format,
         compat=compat,
+        depth=depth,
         data=data,
         **parse_options(options, score),
     )

@@ -7,10 +7,11 @@ of memory systems conflict. A folder counts as installed once its receipt is wri
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +25,7 @@ from mnemoscope.integrations.catalog import ITEMS, CatalogItem
 _HERE = Path(__file__).parent
 _RECEIPT = "mnemoscope.json"
 _OLDEST = (3, 11)
+_PINNED = re.compile(r"^([\w.-]+)(?:\[[^\]]*\])?==([^\s;]+)", re.MULTILINE)
 # What a Python must have; the second line tests whether its SQLite can load extensions.
 _PROBE = (
     "import sys, sqlite3, venv, ensurepip\n"
@@ -58,6 +60,25 @@ def lock_file(name: str) -> Path:
     if ITEMS[name].npm:
         return _HERE / "npm" / name / "package-lock.json"
     return _HERE / "requirements" / f"{ITEMS[name].environment or name}.txt"
+
+
+def other_versions(name: str, running: Mapping[str, object]) -> dict[str, str]:
+    """The running packages whose version is not the pinned one, each with both versions."""
+    if ITEMS[name].npm:
+        return {}
+    pinned = {
+        _canonical(found[1]): found[2]
+        for found in _PINNED.finditer(lock_file(name).read_text(encoding="utf-8"))
+    }
+    return {
+        package: f"{version} instead of {pinned[_canonical(package)]}"
+        for package, version in running.items()
+        if pinned.get(_canonical(package), str(version)) != str(version)
+    }
+
+
+def _canonical(package: str) -> str:
+    return re.sub(r"[-_.]+", "-", package).lower()
 
 
 def lock_sha256(name: str) -> str:

@@ -84,7 +84,15 @@ class Integration(Stdio):
             "adapters_sha256": adapters,
             "hello": msgspec.to_builtins(self._introduction()),
             **self._models.identity(),
+            **({"other_versions": others} if (others := self._other_versions()) else {}),
         }
+
+    def _other_versions(self) -> dict[str, str]:
+        """The packages that run in another version than the one that was pinned."""
+        running = self._introduction().identity.get("versions")
+        if not isinstance(running, dict):
+            return {}
+        return environments.other_versions(self._name, running)
 
     def _spawn(self) -> Child:
         scratch = tempfile.mkdtemp(prefix=f"mnemoscope-{self._name}-")

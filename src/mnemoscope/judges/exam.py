@@ -216,7 +216,7 @@ def recorded(identity: Mapping[str, Any]) -> ExamResult | None:
     try:
         content = msgspec.json.decode(place.read_bytes(), type=dict[str, msgspec.Raw])
         return msgspec.json.decode(content["result"], type=ExamResult)
-    except (OSError, KeyError, msgspec.DecodeError):
+    except (OSError, KeyError, ValueError, RecursionError):
         return None  # no exam yet, or a file of an older version
 
 

@@ -128,7 +128,7 @@ class Model:
         [value] = self._cache.get_or_compute([self._key(prompt)], compute)
         try:
             completion = msgspec.json.decode(value, type=Completion)
-        except msgspec.DecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(
                 f"this cache is damaged ({error}); delete it and run again", file=place
             ) from None

@@ -171,7 +171,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         return {}
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not a JSON object: {error}") from None
 
 

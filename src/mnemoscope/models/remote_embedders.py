@@ -11,6 +11,7 @@ import os
 import random
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -169,11 +170,14 @@ class SentenceTransformersEmbedder:
         self._name = model
 
     def identity(self) -> dict[str, str | int]:
-        weights = Path(self._name).expanduser() / "model.safetensors"
+        folder = Path(self._name).expanduser()
+        weights = folder / "model.safetensors"
         known: dict[str, str | int] = {
             "model": self._name,
             "package": f"sentence-transformers {version('sentence-transformers')}",
         }
+        if (limit := _token_limit(folder)) is not None:
+            known["max_tokens"] = limit
         return known | ({"weights_sha256": weights_sha256(weights)} if weights.is_file() else {})
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -198,3 +202,12 @@ class SentenceTransformersEmbedder:
         from sentence_transformers import SentenceTransformer
 
         return SentenceTransformer(str(Path(self._name).expanduser()))
+
+
+def _token_limit(folder: Path) -> int | None:
+    """At how many tokens a local model cuts texts, as its settings say."""
+    with suppress(OSError, ValueError, AttributeError):
+        settings = msgspec.json.decode((folder / "sentence_bert_config.json").read_bytes())
+        limit = settings.get("max_seq_length")
+        return limit if isinstance(limit, int) else None
+    return None

@@ -11,6 +11,7 @@ from mnemoscope.analysis.compare import Comparison
 from mnemoscope.release.report_tables import impact_table
 from mnemoscope.release.state import Moment
 from mnemoscope.reports.render_markdown import table
+from mnemoscope.text.display import as_markdown
 
 TITLE = "# Methodology history\n\nNewest first.\n"
 _ENTRY = re.compile(r"^## ", re.MULTILINE)
@@ -36,7 +37,8 @@ def add_entry(
         f"## {when.at:%Y-%m-%d} {' '.join(change.split())}",
         f"- recorded: {when}{by}\n- reason: {' '.join(reason.split())}",
         *(
-            f"{one.benchmark}, {one.base} → {one.cand}:\n\n{table(impact_table(one))}"
+            f"{one.benchmark}, {as_markdown(one.base)} → {as_markdown(one.cand)}:\n\n"
+            f"{table(impact_table(one))}"
             for one in impact or []
         ),
     ]

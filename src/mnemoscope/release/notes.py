@@ -15,6 +15,7 @@ from mnemoscope.release.decide import standing
 from mnemoscope.release.release_facts import Facts
 from mnemoscope.release.report_tables import effect, p_equals, points, points_interval
 from mnemoscope.release.state import Release
+from mnemoscope.text.display import as_code, as_markdown
 
 SECTIONS = (
     "Significant Improvements",
@@ -50,7 +51,7 @@ def render(release: Release, found: Sequence[Comparison]) -> str:
         "means.",
         *(part for title in SECTIONS[:3] for part in (f"## {title}", _listed(found, title))),
         f"## {SECTIONS[3]}",
-        "\n".join(f"- {line}" for line in _methodology(release)) or "None.",
+        "\n".join(f"- {as_markdown(line)}" for line in _methodology(release)) or "None.",
         f"## {SECTIONS[4]}",
         "\n".join(_integrity(release)),
     ]
@@ -113,7 +114,7 @@ def _run(run: RunDirectory) -> str:
     if about.started and about.finished:
         clock = f"{(about.finished - about.started).total_seconds():.1f} s"
     return (
-        f"`{run.label}`, fingerprint `{about.fingerprint}`; environment: "
+        f"{as_code(run.label)}, fingerprint `{about.fingerprint}`; environment: "
         f"{place.get('platform', 'not recorded')}, Python {place.get('python', 'not recorded')}; "
         f"wall clock: {clock}; device: {place.get('device', 'no accelerator recorded')}, "
         f"{place.get('cores', 'unknown')} CPU cores"

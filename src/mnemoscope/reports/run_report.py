@@ -11,6 +11,7 @@ from mnemoscope._store.errors import EditedRun
 from mnemoscope._store.jsonl import encode_json
 from mnemoscope._store.run_directory import RunDirectory, find_runs
 from mnemoscope.analysis.costs import Costs
+from mnemoscope.analysis.estimates import Estimate
 from mnemoscope.reports import (
     answer_tables,
     forgetting_tables,
@@ -218,14 +219,20 @@ def _retrieval(view: RunView) -> list[Block]:
         ]
         sections += [Heading("By category"), document_table(["category", "n", *names], rows)]
     if curve := view.metrics["context"].get("recall_by_tokens"):
-        rows = [
-            [f"{int(budget):,}", with_interval(figure["mean"], figure["ci95"])]
-            for budget, figure in curve.items()
-        ]
+        rows = [[f"{int(budget):,}", _or_bounds(figure)] for budget, figure in curve.items()]
         caption = "The share of evidence that fits completely into a context of so many tokens."
+        if any("bounds" in figure for figure in curve.values()):
+            caption += " Between two values: some lists end before the budget is used up."
         table = document_table(["tokens (estimated)", "recall"], rows)
         sections += [Heading("Recall by context tokens"), Paragraph(caption), table]
     return sections
+
+
+def _or_bounds(figure: Estimate) -> str:
+    """The mean with its interval, or the bounds where only they are known."""
+    if figure["mean"] is None and (bounds := figure.get("bounds")):
+        return f"between {bounds[0]:.4f} and {bounds[1]:.4f}"
+    return with_interval(figure["mean"], figure["ci95"])
 
 
 def _answered(views: Sequence[RunView]) -> list[Block]:

@@ -197,6 +197,13 @@ def caveats(view: RunView) -> list[str]:
             f"are left out{_bounds(view.metrics['overall'])}; questions.jsonl gives the reasons"
         )
         notes += [f"{n:,} times: {error}" for error, n in view.metrics["errors"].items()]
+    for name, own in view.metrics.get("beyond_end", {}).items():
+        notes.append(
+            f"{name} lies between {own['bounds'][0]:.3f} and {own['bounds'][1]:.3f}: the lists of "
+            f"{own['cut']:,} of {own['n']:,} questions end before that depth"
+        )
+    if questions["measured"] and hits["returned"] and not view.metrics["context"]:
+        notes.append("no figures by tokens: the texts of the hits are not known")
     if hits["merged"]:
         notes.append(f"{hits['merged']:,} hits combine several memories and count for all of them")
     if unknown := hits["unknown_ids"]:

@@ -109,7 +109,7 @@ def _finish_checkpoints(
     seed: int,
 ) -> None:
     """Write the files of a run over checkpoints: Recall Bench's formats and our figures."""
-    figures = longitudinal(records, plan, seed=seed)
+    figures = longitudinal(records, plan, seed=seed, depth=int(manifest.identity["depth"]))
     hallucination = views(records, plan, figures)
     errors = common_errors(records)
     write_json(

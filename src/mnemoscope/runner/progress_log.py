@@ -50,7 +50,7 @@ class ProgressLog:
         written: set[tuple[str, str]] = set()
         if self.path.exists():
             for line in self.path.read_bytes().splitlines():
-                with suppress(msgspec.DecodeError, UnicodeDecodeError):
+                with suppress(ValueError, RecursionError):
                     record = msgspec.json.decode(line)
                     if isinstance(record, dict) and record.get("type") == "checkpoint":
                         written.add((str(record.get("personaId")), str(record.get("range"))))

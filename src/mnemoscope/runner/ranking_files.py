@@ -10,12 +10,13 @@ from typing import Literal
 
 import msgspec
 
-from mnemoscope._store.errors import DataError
+from mnemoscope._store.errors import DataError, UsageError
 from mnemoscope._store.jsonl import numbered_records
 from mnemoscope.datasets.trec import read_run
 from mnemoscope.types import FAILED, Hit, Question, Status
 
 Format = Literal["jsonl", "trec", "pgmnemo"]
+_PGMNEMO_DEPTH = 10
 _DEPTH_BY_QID, _DEPTH_BY_TEXT = 20, 50
 """How deep pgmnemo looks for the first hit, although it keeps only the ten best ids. Lines of its
 LongMemEval files have a `qid`, lines of its LoCoMo files have none."""
@@ -32,10 +33,19 @@ class RankingFile:
     first_rank_depth: int = 0
     asked_for: int = 0
     """How many hits were asked for, if the file says so."""
+    cut: dict[str, int] = field(default_factory=dict)
+    """The length of each list that may go on after its end: the file does not say otherwise."""
 
     @property
     def depth(self) -> int:
         return max(self.asked_for, max(map(len, self.hits.values()), default=0))
+
+    def state_depth(self, depth: int) -> None:
+        """Take the user's word that so many hits were asked for: shorter lists are complete."""
+        if depth < self.depth:
+            raise UsageError(f"--depth {depth}: the file has lists of {self.depth} hits")
+        self.asked_for = depth
+        self.cut = {question: length for question, length in self.cut.items() if length >= depth}
 
 
 class _RankingLine(msgspec.Struct, frozen=True):
@@ -65,7 +75,8 @@ def read_rankings(
     if format == "trec":
         run = read_run(path)
         return RankingFile(
-            {q: [Hit(id, score) for id, score in own] for q, own in run.topics.items()}
+            {q: [Hit(id, score) for id, score in own] for q, own in run.topics.items()},
+            cut={topic: len(own) for topic, own in run.topics.items()},
         )
     if format == "pgmnemo":
         return _read_pgmnemo(path, questions, keep_repeats)
@@ -82,6 +93,8 @@ def _read_jsonl(path: Path) -> RankingFile:
         rankings.asked_for = max(rankings.asked_for, line.depth)
         if line.status in FAILED:
             rankings.failures[line.question] = line.status
+        if len(line.ranking) >= line.depth:
+            rankings.cut[line.question] = len(line.ranking)
         rankings.hits[line.question] = [
             Hit(id, score, line.texts.get(id, ""), line.sources.get(id, ()), id in line.ordered)
             for id, score in zip(line.ranking, scores, strict=True)
@@ -109,6 +122,8 @@ def _read_pgmnemo(path: Path, questions: Sequence[Question], keep_repeats: bool)
         labels = _mark_repeats(line.retrieved_top10) if keep_repeats else line.retrieved_top10
         rankings.hits[id] = [Hit(prefix + label) for label in labels]
         rankings.first_ranks[id] = line.first_hit_rank or 0
+        if len(line.retrieved_top10) >= _PGMNEMO_DEPTH:
+            rankings.cut[id] = len(labels)
     return rankings
 
 

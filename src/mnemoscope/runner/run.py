@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+import mnemoscope
 from mnemoscope._store.errors import DataError, UsageError
 from mnemoscope._store.jsonl import Journal, read_records
 from mnemoscope._store.run_directory import Manifest, RunDirectory
@@ -49,7 +50,7 @@ from mnemoscope.types import Checkpoint, Isolation, Question, Scenario, Timing
 
 DEPTH = 50
 """How many hits a system is asked for."""
-_DECISIVE_PACKAGES = ("mnemoscope", "numpy", "bm25s", "PyStemmer", "wordllama", "tokenizers")
+_DECISIVE_PACKAGES = ("numpy", "bm25s", "PyStemmer", "wordllama", "tokenizers")
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -362,6 +363,7 @@ def identity(
         "versions": {
             "python": ".".join(map(str, sys.version_info[:2])),
             "sqlite": sqlite3.sqlite_version,
+            "mnemoscope": mnemoscope.__version__,  # the code that runs, not what is installed
             **{name: found for name in _DECISIVE_PACKAGES if (found := installed(name))},
         },
     }

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
+import mnemoscope
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.jsonl import Journal
@@ -21,7 +22,7 @@ from mnemoscope.datasets.base import DataFile, Dataset, DatasetInfo
 from mnemoscope.runner.finish import finish
 from mnemoscope.runner.pipeline import Ask
 from mnemoscope.runner.ranking_files import Format, RankingFile, read_rankings
-from mnemoscope.runner.run import benchmark_identity, data_notes, installed
+from mnemoscope.runner.run import benchmark_identity, data_notes
 from mnemoscope.runner.trial_builder import TrialBuilder
 from mnemoscope.types import Question, Trial
 
@@ -35,8 +36,12 @@ def score(
     *,
     format: Format = "jsonl",
     compat: Compat | None = None,
+    depth: int = 0,
 ) -> RunDirectory:
-    """A finished run directory made from the rankings in `file`."""
+    """A finished run directory made from the rankings in `file`.
+
+    `depth` is how many hits were asked for, so that a shorter list is known to be complete.
+    """
     if compat and format != "pgmnemo":
         raise UsageError("--compat pgmnemo needs --format pgmnemo")
     asked = [
@@ -52,6 +57,8 @@ def score(
         file, format, list(questions.values()), keep_repeats=compat is not None
     )
     unused = _check(rankings, questions, file, dataset.name)
+    if depth:
+        rankings.state_depth(depth)
     data = dataset.files()
     run = RunDirectory(out)
     try:
@@ -72,10 +79,9 @@ def score(
             for one in asked:
                 trial = _trial(*one, rankings, dataset.original_ids)
                 if not pool_known:
-                    trial = msgspec.structs.replace(trial, pool=0, unknown=0)
+                    trial = msgspec.structs.replace(trial, pool=0, unknown=0, tokens=())
                 journal.append(trial)
-        depth = Depth(rankings.depth, rankings.first_rank_depth)
-        finish(run, manifest, questions, depth)
+        finish(run, manifest, questions, Depth(rankings.depth, rankings.first_rank_depth))
     finally:
         run.release()
     return run
@@ -101,7 +107,21 @@ def _trial(
         if not error
     ]
     trial = trials.trial(Ask("", question), found, error=error)
-    return msgspec.structs.replace(trial, first_rank=rankings.first_ranks.get(question.id))
+    cut = rankings.cut.get(question.id)
+    if error or (cut is not None and (cut >= rankings.depth or _is_everything(trial))):
+        cut = None
+    return msgspec.structs.replace(
+        trial,
+        first_rank=rankings.first_ranks.get(question.id),
+        cut=cut,
+        # A hit made from several memories has a text of its own, which the file does not have.
+        tokens=() if any(hit.sources for hit in found) else trial.tokens,
+    )
+
+
+def _is_everything(trial: Trial) -> bool:
+    """Whether the list contains all memories."""
+    return 0 < trial.pool <= len(set(trial.ranking))
 
 
 def _check(
@@ -137,7 +157,7 @@ def _identity(
         },
         "depth": depth,
         "seed": SEED,
-        "versions": {"mnemoscope": installed("mnemoscope")},
+        "versions": {"mnemoscope": mnemoscope.__version__},
     }
 
 

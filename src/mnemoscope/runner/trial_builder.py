@@ -56,7 +56,7 @@ class TrialBuilder:
             reachable=sum(self._evidence_place.get(id, seen) < seen for id in evidence),
             ranking=tuple([hit.id for hit in hits]),
             scores=() if scores.count(None) == len(scores) else scores,
-            tokens=tuple([self._cost(hit) for hit in hits]),
+            tokens=self._costs(hits),
             sources=sources,
             # Hits whose memories the scenario does not contain, or not yet. A hit that only has a
             # text names no memory.
@@ -144,6 +144,13 @@ class TrialBuilder:
             return {}
         counts = {hit.id: len(self._memories.keys() & hit.sources) for hit in hits}
         return {id: count for id, count in counts.items() if count > 1}
+
+    def _costs(self, hits: Sequence[Hit]) -> tuple[int, ...]:
+        """The tokens of each hit; empty if the text of one is not known."""
+        for hit in hits:
+            if not hit.text and any(id not in self._memories for id in hit.sources or (hit.id,)):
+                return ()
+        return tuple([self._cost(hit) for hit in hits])
 
     def _cost(self, hit: Hit) -> int:
         """The tokens of the hit's text, or of its source memories."""
