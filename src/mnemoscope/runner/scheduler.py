@@ -20,6 +20,7 @@ from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope.runner.failures import Restarts, warn
 from mnemoscope.runner.heartbeat import CALLS
 from mnemoscope.runner.lost_questions import (
+    DAMAGE,
     Place,
     cause_of_death,
     count_restart,
@@ -176,9 +177,12 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         return number if self._plans[number].hosting == "worker" else SHARED
 
     def _add(self, group: int, describes: Sequence[int] = ()) -> Worker:
-        place = len(self.workers)
-        self.workers.append(Worker(self._plans, self._pipeline, place, group, describes))
+        self.workers.append(self._started(len(self.workers), group, describes))
         return self.workers[-1]
+
+    def _started(self, place: int, group: int, describes: Sequence[int]) -> Worker:
+        others = [worker.pipe for worker in self.workers]
+        return Worker(self._plans, self._pipeline, place, group, describes, others)
 
     def _idle(self, group: int) -> Worker:
         """A living worker of this group without a unit; a new one if there is none."""
@@ -189,7 +193,7 @@ class Scheduler(AbstractContextManager["Scheduler"]):
 
     def _replace_process(self, worker: Worker, describes: Sequence[int] = ()) -> Worker:
         worker.kill()
-        fresh = Worker(self._plans, self._pipeline, worker.place, worker.group, describes)
+        fresh = self._started(worker.place, worker.group, describes)
         self.workers[self.workers.index(worker)] = fresh
         return fresh
 
@@ -241,8 +245,7 @@ class Scheduler(AbstractContextManager["Scheduler"]):
             yield Finished(unit)
         else:
             worker.kill()
-            spoiled = "the system damaged the process that it runs in"
-            cause = f"{spoiled}: {text}" if kind == SPOILED else spoiled
+            cause = f"{DAMAGE}: {text}" if kind == SPOILED else DAMAGE
             yield from self._on_death(worker, cause)
 
     def _is_done(self, worker: Worker) -> bool:
@@ -264,6 +267,9 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         if late is not None and late.slot is not None:
             place = Place.of(late.slot)
             record_loss(unit, self._pipeline, place, late.cause, timed_out=True)
+        elif late is not None and not late.call:
+            yield from self._on_death(worker, late.cause)
+            return
         elif late is not None:
             warn(f"{unit.scenario.id}: {late.cause}; its process was killed")
         yield from self._continue(worker, unit, lost=late is None or late.slot is not None)
