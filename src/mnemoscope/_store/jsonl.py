@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import msgspec
 
@@ -45,6 +46,7 @@ class Journal(AbstractContextManager["Journal"]):
                 break
         if self._size != end:
             os.ftruncate(self._file, self._size)
+        _open.add(self)
 
     def append(self, record: Any) -> None:
         self.append_bytes(encode_lines([record]))
@@ -64,11 +66,29 @@ class Journal(AbstractContextManager["Journal"]):
     def close(self) -> None:
         if self._file >= 0:
             os.fsync(self._file)
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Close the file without waiting for the disk."""
+        if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+_open: WeakSet[Journal] = WeakSet()
+
+
+def _abandon_all() -> None:
+    for journal in list(_open):
+        with suppress(OSError):
+            journal.abandon()
+
+
+# A forked process must not write to the journals of its parent: it may run a system's code.
+os.register_at_fork(after_in_child=_abandon_all)
 
 
 def read_records(path: Path, kind: type[T]) -> Iterator[T]:

@@ -10,12 +10,14 @@ path in, an environment without Mnemoscope: the requirements of large systems co
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import functools
 import hashlib
 import importlib
 import inspect
+import itertools
 import json
 import os
 import sys
@@ -31,6 +33,7 @@ if TYPE_CHECKING:  # it takes longer to import than the rest of this file, and f
     import asyncio
 
 _CLOSE = "close"
+_LONGEST_ERROR = 10_000
 _FAILED, _NO_METHOD, _BAD_PARAMS, _NO_JSON = -32000, -32601, -32602, -32700
 
 
@@ -112,9 +115,13 @@ def serve(
         sys.exit(f"cannot be served: {problem}")
     # Output that was printed before may lack its end of line.
     streams.replies.write(b"\n")
+    process = os.getpid()
     for line in streams.orders:
         if line.strip():
-            streams.replies.write(adapter.reply(line) + b"\n")
+            reply = adapter.reply(line)
+            if os.getpid() != process:  # a copy of this process, made by the system
+                os._exit(1)
+            streams.replies.write(reply + b"\n")
             streams.replies.flush()
         if adapter.closed:
             break
@@ -147,13 +154,17 @@ class _Adapter:
         self._identity = {**_source_of(kind), **identity}
         self._verbs: dict[str, Callable[..., Any]] = {
             "reset": self._reset,
-            "remember": lambda memories: self._do("remember", _memories(memories)),
+            "remember": self._remember,
             "ready": lambda: self._do("ready"),
-            "recall": lambda query, k: _listed(self._do("recall", _query(query), k)),
+            "recall": lambda query, k: _listed(
+                self._do("recall", _query(query), k), max(k, self._given) + 1
+            ),
             "answer": lambda query: self._do("answer", _query(query)),
             "forget": lambda memories: self._do("forget", Selector(tuple(_memories(memories)))),
             "stats": lambda: self._do("stats"),
         }
+        self._given = 0
+        """How many memories the object was given in this scope."""
         self.closed = False
 
     def reply(self, line: bytes) -> bytes:
@@ -172,8 +183,7 @@ class _Adapter:
         try:
             return _encoded({"jsonrpc": "2.0", "id": number, "result": verb(**params)})
         except BaseException as error:  # a system may raise any, and must still reply
-            traceback.print_exc()
-            return _failure(number, _FAILED, f"{type(error).__name__}: {error}")
+            return _failure(number, _FAILED, _told(error))
 
     def close(self) -> None:
         if not self.closed:
@@ -198,7 +208,12 @@ class _Adapter:
         about = dict(self._do("identity")) if hasattr(self._system, "identity") else {}
         return {**self._about, "methods": self._methods, "identity": {**self._identity, **about}}
 
+    def _remember(self, memories: list[dict[str, Any]]) -> Any:
+        self._given += len(memories)
+        return self._do("remember", _memories(memories))
+
     def _reset(self, scope: str) -> None:
+        self._given = 0
         if hasattr(self._system, "reset"):
             self._do("reset", scope)
         elif self._build:
@@ -219,10 +234,8 @@ class _Adapter:
 async def _awaited(value: Any) -> Any:
     try:
         return await value
-    except (
-        SystemExit,
-        KeyboardInterrupt,
-    ) as error:  # it would end the event loop without a message
+    except (SystemExit, KeyboardInterrupt) as error:
+        # It would end the event loop without a message.
         raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
 
@@ -242,6 +255,16 @@ _loop: asyncio.AbstractEventLoop | None = None
 
 def _encoded(reply: dict[str, Any]) -> bytes:
     return json.dumps(reply, default=_plain).encode()
+
+
+def _told(error: BaseException) -> str:
+    """Print a traceback, and return the error in words; a system's exception may refuse both."""
+    with contextlib.suppress(BaseException):
+        traceback.print_exc()
+    try:
+        return f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
+    except BaseException:
+        return f"{type(error).__name__}: its message cannot be read"
 
 
 def _failure(number: Any, code: int, message: str) -> bytes:
@@ -268,10 +291,11 @@ def _moment(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
 
 
-def _listed(hits: Any) -> Any:
+def _listed(hits: Any, most: int) -> Any:
+    """Hits as a list of limited length; a generator may never end."""
     if isinstance(hits, (str, bytes, dict)) or not isinstance(hits, Iterable):
         return hits
-    return list(hits)
+    return list(itertools.islice(hits, most))
 
 
 def _plain(value: Any) -> Any:

@@ -35,7 +35,9 @@ def is_a(error: BaseException, kind: type[BaseException]) -> bool:
 
 def timed_out(error: BaseException) -> bool:
     """Whether a connector or a model's client timed out."""
-    return is_a(error, TimeoutError) or (isinstance(error, ModelFailure) and error.timed_out)
+    if is_a(error, ModelFailure):
+        return bool(getattr(error, "timed_out", False))
+    return is_a(error, TimeoutError)
 
 
 def stop_if_ours(error: BaseException) -> None:

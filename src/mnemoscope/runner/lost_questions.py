@@ -74,7 +74,14 @@ def count_restart(unit: WorkUnit) -> None:
         timings.append(Timing(unit.scenario.id, counters={"restarts": 1}))
 
 
+DAMAGED = 70
+"""The exit code of a worker in which our own code has failed beside that of a third party."""
+DAMAGE = "the system damaged the process that it runs in"
+
+
 def cause_of_death(code: int | None) -> str:
+    if code == DAMAGED:
+        return DAMAGE
     if code is not None and code < 0:
         return f"the process died of {signal_name(-code)}"
     return f"the process exited with code {code}"

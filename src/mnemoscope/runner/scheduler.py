@@ -21,6 +21,7 @@ from mnemoscope.runner.failures import Restarts, warn
 from mnemoscope.runner.heartbeat import CALLS
 from mnemoscope.runner.isolation_setup import RunIsolation
 from mnemoscope.runner.lost_questions import (
+    DAMAGE,
     Place,
     cause_of_death,
     count_restart,
@@ -183,13 +184,13 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         return number if self._plans[number].hosting == "worker" else SHARED
 
     def _add(self, group: int, describes: Sequence[int] = ()) -> Worker:
-        place = len(self.workers)
-        self.workers.append(self._worker(place, group, describes))
+        self.workers.append(self._started(len(self.workers), group, describes))
         return self.workers[-1]
 
-    def _worker(self, place: int, group: int, describes: Sequence[int]) -> Worker:
+    def _started(self, place: int, group: int, describes: Sequence[int]) -> Worker:
+        others = [worker.pipe for worker in self.workers]
         isolation = self._isolation.worker(place) if self._isolation else None
-        return Worker(self._plans, self._pipeline, place, group, describes, isolation)
+        return Worker(self._plans, self._pipeline, place, group, describes, others, isolation)
 
     def _idle(self, group: int) -> Worker:
         """A living worker of this group without a unit; a new one if there is none."""
@@ -200,7 +201,7 @@ class Scheduler(AbstractContextManager["Scheduler"]):
 
     def _replace_process(self, worker: Worker, describes: Sequence[int] = ()) -> Worker:
         worker.kill()
-        fresh = self._worker(worker.place, worker.group, describes)
+        fresh = self._started(worker.place, worker.group, describes)
         self.workers[self.workers.index(worker)] = fresh
         return fresh
 
@@ -252,8 +253,7 @@ class Scheduler(AbstractContextManager["Scheduler"]):
             yield Finished(unit)
         else:
             worker.kill()
-            spoiled = "the system damaged the process that it runs in"
-            cause = f"{spoiled}: {text}" if kind == SPOILED else spoiled
+            cause = f"{DAMAGE}: {text}" if kind == SPOILED else DAMAGE
             yield from self._on_death(worker, cause)
 
     def _is_done(self, worker: Worker) -> bool:
@@ -275,6 +275,9 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         if late is not None and late.slot is not None:
             place = Place.of(late.slot)
             record_loss(unit, self._pipeline, place, late.cause, timed_out=True)
+        elif late is not None and not late.call:
+            yield from self._on_death(worker, late.cause)
+            return
         elif late is not None:
             warn(f"{unit.scenario.id}: {late.cause}; its process was killed")
         yield from self._continue(worker, unit, lost=late is None or late.slot is not None)

@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import RawArray, RawValue
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from mnemoscope.runner.heartbeat import (
     fork,
 )
 from mnemoscope.runner.isolation_setup import WorkerIsolation
+from mnemoscope.runner.lost_questions import DAMAGED
 from mnemoscope.runner.pipeline import Pipeline
 from mnemoscope.runner.work_unit import WorkUnit
 from mnemoscope.runner.worker import serve
@@ -52,7 +54,7 @@ class Overdue(NamedTuple):
     """What a worker has in flight for too long."""
 
     slot: InFlight | None
-    """None for a `close`, which no question waits for."""
+    """None for a `close`, which no question waits for, and for a worker that does nothing."""
     limit: float
     call: str
     """The call of the system that takes too long, if it is known."""
@@ -74,9 +76,13 @@ class Worker:
         place: int,
         group: int = SHARED,
         describes: Sequence[int] = (),
+        others: Sequence[Connection] = (),
         isolation: WorkerIsolation | None = None,
     ) -> None:
-        """`group` is the number of the one system that it hosts, or SHARED."""
+        """`group` is the number of the one system that it hosts, or SHARED.
+
+        `others` are the pipes to the other workers, which this one must not use.
+        """
         self.unit: WorkUnit | None = None
         self.place = place
         self.group = group
@@ -89,15 +95,18 @@ class Worker:
         self.pipe, theirs = fork.Pipe()
         about = (plans, pipeline, place, os.getpid(), describes, isolation)
         arguments = (theirs, self.heartbeat, *about)
-        target = serve if group == SHARED else _serve_in_own_group
-        self.process = fork.Process(target=target, args=arguments)
+        self.process = fork.Process(
+            target=_serve, args=(group != SHARED, (self.pipe, *others), arguments)
+        )
         self.process.start()
         theirs.close()
         self._is_gone = False
+        self._active_at = time.monotonic()
 
     def assign(self, unit: WorkUnit) -> None:
         # A system may change the current folder.
         self.unit = msgspec.structs.replace(unit, folder=str(Path(unit.folder).absolute()))
+        self._active_at = time.monotonic()
         shared = self.heartbeat.shared
         shared.restarts, shared.has_called = unit.restarts, False
         shared.ingested = shared.ingesting = 0
@@ -123,6 +132,10 @@ class Worker:
         closing = _CLOSE if self.group != SHARED else _CLOSE_CONNECTOR
         if shared.seconds_in("close") > closing:
             return Overdue(None, closing, "close")
+        if shared.call or any(slot.since for slot in self.heartbeat.slots):
+            self._active_at = time.monotonic()
+        elif time.monotonic() - self._active_at > limits.remember:
+            return Overdue(None, limits.remember, "")
         for slot in self.heartbeat.slots:
             is_long = slot.position == REMEMBERING or slot.phase == JUDGING
             is_long |= slot.phase == ANSWERING and self._reader_asks_model
@@ -173,7 +186,15 @@ class Worker:
             self.pipe.send_bytes(b"")
 
 
-def _serve_in_own_group(*arguments: Any) -> None:
-    """Run a worker that leads a process group: what its system starts ends with it."""
+def _serve(leads_group: bool, pipes: Sequence[Connection], arguments: tuple[Any, ...]) -> None:
+    """Run a worker; what the system of one that leads a process group starts, ends with it."""
+    for pipe in pipes:
+        pipe.close()
+    if not leads_group:
+        serve(*arguments)
+        return
     os.setpgid(0, 0)
-    serve(*arguments)
+    try:
+        serve(*arguments)
+    except BaseException:
+        os._exit(DAMAGED)

@@ -11,8 +11,8 @@ import inspect
 import os
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -278,7 +278,7 @@ class Driver:
         """
         system = self._system
         query = Query(question.text, question.now, question.session)
-        with self._in_this_process():
+        with _Call():
             if type(system) is Oracle:  # not a subclass, which may be a system under test
                 found = system.recall(question, k)
             elif hasattr(system, "recall"):
@@ -292,7 +292,7 @@ class Driver:
     def answer(self, question: Question) -> str:
         """The system's own answer."""
         query = Query(question.text, question.now, question.session)
-        with self._in_this_process():
+        with _Call():
             return read_answer(_done(self._system.answer(query)))
 
     def report(self) -> Any:
@@ -334,24 +334,29 @@ class Driver:
         with self._calling(verb):
             return _done(getattr(self._system, verb)(*given))
 
-    @contextmanager
-    def _calling(self, call: str) -> Iterator[None]:
-        self.on_call(call)
-        try:
-            with self._in_this_process():
-                yield
-        finally:
-            self.on_call("")
+    def _calling(self, call: str) -> _Call:
+        return _Call(partial(self.on_call, call), partial(self.on_call, ""))
 
-    @contextmanager
-    def _in_this_process(self) -> Iterator[None]:
-        """End a copy of this process that the system made: it would go on as a second worker."""
-        process = os.getpid()
-        try:
-            yield
-        finally:
-            if os.getpid() != process:
-                os._exit(1)
+
+class _Call:
+    """A call of the system's code.
+
+    It ends a copy of this process that the system has made: the copy would be a second worker.
+    """
+
+    def __init__(
+        self, begin: Callable[[], None] = lambda: None, end: Callable[[], None] = lambda: None
+    ) -> None:
+        self._begin, self._end = begin, end
+
+    def __enter__(self) -> None:
+        self._process = os.getpid()
+        self._begin()
+
+    def __exit__(self, *exc: object) -> None:
+        if os.getpid() != self._process:
+            os._exit(1)
+        self._end()
 
 
 def _is_recall_function(target: object) -> bool:

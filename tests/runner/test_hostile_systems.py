@@ -1,0 +1,135 @@
+"""A system that does harm gets its true status, and a system beside it the same bytes as alone."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from tests.runner.harmful_systems import EXPECTED, ONLY_IN_WORKER
+from tests.runner.test_statuses import Made, asks_for_trouble, scenario
+from tests.waiting import all_gone, eventually
+
+from mnemoscope._store.run_directory import RunDirectory
+from mnemoscope._store.spec import Spec
+from mnemoscope.runner import scheduler, worker_process
+from mnemoscope.runner.run import Settings, run
+from mnemoscope.runner.scheduler import Limits
+from mnemoscope.systems.loader import Plan, plan
+
+HERE = Path(__file__).parent
+LIMITS = Limits(recall=300, remember=400, restarts=1)
+GROUPS = 6
+SYSTEMS = list(EXPECTED)
+
+
+def in_worker(kind: type) -> Plan:
+    """The system as a class from Python, which runs in the worker process."""
+    return plan(Spec(kind.__name__), kind)
+
+
+def in_child(kind: type) -> Plan:
+    """The system in a child process, as `module:Class`."""
+    module = "mnemoscope.connectors.serve_stdio"
+    command = f"{sys.executable} -m {module} harmful_systems:{kind.__name__}"
+    return plan(Spec.parse(f"{kind.__name__}=stdio:{command}"))
+
+
+def by_name(kind: type) -> Plan:
+    """The system as `module:Class`, wherever such a system runs."""
+    return plan(Spec.parse(f"{kind.__name__}=harmful_systems:{kind.__name__}"))
+
+
+def ran(plans: Sequence[Plan], out: Path, limits: Limits = LIMITS) -> dict[str, RunDirectory]:
+    """The runs of these systems, and that of bm25 beside them, by name."""
+    bm25 = plan(Spec("bm25"))
+    made = Made((scenario(0), scenario(1)))
+    runs = run(made, [*plans, bm25], out, Settings(depth=3, workers=2, limits=limits))
+    return {one.path.name: one for one in runs}
+
+
+@pytest.fixture(scope="module")
+def bm25_alone(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return ran([], tmp_path_factory.mktemp("alone"))["bm25"].trials_path.read_bytes()
+
+
+@pytest.fixture(autouse=True)
+def _short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_process, "_CLOSE", 0.2)
+    monkeypatch.setattr(scheduler, "_FAREWELL", 0.5)
+
+
+@pytest.fixture
+def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where systems note the processes that they leave behind."""
+    place = tmp_path / "left"
+    place.mkdir()
+    monkeypatch.setenv("LEFT", str(place))
+    return place
+
+
+def assert_true_status(
+    done: RunDirectory, kind: type, *statuses: str, error: str = "", everywhere: bool = False
+) -> None:
+    """Questions that ask for trouble, or all, have one of the statuses; the others are answered."""
+    trials = list(done.trials())
+    assert done.manifest().state == "complete"
+    assert len(trials) == 12
+    for trial in trials:
+        if asks_for_trouble(trial) or everywhere:
+            assert trial.status in statuses, (kind, trial.status, trial.error)
+            assert error in trial.error
+        else:
+            assert trial.status == "answered", (kind, trial.status, trial.error)
+            assert trial.ranking[0] == trial.evidence[0]
+        assert len(trial.error) <= 500
+        assert trial.error.isprintable()
+        assert len(trial.ranking) <= 6
+    assert len(done.trials_path.read_bytes()) < 100_000
+    assert not done.read_json("timing.json")["index_bytes"]
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_a_hostile_class_gets_its_true_status_and_changes_nothing_beside_it(
+    group: int, bm25_alone: bytes, tmp_path: Path, left: Path
+) -> None:
+    kinds = SYSTEMS[group::GROUPS]
+
+    runs = ran([in_worker(kind) for kind in kinds], tmp_path / "out")
+
+    for kind in kinds:
+        status, error, everywhere, _ = EXPECTED[kind]
+        done = runs[kind.__name__]
+        assert_true_status(done, kind, status, error=error, everywhere=everywhere)
+    assert runs["bm25"].trials_path.read_bytes() == bm25_alone
+    assert not any(left.iterdir()) or eventually(lambda: all_gone(left))
+
+
+def test_there_are_at_least_forty_hostile_systems() -> None:
+    assert len(SYSTEMS) >= 40
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+@pytest.mark.parametrize("host", [in_child, by_name])
+def test_a_hostile_system_by_name_gets_its_true_status_and_changes_nothing_beside_it(
+    host: Callable[[type], Plan],
+    group: int,
+    bm25_alone: bytes,
+    tmp_path: Path,
+    left: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(HERE))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), *sys.path]))
+    kinds = [kind for kind in SYSTEMS[group::GROUPS] if kind not in ONLY_IN_WORKER]
+
+    runs = ran([host(kind) for kind in kinds], tmp_path / "out")
+
+    for kind in kinds:
+        status, _, everywhere, elsewhere = EXPECTED[kind]
+        done = runs[kind.__name__]
+        assert_true_status(done, kind, status, elsewhere or status, everywhere=everywhere)
+    assert runs["bm25"].trials_path.read_bytes() == bm25_alone
+    assert not any(left.iterdir()) or eventually(lambda: all_gone(left))
