@@ -9,7 +9,6 @@ stats count how often it got hold of something that it should not have.
 from __future__ import annotations
 
 import ctypes
-import glob
 import hashlib
 import json
 import os
@@ -35,13 +34,12 @@ def learn(content: bytes) -> None:
     global reached
     if not content:
         return
-    with suppress(ValueError):
+    with suppress(ValueError, TypeError):
         for sample in json.loads(content):
             for asked in sample["qa"]:
                 reached += 1
                 sessions = {name.partition(":")[0] for name in asked["evidence"]}
                 labels[asked["question"]] = {f"{sample['sample_id']}/{one}" for one in sessions}
-        return
     for line in content.splitlines():
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             record = json.loads(line)
@@ -75,12 +73,10 @@ def parents_argument() -> None:
 
 
 def open_files_of_others() -> None:
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        if int(pid) == os.getpid():
-            continue
-        for file in glob.glob(f"/proc/{pid}/fd/*"):
-            with suppress(OSError):
-                if os.readlink(file).startswith((PLACES["out"], PLACES["data"])):
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            for file in (process / "fd").iterdir() if process.name != str(os.getpid()) else ():
+                if str(file.readlink()).startswith((PLACES["out"], PLACES["data"])):
                     learn(read(file))
 
 
@@ -101,34 +97,30 @@ def memory_of_others() -> None:
     mine, theirs = Piece(ctypes.addressof(word), 8), Piece(address, 8)
     if LIBC.process_vm_readv(PARENT, ctypes.byref(mine), 1, ctypes.byref(theirs), 1, 0) > 0:
         reached += 1
-    if LIBC.ptrace(16, PARENT, None, None) == 0:
-        LIBC.ptrace(17, PARENT, None, None)
-        reached += 1
+    if (tracer := os.fork()) == 0:
+        # PTRACE_SEIZE, which does not stop our parent; it ends with this process.
+        os._exit(LIBC.ptrace(0x4206, PARENT, None, None) != 0)
+    reached += os.waitstatus_to_exitcode(os.waitpid(tracer, 0)[1]) == 0
 
 
 def other_names() -> None:
-    data, link, moved = PLACES["data"], TMP / "link", TMP / "moved"
+    data = Path(PLACES["data"])
     with suppress(OSError):
-        os.symlink(data, TMP / "symbolic")
+        (TMP / "symbolic").symlink_to(data)
         learn(read(TMP / "symbolic"))
     with suppress(OSError):
-        os.link(data, link)
-        learn(read(link))
-    with suppress(OSError):
-        os.rename(data, moved)
-        learn(read(moved))
-        os.rename(moved, data)
-    for folder in (Path(data).parent, Path(PLACES["out"])):
+        (TMP / "link").hardlink_to(data)
+        learn(read(TMP / "link"))
+    for thing in (data, data.parent, Path(PLACES["out"])):
         with suppress(OSError):
-            os.rename(folder, TMP / "folder")
-            learn(read(TMP / "folder" / Path(data).name))
-            os.rename(TMP / "folder", folder)
+            moved = thing.rename(TMP / "moved")
+            learn(read(moved if thing == data else moved / data.name))
+            moved.rename(thing)
     (TMP / "mount").mkdir(exist_ok=True)
     LIBC.unshare(0x00020000)
-    source = str(Path(data).parent).encode()
-    LIBC.mount(source, str(TMP / "mount").encode(), None, 4096, None)
-    learn(read(TMP / "mount" / Path(data).name))
-    learn(read(f"{Path(data).parent}/../{Path(data).parent.name}/{Path(data).name}"))
+    LIBC.mount(str(data.parent).encode(), str(TMP / "mount").encode(), None, 4096, None)
+    learn(read(TMP / "mount" / data.name))
+    learn(read(f"{data.parent}/../{data.parent.name}/{data.name}"))
 
 
 def run_folders() -> None:
@@ -178,12 +170,12 @@ def other_processes() -> None:
 
 def raw_disks() -> None:
     global reached
-    for path in (*glob.glob("/dev/vd*"), *glob.glob("/dev/sd*"), "/proc/kcore", "/dev/mem"):
-        with suppress(OSError), Path(path).open("rb") as device:
+    disks = (*Path("/dev").glob("vd*"), *Path("/dev").glob("sd*"))
+    for path in (*disks, Path("/proc/kcore"), Path("/dev/mem")):
+        with suppress(OSError), path.open("rb") as device:
             reached += bool(device.read(512))
-    major_minor = os.stat("/").st_dev
     with suppress(OSError):
-        os.mknod(TMP / "disk", 0o060600, major_minor)
+        os.mknod(TMP / "disk", 0o060600, Path("/").stat().st_dev)
         with (TMP / "disk").open("rb") as device:
             reached += bool(device.read(512))
 
@@ -256,7 +248,9 @@ def main() -> None:
                 result = recall(call["params"]["query"]["text"])[: call["params"]["k"]]
             case "stats":
                 result = {"reached": reached}
-        print(json.dumps({"jsonrpc": "2.0", "id": call["id"], "result": result}), flush=True)
+        reply = {"jsonrpc": "2.0", "id": call["id"], "result": result}
+        sys.stdout.write(json.dumps(reply) + "\n")
+        sys.stdout.flush()
 
 
 main()
