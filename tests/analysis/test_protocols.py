@@ -20,6 +20,7 @@ from mnemoscope.protocols import deviations, load_protocol, protocol_names
 RELEASED = {
     "claude-memory-strata-1": "a2f00a213edb37ec5a0f85d7e7731a07f1ddf6d0b790b7a95e0047a1ace150c3",
     "mnemoscope-retrieval-1": "06f45e55bb92f0b7999f107ba6c39743915649dbd406525b982f7e665104d5da",
+    "mnemoscope-retrieval-2": "bb811cffd7c0034c0cdf7dd6455b4619b906f2ced0076e55dcc14a89d80e9178",
     "pgmnemo-recall-1.0.0": "50ee9648b20bf57f17c68401cecf832914d9517a8d7b1b41b2954f00963237b6",
 }
 """A released file never changes: add a new version instead of editing these lines."""

@@ -25,7 +25,7 @@ from mnemoscope.release.signatures import circulate, sign
 from mnemoscope.release.state import ROLES, Moment, Release, Words, moment, new_release
 from mnemoscope.reports.run_report import write_report as write_run_report
 from mnemoscope.runner.finish import finish
-from mnemoscope.types import Ingestion, Question, Trial
+from mnemoscope.types import Ingestion, Isolation, Question, Trial
 
 PROTOCOL = "claude-memory-strata-1"
 DEPTH, POOL, CLUSTERS = 20, 40, 20
@@ -74,6 +74,7 @@ def make_run() -> Callable[..., RunDirectory]:
             },
             protocol={"id": chosen.id, "sha256": chosen.sha256},
             environment={"platform": "test", "python": "3.11.7", "cores": 2},
+            isolation=Isolation("child", 2, mechanism="Landlock ABI 7", starts=1, passed=1),
         )
         trials = [_trial(number, rank) for number, rank in enumerate(ranks)]
         with Journal(run.trials_path) as journal:

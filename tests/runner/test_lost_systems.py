@@ -128,6 +128,13 @@ def undisturbed(locomo: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Ou
     return Outcome(done, calls, "")
 
 
+def logs(folder: Path) -> Path:
+    """A folder that exists before the run: beside hidden paths a system can make no new files."""
+    place = folder / "logs"
+    place.mkdir(exist_ok=True)
+    return place
+
+
 @pytest.fixture
 def put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Put:
     """Put a dataset to a mortal system with these fates."""
@@ -142,7 +149,7 @@ def put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
         out: str = "out",
         **pipeline: Any,
     ) -> Outcome:
-        calls = Calls(tmp_path / f"{out}.log")
+        calls = Calls(logs(tmp_path) / f"{out}.log")
         monkeypatch.setenv("MORTAL_LOG", str(calls.path))
         monkeypatch.setenv("MORTAL_FATE", json.dumps(fates))
         settings = Settings(depth=5, workers=workers, limits=Limits(restarts=restarts))
@@ -229,7 +236,7 @@ def test_a_system_killed_from_outside_at_any_moment_leaves_the_same_journal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("MORTAL_PACE", "0.02")
-    log, over, kills = tmp_path / "out.log", threading.Event(), 0
+    log, over, kills = logs(tmp_path) / "out.log", threading.Event(), 0
     log.touch()
     draw = random.Random(6)
 
@@ -488,7 +495,11 @@ def test_recall_bench_s_marker_is_judged_where_the_system_was_lost(life: Dataset
 def test_a_run_killed_while_its_system_dies_asks_nothing_again_that_is_recorded(
     locomo: Dataset, put: Put, undisturbed: Outcome, start_command: StartCommand, tmp_path: Path
 ) -> None:
-    data, out, calls = locomo.files()[0].path, tmp_path / "killed", Calls(tmp_path / "killed.log")
+    data, out, calls = (
+        locomo.files()[0].path,
+        tmp_path / "killed",
+        Calls(logs(tmp_path) / "killed.log"),
+    )
     command = [
         *("run", "locomo", "--data", data, "--out", out, "--system", STDIO, "--depth", 5),
         *("--no-arms", "--workers", 2, "--restarts", 3),
@@ -571,7 +582,7 @@ def _listens(port: int) -> bool:
 def test_a_run_continues_when_a_server_comes_back(
     locomo: Dataset, put: Put, undisturbed: Outcome, server: Callable[..., None], tmp_path: Path
 ) -> None:
-    log = tmp_path / "out.log"
+    log = logs(tmp_path) / "out.log"
     log.touch()
 
     server(log, fate("recall", SOME), fate("remember", times=1), fate("recall", "conv-2/q3"))
@@ -590,7 +601,7 @@ def test_a_server_that_stays_down_stops_the_run_and_the_same_call_continues_it(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    log, down = tmp_path / "out.log", tmp_path / "out.log.stays-down"
+    log, down = logs(tmp_path) / "out.log", logs(tmp_path) / "out.log.stays-down"
     log.touch()
     down.touch()
     server(log, fate("recall", SOME))
