@@ -219,7 +219,10 @@ class _Adapter:
 async def _awaited(value: Any) -> Any:
     try:
         return await value
-    except (SystemExit, KeyboardInterrupt) as error:  # it would end the event loop without a message
+    except (
+        SystemExit,
+        KeyboardInterrupt,
+    ) as error:  # it would end the event loop without a message
         raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
 

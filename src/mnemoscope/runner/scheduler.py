@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from multiprocessing.connection import wait
 from multiprocessing.reduction import send_handle
 from multiprocessing.sharedctypes import RawArray, RawValue
@@ -20,6 +20,7 @@ import msgspec
 from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope._store.jsonl import Journal
 from mnemoscope.connectors.child_process import signal_name
+from mnemoscope.isolation.own_memory import unreadable_memory
 from mnemoscope.runner.heartbeat import (
     ANSWERING,
     JUDGING,
@@ -151,6 +152,8 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         self._size = size
         self._limits = limits
         self._is_working = False
+        self._hidden = ExitStack()
+        self._hidden.enter_context(unreadable_memory())  # workers inherit it
         self.workers = [Worker(plans, pipeline, 0, describes=True)]
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
@@ -163,6 +166,7 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         finally:
             for worker in self.workers:
                 worker.kill()
+            self._hidden.close()
 
     def describe(self) -> list[Plan]:
         """The plans with the identities of the built systems; an error if one cannot be run."""

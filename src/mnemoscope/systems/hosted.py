@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from contextlib import nullcontext, suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -27,10 +28,8 @@ from mnemoscope.systems.host_frames import (
     LENGTH,
     LONGEST_FRAME,
     HostFailure,
-    HostOrder,
     HostReply,
     HostStart,
-    encode,
     frame,
 )
 from mnemoscope.types import Hit
@@ -78,6 +77,11 @@ class Hosted(Stdio):
     def identity(self) -> dict[str, Any]:
         return self._introduction().identity
 
+    @property
+    def is_bare_function(self) -> bool:
+        """Whether it needs no `remember`: the host refuses other systems without one."""
+        return "remember" not in self._introduction().methods
+
     def another(self) -> HostedCopy | None:
         """A second system in the same process; None if every build gives the same object."""
         handle = self._call("another", {})
@@ -122,7 +126,7 @@ class Hosted(Stdio):
             self._several |= self._in_flight > 1
             exchange = self._exchange
         try:
-            order = HostOrder(number, method, msgspec.Raw(encode(params)), handle, self._several)
+            order = (number, method, params, handle, self._several)  # a HostOrder
             reply = exchange.ask(number, frame(order), seconds, method)
         finally:
             with self._lock:
@@ -283,6 +287,7 @@ def _fail(failure: HostFailure, *, is_start: bool) -> None:
         (failure.is_lost, SystemLost),
         (failure.is_late, TimeoutError),
         (failure.is_bad_reply, BadReply),
+        (failure.is_exit, SystemExit),
     ):
         bases += (kind,) if holds else ()
     error: BaseException = type(failure.name, bases, {})(failure.text)
@@ -305,7 +310,7 @@ def importable(target: Any) -> str:
     if module is None or module_name == "__main__" or not name or "<" in name:
         return ""
     origin = getattr(getattr(module, "__spec__", None), "origin", None)
-    if not origin or not os.path.exists(origin):
+    if not origin or not Path(origin).exists():
         return ""
     found: Any = module
     with suppress(AttributeError):

@@ -23,7 +23,7 @@ import msgspec
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
 from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.jsonl import printable
-from mnemoscope._store.registry import bind_arguments
+from mnemoscope._store.registry import bind_arguments, describe_options
 from mnemoscope._store.spec import Spec
 from mnemoscope._store.suggest import nearest
 from mnemoscope.systems import BUILT_IN, CONNECTORS, SYSTEMS
@@ -112,6 +112,15 @@ def plan_here(spec: Spec, target: Any = None) -> Plan:
     return Plan(spec, partial(target, **arguments), identity, is_described=False, hosting=hosting)
 
 
+def options_of(name: str) -> dict[str, str]:
+    """The options of a system, with their values; a third party's is imported in a host."""
+    if name in SYSTEMS.builtin:
+        return describe_options(SYSTEMS.get(name))
+    from mnemoscope.systems.hosted import Hosted
+
+    return Hosted(SYSTEMS.locate(name), Spec(name)).options()
+
+
 _BUILT_IN_PLACES = frozenset(entry.target for entry in BUILT_IN.values())
 
 
@@ -170,7 +179,7 @@ class Abilities(NamedTuple):
 
 
 def abilities(system: Any) -> Abilities:
-    is_function = _is_recall_function(system)
+    is_function = _is_recall_function(system) or getattr(system, "is_bare_function", False) is True
     return Abilities(
         hasattr(system, "recall") or hasattr(system, "retrieve") or is_function,
         hasattr(system, "remember") or hasattr(system, "build_index") or is_function,
@@ -385,7 +394,10 @@ def _done(value: Any) -> Any:
 async def _awaited(value: Awaitable[Any]) -> Any:
     try:
         return await value
-    except (SystemExit, KeyboardInterrupt) as error:  # it would end the event loop, and the caller would wait forever
+    except (
+        SystemExit,
+        KeyboardInterrupt,
+    ) as error:  # it would end the event loop, and the caller would wait forever
         raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
 

@@ -7,7 +7,6 @@ import math
 import os
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
