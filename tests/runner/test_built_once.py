@@ -206,7 +206,8 @@ def test_the_first_worker_keeps_the_run_locked_when_the_parent_is_killed(
     parent = os.fork()
     if not parent:
         try:
-            ran(tmp_path / "out", f"{HERE}:StopsItself")
+            plans = [plan_here(Spec(f"{HERE}:StopsItself"))]  # in the worker itself
+            run(Made(), plans, tmp_path / "out", Settings(depth=3, workers=1))
         finally:
             os._exit(0)
     assert eventually(lambda: any(what == "stopped" for what, _ in said(log)))

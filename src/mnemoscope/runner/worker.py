@@ -28,6 +28,7 @@ from mnemoscope.runner.heartbeat import Heartbeat
 from mnemoscope.runner.pipeline import Pipeline, stages
 from mnemoscope.runner.question_loop import Halted, QuestionLoop
 from mnemoscope.runner.work_unit import WorkUnit, reread, spool_of
+from mnemoscope.systems.hosted import Hosted
 from mnemoscope.systems.loader import Driver, Plan, describe
 from mnemoscope.types import Timing
 
@@ -59,6 +60,7 @@ def serve(
     be_a_child_of(parent)
     if (budget := current_budget()) is not None:
         budget.adopt(place + 1)
+    Hosted.takes_several_calls = pipeline.parallelism > 1
     drivers = _describe_all(pipe, plans) if describes else {}
     warm: set[int] = set()
     answer_and_judge: AnswerAndJudge | None = None

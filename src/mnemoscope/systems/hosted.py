@@ -59,6 +59,8 @@ class HostedError(AdapterError):
 class Hosted(Stdio):
     """A system in its host process. Several threads may call it."""
 
+    takes_several_calls = False
+    """Whether the hosts of this process call their systems in threads from the first call on."""
     _verbs = VERBS - {"ready"} | {"fork"}  # the host waits until the system is ready
 
     def __init__(self, target: str, spec: Spec, start: float | None = None) -> None:
@@ -71,8 +73,7 @@ class Hosted(Stdio):
         self._turn = nullcontext()  # the host takes several calls at a time
         self._exchange: FrameExchange
         self._in_flight = 0
-        self._several = False
-        """Whether several calls were in flight at once: from then on the host uses threads."""
+        self._several = self.takes_several_calls
 
     def identity(self) -> dict[str, Any]:
         return self._introduction().identity

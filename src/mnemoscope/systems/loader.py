@@ -59,10 +59,11 @@ class Plan(msgspec.Struct, frozen=True):
         return list(own.get("notes", []))
 
 
-def plan(spec: Spec, target: Any = None) -> Plan:
+def plan(spec: Spec, target: Any = None, *, hosted: bool = True) -> Plan:
     """Resolve a spec without building the system, and without importing a third party's module.
 
-    `target` is the class, object or function itself, if it was given from Python.
+    `target` is the class, object or function itself, if it was given from Python. Without `hosted`
+    the process that asks imports the module: a server, which has no labels.
     """
     connector_name, _, address = spec.name.partition(":")
     if connector_name in CONNECTORS.builtin and target is None:
@@ -75,7 +76,9 @@ def plan(spec: Spec, target: Any = None) -> Plan:
     from mnemoscope.systems.hosted import Hosted, importable  # a host imports this module, too
 
     place = SYSTEMS.locate(spec.name) if target is None else importable(target)
-    if place and spec.name not in SYSTEMS.builtin and place not in _BUILT_IN_PLACES:
+    if place in _BUILT_IN_PLACES:
+        return msgspec.structs.replace(plan_here(spec, target), hosting="built-in")
+    if place and spec.name not in SYSTEMS.builtin and hosted:
         return Plan(spec, partial(Hosted, place, spec), {}, is_described=False, hosting="child")
     return plan_here(spec, target)
 
@@ -125,7 +128,7 @@ _BUILT_IN_PLACES = frozenset(entry.target for entry in BUILT_IN.values())
 
 
 def _hosting(name: str) -> Hosting:
-    if name in BUILT_IN or name in _BUILT_IN_PLACES:
+    if name in BUILT_IN:
         return "built-in"
     return "child" if name in SYSTEMS.builtin else "worker"
 
