@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import signal
@@ -15,7 +14,7 @@ import pytest
 from tests.runner.test_statuses import Made
 from tests.waiting import eventually
 
-from mnemoscope._store.errors import MissingExtra, MnemoscopeError, RunConflict, UsageError
+from mnemoscope._store.errors import MnemoscopeError, RunConflict, UsageError
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
 from mnemoscope.cli.app import invoke
@@ -23,8 +22,7 @@ from mnemoscope.runner.conformance import check_system
 from mnemoscope.runner.pipeline import Pipeline
 from mnemoscope.runner.run import Settings, run
 from mnemoscope.runner.scheduler import describe
-from mnemoscope.systems.loader import plan
-from mnemoscope.types import Hit, Memory, Query
+from mnemoscope.systems.loader import plan, plan_here
 
 _ADAPTER = """
 import os, sys
@@ -75,66 +73,7 @@ def said(log: Path) -> list[tuple[str, int]]:
     return [(what, int(pid)) for what, pid in lines]
 
 
-def say(what: str) -> None:
-    with Path(os.environ["BUILT_LOG"]).open("a") as log:
-        log.write(f"{what} {os.getpid()}\n")
-
-
-class Logged:
-    """Says when it is built, begun with and closed; without reset, so it serves one scenario."""
-
-    def __init__(self, note: str = "") -> None:
-        self.ids: list[str] = []
-        self.note = note
-        say("built")
-
-    def identity(self) -> dict[str, object]:
-        return {"notes": [self.note]} if self.note else {}
-
-    def remember(self, memories: list[Memory]) -> None:
-        self.ids = [memory.id for memory in memories]
-
-    def recall(self, query: Query, k: int) -> list[Hit]:
-        return [Hit(id) for id in self.ids[:k]]
-
-    def close(self) -> None:
-        say("closed")
-
-
-class WithReset(Logged):
-    def reset(self, scope: str) -> None:
-        self.ids = []
-
-
-class OnlyAnswers:
-    def remember(self, memories: list[Memory]) -> None:
-        pass
-
-    def answer(self, query: Query) -> str:
-        return ""
-
-
-class NeedsMore:
-    def __init__(self) -> None:
-        raise MissingExtra("this system", "pip install more")
-
-
-class DiesWhenBuilt:
-    def __init__(self) -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-class HoldsTheInterpreter(WithReset):
-    """Lets no other thread run in its first recall: not even the death of its parent ends it."""
-
-    def recall(self, query: Query, k: int) -> list[Hit]:
-        library = ctypes.PyDLL(None)
-        say("stopped")
-        library.sleep(600)
-        return []
-
-
-HERE = "test_built_once"
+HERE = "logged_systems"
 
 
 def ran(out: Path, *specs: str, workers: int = 1, pipeline: Pipeline = Pipeline()) -> list[str]:
@@ -224,7 +163,7 @@ def test_a_system_that_cannot_be_run_is_refused_before_anything_is_written(
 
 
 def test_a_system_whose_building_ends_the_process_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"cannot build .*: the process died of SIGKILL"):
+    with pytest.raises(UsageError, match=r"cannot build .*: AdapterDied: .* died of SIGKILL"):
         ran(tmp_path / "out", f"{HERE}:DiesWhenBuilt")
 
     assert not (tmp_path / "out").exists()
@@ -250,11 +189,6 @@ def test_a_conformance_check_refuses_what_cannot_be_checked(name: str) -> None:
         check_system(plan(Spec(f"{HERE}:{name}")), names=["k"])
 
 
-class OnlyRemembers:
-    def remember(self, memories: list[Memory]) -> None:
-        pass
-
-
 def test_systems_can_be_described_in_a_new_process(log: Path) -> None:
     [known] = describe([plan(Spec(f"{HERE}:WithReset", {"note": "beware"}))])
 
@@ -271,7 +205,8 @@ def test_the_first_worker_keeps_the_run_locked_when_the_parent_is_killed(
     parent = os.fork()
     if not parent:
         try:
-            ran(tmp_path / "out", f"{HERE}:HoldsTheInterpreter")
+            plans = [plan_here(Spec(f"{HERE}:HoldsTheInterpreter"))]  # in the worker itself
+            run(Made(), plans, tmp_path / "out", Settings(depth=3, workers=1))
         finally:
             os._exit(0)
     assert eventually(lambda: any(what == "stopped" for what, _ in said(log)))

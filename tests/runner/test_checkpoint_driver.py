@@ -20,7 +20,7 @@ from mnemoscope.runner.pipeline import Pipeline, plan_judge, plan_reader
 from mnemoscope.runner.run import Settings, run
 from mnemoscope.runner.scheduler import Limits
 from mnemoscope.systems import BUILT_IN
-from mnemoscope.systems.loader import plan
+from mnemoscope.systems.loader import plan, plan_here
 from mnemoscope.types import Answer, Ingestion, Trial, Verdict
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ def go(
     if "appellate" in pipeline:
         pipeline["appellate"] = plan_judge(Spec.parse(pipeline["appellate"]))
     dataset = Personas(life, ranges=ranges)
-    plans = [plan(Spec.parse(system)) for system in systems]
+    # `Hangs` changes the heartbeat of the worker, so it must run there.
+    plans = [(plan_here if one.endswith(":Hangs") else plan)(Spec.parse(one)) for one in systems]
     return run(dataset, plans, out, settings, pipeline=Pipeline(**pipeline))
 
 

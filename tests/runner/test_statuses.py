@@ -22,7 +22,7 @@ from mnemoscope.runner.pipeline import Pipeline
 from mnemoscope.runner.run import Settings, run
 from mnemoscope.runner.scheduler import Limits
 from mnemoscope.runner.worker_process import Worker
-from mnemoscope.systems.loader import plan
+from mnemoscope.systems.loader import plan, plan_here
 from mnemoscope.types import Ingestion, Memory, Question, Scalar, Scenario, Trial
 
 TROUBLE = (1, 3)
@@ -91,10 +91,10 @@ Put = Callable[..., Outcome]
 
 @pytest.fixture
 def put(tmp_path: Path) -> Put:
-    """Put the two scenarios to a system of hostile_systems."""
+    """Put the two scenarios to a system of hostile_systems, in the worker itself."""
 
     def put(name: str, limits: Limits = Limits(), workers: int = 2) -> Outcome:
-        plans = [plan(Spec.parse(f"hostile_systems:{name}"))]
+        plans = [plan_here(Spec.parse(f"hostile_systems:{name}"))]
         [finished] = run(
             Made(), plans, tmp_path / "out", Settings(depth=3, limits=limits, workers=workers)
         )

@@ -150,7 +150,7 @@ def serve_grpc(
     if depth < 1:
         raise UsageError(f"--depth {depth}: ask for at least one hit")
     with redirect_stdout(sys.stderr):  # a system may print while it is built
-        system = plan(Spec.parse(spec))
+        system = plan(Spec.parse(spec), hosted=False)
         hello = served_hello(system)
         if reader is None:
             reader = _SYSTEM if "answer" in hello.methods else "extractive"
@@ -226,7 +226,11 @@ def serve_http(
     from mnemoscope.systems.loader import plan
 
     serving = HttpServer(
-        plan(Spec.parse(spec)), host=host, port=port, key=token, allow_hosts=allow_host or ()
+        plan(Spec.parse(spec), hosted=False),
+        host=host,
+        port=port,
+        key=token,
+        allow_hosts=allow_host or (),
     )
     say(err, f"serving {spec} at {serving.url}; stop it with Ctrl-C")
     _serve_until_ended(serving.serve_forever, serving.close, err)

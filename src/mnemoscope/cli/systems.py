@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from mnemoscope._store.errors import MissingExtra, MnemoscopeError, UsageError
-from mnemoscope._store.registry import describe_options
 from mnemoscope.cli import survey
 from mnemoscope.cli.console import err, print_json, say
 from mnemoscope.cli.console import out as stdout
@@ -48,7 +47,7 @@ def list_systems(*names: str, json: bool = False) -> None:
     from mnemoscope.systems import CONNECTORS, SYSTEMS
 
     for name in set(names).difference(SYSTEMS.names()):
-        SYSTEMS.get(name)  # raises an error with suggestions
+        SYSTEMS.locate(name)  # raises an error with suggestions
     with_options = json or bool(names)
     rows = [_listed(name, with_options) for name in names or SYSTEMS.names()]
     if json:
@@ -77,6 +76,7 @@ def _listed(name: str, with_options: bool) -> dict[str, Any]:
     from mnemoscope.integrations import environments
     from mnemoscope.integrations.catalog import ITEMS
     from mnemoscope.systems import SYSTEMS
+    from mnemoscope.systems.loader import options_of
 
     state, summary, options = "built in", SYSTEMS.summary(name), {}
     if name in ITEMS:
@@ -87,7 +87,7 @@ def _listed(name: str, with_options: bool) -> dict[str, Any]:
         state = "plugin"
     if with_options and state != "untested":
         try:
-            options = describe_options(SYSTEMS.get(name))
+            options = options_of(name)
         except UsageError as error:
             summary = str(error)
     return {"name": name, "state": state, "summary": summary, "options": options}
@@ -236,7 +236,7 @@ def _known(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         if name in ITEMS:
             continue
-        SYSTEMS.get(name)  # raises an error with suggestions
+        SYSTEMS.locate(name)  # raises an error with suggestions
         raise UsageError(f"{name} is part of Mnemoscope and does not need an installation")
     return names
 

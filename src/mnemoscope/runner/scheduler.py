@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from multiprocessing.connection import wait
 from multiprocessing.reduction import send_handle
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
+from mnemoscope.isolation.own_memory import unreadable_memory
 from mnemoscope.runner.failures import Restarts, warn
 from mnemoscope.runner.heartbeat import CALLS
 from mnemoscope.runner.isolation_setup import RunIsolation
@@ -91,6 +92,8 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         self._size = size
         self._limits = limits
         self._is_working = False
+        self._hidden = ExitStack()
+        self._hidden.enter_context(unreadable_memory())  # workers inherit it
         self.workers: list[Worker] = []
         groups: dict[int, list[int]] = {}
         for number, plan in enumerate(plans):
@@ -108,6 +111,7 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         finally:
             for worker in self.workers:
                 worker.kill()
+            self._hidden.close()
 
     def describe(self) -> list[Plan]:
         """The plans with the identities of the built systems; an error if one cannot be run."""

@@ -31,6 +31,7 @@ from mnemoscope.runner.isolation_setup import WorkerIsolation
 from mnemoscope.runner.pipeline import Pipeline, stages
 from mnemoscope.runner.question_loop import Halted, QuestionLoop
 from mnemoscope.runner.work_unit import WorkUnit, reread, spool_of
+from mnemoscope.systems.hosted import Hosted
 from mnemoscope.systems.loader import Driver, Plan, describe
 from mnemoscope.types import Timing
 
@@ -73,6 +74,7 @@ def serve(
     file_limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     if (budget := current_budget()) is not None:
         budget.adopt(place + 1)
+    Hosted.takes_several_calls = pipeline.parallelism > 1
     drivers = _describe_all(pipe, heartbeat, plans, describes, isolation)
     warm: set[int] = set()
     answer_and_judge: AnswerAndJudge | None = None

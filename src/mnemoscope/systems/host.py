@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
@@ -44,6 +44,7 @@ _MOST_THREADS = 256
 _LONGEST_TEXT = 2000
 """Characters of an exception's text that are sent."""
 _LONGEST_CHAIN = 20
+_CHAT = "mnemoscope.models.chat"
 _Decoder = msgspec.msgpack.Decoder
 _order = _Decoder(HostOrder).decode
 _reset = _Decoder(ResetParams).decode
@@ -61,6 +62,9 @@ def main() -> None:
     start = msgspec.msgpack.decode(next(frames), type=HostStart)
     if host.reply(0, lambda: host.build(start)):
         host.serve(frames)
+    with suppress(Exception):
+        sys.stderr.flush()
+    os._exit(0)  # threads that the system left, and its atexit functions, must not delay the run
 
 
 def _frames(orders: IO[bytes]) -> Iterator[bytes]:
@@ -103,7 +107,7 @@ class SystemHost:
         self._build = plan.build
         able = abilities(system)
         has = {
-            "remember": able.remembers,
+            "remember": hasattr(system, "remember") or hasattr(system, "build_index"),
             "ready": hasattr(system, "ready"),
             "recall": able.recalls,
             "answer": able.answers,
@@ -130,22 +134,27 @@ class SystemHost:
 
     def reply(self, number: int, call: Callable[[], Any]) -> bool:
         """Send the result of a call, or the exception that it raised; False for an exception."""
-        with _usages() as usages:
-            try:
-                result, failure = call(), None
-            except BaseException as error:  # a system may raise any, and must still reply
-                result, failure = None, _failure_of(error)
+        usages: list[Usage] = []
+        failure: HostFailure | None = None
+        result: Any = None
+        try:
+            if _CHAT in sys.modules:
+                result = _metered(call, usages)
+            else:  # the system does not use our models
+                result = call()
+        except BaseException as error:  # a system may raise any, and must still reply
+            failure = _failure_of(error)
         try:
             message = encode((number, result, failure, usages))
         except UnicodeEncodeError:
             message = encode((number, _printable(msgspec.to_builtins(result)), failure, usages))
         except Exception as error:
-            message = encode((number, None, _failure_of(error), usages))
             failure = failure or _failure_of(error)
-        left = memoryview(LENGTH.pack(len(message)) + message)
+            message = encode((number, None, failure, usages))
+        left = LENGTH.pack(len(message)) + message
         with self._writing:
-            while left:
-                left = left[os.write(self._replies, left) :]
+            while (written := os.write(self._replies, left)) < len(left):
+                left = left[written:]
         return failure is None
 
     def _do(self, order: HostOrder) -> None:
@@ -198,16 +207,14 @@ def _as_question(query: Query) -> Question:
     return Question("", query.text, query.now, session=query.session)
 
 
-@contextmanager
-def _usages() -> Iterator[list[Usage]]:
-    """Requests of a system that uses our models; others do not import them."""
-    if "mnemoscope.models.chat" not in sys.modules:
-        yield []
-        return
+def _metered(call: Callable[[], Any], usages: list[Usage]) -> Any:
     from mnemoscope.models.chat import metered
 
-    with metered() as usages:
-        yield usages
+    with metered() as counted:
+        try:
+            return call()
+        finally:
+            usages += counted
 
 
 def _failure_of(error: BaseException) -> HostFailure:
@@ -227,6 +234,7 @@ def _failure_of(error: BaseException) -> HostFailure:
         is_lost=isinstance(error, SystemLost),
         is_late=isinstance(error, TimeoutError) or getattr(error, "timed_out", False) is True,
         is_bad_reply=isinstance(error, BadReply),
+        is_exit=isinstance(error, SystemExit),
         is_usage=isinstance(error, UsageError),
         ours=ours,
         errno=errno if isinstance(errno, int) else 0,

@@ -73,6 +73,7 @@ class HostFailure(msgspec.Struct, frozen=True):
     is_lost: bool = False
     is_late: bool = False
     is_bad_reply: bool = False
+    is_exit: bool = False
     is_usage: bool = False
     ours: str = ""
     """The text of the `MnemoscopeError` that it is or was raised from."""

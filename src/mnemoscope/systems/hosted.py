@@ -28,10 +28,8 @@ from mnemoscope.systems.host_frames import (
     LENGTH,
     LONGEST_FRAME,
     HostFailure,
-    HostOrder,
     HostReply,
     HostStart,
-    encode,
     frame,
 )
 from mnemoscope.types import Hit
@@ -61,6 +59,8 @@ class HostedError(AdapterError):
 class Hosted(Stdio):
     """A system in its host process. Several threads may call it."""
 
+    takes_several_calls = False
+    """Whether the hosts of this process call their systems in threads from the first call on."""
     _verbs = VERBS - {"ready"} | {"fork"}  # the host waits until the system is ready
 
     def __init__(self, target: str, spec: Spec, start: float | None = None) -> None:
@@ -73,11 +73,15 @@ class Hosted(Stdio):
         self._turn = nullcontext()  # the host takes several calls at a time
         self._exchange: FrameExchange
         self._in_flight = 0
-        self._several = False
-        """Whether several calls were in flight at once: from then on the host uses threads."""
+        self._several = self.takes_several_calls
 
     def identity(self) -> dict[str, Any]:
         return self._introduction().identity
+
+    @property
+    def is_bare_function(self) -> bool:
+        """Whether it needs no `remember`: the host refuses other systems without one."""
+        return "remember" not in self._introduction().methods
 
     def another(self) -> HostedCopy | None:
         """A second system in the same process; None if every build gives the same object."""
@@ -123,7 +127,7 @@ class Hosted(Stdio):
             self._several |= self._in_flight > 1
             exchange = self._exchange
         try:
-            order = HostOrder(number, method, msgspec.Raw(encode(params)), handle, self._several)
+            order = (number, method, params, handle, self._several)  # a HostOrder
             reply = exchange.ask(number, frame(order), seconds, method)
         finally:
             with self._lock:
@@ -284,6 +288,7 @@ def _fail(failure: HostFailure, *, is_start: bool) -> None:
         (failure.is_lost, SystemLost),
         (failure.is_late, TimeoutError),
         (failure.is_bad_reply, BadReply),
+        (failure.is_exit, SystemExit),
     ):
         bases += (kind,) if holds else ()
     error: BaseException = type(failure.name, bases, {})(failure.text)

@@ -21,7 +21,7 @@ import msgspec
 
 from mnemoscope._store.errors import MnemoscopeError, SystemLost, UsageError, error_text
 from mnemoscope._store.fingerprint import sha256_file
-from mnemoscope._store.registry import bind_arguments
+from mnemoscope._store.registry import bind_arguments, describe_options
 from mnemoscope._store.spec import Spec
 from mnemoscope._store.suggest import nearest
 from mnemoscope.systems import BUILT_IN, CONNECTORS, SYSTEMS
@@ -65,10 +65,11 @@ class Plan(msgspec.Struct, frozen=True):
         return list(own.get("notes", []))
 
 
-def plan(spec: Spec, target: Any = None) -> Plan:
+def plan(spec: Spec, target: Any = None, *, hosted: bool = True) -> Plan:
     """Resolve a spec without building the system, and without importing a third party's module.
 
-    `target` is the class, object or function itself, if it was given from Python.
+    `target` is the class, object or function itself, if it was given from Python. Without `hosted`
+    the process that asks imports the module: a server, which has no labels.
     """
     connector_name, _, address = spec.name.partition(":")
     if connector_name in CONNECTORS.builtin and target is None:
@@ -81,7 +82,9 @@ def plan(spec: Spec, target: Any = None) -> Plan:
     from mnemoscope.systems.hosted import Hosted, importable  # a host imports this module, too
 
     place = SYSTEMS.locate(spec.name) if target is None else importable(target)
-    if place and spec.name not in SYSTEMS.builtin and place not in _BUILT_IN_PLACES:
+    if place in _BUILT_IN_PLACES:
+        return msgspec.structs.replace(plan_here(spec, target), hosting="built-in")
+    if place and spec.name not in SYSTEMS.builtin and hosted:
         return Plan(spec, partial(Hosted, place, spec), {}, is_described=False, hosting="child")
     return plan_here(spec, target)
 
@@ -118,11 +121,20 @@ def plan_here(spec: Spec, target: Any = None) -> Plan:
     return Plan(spec, partial(target, **arguments), identity, is_described=False, hosting=hosting)
 
 
+def options_of(name: str) -> dict[str, str]:
+    """The options of a system, with their values; a third party's is imported in a host."""
+    if name in SYSTEMS.builtin:
+        return describe_options(SYSTEMS.get(name))
+    from mnemoscope.systems.hosted import Hosted
+
+    return Hosted(SYSTEMS.locate(name), Spec(name)).options()
+
+
 _BUILT_IN_PLACES = frozenset(entry.target for entry in BUILT_IN.values())
 
 
 def _hosting(name: str) -> Hosting:
-    if name in BUILT_IN or name in _BUILT_IN_PLACES:
+    if name in BUILT_IN:
         return "built-in"
     return "child" if name in SYSTEMS.builtin else "worker"
 
@@ -193,7 +205,7 @@ class Abilities(NamedTuple):
 
 
 def abilities(system: Any) -> Abilities:
-    is_function = _is_recall_function(system)
+    is_function = _is_recall_function(system) or getattr(system, "is_bare_function", False) is True
     return Abilities(
         hasattr(system, "recall") or hasattr(system, "retrieve") or is_function,
         hasattr(system, "remember") or hasattr(system, "build_index") or is_function,

@@ -5,6 +5,7 @@ A system that ignores all dates passes, and so does one that recalls memories fr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from mnemoscope.runner.conformance.question_checks import must_be_clean, must_be_repeatable
@@ -22,7 +23,6 @@ from mnemoscope.runner.conformance.system_probe import (
     differing,
     named,
 )
-from mnemoscope.systems.machine_clock import MachineClock, machine_clock
 from mnemoscope.types import Memory
 
 _AGES = timedelta(weeks=1356), timedelta(weeks=-1400)
@@ -72,12 +72,12 @@ def machine(system: SystemProbe) -> str:
     early, late = _with_echoes()
     # A system that fails without the replaced clock fails here.
     system.scope("kit", early, late).recall_own(late[0])
-    with machine_clock() as clock:
+    with system.machine_clock() as set_clock:
         try:
-            usual, again = (_rankings(system, clock, early, late, 0.0) for _ in range(2))
+            usual, again = (_rankings(system, set_clock, early, late, 0.0) for _ in range(2))
         except Flaw as flaw:
             raise Unclear(f"it cannot work while the clock is replaced: {flaw.seen}") from flaw
-        unusual = _rankings(system, clock, early, late, _SHIFT)
+        unusual = _rankings(system, set_clock, early, late, _SHIFT)
     if usual != again:
         raise Unclear("cannot be checked: its rankings differ with the same clock, too")
     if changed := differing(usual, unusual):
@@ -88,18 +88,22 @@ def machine(system: SystemProbe) -> str:
         )
     if not any(usual.values()):
         raise Unclear("cannot be checked: nothing was recalled (see losses)")
-    return "this process's clock was set back by 400 days: the rankings did not change"
+    return "the clock of its process was set back by 400 days: the rankings did not change"
 
 
 def _rankings(
-    system: SystemProbe, clock: MachineClock, early: list[Memory], late: list[Memory], back: float
+    system: SystemProbe,
+    set_clock: Callable[[float], None],
+    early: list[Memory],
+    late: list[Memory],
+    back: float,
 ) -> dict[str, list[str]]:
     """The rankings if the clock is set back by so much between two batches."""
-    clock.put(0.0)
+    set_clock(0.0)
     scope = system.scope("kit", early)
-    clock.put(60.0 - back)
+    set_clock(60.0 - back)
     scope.remember(late)
-    clock.put(120.0 + back)
+    set_clock(120.0 + back)
     asked = [*early, *late]
     scope.must_find(asked)
     return scope.rankings(asked)

@@ -7,7 +7,7 @@ call, so that it can name a call that does not return.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,9 @@ from mnemoscope.runner.checkpoints import joined
 from mnemoscope.runner.conformance.sample_facts import ASKED_AT
 from mnemoscope.runner.failures import error_line
 from mnemoscope.systems import CONNECTORS
+from mnemoscope.systems.hosted import Hosted
 from mnemoscope.systems.loader import Driver, Plan, abilities
+from mnemoscope.systems.machine_clock import machine_clock
 from mnemoscope.types import Hit, Memory, Question, Receipt, Selector
 
 ROOM = 50
@@ -55,7 +57,7 @@ class SystemProbe:
         """Whether a scope contained memories of another scope, or of before its reset."""
         name = plan.spec.name
         self.is_remote = name in ITEMS or name.partition(":")[0] in CONNECTORS.builtin
-        """Whether the system runs in another process, behind a connector."""
+        """Whether the system runs in a process whose clock cannot be replaced."""
         self.announce = announce
         self.ever_given: set[str] = set()
         self._plan = plan
@@ -72,16 +74,37 @@ class SystemProbe:
         self._built = self._plan.build()
         return self._built
 
+    def _build_beside(self) -> Any:
+        """Another system in the same process as the first; None if it is the same object."""
+        if isinstance(self._built, Hosted):
+            return self._built.another()
+        system = self._plan.build()
+        return None if system is self._first else system
+
     @cached_property
     def is_shared_object(self) -> bool:
         """Whether every build gives the same object."""
-        driver = Driver(self._build)
         with self.trying("building another one, or reset('kit')"):
+            system = self._build_beside()
+            if system is None:
+                return True
+            driver = Driver(self._build_beside, system)
             driver.begin("kit")
-        if self._built is self._first:
-            return True
         driver.close()
         return False
+
+    @contextmanager
+    def machine_clock(self) -> Iterator[Callable[[float], None]]:
+        """While the block runs, the system's Python code reads a clock; the function sets it."""
+        if not isinstance(self._built, Hosted):
+            with machine_clock() as clock:
+                yield clock.put
+            return
+        try:
+            yield self._built.set_clock
+        finally:
+            with suppress(Exception):  # its process may have ended
+                self._built.set_clock(None)
 
     def scope(self, scope: str, *batches: Sequence[Memory]) -> Scope:
         """The system, reset to this scope, with these memories ingested, as in a run."""
@@ -89,7 +112,7 @@ class SystemProbe:
 
     def separate_scope(self, scope: str, *batches: Sequence[Memory]) -> Scope:
         """The same in a newly built system, which the caller closes."""
-        return self._begun(Driver(self._build), scope, batches)
+        return self._begun(Driver(self._build_beside), scope, batches)
 
     def _begun(self, driver: Driver, scope: str, batches: Iterable[Sequence[Memory]]) -> Scope:
         with self.trying(f"reset({scope!r})" if "reset" in self.verbs else "building it"):
