@@ -8,14 +8,16 @@ ledger of attempts too.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from mnemoscope._store.errors import UsageError
+from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.analysis.checked_run import BLOCKED_FILE, CheckedRun, value_at
 from mnemoscope.analysis.gates import Gate, check_gate
+from mnemoscope.analysis.ssh_signatures import signature_of
 from mnemoscope.protocols import Chosen, load_protocol
 
 Status = Literal["VERIFIED", "UNVERIFIED", "BLOCKED"]
@@ -37,13 +39,24 @@ class Verification(msgspec.Struct, frozen=True):
     def gate(self, name: str) -> Gate:
         return next(gate for gate in self.gates if gate.name == name)
 
+    def with_gate(self, gate: Gate) -> Verification:
+        """The same with one more gate; one that fails leaves the run unverified."""
+        keeps = gate.passed or self.status == "BLOCKED"
+        status = self.status if keeps else "UNVERIFIED"
+        return msgspec.structs.replace(self, status=status, gates=[*self.gates, gate])
+
     @property
     def failed(self) -> list[str]:
         return [gate.name for gate in self.gates if not gate.passed]
 
 
-def verify(run: RunDirectory, protocol: Chosen | None = None) -> Verification:
-    """Verify a run under its recorded protocol, or under the given one."""
+def verify(
+    run: RunDirectory, protocol: Chosen | None = None, allowed_signers: Path | None = None
+) -> Verification:
+    """Verify a run under its recorded protocol, or under the given one.
+
+    With a list of allowed signers, the run must be signed by one of them.
+    """
     run = RunDirectory(run.path, checked=False)  # the gates say what was edited
     manifest = run.manifest()
     chosen, protocol_gate = _protocol_of(manifest, protocol)
@@ -55,7 +68,19 @@ def verify(run: RunDirectory, protocol: Chosen | None = None) -> Verification:
     status: Status = "VERIFIED" if all(gate.passed for gate in gates) else "UNVERIFIED"
     if (run.path / BLOCKED_FILE).exists():
         status = "BLOCKED"
-    return Verification(str(run.path), chosen.id if chosen else "", status, gates)
+    found = Verification(str(run.path), chosen.id if chosen else "", status, gates)
+    return found.with_gate(_signature(run, allowed_signers))
+
+
+def _signature(run: RunDirectory, allowed_signers: Path | None) -> Gate:
+    try:
+        found = signature_of(run, allowed_signers)
+    except UsageError:
+        raise
+    except (MnemoscopeError, OSError) as error:
+        return Gate("signature", False, str(error))
+    unsigned = found.state == "none" and allowed_signers is not None
+    return Gate("signature", not (found.is_bad or unsigned), found.why)
 
 
 def block(run: RunDirectory, reason: str) -> None:
