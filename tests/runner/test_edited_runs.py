@@ -171,13 +171,12 @@ def seal_again(run: Path) -> None:
     for name in manifest["files"]:
         manifest["files"][name] = sha256_file(run / name)
     write_json(run / "manifest.json", manifest)
-    seal = json.loads((run / "seal.json").read_text())
-    write_json(run / "seal.json", {**seal, "manifest.json": [sha256_file(run / "manifest.json")]})
+    RunDirectory(run).vouch("manifest.json")
 
 
 def test_a_seal_that_was_redone_is_refused_by_the_ledger(own: World) -> None:
     metrics = json.loads((own.run / "metrics.json").read_text())
-    metrics["overall"]["recall@10"]["mean"] = 1.0
+    metrics["overall"]["recall@10"]["mean"] = 0.5
     write_json(own.run / "metrics.json", metrics)
     seal_again(own.run)
 
@@ -405,9 +404,9 @@ def test_no_mutation_of_a_run_goes_unnoticed(
             assert name in str(error), f"verify: {about}: {error}"
         if number % 5 == 0:
             code = world.repeat()
-            told = " ".join(capsys.readouterr().err.split())
-            rewritten = code == 0 and name in warnings()
-            assert code == 4 or rewritten, f"run: {about}: {told}"
+            told = "".join(capsys.readouterr().err.split("\n"))
+            assert code != 0 or name in warnings(), f"run: {about}"
+            assert code == 0 or name in told, f"run: {about}: {told}"
         warnings()
         code = invoke(["report", str(world.run)])
         told = "".join(capsys.readouterr().err.split("\n"))

@@ -28,6 +28,8 @@ class Attempts(NamedTuple):
     """Whether an earlier attempt was finished with other lines in its journal."""
     problem: str
     """Why the ledger cannot be believed; empty if it can."""
+    is_known_here: bool = False
+    """Whether the user's ledger knows the run, and not only the copy in its folder."""
 
 
 class _Fate(NamedTuple):
@@ -75,7 +77,7 @@ def attempts_of(path: Path, manifest: Manifest) -> Attempts:
         text = f"attempt {number} of {len(fates)}, the first counts: " + "; ".join(
             others[:_SHOWN] + more
         )
-    return Attempts(number, len(fates), text, differs, problem)
+    return Attempts(number, len(fates), text, differs, problem, known[0])
 
 
 def attempts_in_order(case: CheckedRun) -> tuple[bool, str]:
@@ -85,10 +87,11 @@ def attempts_in_order(case: CheckedRun) -> tuple[bool, str]:
     found = attempts_of(case.run.path, case.manifest)
     if found.problem:
         return False, found.problem
-    if not found.number:
-        return True, "unknown here: the ledger of this machine does not know the run"
     if found.differs:
         return False, found.text
+    if not found.is_known_here:
+        unknown = "unknown here: the ledger of this machine does not know the run"
+        return True, "; in its folder: ".join(filter(None, [unknown, found.text]))
     return True, found.text or "attempt 1 of 1"
 
 
