@@ -160,7 +160,7 @@ def test_results_are_a_mapping_by_label(results: Results) -> None:
 
 
 def test_a_folder_that_is_not_a_finished_run_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(MissingData, match=r"has no metrics\.json"):
+    with pytest.raises(MissingData, match=r"it has no manifest\.json"):
         RunResult(tmp_path).metrics  # noqa: B018
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         report,
         run,
         score,
+        sign,
         simulate,
         verify,
     )
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 _FROM_API = (
     *("RunConfig", "answer", "compare", "dry_run", "estimate", "gate", "judge", "load", "report"),
-    *("run", "score", "simulate", "verify"),
+    *("run", "score", "sign", "simulate", "verify"),
 )
 __all__ = [
     "Grade",
@@ -66,6 +67,7 @@ __all__ = [
     "report",
     "run",
     "score",
+    "sign",
     "simulate",
     "verify",
 ]

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from msgspec import structs
 
+from mnemoscope._store.attempt_ledger import COPY
 from mnemoscope._store.errors import DataError, MissingData, UsageError
 from mnemoscope._store.run_directory import RunDirectory, find_runs, is_run
 from mnemoscope._store.spec import Spec
@@ -44,6 +45,7 @@ from mnemoscope.runner.run_setup import require_checkpoints as require_checkpoin
 from mnemoscope.types import Scalar
 
 if TYPE_CHECKING:
+    from mnemoscope.analysis.ssh_signatures import RunSignature
     from mnemoscope.analysis.verify import Verification
     from mnemoscope.datasets.base import Dataset
     from mnemoscope.protocols import Chosen
@@ -509,18 +511,45 @@ def gate(run: RunLike, *, baseline: RunLike, max_drop: Mapping[str, float]) -> G
     return GateResult(all(row.passed for row in rows), rows)
 
 
-def verify(run: RunLike, *, protocol: str | None = None, block: str | None = None) -> Verification:
+def verify(
+    run: RunLike,
+    *,
+    protocol: str | None = None,
+    block: str | None = None,
+    replay: int | None = None,
+    data: Where | None = None,
+    system: Any = None,
+    allowed_signers: Where | None = None,
+) -> Verification:
     """Recompute a run's figures from its journal and check every gate of its protocol.
 
-    `block` gives a reason why the run must not be cited; it is recorded before the check.
+    `block` gives a reason why the run must not be cited; it is recorded before the check. With
+    `replay` the system is asked again for so many questions, drawn at random; `data` is then the
+    dataset's file or folder, and `system` the class or object, if it cannot be imported. With
+    `allowed_signers`, a file as of ssh-keygen, the run must be signed by one of them.
     """
     from mnemoscope.analysis import verify as analysis
     from mnemoscope.protocols import load_protocol
 
-    directory = RunDirectory(_run_path(run))
+    directory = RunDirectory(_run_path(run), checked=False)  # the gates say what was edited
     if block is not None:
         analysis.block(directory, block)
-    return analysis.verify(directory, load_protocol(protocol) if protocol else None)
+    chosen = load_protocol(protocol) if protocol else None
+    found = analysis.verify(directory, chosen, _path(allowed_signers))
+    if replay is not None:
+        from mnemoscope.runner.answer_setup import reopened
+        from mnemoscope.runner.replay import replay as ask_again
+
+        dataset = reopened(directory.manifest(), _path(data))
+        found = found.with_gate(ask_again(directory, dataset, replay, system=system).gate())
+    return found
+
+
+def sign(run: RunLike, *, key: Where) -> RunSignature:
+    """Sign the manifest of a finished run with an SSH key."""
+    from mnemoscope.analysis.ssh_signatures import sign_run
+
+    return sign_run(RunDirectory(_run_path(run)), Path(key).expanduser())
 
 
 def load(run: RunLike) -> Results:
@@ -552,8 +581,9 @@ def report(run: RunLike) -> Results:
     results, path = _loaded(run, rewriting=True), _run_path(run)
     for one in results.runs:
         write_report(one.directory)
-    if not is_run(path) and (path / "summary.md").exists():
-        write_summary(path, [RunView.of(one.directory) for one in results.runs])
+    folder = path.parent if is_run(path) else path
+    if (folder / COPY).exists():  # `run` wrote a summary there
+        write_summary(folder, [RunView.of(one.directory) for one in results.runs])
     return results
 
 

@@ -56,6 +56,7 @@ def test_another_identity_is_refused_with_what_differs(recorded: str, run: RunDi
         run.open(OTHER)
 
     assert "benchmark.options.k: [1, 2] → [1, 3]; depth: 50 → 10" in str(caught.value)
+    (run.path / recorded).unlink()
     assert run.open(IDENTITY).identity["depth"] == 50, "the refusal kept the lock"
     run.release()
 
@@ -126,7 +127,7 @@ def test_a_finished_run_records_the_hashes_of_its_files(run: RunDirectory) -> No
     finished = run.manifest()
     assert finished.state == "complete"
     assert finished.finished is not None
-    assert set(finished.files) == {"trials.jsonl", "metrics.json"}
+    assert set(finished.files) == {"trials.jsonl", "metrics.json", "trials.chain.jsonl"}
     for name, sha256 in finished.files.items():
         assert hashlib.sha256((run.path / name).read_bytes()).hexdigest() == sha256
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from mnemoscope._store.errors import EditedRun
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.aggregates import CAVEAT, read_aggregates, seed_comparison
 from mnemoscope.analysis.compare import Comparison, NotComparable, compare
@@ -210,7 +211,7 @@ def test_an_unfinished_or_unreadable_run_is_not_comparable(make_run: Make, tmp_p
     manifest.state = "complete"
     cand.save(manifest)
     cand.trials_path.write_text("{torn")
-    assert invoke(both) == 3
+    assert invoke(both) == 4
 
 
 def test_runs_without_shared_questions_are_not_comparable(make_run: Make, tmp_path: Path) -> None:
@@ -369,13 +370,12 @@ def test_no_change_in_few_questions_is_not_equivalence(make_run: Make, tmp_path:
     assert math.isnan(small.detectable)
 
 
-def test_a_file_changed_after_the_run_is_noted(make_run: Make, tmp_path: Path) -> None:
+def test_a_file_changed_after_the_run_is_refused(make_run: Make, tmp_path: Path) -> None:
     base, cand = (make_run(tmp_path / name, [True, False] * 20) for name in ("a", "b"))
     cand.trials_path.write_bytes(cand.trials_path.read_bytes().replace(b"m0", b"m1", 1))
 
-    notes = compare(base, cand).notes
-
-    assert notes == ["b: trials.jsonl was changed after the run was finished"]
+    with pytest.raises(EditedRun, match=r"b/trials\.jsonl was changed after the run"):
+        compare(base, RunDirectory(cand.path))
 
 
 def test_runs_without_measured_questions_are_not_comparable(make_run: Make, tmp_path: Path) -> None:

@@ -14,12 +14,14 @@ import pytest
 
 from mnemoscope._store.errors import MissingData, UsageError
 from mnemoscope._store.fingerprint import fingerprint, sha256_file
+from mnemoscope._store.journal_chain import CHAIN
 from mnemoscope._store.jsonl import encode_lines, write_json
 from mnemoscope._store.run_directory import RECORDED, JournalLine, RunDirectory
 from mnemoscope.analysis.measure import Depth
-from mnemoscope.analysis.verify import block, verify
+from mnemoscope.analysis.verify import ALWAYS, block, verify
 from mnemoscope.cli.app import invoke
 from mnemoscope.protocols import load_protocol, protocol_names
+from mnemoscope.reports.run_report import write_report
 from mnemoscope.runner.finish import finish
 from mnemoscope.types import Question, Trial
 
@@ -53,7 +55,7 @@ def change_byte(path: Path, where: float = 0.5) -> None:
 
 
 def rewrite(run: RunDirectory, change: Callable[[Trial], Trial | None]) -> None:
-    """Change the journal and everything made from it, hashes included."""
+    """Change the journal and everything made from it, hashes and hash chain included."""
     texts = {line["id"]: line for line in run.questions()}
     questions = {id: Question(id, line["question"]) for id, line in texts.items()}
     lines: list[JournalLine] = []
@@ -61,16 +63,23 @@ def rewrite(run: RunDirectory, change: Callable[[Trial], Trial | None]) -> None:
         kept = change(line) if isinstance(line, Trial) else line
         lines += [kept] if kept else []
     run.trials_path.write_bytes(encode_lines(lines))
+    (run.path / CHAIN).unlink()
     asked = {line.question for line in lines if isinstance(line, Trial)}
     kept_questions = {id: question for id, question in questions.items() if id in asked}
     finish(run, run.manifest(), kept_questions, Depth(50))
+    write_report(run)
 
 
 def edit_identity(run: RunDirectory, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change the identity of the run and its fingerprint."""
+    """Change the identity of the run, its fingerprint and the hash chain that begins with it."""
     manifest = run.manifest()
     change(manifest.identity)
     manifest.fingerprint = fingerprint(manifest.identity)
+    chain = run.chain(manifest)
+    chain.path.unlink()
+    end = chain.cover()
+    manifest.chain = {"trials.jsonl": end.trials, "timings.jsonl": end.timings}
+    manifest.files[CHAIN] = sha256_file(chain.path)
     run.save(manifest)
 
 
@@ -79,7 +88,7 @@ def test_a_sound_run_is_verified(sound: RunDirectory, capsys: pytest.CaptureFixt
 
     assert (found.status, found.failed) == ("VERIFIED", [])
     gates = ["protocol", "deviations", *load_protocol(PROTOCOL).protocol.gates]
-    assert [gate.name for gate in found.gates] == [*gates, "leaks", "isolation", "hits", "judges"]
+    assert [gate.name for gate in found.gates] == [*gates, *ALWAYS[1:]]
     assert invoke(["verify", str(sound.path)]) == 0
     assert "VERIFIED under mnemoscope-retrieval-1:sound\n" in capsys.readouterr().out
 
@@ -172,7 +181,7 @@ def test_one_changed_byte_in_a_recorded_file_is_noticed(
     found = verify(sound)
 
     assert found.status == "UNVERIFIED"
-    assert found.gate("files").why == f"changed since the run: {name}"
+    assert found.gate("files").why == f"{name} was changed after the run"
     assert invoke(["verify", str(sound.path)]) == 1
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith("UNVERIFIED under mnemoscope-retrieval-1:sound: ")
@@ -317,7 +326,7 @@ def test_a_hash_taken_out_of_the_manifest_is_noticed(sound: RunDirectory) -> Non
     del manifest.files["trials.jsonl"]
     sound.save(manifest)
 
-    assert verify(sound).gate("files").why == "changed since the run: trials.jsonl"
+    assert verify(sound).gate("files").why == "trials.jsonl was added after the run"
 
 
 def test_an_oracle_below_its_ceiling_fails_the_baselines_gate(sound: RunDirectory) -> None:
@@ -503,6 +512,9 @@ def test_runs_of_one_fingerprint_may_differ_within_the_band_only(sound: RunDirec
     metrics = other.read_json("metrics.json")
     metrics["overall"]["recall@10"]["mean"] += 0.011
     write_json(other.path / "metrics.json", metrics)
+    manifest = other.manifest()
+    manifest.files["metrics.json"] = sha256_file(other.path / "metrics.json")
+    other.save(manifest)
 
     found = verify(sound)
 
@@ -516,6 +528,10 @@ def test_blocked_and_other_runs_do_not_count_for_the_variance(sound: RunDirector
     other = RunDirectory(sound.path.parent.parent / "other" / SYSTEM)
     shutil.copytree(sound.path, blocked.path)
     shutil.copytree(sound.path, other.path)
+    for run in (blocked, other):  # a copy is the same run for the ledger
+        manifest = run.manifest()
+        manifest.id = run.path.parent.name
+        run.save(manifest)
     block(blocked, "broken")
     edit_identity(other, lambda identity: identity.update(depth=20))
 
@@ -571,7 +587,7 @@ def test_a_run_without_a_protocol_passes_every_gate_but_that_one(
     make_run: Callable[..., RunDirectory], tmp_path: Path
 ) -> None:
     run = make_run(tmp_path / "run", [True, False])
-    (run.path / "report.md").touch()
+    run.write_files({"report.md": b""})
 
     found = verify(run)
 

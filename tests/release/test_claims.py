@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mnemoscope._store.errors import DataError
+from mnemoscope._store.errors import DataError, EditedRun
 from mnemoscope.analysis.verify import block
 from mnemoscope.release.claims import lint, lint_file
 from mnemoscope.release.release_facts import Facts
@@ -291,15 +291,13 @@ def test_with_a_release_the_text_names_its_protocol(begin: Callable[..., Release
     assert lint(CITE_OWN + text, facts) == []
 
 
-def test_the_numbers_of_a_release_with_an_unverified_run_cannot_be_quoted(
+def test_the_numbers_of_a_release_with_an_edited_run_cannot_be_quoted(
     begin: Callable[..., Release],
 ) -> None:
     release = begin("HOLD or SHIP as no-claim")
     (release.run(release.state.pairs[0].base).path / "report.md").unlink()
-    text = f"{CITE_OWN}recall@10 is 1 [0.98, 1.0]."
-    (finding,) = lint(text, Facts.of(release))
-    assert finding.rule == "unsound-run"
-    assert "UNVERIFIED" in finding.what
+    with pytest.raises(EditedRun, match=r"report\.md is missing"):
+        Facts.of(release)
 
 
 def test_a_citation_of_a_blocked_run_is_caught(begin: Callable[..., Release]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mnemoscope._store.errors import UsageError
+from mnemoscope._store.fingerprint import fingerprint
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.compare import NotComparable
 from mnemoscope.release.decide import (
@@ -148,6 +149,7 @@ def test_runs_that_do_not_compare_are_refused(
         begin()
     manifest.protocol = base.manifest().protocol
     manifest.identity["benchmark"]["sha256"] = ["cd" * 32]
+    manifest.fingerprint = fingerprint(manifest.identity)
     cand.save(manifest)
     with pytest.raises(NotComparable, match="sha256"):
         comparisons(begin())

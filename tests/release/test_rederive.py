@@ -77,6 +77,10 @@ def test_rankings_that_do_not_belong_to_the_journal_are_caught(
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     lines[0]["ranking"] = lines[0]["ranking"][1:]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run = RunDirectory(file.parent, checked=False)
+    manifest = run.manifest()
+    manifest.files[file.name] = sha256_file(file)
+    run.save(manifest)
     paths = [world / side / "mine" for side in ("base", "cand")]
     release = new_release(
         "v1", paths[:1], paths[1:], tmp_path / "release", author="Ann", when=moment()

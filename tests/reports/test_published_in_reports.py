@@ -87,8 +87,8 @@ def test_the_report_has_a_section_and_published_json_all_numbers(folder: Path) -
     assert (run / "report.md").read_text().count(TITLE) == 1
     found = json.loads((run / "published.json").read_text())
     assert [figure["run"].get("category") for figure in found["figures"]] == [None, 1, 2, 3, 4]
-    files = RunDirectory(run).manifest().files
-    assert files["published.json"] == sha256_file(run / "published.json")
+    seal = json.loads((run / "seal.json").read_text())
+    assert seal["published.json"] == [sha256_file(run / "published.json")]
 
 
 def test_writing_the_report_again_changes_nothing(folder: Path) -> None:

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mnemoscope._store.errors import RunConflict
+from mnemoscope._store.journal_chain import JournalChain, seal_spool
+from mnemoscope._store.jsonl import write_json
 from mnemoscope._store.run_directory import RECORDED, RunDirectory
 
 if TYPE_CHECKING:
@@ -213,6 +215,7 @@ class Damaged:
     """A finished run, changed to the state after a kill at a certain moment."""
 
     def __init__(self, run: Path) -> None:
+        self.run = run
         self.journal = run / "trials.jsonl"
         self.units = run / "units"
         self.units.mkdir()
@@ -234,7 +237,28 @@ class Damaged:
         return b"".join(own[:lines]) + (own[lines][:torn] if torn else b"")
 
     def spool(self, scenario: int, content: bytes) -> None:
-        (self.units / f"{scenario:06}.trials.jsonl").write_bytes(content)
+        path = self.units / f"{scenario:06}.trials.jsonl"
+        path.write_bytes(content)
+        seal_spool(path)
+
+    def settle(self) -> None:
+        """Give manifest, timings and hash chain the state that they had at that moment."""
+        manifest = RunDirectory(self.run, checked=False).manifest()
+        manifest.state = "running"
+        write_json(self.run / "manifest.json", manifest)
+        written = self.journal.read_bytes()
+        begun = [end for end in range(1, 7) if len(written) > len(self.whole(end - 1))]
+        timings = self.run / "timings.jsonl"
+        lines = timings.read_bytes().splitlines(keepends=True)
+        chain = JournalChain(self.run, manifest.fingerprint)
+        chain.path.unlink()
+        head, kept = chain.start(), b""
+        for end in begun:
+            name = f"conv-{end - 1}"
+            own = b"".join(line for line in lines if json.loads(line)["scenario"] == name)
+            head = chain.advance(head, name, b"".join(self.scenarios[end - 1]), own)
+            kept += own
+        timings.write_bytes(kept)
 
 
 def torn_last_line_of_the_journal(run: Damaged) -> None:
@@ -302,7 +326,9 @@ def test_files_left_by_a_kill_are_repaired(
     tmp_path: Path,
 ) -> None:
     shutil.copytree(undisturbed / "random", tmp_path / "random")
-    damage(Damaged(tmp_path / "random"))
+    run = Damaged(tmp_path / "random")
+    damage(run)
+    run.settle()
 
     process = start_command(command(locomo, tmp_path, systems=("random",)))
 

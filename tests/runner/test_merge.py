@@ -47,7 +47,7 @@ LINES: list[Trial | Answer | Verdict | Ingestion] = [
 
 def merged(folder: Path, lines: Sequence[object], timings: Sequence[Timing]) -> RunDirectory:
     """A run whose journals contain these lines before the unit's spool is merged."""
-    run = RunDirectory(folder)
+    run = RunDirectory(folder, checked=False)
     spool = spool_of(folder / "units", 0)
     spool.trials.parent.mkdir(parents=True)
     for path, records in (
@@ -103,13 +103,14 @@ def test_every_phase_of_a_question_has_its_own_timing() -> None:
 
 
 def test_units_wait_for_those_before_them(tmp_path: Path) -> None:
-    run = RunDirectory(tmp_path)
+    run = RunDirectory(tmp_path, checked=False)
     merger = JournalMerger(run, Pipeline())
     for order in (1, 0):
         scenario = Scenario(f"s{order}", (), ())
         spool = spool_of(tmp_path / "units", order)
         spool.trials.parent.mkdir(parents=True, exist_ok=True)
         spool.trials.write_bytes(encode_lines([Ingestion(scenario.id, 0)]))
+        seal_spool(spool.trials)
         merger.finished(merger.unit(0, order, scenario))
         if order:
             assert not list(run.journal())

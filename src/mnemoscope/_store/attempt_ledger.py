@@ -98,10 +98,8 @@ def read_ledger(path: Path | None = None) -> Ledger:
     try:
         about = path.stat()
         return _read(path, about.st_mtime_ns, about.st_size, about.st_ino)
-    except FileNotFoundError:
+    except OSError:
         return Ledger([], "", "")
-    except OSError as error:
-        return Ledger([], "", f"{path} cannot be read: {error.strerror}")
 
 
 @lru_cache(maxsize=8)

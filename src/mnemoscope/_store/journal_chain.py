@@ -104,14 +104,13 @@ class JournalChain:
     def resume(self) -> None:
         """Check the journals of an unfinished run, and undo a merge that was interrupted.
 
-        The spool of that scenario still exists, because it is deleted after the merge.
+        The spool of that scenario still exists, because it is deleted after the merge. After a
+        power failure it may be gone, and its questions are asked again.
         """
         Journal(self.path).close()  # a killed process leaves an incomplete last line
         _, shorter = self._checked()
         if not shorter:
             return
-        if not any((self._folder / "units").glob("*.trials.jsonl")):
-            raise EditedRun(self._folder / shorter, "is shorter than its hash chain")
         *kept, _ = self.records()
         before = [self.start(), *kept][-1]
         for name, head in ((TRIALS, before.trials), (TIMINGS, before.timings)):

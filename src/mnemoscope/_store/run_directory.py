@@ -117,7 +117,11 @@ class RunDirectory:
         for draft in self.path.glob(".*.draft"):  # a killed process leaves them
             draft.unlink()
         if self.manifest_path.exists():
-            manifest = _decoded(self._manifest_bytes(), self.manifest_path)
+            try:
+                manifest = _decoded(self._manifest_bytes(), self.manifest_path)
+            except DataError:
+                self.ensure_unedited()  # says whether it was edited
+                raise
             if manifest.fingerprint == fingerprint(identity):
                 self._check_resumed(manifest)
                 for field, value in about.items():
@@ -208,7 +212,7 @@ class RunDirectory:
         sealed = self._seal.read()
         sha256 = hashlib.sha256(content).hexdigest()
         if sealed is not None and sha256 not in sealed.get("manifest.json", ()):
-            return {"manifest.json": "was changed after the run"}
+            return {"manifest.json": "was changed after the run: it does not match seal.json"}
         manifest = _decoded(content, self.manifest_path)
         if sealed is None:
             return edited_without_seal(self.path, manifest)

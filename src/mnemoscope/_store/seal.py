@@ -15,7 +15,7 @@ import msgspec
 
 from mnemoscope._store.errors import EditedRun
 from mnemoscope._store.fingerprint import sha256_file
-from mnemoscope._store.jsonl import write_atomically, write_json
+from mnemoscope._store.jsonl import encode_json, write_atomically, write_json
 
 SEAL = "seal.json"
 SIGNATURE = "manifest.json.sig"
@@ -45,13 +45,20 @@ class Seal:
     def read(self) -> dict[str, list[str]] | None:
         """The hashes by file name; None if the run has no seal."""
         try:
-            return msgspec.json.decode(self.path.read_bytes(), type=dict[str, list[str]])
+            if self.path.is_symlink():
+                raise EditedRun(self.path, "is not a regular file")
+            content = self.path.read_bytes()
+            found = msgspec.json.decode(content, type=dict[str, list[str]])
         except FileNotFoundError:
             return None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise EditedRun(self.path) from None
         except OSError as error:
             raise EditedRun(self.path, f"cannot be read: {error.strerror}") from None
+        own = found.pop(SEAL, [])
+        if own != [_own_hash(found)] or content != encode_json({**found, SEAL: own}):
+            raise EditedRun(self.path)
+        return found
 
     def write_files(self, contents: Mapping[str, bytes | None]) -> None:
         """Write these files, or delete those that are None, and vouch for them."""
@@ -80,7 +87,12 @@ class Seal:
     def _save(self, hashes: Mapping[str, list[str]]) -> None:
         kept = {name: own for name, own in hashes.items() if own != [ABSENT]}
         if self.read() != kept:
-            write_json(self.path, kept)
+            # Its own hash tells an edited seal from an edited file.
+            write_json(self.path, {**kept, SEAL: [_own_hash(kept)]})
+
+
+def _own_hash(hashes: Mapping[str, list[str]]) -> str:
+    return hashlib.sha256(encode_json(hashes)).hexdigest()
 
 
 def file_hash(path: Path) -> str:

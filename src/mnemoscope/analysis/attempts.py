@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from mnemoscope._store.attempt_ledger import COPY, Ledger, LedgerLine, read_ledger
-from mnemoscope._store.run_directory import Manifest, RunDirectory
+from mnemoscope._store.run_directory import Manifest
 from mnemoscope.analysis.checked_run import CheckedRun
 
 _SHOWN = 5
@@ -28,6 +28,8 @@ class Attempts(NamedTuple):
     """Whether an earlier attempt was finished with other lines in its journal."""
     problem: str
     """Why the ledger cannot be believed; empty if it can."""
+    is_known_here: bool = False
+    """Whether the user's ledger knows the run, and not only the copy in its folder."""
 
 
 class _Fate(NamedTuple):
@@ -49,18 +51,20 @@ class _Fate(NamedTuple):
 
 def attempts_of(path: Path, manifest: Manifest) -> Attempts:
     """What the ledgers know of the runs with this fingerprint."""
-    ledger = read_ledger()
-    if not ledger.of_run(manifest.id):
-        copy = read_ledger(path.parent / COPY)
-        if manifest.ledger and manifest.ledger == ledger.id:
-            problem = "the ledger of attempts was edited: the lines of this run were removed"
-            return Attempts(0, 0, "", False, problem)
-        ledger = copy
-    if not manifest.id or not ledger.of_run(manifest.id):
-        return Attempts(0, 0, "", False, ledger.problem)
-    fates = [_fate(start, ledger) for start in ledger.starts(manifest.fingerprint)]
-    starts = [line.id for line in ledger.starts(manifest.fingerprint)]
-    number = starts.index(manifest.id) + 1
+    ledgers = [read_ledger(), read_ledger(path.parent / COPY)]
+    problem = "; ".join(filter(None, (one.problem for one in ledgers)))
+    known = [
+        any(line.id == manifest.id for line in one.starts(manifest.fingerprint)) for one in ledgers
+    ]
+    if not known[0] and manifest.ledger and manifest.ledger == ledgers[0].id:
+        problem = problem or "the ledger of attempts was edited: the start of this run is removed"
+    if not manifest.id or not any(known):
+        return Attempts(0, 0, "", False, problem)
+    # The copy in the run's folder serves on another machine.
+    ledger = ledgers[known.index(True)]
+    starts = ledger.starts(manifest.fingerprint)
+    fates = [_fate(number, start, ledger) for number, start in enumerate(starts, 1)]
+    number = [line.id for line in starts].index(manifest.id) + 1
     end = manifest.chain.get("trials.jsonl")
     head = end.head if end else ""
     differs = any(
@@ -73,7 +77,7 @@ def attempts_of(path: Path, manifest: Manifest) -> Attempts:
         text = f"attempt {number} of {len(fates)}, the first counts: " + "; ".join(
             others[:_SHOWN] + more
         )
-    return Attempts(number, len(fates), text, differs, ledger.problem)
+    return Attempts(number, len(fates), text, differs, problem, known[0])
 
 
 def attempts_in_order(case: CheckedRun) -> tuple[bool, str]:
@@ -83,18 +87,18 @@ def attempts_in_order(case: CheckedRun) -> tuple[bool, str]:
     found = attempts_of(case.run.path, case.manifest)
     if found.problem:
         return False, found.problem
-    if not found.number:
-        return True, "unknown here: the ledger of this machine does not know the run"
     if found.differs:
         return False, found.text
+    if not found.is_known_here:
+        unknown = "unknown here: the ledger of this machine does not know the run"
+        return True, "; in its folder: ".join(filter(None, [unknown, found.text]))
     return True, found.text or "attempt 1 of 1"
 
 
-def _fate(start: LedgerLine, ledger: Ledger) -> _Fate:
+def _fate(number: int, start: LedgerLine, ledger: Ledger) -> _Fate:
     ends = [line for line in ledger.of_run(start.id) if line.event == "finish"]
     is_there = False
     with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
-        content = (RunDirectory(Path(start.path)).manifest_path).read_bytes()
+        content = (Path(start.path) / "manifest.json").read_bytes()
         is_there = msgspec.json.decode(content, type=Manifest).id == start.id
-    number = ledger.starts(start.fingerprint).index(start) + 1
     return _Fate(number, start.path, ends[-1] if ends else None, is_there)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -21,6 +22,7 @@ from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.analysis.checked_run import BLOCKED_FILE, CheckedRun, value_at
 from mnemoscope.analysis.gates import Gate, check_gate
 from mnemoscope.analysis.isolation_checks import GATE as ISOLATION_GATE
+from mnemoscope.analysis.ssh_signatures import signature_of
 from mnemoscope.isolation.levels import WITHIN_REACH
 from mnemoscope.protocols import Chosen, load_protocol
 
@@ -43,13 +45,24 @@ class Verification(msgspec.Struct, frozen=True):
     def gate(self, name: str) -> Gate:
         return next(gate for gate in self.gates if gate.name == name)
 
+    def with_gate(self, gate: Gate) -> Verification:
+        """The same with one more gate; one that fails leaves the run unverified."""
+        keeps = gate.passed or self.status == "BLOCKED"
+        status = self.status if keeps else "UNVERIFIED"
+        return msgspec.structs.replace(self, status=status, gates=[*self.gates, gate])
+
     @property
     def failed(self) -> list[str]:
         return [gate.name for gate in self.gates if not gate.passed]
 
 
-def verify(run: RunDirectory, protocol: Chosen | None = None) -> Verification:
-    """Verify a run under its recorded protocol, or under the given one."""
+def verify(
+    run: RunDirectory, protocol: Chosen | None = None, allowed_signers: Path | None = None
+) -> Verification:
+    """Verify a run under its recorded protocol, or under the given one.
+
+    With a list of allowed signers, the run must be signed by one of them.
+    """
     run = RunDirectory(run.path, checked=False)  # the gates say what was edited
     manifest = run.manifest()
     chosen, protocol_gate = _protocol_of(manifest, protocol)
@@ -58,6 +71,7 @@ def verify(run: RunDirectory, protocol: Chosen | None = None) -> Verification:
     names = ["deviations", *chosen.protocol.gates] if chosen else [*GENERIC]
     names += [name for name in ALWAYS if name not in names]
     gates = [protocol_gate, *(check_gate(name, case) for name in names)]
+    gates.append(_signature(run, allowed_signers))
     return Verification(str(run.path), chosen.id if chosen else "", _status(case, gates), gates)
 
 
@@ -73,6 +87,17 @@ def _status(case: CheckedRun, gates: Sequence[Gate]) -> Status:
     if within_reach and failed <= {ISOLATION_GATE}:
         return "CONSISTENT"
     return "UNVERIFIED" if failed else "VERIFIED"
+
+
+def _signature(run: RunDirectory, allowed_signers: Path | None) -> Gate:
+    try:
+        found = signature_of(run, allowed_signers)
+    except UsageError:
+        raise
+    except (MnemoscopeError, OSError) as error:
+        return Gate("signature", False, str(error))
+    unsigned = found.state == "none" and allowed_signers is not None
+    return Gate("signature", not (found.is_bad or unsigned), found.why)
 
 
 def block(run: RunDirectory, reason: str) -> None:

@@ -42,6 +42,7 @@ for _place in (
     "compare:compare",
     "gate:gate",
     "verify:verify",
+    "sign:sign",
     "judge:judge",
     "answer:answer",
     "demo:demo",

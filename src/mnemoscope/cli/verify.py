@@ -25,6 +25,9 @@ def verify(
     *,
     protocol: str | None = None,
     block: str | None = None,
+    replay: int | None = None,
+    data: Path | None = None,
+    allowed_signers: Path | None = None,
     json: bool = False,
 ) -> int:
     """Recompute a run's figures from its journal and check every gate of its protocol.
@@ -32,7 +35,9 @@ def verify(
     CONSISTENT means that the figures follow from the journal, but that the system's code could
     have read the labels.
 
-    Exit codes: 0 VERIFIED, 1 CONSISTENT, UNVERIFIED or BLOCKED.
+    Exit codes: 0 VERIFIED, 1 CONSISTENT, UNVERIFIED or BLOCKED. All other commands that print a
+    figure check the files of a run first. If a file was edited, deleted or added, they name it,
+    print no figure and exit with 4.
 
     For example:
 
@@ -42,6 +47,10 @@ def verify(
 
         mnemoscope verify runs/mine --block "turns were ingested instead of sessions"
 
+        mnemoscope verify runs/mine --replay 50 --data locomo10.json
+
+        mnemoscope verify runs/mine --allowed-signers allowed_signers
+
     Parameters
     ----------
     run
@@ -50,10 +59,24 @@ def verify(
         Check against this protocol instead of the run's own.
     block
         Write BLOCKED.md with this reason: the run must not be cited.
+    replay
+        Ask the system again for so many questions, drawn at random now, and compare its rankings
+        with the recorded ones. All memories of their scenarios are ingested again.
+    data
+        The dataset's file or folder, for --replay. Default: as of `mnemoscope run`.
+    allowed_signers
+        The run must be signed by one of these SSH keys; the format is that of ssh-keygen.
     json
         Print JSON instead of a table.
     """
-    found = api.verify(run, protocol=protocol, block=block)
+    found = api.verify(
+        run,
+        protocol=protocol,
+        block=block,
+        replay=replay,
+        data=data,
+        allowed_signers=allowed_signers,
+    )
     if json:
         print_json(found)
     else:
