@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 import threading
 import time
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Literal, NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import httpcore2
@@ -27,6 +28,12 @@ from mnemoscope.models.http_errors import PerProcess
 LARGEST_REPLY = 256 << 20
 """Bytes."""
 _IDLE_SECONDS = 30.0
+_MOST_REDIRECTS = 5
+_PORTS = {"http": 80, "https": 443}
+_PIECE = 1 << 20
+"""Bytes that are unpacked at once."""
+_GZIP_OR_ZLIB = 47
+"""For zlib: a window of 32 KiB, and either header."""
 _PRINTABLE = "".join(map(chr, range(33, 127)))
 _HEADER_NAME = re.compile(r"[!#-'*+.^-z|~\w-]+", re.ASCII)
 _HEADER_VALUE = re.compile(r"[\t -~\xa0-\xff]*")
@@ -59,7 +66,11 @@ class HttpClient:
     def __init__(
         self, base_url: str, *, proxies: bool, redirects: bool, connect: float | None = None
     ) -> None:
-        """`connect` limits the seconds for making a connection; None means no separate limit."""
+        """`connect` limits the seconds for making a connection; None means no separate limit.
+
+        With `redirects`, a request is repeated at another path of the same server, if the server
+        says so. It is never sent to another one, which would get the key.
+        """
         self._base_url = base_url
         self._proxies = proxies
         self._redirects = redirects
@@ -76,26 +87,35 @@ class HttpClient:
         seconds: float,
     ) -> HttpReply:
         """The reply to one request, of any status; HttpFailure if none comes in time."""
-        how: dict[str, Any] = {"content": body, "headers": _encoded(headers)}
-        if not self._redirects:
-            # The target is passed unchanged, because the library refuses a long URL. A redirect
-            # would use it again.
-            target = urlsplit(url)._replace(scheme="", netloc="").geturl()
-            url, how["extensions"] = self._base_url, {"target": quote(target, safe=_PRINTABLE)}
-        data = bytearray()
+        sent = _encoded(headers)
         with _within(seconds) as exchange:
             try:
-                with self._client.get().stream(method, url, **how) as reply:
-                    for piece in reply.iter_bytes():
-                        data += piece
-                        if len(data) > LARGEST_REPLY:
-                            reason = f"a reply of more than {LARGEST_REPLY >> 20} MiB"
-                            raise HttpFailure("size", reason)
-                return HttpReply(reply.status_code, dict(reply.headers), bytes(data))
+                reply = self._received(method, url, body, sent)
+                for _ in range(_MOST_REDIRECTS if self._redirects else 0):
+                    if (target := _same_server(reply, url)) is None:
+                        break
+                    url = target
+                    reply = self._received(method, url, body, sent)
+                return reply
             except (httpx2.RequestError, httpx2.InvalidURL) as error:
                 failure = _failure(error, exchange)
         # Not inside the block: the library's error contains the request with its headers.
         raise failure
+
+    def _received(
+        self, method: str, url: str, body: bytes | None, headers: list[tuple[bytes, bytes]]
+    ) -> HttpReply:
+        # The target is passed unchanged, because the library refuses a long URL.
+        target = urlsplit(url)._replace(scheme="", netloc="").geturl()
+        extensions = {"target": quote(target, safe=_PRINTABLE)}
+        how: dict[str, Any] = {"content": body, "headers": headers, "extensions": extensions}
+        data = bytearray()
+        with self._client.get().stream(method, self._base_url, **how) as reply:
+            for piece in _unpacked(reply):
+                data += piece
+                if len(data) > LARGEST_REPLY:
+                    raise HttpFailure("size", f"a reply of more than {LARGEST_REPLY >> 20} MiB")
+        return HttpReply(reply.status_code, dict(reply.headers), bytes(data))
 
     def post_json(
         self, url: str, body: Any, headers: Mapping[str, str], seconds: float
@@ -129,8 +149,11 @@ class HttpClient:
         return httpx2.Client(
             transport=_Transport(self._base_url, self._proxies),
             timeout=httpx2.Timeout(None, connect=self._connect),
-            follow_redirects=self._redirects,
-            headers={"User-Agent": f"mnemoscope/{__version__}"},
+            follow_redirects=False,
+            headers={
+                "User-Agent": f"mnemoscope/{__version__}",
+                "Accept-Encoding": "gzip, deflate",
+            },
             # A cookie would carry state from one exchange to the next.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             trust_env=False,
@@ -222,6 +245,43 @@ class _Transport(httpx2.HTTPTransport):
             keepalive_expiry=_IDLE_SECONDS,
             network_backend=_Backend(),
         )
+
+
+def _same_server(reply: HttpReply, url: str) -> str | None:
+    """Where a reply sends the same request, if that is on the same server."""
+    if reply.status not in (307, 308) or "location" not in reply.headers:
+        return None
+    try:
+        target = urljoin(url, reply.headers["location"])
+        return target if _origin(target) == _origin(url) else None
+    except ValueError:
+        return None
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
+
+
+def _unpacked(reply: httpx2.Response) -> Iterator[bytes]:
+    """The body in pieces of limited size: the library would unpack gigabytes at once."""
+    encoding = reply.headers.get("content-encoding", "").strip().lower() or "identity"
+    if encoding == "identity":
+        yield from reply.iter_raw()
+        return
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        raise HttpFailure("protocol", f"its reply is encoded as {encoding!r:.40}, unasked")
+    unpack = zlib.decompressobj(_GZIP_OR_ZLIB)
+    try:
+        for piece in reply.iter_raw():
+            left = piece
+            while left:
+                yield unpack.decompress(left, _PIECE)
+                left = unpack.unconsumed_tail
+    except zlib.error as error:
+        raise HttpFailure("protocol", f"its reply cannot be unpacked: {error}") from None
+    if not unpack.eof:
+        raise HttpFailure("protocol", "its compressed reply is incomplete")
 
 
 def _proxy_for(base_url: str) -> httpcore2.Proxy | None:

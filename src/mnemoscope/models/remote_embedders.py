@@ -24,7 +24,7 @@ from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope.models.chat import ModelFailure, Transient
 from mnemoscope.models.embedders import require, unit_rows, weights_sha256
 from mnemoscope.models.http_client import HttpClient, HttpFailure
-from mnemoscope.models.http_errors import retry_after, without_keys
+from mnemoscope.models.http_errors import retry_after, shortened
 from mnemoscope.models.providers.http_chat import error_details
 from mnemoscope.models.providers.openai_chat import account_headers
 
@@ -83,6 +83,10 @@ class OpenAIEmbedder:
                     f"for {self._model!r}; the endpoint serves several models under this name"
                 )
             rows[index] = vector
+        if not np.isfinite(rows).all():
+            raise MnemoscopeError(
+                f"{self._base_url} returned vectors with infinite numbers for {self._model!r}"
+            )
         return unit_rows(rows)
 
     @functools.cached_property
@@ -118,12 +122,12 @@ class OpenAIEmbedder:
             problem = (
                 f"no answer within {_SECONDS:.0f} seconds; resume the run later"
                 if failure.kind in ("timeout", "connect timeout")
-                else f"no connection ({without_keys(str(failure.cause))}); check the address and "
-                "that the server runs"
+                else f"no connection ({shortened(failure.cause or failure)}); check the address, "
+                "and that the server runs"
             )
             raise Transient(problem) from None
         if reply.status >= 300:
-            message = without_keys(error_details(reply)[0])
+            message = shortened(error_details(reply)[0])
             advice = _ADVICE.get(reply.status, "the endpoint failed; resume the run later")
             problem = f"status {reply.status} ({message}); {advice}"
             wait = retry_after(reply.headers) or 0.0
@@ -135,7 +139,7 @@ class OpenAIEmbedder:
             answer = msgspec.json.decode(reply.data, type=_Embeddings)
             vectors = {item.index: item.embedding for item in answer.data}
             return [vectors[index] for index in range(len(texts))]
-        except (msgspec.MsgspecError, KeyError) as error:
+        except (msgspec.MsgspecError, KeyError, ValueError, RecursionError) as error:
             raise ModelFailure(
                 f"the answer does not follow the embeddings protocol ({type(error).__name__}); "
                 "check the address"

@@ -230,7 +230,12 @@ def _reason_in(data: bytes) -> str:
     for _ in range(3):
         if isinstance(reason, dict):
             reason = next((reason[key] for key in _REASONS if reason.get(key)), reason)
-    return reason if isinstance(reason, str) else msgspec.json.encode(reason).decode()
+    if isinstance(reason, str):
+        return reason
+    try:
+        return msgspec.json.encode(reason).decode()
+    except (RecursionError, UnicodeEncodeError):
+        return data[:2000].decode("utf-8", "backslashreplace")
 
 
 def _checked(address: str) -> SplitResult:

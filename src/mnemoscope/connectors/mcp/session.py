@@ -9,6 +9,7 @@ process that opened it.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import threading
@@ -192,6 +193,9 @@ class McpSession:
 def require_mcp() -> None:
     try:
         import mcp  # noqa: F401
+
+        # Errors are raised; the SDK would also print them, with whatever a server wrote.
+        logging.getLogger("mcp").addHandler(logging.NullHandler())
     except ImportError:
         raise MissingExtra("the MCP connector", "pip install 'mnemoscope[mcp]'") from None
 

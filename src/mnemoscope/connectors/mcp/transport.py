@@ -28,6 +28,10 @@ from mnemoscope.connectors.mapping import fill
 from mnemoscope.connectors.mcp.session import McpSession, require_mcp
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
+_MOST_QUEUED = 1000
+"""Messages that were read from a child and not handled."""
+_MOST_OTHER_LINES = 1000
+_PAUSE = 0.01
 _SERVER_IS_GONE = frozenset({502, 503, 504})
 """What a proxy replies when its server is down."""
 _SECRET = re.compile(r"(key|token|secret|password)=", re.I)
@@ -44,6 +48,8 @@ class ChildTransport:
     def __init__(self, child: Child) -> None:
         self._child = child
         self.gone = ""
+        self._other_lines = 0
+        """Lines on stdout since the last message."""
 
     @asynccontextmanager
     async def streams(self) -> AsyncIterator[tuple[Any, Any]]:
@@ -54,11 +60,24 @@ class ChildTransport:
         outgoing, from_session = anyio.create_memory_object_stream[Any](0)
 
         def receive() -> None:
-            if problem := self._received(to_session):
+            problem = self._received(to_session)
+            if to_session.statistics().current_buffer_used > _MOST_QUEUED:
+                # Messages that come faster than they are handled stay in the pipe.
+                loop.remove_reader(self._child.stdout)
+                loop.call_later(_PAUSE, receive_again)
+            if problem:
                 self._unwatch(loop)
                 ended = self._child.ending() or problem
                 self.gone = f"{self._child.name} {ended}{self._child.stderr.last_lines}"
                 to_session.close()
+
+        def receive_again() -> None:
+            if self.gone or self._child.stdout.closed:
+                return
+            if to_session.statistics().current_buffer_used > _MOST_QUEUED:
+                loop.call_later(_PAUSE, receive_again)
+            else:
+                loop.add_reader(self._child.stdout, receive)
 
         async def send() -> None:
             async for message in from_session:
@@ -97,14 +116,21 @@ class ChildTransport:
             for line in self._lines(more):
                 try:
                     message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-                except ValueError:
+                except (ValueError, RecursionError):
                     if line.strip():
                         self._child.stderr.log(line)
+                        self._other_lines += 1
                 else:
+                    self._other_lines = 0
                     with suppress(anyio.BrokenResourceError):  # the session is being closed
                         to_session.send_nowait(SessionMessage(message))
         except LineTooLong:
             return f"wrote a message of more than {LONGEST_LINE >> 20} MiB"
+        if self._other_lines > _MOST_OTHER_LINES:
+            return (
+                f"wrote more than {_MOST_OTHER_LINES} lines to stdout that are not messages; print "
+                "to stderr instead"
+            )
         return "" if more else "closed its stdout"
 
     def _lines(self, more: bool) -> Iterator[bytes]:
@@ -190,20 +216,48 @@ class UrlServer:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
-        async def check_status(response: Any) -> None:
+        async def check_reply(response: Any) -> None:
             if response.status_code in _SERVER_IS_GONE:
                 raise httpx2.NetworkError(f"status {response.status_code}")
+            response.stream = limited_stream(response)
 
+        login = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         async with (
             httpx2.AsyncClient(
-                headers={"Authorization": f"Bearer {self._token}"} if self._token else {},
+                headers={"Accept-Encoding": "identity", **login},
                 # The session sets the deadlines; the client's must not come first.
                 timeout=httpx2.Timeout(self._timeout + 5),
-                event_hooks={"response": [check_status]},
+                event_hooks={"response": [check_reply]},
             ) as client,
             streamable_http_client(self._url, http_client=client) as streams,
         ):
             yield streams
+
+
+def limited_stream(response: Any) -> Any:
+    """The stream of a reply, with an error in place of what would take too much memory."""
+    import httpx2
+
+    encoding = response.headers.get("content-encoding", "").strip().lower()
+
+    class Limited(httpx2.AsyncByteStream):
+        inner = response.stream
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            if encoding not in ("", "identity"):  # a few bytes can unpack to gigabytes
+                raise httpx2.StreamError(f"its reply is encoded as {encoding!r:.40}, unasked")
+            size = 0
+            async for piece in self.inner:
+                size += len(piece)
+                if size > LONGEST_LINE:
+                    most = f"{LONGEST_LINE >> 20} MiB"
+                    raise httpx2.StreamError(f"a reply of more than {most}")
+                yield piece
+
+        async def aclose(self) -> None:
+            await self.inner.aclose()
+
+    return Limited()
 
 
 def _checked(url: str) -> str:

@@ -74,7 +74,7 @@ class HttpProvider(ABC):
     def _completion(self, reply: HttpReply) -> Completion:
         try:
             completion = self._read(reply.data)
-        except (msgspec.MsgspecError, LookupError, TypeError) as error:
+        except (msgspec.MsgspecError, LookupError, TypeError, ValueError, RecursionError) as error:
             raise http_errors.ReplyLost(
                 f"{self.where}: the reply is incomplete or not a completion "
                 f"({http_errors.shortened(f'{type(error).__name__}: {error}')})"
@@ -110,6 +110,10 @@ def failure_of_exchange(failure: HttpFailure, seconds: float, where: str) -> Exc
     """The error for a connection that could not be made, was lost, or was too slow."""
     if failure.kind in ("timeout", "connect timeout"):
         return TransientTimeout(f"{where}: no complete reply within {seconds:g} seconds")
+    if failure.kind in ("protocol", "size"):
+        return http_errors.ReplyLost(
+            f"{where}: the reply cannot be read ({http_errors.shortened(failure)})"
+        )
     if failure.kind == "connect":
         reason = http_errors.shortened(failure.cause)
         return MnemoscopeError(
@@ -126,7 +130,7 @@ def error_details(reply: HttpReply) -> tuple[str, str, str | None]:
     text = reply.data.decode("utf-8", "replace").strip()
     try:
         body = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text or f"Error code: {reply.status}", "", None
     inner = body.get("error", body) if isinstance(body, dict) else body
     if not isinstance(inner, dict):
