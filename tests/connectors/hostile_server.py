@@ -30,6 +30,10 @@ class Asked(NamedTuple):
     body: Any
 
     @property
+    def key(self) -> str:
+        return self.headers.get("authorization", "")
+
+    @property
     def is_attacked(self) -> bool:
         tool = self.body.get("params", {}).get("name") if isinstance(self.body, dict) else ""
         return tool == "search" or self.path in ("v1/recall", "rest/find", "chat/completions")
@@ -51,9 +55,9 @@ def http(
 
 
 def _head(status: int, headers: dict[str, str]) -> bytes:
-    named = {"Content-Type": "application/json", **{k.replace("_", "-"): v for k, v in headers.items()}}
-    lines = [f"HTTP/1.1 {status} X", *(f"{name}: {value}" for name, value in named.items())]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+    named = {"Content-Type": "application/json", **headers}
+    lines = [f"{name.replace('_', '-')}: {value}" for name, value in named.items()]
+    return "\r\n".join([f"HTTP/1.1 {status} X", *lines, "", ""]).encode("latin-1")
 
 
 def in_tool(value: Any) -> Callable[[Asked], Any]:
@@ -87,6 +91,11 @@ def silent(asked: Asked) -> Iterator[bytes]:
     yield b""
 
 
+def too_few(asked: Asked) -> Iterator[bytes]:
+    yield _head(200, {"Content-Length": "9"}) + b"{"
+    yield from silent(asked)
+
+
 def nothing(asked: Asked) -> Iterator[bytes]:
     yield b""
 
@@ -118,24 +127,24 @@ CASES: dict[str, Reply] = {
     # time
     "slow drip": dripping,
     "never replies": silent,
-    "too few bytes": lambda asked: iter([_head(200, {"Content-Length": "9"}), b"{", *silent(asked)]),
+    "too few bytes": too_few,
     "asks to wait": http({"detail": "later"}, 503, Retry_After="86400"),
     # broken connections
-    "closes mid-body": http(b'{"hits": [', length=5000),
+    "closes midway": http(b'{"hits": [', length=5000),
     "closes at once": nothing,
     "too many bytes": http(b'{"hits": []}', length=5),
     "not HTTP": lambda asked: iter([b"\x16\x03\x01\x02\x00" * 100]),
     "no status": lambda asked: iter([b"HTTP/1.1 \r\n\r\n"]),
     "two lengths": http(b"[]", Content_length="7"),
     # texts
-    "invalid UTF-8": http(b'{"hits": ["\xff\xfe\x80"]}'),
+    "invalid bytes": http(b'{"hits": ["\xff\xfe\x80"]}'),
     "invalid JSON": http(b'{"hits": ["m1", }'),
     "deep JSON": http(b'{"hits": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
     "deep error": http(b'{"error": ' + b"[" * 900 + b"]" * 900 + b"}", 500),
     "escapes": http({"error": {"message": ESCAPES}}, 500),
     "escapes in JSON": http(ESCAPES.encode()),
-    "secret in 500": http(lambda asked: {"detail": f"bad {asked.headers.get('authorization')}"}, 500),
-    "secret in JSON": http(lambda asked: f"not {asked.headers.get('authorization')}".encode()),
+    "secret in 500": http(lambda asked: {"detail": f"bad {asked.key}"}, 500),
+    "secret in JSON": http(lambda asked: f"not {asked.key}".encode()),
     "refuses the key": http({"detail": "no"}, 407),
 }
 """Ways to reply that any client may meet."""
@@ -206,21 +215,21 @@ def _read(stream: Any) -> Asked | None:
         name, _, value = text.partition(":")
         headers[name.lower()] = value.strip()
     given = stream.read(int(headers.get("content-length", 0)))
-    _, case, path = first[1].split("/", 2)
+    _, case, path = first[1].partition("?")[0].split("/", 2)
     return Asked(case.replace("-", " "), path, headers, json.loads(given) if given else None)
 
 
 def _well(asked: Asked) -> Iterator[bytes]:
     """The reply of a server that works."""
     if asked.path != "mcp":
-        replies = {"v1/hello": HELLO, "v1/stats": {"index_bytes": -5, "x": 1}, "rest/add": {"id": 7}}
+        replies: dict[str, Any] = {"v1/hello": HELLO, "v1/stats": {"index_bytes": -5, "x": -1}}
         return http(replies.get(asked.path, {}))(asked)
     method = asked.body.get("method") if asked.body else None
     if not asked.body or "id" not in asked.body:
         return http(b"", 202 if asked.body else 405)(asked)
     about = {"name": "hostile", "version": "1"}
     listed = [
-        {"name": n, "inputSchema": {"type": "object", "properties": dict.fromkeys(has, {})}}
+        {"name": n, "inputSchema": {"type": "object", "properties": {k: {} for k in has}}}
         for n, has in TOOLS.items()
     ]
     results: dict[Any, Any] = {

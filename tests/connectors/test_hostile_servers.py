@@ -5,9 +5,12 @@ All of them are systems of one run, beside bm25.
 
 from __future__ import annotations
 
+import os
 import re
 import resource
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +30,7 @@ from tests.connectors.hostile_server import (
 
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
-
+from mnemoscope.connectors import child_process
 from mnemoscope.connectors.mcp import transport
 from mnemoscope.datasets.locomo import Locomo
 from mnemoscope.models import http_client
@@ -37,6 +40,7 @@ from mnemoscope.runner.scheduler import Limits
 from mnemoscope.systems.loader import plan
 from mnemoscope.types import Trial
 
+HERE = Path(__file__).parent / "hostile_mcp.py"
 LARGEST = 2 << 20
 """Bytes of a reply in these tests."""
 MOST_MEMORY = 400 << 20
@@ -53,18 +57,18 @@ CONTRACT = {
     "broken gzip": "error: .*its compressed reply is incomplete",
     "huge header": "error: .*(does not reply with valid HTTP|dropped the connection)",
     "endless headers": "error: .*(does not reply with valid HTTP|dropped the connection)",
-    "endless 100": "timeout: .*no complete reply to POST within 0.7 s",
-    "slow drip": "timeout: .*no complete reply to POST within 0.7 s",
-    "never replies": "timeout: .*no complete reply to POST within 0.7 s",
-    "too few bytes": "timeout: .*no complete reply to POST within 0.7 s",
+    "endless 100": "timeout: .*no complete reply to POST within 1.5 s",
+    "slow drip": "timeout: .*no complete reply to POST within 1.5 s",
+    "never replies": "timeout: .*no complete reply to POST within 1.5 s",
+    "too few bytes": "timeout: .*no complete reply to POST within 1.5 s",
     "asks to wait": r"error: .*status 503 \(later\)",
-    "closes mid-body": "error: .*dropped the connection in the middle of POST",
+    "closes midway": "error: .*dropped the connection in the middle of POST",
     "closes at once": "error: .*dropped the connection in the middle of POST",
     "too many bytes": "error: .*the reply is not JSON",
     "not HTTP": "error: .*(does not reply with valid HTTP|dropped the connection)",
     "no status": "error: .*(does not reply with valid HTTP|dropped the connection)",
     "two lengths": "error: .*(does not reply with valid HTTP|dropped the connection)",
-    "invalid UTF-8": "error: .*the reply is not JSON",
+    "invalid bytes": "error: .*the reply is not JSON",
     "invalid JSON": "error: .*the reply is not JSON",
     "deep JSON": "error: .*the reply is not JSON",
     "deep error": r"error: .*status 500 \(\[\[\[",
@@ -75,19 +79,18 @@ CONTRACT = {
     "refuses the key": r"error: .*status 407 \(no\)",
     "redirects elsewhere": "error: .*redirections are not followed: give the address http",
     "reply to another call": 'error: .*expected {"hits": …}',
-    **{name: "error: .*recall returned" for name in list(HITS)[1:]},
+    **dict.fromkeys(list(HITS)[1:], "error: .*recall returned"),
     "duplicated keys": "answered: ",
     "scores without a value": "answered: ",
-    "no hits": "answered: ",
+    "no hits": "empty: ",
     "unknown ids": "answered: ",
-    "surrogates": "answered: ",
     "a million hits": "answered: ",
 }
 MAPPED = {
     "gzip bomb": "error: .*a reply of more than 2 MiB",
-    "never replies": "timeout: .*no complete reply to GET within 0.7 s",
+    "never replies": "timeout: .*no complete reply to GET within 1.5 s",
     "deep JSON": "error: .*the reply is not JSON",
-    "invalid UTF-8": "error: .*the reply is not JSON",
+    "invalid bytes": "error: .*the reply is not JSON",
     "redirects elsewhere": "error: .*redirections are not followed",
     "hits are a text": "error: .*expected a list of hits",
     "hit is null": "error: .*there is no id at",
@@ -99,8 +102,8 @@ MCP = {
     "endless chunks": "error: .*a reply of more than 2 MiB",
     "gzip bomb": "error: .*its reply is encoded as 'gzip', unasked",
     "endless events": "error: .*",
-    "never replies": "timeout: .*search gave no reply within 0.7 s",
-    "slow drip": "timeout: .*search gave no reply within 0.7 s",
+    "never replies": "timeout: .*search gave no reply within 1.5 s",
+    "slow drip": "timeout: .*search gave no reply within 1.5 s",
     "invalid JSON": "error: .*Failed to parse JSON response",
     "deep JSON": "error: .*",
     "redirects elsewhere": "error: .*not followed",
@@ -110,11 +113,26 @@ MCP = {
     "secret in a tool": "error: .*bad Bearer …",
     "deep text": "error: .*",
 }
+STDIO = {
+    "endless-line": "error: .*wrote a message of more than 2 MiB",
+    "endless-notifications": "timeout: .*search gave no reply within 1.5 s",
+    "endless-lines": "error: .*more than 1000 lines to stdout that are not messages",
+    "dies": "error: .*ended with exit code 7; its last lines on stderr: no index",
+    "other-id": "timeout: .*search gave no reply within 1.5 s",
+    "deep": "error: .*",
+    "wrong-result": "error: .*search",
+    "error": "error: .*search",
+    "invalid-bytes": "error: .*",
+}
 MAPPING = """
 name: hostile
 reset: [{path: /rest/reset}]
 remember: {path: /rest/add, body: {text: "${memory.text}"}}
-recall: {method: GET, path: /rest/find, hits: {each: hits, id: id, score: score}}
+recall:
+  method: GET
+  path: /rest/find
+  query: {q: "${query.text}"}
+  hits: {each: hits, id: id, score: score}
 """
 TOOLS = """
 name: hostile
@@ -127,7 +145,8 @@ recall: {tool: search, arguments: {query: "${query.text}", limit: "${k}"}, hits:
 def other_replies(elsewhere: str) -> dict[str, Reply]:
     def failed(text: Callable[[Asked], str]) -> Callable[[Asked], Any]:
         def reply(asked: Asked) -> Any:
-            return {**in_tool(text(asked))(asked), "result": {**in_tool(text(asked))(asked)["result"], "isError": True}}
+            said = in_tool(text(asked))(asked)
+            return {**said, "result": {**said["result"], "isError": True}}
 
         return reply
 
@@ -142,7 +161,6 @@ def other_replies(elsewhere: str) -> dict[str, Reply]:
         ),
         "no hits": http({"hits": []}),
         "unknown ids": http({"hits": [ESCAPES, "", "\x00", "../../etc/passwd", 7]}),
-        "surrogates": http(b'{"hits": ["\\ud83d", {"id": "m1", "text": "\\udfff"}]}'),
         "a million hits": http(million),
         "endless events": without_end(
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n",
@@ -152,15 +170,27 @@ def other_replies(elsewhere: str) -> dict[str, Reply]:
             lambda asked: {"jsonrpc": "2.0", "id": "other", "result": {"content": []}}
         ),
         "escapes in a tool": http(failed(lambda asked: ESCAPES)),
-        "secret in a tool": http(failed(lambda asked: f"bad {asked.headers.get('authorization')}")),
+        "secret in a tool": http(failed(lambda asked: f"bad {asked.key}")),
         "deep text": http(in_tool("[" * 100_000)),
     }
+
+
+@contextmanager
+def stderr_in(file: Path) -> Iterator[None]:
+    """Let this process and its children write to the file, not to stderr."""
+    ours = os.dup(2)
+    with file.open("wb") as output:
+        os.dup2(output.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)
 
 
 class Outcome(NamedTuple):
     out: Path
     runs: dict[str, RunDirectory]
-    printed: str
     redirected: list[Asked]
 
 
@@ -168,18 +198,21 @@ class Outcome(NamedTuple):
 def outcome(
     write_locomo: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Outcome]:
+    import mcp.client.session
+    import mcp.client.streamable_http  # noqa: F401  # once, and not in every worker
+
     place = tmp_path_factory.mktemp("hostile")
-    data = Locomo(write_locomo(place / "locomo10.json", conversations=1, sessions=2, questions=2))
+    data = Locomo(write_locomo(place / "locomo10.json", conversations=1, sessions=2, questions=1))
     (place / "rest.yaml").write_text(MAPPING)
     (place / "tools.yaml").write_text(TOOLS)
-    settings = Settings(limits=Limits(recall=30.0, remember=30.0, restarts=0), workers=2)
-    capture = pytest.MonkeyPatch()
-    with HostileServer({}) as elsewhere, capture.context() as patch:
+    settings = Settings(limits=Limits(recall=30.0, remember=30.0, restarts=0), workers=4)
+    with HostileServer({}) as elsewhere, pytest.MonkeyPatch.context() as patch:
         patch.setattr(http_client, "LARGEST_REPLY", LARGEST)
         patch.setattr(transport, "LONGEST_LINE", LARGEST)
+        patch.setattr(child_process, "LONGEST_LINE", LARGEST)
         patch.setenv("HOSTILE_KEY", SECRET)
         with HostileServer(other_replies(elsewhere.url("else"))) as server:
-            options = "timeout=0.7,patience=0.1,key=HOSTILE_KEY"
+            options = "timeout=1.5,patience=0.1,key=HOSTILE_KEY"
             specs = {
                 f"{kind}: {case}": f"{kind}:{server.url(case)}{path},{options}{mapping}"
                 for kind, cases, path, mapping in (
@@ -189,14 +222,19 @@ def outcome(
                 )
                 for case in cases
             }
+            tools = f"timeout=1.5,mapping={place / 'tools.yaml'}"
+            for case in STDIO:
+                specs[f"stdio: {case}"] = f"mcp:{sys.executable} -S {HERE} {case},{tools}"
             plans = [plan(Spec.parse("bm25"))]
             for name, spec in specs.items():
                 slug = re.sub(r"\W+", "-", name)
                 plans.append(plan(Spec.labelled(f"{slug}={spec.replace('rest:', 'http:', 1)}")))
-            runs = run(data, plans, place / "out", settings)
+            with stderr_in(place / "stderr"):
+                runs = run(data, plans, place / "out", settings)
             for one in runs:
                 write_report(one)
-        yield Outcome(place / "out", dict(zip(["bm25", *specs], runs, strict=True)), "", elsewhere.seen)
+        named = dict(zip(["bm25", *specs], runs, strict=True))
+        yield Outcome(place / "out", named, elsewhere.seen)
 
 
 def shown(trial: Trial) -> str:
@@ -207,15 +245,14 @@ def shown(trial: Trial) -> str:
     ("name", "expected"),
     [
         (f"{kind}: {case}", says)
-        for kind, cases in (("http", CONTRACT), ("rest", MAPPED), ("mcp", MCP))
+        for kind, cases in (("http", CONTRACT), ("rest", MAPPED), ("mcp", MCP), ("stdio", STDIO))
         for case, says in cases.items()
     ],
 )
 def test_each_question_has_its_true_status(outcome: Outcome, name: str, expected: str) -> None:
     trials = [shown(trial) for trial in outcome.runs[name].trials()]
-    assert len(trials) == 2
-    for trial in trials:
-        assert re.match(expected, trial), trial
+    assert len(trials) == 1
+    assert re.match(expected, trials[0]), trials
 
 
 def test_bm25_beside_them_is_as_without_them(outcome: Outcome, tmp_path: Path) -> None:
@@ -240,3 +277,19 @@ def test_the_key_is_in_no_file(outcome: Outcome) -> None:
 def test_memory_stayed_bounded(outcome: Outcome) -> None:
     used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10
     assert used < MOST_MEMORY
+
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+@pytest.mark.xfail(
+    reason="texts are neutralised where they are shown by another change", strict=False
+)
+def test_terminal_and_reports_are_clean(outcome: Outcome) -> None:
+    printed = (outcome.out.parent / "stderr").read_text()
+    assert "recorded as" in printed
+    reports = list(outcome.out.rglob("*.md"))
+    assert len(reports) > 50
+    dirty = [file for file in reports if CONTROL.search(file.read_text())]
+    assert not CONTROL.search(printed)
+    assert dirty == []

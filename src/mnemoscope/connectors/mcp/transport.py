@@ -32,6 +32,7 @@ _MOST_QUEUED = 1000
 """Messages that were read from a child and not handled."""
 _MOST_OTHER_LINES = 1000
 _PAUSE = 0.01
+_CLOSED_STDOUT = "closed its stdout"
 _SERVER_IS_GONE = frozenset({502, 503, 504})
 """What a proxy replies when its server is down."""
 _SECRET = re.compile(r"(key|token|secret|password)=", re.I)
@@ -67,7 +68,11 @@ class ChildTransport:
                 loop.call_later(_PAUSE, receive_again)
             if problem:
                 self._unwatch(loop)
-                ended = self._child.ending() or problem
+                if problem == _CLOSED_STDOUT:
+                    ended = self._child.ending() or problem
+                else:
+                    ended = problem
+                    self._child.end()
                 self.gone = f"{self._child.name} {ended}{self._child.stderr.last_lines}"
                 to_session.close()
 
@@ -131,7 +136,7 @@ class ChildTransport:
                 f"wrote more than {_MOST_OTHER_LINES} lines to stdout that are not messages; print "
                 "to stderr instead"
             )
-        return "" if more else "closed its stdout"
+        return "" if more else _CLOSED_STDOUT
 
     def _lines(self, more: bool) -> Iterator[bytes]:
         """Yield the lines that were read, and at the end of stdout also an incomplete one."""
