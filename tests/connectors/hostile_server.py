@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 SECRET = "sk-the-key-of-a-test-4711"
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x9b31m\r\n| fake | row |\u202e<script>alert(1)</script>"
 HELLO = {"name": "hostile", "methods": ["reset", "remember", "recall", "stats", "close"]}
+ATTACKED = ("v1/recall", "rest/find", "chat/completions", "messages", "v1/messages", "embeddings")
 TOOLS = {"store": ["key", "text"], "search": ["query", "limit"], "clear": []}
 
 
@@ -36,7 +37,7 @@ class Asked(NamedTuple):
     @property
     def is_attacked(self) -> bool:
         tool = self.body.get("params", {}).get("name") if isinstance(self.body, dict) else ""
-        return tool == "search" or self.path in ("v1/recall", "rest/find", "chat/completions")
+        return tool == "search" or self.path in ATTACKED
 
 
 Reply = Callable[[Asked], Iterator[bytes]]
