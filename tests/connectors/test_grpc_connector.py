@@ -16,7 +16,9 @@ import pytest
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("cases", ["grpc_connector_cases.py", "recall_bench_cases.py"])
+@pytest.mark.parametrize(
+    "cases", ["grpc_connector_cases.py", "recall_bench_cases.py", "grpc_hostile_cases.py"]
+)
 def test_every_case_passes(cases: str) -> None:
     words = ["-m", "pytest", "-v", "-rs", "-p", "no:xdist", str(HERE / cases)]
     alone = {name: value for name, value in os.environ.items() if "PYTEST" not in name}

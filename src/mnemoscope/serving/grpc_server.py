@@ -169,6 +169,8 @@ def _abort(error: BaseException, context: grpc.ServicerContext) -> NoReturn:
         context.abort(grpc.StatusCode.NOT_FOUND, str(error))
     if isinstance(error, MnemoscopeError):
         context.abort(grpc.StatusCode.FAILED_PRECONDITION, shortened(error))
+    if isinstance(error, grpc.RpcError):  # the client's stream broke, or was too slow
+        context.abort(grpc.StatusCode.CANCELLED, "the messages of this call did not arrive")
     traceback.print_exception(error)
     context.abort(grpc.StatusCode.INTERNAL, shortened(f"{type(error).__name__}: {error}"))
     raise AssertionError("abort raises")

@@ -137,7 +137,7 @@ class Grpc:
             ) from None
         try:
             about = msgspec.json.decode(reply.identity_json or "{}")
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise MnemoscopeError(
                 f"{self._connection.who} gives an identity_json that is not JSON: {error}"
             ) from None
