@@ -282,9 +282,6 @@ def test_memory_stayed_bounded(outcome: Outcome) -> None:
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-@pytest.mark.xfail(
-    reason="texts are neutralised where they are shown by another change", strict=False
-)
 def test_terminal_and_reports_are_clean(outcome: Outcome) -> None:
     printed = (outcome.out.parent / "stderr").read_text()
     assert "recorded as" in printed
