@@ -12,7 +12,7 @@ from mnemoscope.analysis.checked_run import CheckedRun
 from mnemoscope.analysis.gates import check_gate
 from mnemoscope.integrations.environments import lock_file, other_versions
 from mnemoscope.protocols import load_protocol, protocol_names
-from mnemoscope.protocols.embedders import required_embedder
+from mnemoscope.protocols.required_embedders import required_embedder
 
 
 def _gate(system: dict[str, Any], protocol: str, dataset: str = "locomo") -> tuple[bool, str]:

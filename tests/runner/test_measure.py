@@ -247,7 +247,7 @@ def test_a_hit_made_of_memories_counts_as_all_their_evidence() -> None:
 
 def test_context_counts_the_evidence_that_fits_whole_into_each_budget() -> None:
     rising = trial("bc", "abc", tokens=(200, 100, 300))
-    context = measure([rising, FAILED], [], Depth(3))["context"]
+    context = measure([rising, FAILED], [], Depth(10))["context"]
 
     assert context["tokens@10"] == 600
     by_budget = context["recall_by_tokens"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mnemoscope.analysis.checked_run import CheckedRun, value_at
-from mnemoscope.protocols.embedders import RequiredEmbedder, required_embedder
+from mnemoscope.protocols.required_embedders import RequiredEmbedder, required_embedder
 
 _OF_BUILT_INS = frozenset({"spec", "arguments", "embedder"})
 """What a system that is part of the package records."""

@@ -6,6 +6,7 @@ import io
 import os
 import sys
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -19,7 +20,8 @@ def main() -> None:
     # A system given as module:Name may be in the current folder. That folder comes after the
     # standard library, so that a random.py or json.py in it does not replace a library module.
     packages = (i for i, place in enumerate(sys.path) if place.endswith("site-packages"))
-    sys.path.insert(next(packages, len(sys.path)), str(Path.cwd()))
+    with suppress(OSError):  # the current folder was deleted
+        sys.path.insert(next(packages, len(sys.path)), str(Path.cwd()))
     open_streams()
     from mnemoscope.cli.app import invoke
     from mnemoscope.cli.console import show_warning
@@ -35,11 +37,10 @@ def open_streams() -> None:
     encoding such as ASCII cannot show is shown as an escape sequence.
     """
     is_mute = sys.stdout is None
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            # The lowest free number, which is the one of the closed stream.
-            assert os.open(os.devnull, os.O_RDWR) == number
-            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", encoding="utf-8"))
+            # It gets the lowest free number, which is that of the closed stream.
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -40,10 +40,10 @@ _FIELDS = (
 _RULE = "rule"
 _SHOWN = 15
 """The most numbers in a run's report that may not be compared."""
-_FORGETTING = (
+_FORGETTING = Markup(
     "The only published figures here are the two of the Nexus harness. It does not state the "
     "models, the forget set or the training. They measure models that unlearn; this run measures "
-    "a memory that deletes. For forget_rouge, lower is better."
+    "a memory that deletes. For `forget_rouge`, lower is better."
 )
 
 
@@ -128,7 +128,9 @@ def page(
     if any(figure.category for figure, _ in figures):
         note = "published.json has the same comparison for each category."
         blocks.append(Paragraph(note))
-    return PublishedPage(blocks, {"warning": WARNING, "notes": list(notes), "figures": content})
+    return PublishedPage(
+        blocks, {"warning": WARNING, "notes": list(map(str, notes)), "figures": content}
+    )
 
 
 def _answered(view: RunView) -> Iterator[tuple[RunFigure, Conditions]]:
