@@ -91,10 +91,13 @@ class Worker:
     def overdue(self, limits: Limits) -> tuple[InFlight, float] | None:
         """The slot that exceeds its time limit, and the limit."""
         for slot in self.heartbeat.slots:
+            since = slot.since
             is_long = slot.position == REMEMBERING or slot.phase == JUDGING
             is_long |= slot.phase == ANSWERING and self._reader_asks_model
             limit = limits.remember if is_long else limits.recall
-            if slot.since and time.monotonic() - slot.since > limit:
+            is_late = since > 0 and time.monotonic() - since > limit
+            # The worker may have ended this, or begun something else, while its slot was read.
+            if is_late and slot.since == since:
                 return slot, limit
         return None
 
