@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,11 +18,11 @@ from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
 from mnemoscope.datasets.base import DataFile, DatasetInfo, Findings
 from mnemoscope.runner import scheduler, worker
-from mnemoscope.runner.heartbeat import InFlight
+from mnemoscope.runner.heartbeat import RECALLING, Heartbeat, InFlight, Signals
 from mnemoscope.runner.pipeline import Pipeline
 from mnemoscope.runner.run import Settings, run
 from mnemoscope.runner.scheduler import Limits
-from mnemoscope.runner.worker_process import Worker
+from mnemoscope.runner.worker_process import SHARED, Worker
 from mnemoscope.systems.loader import plan, plan_here
 from mnemoscope.types import Ingestion, Memory, Question, Scalar, Scenario, Trial
 
@@ -544,3 +545,37 @@ def test_a_question_finished_just_before_the_kill_is_not_a_timeout(
 
     assert looks > 1
     assert_answered_well(outcome.trials)
+
+
+class ChangingSlot:
+    """A slot in which the worker ends one thing, and may begin another, after the first read."""
+
+    position, phase = 0, RECALLING
+
+    def __init__(self, since: float, then: float) -> None:
+        self._reads = [then, since]
+
+    @property
+    def since(self) -> float:
+        return self._reads.pop() if len(self._reads) > 1 else self._reads[0]
+
+
+@pytest.mark.parametrize(
+    ("age", "then", "is_overdue"),
+    [
+        pytest.param(1.0, 0.0, False, id="ends in time"),
+        pytest.param(300.0, 0.0, False, id="ends a long ingestion"),
+        pytest.param(300.0, 1e9, False, id="begins the next question"),
+        pytest.param(300.0, None, True, id="goes on"),
+    ],
+)
+def test_only_what_is_still_in_flight_can_be_overdue(
+    age: float, then: float | None, is_overdue: bool
+) -> None:
+    since = time.monotonic() - age
+    worker = Worker.__new__(Worker)
+    worker._reader_asks_model = False
+    worker.group, worker._active_at = SHARED, time.monotonic()
+    slot: Any = ChangingSlot(since, since if then is None else then)
+    worker.heartbeat = Heartbeat([slot], Signals())
+    assert (worker.overdue(Limits(recall=120.0)) is not None) == is_overdue

@@ -132,15 +132,18 @@ class Worker:
         closing = _CLOSE if self.group != SHARED else _CLOSE_CONNECTOR
         if shared.seconds_in("close") > closing:
             return Overdue(None, closing, "close")
-        if shared.call or any(slot.since for slot in self.heartbeat.slots):
+        starts = [slot.since for slot in self.heartbeat.slots]
+        if shared.call or any(starts):
             self._active_at = time.monotonic()
         elif time.monotonic() - self._active_at > limits.remember:
             return Overdue(None, limits.remember, "")
-        for slot in self.heartbeat.slots:
+        for slot, since in zip(self.heartbeat.slots, starts, strict=True):
             is_long = slot.position == REMEMBERING or slot.phase == JUDGING
             is_long |= slot.phase == ANSWERING and self._reader_asks_model
             limit = limits.remember if is_long else limits.recall
-            if slot.since and time.monotonic() - slot.since > limit:
+            is_late = since > 0 and time.monotonic() - since > limit
+            # The worker may have ended this, or begun something else, while its slot was read.
+            if is_late and slot.since == since:
                 return Overdue(
                     slot, limit, CALLS[shared.call] if slot.position == REMEMBERING else ""
                 )
