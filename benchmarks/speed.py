@@ -1,11 +1,12 @@
 """Speed, side by side with peers, in one run. Prints ratios; seconds depend on the machine.
 
 Usage: make bench, or python benchmarks/speed.py [engine] [metrics] [embedding] [resampling]
-[answers], with
+[answers] [isolation], with
 one thread for each library (OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 TOKENIZERS_PARALLELISM=false).
 CPU time of all processes and threads, the best of several rounds, so that a busy machine matters
-less. `engine` needs LoCoMo (../shared/data, MNEMOSCOPE_DATA, or the cache of `datasets fetch`).
+less. `engine` and `isolation` need LoCoMo (../shared/data, MNEMOSCOPE_DATA, or the cache of
+`datasets fetch`).
 """
 
 from __future__ import annotations
@@ -189,6 +190,29 @@ def answers() -> None:
     console.print(table)
 
 
+def isolation() -> None:
+    """All of LoCoMo with bm25 behind the stdio connector, with and without lock and decoys."""
+    from mnemoscope._store.spec import Spec
+    from mnemoscope.datasets import open_dataset
+    from mnemoscope.isolation.lock import best_mechanism
+    from mnemoscope.runner.run import Settings, run
+    from mnemoscope.systems.loader import plan
+
+    served = "mnemoscope.connectors.serve_stdio mnemoscope.systems.builtin.bm25:Bm25"
+    system = plan(Spec.parse(f"stdio:{sys.executable} -m {served}"))
+    dataset = open_dataset("locomo", SHARED / "locomo" if (SHARED / "locomo").exists() else None)
+
+    def whole(level: int) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            run(dataset, [system], Path(folder), Settings(workers=1, isolation=level))
+
+    rows = [("level 1: a child process", best(lambda: whole(1)))]
+    if best_mechanism() is not None:
+        rows.append((f"level 2: locked by {best_mechanism()}", best(lambda: whole(2))))
+        rows.append(("level 3: locked, with decoys", best(lambda: whole(3))))
+    show("All of LoCoMo with bm25 behind stdio, 1,986 questions", rows, "goal: ratio under 1.20")
+
+
 PARTS: dict[str, Callable[[], None]] = {
     # First, before others have filled the process that the engine forks its workers from.
     "engine": engine,
@@ -196,6 +220,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "embedding": embedding,
     "resampling": resampling,
     "answers": answers,
+    "isolation": isolation,
 }
 
 if __name__ == "__main__":

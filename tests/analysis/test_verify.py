@@ -23,7 +23,7 @@ from mnemoscope.cli.app import invoke
 from mnemoscope.protocols import load_protocol, protocol_names
 from mnemoscope.reports.run_report import write_report
 from mnemoscope.runner.finish import finish
-from mnemoscope.types import Question, Trial
+from mnemoscope.types import Isolation, Question, Trial
 
 Shared = Callable[[str], Path]
 PROTOCOL = "mnemoscope-retrieval-1"
@@ -593,3 +593,42 @@ def test_a_run_without_a_protocol_passes_every_gate_but_that_one(
 
     assert found.failed == ["protocol"]
     assert found.gate("evidence").why == "all evidence of 2 questions exists"
+
+
+LOCKED = Isolation("child", 2, mechanism="Landlock ABI 7", starts=3, passed=3)
+
+
+@pytest.mark.parametrize(
+    ("isolation", "under_1", "under_2", "why"),
+    [
+        (Isolation("server", 0), "CONSISTENT", "CONSISTENT", "within the system's reach"),
+        (Isolation("child", 1), "VERIFIED", "UNVERIFIED", "labels were not given"),
+        (LOCKED, "VERIFIED", "VERIFIED", "(Landlock ABI 7, self-test 3 of 3 starts)"),
+        (msgspec.structs.replace(LOCKED, passed=2), "UNVERIFIED", "UNVERIFIED", "not every start"),
+    ],
+)
+def test_the_status_depends_on_what_kept_the_labels_away(
+    sound: RunDirectory, isolation: Isolation, under_1: str, under_2: str, why: str
+) -> None:
+    manifest = sound.manifest()
+    manifest.isolation = isolation
+    sound.save(manifest)
+
+    first, second = verify(sound), verify(sound, load_protocol("mnemoscope-retrieval-2"))
+
+    assert (first.status, second.status) == (under_1, under_2)
+    assert why in first.gate("isolation").why
+
+
+def test_an_old_run_of_another_system_is_at_most_consistent(
+    sound: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit_identity(sound, lambda identity: identity["system"].update(spec="my_package:Memory"))
+    manifest = sound.manifest()
+    manifest.isolation = None
+    sound.save(manifest)
+
+    assert verify(sound).status == "CONSISTENT"
+    assert invoke(["verify", str(sound.path)]) == 1
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("CONSISTENT under mnemoscope-retrieval-1:sound: figures follow from")

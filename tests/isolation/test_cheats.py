@@ -31,9 +31,7 @@ WITHOUT_LOCK = ("argument", "memory", "names", "runs", "caches", "processes")
 """The searches that succeed at level 1, also without root."""
 NOBODY = 65534
 PYTHONS = (sys.executable, "/usr/bin/python3")
-PACKAGES = os.pathsep.join(
-    [str(Path(ms.__file__).parents[1]), str(Path(msgspec.__file__).parents[1])]
-)
+PACKAGES = os.pathsep.join(str(Path(one.__file__ or "").parents[1]) for one in (ms, msgspec))
 
 
 def nobody_can_run(python: str) -> bool:
@@ -60,9 +58,10 @@ class World:
         self, folder: Path, write_locomo: Callable[..., Path], user: int | None, python: str
     ) -> None:
         self.folder, self._user, self._python = folder, user, python
+        self.is_root = user is None and os.geteuid() == 0
         for name in ("data", "cache", "home", "home/decoys", "earlier/bm25", "tmp", "adapter"):
             (folder / name).mkdir(parents=True)
-        self.data = write_locomo(folder / "data" / "locomo10.json", 3, 30, 30)
+        self.data = write_locomo(folder / "data" / "locomo10.json", 2, 30, 40)
         shutil.copyfile(self.data, folder / "cache" / "copy.json")
         (folder / "earlier" / "bm25" / "manifest.json").write_text("{}")
         self._write_earlier_journal()
@@ -173,9 +172,10 @@ def test_a_search_for_labels_gets_chance(world: World, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", WITHOUT_LOCK)
 def test_the_same_search_succeeds_without_the_lock(world: World, mode: str) -> None:
-    assert world.reached("open", mode) > 0
-    if mode not in ("memory",):
+    if mode != "memory":
         assert world.recall("open", mode)["mean"] > 0.99
+    if mode != "memory" or world.is_root:
+        assert world.reached("open", mode) > 0
     gate = world.verified("open", mode).gate("isolation")
     assert "level 1: labels were not given; it could have read the data files" in gate.why
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope._store.seal import BLOCKED_FILE as BLOCKED_FILE
-from mnemoscope.analysis.isolation_checks import GATE, IsolationFinding, check_isolation
+from mnemoscope.analysis.label_access import GATE, IsolationFinding, check_isolation
 from mnemoscope.analysis.measure import SEED, Depth, Metrics, measure
 from mnemoscope.protocols import Benchmark, Chosen, Protocol
 from mnemoscope.types import FAILED, Ingestion, Trial

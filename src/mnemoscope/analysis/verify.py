@@ -21,7 +21,7 @@ from mnemoscope._store.jsonl import read_text
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.analysis.checked_run import BLOCKED_FILE, CheckedRun, value_at
 from mnemoscope.analysis.gates import Gate, check_gate
-from mnemoscope.analysis.isolation_checks import GATE as ISOLATION_GATE
+from mnemoscope.analysis.label_access import GATE as ISOLATION_GATE
 from mnemoscope.analysis.ssh_signatures import signature_of
 from mnemoscope.isolation.levels import WITHIN_REACH
 from mnemoscope.protocols import Chosen, load_protocol

@@ -14,7 +14,7 @@ from mnemoscope.analysis.attempts import Attempts, attempts_of
 from mnemoscope.analysis.checked_run import judges_of
 from mnemoscope.analysis.forgetting import Forgetting
 from mnemoscope.analysis.hallucination import HallucinationViews
-from mnemoscope.analysis.isolation_checks import isolation_caveat
+from mnemoscope.analysis.label_access import isolation_caveat
 from mnemoscope.analysis.longitudinal import LongitudinalFigures
 from mnemoscope.analysis.measure import Metrics, few_clusters
 from mnemoscope.metrics import headline as headline_of

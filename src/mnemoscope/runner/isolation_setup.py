@@ -54,6 +54,13 @@ _WHY_REACHABLE = {
 }
 
 
+_FILES_OF_RUNS = (
+    *("trials.jsonl", "raw_retrievals.jsonl", "questions.jsonl", "failures.jsonl", "decoys.jsonl"),
+    *("units", "manifest.json", "metrics.json", "result.json", "longitudinal.json"),
+    *("summary.md", "summary.json", "attempts.jsonl"),
+)
+
+
 class _LedgerEntry(msgspec.Struct):
     path: str = ""
 
@@ -225,12 +232,12 @@ def _lock(dataset: Dataset, plans: Sequence[Plan], out: Path) -> tuple[Lock | No
         return None, f"{linked[0]} has a second name (a hard link) that no lock covers; copy it"
     runs = list(_run_folders(plans, out))
     if mechanism != "Landlock":  # the others hide only what exists
-        for folder in runs:
-            folder.mkdir(parents=True, exist_ok=True)
+        for plan in plans:
+            (out / plan.spec.slug).mkdir(parents=True, exist_ok=True)
     caches = [default_cache_dir(), Path(platformdirs.user_cache_dir("mnemoscope"))]
     if root := os.environ.get("MNEMOSCOPE_DATA"):
         caches += [] if _is_needed(Path(root), plans) else [Path(root)]
-    hidden = all_names([*data, *runs, *caches, user_data_folder(), *_known_runs(), *raw_disks()])
+    hidden = all_names([*data, *caches, user_data_folder(), *runs, *raw_disks()])
     kept = [default_cache_dir() / "models", user_data_folder() / "environments"]
     kept += [Path(sys.prefix), Path(sys.base_prefix)]
     real = [Path(os.path.realpath(path)) for path in kept if path.exists()]
@@ -248,20 +255,19 @@ def _data_files(dataset: Dataset) -> Iterator[Path]:
 
 
 def _run_folders(plans: Sequence[Plan], out: Path) -> Iterator[Path]:
-    """The out folder and the run folders beside it.
+    """The out folder, the run folders beside it, and those that the ledger of attempts lists.
 
-    If the out folder contains the system's own files, only its runs are hidden.
+    A folder that contains the system's own files stays open; the files of runs in it do not.
     """
-    if not _is_needed(out, plans):
-        yield out
-    else:
-        yield from (out / plan.spec.slug for plan in plans)
-        yield from (out / name for name in ("summary.md", "summary.json", "attempts.jsonl"))
-        yield from (file.parent for file in out.glob("*/manifest.json"))
     beside = out.resolve().parent
-    for file in (*beside.glob("*/manifest.json"), *beside.glob("*/*/manifest.json")):
-        if not _is_needed(file.parent, plans):
-            yield file.parent
+    found = [*out.glob("manifest.json"), *out.glob("*/manifest.json")]
+    found += [*beside.glob("*/manifest.json"), *beside.glob("*/*/manifest.json")]
+    earlier = dict.fromkeys([*(file.parent for file in found), *_known_runs()])
+    for folder in (out, *(out / plan.spec.slug for plan in plans), *earlier):
+        if not _is_needed(folder, plans):
+            yield folder
+        else:
+            yield from (path for name in _FILES_OF_RUNS if (path := folder / name).exists())
 
 
 def _known_runs() -> Iterator[Path]:
@@ -271,7 +277,7 @@ def _known_runs() -> Iterator[Path]:
             for line in ledger.read_bytes().splitlines():
                 with suppress(msgspec.DecodeError, ValueError):
                     folder = Path(msgspec.json.decode(line, type=_LedgerEntry).path)
-                    if folder.is_absolute() and (folder / "manifest.json").exists():
+                    if folder.is_absolute() and folder.is_dir():
                         yield folder
 
 

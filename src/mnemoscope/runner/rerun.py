@@ -55,6 +55,9 @@ def redo(
             f"{source.path} was run on other data: {'; '.join(apart)}", file=dataset.name
         )
     system = recorded_plan(identity["system"], _RecordedSystem)
+    if system.spec.slug != source.label:  # the identity does not contain the label
+        spec = msgspec.structs.replace(system.spec, label=source.label)
+        system = msgspec.structs.replace(system, spec=spec)
     directory = RunDirectory(out / source.label)
     if directory.path.resolve() == source.path.resolve():
         raise UsageError(f"--out {out} is the folder of the run itself; choose another folder")

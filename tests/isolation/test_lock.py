@@ -1,0 +1,233 @@
+"""The lock of a child: what it hides, what stays usable, and a self-test that can fail."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.optional import missing
+
+from mnemoscope._store.errors import UsageError
+from mnemoscope.connectors.child_process import AdapterDied, Child
+from mnemoscope.isolation import lock as locks
+from mnemoscope.isolation.hidden_paths import all_names, contains, hard_links
+from mnemoscope.isolation.lock import Lock, best_mechanism, lock_children
+
+
+@pytest.fixture
+def starts() -> Iterator[list[bool]]:
+    """The results of the self-tests; the lock ends with the test."""
+    if best_mechanism() != "Landlock":
+        missing("this machine has no Landlock")
+    found: list[bool] = []
+    yield found
+    lock_children(None)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    for name in ("runs/bm25", "beside", "home/environments"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "data.json").write_text("secret")
+    (tmp_path / "runs" / "bm25" / "trials.jsonl").write_text("secret")
+    (tmp_path / "home" / "ledger").write_text("secret")
+    (tmp_path / "home" / "environments" / "python").write_text("open")
+    (tmp_path / "beside" / "notes").write_text("open")
+    (tmp_path / "module.py").write_text("WORD = 'imported'")
+    return tmp_path
+
+
+def hide(place: Path, found: list[bool], *kept: Path, more: tuple[Path, ...] = ()) -> Lock:
+    hidden = all_names([place / "data.json", place / "runs", place / "home", *more])
+    lock = Lock("Landlock", hidden, kept, (os.getppid(),))
+    lock_children(lock, found.append)
+    return lock
+
+
+def prints(program: str) -> str:
+    """The first line that a locked Python prints."""
+    child = Child([sys.executable, "-S", "-c", program])
+    try:
+        return next(child.lines(b"", 20.0)).decode()
+    finally:
+        child.end()
+
+
+def reads(path: Path) -> str:
+    return prints(
+        f"try: print(open({str(path)!r}).read())\nexcept OSError as error: print(error.strerror)"
+    )
+
+
+def test_hidden_files_are_denied_and_their_siblings_are_not(
+    place: Path, starts: list[bool]
+) -> None:
+    hide(place, starts, place / "home" / "environments")
+
+    denied = [place / "data.json", place / "runs" / "bm25" / "trials.jsonl", place / "home/ledger"]
+    assert [reads(path) for path in denied] == ["Permission denied"] * 3
+    assert reads(place / "beside" / "notes") == "open"
+    assert reads(place / "home" / "environments" / "python") == "open"
+    assert starts == [True] * 5
+
+
+def test_a_module_beside_the_data_can_be_imported(place: Path, starts: list[bool]) -> None:
+    hide(place, starts)
+
+    program = f"import sys; sys.path.insert(0, {str(place)!r}); import module; print(module.WORD)"
+    assert prints(program) == "imported"
+
+
+def test_the_temporary_folder_is_writable_and_removed(place: Path, starts: list[bool]) -> None:
+    hide(place, starts)
+
+    program = (
+        "import os, sqlite3, tempfile\n"
+        "folder = tempfile.mkdtemp()\n"
+        "sqlite3.connect(folder + '/db').execute('create table t (a)')\n"
+        "print(folder, flush=True); input()"
+    )
+    child = Child([sys.executable, "-S", "-c", program])
+    folder = Path(next(child.lines(b"", 20.0)).decode())
+    assert folder.exists()
+    child.end()
+    assert not folder.exists()
+
+
+def test_a_new_file_beside_hidden_ones_is_denied_with_a_hint(
+    place: Path, starts: list[bool]
+) -> None:
+    hide(place, starts)
+
+    child = Child([sys.executable, "-S", "-c", f"open({str(place / 'new')!r}, 'w')"])
+    with pytest.raises(AdapterDied) as error:
+        list(child.lines(b"", 20.0))
+
+    assert "the system may write to $TMPDIR" in str(error.value)
+    assert "--isolation 1 runs it without the lock" in str(error.value)
+
+
+def test_a_folder_with_very_many_entries_is_no_problem(place: Path, starts: list[bool]) -> None:
+    for number in range(3000):
+        (place / f"entry{number}").touch()
+    (place / "entry2999").write_text("last")
+    hide(place, starts)
+
+    assert reads(place / "entry2999") == "last"
+    assert reads(place / "data.json") == "Permission denied"
+
+
+def test_a_symbolic_link_hides_its_target(place: Path, starts: list[bool]) -> None:
+    link = place / "beside" / "link.json"
+    link.symlink_to(place / "data.json")
+    hidden = all_names([link])
+    lock_children(Lock("Landlock", hidden), starts.append)
+
+    assert hidden == ((place / "data.json").resolve(),)
+    assert reads(link) == "Permission denied"
+
+
+def test_a_lock_that_does_not_hold_stops_the_start(place: Path, starts: list[bool]) -> None:
+    hide(place, starts, place / "data.json")
+
+    with pytest.raises(UsageError, match=r"failed its self-test.*could open .*data\.json"):
+        Child([sys.executable, "-c", "pass"])
+    assert starts == [False]
+
+
+def test_code_inside_a_hidden_folder_is_refused_by_name(place: Path, starts: list[bool]) -> None:
+    hide(place, starts)
+    script = place / "runs" / "adapter.py"
+    script.touch()
+
+    with pytest.raises(UsageError, match=r"needs .*adapter\.py, which is in .*runs"):
+        Child([sys.executable, str(script)])
+
+
+def test_a_path_that_does_not_exist_yet_is_hidden_too(place: Path, starts: list[bool]) -> None:
+    later = place / "later" / "run"
+    hide(place, starts, more=(later,))
+    assert reads(place / "beside" / "notes") == "open"
+    later.mkdir(parents=True)
+    (later / "trials.jsonl").write_text("secret")
+
+    assert reads(later / "trials.jsonl") == "Permission denied"
+
+
+def test_the_variables_of_the_bait_replace_ours(
+    place: Path, starts: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MNEMOSCOPE_DATA", "/true/data")
+    lock = hide(place, starts)
+    lock_children(msgspec.structs.replace(lock, environment={"MNEMOSCOPE_DATA": "/bait"}))
+
+    assert prints("import os; print(os.environ['MNEMOSCOPE_DATA'])") == "/bait"
+
+
+def test_without_a_lock_the_place_of_the_data_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MNEMOSCOPE_DATA", "/true/data")
+
+    assert prints("import os; print(os.environ.get('MNEMOSCOPE_DATA'))") == "None"
+
+
+def test_hard_links_are_found(place: Path) -> None:
+    assert hard_links([place / "data.json"]) == []
+    (place / "beside" / "second").hardlink_to(place / "data.json")
+    assert hard_links([place / "data.json"]) == [place / "data.json"]
+
+
+def test_a_path_below_a_hidden_one_needs_no_rule(tmp_path: Path) -> None:
+    hidden = all_names([tmp_path / "a" / "b", tmp_path / "a", tmp_path / "ab"])
+
+    assert hidden == (tmp_path.resolve() / "a", tmp_path.resolve() / "ab")
+    assert contains(hidden, tmp_path / "a" / "b" / "c") == tmp_path.resolve() / "a"
+    assert contains(hidden, tmp_path / "abc") is None
+
+
+# bubblewrap and sandbox-exec are not on this machine: the commands, and a stand-in that hides
+# nothing, which the self-test must notice.
+
+
+def test_bubblewrap_drops_all_capabilities_and_covers_each_path(place: Path) -> None:
+    lock = Lock("bubblewrap", all_names([place / "data.json", place / "runs"]))
+    words = locks._prefix(lock, str(place / "beside"))
+
+    assert words[words.index("--cap-drop") + 1] == "ALL"
+    assert words[words.index("--tmpfs") + 1] == str(place / "runs")
+    assert ["/dev/null", str(place / "data.json")] == words[words.index("--ro-bind") + 1 :][:2]
+    assert "--unshare-pid" in words
+
+
+def test_sandbox_exec_denies_each_path() -> None:
+    lock = Lock("sandbox-exec", (Path('/a "b"'), Path("/c")), (Path("/c/kept"),))
+    *_, profile = locks._prefix(lock, "/scratch")
+
+    assert '(deny file-read* file-write* (subpath "/a \\"b\\""))' in profile
+    assert profile.index('(subpath "/c")') < profile.index('(subpath "/c/kept")')
+
+
+@pytest.mark.parametrize("mechanism", ["bubblewrap", "sandbox-exec"])
+def test_a_command_that_hides_nothing_fails_the_self_test(
+    place: Path, mechanism: locks.Mechanism, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in = place / "beside" / "bwrap"
+    stand_in.write_text(
+        '#!/bin/sh\nwhile [ "$1" != -- ] && [ "$1" != /bin/sh ]; do shift; done\n'
+        '[ "$1" = -- ] && shift\nexec "$@"\n'
+    )
+    stand_in.chmod(0o755)
+    shutil.copy(stand_in, stand_in.with_name("sandbox-exec"))
+    monkeypatch.setenv("PATH", f"{stand_in.parent}:{os.environ['PATH']}")
+    found: list[bool] = []
+    lock_children(Lock(mechanism, all_names([place / "data.json"])), found.append)
+    try:
+        with pytest.raises(UsageError, match=r"failed its self-test.*could open .*data\.json"):
+            Child([sys.executable, "-c", "pass"])
+    finally:
+        lock_children(None)
+    assert found == [False]
