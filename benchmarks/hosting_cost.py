@@ -51,7 +51,11 @@ def _cost(system: str, data: Path | None, out: Path, workers: int) -> CommandCos
     path = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
     before, started = _children(), time.perf_counter()
     done = subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
+        command,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         raise SystemExit(done.stderr)
