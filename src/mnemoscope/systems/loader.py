@@ -8,15 +8,13 @@ report would show why.
 from __future__ import annotations
 
 import inspect
-import os
 import sys
-import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stdout, suppress
 from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -27,12 +25,10 @@ from mnemoscope._store.registry import bind_arguments, describe_options
 from mnemoscope._store.spec import Spec
 from mnemoscope._store.suggest import nearest
 from mnemoscope.systems import BUILT_IN, CONNECTORS, SYSTEMS
+from mnemoscope.systems.async_methods import finished
 from mnemoscope.systems.builtin.baselines import Oracle
 from mnemoscope.systems.code_hash import code_sha256
 from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Scalar, Selector
-
-if TYPE_CHECKING:  # it takes long to import, and few systems need it
-    import asyncio
 
 Hosting = Literal["built-in", "worker", "child", "server"]
 """Where a system's code runs: our own code, a third party's code in the worker process, a child
@@ -157,7 +153,7 @@ def describe(plan: Plan) -> Described:
     except (Exception, SystemExit) as error:
         with suppress(Exception, SystemExit):
             if hasattr(system, "close"):
-                _done(system.close())
+                finished(system.close())
         if isinstance(error, MnemoscopeError):
             raise
         raise UsageError(f"cannot build {plan.spec}: {type(error).__name__}: {error}") from error
@@ -224,7 +220,7 @@ class Driver:
             self._system = self._build()
         self._is_unused = False
         if hasattr(self._system, "reset"):
-            _done(self._system.reset(scope))
+            finished(self._system.reset(scope))
 
     def can(self, verb: str) -> bool:
         return hasattr(self._system, verb)
@@ -236,15 +232,15 @@ class Driver:
     def fork(self) -> Driver:
         """A driver of a copy of the system in its current state."""
         twin = Driver(self._build)
-        twin._system = _done(self._system.fork())
+        twin._system = finished(self._system.fork())
         return twin
 
     def remember(self, memories: Sequence[Memory]) -> Receipt:
         """Ingest the memories, and wait until they are searchable."""
         take = getattr(self._system, "remember", None) or getattr(self._system, "build_index", None)
-        receipt = _done(take(memories)) if take else None
+        receipt = finished(take(memories)) if take else None
         if hasattr(self._system, "ready"):
-            _done(self._system.ready())
+            finished(self._system.ready())
         if not isinstance(receipt, Receipt | dict):
             return Receipt()
         try:
@@ -254,26 +250,26 @@ class Driver:
 
     def forget(self, selector: Selector) -> None:
         """Let the system forget the memories, and wait until it has."""
-        _done(self._system.forget(selector))
+        finished(self._system.forget(selector))
         if hasattr(self._system, "ready"):
-            _done(self._system.ready())
+            finished(self._system.ready())
 
     def recall(self, question: Question, k: int) -> list[Hit]:
         """Ask the system for k hits; only the oracle sees the labels of the question."""
         system = self._system
         if type(system) is Oracle:  # not a subclass, which may be a system under test
-            return read_hits(_done(system.recall(question, k)))
+            return read_hits(finished(system.recall(question, k)))
         query = Query(question.text, question.now, question.session)
         if hasattr(system, "recall"):
-            return read_hits(_done(system.recall(query, k)))
+            return read_hits(finished(system.recall(query, k)))
         if hasattr(system, "retrieve"):
-            return read_hits(_done(system.retrieve(question.text, k)))
-        return read_hits(_done(system(query, k)))
+            return read_hits(finished(system.retrieve(question.text, k)))
+        return read_hits(finished(system(query, k)))
 
     def answer(self, question: Question) -> str:
         """The system's own answer."""
         query = Query(question.text, question.now, question.session)
-        reply = _done(self._system.answer(query))
+        reply = finished(self._system.answer(query))
         if not isinstance(reply, str):
             raise BadReply(f"answer returned {_short(reply)}; expected a string")
         return printable(reply)
@@ -281,9 +277,9 @@ class Driver:
     def report(self) -> dict[str, int]:
         """What the system reports of itself: its index size and its counters."""
         if hasattr(self._system, "stats"):
-            return {str(key): int(n) for key, n in _done(self._system.stats()).items()}
+            return {str(key): int(n) for key, n in finished(self._system.stats()).items()}
         if hasattr(self._system, "index_size_bytes"):
-            return {"index_bytes": int(_done(self._system.index_size_bytes()))}
+            return {"index_bytes": int(finished(self._system.index_size_bytes()))}
         return {}
 
     def counted(self) -> Counted:
@@ -307,7 +303,7 @@ class Driver:
         """Close the system; an error in its `close` must not affect the next scenario."""
         with suppress(Exception, SystemExit):
             if hasattr(self._system, "close"):
-                _done(self._system.close())
+                finished(self._system.close())
         self._system = None
         self._reported = {}
 
@@ -383,39 +379,3 @@ def source_of(target: Any) -> dict[str, str]:
     if file and Path(file).exists():
         return {"source_sha256": sha256_file(Path(file))}
     return {"code_sha256": code} if (code := code_sha256(target)) else {}
-
-
-def _done(value: Any) -> Any:
-    """The value itself, or the result of an async method."""
-    if isinstance(value, list) or not inspect.isawaitable(value):
-        return value
-    import asyncio
-
-    return asyncio.run_coroutine_threadsafe(_awaited(value), _event_loop()).result()
-
-
-async def _awaited(value: Awaitable[Any]) -> Any:
-    try:
-        return await value
-    except (
-        SystemExit,
-        KeyboardInterrupt,
-    ) as error:  # it would end the event loop, and the caller would wait forever
-        raise RuntimeError(f"{type(error).__name__}: {error}") from error
-
-
-def _event_loop() -> asyncio.AbstractEventLoop:
-    """The event loop of this process, in its own thread, so that several threads can use it."""
-    import asyncio
-
-    global _loop, _loop_owner
-    with _starting:
-        if _loop is None or _loop_owner != os.getpid():  # a fork has the loop, not its thread
-            _loop, _loop_owner = asyncio.new_event_loop(), os.getpid()
-            threading.Thread(target=_loop.run_forever, daemon=True).start()
-        return _loop
-
-
-_starting = threading.Lock()
-_loop: asyncio.AbstractEventLoop | None = None
-_loop_owner = 0
