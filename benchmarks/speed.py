@@ -1,12 +1,11 @@
 """Speed, side by side with peers, in one run. Prints ratios; seconds depend on the machine.
 
-Usage: make bench, or python benchmarks/speed.py [engine] [metrics] [embedding] [resampling]
-[answers] [isolation], with
-one thread for each library (OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
-TOKENIZERS_PARALLELISM=false).
+Usage: make bench, or python benchmarks/speed.py [engine] [hosting] [isolation] [metrics]
+[embedding] [resampling] [answers], with one thread for each library (OMP_NUM_THREADS=1
+OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false).
 CPU time of all processes and threads, the best of several rounds, so that a busy machine matters
-less. `engine` and `isolation` need LoCoMo (../shared/data, MNEMOSCOPE_DATA, or the cache of
-`datasets fetch`).
+less. `engine`, `hosting` and `isolation` need LoCoMo (../shared/data, MNEMOSCOPE_DATA, or the cache
+of `datasets fetch`).
 """
 
 from __future__ import annotations
@@ -130,6 +129,28 @@ def engine() -> None:
         show(f"All of LoCoMo with bm25, {granularity}s, 1,986 questions", rows, goal)
 
 
+def hosting() -> None:
+    """All of LoCoMo by the command: bm25 built in, and a copy of it in a host process."""
+    from hosting_cost import costs
+
+    data = SHARED / "locomo" if (SHARED / "locomo").exists() else None
+    for workers in (1, 2):
+        found = costs(data, ROUNDS, workers)
+        reference = next(iter(found.values()))
+        table = Table(
+            title=f"The whole command on LoCoMo with bm25, {workers} workers, starts included",
+            title_justify="left",
+            caption="goal: both ratios under 1.60",
+            caption_justify="left",
+        )
+        for name in ("where it runs", "CPU s", "ratio", "wall s", "ratio"):
+            table.add_column(name, justify="left" if name == "where it runs" else "right")
+        for name, cost in found.items():
+            cpu, wall = cost.cpu / reference.cpu, cost.wall / reference.wall
+            table.add_row(name, f"{cost.cpu:.3f}", f"{cpu:.2f}", f"{cost.wall:.3f}", f"{wall:.2f}")
+        console.print(table)
+
+
 def embedding() -> None:
     """Texts embedded by the default model: the package's own call, and ours."""
     import wordllama
@@ -216,6 +237,7 @@ def isolation() -> None:
 PARTS: dict[str, Callable[[], None]] = {
     # First, before others have filled the process that the engine forks its workers from.
     "engine": engine,
+    "hosting": hosting,
     "metrics": metrics,
     "embedding": embedding,
     "resampling": resampling,

@@ -6,6 +6,7 @@ this process never gets a label. `hosted` is the worker's side.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -99,6 +100,8 @@ class SystemHost:
     def build(self, start: HostStart) -> Hello | dict[str, str]:
         """Import and build the system; errors are those of the user's spec."""
         target = import_target(start.target, "system")
+        gc.freeze()  # modules stay: no collection needs to visit them
+        gc.enable()
         if not start.build:
             return describe_options(target) if callable(target) else {}
         plan, system = describe(plan_here(start.spec, target))

@@ -10,12 +10,11 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -25,6 +24,7 @@ from mnemoscope._store.registry import bind_arguments, describe_options
 from mnemoscope._store.spec import Spec
 from mnemoscope._store.suggest import nearest
 from mnemoscope.systems import BUILT_IN, CONNECTORS, SYSTEMS
+from mnemoscope.systems.async_methods import finished
 from mnemoscope.systems.builtin.baselines import Oracle
 from mnemoscope.systems.code_hash import code_sha256
 from mnemoscope.systems.replies import (
@@ -36,9 +36,6 @@ from mnemoscope.systems.replies import (
 )
 from mnemoscope.text.display import one_line
 from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Scalar, Selector
-
-if TYPE_CHECKING:  # it takes long to import, and few systems need it
-    import asyncio
 
 Hosting = Literal["built-in", "worker", "child", "server"]
 """Where a system's code runs: our own code, a third party's code in the worker process, a child
@@ -163,7 +160,7 @@ def describe(plan: Plan, on_call: Callable[[str], None] = lambda call: None) -> 
         system = plan.build()
         on_call("identity")
         recalls, remembers, answers = abilities(system)
-        about = dict(_done(system.identity())) if hasattr(system, "identity") else {}
+        about = dict(finished(system.identity())) if hasattr(system, "identity") else {}
         written = msgspec.json.encode(about)
         if len(written) > _LONGEST_IDENTITY:
             raise UsageError(f"{plan.spec}: identity() returned more than 1 MiB")
@@ -176,7 +173,7 @@ def describe(plan: Plan, on_call: Callable[[str], None] = lambda call: None) -> 
         with suppress(BaseException):
             on_call("close")
             if hasattr(system, "close"):
-                _done(system.close())
+                finished(system.close())
         if isinstance(error, MnemoscopeError):
             raise
         raise UsageError(
@@ -299,22 +296,22 @@ class Driver:
                 found = system.retrieve(question.text, k)
             else:
                 found = system(query, k)
-            return read_hits(_done(found), max(k, self._given) + 1)
+            return read_hits(finished(found), max(k, self._given) + 1)
 
     def answer(self, question: Question) -> str:
         """The system's own answer."""
         query = Query(question.text, question.now, question.session)
         with _Call():
-            return read_answer(_done(self._system.answer(query)))
+            return read_answer(finished(self._system.answer(query)))
 
     def report(self) -> Any:
         """What the system reports of itself, as it came: its index size and its counters."""
         if hasattr(self._system, "stats"):
             with self._calling("stats"):
-                return _done(self._system.stats())
+                return finished(self._system.stats())
         if hasattr(self._system, "index_size_bytes"):
             with self._calling("index_size_bytes"):
-                return {"index_bytes": _done(self._system.index_size_bytes())}
+                return {"index_bytes": finished(self._system.index_size_bytes())}
         return {}
 
     def counted(self) -> Counted:
@@ -344,7 +341,7 @@ class Driver:
 
     def _do(self, verb: str, *given: Any) -> Any:
         with self._calling(verb):
-            return _done(getattr(self._system, verb)(*given))
+            return finished(getattr(self._system, verb)(*given))
 
     def _calling(self, call: str) -> _Call:
         return _Call(partial(self.on_call, call), partial(self.on_call, ""))
@@ -391,37 +388,3 @@ def source_of(target: Any) -> dict[str, str]:
     if file and Path(file).exists():
         return {"source_sha256": sha256_file(Path(file))}
     return {"code_sha256": code} if (code := code_sha256(target)) else {}
-
-
-def _done(value: Any) -> Any:
-    """The value itself, or the result of an async method."""
-    if isinstance(value, list) or not inspect.isawaitable(value):
-        return value
-    import asyncio
-
-    return asyncio.run_coroutine_threadsafe(_awaited(value), _event_loop()).result()
-
-
-async def _awaited(value: Awaitable[Any]) -> Any:
-    try:
-        return await value
-    except (SystemExit, KeyboardInterrupt) as error:
-        # It would end the event loop, and the caller would wait forever.
-        raise RuntimeError(error_text(error)) from error
-
-
-def _event_loop() -> asyncio.AbstractEventLoop:
-    """The event loop of this process, in its own thread, so that several threads can use it."""
-    import asyncio
-
-    global _loop, _loop_owner
-    with _starting:
-        if _loop is None or _loop_owner != os.getpid():  # a fork has the loop, not its thread
-            _loop, _loop_owner = asyncio.new_event_loop(), os.getpid()
-            threading.Thread(target=_loop.run_forever, daemon=True).start()
-        return _loop
-
-
-_starting = threading.Lock()
-_loop: asyncio.AbstractEventLoop | None = None
-_loop_owner = 0
