@@ -612,3 +612,14 @@ EXPECTED = {
 
 ONLY_IN_WORKER = {ReturnsAGenerator, HangsInReset, HangsInReady, WritesToSockets}
 """Systems that reach into the worker to do their harm, or to exceed a limit without waiting."""
+
+IN_CHILD = [
+    *(RaisesBaseException, RaisesWithoutMessage, RaisesFaceless, RaisesAMegabyte),
+    *(RaisesSurrogates, InterruptsItsEventLoop, ReturnsSurrogateId, ReturnsWithoutEnd),
+    *(ReturnsAMillionHits, ReturnsTouchyIds, ReturnsNan, InterruptsRemember),
+    *(RejectsWithSurrogates, TruncatesByNan, ReportsAbsurdNumbers, ReportsWithoutEnd),
+    *(ForksInRecall, ForksInConstructor, ForksInRemember, LeavesAProcess),
+    *(DiesBehindAProcess, ExitsInRecall, ClosesFiles, ClosesStreams),
+    *(LeavesThreads, HangsInClose, ChangesTheInterpreter, FloodsStderr),
+]
+"""Systems whose harm takes another way behind the stdio connector."""
