@@ -1,7 +1,7 @@
 """A worker or a system that is killed from outside costs no figure: same bytes as undisturbed.
 
-Each kill is decided by the number of calls that the system has noted in a log: the test sends it
-while the call is in progress, since the call waits for it.
+Each kill is decided by the number of calls that the system has noted in a log. The system waits in
+that call, so the process is killed in the middle of it.
 """
 
 from __future__ import annotations
@@ -11,62 +11,36 @@ import random
 import signal
 import sys
 import threading
-import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.runner.test_statuses import Made, scenario
+from tests.waiting import eventually
 
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
+from mnemoscope.connectors import serve_stdio
 from mnemoscope.datasets.base import Dataset
+from mnemoscope.datasets.personas import Personas
 from mnemoscope.runner.pipeline import Lifecycle, Pipeline
 from mnemoscope.runner.run import Settings, run
 from mnemoscope.runner.scheduler import Limits
+from mnemoscope.runner.worker_process import Worker
 from mnemoscope.systems.loader import plan
-from mnemoscope.types import Memory, Query
 
 HERE = Path(__file__).parent
-MODULE = "mnemoscope.connectors.serve_stdio"
-STDIO = f"noted=stdio:{sys.executable} -m {MODULE} test_killed_workers:Noted"
-IN_WORKER = "noted=test_killed_workers:Noted"
+STDIO = f"noted=stdio:{sys.executable} -S {serve_stdio.__file__} noted_system:Noted"
+IN_WORKER = "noted=noted_system:Noted"
 KILLS = 4
 """In each run."""
 SEEDS = range(5)
-"""For each way of running a system: 2 × 5 × 4 kills."""
-
-
-class Noted:
-    """Notes each call in $NOTED, and waits at each call whose number is a file in $NOTED.kill."""
-
-    def __init__(self) -> None:
-        self.ids: list[str] = []
-
-    def note(self, verb: str) -> None:
-        log = os.environ["NOTED"]
-        with open(log, "a") as file:  # noqa: PTH123  # the child starts faster without
-            file.write(f"{verb} {os.getpid()} {os.getppid()}\n")
-            number = file.tell()
-        with open(log) as file:  # noqa: PTH123
-            calls = file.read(number).count("\n")
-        while os.path.exists(f"{log}.kill/{calls}"):  # noqa: PTH110
-            time.sleep(0.002)
-
-    def reset(self, scope: str) -> None:
-        self.ids = []
-
-    def remember(self, memories: Sequence[Memory]) -> None:
-        self.note("remember")
-        self.ids += [memory.id for memory in memories]
-
-    def recall(self, query: Query, k: int) -> Any:
-        self.note("recall")
-        start = len(query.text) % (len(self.ids) or 1)
-        return [*self.ids[start:], *self.ids[:start]][:k]
+"""For each of two ways of running a system: 40 kills in all."""
+SCENARIOS = 3
+CALLS = SCENARIOS * (1 + 6)
+"""The least that a run of `Made` notes: each scenario is ingested, and six questions are asked."""
 
 
 @contextmanager
@@ -109,12 +83,10 @@ def put(spec: str, dataset: Dataset, out: Path, lifecycle: Lifecycle = "auto") -
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the system notes its calls."""
     monkeypatch.syspath_prepend(str(HERE))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), str(HERE.parents[1]), *sys.path]))
-    return use_log(tmp_path / "calls.txt", monkeypatch)
-
-
-def use_log(log: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PYTHONPATH", str(HERE))
+    log = tmp_path / "calls.txt"
     log.touch()
     monkeypatch.setenv("NOTED", str(log))
     return log
@@ -125,31 +97,82 @@ def restarts(done: RunDirectory) -> int:
     return counters.get("restarts", 0)
 
 
-SCENARIOS = 3
-CALLS = SCENARIOS * (1 + 6)
-"""The least that a run of `Made` notes: each scenario is ingested, and six questions are asked."""
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    place = tmp_path_factory.mktemp("undisturbed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(HERE))
+        patch.setenv("NOTED", str(place / "calls.txt"))
+        done = put(IN_WORKER, dataset(), place / "out")
+    assert restarts(done) == 0
+    assert len((place / "calls.txt").read_text().splitlines()) >= CALLS
+    return done.trials_path.read_bytes()
+
+
+def dataset() -> Dataset:
+    return Made(tuple(scenario(number) for number in range(SCENARIOS)))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("spec", [IN_WORKER, STDIO], ids=["in-worker", "stdio"])
 def test_processes_killed_at_random_calls_leave_the_bytes_of_an_undisturbed_run(
-    spec: str, seed: int, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spec: str, seed: int, undisturbed: bytes, log: Path, tmp_path: Path
 ) -> None:
-    dataset = Made(tuple(scenario(number) for number in range(SCENARIOS)))
-    undisturbed = put(spec, dataset, tmp_path / "undisturbed")
-    calm = log.read_text().splitlines()
-    log = use_log(tmp_path / "calls-2.txt", monkeypatch)
     draw = random.Random(seed)
-    # The first call is always an ingestion, so that each run is killed in one.
-    numbers = [1, *sorted(draw.sample(range(2, CALLS), KILLS - 1))]
-    # Behind stdio both the child and the worker that has started it can be killed.
+    # The first call is an ingestion, so that each run is killed in one.
+    numbers = [1, *draw.sample(range(2, CALLS), KILLS - 1)]
+    # Behind stdio the child can be killed, and the worker that has started it.
     victims = draw.choices([1, 2] if spec == STDIO else [1], k=KILLS)
 
     with killer(log, numbers, victims) as killed:
-        disturbed = put(spec, dataset, tmp_path / "disturbed")
+        disturbed = put(spec, dataset(), tmp_path / "out")
+
+    assert disturbed.trials_path.read_bytes() == undisturbed
+    assert killed.total() == restarts(disturbed) == KILLS
+    assert killed["remember"] >= 1
+
+
+@pytest.mark.parametrize("lifecycle", ["fork", "fresh", "incremental"])
+def test_a_history_with_checkpoints_survives_kills(
+    lifecycle: Lifecycle,
+    write_persona: Callable[..., Path],
+    log: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    history = Personas(write_persona(tmp_path / "data"), ranges="3d,6d,full")
+    spec = "noted=noted_system:Copied"
+    undisturbed = put(spec, history, tmp_path / "undisturbed", lifecycle)
+    calls = len(log.read_text().splitlines())
+    log.write_text("")
+    numbers = [1, *random.Random(lifecycle).sample(range(2, calls), KILLS - 1)]
+
+    with killer(log, numbers, [1] * KILLS) as killed:
+        disturbed = put(spec, history, tmp_path / "disturbed", lifecycle)
 
     assert disturbed.trials_path.read_bytes() == undisturbed.trials_path.read_bytes()
     assert killed.total() == restarts(disturbed) == KILLS
-    assert killed["remember"] >= 1
-    assert restarts(undisturbed) == 0
-    assert len(calm) >= CALLS
+
+
+def test_a_worker_that_waits_for_a_unit_is_replaced(
+    undisturbed: bytes, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No call is lost, so that nothing counts as a restart."""
+    killed: list[int] = []
+
+    def is_idle_and_dead(self: Worker) -> bool:
+        if self.unit is None and self.describes and not killed:
+            assert self.process.pid
+            killed.append(self.process.pid)
+            os.kill(self.process.pid, signal.SIGKILL)
+            assert eventually(lambda: has_ended.__get__(self))
+        return bool(has_ended.__get__(self))
+
+    has_ended = Worker.__dict__["has_ended"]
+    monkeypatch.setattr(Worker, "has_ended", property(is_idle_and_dead))
+
+    done = put(IN_WORKER, dataset(), tmp_path / "out")
+
+    assert killed
+    assert done.trials_path.read_bytes() == undisturbed
+    assert restarts(done) == 0
