@@ -82,7 +82,7 @@ def serve(
                 continue
             unit = msgspec.msgpack.decode(message, type=WorkUnit)
             driver = drivers.setdefault(unit.run, Driver(plans[unit.run].build))
-            driver.on_call = heartbeat.shared.note_call
+            driver.on_call, driver.limits = heartbeat.shared.note_call, pipeline.limits
             is_foreign = plans[unit.run].hosting == "worker"
             reply = DONE
             try:

@@ -32,6 +32,8 @@ from mnemoscope.systems.loader import Plan
 
 _CLOSE, _CLOSE_CONNECTOR = 5.0, 30.0
 """Seconds that the `close` of a system may take; a connector waits for its server."""
+_PATIENCE = 2.0
+"""Seconds beyond the limit of a call in which a connector must end it."""
 _INGESTION = 0.2
 """The share of a unit's progress that is ingestion."""
 
@@ -137,7 +139,9 @@ class Worker:
             is_long = slot.position == REMEMBERING or slot.phase == JUDGING
             is_long |= slot.phase == ANSWERING and self._reader_asks_model
             limit = limits.remember if is_long else limits.recall
-            if slot.since and time.monotonic() - slot.since > limit:
+            # A connector has the same limit, and a call that it ends leaves the worker alive.
+            patience = _PATIENCE if self.group == SHARED else 0.0
+            if slot.since and time.monotonic() - slot.since > limit + patience:
                 return Overdue(
                     slot, limit, CALLS[shared.call] if slot.position == REMEMBERING else ""
                 )
