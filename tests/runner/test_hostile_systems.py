@@ -109,6 +109,17 @@ def test_a_hostile_class_gets_its_true_status_and_changes_nothing_beside_it(
     assert not any(left.iterdir()) or eventually(lambda: all_gone(left))
 
 
+def test_a_flood_on_stderr_is_passed_on_in_part(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ran([in_worker(harmful_systems.FloodsStderr)], tmp_path / "out")
+
+    said = capfd.readouterr().err
+    assert 1 <= said.count("what this system writes to stderr from here on is left out") <= 2
+    assert "line of a flood" in said
+    assert len(said) < 2 * (1 << 20) + 10_000  # of two workers
+
+
 def test_there_are_at_least_forty_hostile_systems() -> None:
     assert len(SYSTEMS) >= 40
 

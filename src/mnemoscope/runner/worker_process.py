@@ -26,6 +26,7 @@ from mnemoscope.runner.heartbeat import (
 )
 from mnemoscope.runner.lost_questions import DAMAGED
 from mnemoscope.runner.pipeline import Pipeline
+from mnemoscope.runner.stderr_limit import StderrLimit
 from mnemoscope.runner.work_unit import WorkUnit
 from mnemoscope.runner.worker import serve
 from mnemoscope.systems.loader import Plan
@@ -94,11 +95,14 @@ class Worker:
         self.heartbeat = Heartbeat(slots, RawValue(Signals))
         self.pipe, theirs = fork.Pipe()
         arguments = (theirs, self.heartbeat, plans, pipeline, place, os.getpid(), describes)
+        self._stderr = StderrLimit() if group != SHARED else None
         self.process = fork.Process(
-            target=_serve, args=(group != SHARED, (self.pipe, *others), arguments)
+            target=_serve, args=(self._stderr, (self.pipe, *others), arguments)
         )
         self.process.start()
         theirs.close()
+        if self._stderr is not None:
+            os.close(self._stderr.writer)
         self._is_gone = False
         self._active_at = time.monotonic()
 
@@ -180,6 +184,8 @@ class Worker:
                 os.killpg(pid, signal.SIGKILL)
         self.process.join()
         self.pipe.close()
+        if self._stderr is not None:
+            self._stderr.end()
 
     def ask_to_stop(self) -> None:
         """Let the worker close its systems and end."""
@@ -187,14 +193,17 @@ class Worker:
             self.pipe.send_bytes(b"")
 
 
-def _serve(leads_group: bool, pipes: Sequence[Connection], arguments: tuple[Any, ...]) -> None:
-    """Run a worker; what the system of one that leads a process group starts, ends with it."""
+def _serve(
+    stderr: StderrLimit | None, pipes: Sequence[Connection], arguments: tuple[Any, ...]
+) -> None:
+    """Run a worker; one with its own stderr leads a process group that ends with it."""
     for pipe in pipes:
         pipe.close()
-    if not leads_group:
+    if stderr is None:
         serve(*arguments)
         return
     os.setpgid(0, 0)
+    stderr.use()
     try:
         serve(*arguments)
     except BaseException:
