@@ -489,8 +489,9 @@ class PatchesTheHarness(Harmless):
 class FloodsStderr(Harmless):
     def trouble(self, found: list[str]) -> Any:
         warnings.warn("once \x1b[2J", stacklevel=1)
-        for number in range(20_000):
-            logging.getLogger("flood").error("line %s of a flood", number)
+        for number in range(1000):
+            logging.getLogger("flood").error("line %s", number)
+            os.write(2, b"line of a flood\n" * 100)
         return found
 
 
@@ -612,3 +613,14 @@ EXPECTED = {
 
 ONLY_IN_WORKER = {ReturnsAGenerator, HangsInReset, HangsInReady, WritesToSockets}
 """Systems that reach into the worker to do their harm, or to exceed a limit without waiting."""
+
+IN_CHILD = [
+    *(RaisesBaseException, RaisesWithoutMessage, RaisesFaceless, RaisesAMegabyte),
+    *(RaisesSurrogates, InterruptsItsEventLoop, ReturnsSurrogateId, ReturnsWithoutEnd),
+    *(ReturnsAMillionHits, ReturnsTouchyIds, ReturnsNan, InterruptsRemember),
+    *(RejectsWithSurrogates, TruncatesByNan, ReportsAbsurdNumbers, ReportsWithoutEnd),
+    *(ForksInRecall, ForksInConstructor, ForksInRemember, LeavesAProcess),
+    *(DiesBehindAProcess, ExitsInRecall, ClosesFiles, ClosesStreams),
+    *(LeavesThreads, HangsInClose, ChangesTheInterpreter, FloodsStderr),
+]
+"""Systems whose harm takes another way behind the stdio connector."""

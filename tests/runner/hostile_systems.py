@@ -280,6 +280,15 @@ class HangsInRemember(_TroubleInScenario1):
         time.sleep(FOREVER)
 
 
+class IngestsUntilTold(Plain):
+    """Takes until the file $GATE is there to remember."""
+
+    def remember(self, memories: Sequence[Memory]) -> Receipt | None:
+        while not Path(os.environ["GATE"]).exists():
+            time.sleep(0.01)
+        return super().remember(memories)
+
+
 class RaisesInReady(_TroubleInScenario1):
     def ready(self) -> None:
         if self.ids[0] == "6":

@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from tests.runner.harmful_systems import EXPECTED, ONLY_IN_WORKER
+from tests.runner import harmful_systems
+from tests.runner.harmful_systems import EXPECTED, IN_CHILD, ONLY_IN_WORKER, Harmless
 from tests.runner.test_statuses import Made, asks_for_trouble, scenario
 from tests.waiting import all_gone, eventually
 
+from mnemoscope._store.errors import UsageError
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
 from mnemoscope.runner import scheduler, worker_process
@@ -34,12 +36,12 @@ def in_child(kind: type) -> Plan:
     """The system in a child process, as `module:Class`."""
     module = "mnemoscope.connectors.serve_stdio"
     command = f"{sys.executable} -m {module} harmful_systems:{kind.__name__}"
-    return plan(Spec.parse(f"{kind.__name__}=stdio:{command}"))
+    return plan(Spec.labelled(f"{kind.__name__}=stdio:{command}"))
 
 
 def by_name(kind: type) -> Plan:
     """The system as `module:Class`, wherever such a system runs."""
-    return plan(Spec.parse(f"{kind.__name__}=harmful_systems:{kind.__name__}"))
+    return plan(Spec.labelled(f"{kind.__name__}=harmful_systems:{kind.__name__}"))
 
 
 def ran(plans: Sequence[Plan], out: Path, limits: Limits = LIMITS) -> dict[str, RunDirectory]:
@@ -107,15 +109,31 @@ def test_a_hostile_class_gets_its_true_status_and_changes_nothing_beside_it(
     assert not any(left.iterdir()) or eventually(lambda: all_gone(left))
 
 
+def test_a_flood_on_stderr_is_passed_on_in_part(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ran([in_worker(harmful_systems.FloodsStderr)], tmp_path / "out")
+
+    said = capfd.readouterr().err
+    assert 1 <= said.count("what this system writes to stderr from here on is left out") <= 2
+    assert "line of a flood" in said
+    assert len(said) < 2 * (1 << 20) + 10_000  # of two workers
+
+
 def test_there_are_at_least_forty_hostile_systems() -> None:
     assert len(SYSTEMS) >= 40
 
 
-@pytest.mark.parametrize("group", range(GROUPS))
-@pytest.mark.parametrize("host", [in_child, by_name])
+@pytest.mark.parametrize(
+    ("host", "kinds"),
+    [
+        *((in_child, IN_CHILD[group::2]) for group in range(2)),
+        *((by_name, SYSTEMS[group::GROUPS]) for group in range(GROUPS)),
+    ],
+)
 def test_a_hostile_system_by_name_gets_its_true_status_and_changes_nothing_beside_it(
-    host: Callable[[type], Plan],
-    group: int,
+    host: Callable[[type[Harmless]], Plan],
+    kinds: list[type[Harmless]],
     bm25_alone: bytes,
     tmp_path: Path,
     left: Path,
@@ -123,7 +141,7 @@ def test_a_hostile_system_by_name_gets_its_true_status_and_changes_nothing_besid
 ) -> None:
     monkeypatch.syspath_prepend(str(HERE))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), *sys.path]))
-    kinds = [kind for kind in SYSTEMS[group::GROUPS] if kind not in ONLY_IN_WORKER]
+    kinds = [kind for kind in kinds if kind not in ONLY_IN_WORKER]
 
     runs = ran([host(kind) for kind in kinds], tmp_path / "out")
 
@@ -133,3 +151,24 @@ def test_a_hostile_system_by_name_gets_its_true_status_and_changes_nothing_besid
         assert_true_status(done, kind, status, elsewhere or status, everywhere=everywhere)
     assert runs["bm25"].trials_path.read_bytes() == bm25_alone
     assert not any(left.iterdir()) or eventually(lambda: all_gone(left))
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("HangsInConstructor", "its constructor took longer than 1 s"),
+        ("HangsInIdentity", "its identity took longer than 1 s"),
+        ("InterruptsConstructor", r"Unheard: not today \\ud800 \\x1b\[2J"),
+        ("HasASurrogateIdentity", "surrogates not allowed"),
+        ("HasAHugeIdentity", r"identity\(\) returned more than 1 MiB"),
+    ],
+)
+def test_a_system_that_cannot_be_built_is_refused_with_its_reason(
+    name: str, error: str, tmp_path: Path
+) -> None:
+    kind = getattr(harmful_systems, name)
+
+    with pytest.raises(UsageError, match=error):
+        ran([in_worker(kind)], tmp_path / "out", Limits(remember=1))
+
+    assert not (tmp_path / "out").exists()

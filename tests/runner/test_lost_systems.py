@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
@@ -144,6 +145,7 @@ def put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
         dataset: Dataset,
         *fates: dict[str, Any],
         system: str = STDIO,
+        limits: Limits = Limits(),
         restarts: int = 2,
         workers: int = 1,
         out: str = "out",
@@ -152,7 +154,8 @@ def put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
         calls = Calls(logs(tmp_path) / f"{out}.log")
         monkeypatch.setenv("MORTAL_LOG", str(calls.path))
         monkeypatch.setenv("MORTAL_FATE", json.dumps(fates))
-        settings = Settings(depth=5, workers=workers, limits=Limits(restarts=restarts))
+        limits = msgspec.structs.replace(limits, restarts=restarts)
+        settings = Settings(depth=5, workers=workers, limits=limits)
         plans = [plan(Spec.parse(system))]
         capfd.readouterr()
         [done] = run(dataset, plans, tmp_path / out, settings, pipeline=Pipeline(**pipeline))
@@ -301,8 +304,6 @@ def test_a_history_is_ingested_again_up_to_the_checkpoint_of_the_loss(
 def test_a_loss_while_forgetting_restarts_the_scenario(
     tmp_path: Path, write_persona: Callable[..., Path], put: Put
 ) -> None:
-    import msgspec
-
     class Forgetting(Personas):
         def scenarios(self) -> Iterator[Any]:
             for scenario in super().scenarios():
@@ -410,6 +411,22 @@ def test_a_late_child_fails_its_question_at_once_and_the_scenario_restarts(
         assert trial.error.startswith(cause)
     # In parallel the last one asked may be late, so that a restart is not needed.
     assert outcome.restarts in ((2,) if parallelism == 1 else (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("verb", "limits", "status"),
+    [("recall", Limits(recall=1.5), "timeout"), ("ready", Limits(remember=1.5), "not-indexed")],
+)
+def test_the_limits_of_a_run_are_those_of_a_child_s_calls(
+    verb: str, limits: Limits, status: str, locomo: Dataset, put: Put
+) -> None:
+    match = SOME if verb == "recall" else ""
+    outcome = put(locomo, fate(verb, match, how="hangs"), limits=limits, restarts=0)
+
+    failed = [trial for trial in outcome.trials.values() if trial.status == status]
+    assert outcome.statuses()[status] == (1 if verb == "recall" else QUESTIONS)
+    late = f"AdapterLate: {verb}: python -S mortal_memory.py gave no reply within 1.5 s"
+    assert all(trial.error.startswith(late) for trial in failed)
 
 
 def test_a_reply_to_another_call_fails_its_question_at_once(locomo: Dataset, put: Put) -> None:

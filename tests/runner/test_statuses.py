@@ -513,6 +513,25 @@ def test_a_worker_that_closes_its_pipe_but_runs_on_is_killed_and_replaced(
     assert is_gone(int((tmp_path / "alive").read_text()))
 
 
+def test_progress_moves_while_memories_are_ingested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, seen = tmp_path / "gate", []
+    monkeypatch.setenv("GATE", str(gate))
+
+    def watch(units: float) -> None:
+        seen.append(units)
+        if len(set(seen)) > 3:
+            gate.touch()
+
+    plans = [plan(Spec("hostile_systems:IngestsUntilTold"))]
+    run(Made((scenario(0),)), plans, tmp_path / "out", progress=watch)
+
+    assert seen[0] > 0 or seen[1] > 0
+    assert seen == sorted(seen)
+    assert seen[3] < 1
+
+
 def test_a_worker_that_dies_without_progress_stops_the_run(
     put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:

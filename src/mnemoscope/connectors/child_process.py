@@ -6,6 +6,7 @@ group. The whole group ends with the child, and also when our own process is kil
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import selectors
@@ -19,7 +20,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from mnemoscope._store.errors import SystemLost, UsageError
 from mnemoscope._store.fingerprint import sha256_file
@@ -34,10 +35,14 @@ _READ = 1 << 20
 # The shell waits for the end of its stdin. That comes when our process ends, for any reason.
 _GUARD = 'read _; kill -s KILL -- "-$0"; test -z "$1" || rm -rf -- "$1"'
 
+_CHECK_SECONDS = 1.0
+"""How often a child that is silent is checked: it may have ended without closing its stdout."""
 _LAST_LINES = 5
 """Lines of stderr that an error repeats."""
 _SHOWN = 300
 """Characters of a text that an error repeats."""
+_MOST_PASSED_ON = 2000
+"""Lines of one child's stderr that are passed on."""
 _MOST_KNOWN = 1000
 """Lines that are stored for each command."""
 _TRACE = re.compile(
@@ -75,6 +80,7 @@ class ChildStderr:
         self._lines_before = frozenset(self._lines)
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
         self._in_trace = False
+        self._passed_on = 0
 
     def add(self, line: bytes) -> None:
         if line.strip():
@@ -88,6 +94,11 @@ class ChildStderr:
             return
         if len(self._lines) < _MOST_KNOWN:
             self._lines.add(line)
+        self._passed_on += 1
+        if self._passed_on > _MOST_PASSED_ON:
+            return
+        if self._passed_on == _MOST_PASSED_ON:
+            line = b"(what it writes from here on is left out)"
         text = f"[{self._name}] {shown(line, 2000)}\n".encode("utf-8", "backslashreplace")
         with suppress(OSError):
             os.write(2, text)
@@ -175,7 +186,11 @@ class Child:
                 left = until - time.monotonic()
                 if left <= 0:
                     raise AdapterLate(f"{self.name} gave no reply within {seconds:g} s")
-                for key, _ in watch.select(left):
+                ready = watch.select(min(left, _CHECK_SECONDS))
+                if not ready and _exits(self._process.pid, 0.0):
+                    # A process that it has started holds its stdout open.
+                    raise AdapterDied(self._exit_reason())
+                for key, _ in ready:
                     if key.fileobj is self.stdin:
                         if self.write():
                             watch.unregister(self.stdin)
@@ -313,8 +328,9 @@ def signal_name(number: int) -> str:
 
 
 def _listen(stderr: IO[bytes], kept: ChildStderr) -> None:
-    with stderr:
-        while line := stderr.readline(_READ):
+    # The pipe itself has no buffer: its `readline` would read byte by byte.
+    with io.BufferedReader(cast(io.RawIOBase, stderr)) as lines:
+        while line := lines.readline(_READ):
             kept.add(line)
 
 

@@ -109,23 +109,29 @@ def serve(
     is built again for each scope. `identity` is what determines its results, besides its source.
     """
     streams = streams or take_streams()
+    process = os.getpid()
     try:
         adapter = _Adapter(system, name, version, dict(identity or {}))
     except _CannotServe as problem:
         sys.exit(f"cannot be served: {problem}")
     # Output that was printed before may lack its end of line.
     streams.replies.write(b"\n")
-    process = os.getpid()
+    _end_a_copy_of(process)
     for line in streams.orders:
         if line.strip():
             reply = adapter.reply(line)
-            if os.getpid() != process:  # a copy of this process, made by the system
-                os._exit(1)
+            _end_a_copy_of(process)
             streams.replies.write(reply + b"\n")
             streams.replies.flush()
         if adapter.closed:
             break
     adapter.close()
+
+
+def _end_a_copy_of(process: int) -> None:
+    """End this process if the system has made it by a fork: it would reply to the same calls."""
+    if os.getpid() != process:
+        os._exit(1)
 
 
 class _CannotServe(Exception):

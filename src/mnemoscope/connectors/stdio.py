@@ -74,6 +74,7 @@ class Stdio:
         )
         check_seconds(timeout=timeout, start=start)
         self._timeout, self._start = timeout, start
+        self._limits: dict[str, float] = {}
         self._child: Child | None = None
         self._hello: Hello | None = None
         self._gone = ""
@@ -88,6 +89,10 @@ class Stdio:
         if name in self._verbs and name in self._introduction().methods:
             return getattr(self, f"_{name}")
         raise AttributeError(f"{type(self).__name__} has no {name}")
+
+    def limit_calls(self, recall: float, others: float) -> None:
+        """Give calls at most so many seconds, if `timeout` does not give them less."""
+        self._limits = dict.fromkeys(VERBS, others) | dict.fromkeys(("recall", "answer"), recall)
 
     def identity(self) -> dict[str, Any]:
         return {
@@ -179,7 +184,8 @@ class Stdio:
         with self._turn:
             child = self._started()
             try:
-                return self._ask(child, method, params, self._timeout, handle)
+                seconds = min(self._timeout, self._limits.get(method, self._timeout))
+                return self._ask(child, method, params, seconds, handle)
             except AdapterError:
                 raise
             except BaseException as error:

@@ -20,7 +20,7 @@ from mnemoscope.judges import JUDGES, scale_of
 from mnemoscope.judges.judge_panel import PanelOfJudges
 from mnemoscope.models.model_loader import names_a_model, without_price
 from mnemoscope.readers import READERS
-from mnemoscope.systems.loader import Plan, source_of
+from mnemoscope.systems.loader import CallLimits, Plan, source_of
 from mnemoscope.types import (
     FAILED,
     Answer,
@@ -59,6 +59,7 @@ class Pipeline(msgspec.Struct, frozen=True):
     parallelism: int = 1
     restarts: int = 0
     """How often a scenario's system may be lost before a question fails because of it."""
+    limits: CallLimits = CallLimits()
 
     @property
     def answers(self) -> bool:

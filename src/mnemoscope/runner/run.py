@@ -45,7 +45,7 @@ from mnemoscope.runner.scheduler import (
     most_workers,
 )
 from mnemoscope.runner.work_unit import WorkUnit
-from mnemoscope.systems.loader import Plan
+from mnemoscope.systems.loader import CallLimits, Plan
 from mnemoscope.types import Checkpoint, Isolation, Question, Scenario, Timing
 
 DEPTH = 50
@@ -101,8 +101,12 @@ def run(
     begun = datetime.now(UTC)
     _check(dataset, plans, settings)
     runs = [RunDirectory(out / plan.spec.slug) for plan in plans]
+    limits = settings.limits
     pipeline = msgspec.structs.replace(
-        pipeline, depth=settings.depth, restarts=settings.limits.restarts
+        pipeline,
+        depth=settings.depth,
+        restarts=limits.restarts,
+        limits=CallLimits(limits.recall, limits.remember),
     )
     usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
     cores = len(usable) or os.cpu_count() or 1

@@ -88,7 +88,7 @@ def serve(
             if isolation is not None:
                 isolation.select(unit.run)
             driver = drivers.setdefault(unit.run, Driver(plans[unit.run].build))
-            driver.on_call = heartbeat.shared.note_call
+            driver.on_call, driver.limits = heartbeat.shared.note_call, pipeline.limits
             is_foreign = plans[unit.run].hosting == "worker"
             reply = DONE
             try:

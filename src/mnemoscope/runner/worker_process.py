@@ -27,12 +27,15 @@ from mnemoscope.runner.heartbeat import (
 from mnemoscope.runner.isolation_setup import WorkerIsolation
 from mnemoscope.runner.lost_questions import DAMAGED
 from mnemoscope.runner.pipeline import Pipeline
+from mnemoscope.runner.stderr_limit import StderrLimit
 from mnemoscope.runner.work_unit import WorkUnit
 from mnemoscope.runner.worker import serve
 from mnemoscope.systems.loader import Plan
 
 _CLOSE, _CLOSE_CONNECTOR = 5.0, 30.0
 """Seconds that the `close` of a system may take; a connector waits for its server."""
+_PATIENCE = 2.0
+"""Seconds beyond the limit of a call in which a connector must end it."""
 _INGESTION = 0.2
 """The share of a unit's progress that is ingestion."""
 
@@ -95,11 +98,14 @@ class Worker:
         self.pipe, theirs = fork.Pipe()
         about = (plans, pipeline, place, os.getpid(), describes, isolation)
         arguments = (theirs, self.heartbeat, *about)
+        self._stderr = StderrLimit() if group != SHARED else None
         self.process = fork.Process(
-            target=_serve, args=(group != SHARED, (self.pipe, *others), arguments)
+            target=_serve, args=(self._stderr, (self.pipe, *others), arguments)
         )
         self.process.start()
         theirs.close()
+        if self._stderr is not None:
+            os.close(self._stderr.writer)
         self._is_gone = False
         self._active_at = time.monotonic()
 
@@ -141,7 +147,9 @@ class Worker:
             is_long = slot.position == REMEMBERING or slot.phase == JUDGING
             is_long |= slot.phase == ANSWERING and self._reader_asks_model
             limit = limits.remember if is_long else limits.recall
-            is_late = since > 0 and time.monotonic() - since > limit
+            # A connector has the same limit, and a call that it ends leaves the worker alive.
+            patience = _PATIENCE if self.group == SHARED else 0.0
+            is_late = since > 0 and time.monotonic() - since > limit + patience
             # The worker may have ended this, or begun something else, while its slot was read.
             if is_late and slot.since == since:
                 return Overdue(
@@ -182,6 +190,8 @@ class Worker:
                 os.killpg(pid, signal.SIGKILL)
         self.process.join()
         self.pipe.close()
+        if self._stderr is not None:
+            self._stderr.end()
 
     def ask_to_stop(self) -> None:
         """Let the worker close its systems and end."""
@@ -189,14 +199,17 @@ class Worker:
             self.pipe.send_bytes(b"")
 
 
-def _serve(leads_group: bool, pipes: Sequence[Connection], arguments: tuple[Any, ...]) -> None:
-    """Run a worker; what the system of one that leads a process group starts, ends with it."""
+def _serve(
+    stderr: StderrLimit | None, pipes: Sequence[Connection], arguments: tuple[Any, ...]
+) -> None:
+    """Run a worker; one with its own stderr leads a process group that ends with it."""
     for pipe in pipes:
         pipe.close()
-    if not leads_group:
+    if stderr is None:
         serve(*arguments)
         return
     os.setpgid(0, 0)
+    stderr.use()
     try:
         serve(*arguments)
     except BaseException:

@@ -8,6 +8,7 @@ report would show why.
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -219,6 +220,13 @@ def _lacks(name: str, system: Any, method: str) -> str:
     return f"{name}: {kind.__name__} has no {method} method{hint}"
 
 
+class CallLimits(NamedTuple):
+    """Seconds that a call may take; a connector ends a call that takes longer."""
+
+    recall: float = math.inf
+    others: float = math.inf
+
+
 class Driver:
     """Runs one system in one process through one scenario after another.
 
@@ -234,6 +242,7 @@ class Driver:
         self._reported: dict[str, int] = {}
         self._given = 0
         """How many memories the system was given in this scenario."""
+        self.limits = CallLimits()
         self.on_call: Callable[[str], None] = lambda call: None
 
     def begin(self, scope: str) -> None:
@@ -244,6 +253,8 @@ class Driver:
             with self._calling("constructor"):
                 self._system = self._build()
         self._is_unused, self._given = False, 0
+        if hasattr(type(self._system), "limit_calls"):
+            self._system.limit_calls(*self.limits)
         if hasattr(self._system, "reset"):
             self._do("reset", scope)
 
