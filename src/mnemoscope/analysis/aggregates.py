@@ -80,6 +80,8 @@ def read_aggregates(path: Path) -> Aggregates:
     try:
         content = msgspec.json.decode(file.read_bytes())
         means = {name: _mean(figure) for name, figure in content["overall"].items()}
+        claimed = content.get("credit", {}).get("claimed", {})
+        means |= {f"claimed_{name}": _mean(figure) for name, figure in claimed.items()}
         beyond = frozenset(map(str, content.get("beyond_end", ())))
         coverage = float(content.get("questions", {}).get("coverage", 1.0) or 0.0)
         if "dataset_sha256" in content:

@@ -26,6 +26,7 @@ from mnemoscope.analysis.checked_run import (
     judges_of,
     value_at,
 )
+from mnemoscope.analysis.credit_gates import below_ceiling, sources_in_bounds
 from mnemoscope.analysis.measure import ingestion_loss
 from mnemoscope.analysis.question_records import records_of
 from mnemoscope.analysis.running_system import system_as_stated
@@ -315,4 +316,6 @@ _GATES: dict[str, Callable[[CheckedRun], _Finding]] = {
     "journal": _journal,
     "attempts": attempts_in_order,
     "variance": _variance,
+    "sources": sources_in_bounds,
+    "ceiling": below_ceiling,
 }

@@ -29,7 +29,10 @@ from mnemoscope.protocols import Chosen, load_protocol
 Status = Literal["VERIFIED", "CONSISTENT", "UNVERIFIED", "BLOCKED"]
 GENERIC = ("versions", "seed", "evidence", "artefacts", "coverage", "figures", "files")
 """The gates that are checked without a protocol."""
-ALWAYS = ("blocked", "leaks", "isolation", "hits", "judges", "system", "journal", "attempts")
+ALWAYS = (
+    *("blocked", "leaks", "isolation", "hits", "judges", "system", "journal", "attempts"),
+    *("sources", "ceiling"),
+)
 """The gates that every run must pass, whatever its protocol."""
 
 

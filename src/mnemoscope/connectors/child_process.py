@@ -189,7 +189,7 @@ class Child:
                 ready = watch.select(min(left, _CHECK_SECONDS))
                 if not ready and _exits(self._process.pid, 0.0):
                     # A process that it has started holds its stdout open.
-                    raise AdapterDied(self._exit_reason())
+                    raise AdapterDied(self.exit_reason())
                 for key, _ in ready:
                     if key.fileobj is self.stdin:
                         if self.write():

@@ -12,6 +12,7 @@ from mnemoscope._store.run_integrity import is_protected
 from mnemoscope.analysis.answers import AnswerSheet
 from mnemoscope.analysis.attempts import Attempts, attempts_of
 from mnemoscope.analysis.checked_run import judges_of
+from mnemoscope.analysis.credit import CreditFigures
 from mnemoscope.analysis.forgetting import Forgetting
 from mnemoscope.analysis.hallucination import HallucinationViews
 from mnemoscope.analysis.label_access import isolation_caveat
@@ -204,7 +205,9 @@ def caveats(view: RunView) -> list[str]:
         )
     if questions["measured"] and hits["returned"] and not view.metrics["context"]:
         notes.append("no figures by tokens: the texts of the hits are not known")
-    if hits["merged"]:
+    if credit := view.metrics.get("credit"):
+        notes += _credit_notes(credit)
+    elif hits["merged"]:
         notes.append(f"{hits['merged']:,} hits combine several memories and count for all of them")
     if unknown := hits["unknown_ids"]:
         notes.append(
@@ -229,6 +232,23 @@ def _attempts(view: RunView) -> list[str]:
         return []
     notes = [found.text] if found.text and (found.differs or not view.is_baseline) else []
     return [*notes, *filter(None, [found.problem])]
+
+
+def _credit_notes(credit: CreditFigures) -> list[str]:
+    """What a reader must know if hits name several memories or have texts of their own."""
+    notes = []
+    counts = credit["sources_per_hit"]
+    if counts and counts["max"] > 1:
+        notes.append(
+            f"hits name up to {counts['max']:,} memories (median {counts['median']:g}) and take a "
+            "place in the ranking for each"
+        )
+    if credit["questions"]:
+        notes.append(
+            f"claimed and carried credit differ in {credit['questions']:,} questions: figures "
+            "count evidence only if the returned text says it"
+        )
+    return notes
 
 
 def same_days(longitudinal: LongitudinalFigures) -> list[str]:

@@ -107,10 +107,11 @@ class TrialBuilder:
             named = [self._memories[id] for id in first.sources or (id,) if id in self._memories]
             if self._only_text(first):
                 carried = [one for one in evidence if self._says(text, one, question)]
-                if carried:
-                    covered = carrying.carried(text, carried)
-                    known = [one for one in covered if self._place[one] < seen]
-                    found[id] = tuple(dict.fromkeys([*carried, *known]))
+                made_of = [
+                    one for one in carrying.made_of(text, carried) if self._place[one] < seen
+                ]
+                if carried or len(made_of) > 1:
+                    found[id] = tuple(dict.fromkeys([*carried, *made_of]))
                 continue
             claimed = {one for memory in named for one in (memory.id, memory.part_of)}
             wanted = [one for one in evidence if one in claimed]

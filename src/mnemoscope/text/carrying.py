@@ -25,17 +25,24 @@ ANSWER_SHARE = 0.6
 """The share of the answering words that must come back, by weight; numbers must all come back."""
 CONTEXT_SHARE = 0.3
 """The share of the memory's words that must come back if the answering words are known."""
+BESIDE_SHARE = 0.15
+"""The same without the answering words: the answer alone does not say what it is about."""
 WHOLE_SHARE = 0.5
 """The share of the memory's words that must come back if they are not known."""
 ASKED_WEIGHT = 0.3
 """The weight of a word that the question contains, where the answering words are not known."""
 DENIED_SHARE = 0.4
 """A text denies the memory if so much of the shared words is negated in one of them only."""
-_LONG = 60
-"""Content words; of a longer memory only the passage that the question asks for is compared."""
-_WINDOW_WORDS = 60
+LEAST_DENSITY = 0.1
+"""The share of a window's words that must be the memory's: a list of words has fewer."""
+_LONG = 80
+"""Words; of a longer memory only the passage that the question asks for is compared."""
+_WINDOW_WORDS = 40
 """A longer text is compared window by window, so that a list of words says nothing."""
-_WINDOW_FACTOR = 3
+_WINDOW_FACTOR = 2
+_MEMO_TEXTS = 1 << 11
+_MOST_WINDOWS = 500
+"""Of a longer text the rest is only searched for whole memories."""
 
 _NUMBERS = {
     word: str(value)
@@ -123,6 +130,11 @@ def content(plain: str) -> Iterable[str]:
     return stem_words(word for word in words if word not in STOP_WORDS and word not in _FILLER)
 
 
+@lru_cache(maxsize=1 << 11)
+def _content_of(text: str) -> tuple[str, ...]:
+    return tuple(content(_dates_and_times(normalise(text))))
+
+
 def _dates_and_times(plain: str) -> str:
     def day(match: re.Match[str]) -> str:
         month = min(max(int(match[2]), 1), 12)
@@ -154,12 +166,14 @@ def _names(text: str) -> frozenset[str]:
 _NO_NAMES = STOP_WORDS | _FILLER | set(_MONTHS) | _NUMBERS.keys()
 
 
-def windows(text: str, size: int) -> list[str]:
-    """Return overlapping parts of a long text, of `size` words each; a short text is one part."""
+@lru_cache(maxsize=1 << 10)
+def windows(text: str, size: int) -> tuple[Said, ...]:
+    """Return what overlapping parts of a long text say, of `size` words each."""
     words = text.split()
     if len(words) <= size:
-        return [text]
-    return [" ".join(words[at : at + size]) for at in range(0, len(words) - size // 2, size // 2)]
+        return (said(text),)
+    starts = range(0, len(words) - size // 2, size // 2)[:_MOST_WINDOWS]
+    return tuple(said(" ".join(words[at : at + size])) for at in starts)
 
 
 def is_number(stem: str) -> bool:
@@ -172,6 +186,7 @@ class CarryingTest:
     def __init__(self, memories: Sequence[Memory]) -> None:
         self._memories = memories
         self._weights: dict[str, float] = {}
+        self._matches: dict[str, dict[int, float]] = {}
 
     @cached_property
     def _by_id(self) -> dict[str, Memory]:
@@ -226,12 +241,14 @@ class CarryingTest:
         size = max(_WINDOW_WORDS, _WINDOW_FACTOR * len(passage.split()))
         own = said(passage)
         return any(
-            self._says(said(part), own, memory, asked, answer) for part in windows(text, size)
+            self._says(part, own, memory, asked, answer)
+            for part in windows(text, size)
+            if len(own.stems & part.stems) > LEAST_DENSITY * len(part.stems)
         )
 
     def _passage(self, text: str, asked: Said, answer: Said) -> str:
         """The memory's text, or of a long one the sentences around the best match."""
-        if len(said(text).stems) <= _LONG:
+        if len(text.split()) <= _LONG:
             return text
         units = [unit for unit in _SENTENCE.split(text) if unit.strip()]
         wanted = {*asked.stems, *answer.stems}
@@ -244,20 +261,24 @@ class CarryingTest:
 
     def _says(self, told: Said, own: Said, memory: Memory, asked: Said, answer: Said) -> bool:
         here, mine, question = told.stems, own.stems, asked.stems
-        if self._other_person(told, own, memory, asked) or self._denies(told, own):
-            return False
-        if _other_day(told, own, memory):
-            return False
         answering = (answer.stems & mine) - question
         if answering or (answer.stems and answer.stems <= here):
             numbers = {stem for stem in answering if is_number(stem)}
-            return (
+            enough = (
                 numbers <= here
                 and self._share(answering, here) >= ANSWER_SHARE
                 and self._share(mine, here) >= CONTEXT_SHARE
+                and self._share(mine - answering, here) >= BESIDE_SHARE
             )
-        numbers = {stem for stem in mine if is_number(stem)}
-        return numbers <= here and self._share(mine, here, question) >= WHOLE_SHARE
+        else:
+            numbers = {stem for stem in mine if is_number(stem)}
+            enough = numbers <= here and self._share(mine, here, question) >= WHOLE_SHARE
+        return (
+            enough
+            and not self._other_person(told, own, memory, asked)
+            and not self._denies(told, own)
+            and not _other_day(told, own, memory)
+        )
 
     def _share(self, wanted: Set[str], here: Set[str], asked: Set[str] = frozenset()) -> float:
         """The share of the wanted stems that are here, by weight."""
@@ -283,35 +304,43 @@ class CarryingTest:
         against = {stem for stem in shared if ours[stem].isdisjoint(theirs[stem])}
         return bool(against) and self._share(shared, against) >= DENIED_SHARE
 
-    def carried(self, text: str, evidence: Iterable[str]) -> tuple[str, ...]:
-        """Return the memories of the pool that the text covers as well as this evidence.
+    def made_of(self, text: str, evidence: Iterable[str]) -> tuple[str, ...]:
+        """Return the memories of the pool that explain the words of a text which names no sources.
 
-        A text that names no sources takes a place for each. The cover is free of the question, so
-        that a text which holds a little of everything takes all those places.
+        The text takes a place for each. The memory that explains most comes first and uses its
+        words up; the next one needs words that are left. A memory counts from `WHOLE_SHARE` on, or
+        from the share of the least covered `evidence` that the text carries, so that a text with
+        a little of everything takes as many places. The question plays no part.
         """
-        covers = self._covers(text)
-        known = [covers[id] for id in evidence if id in covers]
-        share = min((cover.share for cover in known), default=WHOLE_SHARE)
-        weight = min((cover.weight for cover in known), default=0.0)
-        return tuple(
-            id
-            for id, cover in covers.items()
-            if cover.share >= share and cover.weight >= weight / 2
-        )
+        matched = self._matched(text)
+        wanted = frozenset(evidence)
+        shares = [share for place, share in matched.items() if self._memories[place].id in wanted]
+        least = min([WHOLE_SHARE, *shares])
+        left = Counter(_content_of(text))
+        found = []
+        for place, share in matched.items():
+            if share < least:
+                continue
+            memory = self._memories[place]
+            own = [stem for stem in said(memory.text).stems if left[stem] > 0]
+            if fsum(map(self.weight, own)) >= least * self._totals[place]:
+                found.append(memory.id)
+                left.subtract(own)
+        return tuple(found)
 
-    def _covers(self, text: str) -> dict[str, Cover]:
-        """How much of each memory of the pool the text covers, in its best window."""
-        best: dict[str, Cover] = {}
-        for part in windows(text, _WINDOW_WORDS):
-            found: dict[int, float] = {}
-            for stem in said(part).stems:
+    def _matched(self, text: str) -> dict[int, float]:
+        """The share of each memory's words that are in the text, those with most weight first."""
+        if (known := self._matches.get(text)) is None:
+            weights: dict[int, float] = {}
+            for stem in dict.fromkeys(_content_of(text)):
                 for place in self._places.get(stem, ()):
-                    found[place] = found.get(place, 0.0) + self.weight(stem)
-            for place, matched in found.items():
-                id = self._memories[place].id
-                if id not in best or matched > best[id].weight:
-                    best[id] = Cover(matched / self._totals[place], matched)
-        return best
+                    weights[place] = weights.get(place, 0.0) + self.weight(stem)
+            best = sorted(weights, key=lambda place: (-weights[place], place))
+            known = {place: weights[place] / self._totals[place] for place in best}
+            if len(self._matches) >= _MEMO_TEXTS:
+                self._matches.clear()
+            self._matches[text] = known
+        return known
 
     @cached_property
     def _places(self) -> dict[str, list[int]]:
@@ -325,13 +354,6 @@ class CarryingTest:
     @cached_property
     def _totals(self) -> list[float]:
         return [sum(map(self.weight, said(m.text).stems)) for m in self._memories]
-
-
-class Cover(NamedTuple):
-    """How much of a memory a text covers."""
-
-    share: float
-    weight: float
 
 
 def _other_day(told: Said, own: Said, memory: Memory) -> bool:
