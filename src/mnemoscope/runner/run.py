@@ -87,7 +87,8 @@ def run(
     attempts.
     """
     _check(dataset, plans, settings)
-    runs = [RunDirectory(out / plan.spec.slug) for plan in plans]
+    # The caller writes their reports again.
+    runs = [RunDirectory(out / plan.spec.slug, rewriting=True) for plan in plans]
     pipeline = msgspec.structs.replace(
         pipeline, depth=settings.depth, restarts=settings.limits.restarts
     )
