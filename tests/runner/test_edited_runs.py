@@ -416,6 +416,44 @@ def test_no_mutation_of_a_run_goes_unnoticed(
         shutil.rmtree(tmp_path / "out")
 
 
+def killed_while_it_writes(world: World, write: int, *, replaced: bool) -> bool:
+    """Run the command in a process that dies at this write; whether it came so far."""
+    child = os.fork()
+    if not child:
+        left, replace = [write], Path.replace
+
+        def counted(draft: Path, target: Path) -> Path:
+            left[0] -= 1
+            if left[0] < 0:
+                if replaced:
+                    replace(draft, target)
+                os._exit(9)
+            return replace(draft, target)
+
+        Path.replace = counted  # type: ignore[method-assign, assignment]
+        os._exit(world.repeat())
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_kill_at_any_write_leaves_a_run_that_the_same_command_completes(
+    replaced: bool, original: World, tmp_path: Path
+) -> None:
+    write = 0
+    while True:
+        world = World(tmp_path / str(write), original.data)
+        world.command = [*world.command[:-4], "--workers", "1"]  # without the second system
+        killed = killed_while_it_writes(world, write, replaced=replaced)
+        assert world.repeat() == 0, f"after a kill at write {write}"
+        for name in ("trials.jsonl", "metrics.json"):
+            assert (world.run / name).read_bytes() == (original.run / name).read_bytes()
+        assert not RunDirectory(world.run).edited_files()
+        if not killed:
+            break
+        write += 1
+    assert write > 10, "the command writes more files than that"
+
+
 def test_added_files_that_commands_would_read_are_refused(world: World) -> None:
     for name in ("answers.json", "longitudinal.json", "forgetting.json", "BLOCKED.md", "units"):
         place = world.run / name
@@ -427,7 +465,7 @@ def test_added_files_that_commands_would_read_are_refused(world: World) -> None:
     assert ms.load(world.run).runs
 
 
-def test_an_edited_report_is_written_again_by_report_alone(
+def test_an_edited_report_is_written_again_by_report_and_run_alone(
     world: World, warnings: Callable[[], str]
 ) -> None:
     report = world.run / "report.md"
@@ -436,10 +474,11 @@ def test_an_edited_report_is_written_again_by_report_alone(
     with pytest.raises(EditedRun, match=r"report\.md was changed"):
         ms.compare(world.run, world.other)
 
-    assert invoke(["report", str(world.run)]) == 0
-
-    assert "report.md was changed after the run; it is written again" in warnings()
-    assert report.read_bytes() == before
+    for command in (["report", str(world.run)], world.command):
+        report.write_bytes(before + b"recall@10 is 1.000\n")
+        assert invoke(command) == 0
+        assert "report.md was changed after the run; it is written again" in warnings()
+        assert report.read_bytes() == before
     assert ms.compare(world.run, world.other).paired
 
 

@@ -53,7 +53,7 @@ class LedgerLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """The sha256 of the files of a summary."""
 
 
-class Ledger(NamedTuple):
+class AttemptLedger(NamedTuple):
     """The lines of a ledger."""
 
     lines: Sequence[LedgerLine]
@@ -92,22 +92,22 @@ def ledger_path() -> Path:
     return user_data_folder() / COPY
 
 
-def read_ledger(path: Path | None = None) -> Ledger:
+def read_ledger(path: Path | None = None) -> AttemptLedger:
     """The user's ledger, or the one at a path; empty if there is none that can be read."""
     path = path or ledger_path()
     try:
         about = path.stat()
         return _read(path, about.st_mtime_ns, about.st_size, about.st_ino)
     except OSError:
-        return Ledger([], "", "")
+        return AttemptLedger([], "", "")
 
 
 @lru_cache(maxsize=8)
-def _read(path: Path, *_: int) -> Ledger:
+def _read(path: Path, *_: int) -> AttemptLedger:
     return _parsed(path.read_bytes(), path)
 
 
-def _parsed(content: bytes, path: Path) -> Ledger:
+def _parsed(content: bytes, path: Path) -> AttemptLedger:
     lines: list[LedgerLine] = []
     before, first, problem = "", "", ""
     decoder = msgspec.json.Decoder(LedgerLine)
@@ -123,14 +123,14 @@ def _parsed(content: bytes, path: Path) -> Ledger:
                 problem = problem or f"{path} was edited before line {number}"
             lines.append(line)
         before = own
-    return Ledger(lines, first, problem)
+    return AttemptLedger(lines, first, problem)
 
 
 def start_attempt(run: Path, fingerprint: str) -> StartedAttempt:
     """Record that a run begins, and return its number among those with this fingerprint."""
     id, number, ledger = uuid.uuid4().hex, 0, ""
 
-    def line(known: Ledger) -> LedgerLine:
+    def line(known: AttemptLedger) -> LedgerLine:
         nonlocal number, ledger
         number, ledger = 1 + len(known.starts(fingerprint)), known.id
         return _line(run, "start", id, fingerprint, attempt=number)
@@ -199,9 +199,9 @@ def _line(
     )
 
 
-def _append(path: Path, make: Callable[[Ledger], LedgerLine]) -> bytes:
+def _append(path: Path, make: Callable[[AttemptLedger], LedgerLine]) -> bytes:
     """Append the line that `make` returns for what the ledger contains; returns its bytes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(0o700, parents=True, exist_ok=True)
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)

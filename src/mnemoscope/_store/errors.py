@@ -45,12 +45,15 @@ class RunConflict(MnemoscopeError):
 class EditedRun(MnemoscopeError):
     """A file of a run that is not what the run wrote, so that no figure may be read from it."""
 
-    def __init__(self, file: Path | str, problem: str = "was changed after it was written") -> None:
+    def __init__(
+        self,
+        file: Path | str,
+        problem: str = "was changed after it was written",
+        remedy: str = "Restore the file, or delete the run and repeat it",
+    ) -> None:
         self.file = str(file)
         self.problem = problem
-        super().__init__(
-            f"{self.file} {problem}. Restore the file, or delete the run and repeat it"
-        )
+        super().__init__(f"{self.file} {problem}. {remedy}")
 
 
 class SystemLost(Exception):

@@ -89,7 +89,8 @@ class JournalChain:
 
     def cover(self) -> ChainRecord:
         """Write the chain of journals that were written in one step, without a merger."""
-        record = ChainRecord("", *(FileHead(len(all_) - 1, all_[-1]) for all_ in self._heads()))
+        ends = (FileHead(len(found) - 1, found[-1]) for found in self._heads())
+        record = ChainRecord("", *ends)
         with Journal(self.path) as journal:
             journal.append(record)
         return record

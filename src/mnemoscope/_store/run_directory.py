@@ -201,9 +201,13 @@ class RunDirectory:
         if self._is_checked:
             return
         for name, problem in self.edited_files().items():
-            if not (self._rewriting and name in PRESENTED):
-                raise EditedRun(self.path / name, problem)
-            _log.warning("%s %s; it is written again", self.path / name, problem)
+            file = Path(os.path.normpath(self.path / name))
+            if name not in PRESENTED:
+                raise EditedRun(file, problem)
+            if not self._rewriting:
+                remedy = f"`mnemoscope report {file.parent}` writes it again"
+                raise EditedRun(file, problem, remedy)
+            _log.warning("%s %s; it is written again", file, problem)
         self._is_checked = True
 
     def edited_files(self) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from mnemoscope._store.attempt_ledger import COPY, Ledger, read_ledger
+from mnemoscope._store.attempt_ledger import COPY, AttemptLedger, read_ledger
 from mnemoscope._store.errors import EditedRun
 from mnemoscope._store.fingerprint import fingerprint
 from mnemoscope._store.journal_chain import CHAIN, FileHead, JournalChain
@@ -94,7 +94,7 @@ def check_unfinished(folder: Path, manifest: SealedManifest) -> FileHead:
     return chain.last().trials
 
 
-def _replaced(folder: Path, manifest: SealedManifest, ledger: Ledger) -> str:
+def _replaced(folder: Path, manifest: SealedManifest, ledger: AttemptLedger) -> str:
     """What is wrong if the ledger knows another run in this folder, but not this one."""
     last = ledger.latest_at(folder)
     if last is None or last.id == manifest.id or ledger.of_run(manifest.id):

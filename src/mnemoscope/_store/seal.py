@@ -70,11 +70,11 @@ class Seal:
         known = self.read() or {}
         if any(old[name] != new[name] for name in new):
             self._save(known | {name: [old[name], new[name]] for name in new})
-            for name, content in contents.items():
-                if content is None:
-                    (self._folder / name).unlink(missing_ok=True)
-                elif old[name] != new[name]:
-                    write_atomically(self._folder / name, content)
+        for name, content in contents.items():
+            if content is None:
+                (self._folder / name).unlink(missing_ok=True)
+            else:
+                write_atomically(self._folder / name, content)
         self._save(known | {name: [sha256] for name, sha256 in new.items()})
 
     def expect(self, name: str, sha256: str) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from mnemoscope._store.attempt_ledger import COPY, Ledger, LedgerLine, read_ledger
+from mnemoscope._store.attempt_ledger import COPY, AttemptLedger, LedgerLine, read_ledger
 from mnemoscope._store.run_directory import Manifest
 from mnemoscope.analysis.checked_run import CheckedRun
 
@@ -95,7 +95,7 @@ def attempts_in_order(case: CheckedRun) -> tuple[bool, str]:
     return True, found.text or "attempt 1 of 1"
 
 
-def _fate(number: int, start: LedgerLine, ledger: Ledger) -> _Fate:
+def _fate(number: int, start: LedgerLine, ledger: AttemptLedger) -> _Fate:
     ends = [line for line in ledger.of_run(start.id) if line.event == "finish"]
     is_there = False
     with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):

@@ -129,4 +129,4 @@ def result_of(
 def _at_least(found: int, of: int) -> float:
     """P(X ≥ found) for a binomial X of `of` draws with probability 1/3."""
     ways: int = sum(comb(of, k) << (of - k) for k in range(found, of + 1))
-    return float(ways / 3**of)
+    return ways / int(3**of)

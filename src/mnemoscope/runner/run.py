@@ -100,7 +100,8 @@ def run(
     """
     begun = datetime.now(UTC)
     _check(dataset, plans, settings)
-    runs = [RunDirectory(out / plan.spec.slug) for plan in plans]
+    # The caller writes their reports again.
+    runs = [RunDirectory(out / plan.spec.slug, rewriting=True) for plan in plans]
     limits = settings.limits
     pipeline = msgspec.structs.replace(
         pipeline,
