@@ -154,6 +154,8 @@ def _describe_all(
     process = os.getpid()
     for number in numbers:
         plan = plans[number]
+        if isolation is not None:
+            isolation.select(number)
         try:
             known, system = describe(plan, heartbeat.shared.note_call)
         except MnemoscopeError as error:
