@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -40,6 +41,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the slow golden tests first, so that they do not end last."""
     items.sort(key=lambda item: "golden" not in item.path.parts)
+
+
+def pytest_collection_finish() -> None:
+    """Leave the collected tests out of garbage collection, here and in forks."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
