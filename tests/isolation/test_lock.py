@@ -44,7 +44,7 @@ def place(tmp_path: Path) -> Path:
 
 def hide(place: Path, found: list[bool], *kept: Path, more: tuple[Path, ...] = ()) -> Lock:
     hidden = all_names([place / "data.json", place / "runs", place / "home", *more])
-    lock = Lock("Landlock", hidden, kept, (os.getppid(),))
+    lock = Lock("Landlock", hidden, kept, guarded=(os.getppid(),))
     lock_children(lock, found.append)
     return lock
 
@@ -147,6 +147,23 @@ def test_code_inside_a_hidden_folder_is_refused_by_name(place: Path, starts: lis
 
     with pytest.raises(UsageError, match=r"needs .*adapter\.py, which is in .*runs"):
         Child([sys.executable, str(script)])
+
+
+def test_our_own_code_can_be_imported_and_not_changed(place: Path, starts: list[bool]) -> None:
+    code, later = place / "beside", place / "later" / "site-packages"
+    (code / "ours.py").write_text("WORD = 'ours'")
+    lock = hide(place, starts)
+    lock_children(msgspec.structs.replace(lock, read_only=(code, later)), starts.append)
+
+    program = f"import sys; sys.path.insert(0, {str(code)!r}); import ours; print(ours.WORD)"
+    assert prints(program) == "ours"
+    for path in (code / "ours.py", code / "sitecustomize.py"):
+        program = (
+            f"try: print(open({str(path)!r}, 'a'))\nexcept OSError as error: print(error.strerror)"
+        )
+        assert prints(program) == "Permission denied"
+    program = f"import os\ntry: print(os.makedirs({str(later)!r}))\nexcept OSError: print('denied')"
+    assert prints(program) == "denied"
 
 
 def test_a_path_that_does_not_exist_yet_is_hidden_too(place: Path, starts: list[bool]) -> None:
