@@ -58,8 +58,8 @@ def allow_all_but(
 ) -> int:
     """A ruleset that denies the contents of `hidden`, except `kept`; returns its descriptor.
 
-    Those of `read_only` cannot be changed. Names stay visible: without READ_DIR on `/`, Python would not find a module in a folder that
-    contains a hidden path.
+    Those of `read_only` cannot be changed. Names stay visible: without READ_DIR on `/`, Python
+    would not find a module in a folder that contains a hidden path.
     """
     abi = landlock_abi()
     rights = _ALL_OF_ABI_1
