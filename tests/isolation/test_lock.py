@@ -14,9 +14,10 @@ from tests.optional import missing
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope.connectors.child_process import AdapterDied, Child
+from mnemoscope.isolation import hidden_paths
 from mnemoscope.isolation import lock as locks
 from mnemoscope.isolation.hidden_paths import all_names, contains, hard_links
-from mnemoscope.isolation.lock import Lock, best_mechanism, lock_children
+from mnemoscope.isolation.lock import Lock, access_hint, best_mechanism, lock_children
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def place(tmp_path: Path) -> Path:
 
 def hide(place: Path, found: list[bool], *kept: Path, more: tuple[Path, ...] = ()) -> Lock:
     hidden = all_names([place / "data.json", place / "runs", place / "home", *more])
-    lock = Lock("Landlock", hidden, kept, (os.getppid(),))
+    lock = Lock("Landlock", hidden, kept, guarded=(os.getppid(),))
     lock_children(lock, found.append)
     return lock
 
@@ -149,6 +150,23 @@ def test_code_inside_a_hidden_folder_is_refused_by_name(place: Path, starts: lis
         Child([sys.executable, str(script)])
 
 
+def test_our_own_code_can_be_imported_and_not_changed(place: Path, starts: list[bool]) -> None:
+    code, later = place / "beside", place / "later" / "site-packages"
+    (code / "ours.py").write_text("WORD = 'ours'")
+    lock = hide(place, starts)
+    lock_children(msgspec.structs.replace(lock, read_only=(code, later)), starts.append)
+
+    program = f"import sys; sys.path.insert(0, {str(code)!r}); import ours; print(ours.WORD)"
+    assert prints(program) == "ours"
+    for path in (code / "ours.py", code / "sitecustomize.py"):
+        program = (
+            f"try: print(open({str(path)!r}, 'a'))\nexcept OSError as error: print(error.strerror)"
+        )
+        assert prints(program) == "Permission denied"
+    program = f"import os\ntry: print(os.makedirs({str(later)!r}))\nexcept OSError: print('denied')"
+    assert prints(program) == "denied"
+
+
 def test_a_path_that_does_not_exist_yet_is_hidden_too(place: Path, starts: list[bool]) -> None:
     later = place / "later" / "run"
     hide(place, starts, more=(later,))
@@ -173,6 +191,37 @@ def test_without_a_lock_the_place_of_the_data_is_not_told(monkeypatch: pytest.Mo
     monkeypatch.setenv("MNEMOSCOPE_DATA", "/true/data")
 
     assert prints("import os; print(os.environ.get('MNEMOSCOPE_DATA'))") == "None"
+
+
+@pytest.mark.parametrize(
+    ("error", "hinted"),
+    [
+        ("sqlite3.OperationalError: unable to open database file", True),
+        ("[Errno 13] Permission denied: '/home/me/.mine'", True),
+        ("Error: EACCES: permission denied, mkdir '/home/me/.mine'", True),
+        ("ValueError: no such model", False),
+    ],
+)
+def test_errors_of_the_lock_get_a_hint(
+    place: Path, starts: list[bool], error: str, hinted: bool
+) -> None:
+    assert access_hint(error) == ""
+    hide(place, starts)
+    assert bool(access_hint(error)) is hinted
+
+
+def test_a_file_is_hidden_under_every_mount(tmp_path: Path) -> None:
+    for name in ("data", "mounted"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.json").touch()
+    mounts = [
+        hidden_paths._Mount("8:1", Path("/"), Path("/")),
+        hidden_paths._Mount("8:1", tmp_path / "data", tmp_path / "mounted"),
+        hidden_paths._Mount("8:2", tmp_path / "data", tmp_path / "other"),
+    ]
+
+    found = hidden_paths._mounted_elsewhere(tmp_path / "data" / "x.json", mounts)
+    assert list(found) == [tmp_path / "mounted" / "x.json"]
 
 
 def test_hard_links_are_found(place: Path) -> None:

@@ -53,11 +53,13 @@ def landlock_abi() -> int:
     return max(0, _syscall()(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION))
 
 
-def allow_all_but(hidden: Iterable[Path], kept: Iterable[Path]) -> int:
+def allow_all_but(
+    hidden: Iterable[Path], kept: Iterable[Path], read_only: Iterable[Path] = ()
+) -> int:
     """A ruleset that denies the contents of `hidden`, except `kept`; returns its descriptor.
 
-    Names stay visible: without READ_DIR on `/`, Python would not find a module in a folder that
-    contains a hidden path.
+    Those of `read_only` cannot be changed. Names stay visible: without READ_DIR on `/`, Python
+    would not find a module in a folder that contains a hidden path.
     """
     abi = landlock_abi()
     rights = _ALL_OF_ABI_1
@@ -71,8 +73,11 @@ def allow_all_but(hidden: Iterable[Path], kept: Iterable[Path]) -> int:
     try:
         granted = rights & ~_NEVER_GRANTED
         _allow(ruleset, "/", _READ_DIR)
-        for path in (*_beside({str(path) for path in hidden}), *map(str, kept)):
+        unchanged = [str(path) for path in read_only]
+        for path in (*_beside({*map(str, hidden), *unchanged}), *map(str, kept)):
             _allow(ruleset, path, granted)
+        for path in unchanged:
+            _allow(ruleset, path, _EXECUTE | _READ_FILE | _READ_DIR)
     except BaseException:
         os.close(ruleset)
         raise

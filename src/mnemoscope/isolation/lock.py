@@ -27,7 +27,10 @@ from mnemoscope.isolation.landlock import Restriction, allow, allow_all_but, lan
 
 Mechanism = Literal["Landlock", "bubblewrap", "sandbox-exec"]
 _OURS = ("MNEMOSCOPE_DATA", "MNEMOSCOPE_RUNS")
-_DENIED = (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ESRCH, errno.ENOTDIR)
+_DENIED = (
+    *(errno.EACCES, errno.EPERM, errno.ENOENT, errno.ESRCH, errno.ENOTDIR, errno.EROFS),
+    *(errno.EOPNOTSUPP, errno.EISDIR),  # of a file system without unnamed files
+)
 _MOST_TESTED = 64
 """Hidden paths that each self-test opens; a ledger may list thousands of runs."""
 _NO_ACCESS = re.compile(r"PermissionError|Permission denied|EACCES|unable to open database file")
@@ -42,6 +45,8 @@ class Lock(msgspec.Struct, frozen=True):
     """Real paths; all of their contents."""
     kept: tuple[Path, ...] = ()
     """Exceptions inside hidden folders."""
+    read_only: tuple[Path, ...] = ()
+    """Our own code: a system that changed it would run unlocked in the next run."""
     guarded: tuple[int, ...] = ()
     """Processes whose memory contains labels."""
     environment: dict[str, str] = {}
@@ -82,10 +87,14 @@ def lock_children(
     `on_start` is called for each start with the result of its self-test.
     """
     before, _children.lock, _children.on_start = _children.lock, lock, on_start
-    same = lock and before and (lock.hidden, lock.kept) == (before.hidden, before.kept)
+    same = lock and before and _rules(lock) == _rules(before)
     if _children.ruleset >= 0 and not same:
         os.close(_children.ruleset)
         _children.ruleset = -1
+
+
+def _rules(lock: Lock) -> tuple[tuple[Path, ...], tuple[Path, ...], tuple[Path, ...]]:
+    return lock.hidden, lock.kept, lock.read_only
 
 
 @cache
@@ -180,17 +189,21 @@ def _environment(lock: Lock, own: dict[str, str], scratch: str) -> dict[str, str
 def _landlocked(lock: Lock, started: LockedCommand, probes: Sequence[str]) -> Iterator[None]:
     """Lock and test between fork and exec; the reason of a failure comes back through a pipe."""
     if _children.ruleset < 0:
-        _children.ruleset = allow_all_but(lock.hidden, lock.kept)
+        _children.ruleset = allow_all_but(*_rules(lock))
     allow(_children.ruleset, os.path.realpath(started.scratch))
     restriction = Restriction(_children.ruleset)
     reading, writing = os.pipe()
+    unchanged = [str(path) for path in lock.read_only if os.access(path, os.W_OK)]
 
     def restrict() -> None:
         try:
             restriction()
             for path in probes:
-                if _opens(path):
+                if _opens(path, os.O_RDONLY):
                     raise PermissionError(f"it could open {path}")
+            for path in unchanged:
+                if _opens(path, os.O_TMPFILE | os.O_WRONLY):
+                    raise PermissionError(f"it could write into {path}")
         except BaseException as error:
             os.write(writing, str(error).encode("utf-8", "backslashreplace")[:4000])
             raise
@@ -208,9 +221,9 @@ def _landlocked(lock: Lock, started: LockedCommand, probes: Sequence[str]) -> It
         os.close(writing)
 
 
-def _opens(path: str) -> bool:
+def _opens(path: str, how: int) -> bool:
     try:
-        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+        os.close(os.open(path, how | os.O_NONBLOCK | os.O_CLOEXEC, 0o600))
     except OSError as error:
         if error.errno in _DENIED:
             return False
@@ -244,9 +257,13 @@ def _prefix(lock: Lock, scratch: str) -> list[str]:
         for path in (*lock.kept, Path(scratch)):
             if path.exists():
                 words += ["--bind", str(path), str(path)]
+        for path in lock.read_only:
+            if path.exists():
+                words += ["--ro-bind", str(path), str(path)]
         return [*words, "--"]
     rules = ["(version 1)(allow default)"]
     rules += [f"(deny file-read* file-write* (subpath {_quoted(path)}))" for path in lock.hidden]
+    rules += [f"(deny file-write* (subpath {_quoted(path)}))" for path in lock.read_only]
     kept = (*lock.kept, Path(os.path.realpath(scratch)))
     rules += [f"(allow file-read* file-write* (subpath {_quoted(path)}))" for path in kept]
     return ["sandbox-exec", "-p", "".join(rules)]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
+import site
 import sys
+import sysconfig
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -242,7 +244,17 @@ def _lock(dataset: Dataset, plans: Sequence[Plan], out: Path) -> tuple[Lock | No
     kept += [Path(sys.prefix), Path(sys.base_prefix)]
     real = [Path(os.path.realpath(path)) for path in kept if path.exists()]
     exceptions = tuple(path for path in real if contains(hidden, path) is not None)
-    return Lock(mechanism, hidden, exceptions, (os.getpid(),)), ""
+    return Lock(mechanism, hidden, exceptions, _our_code(hidden), (os.getpid(),)), ""
+
+
+def _our_code(hidden: Sequence[Path]) -> tuple[Path, ...]:
+    """The folders from which our next process imports; one that contains data stays writable."""
+    installed = sysconfig.get_paths()
+    places = [installed[name] for name in ("purelib", "platlib", "stdlib")]
+    places += [str(Path(__file__).parents[1]), site.getusersitepackages()]
+    around = {parent for path in hidden for parent in path.parents}
+    code = all_names(map(Path, places))
+    return tuple(path for path in code if contains(hidden, path) is None and path not in around)
 
 
 def _data_files(dataset: Dataset) -> Iterator[Path]:

@@ -104,9 +104,9 @@ class RunConfig:
     accept_leaks
         Continue although a text seems to contain a label. Every report says so.
     isolation
-        Demand a level of isolation of the systems that are not built in: 1 labels are not given, 2
-        a lock hides data, caches and runs, 3 decoys besides. Default: the highest level that is
-        possible for each system.
+        Demand a level of isolation of the systems that are not built in: 0 labels are within
+        reach, 1 they are not given, 2 a lock hides data, caches and runs, 3 decoys besides.
+        Default: the highest level that is possible for each system.
     resume
         Continue an interrupted run: its folder, or its progress.jsonl.
     json_out
