@@ -188,6 +188,7 @@ def test_an_exception_of_any_type_is_the_status_of_its_question_only(tmp_path: P
         "interrupt": ("error", "KeyboardInterrupt: "),
         "late": ("timeout", "TimeoutError: took too long"),
         "text": ("error", "ValueError: half \\ud800 and long"),
+        "gigabytes": ("error", "BadReply: it returned more than 64 MiB"),
     }
 
     runs = put(*(named(f"Raises,what={what}") for what in expected), out=tmp_path)
@@ -198,6 +199,13 @@ def test_an_exception_of_any_type_is_the_status_of_its_question_only(tmp_path: P
         assert {trial.status for trial in failed} == {status}
         assert all(trial.error.startswith(error) for trial in failed), failed
         assert_answered_well([trial for trial in trials if not asks_for_trouble(trial)])
+
+
+def test_a_system_that_forks_in_a_call_answers_once(tmp_path: Path) -> None:
+    [done] = put(named("Raises,what=fork"), out=tmp_path)
+
+    assert_answered_well(list(done.trials()))
+    assert len(list(done.trials())) == 12
 
 
 def test_several_questions_are_in_flight_in_one_host(tmp_path: Path) -> None:

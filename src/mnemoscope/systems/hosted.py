@@ -6,6 +6,7 @@ label. Starting, restarting and closing the process is the stdio connector's.
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import sys
@@ -36,8 +37,8 @@ from mnemoscope.types import Hit
 
 START_SECONDS = 120.0
 """How long importing and building a system may take."""
-_CALL_SECONDS = 24 * 3600.0
-"""Longer than any limit of a run: the parent watches each call, and kills the worker."""
+_CALL_SECONDS = math.inf
+"""The parent of a run watches each call, and kills the worker that waits too long."""
 _READ = 1 << 16
 _RESULTS: dict[str, Any] = {
     "recall": msgspec.msgpack.Decoder(list[Hit]),
@@ -206,7 +207,7 @@ class FrameExchange:
         while True:
             with self._arrived:
                 while self._is_reading and number not in self._replies:
-                    if not self._arrived.wait(until - time.monotonic()):
+                    if not self._arrived.wait(_left(until)):
                         raise AdapterLate
                 if number in self._replies:
                     return self._replies.pop(number)
@@ -231,7 +232,7 @@ class FrameExchange:
             try:
                 left = left[os.write(self._in, left) :]
             except BlockingIOError:
-                self._wait(self._writable, until)
+                _wait(self._writable, until)
             except BrokenPipeError:  # it may have replied before it ended
                 return
             except (OSError, ValueError):  # another thread ended it
@@ -251,7 +252,8 @@ class FrameExchange:
     def _read(self, size: int, until: float) -> bytes:
         inbox = self._inbox
         while len(inbox) < size:
-            self._wait(self._readable, until)
+            if until < math.inf:  # else read() waits, which saves a system call
+                _wait(self._readable, until)
             try:
                 data = os.read(self._out, _READ)
             except (OSError, ValueError):  # another thread ended it
@@ -263,9 +265,15 @@ class FrameExchange:
         del inbox[:size]
         return taken
 
-    def _wait(self, watch: select.poll, until: float) -> None:
-        if not watch.poll(max(0.0, until - time.monotonic()) * 1000):
-            raise AdapterLate
+
+def _left(until: float) -> float | None:
+    return None if until == math.inf else max(0.0, until - time.monotonic())
+
+
+def _wait(watch: select.poll, until: float) -> None:
+    left = _left(until)
+    if not watch.poll(None if left is None else left * 1000):
+        raise AdapterLate
 
 
 def _result(method: str, reply: HostReply) -> Any:
