@@ -100,6 +100,7 @@ class Raises(Plain):
         raise {
             "base": BaseException("as bare as it gets"),
             "interrupt": KeyboardInterrupt(),
+            "exit": SystemExit(3),
             "late": TimeoutError("took too long"),
             "text": ValueError("half \ud800 and " + "long " * 1000),
         }[self.what]

@@ -129,8 +129,10 @@ class Hosted(Stdio):
             self._several |= self._in_flight > 1
             exchange = self._exchange
         try:
-            order = (number, method, params, handle, self._several)  # a HostOrder
-            reply = exchange.ask(number, frame(order), seconds, method)
+            message = frame((number, method, params, handle, self._several))  # a HostOrder
+            reply = exchange.ask(number, message, seconds, method)
+        except UnicodeEncodeError as error:
+            raise HostedError(f"{method}: a text cannot be sent as UTF-8: {error}") from None
         finally:
             with self._lock:
                 self._in_flight -= 1
@@ -213,17 +215,17 @@ class FrameExchange:
                     return self._replies.pop(number)
                 self._is_reading = True
             reply = None
+            is_expected = False
             try:
                 reply = self._next_reply(until)
             finally:
                 with self._arrived:
                     self._is_reading = False
-                    if reply is not None and reply.number != number:
+                    if reply is not None and reply.number in self._waiting:
+                        is_expected = True
                         self._replies[reply.number] = reply
                     self._arrived.notify_all()
-            if reply.number == number:
-                return reply
-            if reply.number not in self._waiting:
+            if not is_expected:
                 raise OutOfStep(f"a reply to call {reply.number}, which was not made")
 
     def _send(self, message: bytes, until: float) -> None:
