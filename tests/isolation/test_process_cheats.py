@@ -18,6 +18,7 @@ from mnemoscope.datasets.locomo import Locomo
 from mnemoscope.isolation import own_memory
 from mnemoscope.runner import scheduler
 from mnemoscope.runner.run import Settings, run
+from mnemoscope.runner.scheduler import describe
 from mnemoscope.systems.hosted import FrameExchange
 from mnemoscope.systems.loader import Plan, plan, plan_here
 from mnemoscope.types import Trial
@@ -118,6 +119,39 @@ def test_a_host_has_neither_our_variables_nor_keys_nor_open_files(
     assert {file for file in files if not file.startswith("/proc/")} <= {"/dev/null"}
 
 
+_ADAPTER = """
+import json, os
+from mnemoscope.connectors.serve_stdio import serve
+
+class Looks:
+    def __init__(self):
+        with open(os.environ["CHEAT_LOG"], "w") as log:
+            json.dump(dict(os.environ), log)
+
+    def reset(self, scope): ...
+    def remember(self, memories): ...
+    def recall(self, query, k): return []
+
+serve(Looks())
+"""
+
+
+def test_a_program_behind_stdio_gets_the_same_environment_as_a_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHEAT_LOG", str(tmp_path / "log"))
+    monkeypatch.setenv("MNEMOSCOPE_DATA", "/data/with/labels")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-judge")
+    (tmp_path / "adapter.py").write_text(_ADAPTER)
+
+    describe([plan(Spec(f"stdio:{sys.executable} {tmp_path / 'adapter.py'}"))])
+
+    environment = json.loads((tmp_path / "log").read_text())
+    assert {name for name in environment if name.startswith("MNEMOSCOPE_")} == {"MNEMOSCOPE_CACHE"}
+    assert "OPENAI_API_KEY" not in environment
+    assert not Path(environment["TMPDIR"]).exists()
+
+
 def test_nothing_of_a_system_stays_in_the_parent(
     locomo: Locomo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,11 +202,11 @@ def test_the_memory_of_parent_and_workers_is_unreadable_during_a_run(
     if sys.platform != "linux":
         pytest.skip("PR_SET_DUMPABLE exists on Linux only")
     seen: list[int] = []
-    describe = scheduler.Scheduler.describe
+    original = scheduler.Scheduler.describe
 
     def noted(working: scheduler.Scheduler) -> list[Plan]:
         seen.append(own_memory._prctl(own_memory._PR_GET_DUMPABLE))
-        return describe(working)
+        return original(working)
 
     monkeypatch.setattr(scheduler.Scheduler, "describe", noted)
 

@@ -92,9 +92,15 @@ class Raises(Plain):
     def recall(self, query: Query, k: int) -> Any:
         if "trouble" not in query.text:
             return super().recall(query, k)
+        if self.what == "fork":
+            os.fork()
+            return super().recall(query, k)
+        if self.what == "gigabytes":
+            return [Hit("1", text="x" * (65 << 20))]
         raise {
             "base": BaseException("as bare as it gets"),
             "interrupt": KeyboardInterrupt(),
+            "exit": SystemExit(3),
             "late": TimeoutError("took too long"),
             "text": ValueError("half \ud800 and " + "long " * 1000),
         }[self.what]

@@ -186,8 +186,10 @@ def test_an_exception_of_any_type_is_the_status_of_its_question_only(tmp_path: P
     expected = {
         "base": ("error", "BaseException: as bare as it gets"),
         "interrupt": ("error", "KeyboardInterrupt: "),
+        "exit": ("error", "SystemExit: 3"),
         "late": ("timeout", "TimeoutError: took too long"),
         "text": ("error", "ValueError: half \\ud800 and long"),
+        "gigabytes": ("error", "BadReply: it returned more than 64 MiB"),
     }
 
     runs = put(*(named(f"Raises,what={what}") for what in expected), out=tmp_path)
@@ -198,6 +200,13 @@ def test_an_exception_of_any_type_is_the_status_of_its_question_only(tmp_path: P
         assert {trial.status for trial in failed} == {status}
         assert all(trial.error.startswith(error) for trial in failed), failed
         assert_answered_well([trial for trial in trials if not asks_for_trouble(trial)])
+
+
+def test_a_system_that_forks_in_a_call_answers_once(tmp_path: Path) -> None:
+    [done] = put(named("Raises,what=fork"), out=tmp_path)
+
+    assert_answered_well(list(done.trials()))
+    assert len(list(done.trials())) == 12
 
 
 def test_several_questions_are_in_flight_in_one_host(tmp_path: Path) -> None:
@@ -230,6 +239,17 @@ def test_a_copy_whose_host_ended_is_lost(driver: Callable[[str], Driver]) -> Non
 
     with pytest.raises(SystemLost, match="its host process has ended"):
         copy.recall(Question("", "anything"), 3)
+
+
+def test_a_question_that_cannot_be_sent_does_not_end_the_host() -> None:
+    system: Any = Hosted("hosted_systems:Bm25Copy", named("Bm25Copy"))
+    system.reset("scope")
+
+    with pytest.raises(Exception, match="recall: a text cannot be sent as UTF-8"):
+        system.recall(Query("half \ud800"), 3)
+
+    assert system.recall(Query("a whole one"), 3) == []
+    system.close()
 
 
 def test_a_reply_that_is_not_a_frame_loses_the_system() -> None:

@@ -192,7 +192,7 @@ class Stdio:
                 # The next line that it writes may be the reply to this call.
                 with self._lock:
                     child.end()
-                    self._gone = self._gone or str(error)
+                    self._gone = self._gone or str(error) or type(error).__name__
                 raise
 
     def _ask(

@@ -23,6 +23,7 @@ from mnemoscope.connectors.handshake import Hello
 from mnemoscope.connectors.serve_stdio import take_streams
 from mnemoscope.systems.host_frames import (
     LENGTH,
+    LONGEST_FRAME,
     AnswerParams,
     ClockParams,
     HostFailure,
@@ -78,6 +79,7 @@ class SystemHost:
 
     def __init__(self, replies: int) -> None:
         self._replies = replies
+        self._process = os.getpid()
         self._writing = threading.Lock()
         self._drivers: dict[int, Driver] = {}
         self._build: Callable[[], Any] = lambda: None
@@ -147,8 +149,12 @@ class SystemHost:
                 result = call()
         except BaseException as error:  # a system may raise any, and must still reply
             failure = _failure_of(error)
+        if os.getpid() != self._process:
+            os._exit(0)  # the system forked in a call, and the copy returned from it, too
         try:
             message = encode((number, result, failure, usages))
+            if len(message) > LONGEST_FRAME:
+                raise BadReply(f"it returned more than {LONGEST_FRAME >> 20} MiB")
         except UnicodeEncodeError:
             message = encode((number, _printable(msgspec.to_builtins(result)), failure, usages))
         except Exception as error:

@@ -6,6 +6,7 @@ label. Starting, restarting and closing the process is the stdio connector's.
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import sys
@@ -36,8 +37,8 @@ from mnemoscope.types import Hit
 
 START_SECONDS = 120.0
 """How long importing and building a system may take."""
-_CALL_SECONDS = 24 * 3600.0
-"""Longer than any limit of a run: the parent watches each call, and kills the worker."""
+_CALL_SECONDS = math.inf
+"""The parent of a run watches each call, and kills the worker that waits too long."""
 _READ = 1 << 16
 _RESULTS: dict[str, Any] = {
     "recall": msgspec.msgpack.Decoder(list[Hit]),
@@ -128,8 +129,10 @@ class Hosted(Stdio):
             self._several |= self._in_flight > 1
             exchange = self._exchange
         try:
-            order = (number, method, params, handle, self._several)  # a HostOrder
-            reply = exchange.ask(number, frame(order), seconds, method)
+            message = frame((number, method, params, handle, self._several))  # a HostOrder
+            reply = exchange.ask(number, message, seconds, method)
+        except UnicodeEncodeError as error:
+            raise HostedError(f"{method}: a text cannot be sent as UTF-8: {error}") from None
         finally:
             with self._lock:
                 self._in_flight -= 1
@@ -206,23 +209,23 @@ class FrameExchange:
         while True:
             with self._arrived:
                 while self._is_reading and number not in self._replies:
-                    if not self._arrived.wait(until - time.monotonic()):
+                    if not self._arrived.wait(_left(until)):
                         raise AdapterLate
                 if number in self._replies:
                     return self._replies.pop(number)
                 self._is_reading = True
             reply = None
+            is_expected = False
             try:
                 reply = self._next_reply(until)
             finally:
                 with self._arrived:
                     self._is_reading = False
-                    if reply is not None and reply.number != number:
+                    if reply is not None and reply.number in self._waiting:
+                        is_expected = True
                         self._replies[reply.number] = reply
                     self._arrived.notify_all()
-            if reply.number == number:
-                return reply
-            if reply.number not in self._waiting:
+            if not is_expected:
                 raise OutOfStep(f"a reply to call {reply.number}, which was not made")
 
     def _send(self, message: bytes, until: float) -> None:
@@ -231,7 +234,7 @@ class FrameExchange:
             try:
                 left = left[os.write(self._in, left) :]
             except BlockingIOError:
-                self._wait(self._writable, until)
+                _wait(self._writable, until)
             except BrokenPipeError:  # it may have replied before it ended
                 return
             except (OSError, ValueError):  # another thread ended it
@@ -251,7 +254,8 @@ class FrameExchange:
     def _read(self, size: int, until: float) -> bytes:
         inbox = self._inbox
         while len(inbox) < size:
-            self._wait(self._readable, until)
+            if until < math.inf:  # else read() waits, which saves a system call
+                _wait(self._readable, until)
             try:
                 data = os.read(self._out, _READ)
             except (OSError, ValueError):  # another thread ended it
@@ -263,9 +267,15 @@ class FrameExchange:
         del inbox[:size]
         return taken
 
-    def _wait(self, watch: select.poll, until: float) -> None:
-        if not watch.poll(max(0.0, until - time.monotonic()) * 1000):
-            raise AdapterLate
+
+def _left(until: float) -> float | None:
+    return None if until == math.inf else max(0.0, until - time.monotonic())
+
+
+def _wait(watch: select.poll, until: float) -> None:
+    left = _left(until)
+    if not watch.poll(None if left is None else left * 1000):
+        raise AdapterLate
 
 
 def _result(method: str, reply: HostReply) -> Any:

@@ -88,7 +88,7 @@ def machine(system: SystemProbe) -> str:
         )
     if not any(usual.values()):
         raise Unclear("cannot be checked: nothing was recalled (see losses)")
-    return "the clock of its process was set back by 400 days: the rankings did not change"
+    return "this process's clock was set back by 400 days: the rankings did not change"
 
 
 def _rankings(
