@@ -30,7 +30,7 @@ from mnemoscope._store.suggest import nearest
 from mnemoscope.systems import BUILT_IN, CONNECTORS, SYSTEMS
 from mnemoscope.systems.builtin.baselines import Oracle
 from mnemoscope.systems.code_hash import code_sha256
-from mnemoscope.systems.replies import (
+from mnemoscope.systems.system_replies import (
     Counted,
     read_answer,
     read_counters,
