@@ -24,7 +24,7 @@ from mnemoscope.connectors.stdio import OutOfStep, Stdio
 from mnemoscope.runner.conformance import CHECKS, check_system
 from mnemoscope.serving.http_server import HttpServer
 from mnemoscope.systems.loader import Driver, Plan, plan
-from mnemoscope.systems.replies import read_hits
+from mnemoscope.systems.system_replies import read_hits
 from mnemoscope.types import Memory, Question
 
 HERE = Path(__file__).parent

@@ -28,7 +28,7 @@ from mnemoscope.systems import BUILT_IN, CONNECTORS, SYSTEMS
 from mnemoscope.systems.async_methods import finished
 from mnemoscope.systems.builtin.baselines import Oracle
 from mnemoscope.systems.code_hash import code_sha256
-from mnemoscope.systems.replies import (
+from mnemoscope.systems.system_replies import (
     Counted,
     read_answer,
     read_counters,
