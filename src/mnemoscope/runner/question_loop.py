@@ -225,12 +225,8 @@ class QuestionLoop:
         if trial is None and not self._pipeline.system_answers:
             assert driver is not None
             slot.start(position, RECALLING)
-            started = time.perf_counter()
-            trial, cut = self._recall(ask, driver, seen)
-            elapsed = round((time.perf_counter() - started) * 1000, 4)
-            counters = {"recalls_cut": 1} if cut else {}
-            timing = msgspec.structs.replace(about, recall_ms=elapsed, counters=counters)
-            yield trial, None if trial.error else timing
+            trial, timing = self._recall(ask, driver, seen, about)
+            yield trial, timing
         assert trial is None or isinstance(trial, Trial)
         if trial is not None and self._pipeline.settles(trial):
             return
@@ -266,9 +262,12 @@ class QuestionLoop:
                     with self._writing:
                         self._timings.append(msgspec.structs.replace(about, **spent))
 
-    def _recall(self, ask: Ask, driver: Driver, seen: int) -> tuple[Trial, bool]:
-        """The trial, and whether hits were left out: there were more than memories."""
+    def _recall(
+        self, ask: Ask, driver: Driver, seen: int, about: Timing
+    ) -> tuple[Trial, Timing | None]:
+        """The trial, and the time that the system took; ours does not count."""
         depth = self._pipeline.depth
+        started = time.perf_counter()
         try:
             hits = driver.recall(ask.question, depth)
         except BaseException as error:
@@ -278,9 +277,13 @@ class QuestionLoop:
                 assert isinstance(error, SystemLost)
                 self._charge(error, ask, "timeout" if late else "error")
             failed = self._trials.trial(ask, seen=seen, error=error_line(error), timed_out=late)
-            return failed, False
+            return failed, None
+        elapsed = round((time.perf_counter() - started) * 1000, 4)
+        # More hits than memories are left out.
         most = max(depth, seen)
-        return self._trials.trial(ask, hits[:most], seen=seen), len(hits) > most
+        counters = {"recalls_cut": 1} if len(hits) > most else {}
+        timing = msgspec.structs.replace(about, recall_ms=elapsed, counters=counters)
+        return self._trials.trial(ask, hits[:most], seen=seen), timing
 
     def _answer(self, ask: Ask, trial: Trial | None, driver: Driver | None, seen: int) -> Answer:
         assert self._answer_and_judge is not None
