@@ -146,7 +146,7 @@ def locked_start(
 
 def access_hint(text: str) -> str:
     """What to do about an error that the lock may have caused; empty if it did not."""
-    if _children.lock is None or not _NO_ACCESS.search(text):
+    if _children.lock is None or not _NO_ACCESS.search(text) or "--isolation 1" in text:
         return ""
     return (
         " (the lock may be the cause: the system may write to $TMPDIR and to folders that exist "
