@@ -10,7 +10,6 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
@@ -139,6 +138,8 @@ class WordLlamaEmbedder:
         self._tokenizer = folder / "tokenizers" / f"{_WORDLLAMA}_tokenizer_config.json"
 
     def identity(self) -> dict[str, str | int]:
+        from importlib.metadata import version  # takes longer to import than this module
+
         return {
             "model": f"wordllama {_WORDLLAMA}",
             "dimensions": _WORDLLAMA_WIDTH,

@@ -14,10 +14,11 @@ from mnemoscope.systems.builtin.scored import FloatArray, Scored, TokenCache
 from mnemoscope.text.tokenize import stems
 from mnemoscope.types import Memory, Query
 
-# bm25s imports numba and scipy if they are installed, which takes longer than the rest of a small
-# run, and uses neither here. None in sys.modules makes an import fail as if they were absent.
+# bm25s imports numba, scipy and tqdm (with asyncio) if they are installed, which takes longer than
+# the rest of a small run, and uses none here. None in sys.modules makes an import fail as if they
+# were absent.
 _modules: dict[str, Any] = sys.modules
-_hidden = {name: _modules.get(name) for name in ("numba", "scipy")}
+_hidden = {name: _modules.get(name) for name in ("numba", "scipy", "tqdm")}
 _modules.update(dict.fromkeys(_hidden))
 try:
     import bm25s
