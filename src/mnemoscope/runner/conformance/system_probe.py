@@ -137,7 +137,7 @@ class SystemProbe:
             yield
         except BadReply as error:
             raise Raised(f"{call}: {error}", "Return what docs/systems.md describes.") from error
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise Raised(
                 f"{call} raised {error_line(error)}",
                 "Fix the error; in a run it fails the question or the whole scenario.",
