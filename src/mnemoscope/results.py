@@ -207,6 +207,12 @@ class RunResult:
             for category, figures in scopes.items()
             for name, figure in figures.items()
         ]
+        if credit := self.metrics.get("credit"):
+            for name, claimed in credit["claimed"].items():
+                rows.append(self._row(f"claimed_{name}", OVERALL, last, claimed))
+            rate = credit["recall_per_1000_tokens"]["carried"]
+            n = self.metrics["questions"]["measured"]
+            rows.append(self._row("recall_per_1000_tokens", OVERALL, last, {"mean": rate, "n": n, "ci95": None}))
         if self.longitudinal is not None:
             for point in self.longitudinal["checkpoints"]:
                 label, judged = point["label"], {OVERALL: point["overall"], **point["categories"]}

@@ -77,6 +77,8 @@ def read_aggregates(path: Path) -> Aggregates:
         content = msgspec.json.decode(file.read_bytes())
         overall = content["overall"]
         means = {name: _mean(v) for name, v in overall.items()}
+        claimed = content.get("credit", {}).get("claimed", {})
+        means |= {f"claimed_{name}": _mean(v) for name, v in claimed.items()}
     except FileNotFoundError:
         raise MissingData(f"no such file: {file}") from None
     except (msgspec.DecodeError, KeyError, TypeError, ValueError) as error:

@@ -29,7 +29,7 @@ from mnemoscope.analysis.pairing import (
     pair_trials,
     recorded_depth,
 )
-from mnemoscope.metrics import headline, metric_of
+from mnemoscope.metrics import PRIMARY, headline, metric_of
 from mnemoscope.stats import (
     Interval,
     Verdict,
@@ -169,6 +169,7 @@ def compare(
         ],
         notes=[
             *_notes(pairs, answers),
+            *(note for run in (base, cand) for note in _credit_note(run)),
             *(
                 f"{run.label}: {name} was changed after the run was finished"
                 for run in (base, cand)
@@ -195,6 +196,21 @@ def _notes(pairs: PairedTrials, answers: PairedAnswers | str | None) -> list[str
         about = f"{answers.left_out} questions have no grade in one of the runs"
         notes.append(f"{about}; {answers.metric} leaves them out")
     return notes
+
+
+def _credit_note(run: RunDirectory) -> list[str]:
+    """Say what the hits of a run claim, if its texts do not carry all of it."""
+    metrics = run.read_json("metrics.json")
+    credit = metrics.get("credit")
+    if not credit or not credit["questions"]:
+        return []
+    name = PRIMARY if PRIMARY in credit["claimed"] else next(iter(credit["claimed"]))
+    claimed, carried = credit["claimed"][name]["mean"], metrics["overall"][name]["mean"]
+    rate = credit["recall_per_1000_tokens"]["carried"] or 0.0
+    return [
+        f"{run.label}: {name} claimed {claimed:.4f}, carried {carried:.4f} (compared here), "
+        f"recall per 1,000 tokens {rate:.3f}"
+    ]
 
 
 def _comparable(base: RunDirectory, cand: RunDirectory) -> Depth:

@@ -25,6 +25,7 @@ from mnemoscope.analysis.checked_run import (
     judges_of,
     value_at,
 )
+from mnemoscope.analysis.credit_gates import below_ceiling, sources_in_bounds
 from mnemoscope.analysis.measure import ingestion_loss
 from mnemoscope.analysis.question_records import records_of
 from mnemoscope.metrics import is_builtin
@@ -292,4 +293,6 @@ _GATES: dict[str, Callable[[CheckedRun], _Finding]] = {
     "figures": _figures,
     "files": _files,
     "variance": _variance,
+    "sources": sources_in_bounds,
+    "ceiling": below_ceiling,
 }

@@ -21,7 +21,7 @@ from mnemoscope.protocols import Chosen, load_protocol
 Status = Literal["VERIFIED", "UNVERIFIED", "BLOCKED"]
 GENERIC = ("versions", "seed", "evidence", "artefacts", "coverage", "figures", "files")
 """The gates that are checked without a protocol."""
-ALWAYS = ("blocked", "leaks", "hits", "judges")
+ALWAYS = ("blocked", "leaks", "hits", "judges", "sources", "ceiling")
 """The gates that every run must pass, whatever its protocol."""
 
 

@@ -15,7 +15,7 @@ from mnemoscope.reports import (
     published_comparison,
 )
 from mnemoscope.reports.render_markdown import render
-from mnemoscope.reports.run_tables import overview, personas_named
+from mnemoscope.reports.run_tables import credit_blocks, overview, personas_named
 from mnemoscope.reports.run_view import (
     Figures,
     RunView,
@@ -92,6 +92,7 @@ def write_summary(folder: Path, views: Sequence[RunView]) -> None:
         Paragraph(measured + "Mean [95 % interval]."),
         *map(Paragraph, dict.fromkeys("; ".join(lines) + "." for lines in models)),
         overview(views),
+        *credit_blocks(views),
         *(_answered(answered) if answered else []),
     ]
     for view in views:
@@ -195,6 +196,8 @@ def _retrieval(view: RunView) -> list[Block]:
     marked = [text for key, text in _REMARKS.items() if any(f.get(key) for f in overall.values())]
     legend = " ".join([_LEGEND, *marked])
     sections: list[Block] = [Heading(title), document_table(head, rows), Paragraph(legend)]
+    if credit := credit_blocks([view]):
+        sections += [Heading("Credit"), *credit]
     if categories:
         names = headline([view])
         rows = [

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
 _SYSTEMS_ABREAST = 5
 """Systems that fit next to the longest category name in eighty columns."""
+_CREDIT_LEGEND = (
+    "claimed: what the hits name; carried: what their texts say of it, the figure in all tables"
+)
 _LEGEND = "mean, 95 % interval below; chance: the expected score of a random ranking"
 
 
@@ -61,6 +64,7 @@ def summary(views: Sequence[RunView], *, with_cost: bool = True) -> RenderableTy
         if any(cell == MISSING for cell in table.rows[-1]):  # the row of chance is not complete
             table.rows.pop()
         parts += [table, Paragraph(_LEGEND, DIM)]
+        parts += credit_blocks(views)
         if len({c for view in views for c in view.metrics["by_category"]}) > 1:
             parts += _by_category(views)
     if any(view.answers or view.forgetting for view in views):
@@ -142,6 +146,33 @@ def overview(views: Sequence[RunView]) -> ReportTable:
     ]
     table.rows.append([Cell("chance", MUTED, markdown="*chance*"), *expected])
     return table
+
+
+def credit_blocks(views: Sequence[RunView]) -> list[Block]:
+    """What the hits claim beside what their texts carry; empty if no system has such hits."""
+    own = [(view, credit) for view in views if (credit := view.metrics.get("credit"))]
+    claimed = [name for _, credit in own for name in credit["claimed"]]
+    if not claimed:
+        return []
+    name = PRIMARY if PRIMARY in claimed else claimed[0]
+    columns = (f"claimed {name}", f"carried {name}", "recall per 1,000 tokens")
+    table = ReportTable([SYSTEM, *map(numeric, columns)], title="credit")
+    for view, credit in own:
+        both = [credit["claimed"].get(name), view.metrics["overall"].get(name)]
+        rate = credit["recall_per_1000_tokens"]["carried"]
+        table.rows.append(
+            [
+                system_cell(view.label, view.is_baseline),
+                *(
+                    Cell(f"{one['mean']:.3f}", markdown=with_interval(one["mean"], one["ci95"]))
+                    if one
+                    else MISSING
+                    for one in both
+                ),
+                MISSING if rate is None else f"{rate:.3f}",
+            ]
+        )
+    return [table, Paragraph(_CREDIT_LEGEND, DIM)]
 
 
 def _answered(views: Sequence[RunView]) -> list[Block]:

@@ -10,6 +10,7 @@ from typing import Any
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.analysis.answers import AnswerSheet
 from mnemoscope.analysis.checked_run import judges_of
+from mnemoscope.analysis.credit import CreditFigures
 from mnemoscope.analysis.forgetting import Forgetting
 from mnemoscope.analysis.hallucination import HallucinationViews
 from mnemoscope.analysis.longitudinal import LongitudinalFigures
@@ -184,7 +185,9 @@ def caveats(view: RunView) -> list[str]:
             f"are left out{_bounds(view.metrics['overall'])}; questions.jsonl gives the reasons"
         )
         notes += [f"{n:,} times: {error}" for error, n in view.metrics["errors"].items()]
-    if hits["merged"]:
+    if credit := view.metrics.get("credit"):
+        notes += _credit_notes(credit)
+    elif hits["merged"]:
         notes.append(f"{hits['merged']:,} hits combine several memories and count for all of them")
     if unknown := hits["unknown_ids"]:
         notes.append(
@@ -199,6 +202,23 @@ def caveats(view: RunView) -> list[str]:
         notes.append(f"only {reached:.1%} of the evidence reached the index")
     if unreachable := view.metrics["ingestion"]["evidence_unreachable"]:
         notes.append(f"{unreachable} evidence ids are in none of the scenarios: not retrievable")
+    return notes
+
+
+def _credit_notes(credit: CreditFigures) -> list[str]:
+    """What a reader must know if hits name several memories or have texts of their own."""
+    notes = []
+    counts = credit["sources_per_hit"]
+    if counts and counts["max"] > 1:
+        notes.append(
+            f"hits name up to {counts['max']:,} memories (median {counts['median']:g}) and take a "
+            "place in the ranking for each"
+        )
+    if credit["questions"]:
+        notes.append(
+            f"claimed and carried credit differ in {credit['questions']:,} questions: figures "
+            "count evidence only if the returned text says it"
+        )
     return notes
 
 
