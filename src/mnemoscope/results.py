@@ -212,7 +212,11 @@ class RunResult:
                 rows.append(self._row(f"claimed_{name}", OVERALL, last, claimed))
             rate = credit["recall_per_1000_tokens"]["carried"]
             n = self.metrics["questions"]["measured"]
-            rows.append(self._row("recall_per_1000_tokens", OVERALL, last, {"mean": rate, "n": n, "ci95": None}))
+            rows.append(
+                self._row(
+                    "recall_per_1000_tokens", OVERALL, last, {"mean": rate, "n": n, "ci95": None}
+                )
+            )
         if self.longitudinal is not None:
             for point in self.longitudinal["checkpoints"]:
                 label, judged = point["label"], {OVERALL: point["overall"], **point["categories"]}

@@ -16,7 +16,7 @@ from mnemoscope._store.errors import MissingExtra, UsageError
 from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.jsonl import write_json
 from mnemoscope._store.run_directory import RunDirectory
-from mnemoscope.metrics import score, score_merged
+from mnemoscope.metrics import HitPlaces, score, score_merged, score_unordered
 from mnemoscope.release import independent_stats
 from mnemoscope.release.decide import comparisons
 from mnemoscope.release.rederive import rederive
@@ -120,6 +120,22 @@ def test_the_two_implementations_agree_on_random_rankings() -> None:
             # What is done by hand agrees with the library where that can do it, too.
             by_hand = independent_stats.merged_value(metric, question)
             assert by_hand == pytest.approx(plain[metric])
+
+
+def test_the_two_implementations_agree_on_hits_that_take_several_places() -> None:
+    dice = random.Random(3)
+    ids = [f"m{n}" for n in range(30)]
+    metrics = ("hit@10", "recall@10", "all@10", "precision@10", "ndcg@10", "mrr@20")
+    for _ in range(100):
+        hits = [dice.sample(ids, dice.randint(1, 6)) for _ in range(8)]
+        evidence = dice.sample(ids, dice.randint(1, 5))
+        grades = {id: dice.randint(1, 3) for id in evidence}
+        groups = [HitPlaces(hit, len(hit)) for hit in hits]
+        ours = score_unordered(groups, evidence, ks=(10,), cuts=(20,), grades=grades)
+        credit, places = [set(hit) for hit in hits], tuple(map(len, hits))
+        question = independent_stats.MeasuredQuestion("", "", grades, credit, places)
+        for metric, values in independent_stats.values(metrics, {"q": question}).items():
+            assert values["q"] == pytest.approx(ours[metric]), metric
 
 
 def test_the_two_implementations_agree_on_tests_and_corrections() -> None:

@@ -38,7 +38,9 @@ class MeasuredQuestion(NamedTuple):
     evidence: dict[str, int]
     """Evidence ids with their grades."""
     hits: list[set[str]]
-    """The memories behind each hit, best first, repeated hits removed."""
+    """The memories that each hit is credited with, best first, repeated hits removed."""
+    places: tuple[int, ...] = ()
+    """How many places each hit takes in the ranking; empty if each takes one."""
 
 
 def read(folder: Path) -> dict[str, MeasuredQuestion]:
@@ -46,20 +48,42 @@ def read(folder: Path) -> dict[str, MeasuredQuestion]:
     labels: dict[str, dict[str, Any]] = {}
     for line in _lines(folder / "trials.jsonl"):
         if line["phase"] == "recall":
-            labels[line["question"]] = {k: line.get(k) for k in ("cluster", "grades")}
+            labels[line["question"]] = {k: line.get(k) for k in ("cluster", "grades", "pool")}
     asked = {}
     for line in _lines(folder / "raw_retrievals.jsonl"):
         if not line["evidence"] or line["status"] in FAILED:
             continue
         label = labels.get(line["question"], {})
-        grades, sources = label.get("grades") or {}, line.get("sources") or {}
+        grades = label.get("grades") or {}
+        hits, places = _hits(line, bool(label.get("pool")))
         asked[line["question"]] = MeasuredQuestion(
             line["category"],
             label.get("cluster") or line["scenario"],
             {id: grades.get(id, 1) for id in line["evidence"]},
-            [set(sources.get(hit, [hit])) for hit in dict.fromkeys(line["ranking"])],
+            hits,
+            places,
         )
     return asked
+
+
+def _hits(line: Mapping[str, Any], pooled: bool) -> tuple[list[set[str]], tuple[int, ...]]:
+    """What each hit of a ranking is credited with, and how many places it takes."""
+    sources, carried = line.get("sources") or {}, line.get("carried") or {}
+    hits: list[set[str]] = []
+    places: list[int] = []
+    for hit in dict.fromkeys(line["ranking"]):
+        named = dict.fromkeys(sources.get(hit, [hit]))
+        credit = set(carried.get(hit, named))
+        if hit in (line.get("ordered") or ()):
+            hits += [{one} & credit for one in named]
+            places += [1] * len(named)
+            continue
+        size = len(named if hit in sources else carried.get(hit, named))
+        if hit in sources and not pooled:  # memories are parts, listed with what they belong to
+            size = 1
+        hits.append(credit)
+        places.append((line.get("places") or {}).get(hit, max(1, size)))
+    return hits, () if set(places) <= {1} else tuple(places)
 
 
 def values(
@@ -71,7 +95,7 @@ def values(
     qrels, run = {}, {}
     for question, one in asked.items():
         memories = [memory for hit in one.hits for memory in hit]
-        if len(memories) == len(one.hits) == len(set(memories)):
+        if not one.places and len(memories) == len(one.hits) == len(set(memories)):
             qrels[question] = one.evidence
             # Strictly falling scores keep our order: the libraries see no ties.
             run[question] = {memory: -rank for rank, memory in enumerate(memories)}
@@ -92,6 +116,8 @@ def values(
 def merged_value(metric: str, asked: MeasuredQuestion) -> float:
     """One metric of a question whose hits combine several memories, which libraries lack."""
     kind, _, cut = metric.partition("@")
+    if asked.places:
+        return _mean_over_orders(kind, int(cut), asked)
     k, missing, total = int(cut), set(asked.evidence), len(asked.evidence)
     useful, gain, first = 0, 0.0, 0
     for rank, memories in enumerate(asked.hits[:k], 1):
@@ -111,6 +137,49 @@ def merged_value(metric: str, asked: MeasuredQuestion) -> float:
         "ndcg": min(1.0, gain / ideal),
         "mrr": 1 / first if first else 0.0,
     }[kind]
+
+
+def _mean_over_orders(kind: str, k: int, asked: MeasuredQuestion) -> float:
+    """One metric as its mean over all orders of the places of each hit."""
+    groups, missing, before = [], set(asked.evidence), 0
+    for memories, places in zip(asked.hits, asked.places, strict=True):
+        fresh = missing & memories
+        missing -= fresh
+        size = max(places, len(fresh))
+        groups.append((before, size, len(fresh), sum(asked.evidence[id] for id in fresh)))
+        before += size
+
+    def inside(start: int, size: int, rank: int) -> int:
+        return min(size, max(0, rank - start))
+
+    def none_before(rank: int) -> float:
+        share = 1.0
+        for start, size, own, _ in groups:
+            share *= stats.hypergeom.pmf(0, size, own, inside(start, size, rank)) if own else 1.0
+        return float(share)
+
+    total = len(asked.evidence)
+    found = sum(own * inside(start, size, k) / size for start, size, own, _ in groups)
+    if kind in ("recall", "precision"):
+        return found / (total if kind == "recall" else k)
+    if kind == "hit":
+        return 1 - none_before(k)
+    if kind == "mrr":
+        missed = [none_before(rank) for rank in range(k + 1)]
+        return sum((missed[rank - 1] - missed[rank]) / rank for rank in range(1, k + 1))
+    if kind == "all":
+        every = 0.0 if missing else 1.0
+        for start, size, own, _ in groups:
+            every *= stats.hypergeom.pmf(own, size, own, inside(start, size, k)) if own else 1.0
+        return float(every)
+    grades = sorted(asked.evidence.values(), reverse=True)
+    ideal = sum(grade / log2(rank + 1) for rank, grade in enumerate(grades[:k], 1))
+    gain = sum(
+        grade / size / log2(start + place + 1)
+        for start, size, _, grade in groups
+        for place in range(1, inside(start, size, k) + 1)
+    )
+    return min(1.0, gain / ideal)
 
 
 def mcnemar(gained: int, lost: int) -> float:
