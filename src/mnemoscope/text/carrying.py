@@ -25,19 +25,21 @@ ANSWER_SHARE = 0.6
 """The share of the answering words that must come back, by weight; numbers must all come back."""
 CONTEXT_SHARE = 0.3
 """The share of the memory's words that must come back if the answering words are known."""
+BESIDE_SHARE = 0.15
+"""The same without the answering words: the answer alone does not say what it is about."""
 WHOLE_SHARE = 0.5
 """The share of the memory's words that must come back if they are not known."""
 ASKED_WEIGHT = 0.3
 """The weight of a word that the question contains, where the answering words are not known."""
 DENIED_SHARE = 0.4
 """A text denies the memory if so much of the shared words is negated in one of them only."""
-LEAST_DENSITY = 0.08
+LEAST_DENSITY = 0.1
 """The share of a window's words that must be the memory's: a list of words has fewer."""
-_LONG = 60
-"""Content words; of a longer memory only the passage that the question asks for is compared."""
-_WINDOW_WORDS = 60
+_LONG = 80
+"""Words; of a longer memory only the passage that the question asks for is compared."""
+_WINDOW_WORDS = 40
 """A longer text is compared window by window, so that a list of words says nothing."""
-_WINDOW_FACTOR = 3
+_WINDOW_FACTOR = 2
 _MEMO_TEXTS = 1 << 11
 _MOST_WINDOWS = 500
 """Of a longer text the rest is only searched for whole memories."""
@@ -246,7 +248,7 @@ class CarryingTest:
 
     def _passage(self, text: str, asked: Said, answer: Said) -> str:
         """The memory's text, or of a long one the sentences around the best match."""
-        if len(said(text).stems) <= _LONG:
+        if len(text.split()) <= _LONG:
             return text
         units = [unit for unit in _SENTENCE.split(text) if unit.strip()]
         wanted = {*asked.stems, *answer.stems}
@@ -266,6 +268,7 @@ class CarryingTest:
                 numbers <= here
                 and self._share(answering, here) >= ANSWER_SHARE
                 and self._share(mine, here) >= CONTEXT_SHARE
+                and self._share(mine - answering, here) >= BESIDE_SHARE
             )
         else:
             numbers = {stem for stem in mine if is_number(stem)}
