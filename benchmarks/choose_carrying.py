@@ -3,7 +3,7 @@
     python benchmarks/choose_carrying.py --data ../shared/data/locomo
 
 The data: hits labelled by hand (tests/text/carrying_hits.jsonl), and facts that a rule-based
-system wrote from pairs of LoCoMo's turns (tests/golden/fact_merger.py). Thresholds are chosen on
+system wrote from pairs of LoCoMo's turns (tests/fact_merger.py). Thresholds are chosen on
 the odd labelled memories and conversations 1 to 5; the report is on the even ones and on 6 to 10.
 """
 
@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 _ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(_ROOT / "src"), str(_ROOT / "tests" / "golden")]
+sys.path[:0] = [str(_ROOT / "src"), str(_ROOT)]
 
-from fact_merger import FactMerger  # noqa: E402
+from tests.fact_merger import FactMerger  # noqa: E402
 
 from mnemoscope.datasets import open_dataset  # noqa: E402
 from mnemoscope.text import carrying  # noqa: E402

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from fact_merger import FactMerger
+from tests.fact_merger import FactMerger
 
 from mnemoscope.analysis.measure import Depth, Metrics, measure
 from mnemoscope.datasets import open_dataset
