@@ -26,7 +26,8 @@ ANSWER_SHARE = 0.6
 CONTEXT_SHARE = 0.3
 """The share of the memory's words that must come back if the answering words are known."""
 BESIDE_SHARE = 0.15
-"""The same without the answering words: the answer alone does not say what it is about."""
+"""The same without the answering words, with those of the question weighing less: the question and
+a list of possible answers do not say what the memory says."""
 WHOLE_SHARE = 0.5
 """The share of the memory's words that must come back if they are not known."""
 ASKED_WEIGHT = 0.3
@@ -268,7 +269,7 @@ class CarryingTest:
                 numbers <= here
                 and self._share(answering, here) >= ANSWER_SHARE
                 and self._share(mine, here) >= CONTEXT_SHARE
-                and self._share(mine - answering, here) >= BESIDE_SHARE
+                and self._share(mine - answering, here, question) >= BESIDE_SHARE
             )
         else:
             numbers = {stem for stem in mine if is_number(stem)}
