@@ -215,9 +215,7 @@ class QuestionLoop:
         if trial is None and not self._pipeline.system_answers:
             assert driver is not None
             slot.start(position, RECALLING)
-            started = time.perf_counter()
-            trial = self._recall(ask, driver, seen)
-            elapsed = round((time.perf_counter() - started) * 1000, 4)
+            trial, elapsed = self._recall(ask, driver, seen)
             timed = not trial.error
             yield trial, msgspec.structs.replace(about, recall_ms=elapsed) if timed else None
         assert trial is None or isinstance(trial, Trial)
@@ -255,7 +253,9 @@ class QuestionLoop:
                     with self._writing:
                         self._timings.append(msgspec.structs.replace(about, **spent))
 
-    def _recall(self, ask: Ask, driver: Driver, seen: int) -> Trial:
+    def _recall(self, ask: Ask, driver: Driver, seen: int) -> tuple[Trial, float]:
+        """The trial, and the milliseconds that the system took; ours do not count."""
+        started = time.perf_counter()
         try:
             hits = driver.recall(ask.question, self._pipeline.depth)
         except (Exception, SystemExit) as error:
@@ -263,8 +263,10 @@ class QuestionLoop:
             late = timed_out(error)
             if isinstance(error, SystemLost):
                 self._charge(error, ask, "timeout" if late else "error")
-            return self._trials.trial(ask, seen=seen, error=error_line(error), timed_out=late)
-        return self._trials.trial(ask, hits, seen=seen)
+            failed = self._trials.trial(ask, seen=seen, error=error_line(error), timed_out=late)
+            return failed, 0.0
+        elapsed = round((time.perf_counter() - started) * 1000, 4)
+        return self._trials.trial(ask, hits, seen=seen), elapsed
 
     def _answer(self, ask: Ask, trial: Trial | None, driver: Driver | None, seen: int) -> Answer:
         assert self._answer_and_judge is not None
