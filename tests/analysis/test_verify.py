@@ -79,7 +79,8 @@ def test_a_sound_run_is_verified(sound: RunDirectory, capsys: pytest.CaptureFixt
 
     assert (found.status, found.failed) == ("VERIFIED", [])
     gates = ["protocol", "deviations", *load_protocol(PROTOCOL).protocol.gates]
-    assert [gate.name for gate in found.gates] == [*gates, "leaks", "hits", "judges"]
+    always = ["leaks", "hits", "judges", "sources", "ceiling"]
+    assert [gate.name for gate in found.gates] == [*gates, *always]
     assert invoke(["verify", str(sound.path)]) == 0
     assert "VERIFIED under mnemoscope-retrieval-1:sound\n" in capsys.readouterr().out
 
