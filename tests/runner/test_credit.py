@@ -159,6 +159,13 @@ def test_parts_of_a_day_take_one_place_each_and_the_day_none() -> None:
     both = trial(question, Hit("h", sources=("m4", "m5", "m6")), Hit("m1"), scenario=days)
     assert [hit.places for hit in hit_places(both, both.ranking)] == [3, 1]
     assert measure([both], [], Depth(10))["overall"]["mrr@10"]["mean"] == 0.25
+    told = trial(
+        question,
+        Hit("fact", text="Ivo's lighthouse has the number 100, it came from uncle Andor."),
+        scenario=days,
+    )
+    assert told.carried == {"fact": ("day 0",)}
+    assert measure([told], [], Depth(10))["overall"]["mrr@10"]["mean"] == 1
 
 
 def test_journals_from_before_are_read_with_a_place_for_each_source() -> None:

@@ -104,6 +104,21 @@ def test_empty_phrases_carry_nothing(carrying: CarryingTest, text: str) -> None:
         assert not carrying.carries(text, row["id"], row["question"], row["answer"])
 
 
+def test_the_question_with_a_list_of_possible_answers_carries_next_to_nothing(
+    carrying: CarryingTest,
+) -> None:
+    months = "January February March April May June July August September October November"
+    guesses = f"yes no {months} December 2023 2024 2025 {' '.join(map(str, range(1, 32)))}"
+    carried = [
+        row["id"]
+        for row in ROWS
+        if carrying.carries(
+            f"{row['question']} {guesses}", row["id"], row["question"], row["answer"]
+        )
+    ]
+    assert len(carried) <= 1, carried
+
+
 def test_the_answer_alone_does_not_carry_the_memory(carrying: CarryingTest) -> None:
     carried = [
         row["id"]

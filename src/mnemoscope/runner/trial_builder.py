@@ -107,8 +107,11 @@ class TrialBuilder:
             named = [self._memories[id] for id in first.sources or (id,) if id in self._memories]
             if self._only_text(first):
                 carried = [one for one in evidence if self._says(text, one, question)]
+                # A part of a unit that is carried takes the unit's place.
                 made_of = [
-                    one for one in carrying.made_of(text, carried) if self._place[one] < seen
+                    one
+                    for one in carrying.made_of(text, carried)
+                    if self._place[one] < seen and self._memories[one].part_of not in carried
                 ]
                 if carried or len(made_of) > 1:
                     found[id] = tuple(dict.fromkeys([*carried, *made_of]))
