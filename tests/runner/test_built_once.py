@@ -197,7 +197,7 @@ def test_a_system_without_reset_serves_its_first_scenario_as_it_was_described(
 def test_the_identity_of_a_system_is_in_the_manifest(log: Path, tmp_path: Path) -> None:
     ran(tmp_path / "out", f"{HERE}:WithReset,note=beware")
 
-    manifest = RunDirectory(next((tmp_path / "out").iterdir())).manifest()
+    manifest = RunDirectory(next((tmp_path / "out").glob("*/manifest.json")).parent).manifest()
     assert manifest.notes == ["beware"]
     assert manifest.identity["system"]["notes"] == ["beware"]
     assert manifest.identity["system"]["arguments"] == {"note": "beware"}
@@ -275,7 +275,7 @@ def test_the_first_worker_keeps_the_run_locked_when_the_parent_is_killed(
             os._exit(0)
     assert eventually(lambda: any(what == "stopped" for what, _ in said(log)))
     worker = next(pid for what, pid in said(log) if what == "stopped")
-    directory = RunDirectory(next((tmp_path / "out").iterdir()))
+    directory = RunDirectory(next((tmp_path / "out").glob("*/manifest.json")).parent)
     try:
         assert eventually(lambda: _state(worker) == "T")
         os.kill(parent, signal.SIGKILL)
