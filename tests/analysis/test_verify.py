@@ -88,7 +88,7 @@ def test_a_sound_run_is_verified(sound: RunDirectory, capsys: pytest.CaptureFixt
 
     assert (found.status, found.failed) == ("VERIFIED", [])
     gates = ["protocol", "deviations", *load_protocol(PROTOCOL).protocol.gates]
-    assert [gate.name for gate in found.gates] == [*gates, *ALWAYS[1:]]
+    assert [gate.name for gate in found.gates] == [*gates, *ALWAYS[1:], "signature"]
     assert invoke(["verify", str(sound.path)]) == 0
     assert "VERIFIED under mnemoscope-retrieval-1:sound\n" in capsys.readouterr().out
 
