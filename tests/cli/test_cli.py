@@ -584,11 +584,11 @@ def test_report_of_something_else_is_an_error(mnemo: Command, tmp_path: Path) ->
     assert f"no run directory at {tmp_path} or directly below it" in done.said
 
 
-def test_report_of_an_unfinished_run_says_so(mnemo: Command, runs: Path) -> None:
+def test_report_of_a_run_that_lacks_a_file_says_so(mnemo: Command, runs: Path) -> None:
     (runs / "fts5" / "metrics.json").unlink()
     done = mnemo("report", runs / "fts5")
-    assert done.code == 1
-    assert "has no metrics.json; is the run complete?" in done.said
+    assert done.code == 4
+    assert "metrics.json is missing" in done.said
 
 
 # Score.

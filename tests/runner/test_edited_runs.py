@@ -402,16 +402,17 @@ def test_no_mutation_of_a_run_goes_unnoticed(
             assert "files" in verify(RunDirectory(world.run)).failed, f"verify: {about}"
         except MnemoscopeError as error:
             assert name in str(error), f"verify: {about}: {error}"
-        if number % 5 == 0:
+        if number % 5 == 0:  # it writes reports again, so that `report` would find nothing
             code = world.repeat()
             told = "".join(capsys.readouterr().err.split("\n"))
             assert code != 0 or name in warnings(), f"run: {about}"
             assert code == 0 or name in told, f"run: {about}: {told}"
-        warnings()
-        code = invoke(["report", str(world.run)])
-        told = "".join(capsys.readouterr().err.split("\n"))
-        assert name in told or name in warnings(), f"report: {about}"
-        assert "Traceback" not in told
+        else:
+            warnings()
+            invoke(["report", str(world.run)])
+            told = "".join(capsys.readouterr().err.split("\n"))
+            assert name in told or name in warnings(), f"report: {about}"
+            assert "Traceback" not in told
         (world.run / name).chmod(0o700) if (world.run / name).exists() else None
         shutil.rmtree(tmp_path / "out")
 
