@@ -19,7 +19,7 @@ from mnemoscope._store.spec import Spec
 from mnemoscope.runner import scheduler, worker_process
 from mnemoscope.runner.run import Settings, run
 from mnemoscope.runner.scheduler import Limits
-from mnemoscope.systems.loader import Plan, plan
+from mnemoscope.systems.loader import Plan, plan, plan_here
 
 HERE = Path(__file__).parent
 LIMITS = Limits(recall=300, remember=400, restarts=1)
@@ -29,7 +29,7 @@ SYSTEMS = list(EXPECTED)
 
 def in_worker(kind: type) -> Plan:
     """The system as a class from Python, which runs in the worker process."""
-    return plan(Spec(kind.__name__), kind)
+    return plan_here(Spec(kind.__name__), kind)
 
 
 def in_child(kind: type) -> Plan:

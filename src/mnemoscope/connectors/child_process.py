@@ -35,7 +35,7 @@ _READ = 1 << 20
 # The shell waits for the end of its stdin. That comes when our process ends, for any reason.
 _GUARD = 'read _; kill -s KILL -- "-$0"; test -z "$1" || rm -rf -- "$1"'
 
-_CHECK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 """How often a child that is silent is checked: it may have ended without closing its stdout."""
 _LAST_LINES = 5
 """Lines of stderr that an error repeats."""
@@ -186,8 +186,8 @@ class Child:
                 left = until - time.monotonic()
                 if left <= 0:
                     raise AdapterLate(f"{self.name} gave no reply within {seconds:g} s")
-                ready = watch.select(min(left, _CHECK_SECONDS))
-                if not ready and _exits(self._process.pid, 0.0):
+                ready = watch.select(min(left, CHECK_SECONDS))
+                if not ready and self.has_exited:
                     # A process that it has started holds its stdout open.
                     raise AdapterDied(self.exit_reason())
                 for key, _ in ready:
@@ -231,6 +231,10 @@ class Child:
     def rest(self) -> bytes:
         """The part of a line that was read before its end."""
         return bytes(self._inbox)
+
+    @property
+    def has_exited(self) -> bool:
+        return _exits(self._process.pid, 0.0)
 
     def exit_reason(self) -> str:
         """Why the stdout of the child has ended; the process is ended, too."""

@@ -56,6 +56,10 @@ _answer = _Decoder(AnswerParams).decode
 _clock = _Decoder(ClockParams).decode
 
 
+_CLOSE_SECONDS = 5.0
+"""How long a system without `reset` may take to close before the next scenario begins."""
+
+
 def main() -> None:
     """Serve the worker that started this process, until it closes the pipe."""
     streams = take_streams()
@@ -88,7 +92,7 @@ class SystemHost:
         self._clock: MachineClock | None = None
         self._real_time = ExitStack()
         self._verbs: dict[str, Callable[[Driver, msgspec.Raw], Any]] = {
-            "reset": lambda driver, params: driver.begin(_reset(params).scope),
+            "reset": lambda driver, params: self._begin(driver, _reset(params).scope),
             "remember": lambda driver, params: driver.remember(_memories(params).memories),
             "recall": self._recall,
             "answer": lambda driver, params: driver.answer(_as_question(_answer(params).query)),
@@ -174,6 +178,15 @@ class SystemHost:
             return self._verbs[order.method](driver, order.params)
 
         self.reply(order.number, call)
+
+    def _begin(self, driver: Driver, scope: str) -> None:
+        if driver.must_rebuild:
+            closing = threading.Thread(target=driver.close, daemon=True)
+            closing.start()
+            closing.join(_CLOSE_SECONDS)
+            if closing.is_alive():
+                sys.stderr.write(f"close took longer than {_CLOSE_SECONDS:g} s\n")
+        driver.begin(scope)
 
     def _recall(self, driver: Driver, params: msgspec.Raw) -> Any:
         asked = _recall(params)

@@ -21,7 +21,7 @@ import msgspec
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
 from mnemoscope._store.spec import Spec
 from mnemoscope.connectors.child_environment import child_environment, make_scratch
-from mnemoscope.connectors.child_process import AdapterDied, AdapterLate, Child
+from mnemoscope.connectors.child_process import CHECK_SECONDS, AdapterDied, AdapterLate, Child
 from mnemoscope.connectors.handshake import VERBS, Hello
 from mnemoscope.connectors.stdio import AdapterError, OutOfStep, Stdio
 from mnemoscope.models.chat import note
@@ -234,7 +234,7 @@ class FrameExchange:
             try:
                 left = left[os.write(self._in, left) :]
             except BlockingIOError:
-                _wait(self._writable, until)
+                self._wait(self._writable, until)
             except BrokenPipeError:  # it may have replied before it ended
                 return
             except (OSError, ValueError):  # another thread ended it
@@ -251,11 +251,17 @@ class FrameExchange:
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise OutOfStep(f"a reply cannot be read: {error}") from None
 
+    def _wait(self, watch: select.poll, until: float) -> None:
+        while not watch.poll(1000 * min(CHECK_SECONDS, max(0.0, until - time.monotonic()))):
+            if time.monotonic() >= until:
+                raise AdapterLate
+            if self._child.has_exited:  # a process that it has started holds its stdout open
+                raise AdapterDied(self._child.exit_reason())
+
     def _read(self, size: int, until: float) -> bytes:
         inbox = self._inbox
         while len(inbox) < size:
-            if until < math.inf:  # else read() waits, which saves a system call
-                _wait(self._readable, until)
+            self._wait(self._readable, until)
             try:
                 data = os.read(self._out, _READ)
             except (OSError, ValueError):  # another thread ended it
@@ -270,12 +276,6 @@ class FrameExchange:
 
 def _left(until: float) -> float | None:
     return None if until == math.inf else max(0.0, until - time.monotonic())
-
-
-def _wait(watch: select.poll, until: float) -> None:
-    left = _left(until)
-    if not watch.poll(None if left is None else left * 1000):
-        raise AdapterLate
 
 
 def _result(method: str, reply: HostReply) -> Any:

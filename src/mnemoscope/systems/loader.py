@@ -247,8 +247,7 @@ class Driver:
 
     def begin(self, scope: str) -> None:
         """Begin a scenario with an empty, isolated system."""
-        is_empty = self._is_unused or hasattr(self._system, "reset")
-        if self._system is None or not is_empty:
+        if self._system is None or self.must_rebuild:
             self.close()
             with self._calling("constructor"):
                 self._system = self._build()
@@ -257,6 +256,12 @@ class Driver:
             self._system.limit_calls(*self.limits)
         if hasattr(self._system, "reset"):
             self._do("reset", scope)
+
+    @property
+    def must_rebuild(self) -> bool:
+        """Whether the next scenario needs another system: this one cannot be emptied."""
+        is_empty = self._is_unused or hasattr(self._system, "reset")
+        return self._system is not None and not is_empty
 
     def can(self, verb: str) -> bool:
         return hasattr(self._system, verb)
@@ -344,11 +349,11 @@ class Driver:
 
     def close(self) -> None:
         """Close the system; an error in its `close` must not affect the next scenario."""
+        system, self._system, self._reported = self._system, None, {}
         with suppress(BaseException):
-            if hasattr(self._system, "close"):
-                self._do("close")
-        self._system = None
-        self._reported = {}
+            if hasattr(system, "close"):
+                with self._calling("close"):
+                    finished(system.close())
 
     def _do(self, verb: str, *given: Any) -> Any:
         with self._calling(verb):
