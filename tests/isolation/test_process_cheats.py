@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import Any
 
 import pytest
+from tests.log_folder import logs
 
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.spec import Spec
@@ -98,7 +99,7 @@ def lines(log: Path) -> list[dict[str, Any]]:
 def test_a_host_has_neither_our_variables_nor_keys_nor_open_files(
     locomo: Locomo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CHEAT_LOG", str(tmp_path / "log"))
+    monkeypatch.setenv("CHEAT_LOG", str(logs(tmp_path) / "log"))
     monkeypatch.setenv("MNEMOSCOPE_DATA", "/data/with/labels")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-judge")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-of-the-system")
@@ -106,7 +107,7 @@ def test_a_host_has_neither_our_variables_nor_keys_nor_open_files(
 
     put(locomo, tmp_path / "out", hosted("LooksAround"))
 
-    [seen] = lines(tmp_path / "log")
+    [seen] = lines(logs(tmp_path) / "log")
     ours = {name for name in seen["environment"] if name.startswith("MNEMOSCOPE_")}
     assert ours == {"MNEMOSCOPE_CACHE"}
     assert seen["environment"]["MNEMOSCOPE_CACHE"] != os.environ["MNEMOSCOPE_CACHE"]
@@ -139,14 +140,14 @@ serve(Looks())
 def test_a_program_behind_stdio_gets_the_same_environment_as_a_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CHEAT_LOG", str(tmp_path / "log"))
+    monkeypatch.setenv("CHEAT_LOG", str(logs(tmp_path) / "log"))
     monkeypatch.setenv("MNEMOSCOPE_DATA", "/data/with/labels")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-judge")
     (tmp_path / "adapter.py").write_text(_ADAPTER)
 
     describe([plan(Spec(f"stdio:{sys.executable} {tmp_path / 'adapter.py'}"))])
 
-    environment = json.loads((tmp_path / "log").read_text())
+    environment = json.loads((logs(tmp_path) / "log").read_text())
     assert {name for name in environment if name.startswith("MNEMOSCOPE_")} == {"MNEMOSCOPE_CACHE"}
     assert "OPENAI_API_KEY" not in environment
     assert not Path(environment["TMPDIR"]).exists()
@@ -155,7 +156,7 @@ def test_a_program_behind_stdio_gets_the_same_environment_as_a_host(
 def test_nothing_of_a_system_stays_in_the_parent(
     locomo: Locomo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CHEAT_LOG", str(tmp_path / "log"))
+    monkeypatch.setenv("CHEAT_LOG", str(logs(tmp_path) / "log"))
     monkeypatch.delitem(sys.modules, "cheating_systems", raising=False)  # another test's
     before = list(sys.meta_path)
 
@@ -163,9 +164,9 @@ def test_nothing_of_a_system_stays_in_the_parent(
 
     assert sys.meta_path == before
     assert "cheating_systems" not in sys.modules
-    assert os.getpid() not in {line["pid"] for line in lines(tmp_path / "log")}
+    assert os.getpid() not in {line["pid"] for line in lines(logs(tmp_path) / "log")}
     # A host ends without the functions that its system left for the end.
-    assert {line["what"] for line in lines(tmp_path / "log")} <= {"built", "import seen"}
+    assert {line["what"] for line in lines(logs(tmp_path) / "log")} <= {"built", "import seen"}
 
 
 def test_no_message_to_a_host_names_a_label_or_a_later_question(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.log_folder import logs
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.run_directory import RunDirectory
@@ -321,7 +322,7 @@ class TestKilled:
     def test_a_run_killed_in_the_middle_of_checkpoints_asks_nothing_twice(
         self, life: Path, start_command: StartCommand, tmp_path: Path
     ) -> None:
-        log, out, whole = tmp_path / "asked.txt", tmp_path / "killed", tmp_path / "whole"
+        log, out, whole = logs(tmp_path) / "asked.txt", tmp_path / "killed", tmp_path / "whole"
         log.touch()
         undisturbed = start_command(self.command(life, whole))
         assert undisturbed.wait() == 0, undisturbed.output

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.log_folder import logs
 
 from mnemoscope._store.run_directory import RECORDED, RunDirectory
 
@@ -49,7 +50,7 @@ def journal(out: Path, folder: str) -> bytes:
 def test_a_full_disk_gives_one_clear_error_and_loses_nothing(
     locomo: Path, undisturbed: Path, start_command: StartCommand, tmp_path: Path
 ) -> None:
-    out, log = tmp_path / "out", tmp_path / "asked.txt"
+    out, log = tmp_path / "out", logs(tmp_path) / "asked.txt"
     start = functools.partial(
         start_command, command(locomo, out), SLOW_LOG=log, MNEMOSCOPE_CACHE=tmp_path / "cache"
     )

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.log_folder import logs
 
 from mnemoscope._store.errors import RunConflict
 from mnemoscope._store.journal_chain import JournalChain, seal_spool
@@ -147,7 +148,7 @@ def kill_at_random_moments(
 def test_a_run_killed_twenty_times_ends_with_the_bytes_of_an_undisturbed_one(
     seed: int, locomo: Path, undisturbed: Path, start_command: StartCommand, tmp_path: Path
 ) -> None:
-    out, log = tmp_path / "out", Log(tmp_path / "asked.txt")
+    out, log = tmp_path / "out", Log(logs(tmp_path) / "asked.txt")
     start = functools.partial(start_command, command(locomo, out), SLOW_LOG=log.path)
 
     kills = kill_at_random_moments(start, log, out / FOLDERS[0], random.Random(seed))
@@ -168,7 +169,7 @@ def test_a_run_killed_twenty_times_ends_with_the_bytes_of_an_undisturbed_one(
 def test_control_c_leaves_the_run_interrupted_and_the_same_command_continues_it(
     locomo: Path, undisturbed: Path, start_command: StartCommand, tmp_path: Path
 ) -> None:
-    out, log = tmp_path / "out", Log(tmp_path / "asked.txt")
+    out, log = tmp_path / "out", Log(logs(tmp_path) / "asked.txt")
     arguments = command(locomo, out, systems=(SLOW,))
     path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
     # So slow that it is not done before a busy machine comes to the interrupt.
@@ -389,7 +390,7 @@ def test_a_second_process_is_refused_while_the_first_is_alive(
 ) -> None:
     impatient = functools.partialmethod(RunDirectory._take_lock, patience=0.05)
     monkeypatch.setattr(RunDirectory, "_take_lock", impatient)
-    log, gate = Log(tmp_path / "asked.txt"), tmp_path / "gate"
+    log, gate = Log(logs(tmp_path) / "asked.txt"), logs(tmp_path) / "gate"
     process = start_command(
         command(locomo, tmp_path / "out", systems=(SLOW,)), SLOW_LOG=log.path, SLOW_GATE=gate
     )

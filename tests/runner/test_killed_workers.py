@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.log_folder import logs
 from tests.runner.test_statuses import Made, scenario
 from tests.waiting import eventually
 
@@ -86,7 +87,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the system notes its calls."""
     monkeypatch.syspath_prepend(str(HERE))
     monkeypatch.setenv("PYTHONPATH", str(HERE))
-    log = tmp_path / "calls.txt"
+    log = logs(tmp_path) / "calls.txt"
     log.touch()
     monkeypatch.setenv("NOTED", str(log))
     return log
@@ -102,10 +103,10 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     place = tmp_path_factory.mktemp("undisturbed")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(HERE))
-        patch.setenv("NOTED", str(place / "calls.txt"))
+        patch.setenv("NOTED", str(logs(place) / "calls.txt"))
         done = put(IN_WORKER, dataset(), place / "out")
     assert restarts(done) == 0
-    assert len((place / "calls.txt").read_text().splitlines()) >= CALLS
+    assert len((logs(place) / "calls.txt").read_text().splitlines()) >= CALLS
     return done.trials_path.read_bytes()
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+from tests.log_folder import logs
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope._store.run_directory import RunDirectory
@@ -121,19 +122,12 @@ Put = Callable[..., Outcome]
 def undisturbed(locomo: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """The conversations put to a system that does not die."""
     place = tmp_path_factory.mktemp("undisturbed")
-    calls = Calls(place / "log")
+    calls = Calls(logs(tmp_path_factory.mktemp("calls")) / "log")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(HERE))
         patch.setenv("MORTAL_LOG", str(calls.path))
         [done] = run(locomo, [plan(Spec(IN_PROCESS))], place, Settings(depth=5, workers=1))
     return Outcome(done, calls, "")
-
-
-def logs(folder: Path) -> Path:
-    """A folder that exists before the run: beside hidden paths a system can make no new files."""
-    place = folder / "logs"
-    place.mkdir(exist_ok=True)
-    return place
 
 
 @pytest.fixture

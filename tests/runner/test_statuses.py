@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.described import described
+from tests.log_folder import logs
 from tests.waiting import is_gone
 
 from mnemoscope._store.errors import DataError, MnemoscopeError, RunConflict, UsageError
@@ -360,7 +361,7 @@ def assert_scenario_1_is_not_indexed(outcome: Outcome, error: str) -> None:
 def test_recorded_answers_stay_if_ingestion_fails_after_a_crash(
     put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DIED", str(tmp_path / "died"))
+    monkeypatch.setenv("DIED", str(logs(tmp_path) / "died"))
 
     outcome = put("ExitsAndThenForgets", Limits(restarts=0))
 
@@ -458,14 +459,14 @@ def test_a_class_without_recall_is_refused_before_anything_runs() -> None:
 def test_a_system_that_is_described_before_a_run_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CONNECTIONS", str(tmp_path / "doors"))
+    monkeypatch.setenv("CONNECTIONS", str(logs(tmp_path) / "doors"))
 
     plans = [plan(Spec("hostile_systems:HoldsAConnection"))]
 
     with pytest.raises(UsageError, match=r"has no answer\(query\)"):
         run(Made(), plans, tmp_path / "out", pipeline=Pipeline(system_answers=True))
 
-    assert (tmp_path / "doors").read_text().split() == ["opened", "closed"]
+    assert (logs(tmp_path) / "doors").read_text().split() == ["opened", "closed"]
     assert not (tmp_path / "out").exists()
 
 

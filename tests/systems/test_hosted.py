@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.log_folder import logs
 from tests.runner.test_statuses import Made, asks_for_trouble, assert_answered_well
 from tests.waiting import all_gone, eventually
 
@@ -120,12 +121,12 @@ def test_a_hosted_copy_of_bm25_gives_the_same_bytes(locomo: Locomo, tmp_path: Pa
 def test_a_host_that_is_killed_is_replaced_and_the_bytes_are_the_same(
     locomo: Locomo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DIES_ONCE", str(tmp_path / "died"))
+    monkeypatch.setenv("DIES_ONCE", str(logs(tmp_path) / "died"))
     plans = [plan(Spec("bm25")), plan(named("DiesOnce"))]
 
     inside, mortal = run(locomo, plans, tmp_path / "out", Settings(workers=1))
 
-    assert (tmp_path / "died").exists()
+    assert (logs(tmp_path) / "died").exists()
     assert (mortal.path / "trials.jsonl").read_bytes() == (
         inside.path / "trials.jsonl"
     ).read_bytes()
