@@ -251,7 +251,7 @@ def test_an_interrupted_run_continues_and_gives_the_same_figures(tmp_path: Path)
 
     def interrupt(at: ProgressUpdate) -> None:
         seen.append(at.done)
-        if 0.3 < at.done < 1:
+        if 0.5 < at.done < 1:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
-from mnemoscope._store import registry
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis import measure
 from mnemoscope.analysis.compare import compare
@@ -65,7 +65,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
             EntryPoint(name.lower(), f"other_package:{name}", METRICS.group) for name in classes
         ]
         monkeypatch.setattr(
-            registry, "entry_points", lambda group: points if group == METRICS.group else []
+            metadata, "entry_points", lambda group: points if group == METRICS.group else []
         )
         forget_what_is_installed()
 

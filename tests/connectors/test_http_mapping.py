@@ -453,9 +453,9 @@ def test_a_file_that_expands_to_too_many_values_is_refused(tmp_path: Path) -> No
     bomb = "a0: &a0 [x, x]\n" + "\n".join(
         f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40)
     )
-    with pytest.raises(DataError, match="more than 10000 values"):
+    with pytest.raises(DataError, match=r"more than [0-9,]+ values"):
         find_mapping(str(write(tmp_path, bomb)))
-    with pytest.raises(DataError, match="more than 10000 values"):
+    with pytest.raises(DataError, match="contains itself"):
         find_mapping(str(write(tmp_path, "a: &a [*a]")))
 
 

@@ -109,7 +109,9 @@ def test_a_host_has_neither_our_variables_nor_keys_nor_open_files(
 
     [seen] = lines(logs(tmp_path) / "log")
     ours = {name for name in seen["environment"] if name.startswith("MNEMOSCOPE_")}
-    assert ours == {"MNEMOSCOPE_CACHE"}
+    assert ours == {"MNEMOSCOPE_CACHE", "MNEMOSCOPE_DATA", "MNEMOSCOPE_RUNS"}
+    for decoys in ("MNEMOSCOPE_DATA", "MNEMOSCOPE_RUNS"):
+        assert "mnemoscope-data-" in seen["environment"][decoys]
     assert seen["environment"]["MNEMOSCOPE_CACHE"] != os.environ["MNEMOSCOPE_CACHE"]
     assert "OPENAI_API_KEY" not in seen["environment"]
     assert seen["environment"]["ANTHROPIC_API_KEY"] == "sk-of-the-system"

@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from mnemoscope._store.jsonl import encode_lines, write_atomically
+from mnemoscope._store.private_files import open_private
 from mnemoscope._store.user_data import user_data_folder
 
 COPY = "attempts.jsonl"
@@ -201,8 +202,7 @@ def _line(
 
 def _append(path: Path, make: Callable[[AttemptLedger], LedgerLine]) -> bytes:
     """Append the line that `make` returns for what the ledger contains; returns its bytes."""
-    path.parent.mkdir(0o700, parents=True, exist_ok=True)
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    file = open_private(path, os.O_RDWR | os.O_APPEND)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
         size = os.fstat(file).st_size

@@ -17,6 +17,7 @@ import msgspec
 
 from mnemoscope._store.errors import DataError, EditedRun
 from mnemoscope._store.jsonl import Journal, read_records
+from mnemoscope._store.private_files import write_private
 
 CHAIN = "trials.chain.jsonl"
 TRIALS, TIMINGS = "trials.jsonl", "timings.jsonl"
@@ -193,7 +194,8 @@ def chain_of_spool(path: Path) -> Path:
 def seal_spool(path: Path) -> None:
     """Write the chain of a spool that was written in one step."""
     ends = "".join(f"{end}\n" for end in _spool_heads(path)[1:])
-    chain_of_spool(path).write_bytes(ends.encode())
+    with write_private(chain_of_spool(path)) as file:
+        file.write(ends.encode())
 
 
 def _spool_heads(path: Path) -> list[str]:

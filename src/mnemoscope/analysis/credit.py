@@ -134,7 +134,8 @@ def credit_figures(
         recalls = [name for name in names if name.startswith("recall@")]
         name = PRIMARY if PRIMARY in recalls else recalls[-1]
         k, column = int(name.partition("@")[2]), names.index(name)
-        tokens = float(np.mean([tokens_of_places(trial, k) for trial in trials]))
+        known = all(len(trial.tokens) == len(trial.ranking) for trial in trials)
+        tokens = float(np.mean([tokens_of_places(trial, k) for trial in trials])) if known else 0.0
         for kind, values in (("carried", carried), ("claimed", claimed)):
             if tokens:
                 per_token[kind] = rounded(1000 * float(values[:, column].mean()) / tokens)

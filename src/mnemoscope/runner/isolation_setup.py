@@ -22,7 +22,7 @@ import msgspec
 import platformdirs
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
-from mnemoscope._store.jsonl import encode_lines
+from mnemoscope._store.jsonl import encode_lines, write_atomically
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope._store.user_data import user_data_folder
 from mnemoscope.datasets.base import Dataset
@@ -160,7 +160,7 @@ class RunIsolation(AbstractContextManager["RunIsolation"]):
         if secret is None or record.level != DECOYS:
             return
         place = directory.path / DECOYS_FILE
-        place.write_bytes(encode_lines([{"secret": secret.hex()}, *self._drawn[number]]))
+        write_atomically(place, encode_lines([{"secret": secret.hex()}, *self._drawn[number]]))
         directory.vouch(DECOYS_FILE)
         drop_secret(record.decoys_sha256)
 

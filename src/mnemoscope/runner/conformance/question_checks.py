@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mnemoscope._store.errors import BadReply, SystemLost
+from mnemoscope._store.errors import BadReply
+from mnemoscope.connectors.child_process import AdapterDied
 from mnemoscope.runner.conformance.sample_facts import FACTS, FIRST_DAY, as_memories
 from mnemoscope.runner.conformance.system_probe import (
     Flaw,
@@ -134,7 +135,7 @@ def _refused(tries: dict[str, Callable[[], object]]) -> list[str]:
         try:
             attempt()
         except Flaw as flaw:
-            if isinstance(flaw.__cause__, SystemExit | BadReply | SystemLost):
+            if isinstance(flaw.__cause__, SystemExit | BadReply | AdapterDied):
                 raise Flaw(f"{what}: {flaw.seen}", _REFUSE) from flaw
             refused.append(f"{what} ({type(flaw.__cause__).__name__})")
     return refused
