@@ -9,9 +9,11 @@ from pathlib import Path
 
 def eventually(is_so: Callable[[], bool], seconds: float = 60) -> bool:
     until = time.monotonic() + seconds
-    while not is_so() and time.monotonic() < until:
+    while not is_so():
+        if time.monotonic() > until:
+            return False
         time.sleep(0.01)
-    return is_so()
+    return True
 
 
 def is_gone(pid: int) -> bool:
