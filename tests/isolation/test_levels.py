@@ -12,11 +12,13 @@ from tests.optional import missing
 import mnemoscope as ms
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.run_directory import Manifest, RunDirectory
+from mnemoscope._store.spec import Spec
 from mnemoscope.analysis.verify import verify
 from mnemoscope.isolation.levels import BUILT_IN_SYSTEMS, lowest, recorded_isolation
 from mnemoscope.isolation.lock import best_mechanism
 from mnemoscope.runner import isolation_setup
 from mnemoscope.systems import BUILT_IN
+from mnemoscope.systems.loader import plan
 from mnemoscope.types import Isolation
 
 ADAPTER = """
@@ -136,6 +138,43 @@ def test_a_server_that_we_did_not_start_is_within_reach(folder: Path) -> None:
             isolation=1,
             progress=False,
         )
+
+
+IN_FOLDER = """
+class First:
+    def reset(self, scope):
+        self.ids = []
+
+    def remember(self, memories):
+        self.ids += [memory.id for memory in memories]
+
+    def recall(self, query, k):
+        return self.ids[:k]
+"""
+
+
+def test_a_class_by_name_runs_in_the_worker_if_level_0_is_asked_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "first_system.py").write_text(IN_FOLDER)
+    monkeypatch.syspath_prepend(str(folder))
+    about = {"data": folder / "locomo10.json", "baselines": False, "workers": 1, "progress": False}
+    results = ms.run(
+        "locomo",
+        systems={"first": "first_system:First"},
+        out=folder / "zero",
+        isolation=0,
+        **about,  # type: ignore[arg-type]
+    )
+    assert level_of(results["first"].manifest) == 0
+    assert verify(results["first"].directory).status != "VERIFIED"
+
+
+def test_a_class_with_the_name_of_a_built_in_system_is_not_trusted() -> None:
+    namespace: dict[str, type] = {}
+    exec(IN_FOLDER.replace("First", "bm25"), namespace)
+    assert plan(Spec("bm25"), namespace["bm25"]).hosting == "worker"
+    assert plan(Spec("bm25")).hosting == "built-in"
 
 
 def test_the_lowest_level_of_all_resumes_counts(folder: Path) -> None:

@@ -240,7 +240,7 @@ def prepare(
     elif history and not timeout > 0:
         raise UsageError(f"--timeout {timeout}: must be more than 0 seconds")
     limits = Limits(timeout, config.remember_timeout, config.restarts)
-    plans = [plan(spec, thing) for spec, thing in specs]
+    plans = [plan(spec, thing, hosted=config.isolation != 0) for spec, thing in specs]
     beside: list[Plan] = []
     if config.baselines:
         beside = _baselines(name, pipeline, chosen, seed, {one.spec.slug for one in plans})

@@ -92,6 +92,8 @@ def plan_here(spec: Spec, target: Any = None) -> Plan:
 
     Wrong names and options fail here.
     """
+    # A class from Python may have the name of a built-in system.
+    hosting: Hosting = "worker" if target is not None else _hosting(spec.name)
     if target is None:
         with redirect_stdout(sys.stderr):  # a module may print when it is imported
             target = SYSTEMS.get(spec.name)
@@ -115,7 +117,6 @@ def plan_here(spec: Spec, target: Any = None) -> Plan:
     # The hash of the source file covers a default that is not a scalar.
     known = {key: value for key, value in arguments.items() if isinstance(value, Scalar | None)}
     identity = {"arguments": known, **source_of(target)}
-    hosting = _hosting(spec.name)
     return Plan(spec, partial(target, **arguments), identity, is_described=False, hosting=hosting)
 
 
