@@ -44,7 +44,7 @@ class LedgerLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """The id of the run, in its manifest too."""
     fingerprint: str = ""
     attempt: int = 0
-    """The how manieth run with this fingerprint it is."""
+    """Its number among the runs with this fingerprint."""
     lines: int = 0
     head: str = ""
     """The head of the journal's hash chain after so many lines."""

@@ -95,10 +95,8 @@ def check_unfinished(folder: Path, manifest: SealedManifest) -> FileHead:
 
 
 def _replaced(folder: Path, manifest: SealedManifest, ledger: AttemptLedger) -> str:
-    """What is wrong if the ledger knows another run in this folder, but not this one."""
+    """What is wrong if the ledger knows another run in this folder."""
     last = ledger.latest_at(folder)
-    if last is None or last.id == manifest.id or ledger.of_run(manifest.id):
-        return ""
-    if last.fingerprint != manifest.fingerprint:
+    if last is None or last.id == manifest.id:
         return ""
     return "has another id than the run that the ledger of attempts knows in this folder"

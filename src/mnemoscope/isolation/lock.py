@@ -33,7 +33,10 @@ _DENIED = (
 )
 _MOST_TESTED = 64
 """Hidden paths that each self-test opens; a ledger may list thousands of runs."""
-_NO_ACCESS = re.compile(r"PermissionError|Permission denied|EACCES|unable to open database file")
+_NO_ACCESS = re.compile(
+    r"PermissionError|Permission denied|EACCES|unable to open database file|readonly database"
+    r"|Read-only file system"
+)
 _PROBE = 'for path; do if (: <"$path") 2>/dev/null; then echo "$path"; exit 1; fi; done'
 
 

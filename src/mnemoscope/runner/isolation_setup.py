@@ -250,7 +250,9 @@ def _lock(dataset: Dataset, plans: Sequence[Plan], out: Path) -> tuple[Lock | No
 def _our_code(hidden: Sequence[Path]) -> tuple[Path, ...]:
     """The folders from which our next process imports; one that contains data stays writable."""
     installed = sysconfig.get_paths()
-    places = [installed[name] for name in ("purelib", "platlib", "stdlib")]
+    places = [installed[name] for name in ("purelib", "platlib", "stdlib", "scripts")]
+    if sys.path[0] and Path(sys.path[0]) == Path(sys.argv[0]).resolve().parent:
+        places.append(sys.path[0])  # the folder of the command is searched for modules first
     places += [str(Path(__file__).parents[1]), site.getusersitepackages()]
     around = {parent for path in hidden for parent in path.parents}
     code = all_names(map(Path, places))
@@ -279,7 +281,7 @@ def _run_folders(plans: Sequence[Plan], out: Path) -> Iterator[Path]:
         if not _is_needed(folder, plans):
             yield folder
         else:
-            yield from (path for name in _FILES_OF_RUNS if (path := folder / name).exists())
+            yield from (folder / name for name in _FILES_OF_RUNS)
 
 
 def _known_runs() -> Iterator[Path]:

@@ -146,7 +146,7 @@ class TrialBuilder:
         """How many memories each hit names, where `sources` also lists what they are parts of."""
         if not self._has_parts:
             return {}
-        counts = {hit.id: len(self._memories.keys() & hit.sources) for hit in hits}
+        counts = {hit.id: len(set(hit.sources)) for hit in hits}
         return {id: count for id, count in counts.items() if count > 1}
 
     def _costs(self, hits: Sequence[Hit]) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ from mnemoscope.connectors.child_environment import child_environment, make_scra
 from mnemoscope.connectors.child_process import CHECK_SECONDS, AdapterDied, AdapterLate, Child
 from mnemoscope.connectors.handshake import VERBS, Hello
 from mnemoscope.connectors.stdio import AdapterError, OutOfStep, Stdio
+from mnemoscope.isolation.lock import access_hint
 from mnemoscope.models.chat import note
 from mnemoscope.systems.host_frames import (
     LENGTH,
@@ -292,8 +293,9 @@ def _result(method: str, reply: HostReply) -> Any:
 
 def _fail(failure: HostFailure, *, is_start: bool) -> None:
     """Raise what the system raised: the same name, text and consequences."""
+    text = failure.text + access_hint(f"{failure.name}: {failure.text}")
     if failure.ours and is_start:
-        raise (UsageError if failure.is_usage else MnemoscopeError)(failure.text)
+        raise (UsageError if failure.is_usage else MnemoscopeError)(text)
     bases: tuple[type[BaseException], ...] = (HostedError,)
     for holds, kind in (
         (failure.is_lost, SystemLost),
@@ -302,7 +304,7 @@ def _fail(failure: HostFailure, *, is_start: bool) -> None:
         (failure.is_exit, SystemExit),
     ):
         bases += (kind,) if holds else ()
-    error: BaseException = type(failure.name, bases, {})(failure.text)
+    error: BaseException = type(failure.name, bases, {})(text)
     cause: Exception | None = None
     if failure.ours:
         cause = MnemoscopeError(failure.ours)
