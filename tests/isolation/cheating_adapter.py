@@ -131,9 +131,11 @@ def run_folders() -> None:
 
 def caches_and_ledger() -> None:
     global reached
+    own = [os.environ.get(name, "") for name in ("MNEMOSCOPE_DATA", "MNEMOSCOPE_RUNS")]
+    decoys = tuple(folder for folder in own if folder)
     for folder in (PLACES["cache"], PLACES["home"]):
         for path in Path(folder).glob("**/*"):
-            reached += bool(read(path))
+            reached += bool(read(path)) and not str(path).startswith(decoys)
     for path in Path(PLACES["cache"]).glob("**/*.json"):
         learn(read(path))
 

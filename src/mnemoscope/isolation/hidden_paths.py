@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -54,12 +54,13 @@ def contains(hidden: Iterable[Path], place: Path) -> Path | None:
     return next((path for path in hidden if path == real or path in real.parents), None)
 
 
-def readable_files(hidden: Iterable[Path]) -> list[str]:
-    """One file of each hidden path that we can read ourselves, for the self-test."""
+def readable_files(hidden: Iterable[Path], decoys: Sequence[Path] = ()) -> list[str]:
+    """One file of each hidden path that we can read ourselves, and no decoy, for the self-test."""
     found = []
     for path in hidden:
         files = [path] if path.is_file() else _files_in(path)
-        if first := next((file for file in files if os.access(file, os.R_OK)), None):
+        own = (file for file in files if contains(decoys, file) is None)
+        if first := next((file for file in own if os.access(file, os.R_OK)), None):
             found.append(str(first))
     return found
 

@@ -127,8 +127,9 @@ def locked_start(
     made = "" if scratch else tempfile.mkdtemp(prefix="mnemoscope-")
     scratch = scratch or made
     started = LockedCommand(words, _environment(lock, own, scratch), scratch)
+    decoys = [Path(os.path.realpath(folder)) for folder in lock.environment.values()]
     probes = [
-        *readable_files(lock.hidden[:_MOST_TESTED]),
+        *readable_files(lock.hidden[:_MOST_TESTED], decoys),
         *(f"/proc/{pid}/mem" for pid in (*lock.guarded, os.getpid())),
     ]
     try:

@@ -23,6 +23,7 @@ import platformdirs
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope._store.jsonl import encode_lines, write_atomically
+from mnemoscope._store.private_files import make_private_folder
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope._store.user_data import user_data_folder
 from mnemoscope.datasets.base import Dataset
@@ -87,7 +88,10 @@ class WorkerIsolation(msgspec.Struct, frozen=True):
                 self.counts[2 * system] += 1
                 self.counts[2 * system + 1] += passed
 
-        lock_children(msgspec.structs.replace(self.lock, environment=self.variables[system]), count)
+        own = self.variables[system]
+        bait = tuple(Path(os.path.realpath(folder)) for folder in own.values())
+        kept = (*self.lock.kept, *bait)
+        lock_children(msgspec.structs.replace(self.lock, kept=kept, environment=own), count)
 
 
 class RunIsolation(AbstractContextManager["RunIsolation"]):
@@ -185,13 +189,11 @@ class RunIsolation(AbstractContextManager["RunIsolation"]):
 
     def _plant(self, plans: Sequence[Plan], out: Path) -> None:
         """Choose the secrets: of a run that is continued, the one that it began with."""
-        self._folder = tempfile.TemporaryDirectory(
-            prefix="mnemoscope-data-", ignore_cleanup_errors=True
-        )
         for number, (plan, record) in enumerate(zip(plans, self.records, strict=True)):
             if record.level != DECOYS:
                 continue
             try:
+                self._make_folder()
                 secret = _secret_of(RunDirectory(out / plan.spec.slug)) or new_secret()
             except OSError as error:
                 why = f"the secret cannot be kept in {user_data_folder()}: {error.strerror}"
@@ -202,9 +204,20 @@ class RunIsolation(AbstractContextManager["RunIsolation"]):
                 record, decoys_sha256=secret_hash(secret)
             )
         for bait in filter(None, self._baits):
-            bait.mkdir()
+            bait.mkdir(exist_ok=True)
             for name in bait_variables(bait).values():
                 Path(name).mkdir(parents=True)
+
+    def _make_folder(self) -> None:
+        """The folder of all baits is hidden; each system can read its own.
+
+        With those of others it could tell which memories are not evidence.
+        """
+        if self._folder is None:
+            make_private_folder(user_data_folder())
+            self._folder = tempfile.TemporaryDirectory(
+                prefix="mnemoscope-data-", dir=user_data_folder(), ignore_cleanup_errors=True
+            )
 
 
 def _refuse_lower(plans: Sequence[Plan], records: Sequence[Isolation], asked: int) -> None:
