@@ -43,7 +43,7 @@ from mnemoscope.types import Trial
 HERE = Path(__file__).parent / "hostile_mcp.py"
 LARGEST = 2 << 20
 """Bytes of a reply in these tests."""
-MOST_MEMORY = 400 << 20
+MOST_MEMORY = 250 << 20
 """Bytes that a process may use; a reply of gigabytes would need more."""
 
 CONTRACT = {
@@ -192,6 +192,8 @@ class Outcome(NamedTuple):
     out: Path
     runs: dict[str, RunDirectory]
     redirected: list[Asked]
+    memory_before: int
+    """The memory of this process, of which workers are forks, and of its earlier children."""
 
 
 @pytest.fixture(scope="module")
@@ -202,6 +204,7 @@ def outcome(
     import mcp.client.streamable_http  # noqa: F401  # once, and not in every worker
 
     place = tmp_path_factory.mktemp("hostile")
+    before = most_memory(resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     data = Locomo(write_locomo(place / "locomo10.json", conversations=1, sessions=2, questions=1))
     (place / "rest.yaml").write_text(MAPPING)
     (place / "tools.yaml").write_text(TOOLS)
@@ -234,7 +237,7 @@ def outcome(
             for one in runs:
                 write_report(one)
         named = dict(zip(["bm25", *specs], runs, strict=True))
-        yield Outcome(place / "out", named, elsewhere.seen)
+        yield Outcome(place / "out", named, elsewhere.seen, before)
 
 
 def shown(trial: Trial) -> str:
@@ -274,9 +277,13 @@ def test_the_key_is_in_no_file(outcome: Outcome) -> None:
     assert [file for file in files if SECRET.encode() in file.read_bytes()] == []
 
 
+def most_memory(*whose: int) -> int:
+    return max(resource.getrusage(one).ru_maxrss for one in whose) << 10
+
+
 def test_memory_stayed_bounded(outcome: Outcome) -> None:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10
-    assert used < MOST_MEMORY
+    used = most_memory(resource.RUSAGE_CHILDREN)
+    assert used - outcome.memory_before < MOST_MEMORY
 
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
