@@ -113,7 +113,10 @@ def trace_here() -> dict[str, list[str]]:
 
     calls: list[Call] = []
     corpus = ROOT / "examples" / "strata"
-    with tempfile.TemporaryDirectory() as out, patch.dict(os.environ, MNEMOSCOPE_CACHE=out):
+    own = {"MNEMOSCOPE_CACHE": "cache", "MNEMOSCOPE_DATA_HOME": "home"}
+    with tempfile.TemporaryDirectory() as place, patch.dict(os.environ):
+        os.environ.update({name: f"{place}/{folder}" for name, folder in own.items()})
+        out = f"{place}/out"
         command = "run strata --system hybrid --no-baselines --workers 1 --data"
         quiet = contextlib.redirect_stdout(io.StringIO())
         with quiet, contextlib.redirect_stderr(io.StringIO()), recorded(calls):
