@@ -56,7 +56,8 @@ def http(
 
 
 def _head(status: int, headers: dict[str, str]) -> bytes:
-    named = {"Content-Type": "application/json", **headers}
+    # Without it a client may send its next request on a connection that is being closed.
+    named = {"Content-Type": "application/json", "Connection": "close", **headers}
     lines = [f"{name.replace('_', '-')}: {value}" for name, value in named.items()]
     return "\r\n".join([f"HTTP/1.1 {status} X", *lines, "", ""]).encode("latin-1")
 
