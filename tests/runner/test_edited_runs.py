@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.optional import missing
 
 import mnemoscope as ms
 from mnemoscope._store.attempt_ledger import ledger_path
@@ -486,7 +487,7 @@ def test_an_edited_report_is_written_again_by_report_and_run_alone(
 def test_a_signature_is_part_of_the_run(world: World, tmp_path: Path) -> None:
     """Signing does not change the manifest, and writing the report again keeps the signature."""
     if shutil.which("ssh-keygen") is None:
-        pytest.skip("no ssh-keygen")
+        missing("no ssh-keygen")
     key = tmp_path / "key"
     os.spawnlp(os.P_WAIT, "ssh-keygen", "ssh-keygen", "-q", "-N", "", "-t", "ed25519", "-f", key)
     ms.sign(world.run, key=key)
