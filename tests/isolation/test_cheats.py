@@ -17,12 +17,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.isolation.mechanisms import require
 from tests.optional import missing
 
 import mnemoscope as ms
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.verify import Verification, verify
-from mnemoscope.isolation.lock import best_mechanism
+from mnemoscope.isolation.lock import Mechanism, best_mechanism
 
 ADAPTER = Path(__file__).parent / "cheating_adapter.py"
 SEARCHES = ("argument", "open-files", "memory", "names", "runs", "caches", "processes", "disks")
@@ -30,6 +31,12 @@ FOLLOWERS = ("planted", "planted-rarely", "planted-deep", "planted-journal")
 WITHOUT_LOCK = ("argument", "memory", "names", "runs", "caches", "processes")
 """The searches that succeed at level 1, also without root."""
 NOBODY = 65534
+WITH_LOCK = """
+from mnemoscope.runner import isolation_setup
+isolation_setup.best_mechanism = lambda: {!r}
+from mnemoscope.cli import main
+main()
+"""
 PYTHONS = (sys.executable, "/usr/bin/python3")
 PACKAGES = os.pathsep.join(str(Path(one.__file__ or "").parents[1]) for one in (ms, msgspec))
 
@@ -55,9 +62,15 @@ class World:
     """A folder with data, a cache, an earlier run and a ledger, and runs of cheats in it."""
 
     def __init__(
-        self, folder: Path, write_locomo: Callable[..., Path], user: int | None, python: str
+        self,
+        folder: Path,
+        write_locomo: Callable[..., Path],
+        user: int | None,
+        python: str,
+        lock: Mechanism | None = None,
     ) -> None:
         self.folder, self._user, self._python = folder, user, python
+        self._start = ["-m", "mnemoscope"] if lock is None else ["-c", WITH_LOCK.format(lock)]
         self.is_root = user is None and os.geteuid() == 0
         for name in ("data", "cache", "home", "home/decoys", "earlier/bm25", "tmp", "adapter"):
             (folder / name).mkdir(parents=True)
@@ -90,7 +103,7 @@ class World:
         }
         (self.folder / "adapter" / "places.json").write_text(json.dumps(places))
         adapter = self.folder / "adapter"
-        words = [self._python, "-m", "mnemoscope", "run", "locomo", "--data", str(self.data)]
+        words = [self._python, *self._start, "run", "locomo", "--data", str(self.data)]
         words += ["--out", str(self.folder / out), "--workers", "1", *more]
         for mode in modes:
             command = f"{self._python} -S -E {adapter}/adapter.py {adapter}/places.json {mode}"
@@ -160,6 +173,25 @@ def world(request: pytest.FixtureRequest, write_locomo: Callable[..., Path]) -> 
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def test_the_same_searches_get_chance_under_bubblewrap(write_locomo: Callable[..., Path]) -> None:
+    require("bubblewrap")
+    folder = Path(tempfile.mkdtemp(prefix="mnemoscope-cheats-")).resolve()
+    try:
+        world = World(folder, write_locomo, None, sys.executable, "bubblewrap")
+        world.run("locked", (*SEARCHES, "planted", "honest"), "--no-baselines")
+        for mode in SEARCHES:
+            found = world.recall("locked", mode)
+            # The parent that it sees is bubblewrap's own process, which never had a label.
+            assert world.reached("locked", mode) == 0 or mode == "memory", mode
+            assert found["ci95"][0] - 0.05 <= found["chance"] <= found["ci95"][1] + 0.05, mode
+        isolation = world.manifest("locked", "honest")["isolation"]
+        assert (isolation["mechanism"], isolation["level"]) == ("bubblewrap", 3)
+        assert world.verified("locked", "honest").gate("isolation").passed
+        assert world.verified("locked", "planted").status == "BLOCKED"
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.mark.parametrize("mode", SEARCHES)
 def test_a_search_for_labels_gets_chance(world: World, mode: str) -> None:
     found = world.recall("locked", mode)
@@ -208,4 +240,7 @@ def test_built_in_systems_beside_cheats_give_the_same_bytes(world: World, tmp_pa
 
 def test_nothing_is_left_behind(world: World) -> None:
     assert not list((world.folder / "tmp").glob("mnemoscope-*"))
-    assert not list((world.folder / "home" / "decoys").iterdir())
+    assert not list((world.folder / "home").glob("mnemoscope-data-*"))
+    # The secret of the decoys stays, so that the next run shows the same ones.
+    [secret] = (world.folder / "home" / "decoys").iterdir()
+    assert secret.stat().st_mode & 0o777 == 0o600

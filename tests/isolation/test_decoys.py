@@ -16,13 +16,10 @@ from mnemoscope.isolation.decoys import (
     count_decoys,
     data_of,
     draw_decoys,
-    drop_secret,
     follows_decoys,
     journal_of,
-    kept_secret,
-    new_secret,
     poisson_binomial_tail,
-    secret_hash,
+    secret_for,
     write_bait,
 )
 from mnemoscope.types import Memory, Question, Scenario, Trial
@@ -128,13 +125,35 @@ def test_the_bait_reads_like_data_and_like_the_journal_of_an_oracle(tmp_path: Pa
     assert [trial.ranking for trial in journal] == [(decoy.memory,) for decoy in drawn]
 
 
-def test_a_secret_is_kept_for_its_owner_until_it_is_dropped(
+def test_the_secret_of_a_dataset_is_made_once_and_private(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MNEMOSCOPE_DATA_HOME", str(tmp_path))
-    name = secret_hash(secret := new_secret())
 
-    assert kept_secret(name) == secret
-    assert (tmp_path / "decoys" / name).stat().st_mode & 0o777 == 0o600
-    drop_secret(name)
-    assert kept_secret(name) is None
+    secret, other = secret_for("locomo"), secret_for("longmemeval")
+
+    assert secret == secret_for("locomo") != other
+    assert len(secret) == 32
+    for place in (tmp_path / "decoys").iterdir():
+        assert place.stat().st_mode & 0o777 == 0o600
+        place.write_bytes(b"torn")
+    assert len(secret_for("locomo")) == 32
+
+
+def test_decoys_of_many_runs_exclude_one_memory_and_no_more() -> None:
+    """A cheat that keeps the decoys of all runs, and ranks what was one last."""
+    ms_runs = [draw_decoys(secret_for("locomo"), scenario()) for _ in range(30)]
+    excluded: dict[str, set[str]] = {}
+    for drawn in ms_runs:
+        for decoy in drawn:
+            excluded.setdefault(decoy.question, set()).add(decoy.memory)
+
+    assert {len(memories) for memories in excluded.values()} == {1}
+    # With new secrets each time, 30 runs exclude most of the 18 other memories.
+    anew = {
+        decoy.memory
+        for n in range(30)
+        for decoy in draw_decoys(str(n).encode(), scenario())
+        if decoy.question == "q0"
+    }
+    assert len(anew) > 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from mnemoscope.connectors.child_process import AdapterDied, Child
 from mnemoscope.isolation import hidden_paths
 from mnemoscope.isolation import lock as locks
 from mnemoscope.isolation.hidden_paths import all_names, contains, hard_links
+from mnemoscope.isolation.landlock import landlock_abi
 from mnemoscope.isolation.lock import Lock, access_hint, best_mechanism, lock_children
 
 
@@ -165,6 +167,41 @@ def test_our_own_code_can_be_imported_and_not_changed(place: Path, starts: list[
         assert prints(program) == "Permission denied"
     program = f"import os\ntry: print(os.makedirs({str(later)!r}))\nexcept OSError: print('denied')"
     assert prints(program) == "denied"
+
+
+@pytest.mark.parametrize("setting", ["/proc/sys/kernel/core_pattern", "/proc/{}/oom_score_adj"])
+def test_settings_of_the_kernel_and_of_our_process_cannot_be_changed(
+    place: Path, starts: list[bool], setting: str
+) -> None:
+    """The kernel starts the program that `core_pattern` names without the lock, as root."""
+    path = setting.format(os.getpid())
+    hide(place, starts)
+    program = (
+        f"import os\ntry: print(os.open({path!r}, os.O_WRONLY))\n"  # opened, never written to
+        f"except OSError as error: print(error.strerror)"
+    )
+    assert prints(program) == "Permission denied"
+    # Processes that start after the lock can be looked up, as those of an honest system are.
+    assert prints("import os; print(len(os.listdir('/proc/self/fd')) > 2)") == "True"
+    assert prints("print(open('/proc/self/stat').read()[:0] + 'read')") == "read"
+
+
+def test_processes_outside_cannot_be_reached_by_an_abstract_socket(
+    place: Path, starts: list[bool]
+) -> None:
+    if landlock_abi() < 6:
+        missing("this kernel's Landlock does not know sockets")
+    hide(place, starts)
+    name = f"\0mnemoscope-{os.getpid()}"
+    program = (
+        f"import socket\nclient = socket.socket(socket.AF_UNIX)\n"
+        f"try: print(client.connect({name!r}))\nexcept OSError as error: print(error.strerror)"
+    )
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(name)
+        server.listen()
+        assert prints(program) == "Operation not permitted"
+    lock_children(None)
 
 
 def test_a_path_that_does_not_exist_yet_is_hidden_too(place: Path, starts: list[bool]) -> None:

@@ -1,7 +1,8 @@
 """Run a child process and exchange lines with it, with deadlines and a log of its stderr.
 
 This module handles bytes and lines and does not interpret them. The child leads its own process
-group. The whole group ends with the child, and also when our own process is killed.
+group. The whole group ends with the child, and also when our own process is killed; so do processes
+that left the group.
 """
 
 from __future__ import annotations
@@ -24,6 +25,14 @@ from typing import IO, cast
 
 from mnemoscope._store.errors import SystemLost, UsageError
 from mnemoscope._store.fingerprint import sha256_file
+from mnemoscope.isolation.left_behind import (
+    adopt_orphans,
+    current_hook,
+    descendants,
+    end_processes_of,
+    note_ended,
+    note_started,
+)
 from mnemoscope.isolation.lock import access_hint, locked_start
 from mnemoscope.text.display import one_line
 
@@ -32,8 +41,15 @@ _EXIT_SECONDS = 3.0
 LONGEST_LINE = 64 << 20
 """Bytes; a broken child may never end its line."""
 _READ = 1 << 20
-# The shell waits for the end of its stdin. That comes when our process ends, for any reason.
-_GUARD = 'read _; kill -s KILL -- "-$0"; test -z "$1" || rm -rf -- "$1"'
+# The shell waits for the end of its stdin. That comes when our process ends, for any reason. A
+# process that left the group still has the name of the child's folder among its variables.
+_GUARD = """read _; kill -s KILL -- "-$0"; test -n "$1" || exit
+for process in /proc/[0-9]*; do
+  tr '\\0' '\\n' <"$process/environ" | grep -qxF "TMPDIR=$1/tmp" || continue
+  kill -s KILL "${process#/proc/}"
+done
+rm -rf -- "$1"
+"""
 
 CHECK_SECONDS = 1.0
 """How often a child that is silent is checked: it may have ended without closing its stdout."""
@@ -141,6 +157,8 @@ class Child:
         """
         self.name = name or name_of(words)
         self.owner = os.getpid()
+        adopt_orphans()
+        self._on_left_behind = current_hook()
         try:
             with locked_start(words, environment, scratch) as start:
                 self._process = subprocess.Popen(
@@ -157,6 +175,7 @@ class Child:
         except OSError as error:
             raise UsageError(f"{words[0]} cannot be started: {error.strerror}") from None
         self._scratch = start.scratch
+        note_started(self._process.pid, start.scratch)
         self._guard = _guard(self._process.pid, start.scratch)
         assert self._process.stdin and self._process.stdout and self._process.stderr
         self.stdin, self.stdout = self._process.stdin, self._process.stdout
@@ -263,10 +282,15 @@ class Child:
         """Kill the whole process group. In a process that was forked from ours, do nothing."""
         if os.getpid() != self.owner or self._process.returncode is not None:
             return
+        below = descendants(self._process.pid)
         with suppress(ProcessLookupError, PermissionError):
             # Before wait(): until then the system cannot reuse its process id.
             os.killpg(self._process.pid, signal.SIGKILL)
+        left = end_processes_of(self._process.pid, below, self._scratch)
         self._process.wait()
+        note_ended(self._process.pid)
+        for name in left:
+            self._on_left_behind(name)
         for pipe in (self.stdin, self.stdout):
             pipe.close()
         self._listener.join(_EXIT_SECONDS)

@@ -74,6 +74,19 @@ def check_seconds(**options: float) -> None:
             raise UsageError(f"{option}={seconds:g}: give a number of seconds above 0")
 
 
+_expected = False
+
+
+def expect_servers() -> None:
+    """The servers of this run have answered another worker: one that is down now will come back."""
+    global _expected
+    _expected = True
+
+
+def servers_are_expected() -> bool:
+    return _expected
+
+
 def server_down(who: str, reason: object) -> MnemoscopeError:
     """The error that stops a run when a server stays down."""
     return MnemoscopeError(

@@ -6,6 +6,7 @@ An honest system has it among its first t hits as often as chance says; the test
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import hmac
 import os
@@ -17,6 +18,7 @@ import msgspec
 import numpy as np
 
 from mnemoscope._store.jsonl import encode_lines
+from mnemoscope._store.private_files import open_private
 from mnemoscope._store.user_data import user_data_folder
 from mnemoscope.types import FAILED, Scenario, Trial
 
@@ -24,6 +26,8 @@ DECOYS_FILE = "decoys.jsonl"
 DEPTHS = (1, 5, 10)
 ALPHA = 1e-4
 """The probability that an honest system is blocked, over all depths."""
+_SECRET = 32
+"""Bytes."""
 
 
 class Decoy(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -112,38 +116,28 @@ def bait_variables(bait: Path) -> dict[str, str]:
     return {"MNEMOSCOPE_DATA": str(bait / "data"), "MNEMOSCOPE_RUNS": str(bait / "runs")}
 
 
-def new_secret() -> bytes:
-    """A new secret, kept in the user's data folder so that the run can be continued."""
-    secret = secrets.token_bytes(32)
-    place = _secret_file(secret_hash(secret))
-    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+def secret_for(dataset: str) -> bytes:
+    """The secret of a dataset on this machine, made at its first use and kept.
+
+    Every run shows the same decoys: with new ones each time, a system that collects them would
+    learn which memories are not evidence.
+    """
+    place = user_data_folder() / "decoys" / hashlib.sha256(dataset.encode()).hexdigest()[:32]
+    file = open_private(place, os.O_RDWR)
     try:
-        os.write(file, secret)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        secret = os.read(file, _SECRET)
+        if len(secret) != _SECRET:  # a new file, or a process that was killed
+            secret = secrets.token_bytes(_SECRET)
+            os.pwrite(file, secret, 0)
+            os.fsync(file)
+        return secret
     finally:
         os.close(file)
-    return secret
-
-
-def kept_secret(sha256: str) -> bytes | None:
-    """The secret with this hash, if it is still there."""
-    try:
-        secret = _secret_file(sha256).read_bytes()
-    except OSError:
-        return None
-    return secret if secret_hash(secret) == sha256 else None
-
-
-def drop_secret(sha256: str) -> None:
-    _secret_file(sha256).unlink(missing_ok=True)
 
 
 def secret_hash(secret: bytes) -> str:
     return hashlib.sha256(secret).hexdigest()
-
-
-def _secret_file(sha256: str) -> Path:
-    return user_data_folder() / "decoys" / sha256
 
 
 def count_decoys(trials: Iterable[Trial], planted: Mapping[str, Decoy]) -> list[DecoyCount]:

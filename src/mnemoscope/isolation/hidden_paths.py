@@ -14,16 +14,21 @@ _MOST_LISTED = 2000
 
 
 def all_names(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """The real paths, and those under which other mounts show the same files."""
+    """The real paths, and those under which other mounts show the same files.
+
+    A path below another one is left out: it needs no rule.
+    """
+    found = dict.fromkeys(every_name(paths))
+    return tuple(path for path in found if not any(parent in found for parent in path.parents))
+
+
+def every_name(paths: Iterable[Path]) -> Iterator[Path]:
+    """The same with the paths below others."""
     mounts = list(_mounts())
-    found: dict[Path, None] = {}
     for path in paths:
         real = Path(os.path.realpath(path))
-        found[real] = None
-        for other in _mounted_elsewhere(real, mounts):
-            found[other] = None
-    # A path below a hidden one needs no rule.
-    return tuple(path for path in found if not any(parent in found for parent in path.parents))
+        yield real
+        yield from _mounted_elsewhere(real, mounts)
 
 
 def raw_disks() -> list[Path]:
@@ -100,5 +105,5 @@ def _mounted_elsewhere(path: Path, mounts: list[_Mount]) -> Iterator[Path]:
     for mount in mounts:
         if mount.device == own.device and inside.is_relative_to(mount.root):
             other = mount.place / inside.relative_to(mount.root)
-            if other != path and other.exists():
+            if other != path and os.access(other, os.F_OK):
                 yield other

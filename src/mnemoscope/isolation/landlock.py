@@ -10,7 +10,7 @@ import ctypes
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,7 +22,8 @@ _NO_NEW_PRIVS, _DROP_CAPABILITY = 38, 24
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _MAKE_CHAR, _MAKE_BLOCK, _REFER, _TRUNCATE = 1 << 6, 1 << 11, 1 << 13, 1 << 14
 _ALL_OF_ABI_1 = (1 << 13) - 1
-_SCOPE_SIGNAL = 1 << 1
+_UNCHANGED = _EXECUTE | _READ_FILE | _READ_DIR
+_SCOPE_ABSTRACT_SOCKET, _SCOPE_SIGNAL = 1 << 0, 1 << 1
 _ABI_REFER, _ABI_TRUNCATE, _ABI_NET, _ABI_SCOPE = 2, 3, 4, 6
 # A raw disk or the kernel's memory contains everything: devices cannot be made, and root loses the
 # capabilities that read them: DAC_READ_SEARCH, SYS_MODULE, SYS_RAWIO, SYS_PTRACE, SYS_ADMIN, MKNOD,
@@ -30,6 +31,9 @@ _ABI_REFER, _ABI_TRUNCATE, _ABI_NET, _ABI_SCOPE = 2, 3, 4, 6
 # CHECKPOINT_RESTORE.
 _NEVER_GRANTED = _MAKE_CHAR | _MAKE_BLOCK
 _CAPABILITIES = (2, 16, 17, 19, 21, 27, 38, 39, 40)
+# Root could name a program in /proc/sys/kernel/core_pattern, which the kernel starts without the
+# lock. A rule for each entry of /proc would deny the processes that start later.
+_KERNEL_SETTINGS = ("/proc", "/sys")
 
 
 class _RulesetAttributes(ctypes.Structure):
@@ -54,18 +58,23 @@ def landlock_abi() -> int:
 
 
 def allow_all_but(
-    hidden: Iterable[Path], kept: Iterable[Path], read_only: Iterable[Path] = ()
+    hidden: Iterable[Path],
+    kept: Iterable[Path],
+    read_only: Iterable[Path] = (),
+    sealed: Iterable[Path] = (),
 ) -> int:
     """A ruleset that denies the contents of `hidden`, except `kept`; returns its descriptor.
 
-    Those of `read_only` cannot be changed. Names stay visible: without READ_DIR on `/`, Python
-    would not find a module in a folder that contains a hidden path.
+    Those of `read_only` cannot be changed, also inside of hidden ones; directly in `sealed` nothing
+    can be made or removed. Names stay visible: without READ_DIR on `/`, Python would not find a
+    module in a folder that contains a hidden path.
     """
     abi = landlock_abi()
     rights = _ALL_OF_ABI_1
     rights |= _REFER if abi >= _ABI_REFER else 0
     rights |= _TRUNCATE if abi >= _ABI_TRUNCATE else 0
-    attributes = _RulesetAttributes(rights, 0, _SCOPE_SIGNAL if abi >= _ABI_SCOPE else 0)
+    scope = _SCOPE_ABSTRACT_SOCKET | _SCOPE_SIGNAL if abi >= _ABI_SCOPE else 0
+    attributes = _RulesetAttributes(rights, 0, scope)
     size = 24 if abi >= _ABI_SCOPE else 16 if abi >= _ABI_NET else 8
     ruleset = _syscall()(_CREATE_RULESET, ctypes.byref(attributes), ctypes.c_size_t(size), 0)
     if ruleset < 0:
@@ -74,10 +83,11 @@ def allow_all_but(
         granted = rights & ~_NEVER_GRANTED
         _allow(ruleset, "/", _READ_DIR)
         unchanged = [str(path) for path in read_only]
-        for path in (*_beside({*map(str, hidden), *unchanged}), *map(str, kept)):
-            _allow(ruleset, path, granted)
+        stops = {*map(str, hidden), *unchanged}
+        for path in (*beside(stops, {str(path) for path in sealed}), *map(str, kept)):
+            _allow(ruleset, path, _UNCHANGED if path in _KERNEL_SETTINGS else granted)
         for path in unchanged:
-            _allow(ruleset, path, _EXECUTE | _READ_FILE | _READ_DIR)
+            _allow(ruleset, path, _UNCHANGED)
     except BaseException:
         os.close(ruleset)
         raise
@@ -106,9 +116,10 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
             os.close(beneath)
 
 
-def _beside(hidden: set[str]) -> Iterator[str]:
-    """Every entry beside the way from `/` to a hidden path."""
-    on_the_way = {str(folder) for path in hidden for folder in Path(path).parents}
+def beside(stops: Set[str], sealed: Set[str] = frozenset()) -> Iterator[str]:
+    """Every entry beside the way from `/` to a stop, and in a sealed folder."""
+    on_the_way = {str(folder) for path in (*stops, *sealed) for folder in Path(path).parents}
+    on_the_way |= sealed
     waiting = ["/"]
     while waiting:
         folder = waiting.pop()
@@ -119,10 +130,12 @@ def _beside(hidden: set[str]) -> Iterator[str]:
             waiting += [path for path in below if str(Path(path).parent) == folder]
             continue
         for entry in entries:
+            # A stop can contain others, and the target of a link has rules of its own.
+            if entry.path in stops or entry.is_symlink():
+                continue
             if entry.path in on_the_way:
                 waiting.append(entry.path)
-            # The target of a link has rules of its own.
-            elif entry.path not in hidden and not entry.is_symlink():
+            else:
                 yield entry.path
 
 

@@ -51,6 +51,7 @@ def lowest(before: Isolation | None, now: Isolation, *, is_new: bool) -> Isolati
         mechanism=", then ".join(names),
         starts=before.starts,
         passed=before.passed,
+        left_behind=before.left_behind,
         decoys_sha256=now.decoys_sha256 if level == DECOYS else "",
     )
 
@@ -71,8 +72,10 @@ def sentence(isolation: Isolation) -> str:
                 f"folders{because}"
             )
     tests = f"self-test {isolation.passed} of {isolation.starts} starts"
+    left = ", ".join(isolation.left_behind)
     return (
         f"level {isolation.level}: could not read data, runs or our memory "
         f"({isolation.mechanism}, {tests}); not covered: {NOT_COVERED}"
         + (f"; no decoys: {isolation.why}" if isolation.why else "")
+        + (f"; processes that it left behind were ended: {left}" if left else "")
     )

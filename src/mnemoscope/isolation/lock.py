@@ -30,6 +30,7 @@ _OURS = ("MNEMOSCOPE_DATA", "MNEMOSCOPE_RUNS")
 _DENIED = (
     *(errno.EACCES, errno.EPERM, errno.ENOENT, errno.ESRCH, errno.ENOTDIR, errno.EROFS),
     *(errno.EOPNOTSUPP, errno.EISDIR),  # of a file system without unnamed files
+    *(errno.ELOOP, errno.ETXTBSY),  # of a link, and of a program that runs
 )
 _MOST_TESTED = 64
 """Hidden paths that each self-test opens; a ledger may list thousands of runs."""
@@ -37,7 +38,10 @@ _NO_ACCESS = re.compile(
     r"PermissionError|Permission denied|EACCES|unable to open database file|readonly database"
     r"|Read-only file system"
 )
-_PROBE = 'for path; do if (: <"$path") 2>/dev/null; then echo "$path"; exit 1; fi; done'
+_PROBE = """
+while [ "$1" != -- ]; do if (: <"$1") 2>/dev/null; then echo "open $1"; exit 1; fi; shift; done
+shift; for path; do if [ -w "$path" ]; then echo "write into $path"; exit 1; fi; done
+"""
 
 
 class Lock(msgspec.Struct, frozen=True):
@@ -49,7 +53,10 @@ class Lock(msgspec.Struct, frozen=True):
     kept: tuple[Path, ...] = ()
     """Exceptions inside hidden folders."""
     read_only: tuple[Path, ...] = ()
-    """Our own code: a system that changed it would run unlocked in the next run."""
+    """Our own code, and all that our next process runs: a system that changed it would run unlocked
+    in the next run."""
+    sealed: tuple[Path, ...] = ()
+    """Folders in which nothing new can be made, because our next process imports from them."""
     guarded: tuple[int, ...] = ()
     """Processes whose memory contains labels."""
     environment: dict[str, str] = {}
@@ -96,8 +103,8 @@ def lock_children(
         _children.ruleset = -1
 
 
-def _rules(lock: Lock) -> tuple[tuple[Path, ...], tuple[Path, ...], tuple[Path, ...]]:
-    return lock.hidden, lock.kept, lock.read_only
+def _rules(lock: Lock) -> Sequence[tuple[Path, ...]]:
+    return lock.hidden, lock.kept, lock.read_only, lock.sealed
 
 
 @cache
@@ -105,7 +112,7 @@ def best_mechanism() -> Mechanism | None:
     """The best lock that this machine has."""
     if landlock_abi() > 0:
         return "Landlock"
-    if (bwrap := shutil.which("bwrap")) and _works([bwrap, *_BWRAP, "--", "true"]):
+    if (bwrap := shutil.which("bwrap")) and _works([bwrap, "--bind", "/", "/", *_BWRAP, "true"]):
         return "bubblewrap"
     if sys.platform == "darwin" and shutil.which("sandbox-exec"):
         return "sandbox-exec"
@@ -154,7 +161,8 @@ def access_hint(text: str) -> str:
         return ""
     return (
         " (the lock may be the cause: the system may write to $TMPDIR and to folders that exist "
-        "already, but make no new files beside hidden ones; --isolation 1 runs it without the lock)"
+        "already, but make no new files beside hidden ones, nor change what Python imports; "
+        "--isolation 1 runs it without the lock)"
     )
 
 
@@ -164,7 +172,7 @@ def _refuse_hidden_code(lock: Lock, words: Sequence[str]) -> None:
     named = [part for word in words[1:] for part in (word, word.partition("=")[2])]
     for place in filter(os.path.exists, [program, *named, os.curdir]):
         around = contains(lock.hidden, Path(place))
-        if around is not None and contains(lock.kept, Path(place)) is None:
+        if around is not None and contains((*lock.kept, *lock.read_only), Path(place)) is None:
             raise UsageError(
                 f"the system needs {Path(place).absolute()}, which is in {around}: that place is "
                 "hidden from systems, because it holds data or runs. Move one of them, or run the "
@@ -177,10 +185,12 @@ def _environment(lock: Lock, own: dict[str, str], scratch: str) -> dict[str, str
     temporary, cached = Path(scratch, "tmp"), Path(scratch, "cache")
     for place in (temporary, cached):
         place.mkdir(exist_ok=True)
-    models = next((path for path in lock.kept if path.name == "models"), None)
-    if models is not None:
-        with suppress(FileExistsError):
-            (cached / "models").symlink_to(models)
+    models = next((path for path in lock.read_only if path.name == "models"), None)
+    if models is not None:  # a model that is not there yet is made for this child alone
+        (cached / "models").mkdir(exist_ok=True)
+        for path in models.iterdir():
+            with suppress(FileExistsError):
+                (cached / "models" / path.name).symlink_to(path)
     return {
         **own,
         **lock.environment,
@@ -197,7 +207,7 @@ def _landlocked(lock: Lock, started: LockedCommand, probes: Sequence[str]) -> It
     allow(_children.ruleset, os.path.realpath(started.scratch))
     restriction = Restriction(_children.ruleset)
     reading, writing = os.pipe()
-    unchanged = [str(path) for path in lock.read_only if os.access(path, os.W_OK)]
+    unchanged = _writable(lock)
 
     def restrict() -> None:
         try:
@@ -205,8 +215,8 @@ def _landlocked(lock: Lock, started: LockedCommand, probes: Sequence[str]) -> It
             for path in probes:
                 if _opens(path, os.O_RDONLY):
                     raise PermissionError(f"it could open {path}")
-            for path in unchanged:
-                if _opens(path, os.O_TMPFILE | os.O_WRONLY):
+            for path, how in unchanged:
+                if _opens(path, how):
                     raise PermissionError(f"it could write into {path}")
         except BaseException as error:
             os.write(writing, str(error).encode("utf-8", "backslashreplace")[:4000])
@@ -223,6 +233,15 @@ def _landlocked(lock: Lock, started: LockedCommand, probes: Sequence[str]) -> It
     finally:
         os.close(reading)
         os.close(writing)
+
+
+def _writable(lock: Lock) -> list[tuple[str, int]]:
+    """What we can change and the child must not, and how to try; an unnamed file leaves nothing."""
+    found = [path for path in (*lock.sealed, *lock.read_only) if os.access(path, os.W_OK)]
+    return [
+        (str(path), os.O_TMPFILE | os.O_WRONLY if path.is_dir() else os.O_WRONLY | os.O_NOFOLLOW)
+        for path in found[:_MOST_TESTED]
+    ]
 
 
 def _opens(path: str, how: int) -> bool:
@@ -244,7 +263,7 @@ def _failed(lock: Lock, reason: str) -> UsageError:
 
 
 _BWRAP = [
-    *("--bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid"),
+    *("--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--unshare-ipc"),
     *("--cap-drop", "ALL", "--die-with-parent"),
 ]
 
@@ -252,25 +271,50 @@ _BWRAP = [
 def _prefix(lock: Lock, scratch: str) -> list[str]:
     """The command in front of the system's own."""
     if lock.mechanism == "bubblewrap":
-        words = ["bwrap", *_BWRAP]
+        words = ["bwrap", "--bind", "/", "/", *_sealed_by_mounts(lock), *_BWRAP]
         for path in lock.hidden:
             if path.is_dir():
                 words += ["--tmpfs", str(path)]
             elif path.exists():
                 words += ["--ro-bind", "/dev/null", str(path)]
         for path in (*lock.kept, Path(scratch)):
-            if path.exists():
+            if os.access(path, os.F_OK):
                 words += ["--bind", str(path), str(path)]
         for path in lock.read_only:
-            if path.exists():
+            if os.access(path, os.F_OK):
                 words += ["--ro-bind", str(path), str(path)]
         return [*words, "--"]
     rules = ["(version 1)(allow default)"]
     rules += [f"(deny file-read* file-write* (subpath {_quoted(path)}))" for path in lock.hidden]
     rules += [f"(deny file-write* (subpath {_quoted(path)}))" for path in lock.read_only]
+    rules += [
+        f"(deny file-write-create file-write-unlink (regex #{_quoted(Path(_directly_in(path)))}))"
+        for path in lock.sealed
+    ]
     kept = (*lock.kept, Path(os.path.realpath(scratch)))
     rules += [f"(allow file-read* file-write* (subpath {_quoted(path)}))" for path in kept]
     return ["sandbox-exec", "-p", "".join(rules)]
+
+
+def _sealed_by_mounts(lock: Lock) -> Iterator[str]:
+    """Mount each sealed folder read-only, and what it contains as it was.
+
+    A mount needs a path that exists. So the folder in which a missing one would be made is sealed.
+    """
+    sealed = set(lock.sealed)
+    for path in lock.read_only:
+        if not os.access(path, os.F_OK):
+            above = next(parent for parent in path.parents if os.access(parent, os.F_OK))
+            sealed |= {above} if os.access(above, os.W_OK) else set()
+    for folder in sorted(sealed):  # a folder comes before those that it contains
+        yield from ("--ro-bind", str(folder), str(folder))
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+            if not entry.is_symlink() and entry.path not in ("/proc", "/dev"):
+                yield from ("--bind-try", entry.path, entry.path)
+
+
+def _directly_in(folder: Path) -> str:
+    return f"^{re.escape(str(folder))}/[^/]+$"
 
 
 def _quoted(path: Path) -> str:
@@ -279,13 +323,14 @@ def _quoted(path: Path) -> str:
 
 
 def _probe(prefix: Sequence[str], probes: Sequence[str], lock: Lock) -> None:
-    command = [*prefix, "/bin/sh", "-c", _PROBE, "sh", *probes]
+    written = [path for path, _ in _writable(lock)]
+    command = [*prefix, "/bin/sh", "-c", _PROBE, "sh", *probes, "--", *written]
     try:
         found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.SubprocessError) as error:
         raise _failed(lock, str(error)) from None
     if found.returncode:
-        opened = f"it could open {found.stdout.strip()}" if found.stdout.strip() else ""
+        opened = f"it could {found.stdout.strip()}" if found.stdout.strip() else ""
         raise _failed(lock, opened or found.stderr.strip()[-300:])
 
 

@@ -36,7 +36,7 @@ from mnemoscope.systems.system_replies import (
     read_receipt,
 )
 from mnemoscope.text.display import one_line
-from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Scalar, Selector
+from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Repeat, Scalar, Selector
 
 Hosting = Literal["built-in", "worker", "child", "server"]
 """Where a system's code runs: our own code, a third party's code in the worker process, a child
@@ -55,6 +55,8 @@ class Plan(msgspec.Struct, frozen=True):
     is_described: bool = True
     """Whether the fields above are final. If not, the built system completes them."""
     hosting: Hosting = "worker"
+    repeat: Repeat | None = None
+    """Which of the declared repeats it is."""
 
     @property
     def notes(self) -> list[str]:
@@ -118,6 +120,22 @@ def plan_here(spec: Spec, target: Any = None) -> Plan:
     known = {key: value for key, value in arguments.items() if isinstance(value, Scalar | None)}
     identity = {"arguments": known, **source_of(target)}
     return Plan(spec, partial(target, **arguments), identity, is_described=False, hosting=hosting)
+
+
+def takes_seed(spec: Spec, target: Any = None) -> bool:
+    """Whether the system has an option `seed`; a third party's is imported in a host."""
+    if "seed" in spec.args:
+        return True
+    if target is None and spec.name.partition(":")[0] in CONNECTORS.builtin:
+        return False
+    if target is not None:
+        if not callable(target) or _is_recall_function(target):
+            return False
+        parameters = inspect.signature(target).parameters
+        return "seed" in parameters
+    with suppress(MnemoscopeError):  # a wrong name is reported where the system is built
+        return "seed" in options_of(spec.name)
+    return False
 
 
 def options_of(name: str) -> dict[str, str]:

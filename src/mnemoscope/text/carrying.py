@@ -38,6 +38,8 @@ LEAST_DENSITY = 0.1
 """The share of a window's words that must be the memory's: a list of words has fewer."""
 _LONG = 80
 """Words; of a longer memory only the passage that the question asks for is compared."""
+_SENTENCE_STEMS = 4
+"""A sentence of a long memory with fewer content words does not show where a text comes from."""
 _WINDOW_WORDS = 40
 """A longer text is compared window by window, so that a list of words says nothing."""
 _WINDOW_FACTOR = 2
@@ -188,6 +190,7 @@ class CarryingTest:
         self._memories = memories
         self._weights: dict[str, float] = {}
         self._matches: dict[str, dict[int, float]] = {}
+        self._long: dict[int, Sequence[frozenset[str]]] = {}
 
     @cached_property
     def _by_id(self) -> dict[str, Memory]:
@@ -311,7 +314,9 @@ class CarryingTest:
         The text takes a place for each. The memory that explains most comes first and uses its
         words up; the next one needs words that are left. A memory counts from `WHOLE_SHARE` on, or
         from the share of the least covered `evidence` that the text carries, so that a text with
-        a little of everything takes as many places. The question plays no part.
+        a little of everything takes as many places. Of a long memory one sentence is enough, as it
+        is for carrying: else a digest of many would take a place for few. The question plays no
+        part.
         """
         matched = self._matched(text)
         wanted = frozenset(evidence)
@@ -320,14 +325,27 @@ class CarryingTest:
         left = Counter(_content_of(text))
         found = []
         for place, share in matched.items():
-            if share < least:
+            sentences = self._sentences(place)
+            if share < least and not sentences:
                 continue
             memory = self._memories[place]
             own = [stem for stem in said(memory.text).stems if left[stem] > 0]
-            if fsum(map(self.weight, own)) >= least * self._totals[place]:
+            if fsum(map(self.weight, own)) >= least * self._totals[place] or any(
+                self._share(stems, set(own)) >= WHOLE_SHARE for stems in sentences
+            ):
                 found.append(memory.id)
-                left.subtract(own)
+                # A long memory repeats its words, and so does a text that contains it.
+                left.subtract(_content_of(memory.text) if sentences else own)
         return tuple(found)
+
+    def _sentences(self, place: int) -> Sequence[frozenset[str]]:
+        """The stems of each sentence of a long memory; short sentences are in many memories."""
+        if place not in self._long:
+            text = self._memories[place].text
+            units = _SENTENCE.split(text) if len(text.split()) > _LONG else ()
+            stems = (frozenset(said(unit).stems) for unit in units)
+            self._long[place] = [own for own in stems if len(own) >= _SENTENCE_STEMS]
+        return self._long[place]
 
     def _matched(self, text: str) -> dict[int, float]:
         """The share of each memory's words that are in the text, those with most weight first."""

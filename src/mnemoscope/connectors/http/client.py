@@ -16,7 +16,7 @@ import msgspec
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
 from mnemoscope._store.lenient_json import decoded, encoded
 from mnemoscope.connectors.handshake import ServerError as ServerError
-from mnemoscope.connectors.handshake import server_down
+from mnemoscope.connectors.handshake import server_down, servers_are_expected
 from mnemoscope.models.http_client import HttpClient, HttpFailure, HttpReply
 from mnemoscope.models.http_errors import retry_after, shortened
 
@@ -32,7 +32,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _REASONS = ("error", "detail", "message", "reason", "title")
 
 _reached: set[str] = set()
-"""Addresses where a server has answered; a forked worker inherits them."""
+"""Addresses where a server has answered this process."""
 
 
 class HttpConnection:
@@ -115,8 +115,9 @@ class HttpConnection:
 
     def first_call(self, call: Callable[[], T]) -> T:
         """Make the first call; wait only for a server that has answered before."""
+        is_known = self.url in _reached or servers_are_expected()
         try:
-            result = self.retry_while_down(call) if self.url in _reached else call()
+            result = self.retry_while_down(call) if is_known else call()
         except SystemLost as lost:
             raise MnemoscopeError(f"no server answers at {self.url}: start it ({lost})") from None
         _reached.add(self.url)
