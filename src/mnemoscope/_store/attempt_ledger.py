@@ -21,13 +21,15 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from mnemoscope._store.attempt_keys import AttemptKeys
 from mnemoscope._store.jsonl import encode_lines, write_atomically
-from mnemoscope._store.private_files import open_private
+from mnemoscope._store.private_files import open_private, restore_rights
 from mnemoscope._store.user_data import user_data_folder
+from mnemoscope.types import Repeat
 
 COPY = "attempts.jsonl"
 """The name of the ledger, in the user's data folder and in the folder of the runs."""
-Event = Literal["start", "resume", "finish", "change", "block", "summary"]
+Event = Literal["start", "resume", "finish", "change", "block", "summary", "plan", "look"]
 _log = logging.getLogger(__name__)
 
 
@@ -39,10 +41,11 @@ class LedgerLine(msgspec.Struct, frozen=True, omit_defaults=True):
     at: datetime
     event: Event
     path: str
-    """The run directory, or the folder of a summary."""
+    """The run directory, the folder of a summary, or the file of a plan."""
     id: str = ""
     """The id of the run, in its manifest too."""
     fingerprint: str = ""
+    """That of the run; of a plan and of a look under it, the hash of the plan."""
     attempt: int = 0
     """Its number among the runs with this fingerprint."""
     lines: int = 0
@@ -52,6 +55,14 @@ class LedgerLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """The sha256 of the manifest that was then written."""
     files: dict[str, str] = {}
     """The sha256 of the files of a summary."""
+    repeat: Repeat | None = None
+    """Which of the declared repeats begins."""
+    alone: str = ""
+    """The fingerprint that the repeat would have if it were a run of its own."""
+    same: str = ""
+    experiment: str = ""
+    code: tuple[str, ...] = ()
+    """The keys of an attempt, see `attempt_keys`; empty for systems whose code is ours."""
 
 
 class AttemptLedger(NamedTuple):
@@ -66,11 +77,63 @@ class AttemptLedger(NamedTuple):
     def of_run(self, id: str) -> list[LedgerLine]:
         return [line for line in self.lines if line.id == id] if id else []
 
-    def starts(self, fingerprint: str) -> list[LedgerLine]:
-        """The first line of each attempt with this fingerprint."""
+    def starts(self, fingerprint: str, same: str = "") -> list[LedgerLine]:
+        """The first line of each attempt with this fingerprint, or with the same code but for
+        comments."""
         return [
-            line for line in self.lines if line.event == "start" and line.fingerprint == fingerprint
+            line
+            for line in self.lines
+            if line.event == "start"
+            and (line.fingerprint == fingerprint or (same and line.same == same))
         ]
+
+    def start_of(self, id: str) -> LedgerLine | None:
+        return next((line for line in self.of_run(id) if line.event == "start"), None)
+
+    def with_other_code(self, start: LedgerLine) -> list[LedgerLine]:
+        """The first line of each other attempt of this system on this benchmark."""
+        own = {line.id for line in self.starts(start.fingerprint, start.same)}
+        return [
+            line
+            for line in self.lines
+            if line.event == "start"
+            and start.experiment
+            and line.experiment == start.experiment
+            and line.id not in own
+            and (line.repeat is None or start.repeat is None or line.repeat.set != start.repeat.set)
+        ]
+
+    def under_other_names(self, start: LedgerLine) -> list[LedgerLine]:
+        """The first line of each attempt with a file of the same code that is not counted above:
+        the system was renamed, or set otherwise."""
+        counted = {line.id for line in self.starts(start.fingerprint, start.same)}
+        counted |= {line.id for line in self.with_other_code(start)}
+        return [
+            line
+            for line in self.lines
+            if line.event == "start"
+            and not {*line.code}.isdisjoint(start.code)
+            and line.id not in counted
+            and (line.repeat is None or start.repeat is None or line.repeat.set != start.repeat.set)
+        ]
+
+    def repeats_of(self, set: str) -> list[LedgerLine]:
+        """The starts of the repeats of all declared sets with this first repeat."""
+        return [line for line in self.lines if line.repeat is not None and line.repeat.set == set]
+
+    def repeated_as(self, fingerprint: str) -> list[LedgerLine]:
+        """The starts of repeats that differ from a run only in being declared repeats."""
+        return [line for line in self.lines if line.alone and line.alone == fingerprint]
+
+    def plan_time(self, plan: str) -> datetime | None:
+        """When the plan with this hash was frozen."""
+        frozen = (line for line in self.lines if line.event == "plan" and line.fingerprint == plan)
+        return next((line.at for line in frozen), None)
+
+    def looks_under(self, plan: str) -> list[str]:
+        """The ids of the runs that were compared under the plan with this hash, each once."""
+        looks = (line for line in self.lines if line.event == "look" and line.fingerprint == plan)
+        return list(dict.fromkeys(line.id for line in looks))
 
     def latest_at(self, path: Path) -> LedgerLine | None:
         """The start of the last run in this folder."""
@@ -127,21 +190,33 @@ def _parsed(content: bytes, path: Path) -> AttemptLedger:
     return AttemptLedger(lines, first, problem)
 
 
-def start_attempt(run: Path, fingerprint: str) -> StartedAttempt:
-    """Record that a run begins, and return its number among those with this fingerprint."""
+def start_attempt(
+    run: Path,
+    fingerprint: str,
+    keys: AttemptKeys = AttemptKeys("", ""),
+    repeat: Repeat | None = None,
+    alone: str = "",
+) -> StartedAttempt:
+    """Record that a run begins, and return its number among those with the same code.
+
+    A declared repeat is recorded as such; `alone` is its fingerprint without the declaration.
+    """
     id, number, ledger = uuid.uuid4().hex, 0, ""
 
     def line(known: AttemptLedger) -> LedgerLine:
         nonlocal number, ledger
-        number, ledger = 1 + len(known.starts(fingerprint)), known.id
-        return _line(run, "start", id, fingerprint, attempt=number)
+        number, ledger = 1 + len(known.starts(fingerprint, keys.same)), known.id
+        return start()
+
+    def start() -> LedgerLine:
+        own = _line(run, "start", id, fingerprint, attempt=number)
+        return msgspec.structs.replace(own, **keys._asdict(), repeat=repeat, alone=alone)
 
     with _warning_once():
         raw = _append(ledger_path(), line)
         ledger = ledger or hashlib.sha256(raw).hexdigest()
     with _warning_once():
-        start = _line(run, "start", id, fingerprint, attempt=number)
-        _append(run.parent / COPY, lambda known: start)
+        _append(run.parent / COPY, lambda known: start())
     return StartedAttempt(id, number, ledger)
 
 
@@ -163,6 +238,12 @@ def record_event(
     for place in (ledger_path(), (folder or run.parent) / COPY):
         with _warning_once():
             _append(place, lambda known: line)
+
+
+def record_plan(path: Path, event: Literal["plan", "look"], plan: str, run: str = "") -> None:
+    """Record that the plan with this hash is frozen, or that a run is compared under it."""
+    with _warning_once():
+        _append(ledger_path(), lambda known: _line(path, event, run, plan))
 
 
 def write_vouched(folder: Path, contents: Mapping[str, bytes]) -> None:
@@ -202,6 +283,8 @@ def _line(
 
 def _append(path: Path, make: Callable[[AttemptLedger], LedgerLine]) -> bytes:
     """Append the line that `make` returns for what the ledger contains; returns its bytes."""
+    if path == ledger_path():
+        restore_rights(path)
     file = open_private(path, os.O_RDWR | os.O_APPEND)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)

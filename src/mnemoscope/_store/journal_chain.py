@@ -3,7 +3,7 @@
 h0 = sha256(file name, fingerprint) and h(i) = sha256(h(i-1), line i). `trials.chain.jsonl` has one
 record for each merged scenario, with the lines and the heads of both journals up to there. A record
 is written before its lines. So after a kill the journals can be shorter than the last record, but
-never longer. The spools of units have a chain of their own, one head a line.
+never longer. The spools of units have a chain of their own, one head a line, with a key.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import msgspec
 from mnemoscope._store.errors import DataError, EditedRun
 from mnemoscope._store.jsonl import Journal, read_records
 from mnemoscope._store.private_files import write_private
+from mnemoscope._store.unfinished_runs import spool_key
 
 CHAIN = "trials.chain.jsonl"
 TRIALS, TIMINGS = "trials.jsonl", "timings.jsonl"
@@ -139,9 +140,9 @@ class JournalChain:
                 return records[-1], name
         return records[-1], ""
 
-    def head_after(self, lines: int) -> str:
-        """The head of the trials after so many lines; empty if there are fewer."""
-        found = next(self._heads())
+    def head_after(self, lines: int, name: str = TRIALS) -> str:
+        """The head of a journal after so many lines; empty if there are fewer."""
+        found = dict(zip((TRIALS, TIMINGS), self._heads(), strict=True))[name]
         return found[lines] if lines < len(found) else ""
 
     def _heads(self) -> Iterator[list[str]]:
@@ -199,8 +200,10 @@ def seal_spool(path: Path) -> None:
 
 
 def _spool_heads(path: Path) -> list[str]:
-    # The system's name is in the seed: a spool of another system's run is found.
-    return heads(path.read_bytes(), path.name, path.parent.parent.name)
+    # The key is not in the run, and each run has its own: a chain that was computed anew is found,
+    # and so is the spool of another run.
+    run = path.parent.parent
+    return heads(path.read_bytes(), path.name, f"{run.name}\n{spool_key(run)}")
 
 
 def _cut(path: Path, lines: int) -> None:

@@ -74,6 +74,18 @@ def open_private(path: Path, flags: int) -> int:
     return file
 
 
+def restore_rights(path: Path) -> None:
+    """Give the user the rights to a file of ours and to its folder again.
+
+    No lock keeps a system from changing the modes of files that it can neither read nor write.
+    """
+    for place, mode in ((path.parent, _FOLDER), (path, _FILE)):
+        with suppress(OSError):
+            found = stat.S_IMODE(place.stat().st_mode)
+            if found & mode != mode:
+                place.chmod(found | mode)
+
+
 def make_private_file(path: Path) -> None:
     """Create the file, or take it away from other users, without opening one that exists.
 

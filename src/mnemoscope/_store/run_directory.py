@@ -19,10 +19,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from mnemoscope._store.attempt_keys import attempt_keys
 from mnemoscope._store.attempt_ledger import Event, record_event, start_attempt
 from mnemoscope._store.errors import DataError, EditedRun, MissingData, RunConflict
 from mnemoscope._store.fingerprint import differences, fingerprint, sha256_file
-from mnemoscope._store.journal_chain import CHAIN, FileHead, JournalChain
+from mnemoscope._store.journal_chain import CHAIN, ChainRecord, FileHead, JournalChain
 from mnemoscope._store.jsonl import encode_json, read_records, write_atomically
 from mnemoscope._store.private_files import make_private, open_private
 from mnemoscope._store.run_integrity import (
@@ -33,12 +34,19 @@ from mnemoscope._store.run_integrity import (
 )
 from mnemoscope._store.run_integrity import RECORDED as RECORDED
 from mnemoscope._store.seal import BLOCKED_FILE, PRESENTED, REPORTS, SEAL, Seal
-from mnemoscope.types import Answer, Ingestion, Isolation, Timing, Trial, Verdict
+from mnemoscope._store.unfinished_runs import (
+    begin_unfinished,
+    forget_unfinished,
+    note_unfinished,
+)
+from mnemoscope.types import Answer, Ingestion, Isolation, Repeat, Timing, Trial, Verdict
 
 JournalLine = Trial | Answer | Verdict | Ingestion
 
 SCHEMA = 2
 """1: runs without a hash chain and a seal. It is in the identity, so in the fingerprint too."""
+REPEAT = "repeat"
+"""The key of an identity that says which declared repeat a run is."""
 State = Literal["running", "interrupted", "complete"]
 _log = logging.getLogger(__name__)
 
@@ -123,7 +131,7 @@ class RunDirectory:
                 self.ensure_unedited()  # says whether it was edited
                 raise
             if manifest.fingerprint == fingerprint(identity):
-                self._check_resumed(manifest)
+                self._check_resumed(manifest, counted=counted)
                 for field, value in about.items():
                     setattr(manifest, field, value)
                 if manifest.state == "interrupted":
@@ -146,18 +154,28 @@ class RunDirectory:
             )
         manifest = Manifest(fingerprint(identity), identity, started=datetime.now(UTC), **about)
         if counted:
-            attempt = start_attempt(self.path, manifest.fingerprint)
+            repeat, alone = declared_repeat(identity), ""
+            if "derived_from" in identity:  # judging again declares no new set
+                repeat = None
+            elif repeat is not None:
+                alone = fingerprint({k: v for k, v in identity.items() if k != REPEAT})
+            attempt = start_attempt(
+                self.path, manifest.fingerprint, attempt_keys(identity), repeat, alone
+            )
             manifest.id, manifest.attempt, manifest.ledger = attempt
+        begin_unfinished(self.path, manifest.id)
         for left in (SEAL, CHAIN):
             (self.path / left).unlink(missing_ok=True)
         self._is_checked = True
         self.save(manifest)
         return manifest
 
-    def _check_resumed(self, manifest: Manifest) -> None:
+    def _check_resumed(self, manifest: Manifest, *, counted: bool) -> None:
         """Refuse to continue a run that was edited."""
         if fingerprint(manifest.identity) != manifest.fingerprint:
             raise EditedRun(self.manifest_path, "was edited: its fingerprint is another one")
+        if counted and not manifest.id and manifest.state != "complete":
+            raise EditedRun(self.manifest_path, "was edited: it has no id")
         if manifest.state == "complete":
             self.ensure_unedited()
             return
@@ -224,12 +242,29 @@ class RunDirectory:
 
     def save(self, manifest: Manifest) -> None:
         content = encode_json(manifest)
-        if manifest.state != "complete" or manifest.schema < SCHEMA:
+        if manifest.state != "complete":
+            self._note_unfinished(content)
             write_atomically(self.manifest_path, content)
             self._seal.remove()  # afterwards: a finished manifest without a seal is refused
+            self._note_unfinished(content, is_written=True)
+        elif manifest.schema < SCHEMA:
+            write_atomically(self.manifest_path, content)
+            self._seal.remove()
         elif content != self._manifest_bytes() or not self._seal.path.exists():
             self._record(manifest, "change", content)
             self._seal.write_files({"manifest.json": content})
+
+    def _note_unfinished(self, content: bytes, *, is_written: bool = False) -> None:
+        """Record the manifest; until it is written, the one before is as good."""
+        known = [hashlib.sha256(content).hexdigest()]
+        if not is_written and self.manifest_path.exists():
+            known.insert(0, sha256_file(self.manifest_path))
+        note_unfinished(self.path, manifest=known)
+
+    def note_merged(self, end: ChainRecord) -> None:
+        """Record the journals of a run that goes on; a shorter one is not continued."""
+        trials, timings = ((one.lines, one.head) for one in (end.trials, end.timings))
+        note_unfinished(self.path, trials=trials, timings=timings)
 
     def finish(self, manifest: Manifest, also: Sequence[str] = ()) -> None:
         """Mark the run complete, and record the hash of every file."""
@@ -248,6 +283,7 @@ class RunDirectory:
         # Reports of an earlier end of this run are void.
         void = dict.fromkeys(name for name in REPORTS if (self.path / name).exists())
         self._seal.write_files({"manifest.json": content, **void})
+        forget_unfinished(self.path)
 
     def _record(
         self, manifest: Manifest, event: Event, content: bytes = b"", end: FileHead | None = None
@@ -376,6 +412,15 @@ def _in_short(identity: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in short.items() if key not in ("compat", "lifecycle")} | {
         key: short[key] for key in ("compat", "lifecycle") if short.get(key) not in ("", "auto")
     }
+
+
+def declared_repeat(identity: Mapping[str, Any]) -> Repeat | None:
+    """Which of the declared repeats a run is; None for a run that is no repeat."""
+    about = identity.get(REPEAT)
+    try:
+        return None if about is None else msgspec.convert(about, Repeat)
+    except msgspec.ValidationError as error:
+        raise DataError(f"identity.{REPEAT}: {error}", file="manifest.json") from None
 
 
 def read_journal(path: Path) -> Iterator[JournalLine]:

@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 from mnemoscope._store.attempt_ledger import COPY, AttemptLedger, read_ledger
 from mnemoscope._store.errors import EditedRun
-from mnemoscope._store.fingerprint import fingerprint
-from mnemoscope._store.journal_chain import CHAIN, FileHead, JournalChain
+from mnemoscope._store.fingerprint import fingerprint, sha256_file
+from mnemoscope._store.journal_chain import CHAIN, TIMINGS, TRIALS, FileHead, JournalChain
 from mnemoscope._store.seal import ABSENT, BLOCKED_FILE, OPTIONAL, SEAL, problems
+from mnemoscope._store.unfinished_runs import unfinished_run
 
 RECORDED = ("trials.jsonl", "raw_retrievals.jsonl", "questions.jsonl", "metrics.json")
 """The files that every finished run has, and a release records."""
@@ -91,7 +92,24 @@ def check_unfinished(folder: Path, manifest: SealedManifest) -> FileHead:
                 raise EditedRun(trials, "was edited: the run was finished with other lines")
         if problem := _replaced(folder, manifest, ledger):
             raise EditedRun(folder / "manifest.json", problem)
+    _check_record(folder, manifest, chain)
     return chain.last().trials
+
+
+def _check_record(folder: Path, manifest: SealedManifest, chain: JournalChain) -> None:
+    """Refuse to continue a run that is not as it was when it was interrupted."""
+    place, record = folder / "manifest.json", unfinished_run(folder, manifest.id)
+    if record is None:
+        raise EditedRun(
+            place,
+            "cannot be continued: the user's data folder has no record of this unfinished run",
+            "Choose another --out, or delete the folder, and run it again",
+        )
+    if sha256_file(place) not in record.manifest:
+        raise EditedRun(place, "was changed after the run was interrupted")
+    for name, end in ((TRIALS, record.trials), (TIMINGS, record.timings)):
+        if end is not None and chain.head_after(end[0], name) != end[1]:
+            raise EditedRun(folder / name, "is not the journal of the run that was interrupted")
 
 
 def _replaced(folder: Path, manifest: SealedManifest, ledger: AttemptLedger) -> str:

@@ -21,7 +21,7 @@ SEAL = "seal.json"
 SIGNATURE = "manifest.json.sig"
 BLOCKED_FILE = "BLOCKED.md"
 REPORTS = ("report.md", "published.json", "heatmap.png", "hallucination.png")
-PRESENTED = (*REPORTS, "../summary.md", "../summary.json")
+PRESENTED = (*REPORTS, "../summary.md", "../summary.json", "../repeats.json")
 """What `mnemoscope report` writes again from the other files."""
 OPTIONAL = (
     *("answers.json", "forgetting.json", "longitudinal.json", "result.json", "failures.jsonl"),
