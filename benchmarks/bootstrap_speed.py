@@ -5,7 +5,7 @@ Usage: python benchmarks/bootstrap_speed.py, with one thread for each library
 
 All work on the same differences of 1,982 questions x 40 measures (LoCoMo's size), with 10,000
 resamples. scipy.stats.bootstrap cannot draw clusters, so it stands beside our bootstrap twice:
-clustered on 10 conversations, which is what reports use, and over single questions, which is the
+clustered on 10 conversations, and over single questions, which is the
 same work as scipy's (percentile intervals of the same means, vectorised; in batches, since all
 draws at once would need 6 GB). ranx has no bootstrap; what `ranx.compare` resamples with is the
 Fisher randomisation test, called once per measure on the two arms. The same work of ours is the
@@ -26,7 +26,7 @@ ROUNDS = 3
 
 
 def bootstrap_rows() -> list[tuple[str, float]]:
-    """Name and CPU seconds (of all threads) of each; the first is the one that reports use."""
+    """Name and CPU seconds (of all threads) of each; the first is ours, clustered."""
     from ranx.statistical_tests.fisher_randomization_test import fisher_randomization_test
     from scipy.stats import bootstrap as scipy_bootstrap
 

@@ -72,3 +72,31 @@ def _beta_fraction(x: float, a: float, b: float) -> float:
         if abs(c * d - 1) < 1e-15:
             return value
         m += 1
+
+
+def chi_square_quantile(probability: float, freedom: float) -> float:
+    """Return the x with P(χ² <= x) = `probability`, by bisection."""
+    low, high = 0.0, freedom + 1.0
+    while _chi_square_cdf(high, freedom) < probability:
+        high *= 2
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        if _chi_square_cdf(middle, freedom) < probability:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _chi_square_cdf(x: float, freedom: float) -> float:
+    """The regularised incomplete gamma function P(ν/2, x/2) by its series (DLMF 8.11.4)."""
+    shape, half = freedom / 2, x / 2
+    if half <= 0:
+        return 0.0
+    term = total = 1 / shape
+    step = shape
+    while term > total * 1e-16:
+        step += 1
+        term *= half / step
+        total += term
+    return min(1.0, total * exp(shape * log(half) - half - lgamma(shape)))

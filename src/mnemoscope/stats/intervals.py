@@ -13,19 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mnemoscope.stats.clustered import Interval as Interval
 from mnemoscope.stats.distributions import normal_quantile, t_quantile
 
 Floats = NDArray[np.float64]
 
 BLOCK = 4_000_000
 """How many cluster weights are in memory at once: 32 MB."""
-
-
-class Interval(NamedTuple):
-    """A confidence interval."""
-
-    low: float
-    high: float
 
 
 class Bootstrap(NamedTuple):

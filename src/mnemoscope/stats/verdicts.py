@@ -1,4 +1,4 @@
-"""Holm's correction, the equivalence test, and the verdict on a difference.
+"""Holm's correction, and the verdict on a difference.
 
 A difference that is not significant is not evidence of equivalence. Equivalence is tested against
 a band that is chosen beforehand.
@@ -36,31 +36,20 @@ def holm(p_values: ArrayLike) -> Floats:
     return corrected
 
 
-def equivalent(interval90: Interval, band: float) -> bool:
-    """Whether a 90 % interval, such as a bootstrap's, lies within ±band (Schuirmann 1987)."""
-    if not band > 0:
-        raise ValueError(f"a band of equivalence must be above 0, got {band}")
-    return -band < interval90.low and interval90.high < band
+def verdict_of(interval: Interval | tuple[float, float], band: float | None = None) -> Verdict:
+    """Return the verdict that an interval gives on a difference whose positive values are better.
 
-
-def verdict(
-    delta_interval95: Interval,
-    p_corrected: float,
-    interval90: Interval | None = None,
-    band: float | None = None,
-    alpha: float = 0.05,
-) -> Verdict:
-    """Return the verdict on a difference whose positive values are better.
-
-    Better and worse need both a corrected p below alpha and an interval that excludes zero, because
-    the tests ignore clusters and the interval does not. Equivalent needs the 90 % interval inside
-    the band. A significant difference within the band is better or worse, not equivalent. With NaN
-    the verdict is "cannot tell".
+    Equivalent needs the whole interval inside ±band, which is two one-sided tests at half of its
+    alpha each; it comes first, so that a difference which is real but does not matter is called
+    equivalent. As long as the interval holds the truth, no verdict is false. With NaN the verdict
+    is "cannot tell".
     """
-    if p_corrected < alpha and delta_interval95.low > 0:
+    low, high = interval
+    if band is not None:
+        if not band > 0:
+            raise ValueError(f"a band of equivalence must be above 0, got {band}")
+        if low >= -band and high <= band:
+            return "equivalent"
+    if low > 0:
         return "better"
-    if p_corrected < alpha and delta_interval95.high < 0:
-        return "worse"
-    if band is not None and interval90 is not None and equivalent(interval90, band):
-        return "equivalent"
-    return "cannot tell"
+    return "worse" if high < 0 else "cannot tell"
