@@ -129,10 +129,20 @@ def test_a_named_scale_is_a_mean_even_if_all_its_values_are_zero() -> None:
 def test_few_clusters_give_a_wider_interval_than_as_many_questions() -> None:
     values = [0.1] * 10 + [0.5] * 10 + [0.9] * 10
     alone = [row(n, v, scenario=str(n)) for n, v in enumerate(values)]
-    shared = [row(n, v, scenario=str(n // 10)) for n, v in enumerate(values)]
+    shared = [row(n, v, scenario=str(n // 5)) for n, v in enumerate(values)]
     low, high = answer_figures(alone, scale=Scale("f1"))["all"]["ci95"]
     lower, higher = answer_figures(shared, scale=Scale("f1"))["all"]["ci95"]
     assert lower < low < 0.5 < high < higher
+
+
+def test_clusters_widen_the_interval_of_an_accuracy() -> None:
+    alone = [row(n, float(n % 30 < 20), scenario=str(n)) for n in range(60)]
+    shared = [row(n, float(n % 30 < 20), scenario=str(n // 10)) for n in range(60)]
+    low, high = answer_figures(alone)["all"]["ci95"]
+    lower, higher = answer_figures(shared)["all"]["ci95"]
+    assert lower < low < high < higher
+    assert answer_figures(shared)["interval"] == "clustered"
+    assert answer_figures(shared[:40])["interval"] == "these conversations only"
 
 
 def test_likelihoods_may_leave_the_range_from_zero_to_one() -> None:

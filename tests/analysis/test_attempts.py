@@ -11,9 +11,11 @@ import pytest
 
 import mnemoscope as ms
 from mnemoscope._store import attempt_ledger
+from mnemoscope._store.attempt_keys import AttemptKeys, attempt_keys
 from mnemoscope._store.attempt_ledger import ledger_path, read_ledger
+from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.run_directory import RunDirectory
-from mnemoscope.analysis.attempts import attempts_of
+from mnemoscope.analysis.attempts import attempts_of, unfinished_before
 from mnemoscope.analysis.verify import verify
 from mnemoscope.cli.app import invoke
 
@@ -189,3 +191,176 @@ def test_a_torn_line_of_a_killed_process_is_dropped(make_run: Make, tmp_path: Pa
     assert not read_ledger().problem
     assert told(run).startswith("attempt 2 of 2")
     assert all(json.loads(line) for line in ledger_path().read_text().splitlines())
+
+
+SYSTEM = """
+class Mine:
+    def reset(self, scope):
+        self.ids = []
+
+    def remember(self, memories):
+        self.ids += [memory.id for memory in memories]
+
+    def recall(self, query, k):
+        return self.ids[:k]
+"""
+COMMENTED = SYSTEM.replace("class Mine:", 'class Mine:  # luckier\n    """Mine."""\n')
+BETTER = SYSTEM.replace("self.ids[:k]", "self.ids[::-1][:k]")
+
+
+def test_a_comment_does_not_start_the_attempts_anew_and_other_code_is_named(
+    write_locomo: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write_locomo(tmp_path / "locomo10.json", conversations=1, sessions=4, questions=4)
+    code = tmp_path / "code"
+    code.mkdir()
+    monkeypatch.syspath_prepend(str(code))
+
+    def attempt(name: str, source: str) -> RunDirectory:
+        (code / "my_system.py").write_text(source)
+        found = ms.run(
+            "locomo",
+            systems={"mine": "my_system:Mine"},
+            data=data,
+            out=tmp_path / name,
+            baselines=False,
+            workers=1,
+            isolation=1,
+            progress=False,
+        )
+        return found["mine"].directory
+
+    first, second, third = (
+        attempt(name, source)
+        for name, source in (("first", SYSTEM), ("second", COMMENTED), ("third", BETTER))
+    )
+
+    assert first.manifest().fingerprint != second.manifest().fingerprint
+    assert second.manifest().attempt == 2
+    assert told(second).startswith("attempt 2 of 2, the first counts: attempt 1 was finished with")
+    assert third.manifest().attempt == 1
+    assert told(third) == "3 attempts of this system on this benchmark (2 with other code)"
+    assert told(third) in (third.path / "report.md").read_text()
+    assert verify(third).gate("attempts").passed, "a better system may be run again"
+
+
+def test_the_code_of_a_command_is_compared_without_comments(tmp_path: Path) -> None:
+    adapter = tmp_path / "adapter.py"
+
+    def keys(source: str) -> AttemptKeys:
+        adapter.write_text(source)
+        files = {str(adapter): sha256_file(adapter)}
+        system = {"spec": f"stdio:python {adapter}", "files_sha256": files}
+        return attempt_keys({"benchmark": {"name": "made"}, "system": system})
+
+    plain, commented, other = keys("a = 1\n"), keys("# a\na   =   1\n"), keys("a = 2\n")
+
+    assert plain == commented
+    assert plain.same != other.same
+    assert plain.experiment == other.experiment
+    assert keys("not python (").same != plain.same
+    assert attempt_keys({"system": {"spec": "bm25"}}) == AttemptKeys("", "", ())
+
+
+def test_a_renamed_or_otherwise_set_system_is_recognised_by_its_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new name of the class or the file, an argument or another depth gives a new fingerprint."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def keys(module: str, name: str, source: str, options: str = "", depth: int = 10) -> set[str]:
+        file = tmp_path / f"{module}.py"
+        file.write_text(source)
+        system = {"spec": f"{module}:{name}{options}", "source_sha256": sha256_file(file)}
+        return {
+            *attempt_keys({"benchmark": {"name": "made"}, "depth": depth, "system": system}).code
+        }
+
+    mine = keys("keyed_mine", "Mine", SYSTEM)
+
+    assert len(mine) == 1
+    assert keys("keyed_other", "Mine", COMMENTED) == mine
+    assert keys("keyed_third", "Luckier", SYSTEM.replace("Mine", "Luckier")) == mine
+    assert keys("keyed_mine", "Mine", SYSTEM, ",unused=1", depth=11) == mine
+    assert keys("keyed_better", "Mine", BETTER) != mine
+
+
+def test_an_argument_that_a_command_ignores_is_recognised(tmp_path: Path) -> None:
+    adapter, renamed, data = (tmp_path / name for name in ("adapter.py", "renamed.py", "seed"))
+    for file, text in ((adapter, "a = 1\n"), (renamed, "a = 1\n"), (data, "7")):
+        file.write_text(text)
+
+    def keys(*files: Path, words: str = "") -> set[str]:
+        command = " ".join(map(str, files))
+        hashes = {str(file): sha256_file(file) for file in files}
+        hashes["/usr/bin/python3"] = "the same program for all systems"
+        system = {"spec": f"stdio:/usr/bin/python3 {command}{words}", "files_sha256": hashes}
+        return {*attempt_keys({"benchmark": {"name": "made"}, "system": system}).code}
+
+    mine = keys(adapter)
+
+    assert len(mine) == 1, "the interpreter is no code of the system"
+    assert keys(adapter, words=" --seed 3") == mine
+    assert keys(renamed) == mine
+    assert mine < keys(adapter, data)
+
+
+def test_renaming_the_system_until_it_is_lucky_is_named(
+    write_locomo: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write_locomo(tmp_path / "locomo10.json", conversations=1, sessions=4, questions=4)
+    (tmp_path / "code").mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path / "code"))
+
+    def attempt(name: str) -> RunDirectory:
+        (tmp_path / "code" / f"module_{name}.py").write_text(SYSTEM.replace("Mine", name))
+        found = ms.run(
+            "locomo",
+            systems={"mine": f"module_{name}:{name}"},
+            data=data,
+            out=tmp_path / name,
+            baselines=False,
+            workers=1,
+            isolation=1,
+            progress=False,
+        )
+        return found["mine"].directory
+
+    first, second = attempt("First"), attempt("Second")
+    shutil.rmtree(first.path)
+
+    assert told(second) == "1 more run of this code under other names or settings"
+    assert told(second) in (second.path / "report.md").read_text()
+    assert verify(second).gate("attempts").passed, "other settings may be tried; it is said"
+
+
+def test_a_comment_does_not_hide_an_attempt_that_was_abandoned(
+    make_run: Make, tmp_path: Path
+) -> None:
+    run = make_run(tmp_path / "b" / "mine", HITS)
+    own = read_ledger().start_of(run.manifest().id)
+    assert own is not None
+    key = "the code without comments"
+    attempt_ledger.start_attempt(tmp_path / "x" / "mine", "another", AttemptKeys(key, ""))
+    started = attempt_ledger.start_attempt(
+        tmp_path / "y" / "mine", own.fingerprint, AttemptKeys(key, "")
+    )
+    manifest = run.manifest()
+    manifest.id = started.id
+
+    assert unfinished_before(tmp_path / "y" / "mine", manifest) == 1
+
+
+def test_a_system_that_takes_our_rights_to_the_ledger_does_not_stop_the_count(
+    tmp_path: Path,
+) -> None:
+    """A locked system can change modes; root can write to the file whatever its mode is."""
+    attempt_ledger.start_attempt(tmp_path / "a", "one")
+    for mode in (0o000, 0o400):
+        ledger_path().chmod(mode)
+        ledger_path().parent.chmod(mode)
+        attempt_ledger.start_attempt(tmp_path / "b", "one")
+
+        assert ledger_path().stat().st_mode & 0o777 == 0o600
+        assert ledger_path().parent.stat().st_mode & 0o700 == 0o700
+    assert [line.attempt for line in read_ledger().starts("one")] == [1, 2, 3]

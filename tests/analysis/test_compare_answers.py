@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from math import sqrt
 from pathlib import Path
 
+import numpy as np
 import pytest
 from scipy import stats
 
@@ -14,6 +16,7 @@ from mnemoscope._store.errors import UsageError
 from mnemoscope._store.jsonl import encode_lines
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.compare import compare
+from mnemoscope.analysis.question_records import records_of
 from mnemoscope.cli.app import invoke
 from mnemoscope.types import Verdict
 
@@ -35,26 +38,38 @@ def grades(run: RunDirectory) -> dict[str, float]:
     return {v.question: v.grade.value for v in verdicts if v.grade and v.question in asked}
 
 
-def test_grades_are_tested_in_pairs(answered: Path) -> None:
+def test_grades_are_compared_in_pairs_as_a_secondary_metric(answered: Path) -> None:
     base, cand = (RunDirectory(answered / "f1" / name) for name in ("bm25", "recency"))
 
     row = compare(base, cand).row("f1")
 
     before, after = grades(base), grades(cand)
     questions = sorted(before)
-    expected = stats.ttest_rel([after[q] for q in questions], [before[q] for q in questions])
+    deltas = np.array([after[q] - before[q] for q in questions])
+    of = {record.question.id: record.scenario for record in records_of(base)}
+    clusters = [of[q] for q in questions]
+    # Three conversations: the variance within them, normal, Bonferroni over the secondaries.
+    variance = sum(
+        len(own) * own.var(ddof=1)
+        for name in set(clusters)
+        if len(own := deltas[[one == name for one in clusters]]) > 1
+    )
+    se = sqrt(variance + 2) / len(deltas)
+    tests = sum(one.role == "secondary" for one in compare(base, cand).rows)
+    expected = min(1.0, tests * 2 * stats.norm.sf(abs(deltas.mean()) / se))
     assert row.n == len(questions)
     assert row.delta == pytest.approx(sum(after.values()) / row.n - sum(before.values()) / row.n)
-    assert row.p_raw == pytest.approx(expected.pvalue)
+    assert (row.role, row.these_only, row.clusters) == ("secondary", True, 3)
+    assert row.p == pytest.approx(expected)
 
 
-def test_right_and_wrong_are_tested_by_mcnemar(answered: Path) -> None:
+def test_right_and_wrong_are_counted(answered: Path) -> None:
     base, cand = (RunDirectory(answered / "exact" / name) for name in ("bm25", "recency"))
 
     row = compare(base, cand, metrics=["accuracy"], by_category=False).row("accuracy")
 
     before, after = grades(base), grades(cand)
-    assert row.test == "exact McNemar"
+    assert row.effect_name == "h"
     assert row.gained == sum(after[q] > before[q] for q in before)
     assert row.lost == sum(after[q] < before[q] for q in before)
 

@@ -93,13 +93,14 @@ def test_the_mean_and_the_share_above_half_are_two_figures() -> None:
     assert result["mean_rouge_l"]["mean"] == pytest.approx(2.11 / 4)
     assert result["share_above_half"]["share"] == 0.5  # 0.5 itself is not above it
     assert result["share_above_half"]["above"] == 10
-    # Wilson, 10 of 20: centre 0.5, half-width z sqrt(0.25 / 20 + z² / 1600) / (1 + z² / 20)
-    assert result["share_above_half"]["ci95"] == pytest.approx([0.2992980, 0.7007020], abs=1e-6)
-    # The authors are all alike, so drawing others changes nothing.
-    assert result["mean_rouge_l"]["ci95"] == pytest.approx([2.11 / 4] * 2)
+    # Wilson, 10 of 20: centre 0.5, half-width c sqrt(0.25 / 20 + c² / 1600) / (1 + c² / 20), with
+    # Student's c of five authors, because they are all alike and do not show how others vary.
+    assert result["share_above_half"]["ci95"] == pytest.approx([0.2362749, 0.7637251], abs=1e-6)
+    low, high = result["mean_rouge_l"]["ci95"]
+    assert 0 < low < 2.11 / 4 < high < 1
 
 
-def test_the_interval_of_the_mean_is_drawn_by_author() -> None:
+def test_the_interval_of_the_mean_comes_from_authors() -> None:
     def by_author(author: int, number: int, point: str) -> float:
         return 0.9 if author < 5 else 0.1
 
@@ -110,8 +111,7 @@ def test_the_interval_of_the_mean_is_drawn_by_author() -> None:
         low, high = score(forgetting(rows(values)))["after"]["retain"]["mean_rouge_l"]["ci95"]
         return float(high - low)
 
-    assert width(by_author) > 0.5
-    assert width(by_question) == pytest.approx(0)
+    assert width(by_author) > 1.5 * width(by_question) > 0
 
 
 def test_a_system_that_forgets_well_falls_and_stays() -> None:
@@ -123,7 +123,10 @@ def test_a_system_that_forgets_well_falls_and_stays() -> None:
     before, after = (result[p]["forget"]["mean_rouge_l"]["mean"] for p in ("before", "after"))
     assert change["mean_rouge_l"]["mean"] == pytest.approx(after - before)
     assert change["share_above_half"]["mean"] == -1
-    assert result["change"]["retain"]["mean_rouge_l"] == {"mean": 0, "ci95": [0, 0]}
+    stayed = result["change"]["retain"]["mean_rouge_l"]
+    assert stayed["mean"] == 0
+    # Nothing changed in 20 questions of five authors: 2.776 sqrt(2) / 20.
+    assert stayed["ci95"] == pytest.approx([-0.1963243, 0.1963243], abs=1e-6)
 
 
 def test_a_system_that_forgets_everything_does_not_stay() -> None:
@@ -176,7 +179,7 @@ def test_recalling_only_retained_memories_is_not_a_leak() -> None:
 
     leak = score(forgetting(rows(good, after=kept)))["leak"]
     assert (leak["n"], leak["leaked"], leak["share"]) == (20, 0, 0)
-    assert leak["ci95"][0] == 0 < leak["ci95"][1] < 0.2
+    assert leak["ci95"][0] == 0 < leak["ci95"][1] < 0.3
 
 
 def test_a_forgotten_memory_leaks_by_its_id_whatever_its_author() -> None:
@@ -300,10 +303,12 @@ def test_an_abstention_counts_with_the_value_it_got() -> None:
     assert (status_of(silent), rouge_of(silent)) == ("abstained", 0.0)
 
 
-def test_the_interval_of_one_question_is_the_whole_scale() -> None:
+def test_the_interval_of_one_question_is_almost_the_whole_scale() -> None:
     few = [r for r in rows(good) if r.question.id in ("a0/q0", "a1/q0")]
     result = score(forgetting(few))
-    assert result["after"]["forget"]["mean_rouge_l"]["ci95"] == [0, 1]
+    low, high = result["after"]["forget"]["mean_rouge_l"]["ci95"]
+    assert low < 0.01 and high > 0.8
+    assert result["interval"] == "these conversations only"
     assert result["change"]["forget"]["mean_rouge_l"]["ci95"] == [-1, 1]
     assert result["forget_falls"] is False
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
+import jsonschema
 import pytest
+from tests.conftest import REPOSITORY
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.run_directory import RunDirectory
-from mnemoscope.analysis.aggregates import gate
+from mnemoscope.analysis.aggregates import GateRow, gate
 from mnemoscope.analysis.compare import NotComparable
 from mnemoscope.cli.app import invoke
+from mnemoscope.reports.gate_outputs import gate_junit, gate_report, gate_schema, gate_summary
 
 Make = Callable[..., RunDirectory]
 
@@ -65,6 +70,62 @@ def test_one_metric_too_low_fails_the_whole_gate(
         ("hit@10", False),
     ]
     assert not found["passed"]
+
+
+def test_json_follows_its_published_schema(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new = pair
+    schema = json.loads((REPOSITORY / "docs" / "schemas" / "gate.json").read_text())
+
+    invoke(["gate", str(new.path), "--baseline", str(old.path), "--max-drop", "hit@10=0", "--json"])
+
+    found = json.loads(capsys.readouterr().out)
+    assert schema == gate_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(found, schema)
+    wrong: dict[str, Any]
+    for wrong in ({**found, "passed": "yes"}, {**found, "schema": "other"}, {"rows": []}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(wrong, schema)
+
+
+def test_junit_and_the_summary_tell_what_the_table_tells(pair: Pair, tmp_path: Path) -> None:
+    old, new = pair
+    files = [tmp_path / name for name in ("gate.xml", "gate.md")]
+    limits = ["--max-drop", "recall@10=0.05", "--max-drop", "hit@10=0.01"]
+    outputs = ["--junit", str(files[0]), "--summary", str(files[1])]
+
+    code = invoke(["gate", str(new.path), "--baseline", str(old.path), *limits, *outputs])
+
+    assert code == 1
+    (suite,) = ElementTree.parse(files[0]).getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    failed = {case.get("name"): case.find("failure") is not None for case in suite}
+    assert failed == {"recall@10": False, "hit@10": True}
+    lines = files[1].read_text().splitlines()
+    assert len(lines) == 6
+    assert lines[0].startswith("### gate failed")
+    assert "0.8000 → 0.7800" in lines[3]
+
+
+def test_a_hostile_name_stays_text_in_every_output() -> None:
+    rows = [GateRow("<b>&\x00@10", 0.8, 0.7, 0.1, 0.02, False)]
+    told = gate_report("runs/](http://x) <script>", "old\n# title", rows)
+
+    (suite,) = ElementTree.fromstring(gate_junit(told))
+    assert suite[0].get("name", "").startswith("<b>&")
+    page = gate_summary(told)
+    assert len(page.splitlines()) == 6
+    assert "<script>" not in page and "](http" not in page
+
+
+def test_a_file_that_cannot_be_written_is_wrong_usage(
+    pair: Pair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = pair
+    limit = ["--max-drop", "recall@10=0.05", "--junit", str(tmp_path / "none" / "gate.xml")]
+
+    assert invoke(["gate", str(new.path), "--baseline", str(old.path), *limit]) == 2
+    assert "cannot be written" in capsys.readouterr().err
 
 
 def test_exit_code_0_within_the_limits(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:

@@ -201,7 +201,7 @@ def test_equal_scores_still_give_an_interval() -> None:
 def test_questions_that_share_a_history_widen_the_interval() -> None:
     marks: list[Marks] = [(3, 2, 1) if number < 20 else (0, 0, 0) for number in range(40)]
     alone = [asked("a", "30d", n, m, cluster=f"c{n}") for n, m in enumerate(marks)]
-    together = [asked("a", "30d", n, m, cluster=f"c{n // 10}") for n, m in enumerate(marks)]
+    together = [asked("a", "30d", n, m, cluster=f"c{n // 5}") for n, m in enumerate(marks)]
     wide = [
         end["ci95"][1] - end["ci95"][0]
         for records in (alone, together)

@@ -49,6 +49,7 @@ def forget_what_is_installed() -> None:
         installed.metric_columns,
         installed.metric_names,
         ranking.values_at,
+        measure._ceilings,
         measure._chances,
     ):
         cached.cache_clear()
@@ -112,8 +113,11 @@ def test_a_plugin_is_measured_compared_gated_shown_and_verified(
     assert (figure["chance"], figure["lift"]) == (None, None)
     assert figure["ceiling"] == pytest.approx(2 / 11)
     assert "f1@10" in metrics["by_category"]["odd"]
-    row = compare(old, new).row("f1@10")
-    assert (row.verdict, row.test) == ("better", "paired t")
+    many = [
+        make_run(tmp_path / name, hits * 20) for name, hits in (("a", HITS), ("b", [True] * 30))
+    ]
+    row = compare(*many).row("f1@10")
+    assert (row.verdict, row.role, row.confirmed) == ("better", "secondary", True)
     limits = ["--baseline", str(old.path), "--max-drop", "f1@10=0.01"]
     assert invoke(["gate", str(new.path), *limits]) == 0
     capsys.readouterr()

@@ -21,6 +21,7 @@ RELEASED = {
     "claude-memory-strata-1": "a2f00a213edb37ec5a0f85d7e7731a07f1ddf6d0b790b7a95e0047a1ace150c3",
     "mnemoscope-retrieval-1": "06f45e55bb92f0b7999f107ba6c39743915649dbd406525b982f7e665104d5da",
     "mnemoscope-retrieval-2": "bb811cffd7c0034c0cdf7dd6455b4619b906f2ced0076e55dcc14a89d80e9178",
+    "pgmnemo-release-1": "447fa6e1e9b6c5e78da563032dc473f0ee9190e468f3bb97d6f6961ea91abbb9",
     "pgmnemo-recall-1.0.0": "50ee9648b20bf57f17c68401cecf832914d9517a8d7b1b41b2954f00963237b6",
 }
 """A released file never changes: add a new version instead of editing these lines."""
@@ -70,6 +71,39 @@ def test_the_faithful_and_the_sound_variant_of_pgmnemos_protocol_differ() -> Non
     assert (ours.primary, theirs.primary) == ("hit@10", "recall@10")
     assert (ours.options["scope"], theirs.options["scope"]) == ("conversation", "dataset")
     assert (ours.options["evidence"], theirs.options["evidence"]) == ("repaired", "naive")
+
+
+PROCESS_DEPTHS = {"locomo": [5, 10, 25, 50], "longmemeval": [1, 5, 10, 20]}
+"""The depths of recall in section 3.1 of pgmnemo's release process."""
+
+
+@pytest.mark.parametrize("dataset", PROCESS_DEPTHS)
+@pytest.mark.parametrize(("variant", "recall"), [("sound", "hit"), ("faithful", "recall")])
+def test_the_release_protocol_has_exactly_the_metrics_of_the_process(
+    dataset: str, variant: str, recall: str
+) -> None:
+    rules = load_protocol(f"pgmnemo-release-1:{variant}").benchmark(dataset)
+    depths = PROCESS_DEPTHS[dataset]
+
+    assert rules.metrics == [*(f"{recall}@{k}" for k in depths), "mrr@50", "ndcg@10"]
+    assert (rules.primary, rules.secondary) == (f"{recall}@10", "mrr@50")
+    assert list(load_protocol("pgmnemo-release-1").protocol.variants[variant].benchmarks) == [
+        "locomo",
+        "longmemeval",
+    ]
+
+
+def test_the_release_protocol_has_the_baselines_of_v021_and_their_variance_bands() -> None:
+    chosen = load_protocol("pgmnemo-release-1:faithful")
+    locomo, longmemeval = map(chosen.benchmark, ("locomo", "longmemeval"))
+
+    figures = longmemeval.baselines["v0.2.1"].figures
+    assert (figures["recall@10"].mean, figures["recall@10"].ci95) == (0.933, (0.914, 0.952))
+    assert (figures["mrr@50"].mean, figures["mrr@50"].ci95) == (0.855, (0.829, 0.882))
+    figures = locomo.baselines["v0.2.1"].figures
+    assert [(one.mean, one.ci95) for one in figures.values()] == [(0.795, None), (0.548, None)]
+    assert longmemeval.variance == {"recall@10": 0.005, "mrr@50": 0.010}
+    assert locomo.variance == {"recall@10": 0.010, "mrr@50": 0.015}
 
 
 def test_unknown_names_list_the_known_ones() -> None:

@@ -241,6 +241,68 @@ def test_an_edited_figure_is_named(sound: RunDirectory) -> None:
     assert "overall.recall@10.mean: 0.488" in found.gate("figures").why
 
 
+def record_metrics(run: RunDirectory, metrics: dict[str, Any]) -> None:
+    """Write metrics.json together with its hash."""
+    write_json(run.path / "metrics.json", metrics)
+    manifest = run.manifest()
+    manifest.files["metrics.json"] = sha256_file(run.path / "metrics.json")
+    run.save(manifest)
+
+
+def test_intervals_of_an_older_version_are_told_from_edited_ones(sound: RunDirectory) -> None:
+    metrics = sound.read_json("metrics.json")
+    del metrics["interval"]
+    for figure in metrics["overall"].values():
+        figure["ci95"] = [figure["mean"] - 0.001, figure["mean"] + 0.001]
+    record_metrics(sound, metrics)
+
+    why = verify(sound).gate("figures").why
+    assert why.startswith("all means match the journal, but the intervals were computed by an old")
+
+    # A file that says it is of an older version does not get any mean past the gate.
+    metrics["overall"]["recall@10"]["mean"] += 0.01
+    record_metrics(sound, metrics)
+    assert "metrics.json does not match the journal: overall.recall@10.mean" in (
+        verify(sound).gate("figures").why
+    )
+
+
+def test_a_narrowed_interval_is_named(sound: RunDirectory) -> None:
+    metrics = sound.read_json("metrics.json")
+    low, high = metrics["overall"]["recall@10"]["ci95"]
+    metrics["overall"]["recall@10"]["ci95"] = [low + 0.01, high - 0.01]
+    record_metrics(sound, metrics)
+
+    found = verify(sound)
+    assert found.failed == ["figures"]
+    assert "overall.recall@10.ci95" in found.gate("figures").why
+
+
+def test_the_last_digits_of_an_interval_may_differ(sound: RunDirectory) -> None:
+    """They depend on the linear algebra of the machine."""
+    metrics = sound.read_json("metrics.json")
+    for figure in metrics["overall"].values():
+        figure["ci95"] = [round(end, 7) for end in figure["ci95"]]
+    record_metrics(sound, metrics)
+    assert verify(sound).gate("figures").passed
+
+
+def test_repeating_the_command_renews_older_intervals(
+    sound: RunDirectory, shared_data: Shared
+) -> None:
+    metrics = sound.read_json("metrics.json")
+    expected = json.dumps(metrics, sort_keys=True)
+    del metrics["interval"]
+    metrics["overall"]["recall@10"]["ci95"] = [0.1, 0.2]
+    record_metrics(sound, metrics)
+    data = ["--data", str(shared_data("locomo")), "--system", SYSTEM, "--no-baselines"]
+
+    code = invoke(["run", "locomo", *data, "--protocol", PROTOCOL, "--out", str(sound.path.parent)])
+
+    assert code == 0
+    assert json.dumps(sound.read_json("metrics.json"), sort_keys=True) == expected
+
+
 def test_one_question_dropped_is_noticed_even_if_all_else_agrees(sound: RunDirectory) -> None:
     rewrite(sound, lambda trial: None if trial.question == "conv-26/q7" else trial)
 

@@ -19,12 +19,12 @@ from msgspec.structs import replace
 from mnemoscope._store.run_directory import Manifest
 from mnemoscope.analysis.diagnosis import Diagnosis, diagnose, receipts_of
 from mnemoscope.analysis.estimates import (
-    DRAWS,
-    SEED,
     Estimate,
+    IntervalKind,
     Rate,
-    interval_between,
+    interval_kind,
     interval_of_mean,
+    interval_of_unbounded,
     rate,
     rounded,
     rounded_all,
@@ -38,7 +38,7 @@ from mnemoscope.analysis.question_records import (
     value_of,
 )
 from mnemoscope.stats import spearman
-from mnemoscope.types import FAILED, Ingestion, Scale
+from mnemoscope.types import FAILED, Ingestion, Scale, Status
 
 ANSWERS = "answers.json"
 _BINARY = ("", "accuracy", "binary")
@@ -117,6 +117,8 @@ class AnswerFigures(TypedDict):
     length: AnswerLength
     panel: JudgePanel | None
     appeals: Appeals | None
+    interval: IntervalKind
+    """What the intervals are about; files of older versions, which had others, lack it."""
     composite: NotRequired[Estimate]
     """The rubric's composite score, from 0 to 6."""
     hallucination: NotRequired[Rate]
@@ -142,7 +144,6 @@ def answer_sheet(
     manifest: Manifest,
     records: Sequence[QuestionRecord],
     ingestions: Iterable[Ingestion],
-    seed: int,
 ) -> AnswerSheet:
     """Compute the figures at the last checkpoint, and the diagnosis over all checkpoints.
 
@@ -155,7 +156,7 @@ def answer_sheet(
     errors = (line.error for one in records for line in (one.answer, one.verdict) if line)
     return {
         "judge": (manifest.identity.get("judge") or {"spec": ""})["spec"],
-        "figures": answer_figures(at_the_end, seed=seed, scale=scale),
+        "figures": answer_figures(at_the_end, scale=scale),
         "errors": dict(Counter(filter(None, errors)).most_common(3)),
         "diagnosis": diagnose(shown, receipts_of(ingestions)) if scale.bounded else None,
     }
@@ -190,9 +191,7 @@ def as_read(manifest: Manifest, records: Sequence[QuestionRecord]) -> list[Quest
     return found
 
 
-def answer_figures(
-    records: Iterable[QuestionRecord], *, seed: int = SEED, scale: Scale = _UNNAMED
-) -> AnswerFigures:
+def answer_figures(records: Iterable[QuestionRecord], *, scale: Scale = _UNNAMED) -> AnswerFigures:
     """Compute all figures of a run's answers.
 
     A named `scale` (`f1`, `rouge_l`, `likelihood`) is averaged as a mean, even if all its values
@@ -200,7 +199,7 @@ def answer_figures(
     accuracy.
     """
     records = in_order(records)
-    averaging = _Averaging.of(records, seed, scale)
+    averaging = _Averaging.of(records, scale)
     headlines = averaging.headlines(records)
     figures: AnswerFigures = {
         "scale": "binary" if averaging.binary else "mean",
@@ -215,6 +214,7 @@ def answer_figures(
         "length": _length(records, averaging),
         "panel": _panel(records, averaging),
         "appeals": _appeals(records, averaging),
+        "interval": interval_kind(len({one.cluster for one in records if one.value is not None})),
     }
     if averaging.metric == "composite":
         figures["composite"] = _composite(averaging.headline(records))
@@ -229,19 +229,18 @@ class _Averaging(NamedTuple):
     binary: bool
     limits: tuple[float, float] | None
     """The lowest and highest possible value, if known."""
-    seed: int
 
     @classmethod
-    def of(cls, records: Sequence[QuestionRecord], seed: int, scale: Scale) -> _Averaging:
+    def of(cls, records: Sequence[QuestionRecord], scale: Scale) -> _Averaging:
         values = {value for record in records if (value := record.value) is not None}
         if any(record.score is not None for record in records):
-            return cls("composite", False, (0.0, 1.0), seed)
+            return cls("composite", False, (0.0, 1.0))
         unnamed = scale.name in _BINARY
         binary = unnamed and values <= {0.0, 1.0}
         metric = ("accuracy" if binary else "grade") if unnamed else scale.name
         bounded = scale.bounded and all(map(scale.holds, values))
         limits = (float(scale.low or 0), float(scale.high or 0)) if bounded else None
-        return cls(metric, binary, limits, seed)
+        return cls(metric, binary, limits)
 
     def headlines(self, records: Sequence[QuestionRecord]) -> Headlines:
         answerable = [record for record in records if record.question.expects == "answer"]
@@ -272,24 +271,13 @@ class _Averaging(NamedTuple):
 
     def _interval(self, points: Sequence[_Point]) -> list[float] | None:
         values = np.array([point.value for point in points])
-        # The answers to one question at several checkpoints are not independent.
-        questions = [f"{point.record.scenario}/{point.record.question.id}" for point in points]
-        independent = len(set(questions))
-        # A panel judge may have a finer scale than the panel's verdict.
-        if self.binary and bool(np.isin(values, (0, 1)).all()):
-            return interval_between((0.0, 1.0), float(values.mean()), independent)
+        clusters = [point.record.cluster for point in points]
         limits = self.limits
-        if limits and not ((values >= limits[0]) & (values <= limits[1])).all():
-            limits = None
-        clusters = [point.record.question.cluster or point.record.scenario for point in points]
-        return interval_of_mean(
-            values,
-            clusters if len(set(clusters)) > 1 else questions,
-            independent=independent,
-            limits=limits,
-            seed=self.seed,
-            draws=DRAWS,
-        )
+        # A panel judge may have another scale than the panel's verdict.
+        if limits and ((values >= limits[0]) & (values <= limits[1])).all():
+            questions = [f"{one.record.scenario}/{one.record.question.id}" for one in points]
+            return interval_of_mean(values, clusters, limits=limits, questions=questions)
+        return interval_of_unbounded(values, clusters)
 
 
 def _counts(records: Sequence[QuestionRecord]) -> AnswerCounts:
@@ -312,12 +300,16 @@ def _counts(records: Sequence[QuestionRecord]) -> AnswerCounts:
 
 def _abstention(records: Sequence[QuestionRecord]) -> dict[str, Rate]:
     replied = [one for one in records if one.status is not None and one.status not in FAILED]
-    unanswerable = [one.status for one in replied if one.question.expects == "abstain"]
-    answerable = [one.status for one in replied if one.question.expects == "answer"]
+    unanswerable = [one for one in replied if one.question.expects == "abstain"]
+    answerable = [one for one in replied if one.question.expects == "answer"]
+
+    def share(asked: Sequence[QuestionRecord], status: Status) -> Rate:
+        return rate([one.status == status for one in asked], [one.cluster for one in asked])
+
     return {
-        "correct_abstain": rate(unanswerable.count("abstained"), len(unanswerable)),
-        "confabulated": rate(unanswerable.count("answered"), len(unanswerable)),
-        "false_abstain": rate(answerable.count("abstained"), len(answerable)),
+        "correct_abstain": share(unanswerable, "abstained"),
+        "confabulated": share(unanswerable, "answered"),
+        "false_abstain": share(answerable, "abstained"),
     }
 
 
@@ -334,10 +326,10 @@ def _composite(share: Estimate) -> Estimate:
 
 
 def _hallucination(records: Sequence[QuestionRecord]) -> Rate:
-    scores = [score for record in records if (score := record.score) is not None]
-    count = sum(score.hallucination == 0 for score in scores)
-    found = rate(count, len(scores))
-    if (missing := len(records) - len(scores)) and scores:
+    scored = [(one, score) for one in records if (score := one.score) is not None]
+    found = rate([score.hallucination == 0 for _, score in scored], [r.cluster for r, _ in scored])
+    if (missing := len(records) - len(scored)) and scored:
+        count = found["count"]
         ends = (count / len(records), (count + missing) / len(records))
         found["missing"], found["bounds"] = missing, rounded_all(ends)
     return found
@@ -373,11 +365,13 @@ def _panel(records: Sequence[QuestionRecord], averaging: _Averaging) -> JudgePan
     judges = {judge: averaging.estimate(points) for judge, points in sorted(own.items())}
     means = [figure["mean"] or 0.0 for figure in judges.values()]
     # A single vote cannot agree or disagree.
-    several = [final.votes.values() for _, final in voted if len(final.votes) > 1]
+    several = [(one, final.votes.values()) for one, final in voted if len(final.votes) > 1]
     return {
         "judges": judges,
         "span": rounded(max(means) - min(means)),
-        "agreement": rate(sum(len(set(votes)) == 1 for votes in several), len(several)),
+        "agreement": rate(
+            [len(set(votes)) == 1 for _, votes in several], [one.cluster for one, _ in several]
+        ),
     }
 
 

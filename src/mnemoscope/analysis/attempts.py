@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -53,16 +54,16 @@ def attempts_of(path: Path, manifest: Manifest) -> Attempts:
     """What the ledgers know of the runs with this fingerprint."""
     ledgers = [read_ledger(), read_ledger(path.parent / COPY)]
     problem = "; ".join(filter(None, (one.problem for one in ledgers)))
-    known = [
-        any(line.id == manifest.id for line in one.starts(manifest.fingerprint)) for one in ledgers
-    ]
+    own = [one.start_of(manifest.id) for one in ledgers]
+    known = [line is not None and line.fingerprint == manifest.fingerprint for line in own]
     if not known[0] and manifest.ledger and manifest.ledger == ledgers[0].id:
         problem = problem or "the ledger of attempts was edited: the start of this run is removed"
     if not manifest.id or not any(known):
         return Attempts(0, 0, "", False, problem)
     # The copy in the run's folder serves on another machine.
-    ledger = ledgers[known.index(True)]
-    starts = ledger.starts(manifest.fingerprint)
+    ledger, start = ledgers[known.index(True)], own[known.index(True)]
+    assert start is not None
+    starts = ledger.starts(manifest.fingerprint, start.same)
     fates = [_fate(number, start, ledger) for number, start in enumerate(starts, 1)]
     number = [line.id for line in starts].index(manifest.id) + 1
     end = manifest.chain.get("trials.jsonl")
@@ -77,7 +78,42 @@ def attempts_of(path: Path, manifest: Manifest) -> Attempts:
         text = f"attempt {number} of {len(fates)}, the first counts: " + "; ".join(
             others[:_SHOWN] + more
         )
+    if elsewhere := len(ledger.with_other_code(start)):
+        every = len(fates) + elsewhere
+        text += ("; " if text else "") + (
+            f"{every} attempts of this system on this benchmark ({elsewhere} with other code)"
+        )
+    renamed = ""
+    if others_named := len(ledger.under_other_names(start)):
+        runs = "run" if others_named == 1 else "runs"
+        renamed = f"{others_named} more {runs} of this code under other names or settings"
+    text = "; ".join(filter(None, [text, renamed, _same_as_repeat(manifest, ledgers)]))
     return Attempts(number, len(fates), text, differs, problem, known[0])
+
+
+def unfinished_before(path: Path, manifest: Manifest) -> int:
+    """How many earlier attempts with the run's fingerprint were begun and not finished."""
+    for ledger in (read_ledger(), read_ledger(path.parent / COPY)):
+        own = ledger.start_of(manifest.id)
+        starts = ledger.starts(manifest.fingerprint, own.same if own else "")
+        ids = [line.id for line in starts]
+        if manifest.id and manifest.id in ids:
+            fates = [_fate(0, line, ledger) for line in starts[: ids.index(manifest.id)]]
+            return sum(fate.finish is None for fate in fates)
+    return 0
+
+
+def _same_as_repeat(manifest: Manifest, ledgers: Sequence[AttemptLedger]) -> str:
+    """What to say of a run that is also a repeat of a set that was declared before it."""
+    for ledger in ledgers:
+        begun = next((line.at for line in ledger.of_run(manifest.id)), None)
+        for line in ledger.repeated_as(manifest.fingerprint):
+            if line.repeat is not None and begun is not None and line.at < begun:
+                return (
+                    f"the same as repeat {line.repeat.number} of a set of {line.repeat.of} that "
+                    f"was declared before ({line.path}): the set counts, not one of its runs"
+                )
+    return ""
 
 
 def attempts_in_order(case: CheckedRun) -> tuple[bool, str]:

@@ -10,7 +10,7 @@ from typing import Any
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope._store.seal import BLOCKED_FILE as BLOCKED_FILE
 from mnemoscope.analysis.label_access import GATE, IsolationFinding, check_isolation
-from mnemoscope.analysis.measure import SEED, Depth, Metrics, measure
+from mnemoscope.analysis.measure import Depth, Metrics, measure
 from mnemoscope.protocols import Benchmark, Chosen, Protocol
 from mnemoscope.types import FAILED, Ingestion, Trial
 
@@ -41,17 +41,13 @@ class CheckedRun:
     def ingestions(self) -> list[Ingestion]:
         return list(self.run.ingestions())
 
-    @property
+    @cached_property
     def scorable(self) -> list[Trial]:
         return [trial for trial in self.trials if trial.evidence]
 
-    @property
+    @cached_property
     def measured(self) -> list[Trial]:
         return [trial for trial in self.scorable if trial.status not in FAILED]
-
-    @property
-    def seed(self) -> int:
-        return int(self.manifest.identity.get("seed", SEED))
 
     @cached_property
     def isolation(self) -> IsolationFinding:
@@ -65,7 +61,7 @@ class CheckedRun:
         Only `recorded_depth` is taken from the file, since the journal does not contain it.
         """
         beyond = self.run.read_json("metrics.json").get("recorded_depth", 0)
-        return measure(self.trials, self.ingestions, Depth(self.depth, beyond), self.seed)
+        return measure(self.trials, self.ingestions, Depth(self.depth, beyond))
 
 
 def value_at(manifest: Manifest, path: str) -> Any:

@@ -1,24 +1,25 @@
-"""Compare two runs question by question: paired tests, corrected p-values and a verdict.
+"""Compare two runs question by question with the one decision engine (`stats/clustered.py`).
 
-Proportions are tested with exact McNemar, means with a paired t-test. The interval of a difference
-resamples whole clusters of questions. The verdict is better or worse only if the corrected p is
-below alpha and the interval excludes zero.
+The pooled mean of the question-wise differences has one interval, from clusters of questions, and
+this interval gives the verdict; p is the same formula read backwards. The family is declared before
+the runs, by a plan or by their protocol: one primary metric, then secondary metrics with
+simultaneous intervals. Categories are exploration, and so is a metric that was chosen afterwards:
+they have intervals but no verdict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import nan
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from math import inf, nan
+from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.fingerprint import differences
 from mnemoscope._store.run_directory import RunDirectory
-from mnemoscope.analysis.measure import Depth, few_clusters, is_binary
+from mnemoscope.analysis.measure import Depth, is_binary
 from mnemoscope.analysis.pairing import NotComparable as NotComparable
 from mnemoscope.analysis.pairing import (
     PairedAnswers,
@@ -29,26 +30,46 @@ from mnemoscope.analysis.pairing import (
     pair_trials,
     recorded_depth,
 )
+from mnemoscope.analysis.repeats import repeat_caveat
 from mnemoscope.metrics import PRIMARY, headline, metric_of
-from mnemoscope.stats import (
+from mnemoscope.protocols import load_protocol
+from mnemoscope.stats import cohens_h, effect_label, permutation
+from mnemoscope.stats.clustered import (
+    ALPHA,
+    FEW_CLUSTERS,
+    ClusterSums,
+    Difference,
     Interval,
-    Verdict,
-    cohens_h,
-    effect_label,
-    effective_n,
-    holm,
-    mcnemar_exact,
-    mdd_mcnemar,
-    mdd_paired,
-    paired_bootstrap,
-    paired_t,
-    permutation,
-    verdict,
-    wilcoxon,
+    beyond_these,
+    cluster_sums,
+    difference,
 )
+from mnemoscope.stats.families import Family, bonferroni, max_t
+from mnemoscope.stats.power import detectable
+from mnemoscope.stats.verdicts import Verdict, verdict_of
 
 SEED = 42
 OVERALL = "overall"
+SHOWN_CLUSTERS = 20
+"""Up to this many clusters, the difference in each is part of the comparison."""
+_FLIPPED_CLUSTERS = 6
+"""With fewer clusters, flipping their signs cannot give a p below 0.05."""
+_MANY_CLUSTERS = 50
+
+Role = Literal["primary", "secondary", "category", "chosen after looking"]
+
+
+class Declared(msgspec.Struct, frozen=True):
+    """What was declared before the runs: which metric decides, and which follow."""
+
+    primary: str
+    secondaries: list[str]
+    source: str
+    """Where it was declared, such as `protocol mnemoscope-retrieval-2:sound`."""
+    alpha: float = ALPHA
+    refused: str = ""
+    """Why the declaration does not count, such as a plan that is younger than the run: then no
+    metric has a verdict."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -56,27 +77,83 @@ class Row(msgspec.Struct, frozen=True):
 
     scope: str
     metric: str
+    role: Role
     n: int
+    clusters: int
     base: float
     cand: float
     delta: float
+    se: float
     ci95: tuple[float, float]
-    test: str
-    p_raw: float
-    p_corrected: float
+    """The interval that decides: 95 % for the primary metric, categories and metrics chosen after
+    looking, simultaneous for the secondary metrics (1 - alpha if a plan has another alpha). It is
+    not clipped: `shown` is."""
+    critical: float
+    """Half the interval in standard errors."""
+    p: float
+    """The interval read backwards; adjusted for the number of secondary metrics."""
+    verdict: Verdict | None
+    """None for categories and metrics that were chosen after looking."""
+    confirmed: bool | None
+    """For secondary metrics: whether the primary metric is better or worse."""
     effect: float
     effect_name: str
     """`h` is Cohen's h, for proportions; `d_z` is mean / standard deviation of the differences."""
     effect_label: str
-    detectable: float
-    """The minimum detectable difference with power 0.8; NaN where no question changed, since the
-    variance of the differences is then unknown."""
-    verdict: Verdict
+    detectable: float | None
+    """The difference that this rule finds with power 0.8; None where no question changed, since
+    the variance of the differences is then unknown."""
+    detectable_range: tuple[float, float] | None
+    """Its 80 % limits: the standard error is itself an estimate."""
+    these_only: bool
+    """Whether the interval speaks of these clusters only, because they are fewer than five."""
+    beyond_these: tuple[float, float] | None
+    """With two to four clusters: the interval for other clusters, which no verdict uses."""
+    effective_clusters: float
+    """How many equally large clusters weigh as these do."""
+    largest_share: float
+    """The share of the questions that the largest cluster has."""
+    span: float = 1.0
     gained: int | None = None
     lost: int | None = None
-    p_wilcoxon: float | None = None
-    p_permutation: float | None = None
-    """From sign flips of whole clusters: it assumes only that clusters are independent."""
+    p_sign_flips: float | None = None
+    """A check from sign flips of whole clusters, if there are at least six: it assumes only that
+    clusters are independent and symmetric."""
+
+    @property
+    def shown(self) -> Interval:
+        """The interval within the range that the metric has."""
+        low, high = self.ci95
+        return Interval(max(-self.span, low), min(self.span, high))
+
+
+class ClusterDelta(msgspec.Struct, frozen=True):
+    """The difference in the primary metric in one cluster."""
+
+    cluster: str
+    n: int
+    delta: float
+
+
+class Guarded(msgspec.Struct, frozen=True):
+    """One metric of the guard against regressions."""
+
+    metric: str
+    delta: float
+    simultaneous: tuple[float, float]
+    """Its interval together with those of all guarded metrics."""
+    own: tuple[float, float]
+    """Its own 95 % interval, for the claim that nothing regressed."""
+
+
+class Guard(NamedTuple):
+    """Whether the candidate regressed; a decision with an error budget of its own."""
+
+    verdict: Literal["hold", "no regression", "cannot tell"]
+    regressed: list[str]
+    """Metrics whose simultaneous interval lies below zero: each holds the release."""
+    open: list[str]
+    """Metrics whose own interval reaches below their margin; empty without margins."""
 
 
 class Discordant(msgspec.Struct, frozen=True):
@@ -101,13 +178,53 @@ class Comparison(msgspec.Struct, frozen=True):
     """Shared questions that failed in at least one of the runs; they are left out."""
     clusters: int
     band: float | None
+    declared: Declared
     rows: list[Row]
+    guarded: list[Guarded]
+    """The primary and the secondary metrics, with intervals that hold for all of them at once."""
+    by_cluster: list[ClusterDelta]
+    """The primary metric in each cluster, if there are at most twenty."""
     notes: list[str]
     discordant: list[Discordant] = []
 
     @property
     def regressed(self) -> bool:
-        return any(row.verdict == "worse" for row in self.rows)
+        """Whether the primary metric is worse or the guard holds: then the exit code is 1."""
+        return bool(self.regressions)
+
+    @property
+    def regressions(self) -> list[str]:
+        """The primary metric if its verdict is worse, and every metric that the guard names.
+
+        The intervals of the guard are simultaneous, hence wider than that of the primary metric.
+        """
+        primary = self.primary
+        worse = [primary.metric] if primary is not None and primary.verdict == "worse" else []
+        return list(dict.fromkeys([*worse, *self.guard().regressed]))
+
+    def guard(self, margin: float | Mapping[str, float] | None = None) -> Guard:
+        """Whether a declared metric regressed, or surely none by more than the margin.
+
+        `hold` uses the simultaneous intervals. `no regression` needs every metric's own interval
+        above -margin (one margin, or one for each metric); all must pass, so it needs no
+        correction. What follows from `cannot tell` is a policy.
+        """
+        regressed = [one.metric for one in self.guarded if one.simultaneous[1] < 0]
+        if regressed:
+            return Guard("hold", regressed, [])
+        if margin is None or not self.guarded:
+            return Guard("cannot tell", [], [])
+        margins = (
+            margin
+            if isinstance(margin, Mapping)
+            else dict.fromkeys((one.metric for one in self.guarded), margin)
+        )
+        open = [one.metric for one in self.guarded if not one.own[0] > -margins.get(one.metric, 0)]
+        return Guard("cannot tell" if open else "no regression", [], open)
+
+    @property
+    def primary(self) -> Row | None:
+        return next((row for row in self.rows if row.role == "primary"), None)
 
     def row(self, metric: str, scope: str = OVERALL) -> Row:
         for row in self.rows:
@@ -124,37 +241,40 @@ def compare(
     band: float | None = None,
     by_category: bool = True,
     discordant: str = "",
+    declared: Declared | None = None,
 ) -> Comparison:
     """Compare two finished runs of one benchmark.
 
-    `metrics` is the family that Holm corrects over (default: the headline metrics). `band` is the
-    largest difference that counts as equivalent. `discordant` is a hit metric whose gained and
-    lost questions are listed.
+    `declared` names the primary and secondary metrics (default: those of the runs' protocol, else
+    recall@10 and the headline metrics). `metrics` selects which rows are returned beside the
+    primary one; those that were not declared have no verdict. `band` is the largest difference that
+    counts as equivalent. `discordant` is a hit metric whose gained and lost questions are listed.
     """
-    depth = _comparable(base, cand)
+    depth = shared_depth(base, cand)
     answers = pair_answers(base, cand)
     graded = answers if isinstance(answers, PairedAnswers) else None
     pairs = pair_trials(base, cand)
     of_rankings = known_metrics(depth, pairs)
     known = [*of_rankings, *([graded.metric] if graded else [])]
-    names = list(metrics) or headline(of_rankings) + known[len(of_rankings) :]
-    unknown = [name for name in names if name not in known]
+    unknown = [name for name in metrics if name not in known]
     unknown += [name for name in filter(None, [discordant]) if name not in of_rankings]
     if unknown:
         cut = ": some lists end before that depth" if unknown[0] in depth.names else ""
         raise UsageError(
             f"these runs have no metric {unknown[0]!r}{cut}; they have {', '.join(known)}"
         )
-    recalled = [name for name in names if name in of_rankings]
-    tables = [pairs.values(depth, recalled)] if recalled else []
-    if graded and graded.metric in names:
-        tables.append(graded.values)
-    drafts: list[tuple[Row, Interval]] = []
-    for table in tables:
-        drafts += _rows(OVERALL, table, table.limits)
-        for category in sorted(set(table.categories) - {""}) if by_category else ():
-            drafts += _rows(category, table.of_category(category), table.limits)
-    corrected = holm([row.p_raw for row, _ in drafts]).tolist()
+    notes: list[str] = []
+    given = declared or declaration_of(base, cand, of_rankings, notes)
+    family = _available(given, known, [graded.metric] if graded and not declared else [], notes)
+    names = list(dict.fromkeys([*family, *metrics]))
+    everything = values_of(names, pairs, depth, graded)
+    roles = dict.fromkeys(names, "chosen after looking") | _roles(given, family)
+    overall = _rows(OVERALL, everything, roles, given, band)
+    chosen = [name for name in names if not metrics or name in (*metrics, given.primary)]
+    rows = [row for row in overall if row.metric in chosen]
+    for category in sorted(set(everything.categories) - {""}) if by_category else ():
+        part = everything.of_category(category)
+        rows += _rows(category, part, dict.fromkeys(chosen, "category"), given, None)
     return Comparison(
         base=base.label,
         cand=cand.label,
@@ -165,13 +285,13 @@ def compare(
         failed=pairs.failed,
         clusters=pairs.clusters,
         band=band,
-        rows=[
-            msgspec.structs.replace(
-                row, p_corrected=p, verdict=verdict(Interval(*row.ci95), p, interval90, band)
-            )
-            for (row, interval90), p in zip(drafts, corrected, strict=True)
-        ],
+        declared=given,
+        rows=rows,
+        guarded=_guarded(everything, family, given.alpha) if not given.refused else [],
+        by_cluster=_by_cluster(everything, given.primary if given.primary in names else names[0]),
         notes=[
+            *(f"{run.label} is {note}" for run in (base, cand) if (note := _repeat_note(run))),
+            *notes,
             *_notes(pairs, answers),
             *(note for run in (base, cand) for note in _credit_note(run)),
         ],
@@ -179,9 +299,233 @@ def compare(
     )
 
 
+def declaration_of(
+    base: RunDirectory, cand: RunDirectory, of_rankings: Sequence[str], notes: list[str]
+) -> Declared:
+    """What the protocol of both runs declares, else the default: recall@10 and the headline."""
+    protocols = [run.manifest().protocol for run in (base, cand)]
+    benchmark = str(base.manifest().identity["benchmark"]["name"])
+    id = protocols[0].get("id", "")
+    if id and protocols[0] == protocols[1]:
+        try:
+            chosen = load_protocol(id)
+            if chosen.sha256 != protocols[0].get("sha256"):
+                raise UsageError(f"{id} is another file than that of the runs")
+            rules = chosen.benchmark(benchmark)
+            others = [name for name in rules.metrics if name != rules.primary]
+            return Declared(rules.primary, others, f"protocol {id}")
+        except UsageError as error:
+            notes.append(
+                f"the default metrics decide, because the protocol cannot be read: {error}"
+            )
+    shown = headline(of_rankings)
+    primary = PRIMARY if PRIMARY in of_rankings else next(iter([*shown, *of_rankings]), PRIMARY)
+    return Declared(primary, [name for name in shown if name != primary], "default")
+
+
+def _available(
+    declared: Declared, known: Sequence[str], answers: Sequence[str], notes: list[str]
+) -> list[str]:
+    """The declared metrics that these runs have, primary first; notes say which are missing."""
+    wanted = [declared.primary, *declared.secondaries, *answers]
+    missing = [name for name in dict.fromkeys(wanted) if name not in known]
+    if missing:
+        notes.append(f"declared, but not known for these runs: {', '.join(missing)}")
+    if declared.primary in missing:
+        notes.append(f"without {declared.primary}, the primary metric, nothing can be confirmed")
+    found = [name for name in dict.fromkeys(wanted) if name in known]
+    if not found:
+        raise NotComparable(f"these runs have none of the declared metrics: {', '.join(wanted)}")
+    return found
+
+
+def _roles(declared: Declared, family: Sequence[str]) -> dict[str, Role]:
+    if declared.refused:
+        return {}
+    return {name: "primary" if name == declared.primary else "secondary" for name in family}
+
+
+def values_of(
+    names: Sequence[str], pairs: PairedTrials, depth: Depth, graded: PairedAnswers | None
+) -> PairedValues:
+    """The values of these metrics, of the rankings and of the answers."""
+    recalled = [name for name in names if name in depth.names]
+    tables = [pairs.values(depth, recalled)] if recalled else []
+    if graded and graded.metric in names:
+        tables.append(graded.values)
+    return joined(tables, names)
+
+
+def joined(tables: Sequence[PairedValues], names: Sequence[str]) -> PairedValues:
+    """One table of all metrics; NaN where a question has no value of one."""
+    if len(tables) == 1:
+        return tables[0].of_metrics(names)
+    questions = list(dict.fromkeys(q for table in tables for q in table.questions))
+    place = {question: row for row, question in enumerate(questions)}
+    base, cand = (np.full((len(questions), len(names)), nan) for _ in range(2))
+    categories, clusters = [""] * len(questions), [""] * len(questions)
+    for table in tables:
+        rows = [place[question] for question in table.questions]
+        columns = [names.index(name) for name in table.metrics]
+        base[np.ix_(rows, columns)] = table.base
+        cand[np.ix_(rows, columns)] = table.cand
+        for row, category, cluster in zip(rows, table.categories, table.clusters, strict=True):
+            categories[row], clusters[row] = category, cluster
+    return PairedValues(list(names), questions, base, cand, categories, clusters)
+
+
+def secondary_family(table: ClusterSums, alpha: float) -> Family:
+    """One critical value for several metrics; Bonferroni where too few clusters have one."""
+    groups, columns = table.sizes.shape
+    present = (table.sizes > 0).sum(axis=0)
+    uneven = bool((present < groups).any())
+    if groups >= FEW_CLUSTERS and (
+        bool((present < FEW_CLUSTERS).any()) or (uneven and groups > _MANY_CLUSTERS)
+    ):
+        return bonferroni(columns, alpha)
+    return max_t(table, alpha=alpha)
+
+
+def _rows(
+    scope: str,
+    pairs: PairedValues,
+    roles: Mapping[str, str],
+    declared: Declared,
+    band: float | None,
+) -> list[Row]:
+    """Return the rows of one scope, in the order of `roles`."""
+    deltas = pairs.cand - pairs.base
+    sums = cluster_sums(deltas, pairs.clusters)
+    flipped = permutation(deltas, pairs.clusters, seed=SEED)
+    secondaries = [name for name, role in roles.items() if role == "secondary"]
+    places = [pairs.metrics.index(name) for name in secondaries]
+    family = (
+        secondary_family(ClusterSums(*(part[:, places] for part in sums)), declared.alpha)
+        if places
+        else None
+    )
+    rows: list[Row] = []
+    opened = False
+    for name, role in roles.items():
+        place = pairs.metrics.index(name)
+        if not sums.sizes[:, place].any():
+            continue
+        column = sums.column(place)
+        found = difference(column, pairs.span(place))
+        if role == "secondary" and family is not None:
+            critical, p = family.critical(found), family.p(found)
+        else:
+            critical, p = found.critical(declared.alpha), found.p
+        interval = found.interval(critical)
+        decides = role in ("primary", "secondary")
+        verdict = verdict_of(interval, band) if decides else None
+        if role == "primary":
+            opened = verdict in ("better", "worse")
+        flips = float(flipped[place]) if found.clusters >= _FLIPPED_CLUSTERS else None
+        confirmed = opened if role == "secondary" else None
+        rows.append(
+            _row(scope, name, role, pairs, found, column, critical, p, verdict, confirmed, flips)
+        )
+    return rows
+
+
+def _row(
+    scope: str,
+    name: str,
+    role: str,
+    pairs: PairedValues,
+    found: Difference,
+    column: ClusterSums,
+    critical: float,
+    p: float,
+    verdict: Verdict | None,
+    confirmed: bool | None,
+    flips: float | None,
+) -> Row:
+    place = pairs.metrics.index(name)
+    present = ~np.isnan(pairs.base[:, place])
+    base, cand = pairs.base[present, place], pairs.cand[present, place]
+    deltas = cand - base
+    before, after = float(base.mean()), float(cand.mean())
+    gained: int | None = None
+    lost: int | None = None
+    # Means over orders lie between 0 and 1; gained and lost are counted for hits and misses.
+    counted = _is_proportion(name) and is_binary(base) and is_binary(cand)
+    if name == "accuracy" or counted:
+        gained, lost = int((deltas > 0).sum()), int((deltas < 0).sum())
+        effect = cohens_h(before, after)
+    else:
+        spread = float(deltas.std(ddof=1)) if len(deltas) > 1 else 0.0
+        effect = float(deltas.mean()) / spread if spread > 1e-12 else 0.0
+    changed = bool((np.abs(deltas) > 1e-12).any())
+    limits = detectable(found, critical) if changed else None
+    if limits is not None and limits.delta == inf:
+        limits = None
+    beyond = beyond_these(column, found.span)
+    return Row(
+        scope=scope,
+        metric=name,
+        role=msgspec.convert(role, Role),
+        n=found.n,
+        clusters=found.clusters,
+        base=before,
+        cand=after,
+        delta=found.delta,
+        se=found.se,
+        ci95=_pair(found.interval(critical)),
+        critical=critical,
+        p=p,
+        verdict=verdict,
+        confirmed=confirmed,
+        effect=effect,
+        effect_name="d_z" if gained is None else "h",
+        effect_label=effect_label(effect),
+        detectable=limits.delta if limits else None,
+        detectable_range=(limits.low, limits.high) if limits else None,
+        these_only=found.these_only,
+        beyond_these=_pair(beyond) if beyond else None,
+        effective_clusters=found.effective_clusters,
+        largest_share=max(found.sizes) / found.n,
+        span=found.span,
+        gained=gained,
+        lost=lost,
+        p_sign_flips=flips,
+    )
+
+
+def _guarded(pairs: PairedValues, family: Sequence[str], alpha: float) -> list[Guarded]:
+    """Intervals of all declared metrics that hold at once, and each metric's own."""
+    places = [pairs.metrics.index(name) for name in family]
+    sums = cluster_sums(pairs.cand - pairs.base, pairs.clusters)
+    together = secondary_family(ClusterSums(*(part[:, places] for part in sums)), alpha)
+    guarded = []
+    for name, place in zip(family, places, strict=True):
+        found = difference(sums.column(place), pairs.span(place))
+        own = found.interval(found.critical(alpha))
+        guarded.append(Guarded(name, found.delta, _pair(together.interval(found)), _pair(own)))
+    return guarded
+
+
+def _pair(interval: Interval) -> tuple[float, float]:
+    return interval.low, interval.high
+
+
+def _by_cluster(pairs: PairedValues, metric: str) -> list[ClusterDelta]:
+    names = list(dict.fromkeys(pairs.clusters))
+    if len(names) > SHOWN_CLUSTERS:
+        return []
+    place = pairs.metrics.index(metric)
+    sums = cluster_sums((pairs.cand - pairs.base)[:, place : place + 1], pairs.clusters)
+    return [
+        ClusterDelta(name, round(float(size)), float(total / size))
+        for name, size, total in zip(names, sums.sizes[:, 0], sums.sums[:, 0], strict=True)
+        if size
+    ]
+
+
 def _notes(pairs: PairedTrials, answers: PairedAnswers | str | None) -> list[str]:
-    """Say which questions were left out, and warn about few clusters."""
-    notes = few_clusters(pairs.clusters)
+    """Say which questions were left out."""
+    notes = []
     if pairs.only_base or pairs.only_cand:
         notes.append(
             f"{pairs.only_base} questions are only in the base, {pairs.only_cand} only in the "
@@ -195,6 +539,10 @@ def _notes(pairs: PairedTrials, answers: PairedAnswers | str | None) -> list[str
         about = f"{answers.left_out} questions have no grade in one of the runs"
         notes.append(f"{about}; {answers.metric} leaves them out")
     return notes
+
+
+def _repeat_note(run: RunDirectory) -> str:
+    return repeat_caveat(run.manifest(), run.label)
 
 
 def _credit_note(run: RunDirectory) -> list[str]:
@@ -212,7 +560,7 @@ def _credit_note(run: RunDirectory) -> list[str]:
     ]
 
 
-def _comparable(base: RunDirectory, cand: RunDirectory) -> Depth:
+def shared_depth(base: RunDirectory, cand: RunDirectory) -> Depth:
     """Return the shared depth; raise NotComparable if data, options or depth differ."""
     first, second = base.manifest(), cand.manifest()
     for run, manifest in ((base, first), (cand, second)):
@@ -229,78 +577,6 @@ def _comparable(base: RunDirectory, cand: RunDirectory) -> Depth:
     if found:
         raise NotComparable(f"{base.label} and {cand.label} differ in {'; '.join(found)}")
     return depths[0]
-
-
-def _rows(
-    scope: str, pairs: PairedValues, limits: tuple[float, float]
-) -> list[tuple[Row, Interval]]:
-    """Return each metric's row before correction, with the 90 % interval for equivalence."""
-    base, cand, clusters = pairs.base, pairs.cand, pairs.clusters
-    wide, narrow = (
-        paired_bootstrap(base, cand, clusters, seed=SEED, confidence=confidence, limits=limits)
-        for confidence in (0.95, 0.9)
-    )
-    flipped = permutation(cand - base, clusters, seed=SEED)
-    rows = []
-    for i, name in enumerate(pairs.metrics):
-        interval = (float(wide.low[i]), float(wide.high[i]))
-        row = _row(scope, name, base[:, i], cand[:, i], clusters, interval, float(flipped[i]))
-        interval90 = Interval(float(narrow.low[i]), float(narrow.high[i]))
-        if (base[:, i] == cand[:, i]).all():
-            # If no question changed, the bootstrap interval has no width: use the rule of three.
-            interval90 = Interval(-3 / len(base), 3 / len(base))
-        rows.append((row, interval90))
-    return rows
-
-
-def _row(
-    scope: str,
-    name: str,
-    base: NDArray[np.float64],
-    cand: NDArray[np.float64],
-    clusters: Sequence[str],
-    interval: tuple[float, float],
-    p_permutation: float,
-) -> Row:
-    deltas = cand - base
-    n, size = len(deltas), effective_n(deltas, clusters)
-    before, after = float(base.mean()), float(cand.mean())
-    gained: int | None = None
-    lost: int | None = None
-    p_wilcoxon: float | None = None
-    # Means over orders lie between 0 and 1; McNemar's test is for hits and misses.
-    counted = _is_proportion(name) and is_binary(base) and is_binary(cand)
-    if name == "accuracy" or counted:
-        gained, lost = int((deltas > 0).sum()), int((deltas < 0).sum())
-        p_raw = mcnemar_exact(gained, lost)
-        effect = cohens_h(before, after)
-        detectable = mdd_mcnemar((gained + lost) / n, size) if gained + lost else nan
-    else:
-        spread = float(deltas.std(ddof=1)) if n > 1 else 0.0
-        p_raw, p_wilcoxon = paired_t(deltas).p, wilcoxon(deltas).p
-        effect = float(deltas.mean()) / spread if spread else 0.0
-        detectable = mdd_paired(spread, size) if spread else nan
-    return Row(
-        scope=scope,
-        metric=name,
-        n=n,
-        base=before,
-        cand=after,
-        delta=float(deltas.mean()),
-        ci95=interval,
-        test="paired t" if gained is None else "exact McNemar",
-        p_raw=p_raw,
-        p_corrected=p_raw,
-        effect=effect,
-        effect_name="d_z" if gained is None else "h",
-        effect_label=effect_label(effect),
-        detectable=detectable,
-        verdict="cannot tell",
-        gained=gained,
-        lost=lost,
-        p_wilcoxon=p_wilcoxon,
-        p_permutation=p_permutation,
-    )
 
 
 def _is_proportion(name: str) -> bool:

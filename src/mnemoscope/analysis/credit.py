@@ -13,9 +13,8 @@ from typing import Literal, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemoscope.analysis.estimates import DRAWS, Estimate, rounded, rounded_all
+from mnemoscope.analysis.estimates import Estimate, intervals_of_means, rounded
 from mnemoscope.metrics import PRIMARY, HitPlaces, dedupe, headline
-from mnemoscope.stats import bootstrap
 from mnemoscope.types import Trial
 
 Credit = Literal["carried", "claimed"]
@@ -100,10 +99,15 @@ def tokens_of_places(trial: Trial, k: int) -> float:
 
 def sources_per_hit(trials: Sequence[Trial]) -> SourcesPerHit | None:
     """Count the memories of each returned hit; None if nothing was returned."""
-    counts = [(places_of(trial, id), trial.pool) for trial in trials for id in trial.ranking]
+    counts: list[tuple[int, int]] = []
+    for trial in trials:
+        if is_plain(trial) and not trial.places:
+            counts += [(1, trial.pool)] * len(trial.ranking)
+        else:
+            counts += [(places_of(trial, id), trial.pool) for id in trial.ranking]
     if not counts:
         return None
-    shares = [places / pool for places, pool in counts if pool]
+    shares = [places / pool for places, pool in set(counts) if pool]
     return {
         "median": float(median(places for places, _ in counts)),
         "max": max(places for places, _ in counts),
@@ -116,7 +120,6 @@ def credit_figures(
     names: Sequence[str],
     carried: NDArray[np.float64],
     claimed: NDArray[np.float64],
-    seed: int,
 ) -> CreditFigures:
     """Compute what the hits claim, beside what they carry: one row a trial, one column a name."""
     figures: dict[str, Estimate] = {}
@@ -125,11 +128,10 @@ def credit_figures(
         shown = headline(names)
         own = claimed[:, [names.index(name) for name in shown]]
         clusters = [trial.cluster for trial in trials]
-        sampled = bootstrap(own, clusters, seed=seed, draws=DRAWS, limits=(0.0, 1.0))
-        ends = zip(shown, sampled.mean, sampled.low, sampled.high, strict=True)
+        intervals = intervals_of_means(own, clusters)
         figures = {
-            name: {"mean": rounded(mean), "n": len(own), "ci95": rounded_all((low, high))}
-            for name, mean, low, high in ends
+            name: {"mean": rounded(mean), "n": len(own), "ci95": interval}
+            for name, mean, interval in zip(shown, own.mean(axis=0), intervals, strict=True)
         }
         recalls = [name for name in names if name.startswith("recall@")]
         name = PRIMARY if PRIMARY in recalls else recalls[-1]

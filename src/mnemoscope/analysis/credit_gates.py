@@ -10,7 +10,7 @@ import numpy as np
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.checked_run import CheckedRun
-from mnemoscope.analysis.credit import credited, sources_per_hit
+from mnemoscope.analysis.credit import credited, is_plain, sources_per_hit
 from mnemoscope.analysis.measure import Depth
 from mnemoscope.types import Trial
 
@@ -63,8 +63,10 @@ def _tokens(trials: Sequence[Trial], costs: dict[tuple[str, str], int]) -> tuple
     """The tokens of the hits that carry evidence, and those of the evidence they carry."""
     spent = needed = 0
     for trial in trials:
-        missing = set(trial.evidence)
+        missing, plain = set(trial.evidence), is_plain(trial)
         for id, tokens in zip(trial.ranking, trial.tokens, strict=False):
+            if plain and id not in missing:  # nearly all hits of nearly all runs
+                continue
             fresh = missing.intersection(credited(trial, id))
             missing -= fresh
             if own := sum(costs.get((trial.scenario, one), 0) for one in fresh):

@@ -75,9 +75,7 @@ def diagnose(records: Iterable[QuestionRecord], receipts: Mapping[str, Receipt])
     kinds = [classify(record, receipts.get(record.scenario)) for record in records]
     found = [(kind, one) for kind, one in zip(kinds, records, strict=True) if kind]
     failed = [record for _, record in found]
-    of_kind: dict[str, list[str]] = {kind: [] for kind in CLASSES}
-    for kind, record in found:
-        of_kind[kind].append(record.question.id)
+    clusters = [record.cluster for record in failed]
     # Evidence in hand is relevant only where the question should be answered.
     answerable = [record for record in failed if record.question.expects == "answer"]
     counts = {
@@ -89,17 +87,20 @@ def diagnose(records: Iterable[QuestionRecord], receipts: Mapping[str, Receipt])
         "failures": len(found),
         "classes": {
             kind: {
-                **rate(len(ids), len(found)),
-                "examples": list(dict.fromkeys(ids))[:EXAMPLES],
+                **rate([own == kind for own, _ in found], clusters),
+                "examples": list(
+                    dict.fromkeys(one.question.id for own, one in found if own == kind)
+                )[:EXAMPLES],
             }
-            for kind, ids in of_kind.items()
+            for kind in CLASSES
         },
         "by_category": {
             category: {kind: own[kind] for kind in CLASSES if own[kind]}
             for category, own in counts.items()
         },
         "in_hand": rate(
-            sum(in_hand(one, receipts.get(one.scenario)) for one in answerable), len(answerable)
+            [in_hand(one, receipts.get(one.scenario)) for one in answerable],
+            [one.cluster for one in answerable],
         ),
     }
 

@@ -1,21 +1,34 @@
-"""Means and proportions with 95 % intervals, in the form of a run's JSON files."""
+"""Means and proportions with 95 % intervals, in the form of a run's JSON files.
+
+Questions about one conversation are not independent, so every interval of a run's figure is
+computed here, from the sums of its clusters.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import inf, isfinite
-from typing import NotRequired, TypedDict
+from collections.abc import Collection, Sequence
+from typing import Literal, NotRequired, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from mnemoscope.stats import bootstrap, wilson
+from mnemoscope.stats.clustered import (
+    FEW_CLUSTERS,
+    ClusterSums,
+    cluster_sums,
+    difference,
+    level,
+)
 
-SEED = 42
-DRAWS = 2_000
-"""At this many draws the Monte Carlo error of a 95 % interval's ends is 3 % of its half-width."""
+UNIT = (0.0, 1.0)
+"""The limits of a proportion, and of every metric of a ranking."""
 _DIGITS = 10
 """Enough digits that rounding to four later is not rounding twice."""
+_END_DIGITS = 8
+"""Fewer for the ends of an interval: their last digits depend on the machine's linear algebra."""
+
+IntervalKind = Literal["clustered", "these conversations only"]
+"""What the intervals of a file are about: conversations like these, or these alone."""
 
 
 class Estimate(TypedDict):
@@ -30,7 +43,7 @@ class Estimate(TypedDict):
 
 
 class Rate(TypedDict):
-    """A proportion of n, with Wilson's interval."""
+    """A proportion of n."""
 
     rate: float | None
     count: int
@@ -48,41 +61,81 @@ def rounded_all(values: Sequence[float]) -> list[float]:
     return [rounded(value) for value in values]
 
 
-def rate(count: int, n: int) -> Rate:
-    """Return count / n with its interval; None where n is 0."""
+def interval_kind(clusters: int) -> IntervalKind:
+    """Return what intervals over so many clusters are about."""
+    return "clustered" if clusters >= FEW_CLUSTERS else "these conversations only"
+
+
+def few_clusters(clusters: int) -> list[str]:
+    """Return a caveat if the intervals say nothing of other conversations."""
+    if not 0 < clusters < FEW_CLUSTERS:
+        return []
+    if clusters == 1:
+        return ["one conversation: the interval does not generalise to others"]
+    return [
+        f"only {clusters} conversations: the intervals are about these conversations only and do "
+        f"not generalise to others (at least {FEW_CLUSTERS} are needed)"
+    ]
+
+
+def rate(hits: Sequence[bool], clusters: Sequence[str]) -> Rate:
+    """Return the share of hits with its interval; None without values."""
+    n, count = len(hits), sum(hits)
     if not n:
         return {"rate": None, "count": 0, "n": 0, "ci95": None}
-    return {"rate": rounded(count / n), "count": count, "n": n, "ci95": share_interval(count, n)}
-
-
-def share_interval(count: int, n: int) -> list[float]:
-    return rounded_all(wilson(count, n))
+    interval = interval_of_mean(np.array(hits, dtype=np.float64), clusters)
+    return {"rate": rounded(count / n), "count": count, "n": n, "ci95": interval}
 
 
 def interval_of_mean(
     values: NDArray[np.float64],
-    units: Sequence[str],
+    clusters: Sequence[str],
     *,
-    independent: int,
-    limits: tuple[float, float] | None,
-    seed: int,
-    draws: int,
-) -> list[float] | None:
-    """Return the bootstrap interval over `units`, or `interval_between` where it has no width."""
-    ends = limits or (-inf, inf)
-    sampled = bootstrap(values[:, None], units, seed=seed, draws=draws, limits=ends)
-    low, high = float(sampled.low[0]), float(sampled.high[0])
-    if low < high and isfinite(high - low):
-        return rounded_all((low, high))
-    return interval_between(limits, float(values.mean()), independent) if limits else None
+    limits: tuple[float, float] = UNIT,
+    questions: Collection[str] | None = None,
+) -> list[float]:
+    """Return the 95 % interval of the mean of values between two limits.
 
-
-def interval_between(limits: tuple[float, float], mean: float, n: int) -> list[float]:
-    """Return Wilson's interval, rescaled to the limits of a scale.
-
-    Equal values do not show how much other values would vary. Values between two limits vary most
-    when all lie at the limits, and then Wilson's interval is valid.
+    `questions` names the question of each value where one is asked at several checkpoints: the
+    values of one question are not independent and count as one.
     """
-    least, span = limits[0], limits[1] - limits[0]
-    low, high = (least + span * end for end in wilson(round((mean - least) / span * n), n))
-    return rounded_all((min(low, mean), max(high, mean)))
+    return intervals_of_means(values[:, None], clusters, limits=limits, questions=questions)[0]
+
+
+def intervals_of_means(
+    values: ArrayLike,
+    clusters: Sequence[str],
+    *,
+    limits: tuple[float, float] = UNIT,
+    questions: Collection[str] | None = None,
+) -> list[list[float]]:
+    """Return the 95 % interval of the mean of every column; rows are questions."""
+    sums = cluster_sums(values, clusters)
+    if questions is not None:
+        share = len(set(questions)) / len(questions)
+        sums = ClusterSums(*(part * share for part in sums))
+    return [
+        [round(end, _END_DIGITS) for end in level(sums.column(place), limits)]
+        for place in range(sums.sums.shape[1])
+    ]
+
+
+def interval_of_unbounded(
+    values: NDArray[np.float64], clusters: Sequence[str]
+) -> list[float] | None:
+    """Return the 95 % interval of a mean without limits, such as a number of words.
+
+    Its range is that of the values; if all are equal, they do not show how others would vary.
+    """
+    span = float(np.ptp(values))
+    if not span > 0:
+        return None
+    found = difference(cluster_sums(values[:, None], clusters), span)
+    return [round(end, _END_DIGITS) for end in found.interval(found.critical())]
+
+
+def interval_of_difference(column: ClusterSums) -> list[float]:
+    """Return the 95 % interval of a mean difference between values from 0 to 1."""
+    found = difference(column)
+    ends = found.interval(found.critical())
+    return [round(min(1.0, max(-1.0, end)), _END_DIGITS) for end in ends]

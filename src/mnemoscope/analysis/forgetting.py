@@ -13,9 +13,17 @@ from typing import NotRequired, TypedDict, TypeVar
 
 import numpy as np
 
-from mnemoscope.analysis.estimates import DRAWS, SEED, rounded, rounded_all, share_interval
+from mnemoscope.analysis.estimates import (
+    IntervalKind,
+    interval_kind,
+    interval_of_difference,
+    interval_of_mean,
+    intervals_of_means,
+    rounded,
+    rounded_all,
+)
 from mnemoscope.analysis.question_records import QuestionRecord
-from mnemoscope.stats import bootstrap, paired_bootstrap
+from mnemoscope.stats.clustered import cluster_sums
 from mnemoscope.text.overlap import rouge_l_recall
 from mnemoscope.types import FAILED, Grade, Status
 
@@ -89,6 +97,8 @@ class ForgettingScore(TypedDict):
     leak: Leak
     forget_falls: bool | None
     retain_stays: bool | None
+    interval: IntervalKind
+    """What the intervals are about; files of older versions, which had others, lack it."""
 
 
 class Forgetting(TypedDict):
@@ -106,7 +116,6 @@ def forgetting(
     can_forget: bool = True,
     forgotten: Collection[str] | None = None,
     covers: Covers = rouge_l_recall,
-    seed: int = SEED,
 ) -> Forgetting:
     """Compute the content of forgetting.json.
 
@@ -120,8 +129,8 @@ def forgetting(
     if forgotten is None:
         own = (one.trial for one in records if one.question.category == FORGET and one.trial)
         forgotten = {id for trial in own for id in trial.evidence}
-    known = _cells(records, lambda own: _knowledge(own, seed))
-    changes = {kind: _change(records, kind, seed) for kind in (FORGET, RETAIN)}
+    known = _cells(records, _knowledge)
+    changes = {kind: _change(records, kind) for kind in (FORGET, RETAIN)}
     change = changes[FORGET]["mean_rouge_l"]
     before, after = (known[point][RETAIN]["mean_rouge_l"] for point in (BEFORE, AFTER))
     score: ForgettingScore = {
@@ -135,6 +144,7 @@ def forgetting(
         "retain_stays": bool(before["ci95"][0] <= after["mean"] <= before["ci95"][1])
         if before and after
         else None,
+        "interval": interval_kind(known[AFTER][FORGET].get("clusters", 0)),
     }
     return {"score": score, "why": "", "statuses": statuses, "coverage": coverage}
 
@@ -195,25 +205,20 @@ def _coverage(records: Sequence[QuestionRecord]) -> float | None:
     return rounded(measured / len(records)) if records else None
 
 
-def _knowledge(records: Sequence[QuestionRecord], seed: int) -> Knowledge:
-    measured = [
-        (value, one.question.cluster) for one in records if (value := rouge_of(one)) is not None
-    ]
+def _knowledge(records: Sequence[QuestionRecord]) -> Knowledge:
+    measured = [(value, one.cluster) for one in records if (value := rouge_of(one)) is not None]
     asked, n = len(records), len(measured)
     if not n:
         return {"asked": asked, "n": 0, "mean_rouge_l": None, "share_above_half": None}
     values = np.array([value for value, _ in measured])
     clusters = [cluster for _, cluster in measured]
-    sampled = bootstrap(values[:, None], clusters, seed=seed, draws=DRAWS, limits=(0.0, 1.0))
+    of_mean, of_share = intervals_of_means(np.stack([values, values > HALF], axis=1), clusters)
     above = int((values > HALF).sum())
-    mean: MeanRouge = {
-        "mean": rounded(values.mean()),
-        "ci95": rounded_all((sampled.low[0], sampled.high[0])),
-    }
+    mean: MeanRouge = {"mean": rounded(values.mean()), "ci95": of_mean}
     share: ShareAboveHalf = {
         "share": rounded(above / n),
         "above": above,
-        "ci95": share_interval(above, n),
+        "ci95": of_share,
     }
     if failed := asked - n:
         # Both ends are given, because low is good for the forget set and bad for the retain set.
@@ -233,11 +238,11 @@ def _bounds(total: float, asked: int, failed: int) -> list[float]:
     return rounded_all((total / asked, (total + failed) / asked))
 
 
-def _change(records: Sequence[QuestionRecord], kind: str, seed: int) -> Change:
+def _change(records: Sequence[QuestionRecord], kind: str) -> Change:
     """Compute after minus before over the questions that have a value at both checkpoints."""
     before = {record.question.id: record for record in _of(records, BEFORE, kind)}
     pairs = [
-        (old, new, record.question.cluster)
+        (old, new, record.cluster)
         for record in _of(records, AFTER, kind)
         if (new := rouge_of(record)) is not None
         and record.question.id in before
@@ -248,26 +253,26 @@ def _change(records: Sequence[QuestionRecord], kind: str, seed: int) -> Change:
     table = np.array([(old, new) for old, new, _ in pairs])
     scores = np.stack([table, table > HALF], axis=2)
     clusters = [cluster for _, _, cluster in pairs]
-    sampled = paired_bootstrap(
-        scores[:, 0], scores[:, 1], clusters, seed=seed, draws=DRAWS, limits=(-1.0, 1.0)
-    )
+    sums = cluster_sums(scores[:, 1] - scores[:, 0], clusters)
     mean, share = (
         MeanRouge(
-            mean=rounded(sampled.mean[column]),
-            ci95=rounded_all((sampled.low[column], sampled.high[column])),
+            mean=rounded(sums.sums[:, place].sum() / len(pairs)),
+            ci95=interval_of_difference(sums.column(place)),
         )
-        for column in range(2)
+        for place in range(2)
     )
     return {"n": len(pairs), "mean_rouge_l": mean, "share_above_half": share}
 
 
 def _leak(records: Sequence[QuestionRecord], forgotten: Collection[str], covers: Covers) -> Leak:
-    by_id, by_text, n = set(), set(), 0
+    by_id, by_text = set(), set()
+    asked, clusters = [], []
     for record in records:
         trial, question = record.trial, record.question
         if trial is None or trial.status in FAILED:
             continue
-        n += 1
+        asked.append(question.id)
+        clusters.append(record.cluster)
         if any(
             id in forgotten for hit in trial.ranking for id in (hit, *trial.sources.get(hit, ()))
         ):
@@ -275,13 +280,14 @@ def _leak(records: Sequence[QuestionRecord], forgotten: Collection[str], covers:
         # `texts` has only texts that differ from the memory's; unchanged ones are found by id.
         if any(covers(text, question.reference) >= CARRIED for text in trial.texts.values()):
             by_text.add(question.id)
-    leaked = len(by_id | by_text)
+    found, n = by_id | by_text, len(asked)
+    leaks = np.array([id in found for id in asked], dtype=np.float64)
     return {
         "n": n,
-        "leaked": leaked,
-        "share": rounded(leaked / n) if n else None,
-        "ci95": share_interval(leaked, n) if n else None,
+        "leaked": len(found),
+        "share": rounded(len(found) / n) if n else None,
+        "ci95": interval_of_mean(leaks, clusters) if n else None,
         "by_id": len(by_id),
         "by_text": len(by_text),
-        "questions": sorted(by_id | by_text)[:10],
+        "questions": sorted(found)[:10],
     }

@@ -14,7 +14,7 @@ import mnemoscope
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.fingerprint import differences, fingerprint
 from mnemoscope._store.jsonl import read_records
-from mnemoscope._store.run_directory import RECORDED, RunDirectory
+from mnemoscope._store.run_directory import RECORDED, RunDirectory, declared_repeat
 from mnemoscope._store.run_integrity import is_protected
 from mnemoscope.analysis.answers import ANSWERS, answer_sheet
 from mnemoscope.analysis.attempts import attempts_in_order
@@ -29,12 +29,15 @@ from mnemoscope.analysis.checked_run import (
 from mnemoscope.analysis.credit_gates import below_ceiling, sources_in_bounds
 from mnemoscope.analysis.measure import ingestion_loss
 from mnemoscope.analysis.question_records import records_of
+from mnemoscope.analysis.repeats import set_of_run
 from mnemoscope.analysis.running_system import system_as_stated
 from mnemoscope.metrics import is_builtin
 from mnemoscope.protocols import deviations
 
 _SAME = 1e-12
 """Tolerance for rounding where a difference is exactly at its limit."""
+_END_ROUNDING = 1e-7
+"""Tolerance for the ends of intervals, whose last digits depend on the machine."""
 _MAX_UNKNOWN = 0.01
 """The allowed share of hits with unknown ids: above it, the adapter is at fault."""
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
@@ -194,7 +197,8 @@ def _figures(case: CheckedRun) -> _Finding:
     recorded = case.run.read_json("metrics.json")
     figures = {"benchmark": case.manifest.identity["benchmark"], **case.figures}
     foreign = _drop_foreign_metrics(recorded, figures)
-    if changed := differences(recorded, figures):
+    is_older = "interval" not in recorded
+    if changed := differences(_take_ends(recorded, figures, is_older), figures):
         by = value_at(case.manifest, "identity.versions.mnemoscope")
         other = f" (made by version {by})" if by != mnemoscope.__version__ else ""
         return False, f"metrics.json does not match the journal: {changed[0]}{other}"
@@ -210,12 +214,42 @@ def _figures(case: CheckedRun) -> _Finding:
         return False, "questions.jsonl does not match the journal"
     # Runs with checkpoints record their answers in other files.
     if not case.manifest.checkpoints and (case.run.path / ANSWERS).exists():
-        sheet = answer_sheet(case.manifest, records_of(case.run), case.ingestions, case.seed)
-        if changed := differences(case.run.read_json(ANSWERS), sheet):
+        sheet = answer_sheet(case.manifest, records_of(case.run), case.ingestions)
+        answers = case.run.read_json(ANSWERS)
+        older_answers = "interval" not in answers["figures"]
+        if changed := differences(_take_ends(answers, sheet, older_answers), sheet):
             return False, f"{ANSWERS} does not match the journal: {changed[0]}"
+        is_older = is_older or older_answers
+    if is_older:
+        return False, (
+            "all means match the journal, but the intervals were computed by an older version, "
+            "which took questions of one conversation for independent; repeat the run's command "
+            "to compute them again (systems are not called)"
+        )
     left_out = f"; not recomputed, because the metric is not installed: {', '.join(foreign)}"
     equal = f"recomputed from {len(case.trials):,} trials, all equal"
     return True, equal + (left_out if foreign else "")
+
+
+def _take_ends(
+    recorded: Mapping[str, Any], computed: Mapping[str, Any], is_older: bool
+) -> dict[str, Any]:
+    """The recorded figures with the computed ends of intervals that differ by rounding only.
+
+    Older versions computed other intervals and did not say what they are about: of their files
+    only the rest is compared.
+    """
+    found = dict(recorded)
+    for key, value in computed.items():
+        own = recorded.get(key)
+        if isinstance(value, Mapping) and isinstance(own, Mapping):
+            found[key] = _take_ends(own, value, is_older)
+        elif is_older and (key in ("interval", "few_clusters") or (key == "ci95" and own)):
+            found[key] = value
+        elif key == "ci95" and value and own and len(own) == len(value):
+            close = all(abs(x - y) <= _END_ROUNDING for x, y in zip(own, value, strict=True))
+            found[key] = value if close else own
+    return found
 
 
 def _drop_foreign_metrics(
@@ -259,9 +293,32 @@ def _journal(case: CheckedRun) -> _Finding:
     return True, f"hash chain over {end.trials.lines:,} lines, head {end.trials.head[:12]}…"
 
 
+def _attempts(case: CheckedRun) -> _Finding:
+    """A repeat must also belong to a whole set: all declared repeats, each as it first came."""
+    passed, why = attempts_in_order(case)
+    repeat = declared_repeat(case.manifest.identity)
+    if repeat is None or not passed:
+        return passed, why
+    found = set_of_run(case.run)
+    if found is None:
+        return False, "the set of repeats that it belongs to cannot be read"
+    if found.problems:
+        return False, "; ".join(found.problems)
+    return True, f"{why}; repeat {repeat.number} of a whole set of {repeat.of}"
+
+
 def _others(case: CheckedRun) -> list[RunDirectory]:
-    """Return finished runs with the same name and fingerprint in the neighbouring folders."""
+    """Return the other repeats of a set; of another run, those in the neighbouring folders.
+
+    These are finished runs with the same name and fingerprint.
+    """
     own = case.run.path.resolve()
+    if repeats := set_of_run(case.run):
+        return [
+            RunDirectory(own.parent / one.label)
+            for one in repeats.runs
+            if one.label != own.name and one.state == "complete"
+        ]
     found = []
     for file in sorted(own.parent.parent.glob(f"*/{escape(own.name)}/manifest.json")):
         run = RunDirectory(file.parent)
@@ -288,7 +345,8 @@ def _variance(case: CheckedRun) -> _Finding:
         for name, band in bands.items():
             apart = abs(theirs[name]["mean"] - case.figures["overall"][name]["mean"])
             if apart > band + _SAME:
-                place = f"{run.path.parent.name}/{run.label}"
+                beside = run.path.parent == case.run.path.resolve().parent
+                place = run.label if beside else f"{run.path.parent.name}/{run.label}"
                 return False, f"{name} differs by {apart:.4f} from {place}; at most {band} allowed"
     limits = ", ".join(f"{name} ±{band}" for name, band in bands.items())
     runs = "run" if len(others) == 1 else "runs"
@@ -314,7 +372,7 @@ _GATES: dict[str, Callable[[CheckedRun], _Finding]] = {
     "figures": _figures,
     "files": _files,
     "journal": _journal,
-    "attempts": attempts_in_order,
+    "attempts": _attempts,
     "variance": _variance,
     "sources": sources_in_bounds,
     "ceiling": below_ceiling,

@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, NotRequired, TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mnemoscope.analysis.estimates import (
-    SEED,
     Estimate,
+    IntervalKind,
+    interval_kind,
     interval_of_mean,
     rounded,
     rounded_all,
-    share_interval,
 )
 from mnemoscope.analysis.list_ends import left_over, may_go_on
 from mnemoscope.analysis.measure import evidence_ranks
@@ -35,9 +36,6 @@ from mnemoscope.types import (
 DIFFICULTIES = ("easy", "medium", "hard")
 DISCLOSURES = ("refuse", "partial", "answer")
 BEST_QUALITY = 5
-DRAWS = 1_000
-"""Fewer than elsewhere, because a sweep has thousands of cells: the ends of an interval have a
-Monte Carlo error of 4 % of its half-width."""
 
 Plan = Mapping[str, Sequence[Checkpoint]]
 """Persona to its checkpoints, in order."""
@@ -98,6 +96,8 @@ class LongitudinalFigures(TypedDict):
     checkpoints: list[CheckpointFigures]
     personas: dict[str, list[CheckpointFigures]]
     disclosure: dict[str, Disclosure]
+    interval: IntervalKind
+    """What the intervals over all personas are about; files of older versions lack it."""
 
 
 class Column(NamedTuple):
@@ -125,7 +125,7 @@ def _failed(record: QuestionRecord) -> bool:
 
 
 def longitudinal(
-    records: Sequence[QuestionRecord], plan: Plan, *, seed: int = SEED, depth: int = 10
+    records: Sequence[QuestionRecord], plan: Plan, *, depth: int = 10
 ) -> LongitudinalFigures:
     """Compute every checkpoint over all personas and for each, and the boundary questions.
 
@@ -141,16 +141,17 @@ def longitudinal(
     shown = categories(records)
     personas = {
         persona: _series(
-            [r for r in records if r.scenario == persona], {persona: own}, shown, seed, depth
+            [r for r in records if r.scenario == persona], {persona: own}, shown, depth
         )
         for persona, own in plan.items()
     }
     together = next(iter(personas.values())) if len(plan) == 1 else None
     return {
         "categories": shown,
-        "checkpoints": together or _series(records, plan, shown, seed, depth),
+        "checkpoints": together or _series(records, plan, shown, depth),
         "personas": personas,
-        "disclosure": disclosure(records, seed=seed),
+        "disclosure": disclosure(records),
+        "interval": interval_kind(len({record.cluster for record in records})),
     }
 
 
@@ -177,7 +178,7 @@ def columns(plan: Plan) -> list[Column]:
     return sorted(found.values(), key=lambda column: column.days)
 
 
-def disclosure(records: Iterable[QuestionRecord], *, seed: int = SEED) -> dict[str, Disclosure]:
+def disclosure(records: Iterable[QuestionRecord]) -> dict[str, Disclosure]:
     """Compute the figures of boundary questions by expected disclosure, over all checkpoints."""
     boundary = [r for r in records if r.question.category == GROUP_CATEGORIES[1]]
     found: dict[str, Disclosure] = {}
@@ -188,25 +189,21 @@ def disclosure(records: Iterable[QuestionRecord], *, seed: int = SEED) -> dict[s
             found[expected] = {
                 "evaluations": len(judged),
                 "unique_pairs": len({(r.scenario, r.question.id) for r in judged}),
-                "score": _composite(asked, seed),
+                "score": _composite(asked),
                 "hallucination": hallucination(asked),
             }
     return found
 
 
 def hallucination(records: Sequence[QuestionRecord]) -> HallucinationRate:
-    """Compute the share of the judged answers whose hallucination mark is 0.
-
-    Wilson's interval counts questions, not answers, because the answers to one question at several
-    checkpoints are not independent.
-    """
+    """Compute the share of the judged answers whose hallucination mark is 0."""
     judged = [(record, score) for record in records if (score := record.score)]
     n, failed = len(judged), sum(map(_failed, records))
     if not n:
         return {"rate": None, "n": 0, "ci95": None}
     count = sum(score.hallucination == 0 for _, score in judged)
-    units = len({(record.scenario, record.question.id) for record, _ in judged})
-    interval = share_interval(round(count / n * units), units)
+    invented = np.array([score.hallucination == 0 for _, score in judged], dtype=np.float64)
+    interval = _interval(invented, [record for record, _ in judged], 1.0)
     found: HallucinationRate = {"rate": rounded(count / n), "n": n, "ci95": interval}
     if failed:
         total = n + failed
@@ -215,16 +212,14 @@ def hallucination(records: Sequence[QuestionRecord]) -> HallucinationRate:
 
 
 def _series(
-    records: Sequence[QuestionRecord], plan: Plan, shown: Sequence[str], seed: int, depth: int
+    records: Sequence[QuestionRecord], plan: Plan, shown: Sequence[str], depth: int
 ) -> list[CheckpointFigures]:
     at = by_checkpoint(records)
-    return [
-        _figures(column, at.get(column.label, []), shown, seed, depth) for column in columns(plan)
-    ]
+    return [_figures(column, at.get(column.label, []), shown, depth) for column in columns(plan)]
 
 
 def _figures(
-    column: Column, records: Sequence[QuestionRecord], shown: Sequence[str], seed: int, depth: int
+    column: Column, records: Sequence[QuestionRecord], shown: Sequence[str], depth: int
 ) -> CheckpointFigures:
     judged = sum(record.score is not None for record in records)
     kinds = {name: [r for r in records if r.question.category == name] for name in shown}
@@ -238,16 +233,16 @@ def _figures(
         "judged": judged,
         "failed": sum(_failed(record) for record in records),
         "statuses": dict(sorted(Counter(map(status_of, records)).items())),
-        "overall": _composite(records, seed),
+        "overall": _composite(records),
         # Hallucination is not part of recall quality.
         "recall_quality": _mean(
-            records, lambda score: score.correctness + score.completeness, BEST_QUALITY, seed
+            records, lambda score: score.correctness + score.completeness, BEST_QUALITY
         ),
         "hallucination": hallucination(records),
         "retrieval": {"hit@10": _hits(records, depth)},
         "categories": {
             name: {
-                **_composite(own, seed),
+                **_composite(own),
                 "asked": len(own),
                 "eligible": column.eligible[name],
                 "hit@10": _hits(own, depth)["mean"],
@@ -255,33 +250,24 @@ def _figures(
             for name, own in kinds.items()
         },
         "difficulties": {
-            level: _composite([r for r in records if r.question.difficulty == level], seed)
+            level: _composite([r for r in records if r.question.difficulty == level])
             for level in (*DIFFICULTIES, *levels)
         },
     }
 
 
-def _composite(records: Sequence[QuestionRecord], seed: int) -> Estimate:
+def _composite(records: Sequence[QuestionRecord]) -> Estimate:
     """Compute the mean composite (0 to 6) of the judged answers."""
-    return _mean(records, lambda score: score.composite, BEST_SCORE, seed)
+    return _mean(records, lambda score: score.composite, BEST_SCORE)
 
 
-def _mean(
-    records: Sequence[QuestionRecord], value: Callable[[Score], int], best: int, seed: int
-) -> Estimate:
+def _mean(records: Sequence[QuestionRecord], value: Callable[[Score], int], best: int) -> Estimate:
     judged = [(record, score) for record in records if (score := record.score)]
     n, failed = len(judged), sum(map(_failed, records))
     if not n:
         return {"mean": None, "n": 0, "ci95": None}
     values = np.array([value(score) for _, score in judged], dtype=np.float64)
-    interval = interval_of_mean(
-        values,
-        _units([record for record, _ in judged]),
-        independent=n,
-        limits=(0.0, best),
-        seed=seed,
-        draws=DRAWS,
-    )
+    interval = _interval(values, [record for record, _ in judged], best)
     mean = float(values.mean())
     found: Estimate = {"mean": rounded(mean), "n": n, "ci95": interval}
     if failed:
@@ -291,27 +277,30 @@ def _mean(
 
 def _hits(records: Sequence[QuestionRecord], depth: int) -> Estimate:
     """Compute hit@10 over the questions that have evidence; bounds if `depth` is too small."""
-    trials = [r.trial for r in records if r.trial is not None and r.trial.evidence]
-    measured = [trial for trial in trials if trial.status not in FAILED]
-    ranks = [evidence_ranks(trial) for trial in measured]
+    asked = [(one, one.trial) for one in records if one.trial is not None and one.trial.evidence]
+    measured = [(one, trial) for one, trial in asked if trial.status not in FAILED]
+    ranks = [evidence_ranks(trial) for _, trial in measured]
     if not ranks:
         return {"mean": None, "n": 0, "ci95": None}
-    n, found = len(ranks), sum(any(rank <= 10 for rank in own) for own in ranks)
+    hits = np.array([any(rank <= 10 for rank in own) for own in ranks], dtype=np.float64)
+    n, found = len(hits), int(hits.sum())
     if unknown := sum(
         not own and len(trial.ranking) < 10 and may_go_on(trial, depth) and left_over(trial)
-        for trial, own in zip(measured, ranks, strict=True)
+        for (_, trial), own in zip(measured, ranks, strict=True)
     ):
         bounds = [rounded(found / n), rounded((found + unknown) / n)]
         return {"mean": None, "n": n, "ci95": None, "bounds": bounds}
-    return {"mean": rounded(found / n), "n": n, "ci95": share_interval(found, n)}
+    return {
+        "mean": rounded(found / n),
+        "n": n,
+        "ci95": _interval(hits, [one for one, _ in measured], 1.0),
+    }
 
 
-def _units(records: Sequence[QuestionRecord]) -> list[str]:
-    """Return the bootstrap unit of each record: its cluster, or its question in a single cluster.
-
-    All answers to a question at several checkpoints are drawn together.
-    """
-    clusters = [f"{record.scenario}/{record.question.cluster}" for record in records]
-    if len(set(clusters)) > 1:
-        return clusters
-    return [record.question.id for record in records]
+def _interval(
+    values: NDArray[np.float64], records: Sequence[QuestionRecord], best: float
+) -> list[float]:
+    """Return the interval of a mean between 0 and `best`."""
+    questions = [f"{record.scenario}/{record.question.id}" for record in records]
+    clusters = [record.cluster for record in records]
+    return interval_of_mean(values, clusters, limits=(0.0, best), questions=questions)

@@ -1,8 +1,8 @@
 """Compute metrics.json: the figures of a run's rankings, with intervals.
 
 A figure is the mean over the measured questions. If some questions failed, bounds give the mean
-with every failure counted as wrong. Proportions get Wilson intervals, other means a bootstrap that
-resamples whole clusters of questions.
+with every failure counted as wrong. The intervals allow for questions of one conversation not being
+independent.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from mnemoscope.analysis.credit import (
     tokens_of_places,
 )
 from mnemoscope.analysis.estimates import (
-    DRAWS,
     Estimate,
+    IntervalKind,
+    interval_kind,
+    intervals_of_means,
     rounded,
     rounded_all,
-    share_interval,
 )
-from mnemoscope.analysis.estimates import SEED as SEED
 from mnemoscope.analysis.list_ends import Bounds, continued, left_over, may_go_on
 from mnemoscope.metrics import (
     BUDGETS,
@@ -51,16 +51,12 @@ from mnemoscope.metrics import (
     score_merged,
     score_unordered,
 )
-from mnemoscope.stats import bootstrap
 from mnemoscope.types import FAILED, Ingestion, Receipt, Trial
 
 Floats = NDArray[np.float64]
 
 KS = (1, 3, 5, 10, 20, 25, 50)
 MRR_CUTS = (10,)
-UNIT = (0.0, 1.0)
-"""The range of every metric."""
-_FEW_CLUSTERS = 5
 _COSTED = 10
 """The hits whose tokens `tokens@10` counts."""
 
@@ -122,6 +118,10 @@ class Metrics(TypedDict):
     overall: dict[str, Figure]
     by_category: dict[str, dict[str, Figure]]
     context: ContextCost
+    interval: IntervalKind
+    """What the intervals are about; files of older versions, which had others, lack it."""
+    few_clusters: NotRequired[list[str]]
+    """Categories whose intervals are about these conversations only, unlike the overall ones."""
     credit: NotRequired[CreditFigures]
     """Missing where every hit is one memory that it names."""
     beyond_end: NotRequired[dict[str, Bounds]]
@@ -182,16 +182,14 @@ class Depth(msgspec.Struct, frozen=True):
     def ceilings(self, trial: Trial) -> tuple[float, ...]:
         """Return the best possible scores; recall@1 with two evidence memories is at most 0.5."""
         grades = tuple(sorted((trial.grades.get(id, 1) for id in trial.evidence), reverse=True))
-        ks, cuts = _cutoffs(self.returned)
-        best = tuple(best_score(grades, trial.reachable, ks=ks, cuts=cuts).values())
+        best = _ceilings(grades, trial.reachable, self.returned)
         return (*best, float(trial.reachable > 0)) if self.recorded else best
 
 
 class Table:
     """The values of the measured questions: one row a question, one column a metric."""
 
-    def __init__(self, trials: Sequence[Trial], depth: Depth, seed: int) -> None:
-        self.seed = seed
+    def __init__(self, trials: Sequence[Trial], depth: Depth) -> None:
         self.trials = [trial for trial in trials if trial.status not in FAILED]
         self.names = depth.names
         self.values, self.chances, self.ceilings = (
@@ -216,14 +214,16 @@ class Table:
         ceilings = self.ceilings[rows].mean(axis=0).tolist()
         pool = int(np.median(self.pools[rows]))
         clusters = self.clusters[rows].tolist()
-        sampled = bootstrap(values, clusters, seed=self.seed, draws=DRAWS, limits=UNIT)
+        intervals = intervals_of_means(values, clusters)
         return {
-            name: _figure(name, values[:, i], (low, high), chances[i], ceilings[i], pool, failed)
-            for i, (name, low, high) in enumerate(
-                zip(self.names, sampled.low, sampled.high, strict=True)
-            )
+            name: _figure(name, values[:, i], intervals[i], chances[i], ceilings[i], pool, failed)
+            for i, name in enumerate(self.names)
             if self.is_known[i]
         }
+
+    def clusters_of(self, category: str) -> int:
+        """Return how many clusters have questions of a category."""
+        return len(set(self.clusters[self.categories == category].tolist()))
 
     def beyond_end(self, failed: int) -> dict[str, Bounds]:
         """Compute the bounds of every metric that depends on hits after the end of a list."""
@@ -239,22 +239,21 @@ class Table:
         }
 
 
-def measure(
-    trials: Sequence[Trial], ingestions: Iterable[Ingestion], depth: Depth, seed: int = SEED
-) -> Metrics:
+def measure(trials: Sequence[Trial], ingestions: Iterable[Ingestion], depth: Depth) -> Metrics:
     """Compute the content of metrics.json."""
     scorable = [trial for trial in trials if trial.evidence]
     failed = Counter(trial.category for trial in scorable if trial.status in FAILED)
-    table = Table(scorable, depth, seed)
+    table = Table(scorable, depth)
     everything = np.ones(len(table.trials), dtype=bool)
     categories = sorted({trial.category for trial in scorable} - {""})
     beyond = table.beyond_end(failed.total())
+    clusters = len(set(table.clusters.tolist()))
     figures: Metrics = {
         "questions": {
             "asked": len(trials),
             "scorable": len(scorable),
             "measured": len(table.trials),
-            "clusters": len(set(table.clusters.tolist())),
+            "clusters": clusters,
             "without_evidence": len(trials) - len(scorable),
             "coverage": rounded(len(table.trials) / len(scorable)) if scorable else None,
         },
@@ -275,24 +274,22 @@ def measure(
             for category in categories
         },
         "context": context(table, depth.returned),
+        "interval": interval_kind(clusters),
     }
+    if few := [
+        category
+        for category, own in figures["by_category"].items()
+        if own and interval_kind(table.clusters_of(category)) != figures["interval"]
+    ]:
+        figures["few_clusters"] = few
     if any(map(takes_places, trials)):
         claimed = np.array([depth.values(trial, "claimed") for trial in table.trials])
         figures["credit"] = credit_figures(
-            table.trials, table.names, table.values, claimed.reshape(table.values.shape), seed
+            table.trials, table.names, table.values, claimed.reshape(table.values.shape)
         )
     if beyond:
         figures["beyond_end"] = beyond
     return figures
-
-
-def few_clusters(clusters: int) -> list[str]:
-    """Return a warning if there are too few clusters for reliable intervals."""
-    if clusters == 1:
-        return ["one conversation: the interval does not generalise to others"]
-    if 1 < clusters < _FEW_CLUSTERS:
-        return [f"only {clusters} clusters: the variation between clusters is poorly known"]
-    return []
 
 
 def context(table: Table, depth: int) -> ContextCost:
@@ -303,26 +300,27 @@ def context(table: Table, depth: int) -> ContextCost:
     trials = table.trials
     if not trials or any(len(trial.tokens) != len(trial.ranking) for trial in trials):
         return {}
-    rows = [
-        list(recall_within(trial.tokens, _credited(trial, trial.ranking), trial.evidence).values())
-        for trial in trials
-    ]
-    best = np.array(rows)
+    rows = np.array(
+        [
+            list(recall_within(one.tokens, _credited(one, one.ranking), one.evidence).values())
+            for one in trials
+        ]
+    )
+    best = rows.copy()
     for place, trial in enumerate(trials):
         if may_go_on(trial, depth) and left_over(trial):
             ended = np.array(BUDGETS) >= sum(trial.tokens)
             best[place, ended] = trial.reachable / len(set(trial.evidence))
     clusters = table.clusters.tolist()
-    sampled = bootstrap(rows, clusters, seed=table.seed, draws=DRAWS, limits=UNIT)
+    intervals = intervals_of_means(rows, clusters)
     curve: dict[str, Estimate] = {}
     for place, budget in enumerate(BUDGETS):
-        mean = rounded(sampled.mean[place])
-        if (best[:, place] > np.array(rows)[:, place]).any():
+        mean = rounded(rows[:, place].mean())
+        if (best[:, place] > rows[:, place]).any():
             bounds = [mean, rounded(best[:, place].mean())]
             curve[str(budget)] = {"mean": None, "n": len(rows), "ci95": None, "bounds": bounds}
         else:
-            interval = rounded_all((sampled.low[place], sampled.high[place]))
-            curve[str(budget)] = {"mean": mean, "n": len(rows), "ci95": interval}
+            curve[str(budget)] = {"mean": mean, "n": len(rows), "ci95": intervals[place]}
     cost: ContextCost = {"recall_by_tokens": curve}
     if not any(len(trial.ranking) < _COSTED and may_go_on(trial, depth) for trial in trials):
         tokens = [tokens_of_places(trial, _COSTED) for trial in trials]
@@ -357,7 +355,7 @@ def ingestion_loss(trials: Sequence[Trial], ingestions: Iterable[Ingestion]) -> 
 def _figure(
     name: str,
     values: Floats,
-    interval: tuple[float, float],
+    interval: list[float],
     chance: float,
     ceiling: float,
     pool: int,
@@ -368,12 +366,10 @@ def _figure(
     n, total = len(values), float(values.sum())
     mean = float(values.mean())
     known = isfinite(chance)
-    # A mean over orders lies between 0 and 1, and Wilson's interval is for counts only.
-    proportion = metric.interval == "proportion" and is_binary(values)
     figure: Figure = {
         "mean": rounded(mean),
         "n": n,
-        "ci95": share_interval(round(total), n) if proportion else rounded_all(interval),
+        "ci95": interval,
         "chance": rounded(chance) if known else None,
         "lift": rounded(mean - chance) if known else None,
         "ceiling": rounded(ceiling),
@@ -400,6 +396,8 @@ def evidence_ranks(trial: Trial) -> Sequence[int]:
 
 def _credited(trial: Trial, ranking: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the memories that each hit carries."""
+    if is_plain(trial):
+        return [(id,) for id in ranking]
     return [credited(trial, id) for id in ranking]
 
 
@@ -408,6 +406,12 @@ def _cutoffs(returned: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the k's, and the depths of mrr, that rankings of this depth allow."""
     cuts = {cut for cut in MRR_CUTS if cut < returned} | {returned}
     return tuple(k for k in KS if k <= returned), tuple(sorted(cuts))
+
+
+@lru_cache(maxsize=65536)
+def _ceilings(grades: tuple[int, ...], reachable: int, returned: int) -> tuple[float, ...]:
+    ks, cuts = _cutoffs(returned)
+    return tuple(best_score(grades, reachable, ks=ks, cuts=cuts).values())
 
 
 @lru_cache(maxsize=65536)

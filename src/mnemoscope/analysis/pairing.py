@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -30,23 +29,34 @@ class PairedValues:
     """Values of both runs: one row a question, one column a metric."""
 
     metrics: list[str]
+    questions: list[str]
     base: Floats
     cand: Floats
+    """NaN where a question has no value of a metric, in both runs."""
     categories: list[str]
     clusters: list[str]
 
-    @property
-    def limits(self) -> tuple[float, float]:
-        """The lowest and highest possible difference."""
-        bounded = all(((values >= 0) & (values <= 1)).all() for values in (self.base, self.cand))
-        return (-1.0, 1.0) if bounded else (-inf, inf)
+    def span(self, column: int) -> float:
+        """The range of a metric: 1 for values from 0 to 1, else that of the values."""
+        values = np.concatenate([self.base[:, column], self.cand[:, column]])
+        low, high = min(0.0, float(np.nanmin(values))), max(1.0, float(np.nanmax(values)))
+        return high - low
+
+    def of_metrics(self, names: Sequence[str]) -> PairedValues:
+        """Return these metrics, in this order."""
+        places = [self.metrics.index(name) for name in names]
+        parts = (self.questions, self.base[:, places], self.cand[:, places])
+        return PairedValues(list(names), *parts, self.categories, self.clusters)
 
     def of_category(self, category: str) -> PairedValues:
         """Return the values of one category."""
         chosen = np.array(self.categories) == category
-        clusters = [c for c, keep in zip(self.clusters, chosen, strict=True) if keep]
-        own = [category] * len(clusters)
-        return PairedValues(self.metrics, self.base[chosen], self.cand[chosen], own, clusters)
+        questions, clusters = (
+            [one for one, keep in zip(all_of, chosen, strict=True) if keep]
+            for all_of in (self.questions, self.clusters)
+        )
+        parts = (questions, self.base[chosen], self.cand[chosen])
+        return PairedValues(self.metrics, *parts, [category] * len(clusters), clusters)
 
 
 class PairedTrials(NamedTuple):
@@ -66,6 +76,7 @@ class PairedTrials(NamedTuple):
         columns = [depth.names.index(name) for name in metrics]
         return PairedValues(
             list(metrics),
+            [before.question for before, _ in self.trials],
             np.array([depth.values(before) for before, _ in self.trials])[:, columns],
             np.array([depth.values(after) for _, after in self.trials])[:, columns],
             [before.category for before, _ in self.trials],
@@ -145,6 +156,7 @@ def pair_answers(base: RunDirectory, cand: RunDirectory) -> PairedAnswers | str 
         return "no question has a judged answer in both runs"
     values = PairedValues(
         metrics[:1],
+        [record.question.id for record, _, _ in shared],
         np.array([[own] for _, own, _ in shared]),
         np.array([[other] for _, _, other in shared]),
         [record.question.category for record, _, _ in shared],

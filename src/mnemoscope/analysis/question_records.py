@@ -60,6 +60,11 @@ class QuestionRecord(NamedTuple):
         return final if isinstance(final, Score) else None
 
     @property
+    def cluster(self) -> str:
+        """The cluster of the question: questions of one cluster are not independent."""
+        return self.question.cluster or self.scenario
+
+    @property
     def value(self) -> float | None:
         """The final score or grade as one number."""
         final = self.final

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -38,16 +38,20 @@ class RunSignature(msgspec.Struct, frozen=True):
 
 def sign_run(run: RunDirectory, key: Path) -> RunSignature:
     """Sign the manifest of a finished run with a private SSH key, or a public one of ssh-agent."""
-    if not key.is_file():
-        raise UsageError(f"no such key: {key}; `ssh-keygen -t ed25519` makes one")
     if (state := run.manifest().state) != "complete":
         raise UsageError(f"{run.path} is not complete (state {state}); finish it first")
-    content = run.manifest_path.read_bytes()
-    done = _ssh_keygen(["-Y", "sign", "-f", str(key), "-n", NAMESPACE], content)
+    run.write_files({SIGNATURE: sign_bytes(run.manifest_path.read_bytes(), key, NAMESPACE)})
+    return signature_of(run)
+
+
+def sign_bytes(content: bytes, key: Path, namespace: str) -> bytes:
+    """The signature of a content; `namespace` keeps it from being used for something else."""
+    if not key.is_file():
+        raise UsageError(f"no such key: {key}; `ssh-keygen -t ed25519` makes one")
+    done = _ssh_keygen(["-Y", "sign", "-f", str(key), "-n", namespace], content)
     if done.returncode or not done.stdout.startswith(b"-----BEGIN SSH SIGNATURE-----"):
         raise MnemoscopeError(f"ssh-keygen cannot sign with {key}: {_last_line(done.stderr)}")
-    run.write_files({SIGNATURE: done.stdout})
-    return signature_of(run)
+    return done.stdout
 
 
 def signature_of(run: RunDirectory, allowed_signers: Path | None = None) -> RunSignature:
@@ -55,28 +59,52 @@ def signature_of(run: RunDirectory, allowed_signers: Path | None = None) -> RunS
     file = run.path / SIGNATURE
     if not file.is_file():
         return RunSignature("none", "not signed")
+    checked = check_signature(
+        run.manifest_path.read_bytes(), file.read_bytes(), NAMESPACE, allowed_signers
+    )
+    if checked.state == "bad":
+        return RunSignature("bad", f"{file} is not a signature of manifest.json")
+    if checked.state == "unknown signer":
+        return RunSignature("unknown signer", f"the key {checked.key} is not in {allowed_signers}")
+    if allowed_signers is None:
+        why = f"signed with the key {checked.key}; give --allowed-signers to check whose it is"
+        return RunSignature("good", why)
+    return RunSignature("good", f"signed by {checked.signer} with the key {checked.key}")
+
+
+class CheckedSignature(NamedTuple):
+    """Whether a signature is of a content, and of which key."""
+
+    state: SignatureState
+    key: str = ""
+    signer: str = ""
+    """The name in the list of allowed signers."""
+
+
+def check_signature(
+    content: bytes, armoured: bytes, namespace: str, allowed_signers: Path | None = None
+) -> CheckedSignature:
+    """Check a signature; with a list of allowed signers, also who signed."""
     if allowed_signers is not None and not allowed_signers.is_file():
         raise UsageError(f"no such file of allowed signers: {allowed_signers}")
-    content = run.manifest_path.read_bytes()
     with TemporaryDirectory(prefix="mnemoscope-signature-") as folder:
         # A copy: a path that begins with a dash or has a percent sign is read as an option.
         signature = Path(folder) / SIGNATURE
-        signature.write_bytes(file.read_bytes())
-        given = ["-n", NAMESPACE, "-s", str(signature)]
+        signature.write_bytes(armoured)
+        given = ["-n", namespace, "-s", str(signature)]
         checked = _ssh_keygen(["-Y", "check-novalidate", *given], content)
         if checked.returncode:
-            return RunSignature("bad", f"{file} is not a signature of manifest.json")
+            return CheckedSignature("bad")
         key = _key_of(checked.stdout)
         if allowed_signers is None:
-            why = f"signed with the key {key}; give --allowed-signers to check whose it is"
-            return RunSignature("good", why)
+            return CheckedSignature("good", key)
         signers = ["-f", str(allowed_signers.resolve())]
         found = _ssh_keygen(["-Y", "find-principals", *signers, "-s", str(signature)], content)
         for name in found.stdout.decode(errors="replace").split("\n"):
             by = [*signers, "-I", name]
             if name and not _ssh_keygen(["-Y", "verify", *by, *given], content).returncode:
-                return RunSignature("good", f"signed by {name} with the key {key}")
-    return RunSignature("unknown signer", f"the key {key} is not in {allowed_signers}")
+                return CheckedSignature("good", key, name)
+    return CheckedSignature("unknown signer", key)
 
 
 def _key_of(told: bytes) -> str:

@@ -85,8 +85,8 @@ class Metric(ABC):
     at: ClassVar[Literal["k", "depth", "all"]] = "k"
     """Computed at every usual k, at 10 and the depth of the rankings, or over the whole ranking."""
     interval: ClassVar[Literal["proportion", "mean"]] = "mean"
-    """Proportions are 0 or 1 for each question: Wilson intervals, McNemar's test, gained and lost.
-    Means get bootstrap intervals and a paired t-test."""
+    """Proportions are 0 or 1 for each question: `compare` counts gained and lost ones, and the
+    effect is Cohen's h. Of means it is d_z. Both have the same interval."""
     headline: ClassVar[tuple[int, ...] | Literal["deepest"]] = ()
     """The k's at which summary tables show it and `compare` tests it by default."""
     rank: ClassVar[int] = 100

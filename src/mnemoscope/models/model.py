@@ -71,6 +71,15 @@ class RequestPacer:
         self._sleep(longest * self._draw())
 
 
+_repeat = 1
+
+
+def reply_for_repeat(number: int) -> None:
+    """Keep the replies of one declared repeat apart: each repeat asks a model again."""
+    global _repeat
+    _repeat = number
+
+
 class Model:
     """Any provider, with retries, cache, budget and usage counts."""
 
@@ -145,6 +154,7 @@ class Model:
             prompt.max_tokens,
             prompt.schema,
             prompt.attempt,
+            *([{"repeat": _repeat}] if _repeat > 1 else []),
         )
         return msgspec.json.encode(content, order="deterministic").decode()
 

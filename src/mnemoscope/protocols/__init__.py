@@ -18,6 +18,21 @@ from mnemoscope._store.yaml import parse_yaml
 from mnemoscope.types import Scalar
 
 
+class PublishedFigure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A figure as it was published."""
+
+    mean: float
+    ci95: tuple[float, float] | None = None
+
+
+class PublishedBaseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The figures of a version that later ones are held against."""
+
+    source: str
+    embedder: str
+    figures: dict[str, PublishedFigure]
+
+
 class Benchmark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The rules of a protocol for one dataset."""
 
@@ -36,6 +51,8 @@ class Benchmark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of them are reported, not a selection."""
     variance: dict[str, float]
     """Metric to the largest acceptable difference between runs with the same fingerprint."""
+    baselines: dict[str, PublishedBaseline] = {}
+    """Published figures of earlier versions under these rules, by version."""
 
 
 class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
