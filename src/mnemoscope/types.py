@@ -270,6 +270,17 @@ class Scale(Struct, frozen=True):
         return f"{low} to {high}"
 
 
+class Repeat(Struct, frozen=True):
+    """Which of how many declared repeats a run is."""
+
+    number: int
+    of: int
+    seed: int | None = None
+    """The seed that the system was given; None if it takes none."""
+    set: str = ""
+    """A hash of the first repeat's identity, the same in all repeats of the set."""
+
+
 class Score(Struct, frozen=True, omit_defaults=True):
     """Recall Bench's rubric: correctness 0–3, completeness 0–2, and 1 for no hallucination."""
 
@@ -387,6 +398,8 @@ class Isolation(Struct, frozen=True, omit_defaults=True):
     """Whether the system is given the labels on purpose, as the oracle is."""
     decoys_sha256: str = ""
     """The hash of the secret that the decoys are drawn with."""
+    left_behind: tuple[str, ...] = ()
+    """The names of processes that left the system's process group and were ended with it."""
 
 
 class System(Protocol):

@@ -7,6 +7,7 @@ its own process group, as if a shell had started it.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
@@ -43,6 +44,8 @@ def begin(order: dict[str, Any]) -> int:
 
 def main() -> int:
     WordLlamaEmbedder().embed(["forks share what is loaded"])
+    gc.set_threshold(20_000, 20, 20)  # as the installed command does
+    gc.freeze()
     for line in sys.stdin:
         order = json.loads(line)
         process = os.fork()

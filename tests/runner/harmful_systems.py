@@ -380,7 +380,7 @@ class RaisesSystemExit(Harmless):
 
 class ClosesFiles(Harmless):
     def trouble(self, found: list[str]) -> Any:
-        os.closerange(3, 256)
+        os.closerange(3, 4096)
         return found
 
 
@@ -398,7 +398,7 @@ class WritesToSockets(Harmless):
     """Writes nonsense to every socket that it has inherited."""
 
     def trouble(self, found: list[str]) -> Any:
-        for number in range(3, 256):
+        for number in map(int, os.listdir("/proc/self/fd")):
             with suppress(OSError):
                 if stat.S_ISSOCK(os.fstat(number).st_mode):
                     with socket.socket(fileno=os.dup(number)) as end:

@@ -366,7 +366,7 @@ class ClosesThePipe(Plain):
 
     def trouble(self, found: list[str]) -> None:
         Path(os.environ["ALIVE"]).write_text(str(os.getpid()))
-        os.closerange(3, 256)
+        os.closerange(3, 4096)
         time.sleep(600)
 
 

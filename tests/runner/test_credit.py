@@ -186,4 +186,5 @@ def test_tokens_of_the_first_places_count_a_hit_in_proportion() -> None:
 def test_expectations_get_an_interval_of_means_not_of_counts() -> None:
     found = figures(Hit("all", sources=ALL))["overall"]["hit@10"]
     assert found["mean"] == pytest.approx(0.5)
-    assert found["ci95"] == pytest.approx([0.5, 0.5]), "every question has the same expectation"
+    # Every question has the same expectation, which does not show how others would vary.
+    assert found["ci95"][0] < 0.4 and found["ci95"][1] > 0.6

@@ -24,7 +24,8 @@ from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.ssh_signatures import signature_of
 from mnemoscope.analysis.verify import verify
 from mnemoscope.cli.app import invoke
-from mnemoscope.release.state import moment, new_release
+from mnemoscope.release.start_release import new_release
+from mnemoscope.release.state import moment
 from mnemoscope.reports.run_view import RunView
 
 MUTATIONS = 300
@@ -274,7 +275,13 @@ READERS: dict[str, Callable[[World], object]] = {
     ),
     "view": lambda world: RunView.of(RunDirectory(world.run)),
     "release": lambda world: new_release(
-        "v1", [world.run], [world.other], world.out / "r", author="Ann", when=moment()
+        "v1",
+        [world.run],
+        [world.other],
+        world.out / "r",
+        author="Ann",
+        when=moment(),
+        other_base="first",
     ),
     "judge": lambda world: ms.judge(world.run, judge="f1", data=world.data, progress=False),
     "answer": lambda world: ms.answer(

@@ -23,9 +23,11 @@ import pytest
 from tests.log_folder import logs
 
 from mnemoscope._store.errors import RunConflict
+from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.journal_chain import JournalChain, seal_spool
 from mnemoscope._store.jsonl import write_json
 from mnemoscope._store.run_directory import RECORDED, RunDirectory
+from mnemoscope._store.unfinished_runs import note_unfinished
 
 if TYPE_CHECKING:
     from tests.conftest import CommandProcess, StartCommand
@@ -247,6 +249,7 @@ class Damaged:
         manifest = RunDirectory(self.run, checked=False).manifest()
         manifest.state = "running"
         write_json(self.run / "manifest.json", manifest)
+        note_unfinished(self.run, manifest=[sha256_file(self.run / "manifest.json")])
         written = self.journal.read_bytes()
         begun = [end for end in range(1, 7) if len(written) > len(self.whole(end - 1))]
         timings = self.run / "timings.jsonl"
@@ -255,6 +258,7 @@ class Damaged:
         chain.path.unlink()
         head, kept = chain.start(), b""
         for end in begun:
+            RunDirectory(self.run).note_merged(head)  # the last merge may have been interrupted
             name = f"conv-{end - 1}"
             own = b"".join(line for line in lines if json.loads(line)["scenario"] == name)
             head = chain.advance(head, name, b"".join(self.scenarios[end - 1]), own)
@@ -405,3 +409,31 @@ def test_a_second_process_is_refused_while_the_first_is_alive(
     assert process.wait() == 0, process.output
     assert run.open(identity).state == "complete"
     run.release()
+
+
+def test_repeats_that_are_killed_end_with_the_same_bytes(
+    locomo: Path, start_command: StartCommand, tmp_path: Path
+) -> None:
+    def start(out: Path, log: Log) -> CommandProcess:
+        systems = (SLOW, "random")
+        asked = command(locomo, out, "--repeat", 2, "--questions", 40, systems=systems)
+        return start_command(asked, SLOW_LOG=log.path)
+
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    log = Log(logs(tmp_path) / "asked.txt")
+    for number in (5, 30):
+        process = start(out, log)
+        log.wait_for(number, process)
+        assert process.kill(with_workers=number > 5) == -signal.SIGKILL
+    last = start(out, log)
+    assert last.wait() == 0, last.output
+    again = start(whole, log)
+    assert again.wait() == 0, again.output
+
+    folders = ["hostile_systems-Slow@1", "hostile_systems-Slow@2", "random@1", "random@2"]
+    assert sorted(path.name for path in out.glob("*/")) == folders
+    assert recorded_bytes(out) == recorded_bytes(whole)
+    sets = json.loads((out / "repeats.json").read_text())
+    assert sets == json.loads((whole / "repeats.json").read_text())
+    assert not sets["random"]["problems"] and not sets["random"]["identical"]
+    assert sets["hostile_systems-Slow"]["identical"]

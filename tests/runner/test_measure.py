@@ -212,22 +212,43 @@ def test_proportions_get_wilson_s_interval() -> None:
     assert interval == pytest.approx([0.0615, 0.7923], abs=5e-5)
 
 
-def test_other_means_are_resampled_by_whole_clusters() -> None:
+def test_the_interval_of_a_mean_comes_from_whole_clusters() -> None:
     alike = [
         trial("ab", ranking, cluster=cluster)
-        for cluster in ("s", "t", "u")
+        for cluster in "stuvwx"
         for ranking in ("acd", "cde")
+        for _ in range(10)
     ]
     apart = [
         trial("ab", ranking, cluster=cluster)
-        for cluster, ranking in (("s", "acd"), ("t", "cde"))
-        for _ in range(3)
+        for cluster, ranking in zip("stuvwx", ("acd", "cde") * 3, strict=True)
+        for _ in range(20)
     ]
+    (low, high), (lower, higher) = (
+        figures(*trials)["recall@3"]["ci95"] for trials in (alike, apart)
+    )
 
-    # Every cluster has the same mean, so no draw of clusters can give another.
-    assert figures(*alike)["recall@3"]["ci95"] == [0.25, 0.25]
-    # Two clusters can say next to nothing, and the interval is widened to all there is.
-    assert figures(*apart)["recall@3"]["ci95"] == [0.0, 1.0]
+    # The questions vary as much in both, the conversations only in the second.
+    assert lower < low < 0.25 < high < higher
+    assert higher - lower > 3 * (high - low) > 0
+
+
+@pytest.mark.parametrize(("clusters", "kind"), [(4, "these conversations only"), (5, "clustered")])
+def test_the_file_says_once_what_its_intervals_are_about(clusters: int, kind: str) -> None:
+    trials = [trial("a", "ab", cluster=str(n % clusters), category="x") for n in range(20)]
+    rare = [trial("a", "ab", cluster="0", category="rare") for _ in range(3)]
+
+    assert measure(trials, [], Depth(3))["interval"] == kind
+    few = measure([*trials, *rare], [], Depth(3)).get("few_clusters", [])
+    assert few == (["rare"] if kind == "clustered" else [])
+
+
+def test_a_figure_that_is_right_everywhere_has_an_interval_with_width() -> None:
+    trials = [trial("a", "abc", cluster=str(n % 5)) for n in range(250)]
+
+    for name, figure in figures(*trials).items():
+        assert figure["ci95"][0] < figure["ci95"][1], name
+    assert figures(*trials)["hit@3"]["ci95"] == pytest.approx([0.9701, 1.0], abs=5e-5)
 
 
 def test_hits_count_repetitions_and_unknown_ids_of_all_trials() -> None:
@@ -322,4 +343,7 @@ def test_the_same_trials_give_the_same_bytes() -> None:
     first = msgspec.json.encode(measure(trials, [], Depth(3)))
 
     assert msgspec.json.encode(measure(list(trials), [], Depth(3))) == first
-    assert msgspec.json.encode(measure(trials, [], Depth(3), seed=1)) != first
+    # The order of the questions does not matter: nothing in an interval is random.
+    again = measure(trials[::-1], [], Depth(3))["overall"]
+    for name, figure in measure(trials, [], Depth(3))["overall"].items():
+        assert again[name]["ci95"] == pytest.approx(figure["ci95"], abs=1e-8)

@@ -19,7 +19,7 @@ from mnemoscope.analysis.diagnosis import classify, receipts_of
 from mnemoscope.analysis.forgetting import Forgetting, forgetting
 from mnemoscope.analysis.hallucination import views
 from mnemoscope.analysis.longitudinal import Plan, longitudinal
-from mnemoscope.analysis.measure import SEED, Depth, evidence_ranks, measure
+from mnemoscope.analysis.measure import Depth, evidence_ranks, measure
 from mnemoscope.analysis.question_records import QuestionRecord, assemble
 from mnemoscope.analysis.recall_bench_format import (
     common_errors,
@@ -42,7 +42,6 @@ def finish(
     manifest: Manifest,
     questions: Mapping[str, Question],
     depth: Depth,
-    seed: int = SEED,
     plan: Plan = MappingProxyType({}),
 ) -> list[QuestionRecord]:
     """Write the derived files, and record their hashes in the manifest.
@@ -63,7 +62,7 @@ def finish(
     reader = manifest.identity.get("reader")
     if is_longitudinal:
         records = [row for row in rows if row.checkpoint]
-        _finish_checkpoints(run, records, timings, manifest, plan, seed)
+        _finish_checkpoints(run, records, timings, manifest, plan)
     else:
         receipts = receipts_of(ingestions)
         diagnosed = reader and not forgets and scale_of(manifest).bounded
@@ -74,14 +73,14 @@ def finish(
         lines = [_question(row, failure) for row, failure in zip(rows, failures, strict=True)]
         write_records(run.path / "questions.jsonl", lines)
     if forgets:
-        write_json(run.path / FORGETTING, _forgetting(rows, plan, manifest, seed))
+        write_json(run.path / FORGETTING, _forgetting(rows, plan, manifest))
         also.append(FORGETTING)
     elif reader:
-        write_json(run.path / ANSWERS, answer_sheet(manifest, rows, ingestions, seed))
+        write_json(run.path / ANSWERS, answer_sheet(manifest, rows, ingestions))
         also.append(ANSWERS)
     rankings = [_ranking(trial, depth.returned) for trial in trials]
     write_records(run.path / "raw_retrievals.jsonl", rankings)
-    figures = measure(trials, ingestions, depth, seed)
+    figures = measure(trials, ingestions, depth)
     write_json(run.path / "metrics.json", {"benchmark": manifest.identity["benchmark"], **figures})
     write_json(run.path / "timing.json", timing(timings, system_answers=reader == "system"))
     ends = [own[-1] for own in plan.values() if own]
@@ -91,13 +90,11 @@ def finish(
     return records
 
 
-def _forgetting(
-    rows: Sequence[QuestionRecord], plan: Plan, manifest: Manifest, seed: int
-) -> Forgetting:
+def _forgetting(rows: Sequence[QuestionRecord], plan: Plan, manifest: Manifest) -> Forgetting:
     if scale_of(manifest).name != "rouge_l" or manifest.identity.get("appellate_judge"):
         return {"score": None, "why": "forgetting is measured by the judge rouge-l alone"}
     forgotten = {id for points in plan.values() for point in points for id in point.forget}
-    return forgetting(rows, forgotten=forgotten, seed=seed)
+    return forgetting(rows, forgotten=forgotten)
 
 
 def _finish_checkpoints(
@@ -106,10 +103,9 @@ def _finish_checkpoints(
     timings: Sequence[Timing],
     manifest: Manifest,
     plan: Plan,
-    seed: int,
 ) -> None:
     """Write the files of a run over checkpoints: Recall Bench's formats and our figures."""
-    figures = longitudinal(records, plan, seed=seed, depth=int(manifest.identity["depth"]))
+    figures = longitudinal(records, plan, depth=int(manifest.identity["depth"]))
     hallucination = views(records, plan, figures)
     errors = common_errors(records)
     write_json(

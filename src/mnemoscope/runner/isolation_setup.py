@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
-import site
 import sys
-import sysconfig
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
-from ctypes import c_uint64
+from contextlib import AbstractContextManager, ExitStack, suppress
+from ctypes import c_char, c_uint64
 from datetime import datetime
 from glob import escape
 from multiprocessing.sharedctypes import RawArray
@@ -21,24 +20,24 @@ from typing import Any
 import msgspec
 import platformdirs
 
-from mnemoscope._store.errors import MnemoscopeError, UsageError
+from mnemoscope._store.errors import UsageError
 from mnemoscope._store.jsonl import encode_lines, write_atomically
 from mnemoscope._store.private_files import make_private_folder
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope._store.user_data import user_data_folder
 from mnemoscope.datasets.base import Dataset
+from mnemoscope.integrations import environments
 from mnemoscope.isolation.decoys import (
     DECOYS_FILE,
     Decoy,
     bait_variables,
     draw_decoys,
-    drop_secret,
-    kept_secret,
-    new_secret,
+    secret_for,
     secret_hash,
     write_bait,
 )
 from mnemoscope.isolation.hidden_paths import all_names, contains, hard_links, raw_disks
+from mnemoscope.isolation.left_behind import adopted_orphans, on_left_behind
 from mnemoscope.isolation.levels import (
     DECOYS,
     LOCKED,
@@ -47,6 +46,7 @@ from mnemoscope.isolation.levels import (
     lowest,
 )
 from mnemoscope.isolation.lock import Lock, best_mechanism, lock_children
+from mnemoscope.isolation.trusted_paths import trusted_paths
 from mnemoscope.models.cache import default_cache_dir
 from mnemoscope.systems.loader import Plan
 from mnemoscope.types import Isolation, Scenario
@@ -60,8 +60,13 @@ _WHY_REACHABLE = {
 _FILES_OF_RUNS = (
     *("trials.jsonl", "raw_retrievals.jsonl", "questions.jsonl", "failures.jsonl", "decoys.jsonl"),
     *("units", "manifest.json", "metrics.json", "result.json", "longitudinal.json"),
-    *("summary.md", "summary.json", "attempts.jsonl"),
+    *("summary.md", "summary.json", "repeats.json", "attempts.jsonl"),
 )
+
+
+_NAMES = 256
+"""Bytes for the names of the processes that a system leaves behind, in one worker."""
+_NO_NAME = re.compile(r"[^A-Za-z0-9._+-]")
 
 
 class _LedgerEntry(msgspec.Struct):
@@ -76,9 +81,12 @@ class WorkerIsolation(msgspec.Struct, frozen=True):
     """Of each system: the variables that name its bait."""
     counts: Any
     """Shared memory: the starts and the passed self-tests of each system."""
+    left: Any
+    """Shared memory: the names of the processes that each system left behind, a line each."""
 
     def select(self, system: int) -> None:
         """Lock the children that this process starts from now on; they belong to this system."""
+        on_left_behind(lambda name: self._note_left(system, name))
         if self.lock is None:
             return
         counting = threading.Lock()
@@ -93,6 +101,13 @@ class WorkerIsolation(msgspec.Struct, frozen=True):
         kept = (*self.lock.kept, *bait)
         lock_children(msgspec.structs.replace(self.lock, kept=kept, environment=own), count)
 
+    def _note_left(self, system: int, name: str) -> None:
+        first = _NAMES * system
+        known = self.left[first : first + _NAMES].rstrip(b"\0")
+        line = _NO_NAME.sub("?", name).encode() + b"\n"
+        if line not in known.splitlines(keepends=True) and len(known) + len(line) <= _NAMES:
+            self.left[first + len(known) : first + len(known) + len(line)] = line
+
 
 class RunIsolation(AbstractContextManager["RunIsolation"]):
     """The isolation of one call of `run`; the bait exists inside the `with` block."""
@@ -105,6 +120,8 @@ class RunIsolation(AbstractContextManager["RunIsolation"]):
         self._secrets: list[bytes | None] = [None for _ in plans]
         self._drawn: list[list[Decoy]] = [[] for _ in plans]
         self._counts: dict[int, Any] = {}
+        self._left: dict[int, Any] = {}
+        self._orphans = ExitStack()
         self._begun: set[int] = set()
         self._lock: Lock | None = None
         problem = ""
@@ -114,20 +131,24 @@ class RunIsolation(AbstractContextManager["RunIsolation"]):
         if asked is not None:
             _refuse_lower(plans, self.records, asked)
         if any(record.level == DECOYS for record in self.records):
-            self._plant(plans, out)
+            self._plant()
+
+    def __enter__(self) -> RunIsolation:
+        # If a worker is killed, what its systems left behind comes to this process.
+        self._orphans.enter_context(adopted_orphans())
+        return self
 
     def __exit__(self, *error: object) -> None:
+        self._orphans.close()
         if self._folder is not None:
             self._folder.cleanup()
-        for number, secret in enumerate(self._secrets):
-            if secret is not None and number not in self._begun:  # no manifest names it
-                drop_secret(secret_hash(secret))
 
     def worker(self, place: int) -> WorkerIsolation:
         """Each worker process counts in its own place."""
         variables = [bait_variables(bait) if bait else {} for bait in self._baits]
         counts = self._counts.setdefault(place, RawArray(c_uint64, 2 * len(self.records)))
-        return WorkerIsolation(self._lock, variables, counts)
+        left = self._left.setdefault(place, RawArray(c_char, _NAMES * len(self.records)))
+        return WorkerIsolation(self._lock, variables, counts, left)
 
     def begin(self, number: int, manifest: Manifest, begun: datetime) -> None:
         """Record the isolation of a run that begins or continues; the lowest level counts."""
@@ -146,8 +167,15 @@ class RunIsolation(AbstractContextManager["RunIsolation"]):
         starts, passed = (
             sum(int(own[2 * number + part]) for own in self._counts.values()) for part in (0, 1)
         )
+        left = dict.fromkeys(record.left_behind)
+        for own in self._left.values():
+            names = own[_NAMES * number : _NAMES * (number + 1)].rstrip(b"\0")
+            left |= dict.fromkeys(names.decode("utf-8", "replace").splitlines())
         manifest.isolation = msgspec.structs.replace(
-            record, starts=record.starts + starts, passed=record.passed + passed
+            record,
+            starts=record.starts + starts,
+            passed=record.passed + passed,
+            left_behind=tuple(left),
         )
 
     def plant(self, scenario: Scenario) -> None:
@@ -166,11 +194,10 @@ class RunIsolation(AbstractContextManager["RunIsolation"]):
         place = directory.path / DECOYS_FILE
         write_atomically(place, encode_lines([{"secret": secret.hex()}, *self._drawn[number]]))
         directory.vouch(DECOYS_FILE)
-        drop_secret(record.decoys_sha256)
 
     @property
     def _baits(self) -> list[Path | None]:
-        """The bait of each system; they differ, since each system has a secret of its own."""
+        """The bait of each system: folders of their own, so that none can change another's."""
         if self._folder is None:
             return [None for _ in self._secrets]
         root = Path(self._folder.name)
@@ -187,14 +214,14 @@ class RunIsolation(AbstractContextManager["RunIsolation"]):
         level = DECOYS if asked is None else asked
         return Isolation(plan.hosting, level, mechanism=self._lock.name)
 
-    def _plant(self, plans: Sequence[Plan], out: Path) -> None:
-        """Choose the secrets: of a run that is continued, the one that it began with."""
-        for number, (plan, record) in enumerate(zip(plans, self.records, strict=True)):
+    def _plant(self) -> None:
+        """Make the folders of the baits; the secret is that of the dataset on this machine."""
+        for number, record in enumerate(self.records):
             if record.level != DECOYS:
                 continue
             try:
                 self._make_folder()
-                secret = _secret_of(RunDirectory(out / plan.spec.slug)) or new_secret()
+                secret = secret_for(self._dataset)
             except OSError as error:
                 why = f"the secret cannot be kept in {user_data_folder()}: {error.strerror}"
                 self.records[number] = msgspec.structs.replace(record, level=LOCKED, why=why)
@@ -209,10 +236,7 @@ class RunIsolation(AbstractContextManager["RunIsolation"]):
                 Path(name).mkdir(parents=True)
 
     def _make_folder(self) -> None:
-        """The folder of all baits is hidden; each system can read its own.
-
-        With those of others it could tell which memories are not evidence.
-        """
+        """The folder of all baits is hidden; each system can read its own."""
         if self._folder is None:
             make_private_folder(user_data_folder())
             self._folder = tempfile.TemporaryDirectory(
@@ -227,14 +251,6 @@ def _refuse_lower(plans: Sequence[Plan], records: Sequence[Isolation], asked: in
                 f"--isolation {asked} is not possible for {plan.spec}: {record.why}, which is "
                 f"level {record.level}. Omit --isolation to run it at that level"
             )
-
-
-def _secret_of(run: RunDirectory) -> bytes | None:
-    with suppress(MnemoscopeError):
-        isolation = run.manifest().isolation if run.manifest_path.exists() else None
-        if isolation is not None and isolation.decoys_sha256:
-            return kept_secret(isolation.decoys_sha256)
-    return None
 
 
 def _lock(dataset: Dataset, plans: Sequence[Plan], out: Path) -> tuple[Lock | None, str]:
@@ -253,23 +269,10 @@ def _lock(dataset: Dataset, plans: Sequence[Plan], out: Path) -> tuple[Lock | No
     if root := os.environ.get("MNEMOSCOPE_DATA"):
         caches += [] if _is_needed(Path(root), plans) else [Path(root)]
     hidden = all_names([*data, *caches, user_data_folder(), *runs, *raw_disks()])
-    kept = [default_cache_dir() / "models", user_data_folder() / "environments"]
-    kept += [Path(sys.prefix), Path(sys.base_prefix)]
-    real = [Path(os.path.realpath(path)) for path in kept if path.exists()]
-    exceptions = tuple(path for path in real if contains(hidden, path) is not None)
-    return Lock(mechanism, hidden, exceptions, _our_code(hidden), (os.getpid(),)), ""
-
-
-def _our_code(hidden: Sequence[Path]) -> tuple[Path, ...]:
-    """The folders from which our next process imports; one that contains data stays writable."""
-    installed = sysconfig.get_paths()
-    places = [installed[name] for name in ("purelib", "platlib", "stdlib", "scripts")]
-    if sys.path[0] and Path(sys.path[0]) == Path(sys.argv[0]).resolve().parent:
-        places.append(sys.path[0])  # the folder of the command is searched for modules first
-    places += [str(Path(__file__).parents[1]), site.getusersitepackages()]
-    around = {parent for path in hidden for parent in path.parents}
-    code = all_names(map(Path, places))
-    return tuple(path for path in code if contains(hidden, path) is None and path not in around)
+    # Their contents are no labels, and our next process runs or loads them.
+    readable = [default_cache_dir() / "models", environments.root()]
+    trusted = trusted_paths(hidden, [*readable, Path(sys.prefix), Path(sys.base_prefix)])
+    return Lock(mechanism, hidden, (), *trusted, guarded=(os.getpid(),)), ""
 
 
 def _data_files(dataset: Dataset) -> Iterator[Path]:

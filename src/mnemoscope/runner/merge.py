@@ -23,6 +23,7 @@ class JournalMerger:
     """Writes a run's journal and its hash chain; nothing else does."""
 
     def __init__(self, run: RunDirectory, pipeline: Pipeline, fingerprint: str = "") -> None:
+        self._run = run
         self._folder = run.path / "units"
         self._pipeline = pipeline
         self._trials = Journal(run.trials_path)
@@ -79,6 +80,7 @@ class JournalMerger:
             self._head = self._chain.advance(self._head, name, new_lines, new_timings)
             self._timings.append_bytes(new_timings)
             self._trials.append_bytes(new_lines)
+            self._run.note_merged(self._head)
         # The spool is deleted last: after a kill before this line it is merged again, to no effect.
         for file in (trials, timings):
             file.unlink(missing_ok=True)

@@ -18,12 +18,13 @@ from mnemoscope._store.errors import DataError, UsageError
 from mnemoscope._store.fingerprint import differences, sha256_file
 from mnemoscope._store.journal_chain import seal_spool
 from mnemoscope._store.jsonl import write_records
-from mnemoscope._store.run_directory import JournalLine, Manifest, RunDirectory
+from mnemoscope._store.run_directory import JournalLine, Manifest, RunDirectory, declared_repeat
 from mnemoscope._store.spec import Spec
 from mnemoscope.datasets.base import Dataset
 from mnemoscope.isolation.decoys import DECOYS_FILE
 from mnemoscope.protocols import load_protocol
 from mnemoscope.runner.pipeline import Pipeline
+from mnemoscope.runner.question_progress import QuestionProgress
 from mnemoscope.runner.run import Progress, Settings, benchmark_identity, run
 from mnemoscope.runner.scheduler import Limits
 from mnemoscope.runner.work_unit import spool_of
@@ -44,6 +45,7 @@ def redo(
     max_cost: float | None = None,
     exams: Mapping[str, dict[str, Any]] = MappingProxyType({}),
     progress: Progress = lambda units: None,
+    questions: QuestionProgress | None = None,
 ) -> RunDirectory:
     """Repeat `phase` and the phases after it with this pipeline; keep the earlier phases."""
     manifest = source.manifest()
@@ -58,6 +60,7 @@ def redo(
     if system.spec.slug != source.label:  # the identity does not contain the label
         spec = msgspec.structs.replace(system.spec, label=source.label)
         system = msgspec.structs.replace(system, spec=spec)
+    system = msgspec.structs.replace(system, repeat=declared_repeat(identity))
     directory = RunDirectory(out / source.label)
     if directory.path.resolve() == source.path.resolve():
         raise UsageError(f"--out {out} is the folder of the run itself; choose another folder")
@@ -85,6 +88,7 @@ def redo(
         # The same answers from another source are another run.
         derived_from=sha256_file(source.trials_path),
         kept_isolation=manifest.isolation,
+        questions=questions,
     )
     if (source.path / DECOYS_FILE).exists():
         shutil.copyfile(source.path / DECOYS_FILE, done[0].path / DECOYS_FILE)

@@ -24,10 +24,11 @@ import msgspec
 
 import mnemoscope
 from mnemoscope._store.errors import DataError, UsageError
+from mnemoscope._store.fingerprint import fingerprint
 from mnemoscope._store.jsonl import Journal, read_records
-from mnemoscope._store.run_directory import Manifest, RunDirectory
+from mnemoscope._store.run_directory import REPEAT, Manifest, RunDirectory
 from mnemoscope.analysis.longitudinal import columns
-from mnemoscope.analysis.measure import SEED, Depth
+from mnemoscope.analysis.measure import Depth
 from mnemoscope.datasets.base import DataFile, Dataset
 from mnemoscope.datasets.leakage import leaks
 from mnemoscope.models.budget import Budget, open_budget
@@ -37,6 +38,7 @@ from mnemoscope.runner.isolation_setup import RunIsolation
 from mnemoscope.runner.merge import JournalMerger
 from mnemoscope.runner.pipeline import Pipeline
 from mnemoscope.runner.progress_log import ProgressLog
+from mnemoscope.runner.question_progress import QuestionProgress
 from mnemoscope.runner.scheduler import (
     CheckpointDone,
     Finished,
@@ -50,6 +52,7 @@ from mnemoscope.types import Checkpoint, Isolation, Question, Scenario, Timing
 
 DEPTH = 50
 """How many hits a system is asked for."""
+SEED = 42
 _DECISIVE_PACKAGES = ("numpy", "bm25s", "PyStemmer", "wordllama", "tokenizers")
 
 
@@ -58,7 +61,7 @@ class Settings(msgspec.Struct, frozen=True):
 
     depth: int = DEPTH
     seed: int = SEED
-    """Of the bootstrap and the random baseline."""
+    """Of sampling and of the random baseline."""
     limits: Limits = Limits()
     workers: int = 0
     """Number of processes; 0 means one for each core."""
@@ -89,6 +92,7 @@ def run(
     derived_from: str = "",
     kept_isolation: Isolation | None = None,
     counted: bool = True,
+    questions: QuestionProgress | None = None,
 ) -> list[RunDirectory]:
     """Run all systems; returns their finished run directories in the order given.
 
@@ -96,7 +100,8 @@ def run(
     limit for models in US dollars, with the earlier costs of these runs included. `exams` are the
     exam results of the judges. `derived_from` is the hash of the journal that the runs began with,
     if phases of an earlier run are kept; `kept_isolation` is the isolation of that run. Runs that
-    are not `counted` are unknown to the ledger of attempts.
+    are not `counted` are unknown to the ledger of attempts. `questions` is kept up to date, for
+    what `progress` shows.
     """
     begun = datetime.now(UTC)
     _check(dataset, plans, settings)
@@ -129,15 +134,20 @@ def run(
         plans = scheduler.describe()
         _check_abilities(plans[: len(plans) - baselines], system_answers=pipeline.system_answers)
         manifests: list[Manifest] = []
+        identities = [
+            {
+                **identity(dataset, files, plan, settings),
+                **pipeline.identity(),
+                **({"derived_from": derived_from} if derived_from else {}),
+            }
+            for plan in plans
+        ]
+        declare_repeats(plans, identities)
         for number, (directory, plan) in enumerate(zip(runs, plans, strict=True)):
             releases.callback(directory.release)
             manifests.append(
                 directory.open(
-                    {
-                        **identity(dataset, files, plan, settings),
-                        **pipeline.identity(),
-                        **({"derived_from": derived_from} if derived_from else {}),
-                    },
+                    identities[number],
                     counted=counted,
                     environment={
                         "platform": platform.platform(),
@@ -145,7 +155,7 @@ def run(
                         "cores": cores,
                         "workers": settings.workers or cores,
                     },
-                    notes=[*data_notes(files), *plan.notes],
+                    notes=[*data_notes(files), *plan.notes, *_repeat_notes(plan)],
                     protocol={"id": protocol.id, "sha256": protocol.sha256} if protocol else {},
                     deviations=list(deviations),
                     category_names=dict(dataset.category_names),
@@ -171,7 +181,10 @@ def run(
             if budget is not None:
                 with budget.reserve(0.0) as before:
                     before.cost = sum(paid(run.path) for run in runs)
-            execution = _Execution(dataset, scheduler, records, settings, progress, isolation)
+            counts = QuestionProgress() if questions is None else questions
+            execution = _Execution(
+                dataset, scheduler, records, settings, progress, isolation, counts
+            )
             execution.work()
             execution.finish()
         except BaseException:
@@ -242,6 +255,7 @@ class _Execution:
     _settings: Settings
     _progress: Progress
     _isolation: RunIsolation
+    _counts: QuestionProgress
     _plan: dict[str, Sequence[Checkpoint]] = field(default_factory=dict)
     """Scenario to its checkpoints, if it has any."""
     _scenarios: set[str] = field(default_factory=set)
@@ -249,6 +263,8 @@ class _Execution:
     _changed: set[int] = field(default_factory=set)
     """Numbers of the runs in which something new was recorded."""
     _done: int = 0
+    _answered: int = 0
+    """Questions of the finished units."""
     _leaked: int = 0
 
     def work(self) -> None:
@@ -260,8 +276,13 @@ class _Execution:
             elif isinstance(event, CheckpointDone):
                 self._records[event.unit.run].progress.checkpoint_done(*event)
             else:
-                in_progress = sum(worker.progress for worker in self._scheduler.workers)
+                workers = self._scheduler.workers
+                in_progress = sum(worker.progress for worker in workers)
+                settled = self._answered + sum(worker.settled for worker in workers)
+                self._counts.done = max(self._counts.done, settled)
                 self._progress(self._done + in_progress)
+        self._counts.done = self._answered
+        self._progress(self._done)
         for one in self._records:
             one.journal.close()
 
@@ -270,7 +291,9 @@ class _Execution:
         if not self._questions:
             raise DataError("contains no questions", file=self._dataset.name)
         for number, (directory, manifest, _, progress) in enumerate(self._records):
-            if manifest.state == "complete" and number not in self._changed:
+            unchanged = manifest.state == "complete" and number not in self._changed
+            # Files without the kind of their intervals have those of an older version.
+            if unchanged and "interval" in directory.read_json("metrics.json"):
                 progress.close()
                 continue
             manifest.findings = dict(self._dataset.findings.counts)
@@ -279,8 +302,8 @@ class _Execution:
             self._isolation.count(number, manifest)
             manifest.state = "running"  # until its files are written again
             directory.save(manifest)
-            depth, seed = Depth(self._settings.depth), self._settings.seed
-            progress.close(finish(directory, manifest, self._questions, depth, seed, self._plan))
+            depth = Depth(self._settings.depth)
+            progress.close(finish(directory, manifest, self._questions, depth, self._plan))
             self._isolation.publish(number, directory)
             if progress.path.exists():
                 directory.vouch(progress.path.name)
@@ -291,11 +314,14 @@ class _Execution:
             self._isolation.plant(scenario)
             for number, one in enumerate(self._records):
                 unit = one.journal.unit(number, order, scenario)
+                self._counts.units += 1
+                self._counts.read += unit.asked
                 if unit.is_complete:
                     self._finished(unit)
                 else:
                     self._changed.add(number)
                     yield unit
+        self._counts.is_all_read = True
 
     def _check(self, scenario: Scenario) -> None:
         """Refuse duplicate ids, and labels in texts that systems would see."""
@@ -327,6 +353,7 @@ class _Execution:
         progress.finished(unit, journal.lines.get(unit.scenario.id, ()))
         journal.finished(unit)
         self._done += 1
+        self._answered += unit.asked
 
 
 @contextmanager
@@ -372,6 +399,33 @@ def identity(
             **{name: found for name in _DECISIVE_PACKAGES if (found := installed(name))},
         },
     }
+
+
+def _repeat_notes(plan: Plan) -> list[str]:
+    """A caveat on a system that no repeat starts anew."""
+    if plan.repeat is None or plan.repeat.seed is not None or plan.hosting != "server":
+        return []
+    return [
+        "all repeats asked the same server, which was not started again: what it keeps between "
+        "requests is not varied"
+    ]
+
+
+def declare_repeats(plans: Sequence[Plan], identities: Sequence[dict[str, Any]]) -> None:
+    """Add to the identity of each repeat which one it is, of how many and of which set.
+
+    All run directories are opened before the first question, so the ledger of attempts knows the
+    whole set from the start.
+    """
+    set = ""
+    for plan, own in zip(plans, identities, strict=True):
+        if plan.repeat is None:
+            continue
+        if plan.repeat.number == 1:
+            set = fingerprint(own)
+        # A repeat whose phases are done again keeps the set of its run.
+        repeat = msgspec.structs.replace(plan.repeat, set=plan.repeat.set or set)
+        own[REPEAT] = msgspec.to_builtins(repeat)
 
 
 def benchmark_identity(dataset: Dataset, files: Sequence[DataFile]) -> dict[str, Any]:

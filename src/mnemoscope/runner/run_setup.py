@@ -12,9 +12,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from msgspec.structs import replace as replace_fields
+
 from mnemoscope._store.errors import MissingData, UsageError
 from mnemoscope._store.spec import Spec
-from mnemoscope.types import Scalar
+from mnemoscope.types import Repeat, Scalar
 
 if TYPE_CHECKING:  # the command line reads the options before it needs the rest
     from mnemoscope.datasets.base import Dataset
@@ -63,6 +65,10 @@ class RunConfig:
         A second judge for answers that the first judge fails. Both verdicts are recorded.
     judge_memory_window
         Show the judge the memories of this many days around the evidence. 0: only the reference.
+    repeat
+        Run each system N times, as N run directories LABEL@1 … LABEL@N: with the seeds SEED, SEED
+        + 1, … if the system has an option `seed`, else in fresh processes. All N count. The
+        variance is split into system, question and conversation. Baselines run once.
     scenarios
         Use only the first N scenarios of the dataset.
     questions
@@ -86,7 +92,7 @@ class RunConfig:
     depth
         The number of hits requested from a system. Default: the protocol's number, else 50.
     seed
-        The seed of sampling, of intervals and of the random baseline. Default: 42. On personas it
+        The seed of sampling and of the random baseline. Default: 42. On personas it
         also shuffles the questions; 0 keeps the order of the file.
     timeout
         Seconds after which a recall counts as timed out. Default: 120, on personas 30.
@@ -126,6 +132,7 @@ class RunConfig:
     judge: Sequence[str] | None = None
     appellate_judge: str | None = None
     judge_memory_window: int | None = None
+    repeat: int = 1
     scenarios: int | None = None
     questions: int | None = None
     lifecycle: Lifecycle | None = None
@@ -194,10 +201,13 @@ def prepare(
     specs = read_systems(systems)
     if not specs:
         raise UsageError("name a system with --system NAME; `mnemoscope systems list` shows them")
-    if len(specs) > 1 and (config.json_out or config.question_log or config.progress_jsonl):
+    if config.repeat < 1:
+        raise UsageError(f"--repeat {config.repeat}: must be 1 or more")
+    runs = len(specs) * config.repeat
+    if runs > 1 and (config.json_out or config.question_log or config.progress_jsonl):
         raise UsageError(
-            "--json-out, --question-log and --progress-jsonl are for one system, and "
-            f"{len(specs)} are given; each run directory contains these files, too"
+            "--json-out, --question-log and --progress-jsonl are for one system and one run, and "
+            f"{runs} are asked for; each run directory contains these files, too"
         )
     out = _resumed(config.resume) if config.resume else config.out or Path("runs")
     seed = SEED if config.seed is None else config.seed
@@ -240,7 +250,15 @@ def prepare(
     elif history and not timeout > 0:
         raise UsageError(f"--timeout {timeout}: must be more than 0 seconds")
     limits = Limits(timeout, config.remember_timeout, config.restarts)
-    plans = [plan(spec, thing, hosted=config.isolation != 0) for spec, thing in specs]
+    hosted = config.isolation != 0
+    if config.repeat == 1:
+        plans = [plan(spec, thing, hosted=hosted) for spec, thing in specs]
+    else:
+        plans = [
+            replace_fields(plan(own, thing, hosted=hosted), repeat=repeat)
+            for spec, thing in specs
+            for own, repeat in _repeated(spec, thing, config.repeat, seed)
+        ]
     beside: list[Plan] = []
     if config.baselines:
         beside = _baselines(name, pipeline, chosen, seed, {one.spec.slug for one in plans})
@@ -261,6 +279,30 @@ def prepare(
         chosen,
         departs,
     )
+
+
+def _repeated(spec: Spec, thing: SystemLike, count: int, seed: int) -> list[tuple[Spec, Repeat]]:
+    """The spec of each repeat: its label, and a seed of its own if the system takes one."""
+    from mnemoscope.systems.loader import takes_seed
+
+    seeds: list[int | None] = [None] * count
+    if takes_seed(spec, thing):
+        try:
+            first = int(spec.args.get("seed", seed))
+        except ValueError:
+            raise UsageError(
+                f"--repeat {count}: the seed of {spec} is not a whole number, so the other repeats "
+                "cannot get seeds of their own"
+            ) from None
+        seeds = [first + number for number in range(count)]
+    kept = {key: value for key, value in spec.args.items() if key != "seed"}
+    label = spec.label or Spec(spec.name, kept).slug
+    found = []
+    for number, own in enumerate(seeds, 1):
+        args = spec.args if own is None else {**kept, "seed": own}
+        named = Spec(spec.name, args, f"{label}@{number}")
+        found.append((named, Repeat(number, count, own)))
+    return found
 
 
 def _open(name: str, config: RunConfig, options: Mapping[str, Scalar], seed: int) -> Dataset:

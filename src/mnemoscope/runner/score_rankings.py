@@ -17,12 +17,12 @@ from mnemoscope._store.errors import UsageError
 from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.jsonl import Journal
 from mnemoscope._store.run_directory import RunDirectory
-from mnemoscope.analysis.measure import SEED, Depth
+from mnemoscope.analysis.measure import Depth
 from mnemoscope.datasets.base import DataFile, Dataset, DatasetInfo
 from mnemoscope.runner.finish import finish
 from mnemoscope.runner.pipeline import Ask
 from mnemoscope.runner.ranking_files import Format, RankingFile, read_rankings
-from mnemoscope.runner.run import benchmark_identity, data_notes
+from mnemoscope.runner.run import SEED, benchmark_identity, data_notes
 from mnemoscope.runner.trial_builder import TrialBuilder
 from mnemoscope.types import Question, Trial
 

@@ -33,6 +33,13 @@ class WorkUnit(msgspec.Struct, frozen=True):
     """How often its system was lost in this run without failing a question."""
 
     @property
+    def asked(self) -> int:
+        """How many questions it asks; a question counts at each checkpoint that asks it."""
+        scenario = self.scenario
+        points = sum(len(point.questions) for point in scenario.checkpoints)
+        return points or len(scenario.questions)
+
+    @property
     def is_complete(self) -> bool:
         scenario = self.scenario
         if not scenario.checkpoints:

@@ -23,7 +23,10 @@ import msgspec
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope._store.journal_chain import SpoolJournal
+from mnemoscope._store.user_data import keep_user_data_folder
+from mnemoscope.connectors.handshake import expect_servers
 from mnemoscope.models.budget import current_budget
+from mnemoscope.models.model import reply_for_repeat
 from mnemoscope.runner.answer_and_judge import AnswerAndJudge
 from mnemoscope.runner.failures import NeedsRestart, Restarts, error_line
 from mnemoscope.runner.heartbeat import Heartbeat
@@ -71,10 +74,15 @@ def serve(
     It builds the systems of the plans in `describes` at once, and the others when it needs them.
     """
     be_a_child_of(parent)
+    keep_user_data_folder()
     file_limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     if (budget := current_budget()) is not None:
         budget.adopt(place + 1)
     Hosted.takes_several_calls = pipeline.parallelism > 1
+    if any(plan.repeat for plan in plans):
+        _draw_anew()
+    if not describes:
+        expect_servers()
     drivers = _describe_all(pipe, heartbeat, plans, describes, isolation)
     warm: set[int] = set()
     answer_and_judge: AnswerAndJudge | None = None
@@ -90,6 +98,8 @@ def serve(
             driver = drivers.setdefault(unit.run, Driver(plans[unit.run].build))
             driver.on_call, driver.limits = heartbeat.shared.note_call, pipeline.limits
             is_foreign = plans[unit.run].hosting == "worker"
+            repeat = plans[unit.run].repeat
+            reply_for_repeat(repeat.number if repeat else 1)
             reply = DONE
             try:
                 if pipeline.answers:
@@ -122,6 +132,15 @@ def serve(
             pipe.send_bytes(reply)
     for driver in drivers.values():
         driver.close()
+
+
+def _draw_anew() -> None:
+    """Seed numpy's global generator anew: forks of one process draw the same numbers.
+
+    Python's own generator does that by itself.
+    """
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
 
 
 def _message(kind: bytes, text: str) -> bytes:

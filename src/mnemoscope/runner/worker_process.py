@@ -126,11 +126,15 @@ class Worker:
         if self.unit is None:
             return 0.0
         scenario, shared = self.unit.scenario, self.heartbeat.shared
-        asked = sum(len(point.questions) for point in scenario.checkpoints)
-        asked = asked or len(scenario.questions)
+        asked = self.unit.asked
         settled = shared.settled / asked if asked else 0.0
         ingested = shared.memories / len(scenario.memories) if scenario.memories else 0.0
         return settled + (1 - settled) * _INGESTION * min(ingested, 1.0)
+
+    @property
+    def settled(self) -> int:
+        """How many questions of its unit are done."""
+        return 0 if self.unit is None else min(self.heartbeat.shared.settled, self.unit.asked)
 
     def overdue(self, limits: Limits) -> Overdue | None:
         """What exceeds its time limit."""
@@ -149,7 +153,7 @@ class Worker:
             limit = limits.remember if is_long else limits.recall
             # A connector has the same limit, and a call that it ends leaves the worker alive.
             patience = _PATIENCE if self.group == SHARED else 0.0
-            is_late = since > 0 and time.monotonic() - since > limit + patience
+            is_late = since != 0 and time.monotonic() - since > limit + patience
             # The worker may have ended this, or begun something else, while its slot was read.
             if is_late and slot.since == since:
                 return Overdue(
