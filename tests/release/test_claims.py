@@ -224,7 +224,7 @@ def test_with_a_release_the_runs_decide_what_improved(begin: Callable[..., Relea
     assert lint(honest, facts) == []
     lied = f"{CITE_OWN}mrr@20 improved by 28 pp {proof}."
     (finding,) = (f for f in lint(lied, facts) if f.rule == "unproven-improvement")
-    assert "mrr@20 on strata has p_corrected" in finding.what
+    assert "mrr@20 on strata has p=" in finding.what
     blown_up = honest.replace("28 pp", "38 pp")
     assert "no run gave 38 pp" in lint(blown_up, facts)[0].what
     assert {f.rule for f in lint(honest.replace("mrr@20 is neutral.", ""), facts)} == {

@@ -12,15 +12,14 @@ from mnemoscope._store.fingerprint import fingerprint
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.compare import NotComparable
 from mnemoscope.release.decide import (
-    as_one_family,
     comparisons,
     decide,
     matrix_row,
     standing,
     together,
 )
-from mnemoscope.release.state import MatrixRow, Release, moment, new_release
-from mnemoscope.stats import holm
+from mnemoscope.release.start_release import new_release
+from mnemoscope.release.state import MatrixRow, Release, moment
 
 EXPECTED = {
     "SHIP": ("improved", "improved"),
@@ -94,6 +93,7 @@ def test_a_regression_in_one_category_alone_holds(
         tmp_path / "release",
         author="Ann",
         when=moment(),
+        other_base="first",
     )
     decision = decide(release, comparisons(release), moment())
     assert decision.rows == {"strata": "HOLD"}
@@ -117,14 +117,15 @@ def test_several_benchmarks_take_the_most_cautious_row(
     assert together(rows) == expected
 
 
-def test_holms_correction_covers_all_benchmarks_of_a_release(begin: Callable[..., Release]) -> None:
-    (one,) = comparisons(begin("SHIP with caveat"))
-    first, second = as_one_family([one, one])
-    assert first.row("recall@10").p_raw == one.row("recall@10").p_raw
-    p_values = [row.p_raw for row in [*one.rows, *one.rows]]
-    corrected = [row.p_corrected for row in [*first.rows, *second.rows]]
-    assert corrected == holm(p_values).tolist()
-    assert first.row("recall@10").p_corrected > one.row("recall@10").p_corrected
+def test_the_benchmarks_of_a_release_share_alpha(begin: Callable[..., Release]) -> None:
+    release = begin("SHIP with caveat")
+    (one,) = comparisons(release)
+    release.state.pairs *= 2
+    first, second = comparisons(release)
+    assert (one.declared.alpha, first.declared.alpha, second.declared.alpha) == (0.05, 0.025, 0.025)
+    assert first.row("recall@10").p == one.row("recall@10").p
+    for metric in ("recall@10", "mrr@20"):
+        assert first.row(metric).critical > one.row(metric).critical
 
 
 def test_runs_that_do_not_compare_are_refused(
@@ -138,7 +139,13 @@ def test_runs_that_do_not_compare_are_refused(
 
     def begin() -> Release:
         return new_release(
-            "v1", [base.path], [cand.path], tmp_path / "out", author="Ann", when=moment()
+            "v1",
+            [base.path],
+            [cand.path],
+            tmp_path / "out",
+            author="Ann",
+            when=moment(),
+            other_base="first",
         )
 
     with pytest.raises(NotComparable, match="no protocol"):

@@ -16,12 +16,16 @@ from mnemoscope._store.errors import MissingExtra, UsageError
 from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.jsonl import write_json
 from mnemoscope._store.run_directory import RunDirectory
+from mnemoscope.analysis.estimates import interval_of_mean
 from mnemoscope.metrics import HitPlaces, score, score_merged, score_unordered
 from mnemoscope.release import independent_stats
 from mnemoscope.release.decide import comparisons
 from mnemoscope.release.rederive import rederive
-from mnemoscope.release.state import Release, moment, new_release
-from mnemoscope.stats import cohens_h, holm, mcnemar_exact, paired_t, wilson
+from mnemoscope.release.start_release import new_release
+from mnemoscope.release.state import Release, moment
+from mnemoscope.stats import cohens_h, wilson
+from mnemoscope.stats.clustered import ClusterSums, cluster_sums, difference
+from mnemoscope.stats.families import max_t
 
 
 def _disagreements(release: Release, seed: int = 7) -> list[str]:
@@ -64,6 +68,7 @@ def test_a_falsified_metrics_json_is_caught_even_if_its_hash_was_redone(
         tmp_path / "release",
         author="Ann",
         when=moment(),
+        other_base="first",
     )
     (said,) = _disagreements(release)
     assert said.startswith("strata cand overall recall@10 in metrics.json: reported 0.91, repeated")
@@ -83,7 +88,13 @@ def test_rankings_that_do_not_belong_to_the_journal_are_caught(
     run.save(manifest)
     paths = [world / side / "mine" for side in ("base", "cand")]
     release = new_release(
-        "v1", paths[:1], paths[1:], tmp_path / "release", author="Ann", when=moment()
+        "v1",
+        paths[:1],
+        paths[1:],
+        tmp_path / "release",
+        author="Ann",
+        when=moment(),
+        other_base="first",
     )
     assert any("recall@10 candidate" in said for said in _disagreements(release))
 
@@ -98,7 +109,53 @@ def test_an_interval_that_ignores_the_clusters_is_caught(begin: Callable[..., Re
         for row in one.rows
     ]
     done = rederive(release, [replace(one, rows=rows)], by="Stan", seed=7, when=moment())
-    assert sum("lie beyond the" in said for said in done.disagreements) == 2
+    ends = [said for said in done.disagreements if "mrr@20 end of the interval" in said]
+    changed = [row for row in rows if row.metric == "mrr@20"]
+    assert len(ends) == len(done.disagreements) == 2 * len(changed)
+
+
+def test_a_critical_value_without_the_correction_is_caught(
+    tmp_path: Path, make_run: Callable[..., RunDirectory]
+) -> None:
+    from msgspec.structs import replace
+
+    dice = random.Random(4)
+    base, cand = ([dice.randint(0, 20) for _ in range(200)] for _ in range(2))
+    release = new_release(
+        "v1",
+        [make_run(tmp_path / "base", base).path],
+        [make_run(tmp_path / "cand", cand, "other").path],
+        tmp_path / "release",
+        author="Ann",
+        other_base="first",
+        when=moment(),
+    )
+    assert _disagreements(release) == []
+    (one,) = comparisons(release)
+    single = one.row("recall@10").critical
+    assert one.row("mrr@20").critical > single
+    rows = [
+        replace(
+            row,
+            critical=single,
+            ci95=(row.delta - single * row.se, row.delta + single * row.se),
+        )
+        if row.role == "secondary"
+        else row
+        for row in one.rows
+    ]
+    done = rederive(release, [replace(one, rows=rows)], by="Stan", seed=7, when=moment())
+    assert any("mrr@20 share beyond the interval" in said for said in done.disagreements)
+
+
+def test_a_p_that_ignores_the_clusters_is_caught(begin: Callable[..., Release]) -> None:
+    from msgspec.structs import replace
+
+    release = begin("HOLD or SHIP as no-claim")
+    (one,) = comparisons(release)
+    rows = [replace(row, p=row.p / 2) if row.role == "primary" else row for row in one.rows]
+    done = rederive(release, [replace(one, rows=rows)], by="Stan", seed=7, when=moment())
+    assert any(said.startswith("strata overall recall@10 p:") for said in done.disagreements)
 
 
 def test_the_two_implementations_agree_on_random_rankings() -> None:
@@ -142,26 +199,61 @@ def test_the_two_implementations_agree_on_hits_that_take_several_places() -> Non
             assert values["q"] == pytest.approx(ours[metric]), metric
 
 
-def test_the_two_implementations_agree_on_tests_and_corrections() -> None:
+@pytest.mark.parametrize("count", [1, 3, 5, 8, 12])
+def test_the_two_implementations_agree_on_errors_tails_and_critical_values(count: int) -> None:
+    dice = random.Random(count)
+    for equal in (True, False):
+        sizes = [7 if equal else dice.randint(1, 40) for _ in range(count)]
+        clusters = [f"c{place}" for place, size in enumerate(sizes) for _ in range(size)]
+        deltas = [dice.choice([-1.0, 0.0, 0.0, 0.5, 1.0]) for _ in clusters]
+        ours = difference(cluster_sums(np.array(deltas)[:, None], clusters))
+        se, found, _ = independent_stats.clustered(deltas, clusters)
+        assert se == pytest.approx(ours.se, rel=1e-9)
+        assert independent_stats.tail(ours.statistic, found) == pytest.approx(ours.p, abs=1e-6)
+        for alpha in (0.05, 0.01):
+            theirs = independent_stats.critical(alpha, found)
+            assert theirs == pytest.approx(ours.critical(alpha), rel=1e-5)
+
+
+@pytest.mark.parametrize("count", [8, 12, 60])
+def test_the_two_implementations_agree_on_the_largest_of_several_metrics(count: int) -> None:
+    random_source = np.random.default_rng(count)
+    shared = random_source.normal(size=(count, 1))
+    means = shared + random_source.normal(size=(count, 5))
+    sizes = random_source.integers(10, 40, size=count).astype(float)
+    table = ClusterSums(
+        np.repeat(sizes[:, None], 5, axis=1), means * sizes[:, None], np.zeros((count, 5))
+    )
+    ours = max_t(table).maxima
+    theirs = independent_stats.largest(means, sizes, 20_000, np.random.default_rng(1))
+    for share in (0.5, 0.9, 0.95):
+        assert np.quantile(theirs, share) == pytest.approx(np.quantile(ours, share), rel=0.03)
+
+
+def test_the_two_implementations_agree_on_effects_and_wilsons_interval() -> None:
     dice = random.Random(2)
     for _ in range(40):
-        gained, lost = dice.randint(0, 80), dice.randint(0, 80)
-        assert independent_stats.mcnemar(gained, lost) == pytest.approx(mcnemar_exact(gained, lost))
-        deltas = [dice.gauss(0.02, 0.3) for _ in range(dice.randint(3, 300))]
-        assert independent_stats.t_test(deltas) == pytest.approx(paired_t(deltas).p, abs=1e-8)
-        p_values = {str(n): dice.random() for n in range(20)}
-        expected = holm(list(p_values.values())).tolist()
-        assert list(independent_stats.holm(p_values).values()) == pytest.approx(expected)
         before, after = dice.random(), dice.random()
         assert independent_stats.cohens_h(before, after) == pytest.approx(cohens_h(before, after))
-        hits = dice.randint(0, 50)
-        assert independent_stats.wilson(hits, 50) == pytest.approx(wilson(hits, 50), abs=1e-12)
+        hits = [float(dice.random() < before) for _ in range(50)]
+        one = ["a"] * 50
+        expected_ends = pytest.approx(wilson(round(sum(hits)), 50), abs=1e-12)
+        assert independent_stats.level(hits, one) == expected_ends
 
 
-def test_differences_that_are_all_the_same_allow_no_test_in_either() -> None:
-    assert independent_stats.t_test([0.0] * 5) == paired_t([0.0] * 5).p == 1.0
-    assert np.isnan(independent_stats.t_test([0.5] * 5))
-    assert np.isnan(paired_t([0.5] * 5).p)
+@pytest.mark.parametrize("groups", [1, 4, 5, 9])
+def test_the_two_implementations_agree_on_levels(groups: int) -> None:
+    dice = random.Random(groups)
+    clusters = [f"c{min(dice.randrange(groups), dice.randrange(groups))}" for _ in range(120)]
+    for values in (
+        [float(dice.random() < 0.9) for _ in clusters],
+        [dice.random() for _ in clusters],
+        [1.0 for _ in clusters],
+        [0.0 for _ in clusters],
+        [0.5 for _ in clusters],
+    ):
+        found = interval_of_mean(np.array(values), clusters)
+        assert independent_stats.level(values, clusters) == pytest.approx(found, abs=1e-7)
 
 
 @pytest.mark.parametrize("library", ["ir_measures", "scipy"])

@@ -14,15 +14,24 @@ from mnemoscope._store.jsonl import read_text, write_atomically
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.compare import OVERALL, Comparison
 from mnemoscope.release.decide import (
+    FALSE_HOLD,
+    POLICY,
     RATIONALE,
     comparisons,
+    guard,
+    margins,
     regressions,
+    row_name,
     standing,
     together,
+    worsened,
     write_comparisons,
 )
+from mnemoscope.release.process import TRIGGERS
+from mnemoscope.release.release_log import check_time, record
 from mnemoscope.release.report_tables import (
     category_table,
+    detectable,
     effect,
     overall_table,
     p_equals,
@@ -48,9 +57,13 @@ def write_report(release: Release, when: Moment) -> list[Comparison]:
     """Write the comparisons and the report; the first call sets the time of the draft."""
     found = comparisons(release)
     write_comparisons(release, found)
-    if release.state.drafted is None:
+    is_first = release.state.drafted is None
+    if is_first:
+        check_time(release.state, when)
         release.state.drafted = when
     write_atomically(release.report_path, render(release, found).encode())
+    if is_first:
+        record(release, "drafted", when, by=release.state.author)
     release.save()
     return found
 
@@ -99,10 +112,20 @@ def _summary(release: Release, found: Sequence[Comparison]) -> str:
             ns = "" if standing(row) != "neutral" else ", ns"
             lines.append(
                 f"- {one.benchmark}, {kind} metric {metric}: {points(row.delta)} "
-                f"(95% CI {points_interval(row)}, {p_equals(row.p_corrected)}{ns}, {effect(row)}); "
-                f"smallest detectable difference {100 * row.detectable:.2f}pp."
+                f"(95% CI {points_interval(row)}, {p_equals(row.p)}{ns}, {effect(row)}); "
+                f"smallest detectable difference {detectable(row)}."
             )
+    lines += ["", "Metrics that worsened, significant or not:", "", *(_worsened(found))]
     return "\n".join(lines)
+
+
+def _worsened(found: Sequence[Comparison]) -> list[str]:
+    return [
+        f"- {one.benchmark}, {row_name(row)}: {points(row.delta)} (95% CI {points_interval(row)}, "
+        f"{p_equals(row.p)}{', ns' if standing(row) == 'neutral' else ''})"
+        for one in found
+        for row in worsened(one)
+    ] or ["- none"]
 
 
 def _methodology(release: Release) -> list[str]:
@@ -111,16 +134,64 @@ def _methodology(release: Release) -> list[str]:
         for pair, run in _runs(release)
         for deviation in run.manifest().deviations
     ]
-    waived = [f"- {name} was not run: {why}" for name, why in release.state.waived.items()]
+    declared = [f"- {as_markdown(line)}" for line in departures(release)]
     return [
         "### Conformance",
-        f"Protocol `{release.protocol.id}`, sha256 `{release.protocol.sha256}`.",
-        "\n".join([*deviations, *waived]) or "No deviations.",
+        f"Protocol `{release.protocol.id}`, sha256 `{release.protocol.sha256}`. Release process "
+        f"{release.state.process or 'not recorded'}.",
+        "\n".join([*deviations, *declared]) or "No deviations.",
+        _base(release),
+        *_triggered(release),
+        *_amended(release),
         "### Run configuration",
         _configuration(release),
         "### Changes from the previous version",
         "\n".join(f"- {as_markdown(line)}" for line in changes(release)) or "None.",
     ]
+
+
+def departures(release: Release) -> list[str]:
+    """What the release declares to do otherwise than the process says; the PI must accept it."""
+    state = release.state
+    waived = [f"{name} was not run: {why}" for name, why in state.waived.items()]
+    other = [f"the base is not the previous release: {state.base.reason}"]
+    return [*waived, *(other if state.base.reason else [])]
+
+
+def _base(release: Release) -> str:
+    base = release.state.base
+    if base.previous:
+        return f"The base is the candidate of the previous release, {as_markdown(base.previous)}."
+    return "The base is declared, see above." if base.reason else "The base is not declared."
+
+
+def _triggered(release: Release) -> list[str]:
+    """The benchmarks that a change made mandatory (§2.2)."""
+    state = release.state
+    lines = [
+        f"- {trigger.benchmark}, because {trigger.when}: {_extra(state, trigger.benchmark)}"
+        for kind in state.changed
+        if (trigger := TRIGGERS.get(kind))
+    ]
+    if lines:
+        return ["Benchmarks that a change triggers:", "\n".join(lines)]
+    return ["No declared change triggers another benchmark."] if state.changed else []
+
+
+def _extra(state: State, name: str) -> str:
+    for one in state.extras:
+        if one.name == name:
+            return f"{as_code(one.path)}, sha256 `{one.sha256}`"
+    return "waived, see above" if name in state.waived else "missing"
+
+
+def _amended(release: Release) -> list[str]:
+    lines = [
+        f"- {entry.when}, by {as_markdown(entry.by)}: {as_code(entry.what)}. "
+        f"Reason: {as_markdown(entry.why)}"
+        for entry in release.state.amendments
+    ]
+    return ["### Amendments", "\n".join(lines)] if lines else []
 
 
 def changes(release: Release) -> list[str]:
@@ -170,7 +241,8 @@ def _benchmarks(release: Release, found: Sequence[Comparison]) -> list[str]:
 
 def _benchmark(release: Release, name: str, comparison: Comparison | None) -> list[str]:
     if comparison is None:
-        return [f"{name} was not run: {release.state.waived.get(name, 'without a reason')}."]
+        why = as_markdown(release.state.waived.get(name, "without a reason"))
+        return [f"{name} was not run: {why}."]
     pair = next(pair for pair in release.state.pairs if pair.benchmark == name)
     base, cand = release.run(pair.base), release.run(pair.cand)
     before, after = base.read_json("metrics.json"), cand.read_json("metrics.json")
@@ -205,8 +277,13 @@ def _decision(release: Release, found: Sequence[Comparison]) -> list[str]:
     lines = [f"- {name}: row “{row}” of the decision matrix" for name, row in decision.rows.items()]
     lines += [f"- regressed significantly: {what}" for one in found for what in regressions(one)]
     lines.append(f"- may be claimed as improved: {', '.join(_claimable(found)) or 'no metric'}")
+    for one in found:
+        found_by_guard = guard(one, margins(release.protocol.benchmark(one.benchmark)))
+        lines.append(
+            f"- guard on {one.benchmark}: {found_by_guard}. Policy: {POLICY[found_by_guard]}"
+        )
     row = together(list(decision.rows.values()))
-    parts = [f"**{decision.outcome}**: {RATIONALE[row]}.", "\n".join(lines)]
+    parts = [f"**{decision.outcome}**: {RATIONALE[row]}.", "\n".join(lines), FALSE_HOLD]
     for title, text in (
         ("Rationale", words.rationale),
         ("Theoretical justification", words.theory),
@@ -214,10 +291,10 @@ def _decision(release: Release, found: Sequence[Comparison]) -> list[str]:
         ("Shipped without claims", words.no_claim),
     ):
         parts += [f"### {title}", _quoted(text)] if text else []
-    if one := release.state.rederived:
+    if done := release.state.rederived:
         parts.append(
-            f"Independent re-derivation by {one.by}, seed {one.seed}: {one.checked} statistics "
-            f"repeated, {len(one.disagreements) or 'none'} of them differ from the report."
+            f"Independent re-derivation by {done.by}, seed {done.seed}: {done.checked} statistics "
+            f"repeated, {len(done.disagreements) or 'none'} of them differ from the report."
         )
     return parts
 
@@ -284,16 +361,20 @@ def block(state: State, sha256: str) -> str:
         "",
         _circulated(state, sha256),
         "",
-        "| role | name | signed | report sha256 | |",
-        "|---|---|---|---|---|",
+        "| role | name | signed | report sha256 | | proof | accepts |",
+        "|---|---|---|---|---|---|---|",
     ]
     for role in ROLES:
         if (one := given.get(role)) is None:
-            lines.append(f"| {TITLES[role]} | | not signed | | |")
+            lines.append(f"| {TITLES[role]} | | not signed | | | | |")
             continue
         standing = "valid" if one.sha256 == sha256 else "void: the report changed"
+        if one.amendments != len(state.amendments):
+            standing = "void: the release was amended"
+        proof = f"SSH key {one.key}" if one.key else "typed name only, not proven"
         lines.append(
-            f"| {TITLES[role]} | {one.name} | {one.when} | `{one.sha256[:16]}…` | {standing} |"
+            f"| {TITLES[role]} | {one.name} | {one.when} | `{one.sha256[:16]}…` | {standing} "
+            f"| {proof} | {', '.join(one.accepts)} |"
         )
     for one in given.values():
         if one.quorum_exception:

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 
 import msgspec
 
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.jsonl import read_text
 from mnemoscope.analysis.compare import Comparison
-from mnemoscope.release.benchmark_report import is_current
+from mnemoscope.release.base_release import base_problem
+from mnemoscope.release.benchmark_report import departures, is_current
 from mnemoscope.release.claims import lint_file
 from mnemoscope.release.decide import comparisons, decide, is_fresh, unwritten
 from mnemoscope.release.notes import SECTIONS
 from mnemoscope.release.notes import render as render_notes
+from mnemoscope.release.process import lacking_triggered, process_problem
 from mnemoscope.release.release_facts import Facts
+from mnemoscope.release.release_log import log_problems
 from mnemoscope.release.signatures import (
     exception,
     lacking_notice,
     lacking_signatures,
     other_statistician,
+    typed_names,
 )
 from mnemoscope.release.state import Moment, Release
+from mnemoscope.release.times import git_tag_time, time_problems
 from mnemoscope.reports.tables import DIM, Cell, Lines, ReportTable, TableColumn
 
 RUNS = "metrics.json files produced with pinned dataset SHA256"
@@ -78,17 +82,23 @@ def table(found: Checklist) -> ReportTable:
 class _Reviewed:
     """The input of the items; runs are verified once."""
 
-    def __init__(self, release: Release, found: Sequence[Comparison]) -> None:
+    def __init__(
+        self, release: Release, found: Sequence[Comparison], allowed_signers: Path | None
+    ) -> None:
         self.release = release
         self.found = found
+        self.allowed_signers = allowed_signers
 
     @cached_property
     def facts(self) -> Facts:
         return Facts(self.release, self.found)
 
 
-def check(release: Release, now: Moment) -> Checklist:
-    """Compute Appendix A. An item that cannot be computed is missing; the error is the reason."""
+def check(release: Release, now: Moment, allowed_signers: Path | None = None) -> Checklist:
+    """Compute Appendix A. An item that cannot be computed is missing; the error is the reason.
+
+    With a list of allowed signers, every signature must be of one of their SSH keys.
+    """
     try:
         found = comparisons(release)
     except MnemoscopeError as error:
@@ -96,7 +106,7 @@ def check(release: Release, now: Moment) -> Checklist:
         why[RUNS] = str(error)
         items = [ChecklistItem(name, [reason]) for name, reason in why.items()]
         return Checklist([*items, _tag(release, now, len(items))], now.is_future)
-    case, items = _Reviewed(release, found), []
+    case, items = _Reviewed(release, found, allowed_signers), []
     for name, missing, remark in _ITEMS:
         try:
             items.append(ChecklistItem(name, list(missing(case)), remark(release)))
@@ -119,13 +129,20 @@ def _benchmarks(case: _Reviewed) -> Iterator[str]:
     }
     if len(systems) > 1:
         yield "the candidate runs are of different systems or versions"
+    yield from filter(None, [base_problem(case.release), process_problem(case.release)])
+    yield from lacking_triggered(case.release)
 
 
-def _waivers(release: Release) -> str:
-    return "; ".join(f"{name} waived: {why}" for name, why in release.state.waived.items())
+def _declared(release: Release) -> str:
+    waived = [f"{name} waived: {why}" for name, why in release.state.waived.items()]
+    return "; ".join([*waived, *departures(release)[len(waived) :]])
 
 
 def _runs(case: _Reviewed) -> Iterator[str]:
+    for record in case.release.records():
+        run = case.release.run(record)
+        if run.manifest().protocol != case.release.state.protocol:
+            yield f"{run.path} was not made under {case.release.state.protocol['id']}"
     for path, state in case.facts.unsound.items():
         yield f"{path} is {state}; `mnemoscope verify {path}` gives the reason"
 
@@ -198,21 +215,14 @@ def _tag(release: Release, now: Moment, missing: int) -> ChecklistItem:
     date = release.state.tag_date
     if date and now.at < date:
         found.append(f"the tag date {date:%Y-%m-%d %H:%M} UTC is not reached: it is {now}")
-    if missing and _is_tagged(release):
+    if missing and git_tag_time(release) is not None:
         found.append(f"the tag {release.state.version} exists already")
+    found += log_problems(release.state)
+    try:
+        found += time_problems(release)
+    except MnemoscopeError as error:
+        found.append(str(error))
     return ChecklistItem("Git tag cut only after all above", found)
-
-
-def _is_tagged(release: Release) -> bool:
-    with suppress(OSError):
-        listed = subprocess.run(
-            ["git", "-C", str(release.folder), "tag", "--list", release.state.version],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return listed.returncode == 0 and bool(listed.stdout.strip())
-    return False
 
 
 def _circulated(release: Release) -> str:
@@ -224,14 +234,19 @@ def _repeated(release: Release) -> str:
     return f"{done.checked} statistics by {done.by}, seed {done.seed}" if done else ""
 
 
-def _quorum(release: Release) -> str:
-    reason = exception(release)
-    return f"quorum exception by the PI: {reason}" if reason else ""
+def _signers(release: Release) -> str:
+    reason, typed = exception(release), typed_names(release)
+    return "; ".join(
+        [
+            *([f"quorum exception by the PI: {reason}"] if reason else []),
+            *([f"only typed, not proven by a key: {', '.join(typed)}"] if typed else []),
+        ]
+    )
 
 
 # Each item: its name, what is missing, and a remark.
 _ITEMS: tuple[tuple[str, Callable[[_Reviewed], Iterable[str]], Callable[[Release], str]], ...] = (
-    ("All mandatory benchmarks run on final code", _benchmarks, _waivers),
+    ("All mandatory benchmarks run on final code", _benchmarks, _declared),
     (RUNS, _runs, lambda release: ""),
     ("Significance test run: current vs. previous", _significance, lambda release: ""),
     ("Draft report written using the template", _report, lambda release: ""),
@@ -243,8 +258,8 @@ _ITEMS: tuple[tuple[str, Callable[[_Reviewed], Iterable[str]], Callable[[Release
     ("StatAnalyst independent re-derivation complete", _rederived, _repeated),
     (
         "All 4 WG signatures collected (or documented quorum exception)",
-        lambda case: lacking_signatures(case.release),
-        _quorum,
+        lambda case: lacking_signatures(case.release, case.allowed_signers),
+        _signers,
     ),
     (
         "Decision matrix applied, ship/hold documented",

@@ -64,7 +64,7 @@ _PRAISE = re.compile(
     r"""\b(?:improv(?:e|es|ed|ing|ements?)|better|gain(?:s|ed|ing)?|increas(?:e|es|ed|ing)
     |ris(?:e|es|en|ing)|rose|higher|boost\w*|outperform\w*|beat(?:s|en|ing)?|surpass\w*
     |exceed(?:s|ed)|wins?|won|lift(?:s|ed)|rais(?:es|ed|ing)|jump(?:s|ed)?|climb(?:s|ed)?|grew|grows
-    |up\s(?:by\b|from\b|(?:[~≈+]\s?)?(?=[\d.]+\s?(?:pp|%|point|perc)))|more\s(?:relevant|correct)|superior|stronger|doubled|tripled|enhanc(?:es|ed|ing|ements?)|uplift
+    |up\s(?:by\b|from\b|(?:[~≈+]\s?)?(?=[\d.]+\s?(?:pp|%|point|perc)))|more\s(?:relevant|correct)|superior|stronger|doubl(?:es|ed)|tripl(?:es|ed)|enhanc(?:es|ed|ing|ements?)|uplift
     |state[- ]of[- ]the[- ]art|SOTA)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -119,6 +119,18 @@ THE_OTHERS = re.compile(
     r"|\bno\smetric\b",
     re.IGNORECASE,
 )
+
+
+_WORSE = (
+    r"(?:regress(?:ed|es|ions?)?|wors(?:e|ened|ens)|f[ae]ll(?:s|en)?|dropp?(?:ed|s)?|declin(?:ed|es)"
+    r"|decreas(?:ed|es)|degrad(?:ed|es|ations?)|lost|suffer(?:ed|s)|went\sdown|deteriorat\w+)"
+)
+NO_REGRESSION = re.compile(
+    rf"\b(?:no|none|nothing|never|not\sa\ssingle|zero|without(?:\sany)?|free\sof)\b(?:\s\w+){{0,4}}?\s"
+    rf"{_WORSE}\b|\b(?:all|every|each)\s(?:\w+\s){{0,3}}(?:held|kept|stable|unchanged|stayed)\b",
+    re.IGNORECASE,
+)
+"""A statement that nothing got worse."""
 
 
 class PValue(NamedTuple):
@@ -179,10 +191,21 @@ def clauses(text: str) -> list[str]:
 def _praises(clause: str) -> bool:
     if _DENIAL.search(clause):
         return False
-    clause = _NO_PRAISE.sub(lambda found: " " * len(found[0]), clause)
+    clause = without_neutral(clause)
     return any(
         not _HEDGE.search(_before(clause, word.start())) for word in _PRAISE.finditer(clause)
     )
+
+
+def without_neutral(text: str) -> str:
+    """The text with blanks for phrases such as “better or worse”, which praise nothing."""
+    return _NO_PRAISE.sub(lambda found: " " * len(found[0]), text)
+
+
+def hedged(text: str, place: int) -> bool:
+    """Whether the words before a place deny it, ask for it or hope for it; or its clause does."""
+    clause = next((part for part in clauses(text) if text.find(part) + len(part) > place), text)
+    return bool(_HEDGE.search(_before(text, place)) or _DENIAL.search(clause))
 
 
 def denies(text: str) -> bool:

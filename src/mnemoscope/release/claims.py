@@ -12,11 +12,13 @@ from typing import Literal
 
 import msgspec
 
+from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.jsonl import read_text
 from mnemoscope.protocols import Protocol, load_protocol, protocol_names
 from mnemoscope.release.claim_patterns import (
     ALL_METRICS,
     LIMIT,
+    NO_REGRESSION,
     RIVALRY,
     SPEED,
     THE_OTHERS,
@@ -29,6 +31,7 @@ from mnemoscope.release.claim_patterns import (
     p_values,
     praises,
 )
+from mnemoscope.release.comparison_words import worded_claims
 from mnemoscope.release.release_facts import Facts, cited_runs, matches
 from mnemoscope.release.statements import (
     Segment,
@@ -47,7 +50,13 @@ Rule = Literal[
     "no-protocol",
     "no-such-figure",
     "unsound-run",
+    "comparison-in-words",
+    "hidden-regression",
 ]
+
+
+class ProhibitedClaim(MnemoscopeError):
+    """A text claims more than the runs show."""
 
 
 class ClaimProblem(msgspec.Struct, frozen=True, order=True):
@@ -72,7 +81,45 @@ def lint_file(path: Path, facts: Facts | None = None) -> list[ClaimProblem]:
     return lint(read_text(path), facts, path.parent)
 
 
+def refuse_claims(text: str, what: str) -> None:
+    """Refuse a text that makes a prohibited claim; `what` is the option that it came from."""
+    if found := lint(text):
+        listed = "; ".join(f"{one.rule}: {one.what}" for one in found)
+        raise ProhibitedClaim(f"{what} makes a prohibited claim: {listed}")
+
+
 def _statement(one: Statement, facts: Facts | None) -> list[ClaimProblem]:
+    return [*_figure_claims(one, facts), *_worded(one), *_hidden(one, facts)]
+
+
+def _worded(one: Statement) -> list[ClaimProblem]:
+    found = []
+    for claim in worded_claims(one.text):
+        remedy = (
+            "no runs can show it; leave it out"
+            if claim.absolute
+            else "name the metric, its interval and p, or leave it out"
+        )
+        what = f"“{claim.phrase}” compares in words: {remedy}"
+        found.append(ClaimProblem(one.line, "comparison-in-words", what))
+    return found
+
+
+def _hidden(one: Statement, facts: Facts | None) -> list[ClaimProblem]:
+    """A denial of regressions that the runs contradict."""
+    if facts is None or not NO_REGRESSION.search(one.text):
+        return []
+    if "within the margin" in one.text and facts.within_margin:
+        return []
+    significant = re.search(r"significan", one.text, re.IGNORECASE)
+    worse = facts.regressed if significant else facts.worsened
+    if not worse:
+        return []
+    what = f"{', '.join(worse[:3])}{', …' if len(worse) > 3 else ''} worsened"
+    return [ClaimProblem(one.line, "hidden-regression", f"said not to be so, but {what}")]
+
+
+def _figure_claims(one: Statement, facts: Facts | None) -> list[ClaimProblem]:
     if one.kind == "row":
         rules: dict[str, Rule] = {"p": "unproven-improvement", "interval": "no-interval"}
         found = [ClaimProblem(one.line, rules[kind], what) for kind, what in row_problems(one)]

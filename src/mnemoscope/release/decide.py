@@ -1,25 +1,39 @@
-"""The figures of a release, and the decision matrix of the process (§5, §5.1).
+"""The figures of a release, its guard, and the decision matrix of the process (§5, §5.1).
 
-The process corrects over all tests of a report. A report can have several comparisons, so the
-correction is computed again over all of them.
+A report can have several benchmarks, and a gain on either may be claimed, so they share alpha.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
 
 from mnemoscope._store.jsonl import write_atomically
-from mnemoscope.analysis.compare import OVERALL, Comparison, Row, compare
+from mnemoscope.analysis.compare import OVERALL, Comparison, Declared, Row, compare
 from mnemoscope.protocols import Benchmark
 from mnemoscope.release.state import Decision, MatrixRow, Moment, Release, Words
-from mnemoscope.stats import Interval, holm, verdict
 
 ALPHA = 0.05
 Standing = Literal["improved", "regressed", "neutral"]
+Guard = Literal["hold", "no regression within the margin", "cannot tell"]
+POLICY: dict[Guard, str] = {
+    "hold": "a metric is worse: the release is held, unless the regression is accepted",
+    "no regression within the margin": "every guarded metric fell by less than its margin, if at "
+    "all: this may be said",
+    "cannot tell": "neither a regression nor its absence is shown: the release is not held, and "
+    "must not claim that nothing regressed",
+}
+"""What follows from the guard. That “cannot tell” does not hold a release is a policy."""
+FALSE_HOLD = (
+    "A release is held if the simultaneous interval of a declared metric lies below zero. The "
+    "intervals of all declared metrics hold at once with 95 %, over all benchmarks of the release, "
+    "so a release without any change is held in at most 5 % of cases; docs/calibration.md has the "
+    "simulated rate."
+)
+"""How often the guard holds a release without a regression."""
 NEUTRAL: MatrixRow = "HOLD or SHIP as no-claim"
 _CAUTION: tuple[MatrixRow, ...] = ("HOLD", "CONDITIONAL SHIP", "SHIP with caveat", "SHIP")
 RATIONALE: dict[MatrixRow, str] = {
@@ -32,36 +46,48 @@ RATIONALE: dict[MatrixRow, str] = {
 
 
 def standing(row: Row) -> Standing:
-    """Whether a metric improved, regressed or did neither.
-
-    An improvement needs a corrected p below alpha and an interval above zero. For a regression the
-    process asks for the p only: doubt counts against the candidate.
-    """
+    """Whether a metric improved, regressed or did neither, by the verdict of its comparison."""
     if row.verdict == "better":
         return "improved"
-    return "regressed" if row.p_corrected < ALPHA and row.delta < 0 else "neutral"
+    return "regressed" if row.verdict == "worse" else "neutral"
+
+
+def guard(comparison: Comparison, margins: Mapping[str, float]) -> Guard:
+    """Whether a metric regressed, none did by more than its margin, or neither is shown.
+
+    `margins` has the guarded metrics with the largest drop that does not matter.
+    """
+    found = comparison.guard(margins).verdict
+    return "no regression within the margin" if found == "no regression" else found
+
+
+def margins(rules: Benchmark) -> dict[str, float]:
+    """The margins of all metrics of the protocol: its acceptable variance from run to run.
+
+    A metric without a band of its own has the narrowest one.
+    """
+    narrowest = min(rules.variance.values(), default=0.0)
+    return {metric: rules.variance.get(metric, narrowest) for metric in rules.metrics}
 
 
 def comparisons(release: Release) -> list[Comparison]:
-    """A comparison for each benchmark, on the protocol's metrics, Holm over all of them."""
+    """A comparison for each benchmark, on the protocol's metrics; the benchmarks share alpha."""
     release.ensure_unedited()
-    found = [
+    pairs = release.state.pairs
+    return [
         compare(
             release.run(pair.base),
             release.run(pair.cand),
-            metrics=release.protocol.benchmark(pair.benchmark).metrics,
+            declared=_declared(release, pair.benchmark, ALPHA / len(pairs)),
         )
-        for pair in release.state.pairs
+        for pair in pairs
     ]
-    return as_one_family(found)
 
 
-def as_one_family(found: Sequence[Comparison]) -> list[Comparison]:
-    p_values = iter(holm([row.p_raw for one in found for row in one.rows]).tolist())
-    return [
-        msgspec.structs.replace(one, rows=[_corrected(row, next(p_values)) for row in one.rows])
-        for one in found
-    ]
+def _declared(release: Release, benchmark: str, alpha: float) -> Declared:
+    rules = release.protocol.benchmark(benchmark)
+    others = [name for name in rules.metrics if name != rules.primary]
+    return Declared(rules.primary, others, f"protocol {release.protocol.id}", alpha)
 
 
 def basis(found: Sequence[Comparison]) -> str:
@@ -86,10 +112,6 @@ def unwritten(release: Release, found: Sequence[Comparison]) -> list[str]:
     return [f.name for f, content in files if not f.exists() or f.read_bytes() != content]
 
 
-def _corrected(row: Row, p: float) -> Row:
-    return msgspec.structs.replace(row, p_corrected=p, verdict=verdict(Interval(*row.ci95), p))
-
-
 def _name(one: Comparison) -> str:
     return f"comparison-{one.benchmark}.json"
 
@@ -100,7 +122,7 @@ def _encoded(one: Comparison) -> bytes:
 
 def matrix_row(comparison: Comparison, rules: Benchmark) -> MatrixRow:
     """The row of the matrix for one benchmark."""
-    if regressions(comparison):
+    if guard(comparison, margins(rules)) == "hold":
         return "HOLD"
     primary: Standing = standing(comparison.row(rules.primary))
     secondary: Standing = standing(comparison.row(rules.secondary))
@@ -110,12 +132,17 @@ def matrix_row(comparison: Comparison, rules: Benchmark) -> MatrixRow:
 
 
 def regressions(comparison: Comparison) -> list[str]:
-    """Every metric that regressed significantly, overall or in a category."""
-    return [
-        row.metric if row.scope == OVERALL else f"{row.metric} in category {row.scope}"
-        for row in comparison.rows
-        if standing(row) == "regressed"
-    ]
+    """Every metric that regressed, by simultaneous intervals; categories are exploratory."""
+    return comparison.guard().regressed
+
+
+def worsened(comparison: Comparison) -> list[Row]:
+    """Every row with a lower mean than before, significant or not."""
+    return [row for row in comparison.rows if row.delta < 0]
+
+
+def row_name(row: Row) -> str:
+    return row.metric if row.scope == OVERALL else f"{row.metric} in category {row.scope}"
 
 
 def together(rows: Sequence[MatrixRow]) -> MatrixRow:

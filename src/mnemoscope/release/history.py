@@ -8,6 +8,7 @@ from pathlib import Path
 from mnemoscope._store.errors import MissingData, UsageError
 from mnemoscope._store.jsonl import read_text, write_atomically
 from mnemoscope.analysis.compare import Comparison
+from mnemoscope.release.claims import refuse_claims
 from mnemoscope.release.report_tables import impact_table
 from mnemoscope.release.state import Moment
 from mnemoscope.reports.render_markdown import table
@@ -29,6 +30,8 @@ def add_entry(
     """Add an entry before all others, and return it."""
     if not change.strip() or not reason.strip():
         raise UsageError("an entry needs --change and --reason")
+    refuse_claims(change, "--change")
+    refuse_claims(reason, "--reason")
     text = read_text(file) if file.exists() else TITLE
     first = _ENTRY.search(text)
     place = first.start() if first else len(text)

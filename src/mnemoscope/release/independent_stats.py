@@ -1,16 +1,17 @@
 """A second implementation of the key statistics, with ir_measures and scipy.
 
 It does not import our code, so that it shares no line with the code that it checks. It implements
-only what neither library has: hits that combine several memories, Holm's correction, Cohen's h. It
-reads rankings from raw_retrievals.jsonl; from the journal it takes only labels (clusters, graded
-evidence).
+only what neither library has: hits that combine several memories, the variance between clusters,
+Cohen's h. It reads rankings from raw_retrievals.jsonl; from the journal it takes only labels
+(clusters, graded evidence).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import asin, isnan, log2, nan, sqrt
+from functools import lru_cache
+from math import asin, exp, log2, pi, sin, sqrt
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
@@ -18,8 +19,9 @@ from typing import Any, NamedTuple
 import ir_measures
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import integrate, linalg, optimize, stats
 
+FEW_CLUSTERS, MANY_CLUSTERS = 5, 50
 FAILED = ("error", "timeout", "not-indexed")
 _MEASURES = {
     "hit": ir_measures.Success,
@@ -182,20 +184,6 @@ def _mean_over_orders(kind: str, k: int, asked: MeasuredQuestion) -> float:
     return min(1.0, gain / ideal)
 
 
-def mcnemar(gained: int, lost: int) -> float:
-    """Exact: a sign test of the questions that changed."""
-    return float(stats.binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
-
-
-def t_test(deltas: Sequence[float]) -> float:
-    """Two-sided p of the paired t."""
-    if not any(deltas):
-        return 1.0
-    if len(deltas) < 2 or stdev(deltas) <= 1e-12 * abs(fmean(deltas)):
-        return nan
-    return float(stats.ttest_1samp(deltas, 0).pvalue)
-
-
 def effect_size(deltas: Sequence[float]) -> float:
     """d_z: the mean over the standard deviation of the differences."""
     spread = stdev(deltas) if len(deltas) > 1 else 0.0
@@ -206,74 +194,126 @@ def cohens_h(before: float, after: float) -> float:
     return 2 * (asin(sqrt(after)) - asin(sqrt(before)))
 
 
-def widening(units: int) -> float:
-    """The factor that widens a percentile interval of few units: t sqrt(k / (k - 1)) / z."""
-    if units < 2:
+def clustered(
+    deltas: Sequence[float], clusters: Sequence[str]
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """The standard error of the mean difference, and the sizes and means of the clusters.
+
+    With fewer than five clusters the error is that of the questions within them. One gained and
+    one lost question are added, so that it is never zero.
+    """
+    groups: dict[str, list[float]] = {}
+    for cluster, delta in zip(clusters, deltas, strict=True):
+        groups.setdefault(cluster, []).append(delta)
+    n, count = len(deltas), len(groups)
+    sizes = np.array([len(group) for group in groups.values()], dtype=float)
+    means = np.array([fmean(group) for group in groups.values()])
+    if count < FEW_CLUSTERS:
+        inner = [len(group) * stdev(group) ** 2 for group in groups.values() if len(group) > 1]
+        variance = sum(inner) / n**2
+    else:
+        # The residuals of a mean are added up in each cluster (Liang and Zeger 1986).
+        centre = fmean(deltas)
+        totals = [sum(delta - centre for delta in group) for group in groups.values()]
+        variance = count / (count - 1) * sum(total**2 for total in totals) / n**2
+    return sqrt(variance + 2 / n**2), sizes, means
+
+
+def tail(statistic: float, sizes: NDArray[np.float64]) -> float:
+    """Two-sided p of |t| over clusters of these sizes, by Imhof's integral."""
+    count = len(sizes)
+    if statistic == 0:
         return 1.0
-    t, z = stats.t.isf(0.025, units - 1), stats.norm.isf(0.025)
-    return float(t * sqrt(units / (units - 1)) / z)
+    if count < FEW_CLUSTERS:
+        return float(2 * stats.norm.sf(statistic))
+    if len(set(sizes.tolist())) == 1:
+        return float(2 * stats.t.sf(statistic, count - 1))
+    weights = sizes / sizes.sum()
+    centring = np.eye(count) - weights
+    noise = count / (count - 1) * centring.T @ np.diag(weights**2) @ centring
+    roots = linalg.eigvalsh(np.outer(weights, weights) - statistic**2 * noise)
+    roots = roots / np.abs(roots).max()
+
+    def integrand(log_u: float) -> float:
+        u = exp(log_u)
+        angle = float(np.arctan(roots * u).sum()) / 2
+        return sin(angle) * exp(-float(np.log1p((roots * u) ** 2).sum()) / 4)
+
+    area, _ = integrate.quad(integrand, -40, 40, limit=1000, epsabs=1e-12, epsrel=1e-12)
+    return float(min(1.0, max(0.0, 0.5 + area / pi)))
 
 
-def sign_flips(deltas: Sequence[float], draws: int, dice: np.random.Generator) -> float:
-    """The share of random signs that give at least as large a sum."""
-
-    def size(moved: NDArray[np.float64], axis: int) -> Any:
-        return np.abs(moved.sum(axis=axis))
-
-    moved = [delta for delta in deltas if delta]
-    tested = stats.permutation_test(
-        (moved,),
-        size,
-        permutation_type="samples",
-        alternative="greater",
-        vectorized=True,
-        n_resamples=draws,
-        rng=dice,
-    )
-    return float(tested.pvalue)
+def critical(alpha: float, sizes: NDArray[np.float64]) -> float:
+    """The |t| that clusters of these sizes exceed with probability alpha."""
+    return _critical(alpha, tuple(sorted(sizes.tolist())))
 
 
-def resampled(
-    deltas: Sequence[float], clusters: Sequence[str], draws: int, dice: np.random.Generator
+@lru_cache
+def _critical(alpha: float, sizes: tuple[float, ...]) -> float:
+    if len(sizes) < FEW_CLUSTERS:
+        return float(stats.norm.isf(alpha / 2))
+    start = float(stats.t.isf(alpha / 2, len(sizes) - 1))
+    if len(set(sizes)) == 1:
+        return start
+    known = np.array(sizes)
+    high = start
+    while tail(high, known) > alpha:
+        high *= 2
+    return float(optimize.brentq(lambda t: tail(t, known) - alpha, start / 4, high, xtol=1e-11))
+
+
+def largest(
+    means: NDArray[np.float64], sizes: NDArray[np.float64], draws: int, dice: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Means of clusters drawn with replacement; of questions if there is one cluster."""
-    names: Sequence[object] = clusters if len(set(clusters)) > 1 else range(len(deltas))
-    groups: dict[object, list[float]] = {}
-    for name, delta in zip(names, deltas, strict=True):
-        groups.setdefault(name, []).append(delta)
-    if len(groups) < 2:
-        return np.full(draws, fmean(deltas))
-
-    def ratio(sums: NDArray[np.float64], sizes: NDArray[np.float64], axis: int) -> Any:
-        return sums.sum(axis=axis) / sizes.sum(axis=axis)
-
-    totals = [sum(group) for group in groups.values()], [len(group) for group in groups.values()]
-    found = stats.bootstrap(
-        totals,
-        ratio,
-        paired=True,
-        vectorized=True,
-        n_resamples=draws,
-        method="percentile",
-        rng=dice,
-    )
-    drawn: NDArray[np.float64] = found.bootstrap_distribution
-    return drawn
+    """Simulated maxima of |t| over metrics that correlate as these cluster means do."""
+    count, metrics = means.shape
+    weights = sizes / sizes.sum()
+    covariance = np.atleast_2d(np.cov(means.T, aweights=weights, ddof=0))
+    scale = np.sqrt(np.diag(covariance))
+    shrunk = 0.1 if 2 * metrics > count else 0.0
+    correlation = (1 - shrunk) * covariance / np.outer(scale, scale) + shrunk * np.eye(metrics)
+    drawn = stats.multivariate_normal(np.zeros(metrics), correlation, allow_singular=True)
+    if count > MANY_CLUSTERS:
+        values = np.abs(drawn.rvs(draws, random_state=dice).reshape(draws, metrics)).max(axis=1)
+        return np.asarray(values / np.sqrt(dice.chisquare(count - 1, draws) / (count - 1)))
+    sample = drawn.rvs(draws * count, random_state=dice).reshape(draws, count, metrics)
+    centre = np.tensordot(sample, weights, axes=(1, 0))
+    spread = np.tensordot((sample - centre[:, None]) ** 2, weights**2, axes=(1, 0))
+    return np.asarray((np.abs(centre) / np.sqrt(count / (count - 1) * spread)).max(axis=1))
 
 
-def holm(p_values: Mapping[str, float]) -> dict[str, float]:
-    tested = sorted((p, name) for name, p in p_values.items() if not isnan(p))
-    corrected, highest = dict.fromkeys(p_values, nan), 0.0
-    for rank, (p, name) in enumerate(tested):
-        highest = max(highest, min(1.0, p * (len(tested) - rank)))
-        corrected[name] = highest
-    return corrected
+def level(values: Sequence[float], clusters: Sequence[str]) -> tuple[float, float]:
+    """The 95 % interval of a mean between 0 and 1, from questions and from their clusters.
+
+    The hull of two Wilson intervals: one with as many questions as the variance of the questions
+    is worth, and, from five clusters on, one with that of the clusters and their critical value.
+    """
+    groups: dict[str, list[float]] = {}
+    for name, value in zip(clusters, values, strict=True):
+        groups.setdefault(name, []).append(value)
+    sizes = np.array([len(group) for group in groups.values()], dtype=float)
+    n, mean, z = len(values), fmean(values), float(stats.norm.ppf(0.975))
+    enough = len(groups) >= FEW_CLUSTERS
+    wide = critical(0.05, sizes)
+    if mean in (0.0, 1.0):
+        return _wilson(mean, n, wide)
+    noise, spread = mean * (1 - mean), float(np.var(values))
+    n_questions = n * noise / spread if spread > 1e-12 else float(n)
+    low, high = _wilson(mean, n_questions, z)
+    if enough:
+        off = sum((sum(group) - mean * len(group)) ** 2 for group in groups.values())
+        variance = off * len(groups) / (len(groups) - 1) / n**2
+        n_clusters = noise / variance if variance > 1e-15 else n_questions
+        other = _wilson(mean, n_clusters, wide)
+        low, high = min(low, other[0]), max(high, other[1])
+    return low, high
 
 
-def wilson(hits: int, n: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a proportion."""
-    low, high = stats.binomtest(hits, n).proportion_ci(0.95, method="wilson")
-    return float(low), float(high)
+def _wilson(mean: float, n: float, critical: float) -> tuple[float, float]:
+    """The roots p of (mean - p)² = critical² p (1 - p) / n, Wilson's own definition."""
+    k = critical**2 / n
+    low, high = sorted(np.roots([1 + k, -(2 * mean + k), mean**2]).real)
+    return float(max(0.0, low)), float(min(1.0, high))
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.jsonl import write_atomically
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.compare import OVERALL, Comparison, Row
-from mnemoscope.release.benchmark_report import changes
+from mnemoscope.release.benchmark_report import changes, departures
+from mnemoscope.release.claims import ProhibitedClaim as ProhibitedClaim
 from mnemoscope.release.claims import lint
 from mnemoscope.release.decide import standing
 from mnemoscope.release.release_facts import Facts
@@ -24,10 +24,6 @@ SECTIONS = (
     "Methodology Changes",
     "Benchmark Integrity",
 )
-
-
-class ProhibitedClaim(MnemoscopeError):
-    """A text claims more than the runs show."""
 
 
 def write_notes(release: Release, found: Sequence[Comparison]) -> Path:
@@ -45,10 +41,11 @@ def render(release: Release, found: Sequence[Comparison]) -> str:
     decision = state.decision.outcome if state.decision else "not yet decided"
     parts = [
         f"# {state.version}",
-        f"Measured per {chosen.protocol.cite} (`{chosen.id}`). Decision: {decision}.\n"
-        "Differences are new minus previous, with the interval of the difference; p is corrected "
-        "by Holm over all\ntests of the report; the effect size is h for proportions, d_z for "
-        "means.",
+        f"Measured per {chosen.protocol.cite} (`{chosen.id}`). Decision: {decision}. Release "
+        f"process {state.process}.\n"
+        "Differences are new minus previous, with the interval of the difference, which holds "
+        "for all secondary metrics\nat once; p is adjusted alike; the effect size is h for "
+        "proportions, d_z for means.",
         *(part for title in SECTIONS[:3] for part in (f"## {title}", _listed(found, title))),
         f"## {SECTIONS[3]}",
         "\n".join(f"- {as_markdown(line)}" for line in _methodology(release)) or "None.",
@@ -67,9 +64,9 @@ def _listed(found: Sequence[Comparison], section: str) -> str:
 
 
 def _section(row: Row) -> str:
-    """The section of a metric; categories are listed only if they regressed significantly."""
+    """The section of a metric; of the categories all that worsened are listed, and no others."""
     state = standing(row)
-    if row.delta < 0 and (row.scope == OVERALL or state == "regressed"):
+    if row.delta < 0:
         return SECTIONS[2]
     if row.scope != OVERALL:
         return ""
@@ -78,7 +75,7 @@ def _section(row: Row) -> str:
 
 def _line(row: Row) -> str:
     state = standing(row)
-    shown = [f"95% CI {points_interval(row)}", p_equals(row.p_corrected)]
+    shown = [f"95% CI {points_interval(row)}", p_equals(row.p)]
     shown[1] += " ns" if state == "neutral" else ""
     shown += [effect(row)] if state == "improved" else []
     where = "" if row.scope == OVERALL else f" in category {row.scope}"
@@ -92,8 +89,7 @@ def _methodology(release: Release) -> list[str]:
         for run in (release.run(pair.base), release.run(pair.cand))
         for deviation in run.manifest().deviations
     ]
-    waived = [f"{name} was not run: {reason}" for name, reason in release.state.waived.items()]
-    return [*changes(release), *deviations, *waived]
+    return [*changes(release), *deviations, *departures(release)]
 
 
 def _integrity(release: Release) -> list[str]:

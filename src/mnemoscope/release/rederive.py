@@ -7,17 +7,19 @@ metrics.json is checked against the rankings.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isnan
+from math import isnan, sqrt
 from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mnemoscope._store.errors import MissingExtra, UsageError
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.compare import OVERALL, SEED, Comparison, Row
 from mnemoscope.release.decide import basis
-from mnemoscope.release.state import Moment, Rederivation, Release, same_person
+from mnemoscope.release.people import check_name, look_alike
+from mnemoscope.release.state import Moment, Rederivation, Release
 
 try:
     from mnemoscope.release import independent_stats as again
@@ -26,11 +28,9 @@ except ImportError as error:
     raise MissingExtra(feature, "pip install 'mnemoscope[rederive]'") from error
 
 EXACT = 1e-6
-DRAWS = 2_000
-TAIL = 0.015
-"""Tolerance for the share of draws beyond an interval's end, 2.5 %: four standard errors."""
-FEW = 30
-"""With fewer differences the t-test and random signs need not agree."""
+DRAWS = 4_000
+SLACK = 0.003
+"""The error of the report's own simulation, added to four standard errors of the repeated one."""
 
 
 class _Ledger:
@@ -65,14 +65,13 @@ def rederive(
     release: Release, found: Sequence[Comparison], *, by: str, seed: int, when: Moment
 ) -> Rederivation:
     """Repeat every statistic of the report that can be repeated from the rankings."""
-    if not by.strip() or same_person(by, release.state.author):
+    by = check_name(by)
+    if look_alike(by, release.state.author):
         raise UsageError("--name: the report's author cannot repeat the statistics; name another")
     runs = [release.run(record) for record in release.records()]
     if seed in {SEED, *(run.manifest().identity.get("seed") for run in runs)}:
         raise UsageError(f"--seed {seed} is the seed of the report: choose another")
     ledger, dice = _Ledger(), np.random.default_rng(seed)
-    reported: dict[str, Row] = {}
-    p_values: dict[str, float] = {}
     for pair, comparison in zip(release.state.pairs, found, strict=True):
         sides = {"base": release.run(pair.base), "cand": release.run(pair.cand)}
         metrics = [row.metric for row in comparison.rows]
@@ -80,16 +79,52 @@ def rederive(
         for side, run in sides.items():
             questions = again.read(run.path)
             repeated[side] = _Repeated(questions, again.values(metrics, questions))
+        both = (repeated["base"], repeated["cand"])
+        maxima = _maxima(comparison, *both, dice)
         for row in comparison.rows:
             name = f"{pair.benchmark} {row.scope} {row.metric}"
-            reported[name] = row
-            p_values[name] = _repeat(ledger, name, row, repeated["base"], repeated["cand"], dice)
+            _repeat(ledger, name, row, *both, comparison.declared.alpha, maxima)
         for side, run in sides.items():
             name = f"{pair.benchmark} {side}"
             _repeat_levels(ledger, name, run, repeated[side], comparison.rows)
-    for name, p in again.holm(p_values).items():
-        ledger.number(f"{name} p_corrected", reported[name].p_corrected, p, 1e-4)
     return Rederivation(by, seed, when, basis(found), ledger.checked, ledger.disagreements)
+
+
+class _Maxima(NamedTuple):
+    """The simulated family of the secondary metrics; without values Bonferroni corrects it."""
+
+    values: NDArray[np.float64]
+    tests: int
+
+
+def _deltas(
+    row: Row, before: _Repeated, after: _Repeated
+) -> tuple[list[str], list[float], list[float]]:
+    """The questions that both runs measured, with the values of each."""
+    paired = [q for q in before.within(row.scope) if q in after.questions]
+    base, cand = ([one.values[row.metric][q] for q in paired] for one in (before, after))
+    return paired, base, cand
+
+
+def _maxima(
+    comparison: Comparison, before: _Repeated, after: _Repeated, dice: np.random.Generator
+) -> _Maxima:
+    means, sizes = [], np.empty(0)
+    rows = [row for row in comparison.rows if row.role == "secondary"]
+    for row in rows:
+        paired, base, cand = _deltas(row, before, after)
+        if not paired:
+            continue
+        clusters = [before.questions[q].cluster for q in paired]
+        deltas = [new - old for old, new in zip(base, cand, strict=True)]
+        _, sizes, own = again.clustered(deltas, clusters)
+        if np.ptp(own) > 1e-12:
+            means.append(own)
+    if len(sizes) < again.FEW_CLUSTERS:
+        return _Maxima(np.empty(0), len(rows))
+    if len(means) < 2:
+        return _Maxima(np.empty(0), 1)
+    return _Maxima(again.largest(np.array(means).T, sizes, DRAWS, dice), len(means))
 
 
 def _repeat(
@@ -98,55 +133,41 @@ def _repeat(
     row: Row,
     before: _Repeated,
     after: _Repeated,
-    dice: np.random.Generator,
-) -> float:
-    """Repeat one row of a comparison and return its p_raw."""
-    paired = [q for q in before.within(row.scope) if q in after.questions]
+    alpha: float,
+    maxima: _Maxima,
+) -> None:
+    """Repeat one row of a comparison."""
+    paired, base, cand = _deltas(row, before, after)
     ledger.holds(f"{name}: {row.n} questions reported, {len(paired)} found", row.n == len(paired))
     if not paired:
-        return row.p_raw
-    base = [before.values[row.metric][q] for q in paired]
-    cand = [after.values[row.metric][q] for q in paired]
+        return
     deltas = [new - old for old, new in zip(base, cand, strict=True)]
+    se, sizes, _ = again.clustered(deltas, [before.questions[q].cluster for q in paired])
+    delta = fmean(deltas)
     ledger.number(f"{name} base", row.base, fmean(base))
     ledger.number(f"{name} candidate", row.cand, fmean(cand))
-    ledger.number(f"{name} delta", row.delta, fmean(deltas))
-    if row.effect_name == "h":
-        p = again.mcnemar(sum(d > 0 for d in deltas), sum(d < 0 for d in deltas))
-        effect = again.cohens_h(fmean(base), fmean(cand))
-    else:
-        p, effect = again.t_test(deltas), again.effect_size(deltas)
-    ledger.number(f"{name} p_raw", row.p_raw, p)
+    ledger.number(f"{name} delta", row.delta, delta)
+    ledger.number(f"{name} standard error", row.se, se)
+    proportion = row.effect_name == "h"
+    effect = again.cohens_h(fmean(base), fmean(cand)) if proportion else again.effect_size(deltas)
     ledger.number(f"{name} {row.effect_name}", row.effect, effect)
-    if row.scope == OVERALL:
-        clusters = [before.questions[q].cluster for q in paired]
-        _repeat_draws(ledger, name, row, deltas, clusters, dice)
-    return p
+    for end, sign in ((row.ci95[0], -1), (row.ci95[1], 1)):
+        ledger.number(f"{name} end of the interval", end, delta + sign * row.critical * se)
+    statistic = abs(delta) / se
+    if row.role == "secondary" and len(maxima.values):
+        _repeat_share(ledger, f"{name} p", row.p, float((maxima.values >= statistic).mean()))
+        beyond = float((maxima.values > row.critical).mean())
+        _repeat_share(ledger, f"{name} share beyond the interval", alpha, beyond)
+        return
+    tests = maxima.tests if row.role == "secondary" else 1
+    ledger.number(f"{name} p", row.p, min(1.0, tests * again.tail(statistic, sizes)), 1e-5)
+    expected = again.critical(alpha / tests, sizes)
+    ledger.number(f"{name} critical value", row.critical, expected, 1e-4 * expected)
 
 
-def _repeat_draws(
-    ledger: _Ledger,
-    name: str,
-    row: Row,
-    deltas: Sequence[float],
-    clusters: Sequence[str],
-    dice: np.random.Generator,
-) -> None:
-    means = again.resampled(deltas, clusters, DRAWS, dice)
-    units = len(set(clusters)) if len(set(clusters)) > 1 else len(deltas)
-    centre, wider = fmean(deltas), again.widening(units)
-    for end, widened, inward in (("lower", row.ci95[0], 1), ("upper", row.ci95[1], -1)):
-        bound = centre + (widened - centre) / wider
-        # Means of few clusters take few values: an end must lie between strict and weak tail.
-        strict, weak = (((bound - means) * inward > edge).mean() for edge in (1e-9, -1e-9))
-        ledger.holds(
-            f"{name}: {100 * strict:.1f} to {100 * weak:.1f} % of {DRAWS} draws lie beyond the "
-            f"{end} end of the interval, expected 2.5 %",
-            bool(strict <= 0.025 + TAIL and weak >= 0.025 - TAIL),
-        )
-    if row.effect_name != "h" and sum(d != 0 for d in deltas) >= FEW:
-        flipped = again.sign_flips(deltas, DRAWS, dice)
-        ledger.number(f"{name} p by random signs", row.p_raw, flipped, 0.03)
+def _repeat_share(ledger: _Ledger, what: str, reported: float, repeated: float) -> None:
+    noise = 4 * sqrt(max(reported * (1 - reported), 1 / DRAWS) / DRAWS)
+    ledger.number(what, reported, repeated, noise + SLACK)
 
 
 def _repeat_levels(
@@ -162,8 +183,9 @@ def _repeat_levels(
         what = f"{name} {row.scope} {row.metric} in metrics.json"
         ledger.number(what, figure["mean"], fmean(values))
         ledger.holds(f"{what}: n {figure['n']}, found {len(values)}", figure["n"] == len(values))
-        if row.effect_name == "h" and figure["n"]:
+        if figure["n"]:
             ends = figure["ci95"]
-            wilson = again.wilson(round(sum(values)), len(values))
-            same = all(abs(x - y) <= EXACT for x, y in zip(ends, wilson, strict=True))
-            ledger.holds(f"{what}: {ends} is not Wilson's interval", same)
+            clusters = [repeated.questions[q].cluster for q in repeated.within(row.scope)]
+            interval = again.level(values, clusters)
+            same = all(abs(x - y) <= EXACT for x, y in zip(ends, interval, strict=True))
+            ledger.holds(f"{what}: {ends} is not the clustered interval {interval}", same)

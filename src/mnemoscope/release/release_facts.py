@@ -14,7 +14,15 @@ from pathlib import Path
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.compare import OVERALL, Comparison, Row
 from mnemoscope.release.claim_patterns import PValue, estimates, metrics, p_values
-from mnemoscope.release.decide import comparisons, standing
+from mnemoscope.release.decide import (
+    comparisons,
+    guard,
+    margins,
+    regressions,
+    row_name,
+    standing,
+    worsened,
+)
 from mnemoscope.release.state import Release, RunRecord
 from mnemoscope.release.statements import Segment, Statement
 
@@ -56,8 +64,28 @@ class Facts:
         rows = (row for row in self._rows if row.scope == OVERALL)
         return {row.metric for row in rows if standing(row) == "improved"}
 
+    @property
+    def worsened(self) -> list[str]:
+        """Every metric with a lower mean, overall or in a category, significant or not."""
+        return [what for one in self.found for what in map(row_name, worsened(one))]
+
+    @property
+    def regressed(self) -> list[str]:
+        return [what for one in self.found for what in regressions(one)]
+
+    @property
+    def within_margin(self) -> bool:
+        """Whether every benchmark shows that no metric fell by more than its margin."""
+        return all(
+            guard(one, margins(self.protocol.benchmark(one.benchmark)))
+            == "no regression within the margin"
+            for one in self.found
+        )
+
     def doubts(self, segment: Segment) -> list[str]:
         """The metrics that the segment claims as improved and the runs do not show as such."""
+        if foreign := self._foreign(segment.names):
+            return foreign
         in_category = "categor" in segment.text.lower()
         named = [one for one in self.found if one.benchmark.lower() in segment.text.lower()]
         doubted = []
@@ -67,14 +95,16 @@ class Facts:
                     continue
                 if any(matches(name, row.metric) for name in segment.names):
                     place = one.benchmark if row.scope == OVERALL else f"category {row.scope}"
-                    doubted.append(f"{row.metric} on {place} has p_corrected={row.p_corrected:.4f}")
+                    doubted.append(f"{row.metric} on {place} has p={row.p:.4f}")
         strange = self.strange(segment.names, segment.text)
         return doubted or [f"no run gave {said}" for said in strange]
 
     def row_doubts(self, names: Sequence[str], category: str) -> list[str]:
         """The metrics that a row claims as improved and the runs do not show as such."""
+        if foreign := self._foreign(names):
+            return foreign
         return [
-            f"{row.metric} has p_corrected={row.p_corrected:.4f}"
+            f"{row.metric} has p={row.p:.4f}"
             for row in self._of(names)
             if standing(row) != "improved" and f"{category or OVERALL} ".startswith(f"{row.scope} ")
         ]
@@ -92,8 +122,13 @@ class Facts:
 
     def allows(self, names: Sequence[str], p: PValue) -> bool:
         """Whether the p is not smaller than in the runs; a larger one claims less."""
-        given = [row.p_raw if p.raw else row.p_corrected for row in self._of(names)]
+        given = [row.p for row in self._of(names)]
         return not given or any(one <= p.value + p.slack for one in given)
+
+    def _foreign(self, names: Sequence[str]) -> list[str]:
+        """The metrics that the protocol does not have."""
+        chosen_later = "is not a metric of the protocol: it was chosen afterwards"
+        return [f"{name} {chosen_later}" for name in names if not self._of([name])]
 
     def _of(self, names: Iterable[str]) -> list[Row]:
         return [row for row in self._rows if any(matches(name, row.metric) for name in names)]

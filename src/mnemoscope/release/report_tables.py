@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mnemoscope.analysis.aggregates import CAVEAT, SeedRow, read_aggregates, seed_comparison
 from mnemoscope.analysis.compare import OVERALL, Comparison, Row
-from mnemoscope.release.decide import ALPHA, standing
+from mnemoscope.release.decide import standing
 from mnemoscope.reports.run_view import Figures
 from mnemoscope.reports.tables import ReportTable, document_table, with_interval
 
@@ -16,15 +16,13 @@ _COLUMNS = (
     "prev [95 % CI]",
     "new [95 % CI]",
     "Δ [95 % CI], pp",
-    "test",
-    "p_raw",
-    "p_corrected",
+    "p",
     "effect",
     "significant",
 )
 _PAIRED = (
-    f"{'base':>8}{'cand':>8}{'delta':>9} {'95% CI':<20}{'test':<15}{'p_raw':>9}"
-    f"{'p_corr':>9}{'effect':>14}{'detectable':>12}  verdict"
+    f"{'base':>8}{'cand':>8}{'delta':>9} {'95% CI':<20}{'p':>9}{'effect':>14}"
+    f"{'detectable':>12}  verdict"
 )
 _UNPAIRED = f"{'base':>8} {'95% CI':<18}{'cand':>8} {'95% CI':<18}{'z':>7}{'p_raw':>9}{'p_corr':>9}"
 
@@ -47,12 +45,20 @@ def points(delta: float) -> str:
 
 
 def points_interval(row: Row) -> str:
-    low, high = row.ci95
+    low, high = row.shown
     return f"[{100 * low:+.2f}, {100 * high:+.2f}]"
 
 
 def effect(row: Row) -> str:
     return f"{row.effect_name}={row.effect:+.3f}"
+
+
+def detectable(row: Row) -> str:
+    """With its 80 % limits, in percentage points."""
+    if row.detectable is None or row.detectable_range is None:
+        return "unknown"
+    low, high = row.detectable_range
+    return f"{100 * row.detectable:.2f}pp ({100 * low:.2f} to {100 * high:.2f})"
 
 
 def overall_table(comparison: Comparison, base: Figures, cand: Figures) -> ReportTable:
@@ -90,28 +96,27 @@ def impact_table(comparison: Comparison) -> ReportTable:
             f"{row.base:.4f}",
             f"{row.cand:.4f}",
             f"{points(row.delta)} {points_interval(row)}",
-            p_value(row.p_corrected),
+            p_value(row.p),
         ]
         for row in comparison.rows
         if row.scope == OVERALL
     ]
-    return document_table(["metric", "old", "new", "Δ [95 % CI]", "p_corrected"], rows)
+    return document_table(["metric", "old", "new", "Δ [95 % CI]", "p"], rows)
 
 
 def _cells(row: Row, before: Figures, after: Figures) -> list[str]:
     significant = "no" if standing(row) == "neutral" else "yes"
-    if significant == "no" and row.p_corrected < ALPHA:
-        # The interval takes clusters into account, the test does not.
-        significant = "no: the interval contains 0"
+    if row.verdict is None:
+        significant = "no: exploratory"
+    elif significant == "yes" and row.confirmed is False:
+        significant = "not confirmed: the primary metric is undecided"
     old, new = before[row.metric], after[row.metric]
     return [
         row.metric,
         with_interval(old["mean"], old["ci95"]),
         with_interval(new["mean"], new["ci95"]),
         f"{100 * row.delta:+.2f} {points_interval(row)}",
-        row.test,
-        p_value(row.p_raw),
-        p_value(row.p_corrected),
+        p_value(row.p),
         f"{effect(row)} {row.effect_label}",
         significant,
     ]
@@ -122,7 +127,7 @@ def verbatim(comparison: Comparison, base: Path, cand: Path) -> str:
     head = (
         f"{comparison.benchmark}: {comparison.base} -> {comparison.cand}, "
         f"{comparison.paired} paired questions in {comparison.clusters} clusters, "
-        f"Holm over all tests of this report"
+        f"primary metric {comparison.declared.primary}, simultaneous intervals for the others"
     )
     lines = [head, *comparison.notes, "", f"{'scope':<10} {'metric':<11}{_PAIRED}"]
     lines += [_paired_line(row) for row in comparison.rows]
@@ -133,11 +138,12 @@ def verbatim(comparison: Comparison, base: Path, cand: Path) -> str:
 
 
 def _paired_line(row: Row) -> str:
-    interval = f"[{row.ci95[0]:+.4f}, {row.ci95[1]:+.4f}]"
+    interval = f"[{row.shown.low:+.4f}, {row.shown.high:+.4f}]"
+    least = "unknown" if row.detectable is None else f"{row.detectable:.4f}"
     return (
         f"{row.scope:<10} {row.metric:<11}{row.base:>8.4f}{row.cand:>8.4f}{row.delta:>+9.4f} "
-        f"{interval:<20}{row.test:<15}{p_value(row.p_raw):>9}{p_value(row.p_corrected):>9}"
-        f"{effect(row):>14}{row.detectable:>12.4f}  {row.verdict}"
+        f"{interval:<20}{p_value(row.p):>9}"
+        f"{effect(row):>14}{least:>12}  {row.verdict or 'exploratory'}"
     )
 
 

@@ -6,8 +6,7 @@ Runs are recorded with their hashes, so that a later edit of a run is found.
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -18,9 +17,8 @@ import msgspec
 from mnemoscope._store.errors import DataError, MissingData, UsageError
 from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.jsonl import write_atomically
-from mnemoscope._store.run_directory import RECORDED, RunDirectory
+from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope._store.yaml import dump_yaml, load_yaml
-from mnemoscope.analysis.compare import NotComparable
 from mnemoscope.protocols import Chosen, load_protocol
 
 Role = Literal["pi", "architect", "statistician", "research-supervisor"]
@@ -31,6 +29,17 @@ MatrixRow = Literal[
 ROLES: tuple[Role, ...] = ("pi", "architect", "statistician", "research-supervisor")
 SANITY_BASELINES = ("oracle", "random", "none")
 """Systems that check a benchmark and cannot be released."""
+
+
+Step = Literal[
+    "created", "amended", "drafted", "rederived", "decided", "circulated", "signed", "tagged"
+]
+FREE_FIELDS = ("words", "public", "tag_date", "log")
+"""Parts of release.yaml that may be edited by hand; the log has the hashes of all others."""
+
+
+def clock() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)
 
 
 class Moment(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -54,10 +63,9 @@ class Moment(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def moment(given: str | datetime | None = None) -> Moment:
     """Now, or the given time with the time of recording."""
-    now = datetime.now(UTC).replace(microsecond=0)
     if given is None:
-        return Moment(now)
-    return Moment(parse_time(given) if isinstance(given, str) else given, now)
+        return Moment(clock())
+    return Moment(parse_time(given) if isinstance(given, str) else given, clock())
 
 
 def parse_time(text: str) -> datetime:
@@ -89,6 +97,24 @@ class RunPair(msgspec.Struct, frozen=True):
     cand: RunRecord
 
 
+class Base(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where the base runs come from."""
+
+    previous: str = ""
+    """The version of the previous release, if the base runs are its candidates."""
+    reason: str = ""
+    """Why they are others; the PI must accept it."""
+
+
+class ExtraBenchmark(msgspec.Struct, frozen=True):
+    """The report of a benchmark that a change triggers (§2.2), made by other tools."""
+
+    name: str
+    path: str
+    """Relative to the release folder."""
+    sha256: str
+
+
 class Words(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     """People's texts for the report."""
 
@@ -117,6 +143,14 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
     sha256: str
     when: Moment
     quorum_exception: str = ""
+    accepts: list[str] = []
+    """The declarations that the PI accepts: waivers, and a base other than the previous release."""
+    amendments: int = 0
+    """How many amendments the release had; a later one voids the signature."""
+    key: str = ""
+    """The SSH key that signed; empty for a typed name, which proves nothing."""
+    ssh: str = ""
+    """The signature of this key."""
 
 
 class Circulation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -167,6 +201,19 @@ class Decision(msgspec.Struct, frozen=True):
     basis: str
 
 
+class LogEntry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A step of the release, and the hashes of what it changed in release.yaml."""
+
+    before: str
+    """The hash of the entry before; empty in the first."""
+    step: Step
+    when: Moment
+    content: dict[str, str] = {}
+    by: str = ""
+    what: str = ""
+    why: str = ""
+
+
 class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     """The content of release.yaml."""
 
@@ -178,6 +225,12 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     tag_date: datetime | None = None
     waived: dict[str, str] = {}
     """Benchmarks of the protocol that were not run, with the reason."""
+    base: Base = Base()
+    process: str = ""
+    """The version of the release process (§7)."""
+    changed: list[str] = []
+    """What changed that triggers other benchmarks (§2.2); `none` if nothing did."""
+    extras: list[ExtraBenchmark] = []
     public: list[str] = []
     """Other public texts about this release, relative to its folder; the linter checks them."""
     words: Words = msgspec.field(default_factory=Words)
@@ -186,6 +239,18 @@ class State(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     rederived: Rederivation | None = None
     decision: Decision | None = None
     signatures: list[Signature] = []
+    tagged: Moment | None = None
+    log: list[LogEntry] = []
+
+    @property
+    def amendments(self) -> list[LogEntry]:
+        return [entry for entry in self.log if entry.step == "amended"]
+
+    @property
+    def declarations(self) -> list[str]:
+        """What departs from the process and needs the PI's signature by name."""
+        base = ["base"] if self.base.reason else []
+        return [*(f"waiver:{name}" for name in self.waived), *base]
 
 
 class Release:
@@ -249,97 +314,20 @@ class Release:
             if (problem := _problem(self.run(record).path / name, sha256))
         ]
 
+    def edited_extras(self) -> list[str]:
+        """Reports of triggered benchmarks that are missing or changed since they were recorded."""
+        return [
+            f"{one.path} {problem}"
+            for one in self.state.extras
+            if (problem := _problem(self.folder / one.path, one.sha256))
+        ]
+
     def ensure_unedited(self) -> None:
         if found := self.edited():
             raise DataError(
                 f"{'; '.join(found)}. Restore the run, or start a new release",
                 file=self.folder / "release.yaml",
             )
-
-
-def new_release(
-    version: str,
-    base: Sequence[Path],
-    cand: Sequence[Path],
-    folder: Path,
-    *,
-    author: str,
-    when: Moment,
-    waived: Mapping[str, str] = {},
-    tag_date: datetime | None = None,
-) -> Release:
-    """Pair the runs by benchmark and start a release; runs must be comparable."""
-    if not version.strip() or not author.strip():
-        raise UsageError("a release needs a version and an author")
-    if (folder / "release.yaml").exists():
-        raise UsageError(f"{folder} already contains a release; choose another --out")
-    before, after = _by_benchmark(base, "--base"), _by_benchmark(cand, "--cand")
-    if lone := sorted(before.keys() ^ after.keys()):
-        raise NotComparable(
-            f"{', '.join(lone)}: only one run; each benchmark needs --base and --cand"
-        )
-    for name, run in before.items():
-        if run.manifest().fingerprint == after[name].manifest().fingerprint:
-            raise NotComparable(f"{name}: {run.path} and {after[name].path} are the same run")
-    protocol = _shared_protocol([*before.values(), *after.values()])
-    known = load_protocol(protocol["id"]).protocol.variants
-    benchmarks = known[load_protocol(protocol["id"]).variant].benchmarks
-    for name, reason in waived.items():
-        if name not in benchmarks or name in before or not reason:
-            raise UsageError(
-                f"--waive {name}=REASON: name a benchmark of {protocol['id']} that was not run "
-                f"({', '.join(benchmarks)}), with a reason"
-            )
-    pairs = [
-        RunPair(name, _record(before[name], folder), _record(after[name], folder))
-        for name in [*(b for b in benchmarks if b in before), *(before.keys() - benchmarks.keys())]
-    ]
-    return Release(
-        folder,
-        State(version, author, when, protocol, pairs, tag_date=tag_date, waived=dict(waived)),
-    )
-
-
-def _by_benchmark(paths: Sequence[Path], option: str) -> dict[str, RunDirectory]:
-    found: dict[str, RunDirectory] = {}
-    for path in paths:
-        run = RunDirectory(path)
-        name = str(run.manifest().identity["benchmark"]["name"])
-        system = str(run.manifest().identity["system"]["spec"])
-        if re.split(r"[,:]", system)[0].strip() in SANITY_BASELINES:
-            raise UsageError(f"{option} {path}: {system} is a baseline and cannot be released")
-        if name in found:
-            raise UsageError(f"{option}: two runs of {name}, {found[name].path} and {path}")
-        found[name] = run
-    return found
-
-
-def _shared_protocol(runs: Sequence[RunDirectory]) -> dict[str, str]:
-    """The protocol of all runs; a number without one cannot be published."""
-    protocols = {run.path: run.manifest().protocol for run in runs}
-    for path, protocol in protocols.items():
-        if not protocol:
-            raise NotComparable(f"{path} has no protocol: run it with --protocol to release it")
-    first, *others = protocols.values()
-    if any(other != first for other in others):
-        listed = ", ".join(f"{path}: {p['id']}" for path, p in protocols.items())
-        raise NotComparable(f"the runs have different protocols ({listed})")
-    return dict(first)
-
-
-def _record(run: RunDirectory, folder: Path) -> RunRecord:
-    return RunRecord(
-        path=os.path.relpath(run.path.resolve(), folder.resolve()),
-        fingerprint=run.manifest().fingerprint,
-        manifest_sha256=sha256_file(run.manifest_path),
-        files={name: sha256_file(run.path / name) for name in RECORDED},
-    )
-
-
-def same_person(one: str, other: str) -> bool:
-    """Whether two names differ at most in case, spaces and punctuation at the end."""
-    first, second = (" ".join(n.casefold().split()).rstrip(".,;:!?- ") for n in (one, other))
-    return first == second
 
 
 def _problem(path: Path, sha256: str) -> str:
