@@ -24,6 +24,7 @@ from mnemoscope._store.errors import MissingData, RunConflict, UsageError
 from mnemoscope.api import ProgressUpdate
 from mnemoscope.cli.app import invoke
 from mnemoscope.datasets import open_dataset
+from mnemoscope.datasets.strata import Strata
 from mnemoscope.results import Results
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -239,6 +240,42 @@ def test_progress_is_reported_to_a_callback(tmp_path: Path) -> None:
     done = [one.done for one in seen]
     assert done == sorted(done)
     assert done[-1] == 2
+
+
+def test_progress_is_counted_in_questions_with_the_time_left(tmp_path: Path) -> None:
+    seen: list[ProgressUpdate] = []
+    run([Slow, "recency"], tmp_path, progress=seen.append, workers=1)
+    done = [one.questions for one in seen]
+    assert done == sorted(done)
+    last = seen[-1]
+    assert (last.questions, last.questions_total, last.is_estimate) == (96, 96, False)
+    assert last.seconds_left == 0
+    assert any((one.seconds_left or 0) > 0 for one in seen)
+
+    seen.clear()
+    run([Slow, "recency"], tmp_path, progress=seen.append, workers=1)
+    assert all(one.questions == 96 for one in seen), "recorded questions are done"
+
+
+class Streamed(Strata):
+    """A dataset that does not say how many scenarios it has."""
+
+    expected_scenarios: int | None = None
+
+
+def test_progress_of_a_dataset_of_unknown_size_counts_what_was_read(tmp_path: Path) -> None:
+    seen: list[ProgressUpdate] = []
+    ms.run(
+        Streamed(STRATA),
+        systems=[Slow],
+        out=tmp_path,
+        baselines=False,
+        progress=seen.append,
+        workers=1,
+    )
+    assert all(one.total is None and one.seconds_left is None for one in seen)
+    assert 0 < seen[len(seen) // 2].questions < 48
+    assert (seen[-1].questions, seen[-1].questions_total) == (48, 48)
 
 
 def test_nothing_is_printed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -24,12 +24,16 @@ if TYPE_CHECKING:
     from mnemoscope.api import (
         RunConfig,
         answer,
+        cite,
         compare,
+        compare_many,
         dry_run,
         estimate,
         gate,
         judge,
         load,
+        plan,
+        questions,
         report,
         run,
         score,
@@ -40,8 +44,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 _FROM_API = (
-    *("RunConfig", "answer", "compare", "dry_run", "estimate", "gate", "judge", "load", "report"),
-    *("run", "score", "sign", "simulate", "verify"),
+    *("RunConfig", "answer", "cite", "compare", "compare_many", "dry_run", "estimate", "gate"),
+    *("judge", "load", "plan", "questions", "report", "run", "score", "sign", "simulate", "verify"),
 )
 __all__ = [
     "Grade",
@@ -58,12 +62,16 @@ __all__ = [
     "System",
     "__version__",
     "answer",
+    "cite",
     "compare",
+    "compare_many",
     "dry_run",
     "estimate",
     "gate",
     "judge",
     "load",
+    "plan",
+    "questions",
     "report",
     "run",
     "score",

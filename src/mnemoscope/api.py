@@ -16,9 +16,10 @@ from __future__ import annotations
 import logging
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -27,12 +28,15 @@ from msgspec import structs
 
 from mnemoscope._store.attempt_ledger import COPY
 from mnemoscope._store.errors import DataError, MissingData, UsageError
-from mnemoscope._store.run_directory import RunDirectory, find_runs, is_run
+from mnemoscope._store.run_directory import RunDirectory, declared_repeat, find_runs, is_run
 from mnemoscope._store.spec import Spec
 from mnemoscope.results import (
     ComparisonResult,
     GateResult,
+    ManyResult,
     PhaseEstimate,
+    PlanResult,
+    QuestionsResult,
     Results,
     RuleChange,
     RunEstimate,
@@ -45,11 +49,14 @@ from mnemoscope.runner.run_setup import require_checkpoints as require_checkpoin
 from mnemoscope.types import Scalar
 
 if TYPE_CHECKING:
+    from mnemoscope.analysis.repeats import RepeatSet
     from mnemoscope.analysis.ssh_signatures import RunSignature
     from mnemoscope.analysis.verify import Verification
     from mnemoscope.datasets.base import Dataset
     from mnemoscope.protocols import Chosen
+    from mnemoscope.release.citation import Citation
     from mnemoscope.runner.pipeline import Pipeline
+    from mnemoscope.runner.question_progress import QuestionProgress
     from mnemoscope.runner.rerun import Phase
     from mnemoscope.runner.run import Settings
     from mnemoscope.systems.loader import Plan
@@ -68,6 +75,14 @@ class ProgressUpdate(NamedTuple):
     done: float
     """Finished systems × scenarios; one in progress counts as a fraction."""
     total: float | None
+    questions: int = 0
+    """Questions that are done, over all systems and checkpoints."""
+    questions_total: int | None = None
+    """None if it is not known yet."""
+    is_estimate: bool = False
+    """Whether scenarios are still to be read, so that the number of questions is an estimate."""
+    seconds_left: float | None = None
+    """An estimate; None if it is not known yet."""
 
 
 Progress = Callable[[ProgressUpdate], None] | bool | None
@@ -85,6 +100,7 @@ def run(
     judge: str | Sequence[str] | None = None,
     appellate_judge: str | None = None,
     judge_memory_window: int | None = None,
+    repeat: int = 1,
     scenarios: int | None = None,
     questions: int | None = None,
     lifecycle: Lifecycle | None = None,
@@ -180,13 +196,14 @@ def estimate(
     phases: list[PhaseEstimate] = []
     with (
         TemporaryDirectory(prefix="mnemoscope-estimate-") as folder,
-        _reporting(progress, setup.dataset, len(plans)) as advance,
+        _reporting(progress, setup.dataset, len(plans)) as (advance, asked),
     ):
         place = Path(folder)
         for directory in run_plans(
             *(setup.dataset, plans, place, setup.settings, advance),
             pipeline=setup.pipeline,
             counted=False,
+            questions=asked,
         ):
             accounts = directory.read_json("timing.json")["accounts"]["phases"]
             phases += [
@@ -221,6 +238,7 @@ def execute(
 
     Runs that are not `counted` are unknown to the ledger of attempts.
     """
+    from mnemoscope.analysis.repeats import repeat_sets
     from mnemoscope.reports.run_report import write_report
     from mnemoscope.runner.pipeline import Pipeline
     from mnemoscope.runner.run import Settings
@@ -228,7 +246,7 @@ def execute(
 
     pipeline = pipeline or Pipeline()
     everything = [*plans, *baselines]
-    with _reporting(progress, dataset, len(everything)) as advance:
+    with _reporting(progress, dataset, len(everything)) as (advance, asked):
         runs = run_plans(
             dataset,
             everything,
@@ -243,9 +261,11 @@ def execute(
             max_cost=max_cost,
             exams=_exams(pipeline),
             counted=counted,
+            questions=asked,
         )
+    sets = repeat_sets(out, rewriting=True) if any(plan.repeat for plan in plans) else []
     for directory in runs:
-        write_report(directory, png=png)
+        write_report(directory, png=png, repeats=sets)
     return runs
 
 
@@ -263,7 +283,7 @@ def dry_run(
     from mnemoscope.runner.growing_history import first_checkpoint
 
     require_checkpoints(benchmark, "--dry-run")
-    setup = prepare(benchmark, systems, config, options)
+    setup = prepare(benchmark, systems, replace(config, repeat=1), options)
     assert setup.history is not None
     check_models(setup.models, config.max_cost)
     cut = open_dataset(benchmark, setup.data, first_checkpoint(setup.history))
@@ -377,7 +397,7 @@ def _redo(
     for old, pipeline in work:
         dataset = reopened(old.manifest(), data)
         left = None if max_cost is None else max_cost - sum(paid(new.path) for new in done)
-        with _reporting(progress, dataset, 1) as advance:
+        with _reporting(progress, dataset, 1) as (advance, asked):
             new = redo(
                 old,
                 dataset,
@@ -388,9 +408,13 @@ def _redo(
                 max_cost=left,
                 exams=_exams(pipeline),
                 progress=advance,
+                questions=asked,
             )
         write_report(new)
         done.append(new)
+    if sets := _repeats(done, out):
+        for new in done:
+            write_report(new, repeats=sets)
     return _summarised(done, out)
 
 
@@ -450,10 +474,13 @@ def compare(
     tests: Literal["paired", "seed"] | None = None,
     discordant: str = "",
     by_category: bool = True,
+    plan: Where | None = None,
 ) -> ComparisonResult:
     """Compare two results of one benchmark, with a verdict for each metric.
 
-    A result is a run, or a metrics.json if only aggregates exist.
+    A result is a run, or a metrics.json if only aggregates exist. `plan` is the file of a frozen
+    plan: it says which metrics decide. If it does not count for this comparison, no metric has a
+    verdict. The ledger of attempts records the comparison as a look.
     """
     paths = [_existing(base), _existing(cand)]
     if band is not None and not band > 0:
@@ -462,6 +489,8 @@ def compare(
     aggregates = [path for path in paths if not all((path / name).is_file() for name in needed)]
     for path in filter(is_run, aggregates):
         RunDirectory(path).ensure_unedited()
+    if plan is not None and (aggregates or tests == "seed"):
+        raise UsageError("--plan needs runs whose questions can be paired")
     if aggregates and (tests == "paired" or metrics or band is not None or discordant):
         raise UsageError(
             f"{aggregates[0]} is not a run directory with trials, so questions cannot be paired; "
@@ -474,17 +503,25 @@ def compare(
     if aggregates or tests == "seed":
         return _compare_means(*paths)
     from mnemoscope.analysis.compare import compare as compare_runs
+    from mnemoscope.analysis.frozen_plan import check, read_plan, record_look
 
     before, after = map(RunDirectory, paths)
+    planned = read_plan(Path(plan)) if plan is not None else None
     with _readable():
+        checked = check(planned, Path(plan), before, after, band) if plan and planned else None
         found = compare_runs(
             before,
             after,
             metrics=list(metrics),
-            band=band,
+            band=checked.band if checked else band,
             by_category=by_category,
             discordant=discordant,
+            declared=checked.declared if checked else None,
         )
+    if plan and planned and checked:
+        found = structs.replace(found, notes=[*checked.notes, *found.notes])
+        if not checked.declared.refused:
+            record_look(planned, Path(plan), after)
     names = before.manifest().category_names
     return ComparisonResult(found.base, found.cand, paired=found, category_names=names)
 
@@ -496,6 +533,119 @@ def _compare_means(base: Path, cand: Path) -> ComparisonResult:
         refuse_unlike(base, cand)
         before, after = read_aggregates(base), read_aggregates(cand)
         return ComparisonResult(before.label, after.label, seed=seed_comparison(before, after))
+
+
+def plan(
+    benchmark: str,
+    *,
+    base: RunLike,
+    cand: RunLike | None = None,
+    detect: float = 0.01,
+    primary: str = "",
+    secondaries: Sequence[str] | None = None,
+    band: float | None = None,
+    looks: int = 1,
+    seed: int | None = None,
+    changed: float | None = None,
+    freeze: Where | None = None,
+) -> PlanResult:
+    """Say what a comparison with `base` can find, before its candidate runs.
+
+    The variances are those of the differences between `base` and `cand`, else assumed (`changed` is
+    the share of questions that change). `freeze` writes what decides to a new file.
+    """
+    from mnemoscope.analysis.frozen_plan import freeze as freeze_plan
+    from mnemoscope.analysis.plan import plan as plan_comparison
+
+    directories = [RunDirectory(_existing(run)) for run in (base, cand) if run is not None]
+    with _readable():
+        for run in directories:
+            if _benchmark(run) != benchmark:
+                raise UsageError(f"{run.path} is a run of {_benchmark(run)}, not of {benchmark}")
+        found = plan_comparison(
+            *directories,
+            detect=detect,
+            primary=primary,
+            secondaries=None if secondaries is None else [one for one in secondaries if one],
+            band=band,
+            looks=looks,
+            changed=changed,
+        )
+    if freeze is None:
+        return PlanResult(found)
+    return PlanResult(found, freeze_plan(found, directories[0], Path(freeze), seed=seed))
+
+
+def compare_many(runs: Sequence[RunLike] | Results, *, metric: str = "") -> ManyResult:
+    """Compare all pairs of several systems by one metric, with one error rate for all pairs.
+
+    `runs` are runs or folders of runs, or the results of one call. The metric is recall@10, or the
+    first headline metric that all runs have.
+    """
+    from mnemoscope.analysis.system_groups import system_groups
+
+    directories = _directories(runs)
+    if len(directories) < 2:
+        raise UsageError("give at least two runs")
+    with _readable():
+        return ManyResult(system_groups(directories, metric))
+
+
+def questions(
+    runs: Sequence[RunLike] | Results,
+    *,
+    metric: str = "hit@10",
+    category: str = "",
+    top: int = 1,
+    agree: int | None = None,
+    data: Where | None = None,
+) -> QuestionsResult:
+    """Find the questions that no system finds, that all find, and that separate the systems.
+
+    Candidates for missing labels are memories that at least `agree` independent systems (default:
+    two thirds) have among their first `top` hits. Their texts come from the dataset at `data`.
+    """
+    from mnemoscope.analysis.question_difficulty import analyse_questions
+
+    directories = _directories(runs)
+    with _readable():
+        found = analyse_questions(
+            directories, metric=metric, category=category, top=top, agree=agree
+        )
+    wanted = {id for one in found.items for id in one.evidence}
+    wanted |= {one.memory for one in found.candidates}
+    memories = _memory_texts(directories[0], _path(data), wanted)
+    return QuestionsResult(found, directories[0].manifest().category_names, memories)
+
+
+def _memory_texts(run: RunDirectory, data: Path | None, wanted: set[str]) -> dict[str, str]:
+    """The texts of memories of the run's dataset; empty if it is not found and was not named."""
+    from mnemoscope.runner.answer_setup import reopened
+
+    try:
+        dataset = reopened(run.manifest(), data)
+        scenarios = list(dataset.scenarios())
+        sha256 = [file.sha256 for file in dataset.files()]
+    except (MissingData, UsageError):
+        if data is not None:
+            raise
+        return {}
+    if sha256 != list(run.manifest().identity["benchmark"]["sha256"]):
+        if data is not None:
+            raise DataError("is not the data of these runs: its sha256 is another one", file=data)
+        return {}
+    return {
+        memory.id: memory.text
+        for scenario in scenarios
+        for memory in scenario.memories
+        if memory.id in wanted
+    }
+
+
+def _directories(runs: Sequence[RunLike] | Results) -> list[RunDirectory]:
+    """The runs, with folders of runs replaced by what they contain."""
+    given: Sequence[RunLike] = runs.runs if isinstance(runs, Results) else runs
+    return [one for run in given for one in find_runs(_existing(run))]
 
 
 def gate(run: RunLike, *, baseline: RunLike, max_drop: Mapping[str, float]) -> GateResult:
@@ -552,6 +702,21 @@ def sign(run: RunLike, *, key: Where) -> RunSignature:
     return sign_run(RunDirectory(_run_path(run)), Path(key).expanduser())
 
 
+def cite(run: RunLike, *, base: RunLike | None = None, author: str = "") -> Citation:
+    """The citation of a run, as text, BibTeX and CITATION.cff; of a VERIFIED one only.
+
+    With `base`, another VERIFIED run under the same protocol, each value is shown as base → new.
+    """
+    from mnemoscope.datasets import dataset_info
+    from mnemoscope.release.citation import cite as cite_run
+
+    directory = RunDirectory(_existing(run))
+    before = RunDirectory(_existing(base)) if base is not None else None
+    with _readable():
+        corpus = dataset_info(_benchmark(directory)).citation
+        return cite_run(directory, before, author=author, corpus=corpus)
+
+
 def load(run: RunLike) -> Results:
     """Load the finished run at a path, or all finished runs in a folder, baselines last."""
     return _loaded(run)
@@ -579,11 +744,12 @@ def report(run: RunLike) -> Results:
     from mnemoscope.reports.run_view import RunView
 
     results, path = _loaded(run, rewriting=True), _run_path(run)
+    folder = path.absolute().parent if is_run(path) else path
+    sets = _repeats([one.directory for one in results.runs], folder)
     for one in results.runs:
-        write_report(one.directory)
-    folder = path.parent if is_run(path) else path
+        write_report(one.directory, repeats=sets)
     if (folder / COPY).exists():  # `run` wrote a summary there
-        write_summary(folder, [RunView.of(one.directory) for one in results.runs])
+        write_summary(folder, [RunView.of(one.directory) for one in results.runs], sets)
     return results
 
 
@@ -614,8 +780,18 @@ def _summarised(runs: Sequence[RunDirectory], folder: Path) -> Results:
     from mnemoscope.reports.run_report import write_summary
     from mnemoscope.reports.run_view import RunView
 
-    write_summary(folder, [RunView.of(directory) for directory in runs])
-    return Results([RunResult(directory.path) for directory in runs])
+    sets = _repeats(runs, folder)
+    write_summary(folder, [RunView.of(directory) for directory in runs], sets)
+    return Results([RunResult(directory.path) for directory in runs], sets)
+
+
+def _repeats(runs: Sequence[RunDirectory], folder: Path) -> list[RepeatSet]:
+    """The declared sets in the folder, if one of these runs is a repeat."""
+    from mnemoscope.analysis.repeats import repeat_sets
+
+    if not any(declared_repeat(run.manifest().identity) for run in runs):
+        return []
+    return repeat_sets(folder, rewriting=True)
 
 
 def _copy(run: RunDirectory, json_out: Path | None, question_log: Path | None) -> None:
@@ -632,22 +808,46 @@ def _copy(run: RunDirectory, json_out: Path | None, question_log: Path | None) -
             shutil.copyfile(run.path / name, place)
 
 
+class _Reporting(NamedTuple):
+    """What the runner gets to report its progress."""
+
+    advance: Callable[[float], None]
+    questions: QuestionProgress
+
+
 @contextmanager
-def _reporting(
-    progress: Progress, dataset: Dataset, systems: int
-) -> Iterator[Callable[[float], None]]:
-    """Yield the callback by which the runner reports its progress."""
+def _reporting(progress: Progress, dataset: Dataset, systems: int) -> Iterator[_Reporting]:
+    """Yield the callback by which the runner reports its progress, and its count of questions."""
+    from mnemoscope.runner.question_progress import QuestionProgress
+
     scenarios = dataset.expected_scenarios
     total = scenarios * systems if scenarios else None
+    questions = QuestionProgress()
+    # When the first progress was reported, and how much was done by then.
+    started: tuple[float, float] | None = None
+
+    def update(done: float) -> ProgressUpdate:
+        nonlocal started
+        now = time.monotonic()
+        started = started or (now, done)
+        gained = done - started[1]
+        left = None
+        if total and gained > 0 and now > started[0]:
+            left = max(total - done, 0.0) * (now - started[0]) / gained
+        return ProgressUpdate(
+            *(dataset.name, done, total, questions.done, questions.total(total)),
+            *(not questions.is_all_read, left),
+        )
+
     if callable(progress):
-        yield lambda done: progress(ProgressUpdate(dataset.name, done, total))
+        yield _Reporting(lambda done: progress(update(done)), questions)
     elif progress is False or not sys.stderr.isatty():
-        yield lambda done: None
+        yield _Reporting(lambda done: None, questions)
     else:
-        from mnemoscope.reports.progress_bar import progress_bar
+        from mnemoscope.reports.progress_bar import advance, progress_bar
 
         with progress_bar(dataset.name, total) as bar:
-            yield lambda done: bar.update(bar.task_ids[0], completed=done, refresh=True)
+            yield _Reporting(lambda done: advance(bar, update(done)), questions)
 
 
 @contextmanager

@@ -26,9 +26,14 @@ if TYPE_CHECKING:
     from mnemoscope.analysis.aggregates import GateRow, SeedRow
     from mnemoscope.analysis.answers import AnswerSheet
     from mnemoscope.analysis.compare import Comparison
+    from mnemoscope.analysis.frozen_plan import FrozenPlan
     from mnemoscope.analysis.longitudinal import LongitudinalFigures
     from mnemoscope.analysis.measure import Metrics
+    from mnemoscope.analysis.plan import PlannedComparison
+    from mnemoscope.analysis.question_difficulty import QuestionAnalysis
     from mnemoscope.analysis.question_records import QuestionRecord
+    from mnemoscope.analysis.repeats import RepeatSet
+    from mnemoscope.analysis.system_groups import SystemGroups
 
     DataFrame: TypeAlias = "Frame | pandas.DataFrame"
 
@@ -81,11 +86,18 @@ class Frame:
         return html_table(self.columns, shown) + (f"<p>and {more:,} more rows</p>" if more else "")
 
 
+class BoldText(str):
+    """A cell that an HTML table shows in bold."""
+
+
 def html_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return an HTML table with all texts escaped."""
 
+    def shown(cell: str) -> str:
+        return f"<b>{as_html(cell)}</b>" if isinstance(cell, BoldText) else as_html(cell)
+
     def row(tag: str, cells: Sequence[str]) -> str:
-        return f"<tr>{''.join(f'<{tag}>{as_html(cell)}</{tag}>' for cell in cells)}</tr>"
+        return f"<tr>{''.join(f'<{tag}>{shown(cell)}</{tag}>' for cell in cells)}</tr>"
 
     body = "".join(row("td", cells) for cells in rows)
     return f"<table><thead>{row('th', columns)}</thead><tbody>{body}</tbody></table>"
@@ -126,6 +138,12 @@ class FigureRow(NamedTuple):
     chance: float | None
     ceiling: float | None
     baseline: bool
+    group: str = ""
+    """Letters, for the primary metric of several systems: systems that share one cannot be told
+    apart. Empty elsewhere."""
+    best_rank: int | None = None
+    """The ranks that the system may have among the others."""
+    worst_rank: int | None = None
 
 
 class QuestionRow(NamedTuple):
@@ -331,8 +349,12 @@ class ScoredRun(RunResult):
 class Results(Mapping[str, RunResult]):
     """The runs of one call by system label, baselines last."""
 
-    def __init__(self, runs: Sequence[RunResult]) -> None:
+    def __init__(
+        self, runs: Sequence[RunResult], repeats: Sequence[RepeatSet] | None = None
+    ) -> None:
+        """`repeats` are the declared sets in the folder, if they are known already."""
         self.runs = list(runs)
+        self._repeats = repeats
         self.path = self.runs[0].path.parent
         """The folder of the run directories."""
         self._by_label = {run.label: run for run in self.runs}
@@ -360,8 +382,37 @@ class Results(Mapping[str, RunResult]):
         """Whether every question failed for at least one system."""
         return any(run.failed_everywhere for run in self.runs)
 
+    @cached_property
+    def groups(self) -> SystemGroups | None:
+        """Which systems cannot be told apart; None for one system, or if the runs differ in data.
+
+        `mnemoscope.compare_many` raises an error that says why.
+        """
+        from mnemoscope.analysis.system_groups import groups_or_reason
+
+        found = groups_or_reason([run.directory for run in self.runs if run.metrics["overall"]])
+        return None if isinstance(found, str) else found
+
+    def repeats(self) -> dict[str, RepeatSet]:
+        """Return the declared sets of repeats by system label, computed from the journals.
+
+        A set with a missing repeat or one that was run again has problems and no figures.
+        """
+        if self._repeats is None:
+            from mnemoscope.analysis.repeats import repeat_sets
+
+            self._repeats = repeat_sets(self.path)
+        return {one.label: one for one in self._repeats}
+
     def figures(self) -> list[FigureRow]:
-        return [row for run in self.runs for row in run.figures()]
+        return [self._grouped(row) for run in self.runs for row in run.figures()]
+
+    def _grouped(self, row: FigureRow) -> FigureRow:
+        if not self.groups or (row.metric, row.category) != (self.groups.metric, OVERALL):
+            return row
+        if (own := self.groups.of(row.system)) is None:
+            return row
+        return row._replace(group=own.letters, best_rank=own.ranks[0], worst_rank=own.ranks[1])
 
     def to_frame(self) -> DataFrame:
         """Return one row for each system, metric and category, with interval, chance and n."""
@@ -375,16 +426,197 @@ class Results(Mapping[str, RunResult]):
         return f"Results of {', '.join(self)} at {self.path}"
 
     def _repr_html_(self) -> str:
+        from mnemoscope.reports import group_tables
         from mnemoscope.reports.run_view import RunView, headline
         from mnemoscope.reports.tables import MISSING, with_interval
 
         names = headline([RunView.of(run.directory) for run in self.runs])
+        groups = self.groups
         rows = []
         for run in self.runs:
             figures = map(run.metrics["overall"].get, names)
-            shown = (with_interval(f["mean"], f["ci95"], 3) if f else MISSING for f in figures)
-            rows.append([run.label + (" (baseline)" if run.is_baseline else ""), *shown])
-        return html_table(["system", *names], rows)
+            shown = [with_interval(f["mean"], f["ci95"], 3) if f else MISSING for f in figures]
+            own = groups.of(run.label) if groups else None
+            if groups and own and own.is_best and groups.metric in names:
+                place = names.index(groups.metric)
+                shown[place] = BoldText(shown[place])
+            ranked = group_tables.markdown_cells(own) if groups else []
+            label = run.label + (" (baseline)" if run.is_baseline else "")
+            rows.append([label, *ranked, *shown])
+        if groups is None:
+            return html_table(["system", *names], rows)
+        told = [group_tables.legend(groups), *groups.notes]
+        return html_table(["system", "group", "ranks", *names], rows) + "".join(
+            f"<p>{as_html(line)}</p>" for line in told
+        )
+
+
+class PairRow(NamedTuple):
+    """Two systems of several, on the questions that all of them measured."""
+
+    first: str
+    second: str
+    delta: float
+    low: float
+    """Ends of the simultaneous 95 % interval of first - second."""
+    high: float
+    verdict: Literal["better", "cannot tell"]
+    """Whether the first is better."""
+
+
+class ManyResult:
+    """Several systems compared by one metric: all pairs, groups and rank intervals."""
+
+    def __init__(self, groups: SystemGroups) -> None:
+        self.groups = groups
+
+    def rows(self) -> list[PairRow]:
+        return [
+            PairRow(
+                *(pair.first, pair.second, pair.delta, *pair.ci95),
+                "better" if pair.is_decided else "cannot tell",
+            )
+            for pair in self.groups.pairs
+        ]
+
+    def to_frame(self) -> DataFrame:
+        """Return one row for each pair of systems."""
+        return frame_of(PairRow, self.rows())
+
+    def __repr__(self) -> str:
+        from mnemoscope.reports.group_tables import answer
+
+        return answer(self.groups)
+
+    def _repr_html_(self) -> str:
+        from mnemoscope.reports.group_tables import legend, markdown_cells
+
+        rows = [
+            [
+                one.system,
+                *markdown_cells(one),
+                BoldText(f"{one.mean:.4f}") if one.is_best else f"{one.mean:.4f}",
+            ]
+            for one in self.groups.systems
+        ]
+        told = [legend(self.groups), *self.groups.notes]
+        return (
+            f"<p>{as_html(repr(self))}</p>"
+            + html_table(["system", "group", "ranks", self.groups.metric], rows)
+            + "".join(f"<p>{as_html(line)}</p>" for line in told)
+        )
+
+
+class PlanRow(NamedTuple):
+    """What a planned comparison finds in one metric; None with fewer than five conversations."""
+
+    metric: str
+    role: str
+    n: int
+    conversations: int
+    between: float
+    within: float
+    """Variances of the differences between conversations, and between questions within them."""
+    power: float | None
+    detectable: float | None
+    """The difference that is found with power 0.8."""
+    needed: int | None
+    """How many conversations find the difference with power 0.8."""
+    endless: float | None
+    """Detectable with endlessly many questions in these conversations."""
+    equivalent: float | None
+
+
+class PlanResult:
+    """A planned comparison, and its frozen form if it was frozen."""
+
+    def __init__(self, plan: PlannedComparison, frozen: FrozenPlan | None = None) -> None:
+        self.plan = plan
+        self.frozen = frozen
+
+    def rows(self) -> list[PlanRow]:
+        return [
+            PlanRow(
+                *(row.metric, row.role, row.n, row.clusters, row.between, row.within, row.power),
+                *(row.detectable, row.needed, row.endless, row.equivalent),
+            )
+            for row in self.plan.rows
+        ]
+
+    def to_frame(self) -> DataFrame:
+        """Return one row for each metric."""
+        return frame_of(PlanRow, self.rows())
+
+    def __repr__(self) -> str:
+        from mnemoscope.reports.plan_tables import answer
+
+        return answer(self.plan)
+
+    def _repr_html_(self) -> str:
+        rows = [[_plain(cell) for cell in row] for row in self.rows()]
+        return (
+            f"<p>{as_html(repr(self))}</p>"
+            + html_table(PlanRow._fields, rows)
+            + f"<p>{as_html(self.plan.assumed)}</p>"
+        )
+
+
+class DifficultyRow(NamedTuple):
+    """One question and the systems that find it."""
+
+    question: str
+    category: str
+    text: str
+    evidence: tuple[str, ...]
+    difficulty: float
+    discrimination: float | None
+    found_by: tuple[str, ...]
+    missed_by: tuple[str, ...]
+
+
+class QuestionsResult:
+    """What several systems find on one benchmark, question by question."""
+
+    def __init__(
+        self,
+        analysis: QuestionAnalysis,
+        category_names: Mapping[str, str] = {},
+        memories: Mapping[str, str] = {},
+    ) -> None:
+        self.analysis = analysis
+        self.category_names = category_names
+        self.memories = memories
+        """The texts of evidence and candidates by id; empty if the dataset was not found."""
+
+    def rows(self) -> list[DifficultyRow]:
+        return [
+            DifficultyRow(*(getattr(one, name) for name in DifficultyRow._fields))
+            for one in self.analysis.items
+        ]
+
+    def to_frame(self) -> DataFrame:
+        """Return one row for each question: difficulty, discrimination, who finds it."""
+        return frame_of(DifficultyRow, self.rows())
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write one row for each question; formulas of spreadsheets are escaped."""
+        rows = [
+            ["; ".join(cell) if isinstance(cell, tuple) else cell for cell in row]
+            for row in self.rows()
+        ]
+        Frame(DifficultyRow._fields, rows).to_csv(path)
+
+    def __repr__(self) -> str:
+        found = self.analysis
+        return (
+            f"{found.questions:,} questions by {found.metric}: all systems find "
+            f"{len(found.all_find):,}, none finds {len(found.none_find):,}, "
+            f"{len(found.candidates):,} candidates for missing labels"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [[_plain(cell) for cell in row] for row in self.rows()[:_SHOWN]]
+        return f"<p>{as_html(repr(self))}</p>{html_table(DifficultyRow._fields, rows)}"
 
 
 class ComparedRow(NamedTuple):
@@ -400,8 +632,13 @@ class ComparedRow(NamedTuple):
     """Ends of the 95 % interval of the difference; None for unpaired tests."""
     high: float | None
     p: float
-    """Corrected for the number of tests."""
+    """Adjusted for the number of secondary metrics; of unpaired tests, for all of them."""
     verdict: str
+    """Empty for categories and for metrics that were not declared."""
+    role: str
+    """primary, secondary, category, chosen after looking; or unpaired."""
+    confirmed: bool | None
+    """For secondary metrics: whether the primary metric is better or worse."""
 
 
 class ComparisonResult:
@@ -429,7 +666,7 @@ class ComparisonResult:
             return [
                 ComparedRow(
                     *(row.scope, row.metric, row.n, row.base, row.cand, row.delta),
-                    *(*row.ci95, row.p_corrected, row.verdict),
+                    *(*row.shown, row.p, row.verdict or "", row.role, row.confirmed),
                 )
                 for row in self.paired.rows
             ]
@@ -438,30 +675,47 @@ class ComparisonResult:
                 *(OVERALL, row.metric, None, row.base, row.cand, row.delta, None, None),
                 row.p_corrected,
                 ("worse" if row.delta < 0 else "better") if row.significant else "cannot tell",
+                "unpaired",
+                None,
             )
             for row in self.seed
         ]
 
     @property
-    def verdict(self) -> Literal["better", "worse", "mixed", "equivalent", "cannot tell"]:
-        """The overall verdict on the candidate: all questions, all compared metrics."""
-        found = {row.verdict for row in self.rows() if row.scope == OVERALL}
+    def verdict(self) -> Literal["better", "worse", "mixed", "equivalent", "cannot tell", "none"]:
+        """The verdict on the candidate: that of the primary metric; `none` if it may have none.
+
+        Of unpaired tests, it is the one of all metrics.
+        """
+        if self.paired is not None:
+            primary = self.paired.primary
+            return primary.verdict if primary and primary.verdict else "none"
+        found = {row.verdict for row in self.rows()}
         if {"better", "worse"} <= found:
             return "mixed"
-        if "better" in found or "worse" in found:
-            return "worse" if "worse" in found else "better"
-        return "equivalent" if found == {"equivalent"} else "cannot tell"
+        return next((word for word in ("worse", "better") if word in found), "cannot tell")
+
+    @property
+    def answer(self) -> str:
+        """The comparison in one sentence."""
+        if self.paired is None:
+            return f"{self.cand} against {self.base}, by unpaired tests: {self.verdict}"
+        from mnemoscope.reports.comparison_tables import answer
+
+        return answer(self.paired)
 
     @property
     def regressed(self) -> bool:
-        """Whether any metric, in any category, is significantly worse."""
+        """Whether the primary metric is worse or a declared one regressed; unpaired: any metric."""
+        if self.paired is not None:
+            return self.paired.regressed
         return any(row.verdict == "worse" for row in self.rows())
 
     def to_frame(self) -> DataFrame:
         return frame_of(ComparedRow, self.rows())
 
     def __repr__(self) -> str:
-        return f"{self.cand} against {self.base}: {self.verdict}"
+        return self.answer
 
     def _repr_html_(self) -> str:
         rows = [[_plain(cell) for cell in row] for row in self.rows()]

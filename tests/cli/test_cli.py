@@ -251,8 +251,12 @@ def test_a_run_writes_a_folder_for_each_system_and_baseline_and_a_summary(
     assert set(json.loads((out / "summary.json").read_text())) == folders(out)
     summary = (out / "summary.md").read_text()
     assert all(f"| {name} |" in summary for name in folders(out))
-    for word in ("fts5", "graph", "random", "bm25", "oracle", "chance", "recall@5", "p95 ms"):
+    for word in ("fts5", "graph", "random", "bm25", "oracle", "chance", "recall@5"):
         assert word in done.out
+    assert "p95 ms" not in done.out
+    assert "p95 ms" in mnemo("report", out, "--full").out
+    assert "fts5 cannot be told from bm25: recall@" in done.out
+    assert max(map(len, done.out.splitlines())) <= max(80, len(f"reports: {out}") * 2 + 40)
     assert f"{out}/summary.md" in done.out  # in one piece, however long the path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -17,6 +18,9 @@ def main() -> None:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    # Datasets and journals are many objects without cycles: looking for cycles after every 700
+    # new ones takes a tenth of the time of reading them.
+    gc.set_threshold(20_000, 20, 20)
     # A system given as module:Name may be in the current folder. That folder comes after the
     # standard library, so that a random.py or json.py in it does not replace a library module.
     packages = (i for i, place in enumerate(sys.path) if place.endswith("site-packages"))

@@ -22,6 +22,7 @@ def answer(
     workers: int = 0,
     max_cost: float | None = None,
     json: bool = False,
+    full: bool = False,
 ) -> int:
     """Answer from the saved hits of a run with another reader; the system is not called.
 
@@ -52,6 +53,8 @@ def answer(
         The most that models may cost in US dollars, including what was paid before.
     json
         Print the figures as JSON instead of tables.
+    full
+        Also print the figures by category and the cost.
     """
     with watched() as progress:
         results = api.answer(
@@ -66,4 +69,4 @@ def answer(
             max_cost=max_cost,
             progress=progress,
         )
-    return show(results, as_json=json)
+    return show(results, as_json=json, full=full)

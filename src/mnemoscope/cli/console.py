@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,7 +18,7 @@ from rich.markup import escape
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope.reports import progress_bar as bars
-from mnemoscope.reports.tables import Cell, Cells, Frame, ReportTable, TableColumn
+from mnemoscope.reports.tables import Block, Cell, Cells, Frame, ReportTable, TableColumn
 from mnemoscope.text.display import as_json, one_line, visible
 from mnemoscope.types import Scalar
 
@@ -61,6 +62,16 @@ def print_table(
     out.print(table(ReportTable(own, list(rows), title, frame, last_apart)))
 
 
+def write_markdown(path: Path, blocks: Iterable[Block]) -> None:
+    """Write blocks to the file that --markdown names."""
+    from mnemoscope.reports.render_markdown import render
+
+    try:
+        path.write_text(f"{render(blocks)}\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--markdown {path}: {error.strerror}") from error
+
+
 def name_cell(name: str) -> Cell:
     """The first cell of a listed item."""
     return Cell(name, "bold cyan")
@@ -93,17 +104,10 @@ def watched() -> Iterator[Callable[[ProgressUpdate], None]]:
 
         def update(at: ProgressUpdate) -> None:
             nonlocal printed
-            bar.update(
-                bar.task_ids[0],
-                description=one_line(at.benchmark),
-                total=at.total,
-                completed=at.done,
-                refresh=True,
-            )
+            bars.advance(bar, at)
             if not err.is_terminal and time.monotonic() - printed > _EVERY:
                 printed = time.monotonic()
-                of = f" of {at.total:.0f}" if at.total else ""
-                say(err, f"{at.benchmark}: {at.done:.1f}{of} done (systems × scenarios)")
+                say(err, bars.progress_line(at))
 
         try:
             yield update

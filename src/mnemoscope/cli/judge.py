@@ -22,6 +22,7 @@ def judge(
     workers: int = 0,
     max_cost: float | None = None,
     json: bool = False,
+    full: bool = False,
 ) -> int:
     """Judge the saved answers of a run with other judges; system and reader are not called.
 
@@ -53,6 +54,8 @@ def judge(
         The most that models may cost in US dollars, including what was paid before.
     json
         Print the figures as JSON instead of tables.
+    full
+        Also print the figures by category and the cost.
     """
     with watched() as progress:
         results = api.judge(
@@ -67,4 +70,4 @@ def judge(
             max_cost=max_cost,
             progress=progress,
         )
-    return show(results, as_json=json)
+    return show(results, as_json=json, full=full)

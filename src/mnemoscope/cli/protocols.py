@@ -13,7 +13,7 @@ from mnemoscope.cli.console import name_cell, out, print_json, print_table
 from mnemoscope.reports.tables import Lines
 
 if TYPE_CHECKING:
-    from mnemoscope.protocols import Benchmark, Chosen
+    from mnemoscope.protocols import Benchmark, Chosen, PublishedBaseline
 
 app = App(name="protocols", help="List and show protocols: frozen rules to run and verify under.")
 
@@ -116,7 +116,18 @@ def _rules(rules: Benchmark) -> dict[str, str]:
         "secondary": rules.secondary,
         "metrics": ", ".join(rules.metrics),
         "variance": ", ".join(f"{name} ±{band}" for name, band in rules.variance.items()),
+        **{f"baseline {version}": _baseline(one) for version, one in rules.baselines.items()},
     }
+
+
+def _baseline(one: PublishedBaseline) -> str:
+    figures = [
+        f"{metric} {figure.mean} [{', '.join(map(str, figure.ci95))}]"
+        if figure.ci95
+        else f"{metric} {figure.mean} (no interval published)"
+        for metric, figure in one.figures.items()
+    ]
+    return f"{', '.join(figures)}; embedder {one.embedder}; {one.source}"
 
 
 def _facts(facts: dict[str, str]) -> Table:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 from cyclopts import App
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope.cli import release_texts
+from mnemoscope.cli import release_signing, release_texts
 from mnemoscope.cli.console import out as stdout
-from mnemoscope.cli.console import print_json, say
-from mnemoscope.cli.release_texts import AsJson, At, Folder, OtherAt, opened
+from mnemoscope.cli.console import say
+from mnemoscope.cli.release_texts import At, Folder, loaded, opened
 
 app = App(name="release", help="The release process: report, signatures, decision, notes.")
+for _command in (release_signing.circulate, release_signing.sign, release_signing.check):
+    app.command(_command)
+app.command(release_signing.tag)
+app.command(release_signing.process)
 app.command(release_texts.notes)
 app.command(release_texts.lint)
 app.command(release_texts.history)
@@ -31,14 +35,20 @@ def new(
     author: str,
     tag_date: str | None = None,
     waive: list[str] | None = None,
+    other_base: str = "",
+    changed: list[str] | None = None,
+    extra: list[str] | None = None,
     at: At = None,
 ) -> None:
     """Start a release: pair base and candidate runs by benchmark and record their hashes.
 
+    The base is the candidate of the last release that was tagged in a neighbouring folder of --out.
+
     For example:
 
         mnemoscope release new v0.2.0 --base runs/locomo/bm25 --cand runs/locomo/hybrid \\
-            --out releases/v0.2.0 --author "the author" --waive longmemeval="no change there"
+            --out releases/v0.2.0 --author "the author" --waive longmemeval="no change there" \\
+            --other-base "the first release under this process" --changed none
 
     Parameters
     ----------
@@ -55,29 +65,126 @@ def new(
     tag_date
         The proposed tag date, `2026-11-20` or `2026-11-20T09:00`, in UTC.
     waive
-        BENCHMARK=REASON for a benchmark of the protocol that was not run. Repeatable.
+        BENCHMARK=REASON for a mandatory benchmark that was not run; the PI must accept it.
+        Repeatable.
+    other_base
+        The reason for another base than the previous release; the PI must accept it.
+    changed
+        What changed that makes another benchmark mandatory: graph-retrieval (hipporag),
+        episodic-memory (memorybank), vertical-feature (domain-eval), or none. Repeatable.
+    extra
+        BENCHMARK=FILE, the report of a benchmark that a change made mandatory. Repeatable.
     """
     from mnemoscope.release.decide import comparisons
-    from mnemoscope.release.state import moment, new_release, parse_time
+    from mnemoscope.release.start_release import new_release, start
+    from mnemoscope.release.state import moment, parse_time
 
-    waived = {}
-    for one in waive or []:
-        name, _, reason = (part.strip() for part in one.partition("="))
-        if not reason:
-            raise UsageError(f"--waive {one}: write NAME=REASON")
-        waived[name] = reason
-    date = parse_time(tag_date) if tag_date else None
     release = new_release(
-        version, base, cand, out, author=author, when=moment(at), waived=waived, tag_date=date
+        version,
+        base,
+        cand,
+        out,
+        author=author,
+        when=moment(at),
+        waived=_named(waive, "--waive"),
+        tag_date=parse_time(tag_date) if tag_date else None,
+        other_base=other_base,
+        changed=changed or [],
+        extras={name: Path(file) for name, file in _named(extra, "--extra").items()},
     )
     found = comparisons(release)
-    release.save()
+    start(release)
     for pair in found:
         say(
             stdout,
             f"{pair.benchmark}: {pair.base} → {pair.cand}, {pair.paired} questions paired",
         )
     say(stdout, f"started: {out}/release.yaml")
+
+
+@app.command
+def amend(
+    release: Folder,
+    /,
+    *,
+    by: str,
+    why: str,
+    base: list[Path] | None = None,
+    cand: list[Path] | None = None,
+    waive: list[str] | None = None,
+    other_base: str | None = None,
+    changed: list[str] | None = None,
+    extra: list[str] | None = None,
+    process: str = "",
+    author: str = "",
+    at: At = None,
+) -> None:
+    """Change a release that was started. What changed, why and by whom is appended to its log.
+
+    The report must be written and circulated again, and signatures that were given are void.
+
+    For example:
+
+        mnemoscope release amend releases/v0.2.0 --by "the author" --cand runs/fixed/hybrid \\
+            --why "the first run used a wrong index"
+
+        mnemoscope release amend releases/v0.2.0 --by "the author" --waive longmemeval= \\
+            --why "it was run after all" --base runs/lme/bm25 --cand runs/lme/hybrid
+
+    Parameters
+    ----------
+    by
+        The person who amends it.
+    why
+        The reason.
+    base
+        Another base run; it replaces that of its benchmark. Repeatable.
+    cand
+        Another candidate run; it replaces that of its benchmark. Repeatable.
+    waive
+        BENCHMARK=REASON as in `release new`; without a reason the waiver is taken back.
+    other_base
+        The reason for another base than the previous release.
+    changed
+        What changed, as in `release new`. Repeatable.
+    extra
+        BENCHMARK=FILE as in `release new`. Repeatable.
+    process
+        The version of the process that is in force now.
+    author
+        Another author of the report.
+    """
+    from mnemoscope.release.start_release import amend_release
+    from mnemoscope.release.state import moment
+
+    found = amend_release(
+        loaded(release),
+        by=by,
+        why=why,
+        when=moment(at),
+        base=base or [],
+        cand=cand or [],
+        waived=_named(waive, "--waive", optional=True),
+        other_base=other_base,
+        changed=changed or [],
+        extras={name: Path(file) for name, file in _named(extra, "--extra").items()},
+        process=process,
+        author=author,
+    )
+    for line in found:
+        say(stdout, f"amended: {line}")
+    say(stdout, "write the report again, circulate it and collect the signatures again")
+
+
+def _named(given: Sequence[str] | None, option: str, *, optional: bool = False) -> dict[str, str]:
+    """NAME=TEXT of a repeatable option."""
+    found = {}
+    for one in given or []:
+        name, sign, text = (part.strip() for part in one.partition("="))
+        if not sign or not (text or optional):
+            raise UsageError(f"{option} {one}: write NAME=TEXT")
+        found[name] = text
+    return found
 
 
 @app.command(name="set")
@@ -126,7 +233,7 @@ def set_words(
     public
         Another public text about this release; the linter checks it too. Repeatable.
     """
-    from mnemoscope.release.state import Release, parse_time
+    from mnemoscope.release.state import parse_time
 
     given = {
         "internal": internal,
@@ -138,7 +245,7 @@ def set_words(
         "accept_regression": accept_regression,
         "no_claim": no_claim,
     }
-    folder = Release.load(release)
+    folder = loaded(release)
     for field, text in given.items():
         if text is not None:
             setattr(folder.state.words, field, text)
@@ -162,40 +269,13 @@ def report(release: Folder, /, *, at: At = None) -> None:
     """
     from mnemoscope.release.benchmark_report import write_report
     from mnemoscope.release.signatures import standings
-    from mnemoscope.release.state import Release, moment
+    from mnemoscope.release.state import moment
 
-    folder = Release.load(release)
+    folder = loaded(release)
     write_report(folder, moment(at))
     say(stdout, f"written: {folder.report_path}")
     if void := [role for role, state in standings(folder).items() if state == "void"]:
         say(stdout, f"void signatures: {', '.join(void)}; the report changed after they were given")
-
-
-@app.command
-def circulate(release: Folder, /, *, evidence: str = "", at: OtherAt = None) -> None:
-    """Record that the report was shared with the working group: 48 hours start.
-
-    If the report changes, circulate it again; the 48 hours start again.
-
-    For example:
-
-        mnemoscope release circulate releases/v0.2.0
-
-        mnemoscope release circulate releases/v0.2.0 --at 2026-11-16T09:00 \\
-            --evidence "mail to the working group, 16 November, 9:00"
-
-    Parameters
-    ----------
-    evidence
-        Where it was shared, such as a mail or a pull request. With it, the time of --at counts.
-    at
-        The time, if not now. Without --evidence the 48 hours count from the time of recording.
-    """
-    from mnemoscope.release import signatures
-    from mnemoscope.release.state import moment
-
-    done = signatures.circulate(*opened(release), moment(at), evidence)
-    say(stdout, f"circulated: {done}")
 
 
 @app.command
@@ -216,12 +296,13 @@ def rederive(release: Folder, /, *, name: str, seed: int = 20_260_510, at: At = 
         The seed of the random draws.
     """
     from mnemoscope.release import rederive as again
+    from mnemoscope.release.release_log import record
     from mnemoscope.release.state import moment
 
     folder, found = opened(release)
     done = again.rederive(folder, found, by=name, seed=seed, when=moment(at))
     folder.state.rederived = done
-    folder.save()
+    record(folder, "rederived", done.when, by=done.by)
     for line in done.disagreements:
         say(stdout, f"disagrees: {line}")
     say(stdout, f"{done.checked} statistics repeated, {len(done.disagreements)} disagree")
@@ -237,80 +318,18 @@ def decide(release: Folder, /, *, at: At = None) -> None:
         mnemoscope release decide releases/v0.2.0
     """
     from mnemoscope.release import decide as matrix
+    from mnemoscope.release.release_log import record
     from mnemoscope.release.state import moment
 
     folder, found = opened(release)
     folder.state.decision = decision = matrix.decide(folder, found, moment(at))
-    folder.save()
+    record(folder, "decided", decision.when, by=folder.state.author, what=decision.outcome)
     for benchmark, row in decision.rows.items():
         say(stdout, f"{benchmark}: row “{row}”: {matrix.RATIONALE[row]}")
     say(stdout, f"decision: {decision.outcome}")
+    for comparison in found:
+        rules = folder.protocol.benchmark(comparison.benchmark)
+        state = matrix.guard(comparison, matrix.margins(rules))
+        say(stdout, f"guard on {comparison.benchmark}: {state}. {matrix.POLICY[state]} (policy)")
     for demand in decision.open:
         say(stdout, f"still needed in release.yaml, words.{demand}")
-
-
-@app.command
-def sign(
-    release: Folder,
-    /,
-    *,
-    role: Literal["pi", "architect", "statistician", "research-supervisor"],
-    name: str,
-    quorum_exception: str = "",
-    at: At = None,
-) -> None:
-    """Sign the report; any later change of the report voids the signature.
-
-    For example:
-
-        mnemoscope release sign releases/v0.2.0 --role architect --name "name of the architect"
-
-        mnemoscope release sign releases/v0.2.0 --role pi --name "name of the PI" \\
-            --quorum-exception "the research supervisor is on leave"
-
-    Parameters
-    ----------
-    role
-        The role of the person who signs.
-    name
-        The name of the person who signs.
-    quorum_exception
-        The PI's reason for tagging with three signatures of four.
-    """
-    from mnemoscope.release import signatures
-    from mnemoscope.release.state import moment
-
-    signed = signatures.sign(*opened(release), role, name, moment(at), quorum_exception)
-    signature = f"report sha256 {signed.sha256}, {signed.when}"
-    say(stdout, f"signed as {role} by {signed.name}: {signature}")
-
-
-@app.command
-def check(release: Folder, /, *, at: OtherAt = None, json: AsJson = False) -> int:
-    """Compute the checklist of the process; “tag allowed” means that all items are complete.
-
-    Exit codes: 0 tag allowed, 1 not allowed. A check for a future time is a preview and exits 1.
-
-    For example:
-
-        mnemoscope release check releases/v0.2.0
-
-    Parameters
-    ----------
-    at
-        Check as if it were this time.
-    """
-    from mnemoscope.release import checklist
-    from mnemoscope.release.state import Release, moment
-    from mnemoscope.reports import render_terminal
-
-    folder, now = Release.load(release), moment(at)
-    found = checklist.check(folder, now)
-    if json:
-        allowed, preview = found.tag_allowed, found.preview
-        print_json({"tag_allowed": allowed, "preview": preview, "items": found.items})
-    else:
-        stdout.print(render_terminal.table(checklist.table(found)))
-        as_if = f"as if it were {now.at:%Y-%m-%d %H:%M} UTC: " if at else ""
-        say(stdout, as_if + found.outcome(folder.state.version))
-    return 0 if found.tag_allowed else 1

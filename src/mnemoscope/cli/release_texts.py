@@ -23,12 +23,19 @@ AsJson = Annotated[bool, Parameter(help="Print JSON.")]
 Log = Annotated[Path, Parameter(help="The log.")]
 
 
+def loaded(folder: Path) -> Release:
+    """A release whose release.yaml was not edited where only commands may write."""
+    from mnemoscope.release.release_log import ensure_recorded
+    from mnemoscope.release.state import Release
+
+    return ensure_recorded(Release.load(folder))
+
+
 def opened(folder: Path) -> tuple[Release, list[Comparison]]:
     """A release and its figures."""
     from mnemoscope.release.decide import comparisons
-    from mnemoscope.release.state import Release
 
-    release = Release.load(folder)
+    release = loaded(folder)
     return release, comparisons(release)
 
 

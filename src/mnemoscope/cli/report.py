@@ -8,7 +8,9 @@ from mnemoscope import api
 from mnemoscope.cli.console import out, print_json
 
 
-def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None:
+def report(
+    run: Path, /, *, svg: Path | None = None, json: bool = False, full: bool = False
+) -> None:
     """Print the tables of a finished run, or of all runs in a folder, and write report.md again.
 
     No system is called. Runs with checkpoints are shown as heatmaps; heatmap.png is drawn again.
@@ -16,6 +18,8 @@ def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None
     For example:
 
         mnemoscope report runs/locomo
+
+        mnemoscope report runs/locomo --full
 
         mnemoscope report runs/locomo/bm25 --json
 
@@ -31,16 +35,23 @@ def report(run: Path, /, *, svg: Path | None = None, json: bool = False) -> None
         Also draw the tables, without timings, into this SVG file.
     json
         Print the figures as JSON instead of tables.
+    full
+        Also print the figures by category and the cost.
     """
     from mnemoscope.reports import run_tables
+    from mnemoscope.reports.closing_sentences import closing_sentences
+    from mnemoscope.reports.render_terminal import render
     from mnemoscope.reports.run_view import RunView, as_content
 
-    views = [RunView.of(one.directory) for one in api.report(run).runs]
+    runs = [one.directory for one in api.report(run).runs]
+    views = [RunView.of(one) for one in runs]
     if json:
         print_json(as_content(views))
         return
     for benchmark in dict.fromkeys(view.benchmark for view in views):
         own = [view for view in views if view.benchmark == benchmark]
-        out.print(run_tables.shown(own, width=out.width))
+        out.print(run_tables.shown(own, width=out.width, full=full))
+        labels = {view.label for view in own}
+        out.print(render(closing_sentences([one for one in runs if one.label in labels])))
     if svg is not None:
         svg.write_text(run_tables.picture(views, f"mnemoscope report {run.name}"), encoding="utf-8")

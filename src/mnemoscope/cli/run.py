@@ -29,11 +29,13 @@ def run(
     estimate: bool = False,
     dry_run: bool = False,
     json: bool = False,
+    full: bool = False,
     heatmap: bool = False,
     **options: str,
 ) -> int:
     """Run memory systems on a benchmark and print one table of all results.
 
+    The last lines say of each system whether it finds more than bm25.
     Each system gets a run directory below --out. Repeat the command to continue an interrupted run.
     Baselines run beside your systems for comparison: random, bm25 and oracle; with a reader none
     (no memory), bm25 and oracle; on personas none, random and oracle.
@@ -48,6 +50,8 @@ def run(
 
         mnemoscope run locomo --system hybrid --reader openai:gpt-4o-mini \\
             --judge binary,model=openai:gpt-4o --parallelism 16 --max-cost 2 --out runs/answers
+
+        mnemoscope run locomo --system my_package.memory:MySystem --repeat 5 --out runs/repeats
 
         mnemoscope run tofu --system bm25 --out runs/tofu
 
@@ -81,6 +85,8 @@ def run(
         mistakes fast.
     json
         Print the figures as JSON instead of tables.
+    full
+        Also print the figures by category and the cost, which the files have too.
     heatmap
         On personas: print only the heatmaps.
     options
@@ -105,7 +111,7 @@ def run(
             say(err, "dry run: only the first checkpoint of the first persona; no files were kept")
             return 0
         results = api.run_config(benchmark, system or (), config, asked, progress)
-    return show(results, as_json=json, only_heatmaps=heatmap)
+    return show(results, as_json=json, only_heatmaps=heatmap, full=full)
 
 
 def _show_estimate(found: RunEstimate) -> None:

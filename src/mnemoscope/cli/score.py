@@ -22,6 +22,7 @@ def score(
     depth: int = 0,
     data: Path | None = None,
     json: bool = False,
+    full: bool = False,
     **options: str,
 ) -> None:
     """Score a file of rankings against a dataset's evidence.
@@ -58,10 +59,14 @@ def score(
         The dataset's file or folder.
     json
         Print the figures as JSON instead of tables.
+    full
+        Also print the figures by category and the cost.
     options
         Options of the dataset, such as --granularity turn.
     """
     from mnemoscope.reports import run_tables
+    from mnemoscope.reports.closing_sentences import closing_sentences
+    from mnemoscope.reports.render_terminal import render
     from mnemoscope.reports.run_view import RunView
 
     found = api.score(
@@ -78,7 +83,7 @@ def score(
         metrics = found.directory.read_json("metrics.json")
         print_json({**metrics, "rule_changes": found.rule_changes})
         return
-    stdout.print(run_tables.summary([RunView.of(found.directory)]))
+    stdout.print(run_tables.summary([RunView.of(found.directory)], full=full))
     if found.rule_changes:
         print_table(
             ("metric", *map(numeric, ("pgmnemo's rules", "sound rules", "difference"))),
@@ -90,3 +95,4 @@ def score(
         )
         say(stdout, found.sound_rules)
     say(stdout, f"report: {found.path}/report.md")
+    stdout.print(render(closing_sentences([found.directory])))

@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from mnemoscope.cli.console import out, print_json, say
 from mnemoscope.results import Results
 
+if TYPE_CHECKING:
+    from mnemoscope.analysis.repeats import RepeatSet
 
-def show(results: Results, *, as_json: bool, only_heatmaps: bool = False) -> int:
-    """Print the tables; the exit code is 1 if a system failed on every question."""
+
+def show_repeats(sets: Sequence[RepeatSet]) -> None:
+    """Print the combined figures of declared repeats."""
+    from mnemoscope.reports.render_terminal import render
+    from mnemoscope.reports.repeat_tables import repeat_blocks
+
+    if sets:
+        out.print(render(repeat_blocks(sets)))
+
+
+def show(
+    results: Results, *, as_json: bool, only_heatmaps: bool = False, full: bool = False
+) -> int:
+    """Print the tables and, last, a sentence for each system.
+
+    The exit code is 1 if a system failed on every question.
+    """
     from mnemoscope.reports import run_tables
+    from mnemoscope.reports.closing_sentences import closing_sentences
+    from mnemoscope.reports.render_terminal import render
     from mnemoscope.reports.run_view import RunView, as_content
 
     folder, runs = results.path, results.runs
@@ -20,15 +42,20 @@ def show(results: Results, *, as_json: bool, only_heatmaps: bool = False) -> int
     elif as_json:
         print_json(as_content(views))
     elif results.over_checkpoints:
-        out.print(run_tables.shown(views, width=out.width))
+        out.print(run_tables.shown(views, width=out.width, full=full))
+        show_repeats(list(results.repeats().values()))
         if not only_heatmaps:
             pictures = (runs[0].path / "heatmap.png").exists()
             also = f", pictures: {folder}/*/heatmap.png" if pictures else ""
             say(out, f"summary: {folder}/summary.md, reports: {folder}/*/report.md{also}")
     else:
-        out.print(run_tables.summary(views))
+        out.print(run_tables.summary(views, full=full))
+        show_repeats(list(results.repeats().values()))
         accounts = [own for view in views if (own := view.timing.get("accounts"))]
         if spent := sum(own["total"]["paid"] for own in accounts):
             say(out, f"paid in total: ${spent:.4f}, without replies from the cache")
         say(out, f"reports: {folder}/*/report.md, summary: {folder}/summary.md")
+        if not full:
+            say(out, "categories and cost: --full, or the reports")
+        out.print(render(closing_sentences([run.directory for run in runs])))
     return int(results.failed_everywhere)

@@ -82,11 +82,13 @@ def survey(
     options
         The dataset's own options, such as --granularity turn.
     """
+    from mnemoscope.analysis.system_groups import SystemGroups, groups_or_reason
     from mnemoscope.api import execute
     from mnemoscope.datasets import open_dataset
     from mnemoscope.datasets.subset import part_of
     from mnemoscope.reports import render_markdown, render_terminal
     from mnemoscope.reports import survey_table as table
+    from mnemoscope.reports.group_tables import notes as group_notes
     from mnemoscope.reports.run_view import dataset_title
     from mnemoscope.runner.run import data_notes
     from mnemoscope.runner.run_setup import read_systems
@@ -96,9 +98,13 @@ def survey(
     dataset = part_of(whole, scenarios, questions, 42)
     dataset_notes = data_notes(dataset.files())
 
+    runs: dict[str, RunDirectory] = {}
+
     def run(planned: Plan, settings: Settings) -> RunDirectory:
         with watched() as progress:
-            return execute(dataset, [planned], out, settings, progress=progress)[0]
+            done = execute(dataset, [planned], out, settings, progress=progress)[0]
+        runs[planned.spec.label or str(planned.spec)] = done
+        return done
 
     rows = []
     for spec, _ in read_systems(system or default_systems()):
@@ -114,7 +120,10 @@ def survey(
             say(err, f"{spec}: {row.problem}", before="[bold red]error:[/] ")
         rows.append(row)
     title = dataset_title(dataset.name, dataset.options)
-    blocks = table.survey(title, rows, dataset_notes)
+    groups = groups_or_reason(list(runs.values()))
+    if isinstance(groups, SystemGroups):
+        rows = table.with_groups(rows, groups, {name: run.label for name, run in runs.items()})
+    blocks = table.survey(title, rows, dataset_notes, groups)
     write_atomically(out / "survey.md", f"{render_markdown.render(blocks)}\n".encode())
     write_atomically(out / "survey.json", msgspec.json.format(msgspec.json.encode(rows)))
     if json:
@@ -122,7 +131,7 @@ def survey(
     else:
         say(stdout, title)
         stdout.print(render_terminal.render(blocks))
-        for note in [*dataset_notes, *table.notes(rows)]:
+        for note in [*dataset_notes, *table.notes(rows), *group_notes(groups)]:
             say(stdout, note, before="[yellow]![/] ")
         say(stdout, f"the table: {out}/survey.md, the runs: {out}/*/report.md")
     return int(any(row.problem for row in rows))

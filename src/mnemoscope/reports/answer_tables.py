@@ -103,9 +103,11 @@ def failure_sections(
 
 
 def systems_tables(
-    systems: Sequence[SystemAnswers], category_name: CategoryName, exam: Figures | None = None
+    systems: Sequence[SystemAnswers],
+    category_name: CategoryName | None,
+    exam: Figures | None = None,
 ) -> list[Block]:
-    """For the terminal: systems down, then abstention, categories and caveats.
+    """For the terminal: systems down, then abstention, categories (if named) and caveats.
 
     Each measure of answers has separate tables.
     """
@@ -113,8 +115,9 @@ def systems_tables(
     for metric in dict.fromkeys(one.figures["metric"] for one in systems):
         own = [one for one in systems if one.figures["metric"] == metric]
         parts += [*_headlines(own), *_rates(own)]
-        for part in _PARTS:
-            parts += _categories(own, part, category_name)
+        if category_name is not None:
+            for part in _PARTS:
+                parts += _categories(own, part, category_name)
     parts += [Paragraph(_LEGEND, DIM), NoteList(notes(systems))]
     for spec, own_exam in _exams(exam).items():
         line = exam_line(own_exam, spec)

@@ -1,4 +1,4 @@
-"""The comparison of two runs, for the terminal and Markdown."""
+"""The comparison of two runs: one sentence first, then a table of eighty columns, then the rest."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from mnemoscope.reports.tables import (
     MISSING,
     Block,
     Cell,
+    Cells,
     Heading,
     NoteList,
     Paragraph,
@@ -20,63 +21,226 @@ from mnemoscope.reports.tables import (
     numeric,
     with_interval,
 )
+from mnemoscope.stats.clustered import FEW_CLUSTERS
 
 _STYLES = {"better": "bold green", "worse": "bold red", "equivalent": "blue", "gained": "green"}
 _STYLES |= {"cannot tell": "yellow", "lost": "red"}
-_TESTS = {"exact McNemar": "McNemar"}
-"""Short names, so that a table fits into a hundred columns."""
 _METRIC, _VERDICT = TableColumn("metric", wrap=False), TableColumn("verdict", wrap=False)
 _P_VALUES = (numeric("p_raw"), numeric("p_corr.", markdown="p_corrected"))
+_WORDS = {
+    "better": "{cand} is better than {base}",
+    "worse": "{cand} is worse than {base}",
+    "equivalent": "{cand} is equivalent to {base} within ±{band:g}",
+    "cannot tell": "{cand} cannot be told from {base}",
+}
+EXPLORATORY = "exploratory"
 
 
-def comparison(found: Comparison, names: Mapping[str, str]) -> list[Block]:
-    """Overall, then each category; `names` are the names of the categories."""
-    clusters = "one cluster" if found.clusters == 1 else f"{found.clusters:,} clusters"
-    legend = _legend(found)
-    blocks: list[Block] = [
-        Heading(f"{found.base} → {found.cand} on {found.benchmark}", 1),
-        Paragraph(f"{found.paired:,} questions paired by id, in {clusters}"),
-    ]
-    for scope in dict.fromkeys(row.scope for row in found.rows):
-        rows = [row for row in found.rows if row.scope == scope]
-        name = "Overall" if scope == OVERALL else _category(scope, names)
-        title = f"{name}, {rows[0].n:,} questions"
-        columns = [
-            _METRIC,
-            numeric("base"),
-            numeric("cand"),
-            numeric("Δ", markdown="delta [95 % interval]"),
-            TableColumn("test", only="markdown"),
-            *_P_VALUES,
-            numeric("effect"),
-            numeric("detectable", markdown="smallest detectable"),
-            _VERDICT,
+def answer(found: Comparison) -> str:
+    """What the comparison says, in one sentence about the primary metric."""
+    row = found.primary
+    if row is None:
+        return f"no verdict on {found.cand} against {found.base}: {_without_primary(found)}"
+    assert row.verdict is not None
+    band = found.band or 0.0
+    said = _WORDS[row.verdict].format(base=found.base, cand=found.cand, band=band)
+    parts = [f"{said}: {figure(row)}, {sample(row)}"]
+    low, high = row.shown
+    if row.verdict == "cannot tell":
+        parts.append(f"at worst {points(low, row)}, at best {points(high, row)}")
+    if row.verdict == "equivalent" and (low > 0 or high < 0):
+        parts.append("the difference is real but inside the band")
+    return "; ".join([*parts, *_reach(row)])
+
+
+def figure(row: Row) -> str:
+    """`recall@10 +0.0050 [-0.0033, +0.0133]`."""
+    return f"{row.metric} {row.delta:+.4f} {_interval(row.shown)}"
+
+
+def sample(row: Row) -> str:
+    """The number of questions and of conversations."""
+    questions = "1 question" if row.n == 1 else f"{row.n:,} questions"
+    if row.clusters == row.n:
+        return questions
+    several = f"{row.clusters:,} conversations"
+    return f"{questions} in {'one conversation' if row.clusters == 1 else several}"
+
+
+def points(value: float, row: Row) -> str:
+    """A difference in percentage points; as it is, if the metric is not a share."""
+    return f"{100 * value:+.1f} pp" if row.span == 1 else f"{value:+.4f}"
+
+
+def _without_primary(found: Comparison) -> str:
+    reason = found.declared.refused or f"these runs have no {found.declared.primary}"
+    rows = [row for row in found.rows if row.scope == OVERALL]
+    named = [row for row in rows if row.metric == found.declared.primary] or rows[:1]
+    shown = [f"{figure(row)} is {EXPLORATORY}, {sample(row)}" for row in named]
+    return "; ".join([reason, *shown])
+
+
+def _reach(row: Row) -> list[str]:
+    """To what the interval generalises, if that is less than to other conversations."""
+    if row.these_only:
+        parts = ["this holds for these conversations only and says nothing of others"]
+        if row.clusters == row.n:
+            parts = ["this holds for these questions only and says nothing of others"]
+        if row.beyond_these is not None:
+            low, high = (max(-row.span, min(row.span, end)) for end in row.beyond_these)
+            parts.append(f"for other conversations the interval is {_interval((low, high))}")
+        return parts
+    if row.effective_clusters < FEW_CLUSTERS:
+        return [
+            f"{100 * row.largest_share:.0f} % of the questions come from one conversation: this "
+            f"interval is that of about {row.effective_clusters:.1f} conversations"
         ]
-        table = ReportTable(columns, [_cells(row) for row in rows], title)
-        blocks += [Heading(title, only="markdown"), table]
-    blocks += [Paragraph(line, DIM, only="terminal") for line in legend]
-    blocks.append(NoteList(found.notes, only="terminal"))
-    blocks.append(NoteList([*legend, *found.notes], only="markdown"))
-    if found.discordant:
-        lost_first = sorted(found.discordant, key=lambda one: one.change == "gained")
-        gained = sum(one.change == "gained" for one in found.discordant)
-        title = f"Gained {gained}, lost {len(found.discordant) - gained}"
-        columns = [TableColumn(name, wrap=False) for name in ("change", "question", "category")]
-        changed = ReportTable(
-            [*columns, TableColumn("text")],
-            [
-                [
-                    Cell(one.change, _STYLES[one.change]),
-                    one.question,
-                    _category(one.category, names),
-                    one.text,
-                ]
-                for one in lost_first
-            ],
-            title,
+    return []
+
+
+def comparison(found: Comparison, names: Mapping[str, str], *, full: bool) -> list[Block]:
+    """The answer and the table of all questions; with `full`, everything that is known.
+
+    `names` are the names of the categories.
+    """
+    overall = [row for row in found.rows if row.scope == OVERALL]
+    title = f"Overall, {sample(overall[0])}"
+    blocks: list[Block] = [
+        Heading(f"{found.base} → {found.cand} on {found.benchmark}", 1, only="markdown"),
+        Paragraph(answer(found), "bold"),
+        Paragraph("", only="terminal"),
+        Heading(title, only="markdown"),
+        _table(overall, title, with_verdict=True),
+    ]
+    blocks += [Paragraph(line, DIM) for line in _remarks(found, overall)]
+    if full:
+        blocks += _details(found, overall)
+        for scope in dict.fromkeys(row.scope for row in found.rows if row.scope != OVERALL):
+            rows = [row for row in found.rows if row.scope == scope]
+            title = f"{_category(scope, names)}, {sample(rows[0])}, {EXPLORATORY}"
+            blocks += [Heading(title, only="markdown"), _table(rows, title, with_verdict=False)]
+        blocks += [Paragraph(line, DIM) for line in _legend(found)]
+    blocks.append(NoteList(found.notes))
+    if not full:
+        blocks.append(
+            Paragraph("--full shows categories, effects, each conversation and a legend", DIM)
         )
-        blocks += [Paragraph("", only="terminal"), Heading(title, only="markdown"), changed]
+    return [*blocks, *_discordant(found, names)]
+
+
+def _table(rows: Sequence[Row], title: str, *, with_verdict: bool) -> ReportTable:
+    columns = [
+        _METRIC,
+        numeric("base"),
+        numeric("cand"),
+        numeric("Δ"),
+        TableColumn("interval", wrap=False),
+        numeric("p"),
+        *([_VERDICT] if with_verdict else []),
+    ]
+    cells: list[Cells] = []
+    for row in rows:
+        line: list[Cell | str] = [
+            row.metric,
+            f"{row.base:.4f}",
+            f"{row.cand:.4f}",
+            f"{row.delta:+.4f}",
+            _interval(row.shown),
+            p_value(row.p),
+        ]
+        cells.append([*line, _verdict_cell(row)] if with_verdict else line)
+    return ReportTable(columns, cells, title)
+
+
+def _verdict_cell(row: Row) -> Cell:
+    if row.verdict is None:
+        return Cell(EXPLORATORY, DIM)
+    style = _STYLES[row.verdict]
+    if row.confirmed is False and row.verdict != "cannot tell":
+        return Cell(row.verdict, style, "\nnot confirmed", f"{row.verdict} (not confirmed)")
+    return Cell(row.verdict, style)
+
+
+def _remarks(found: Comparison, overall: Sequence[Row]) -> list[str]:
+    """What a reader of the short table must know."""
+    lines = []
+    secondaries = [row for row in overall if row.role == "secondary"]
+    if any(row.confirmed is False and row.verdict != "cannot tell" for row in secondaries):
+        lines.append("not confirmed: the primary metric is undecided")
+    if late := [row.metric for row in overall if row.role == "chosen after looking"]:
+        why = "the declaration does not count" if found.declared.refused else "chosen after looking"
+        lines.append(f"{EXPLORATORY} ({why}), no verdict: {', '.join(late)}")
+    row = found.primary
+    if row is not None and row.detectable is not None and row.detectable_range is not None:
+        low, high = row.detectable_range
+        lines.append(
+            f"found with power 0.8: a difference in {row.metric} of "
+            f"{_amount(row.detectable, row)} ({_amount(low, row)} to {_amount(high, row)})"
+        )
+    if held := found.guard().regressed:
+        lines.append(
+            f"regression: {', '.join(held)} (simultaneous intervals of all "
+            f"{len(found.guarded)} declared metrics)"
+        )
+    if found.regressions != held and found.primary is not None:
+        lines.append(f"regression: {found.primary.metric}, the primary metric (its own interval)")
+    return lines
+
+
+def _details(found: Comparison, overall: Sequence[Row]) -> list[Block]:
+    """Effects, what could be detected, counts, the check by sign flips; then each conversation."""
+    title = "Effects"
+    columns = [
+        _METRIC,
+        TableColumn("effect", wrap=False),
+        numeric("detectable"),
+        numeric("range"),
+        numeric("gained, lost"),
+        numeric("p flips"),
+    ]
+    rows: list[Cells] = []
+    for row in overall:
+        ends = row.detectable_range
+        rows.append(
+            [
+                row.metric,
+                f"{row.effect_name} {row.effect:+.3f} {row.effect_label}",
+                MISSING if row.detectable is None else f"{row.detectable:.4f}",
+                MISSING if ends is None else f"{ends[0]:.4f}–{ends[1]:.4f}",
+                MISSING if row.gained is None else f"+{row.gained:,} -{row.lost:,}",
+                MISSING if row.p_sign_flips is None else p_value(row.p_sign_flips),
+            ]
+        )
+    blocks: list[Block] = [Heading(title, only="markdown"), ReportTable(columns, rows, title)]
+    if found.by_cluster:
+        title = f"{(found.primary or overall[0]).metric} in each conversation"
+        columns = [TableColumn("conversation", fold=True), numeric("questions"), numeric("Δ")]
+        lines: list[Cells] = [
+            [one.cluster, f"{one.n:,}", f"{one.delta:+.4f}"] for one in found.by_cluster
+        ]
+        blocks += [Heading(title, only="markdown"), ReportTable(columns, lines, title)]
     return blocks
+
+
+def _discordant(found: Comparison, names: Mapping[str, str]) -> list[Block]:
+    if not found.discordant:
+        return []
+    lost_first = sorted(found.discordant, key=lambda one: one.change == "gained")
+    gained = sum(one.change == "gained" for one in found.discordant)
+    title = f"Gained {gained}, lost {len(found.discordant) - gained}"
+    columns = [TableColumn("change", wrap=False), TableColumn("question", wrap=False)]
+    columns += [TableColumn("category"), TableColumn("text")]
+    rows: list[Cells] = [
+        [
+            Cell(one.change, _STYLES[one.change]),
+            one.question,
+            _category(one.category, names),
+            one.text,
+        ]
+        for one in lost_first
+    ]
+    changed = ReportTable(columns, rows, title)
+    return [Paragraph("", only="terminal"), Heading(title, only="markdown"), changed]
 
 
 def seed_comparison(base: str, cand: str, rows: Sequence[SeedRow]) -> list[Block]:
@@ -105,25 +269,6 @@ def seed_comparison(base: str, cand: str, rows: Sequence[SeedRow]) -> list[Block
     ]
 
 
-def _cells(row: Row) -> list[Cell | str]:
-    counts = f"+{row.gained} -{row.lost}" if row.gained is not None else ""
-    low, high = row.ci95
-    effect = f"{row.effect_name} {row.effect:+.3f} ({row.effect_label})"
-    delta = f"{row.delta:+.4f} [{low:+.4f}, {high:+.4f}]"
-    return [
-        Cell(row.metric, "", f"\n{_TESTS.get(row.test, row.test)}"),
-        f"{row.base:.4f}",
-        f"{row.cand:.4f}",
-        Cell(_signed(row.delta), "", f"\n{_signed(low)} {_signed(high)}", delta),
-        row.test + (f" ({counts})" if counts else ""),
-        _p(row.p_raw),
-        _p(row.p_corrected),
-        Cell(f"{row.effect_name} {_signed(row.effect)}", "", f"\n{row.effect_label}", effect),
-        MISSING if isnan(row.detectable) else f"{row.detectable:.4f}",
-        Cell(row.verdict, _STYLES[row.verdict], counts and f"\n{counts}"),
-    ]
-
-
 def _seed_cells(row: SeedRow) -> list[Cell | str]:
     verdict = "cannot tell"
     if row.significant:
@@ -142,23 +287,35 @@ def _seed_cells(row: SeedRow) -> list[Cell | str]:
         *levels,
         Cell(_signed(row.delta), markdown=f"{row.delta:+.4f}"),
         f"{row.z:.2f}",
-        _p(row.p_raw),
-        _p(row.p_corrected),
+        p_value(row.p_raw),
+        p_value(row.p_corrected),
         Cell(f"{row.h:.3f}", "", f"\n{row.effect_label}", f"{row.h:.3f} ({row.effect_label})"),
         Cell(verdict, _STYLES[verdict]),
     ]
 
 
 def _legend(found: Comparison) -> list[str]:
-    band = f"90 % interval within ±{found.band:g}" if found.band else "only with --band"
-    tested = sum(not isnan(row.p_raw) for row in found.rows)
+    alpha = found.declared.alpha
+    percent = f"{100 * (1 - alpha):g} %"
+    secondaries = [row for row in found.rows if row.role == "secondary"]
+    lines = [
+        f"declared by: {found.declared.source}; primary {found.declared.primary}",
+        f"Δ: candidate - base, with its {percent} interval over conversations; p: the same formula",
+    ]
+    if secondaries:
+        lines.append(
+            f"secondary metrics: {percent} intervals that hold for all of them at once "
+            f"(critical value {secondaries[0].critical:.3f}), p adjusted"
+        )
+    band = f"interval within ±{found.band:g}" if found.band else "only with --band"
     return [
-        "Δ: candidate - base, 95 % bootstrap interval over clusters; +n -m: questions gained, lost",
-        f"p: exact McNemar or paired t; p_corr.: Holm over all {tested} tests",
+        *lines,
+        f"better, worse: the interval excludes zero; equivalent: {band}",
         "effect: Cohen's h, or d_z (mean / standard deviation of the differences); below 0.2 "
-        "small, below 0.5 medium",
-        "detectable: the smallest difference that this number of questions can show (power 0.8)",
-        f"better, worse: p_corr. < 0.05 and the interval excludes zero; equivalent: {band}",
+        "small, to 0.5 medium",
+        "detectable: the difference that this rule finds with power 0.8, with 80 % limits",
+        "p flips: a check, p from flipping the signs of whole conversations",
+        "categories are exploratory: each has its own interval, and no verdict",
     ]
 
 
@@ -166,15 +323,23 @@ def _category(key: str, names: Mapping[str, str]) -> str:
     return f"{key} {names[key]}" if key in names else key
 
 
+def _interval(ends: Sequence[float]) -> str:
+    return f"[{ends[0]:+.4f}, {ends[1]:+.4f}]"
+
+
+def _amount(value: float, row: Row) -> str:
+    return f"{100 * value:.2f} pp" if row.span == 1 else f"{value:.4f}"
+
+
 def _signed(value: float) -> str:
     """Without the zero before the point: `+.0172`."""
     return f"{value:+.4f}".replace("0.", ".", 1) if abs(value) < 0.99995 else f"{value:+.3f}"
 
 
-def _p(value: float) -> str:
+def p_value(value: float) -> str:
     """Four digits; a p below 0.05 is never rounded up to 0.0500."""
     if isnan(value):
         return MISSING
-    if value < 0.00005:
+    if value < 0.0001:
         return "<.0001"
     return "<.0500" if 0.04995 <= value < 0.05 else f"{value:.4f}"

@@ -24,10 +24,10 @@ def render(blocks: Iterable[Block]) -> str:
     """The blocks, separated by empty lines."""
     parts = []
     for block in blocks:
+        if isinstance(block, Grid | ColourScale) or block.only == "terminal":
+            continue
         if isinstance(block, ReportTable):
             parts.append(table(block))
-        elif isinstance(block, Grid | ColourScale) or block.only == "terminal":
-            continue
         elif isinstance(block, Heading):
             parts.append(f"{'#' * block.level} {_escaped(block.text)}")
         elif isinstance(block, NoteList):

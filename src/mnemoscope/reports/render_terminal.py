@@ -43,14 +43,14 @@ def render(blocks: Iterable[Block]) -> Group:
     """The blocks, one below the other."""
     parts: list[RichTable | Text] = []
     for block in blocks:
-        if isinstance(block, ReportTable):
-            parts.append(table(block))
-        elif isinstance(block, Grid):
+        if isinstance(block, Grid):
             parts += _grid(block)
         elif isinstance(block, ColourScale):
             parts.append(_scale(block))
         elif block.only == "markdown":
             continue
+        elif isinstance(block, ReportTable):
+            parts.append(table(block))
         elif isinstance(block, NoteList):
             parts += [Text(block.mark + shown(line), style=WARNING) for line in block.lines]
         else:

@@ -12,19 +12,25 @@ from mnemoscope._store.jsonl import encode_json
 from mnemoscope._store.run_directory import RunDirectory, find_runs
 from mnemoscope.analysis.costs import Costs
 from mnemoscope.analysis.estimates import Estimate
+from mnemoscope.analysis.repeats import REPEATS, RepeatSet, repeats_content
+from mnemoscope.analysis.system_groups import SystemGroups
 from mnemoscope.reports import (
     answer_tables,
     forgetting_tables,
     longitudinal_report,
     published_comparison,
 )
+from mnemoscope.reports.group_tables import legend
+from mnemoscope.reports.group_tables import notes as group_notes
 from mnemoscope.reports.render_markdown import render
+from mnemoscope.reports.repeat_tables import repeat_blocks
 from mnemoscope.reports.run_tables import credit_blocks, overview, personas_named
 from mnemoscope.reports.run_view import (
     Figures,
     RunView,
     as_content,
     caveats,
+    groups_of,
     headline,
     no_better_than_no_memory,
 )
@@ -60,8 +66,11 @@ _INGESTION = {
 _PICTURES = {"heatmap.png": "heatmap", "hallucination.png": "recall against hallucination"}
 
 
-def write_report(run: RunDirectory, *, png: bool = True) -> None:
-    """Write report.md, pictures of judged checkpoints, and published.json if others published."""
+def write_report(run: RunDirectory, *, png: bool = True, repeats: Sequence[RepeatSet] = ()) -> None:
+    """Write report.md, pictures of judged checkpoints, and published.json if others published.
+
+    `repeats` are the declared sets of its folder; the report of a repeat shows its own.
+    """
     view = RunView.of(run)
     pictures: dict[str, bytes | None] = {}
     if png and view.longitudinal and view.judged:
@@ -72,13 +81,19 @@ def write_report(run: RunDirectory, *, png: bool = True) -> None:
         pictures["hallucination.png"] = scatter_png(view.longitudinal, title=title)
         run.write_files(pictures)  # the report shows those that exist
     published = published_comparison.of_run(view)
-    page = render(report(view, published.blocks if published else ()))
+    own = [one for one in repeats if any(run.label == each.label for each in one.runs)]
+    page = render(report(view, published.blocks if published else (), own))
     comparable = encode_json(published.json) if published else None
     run.write_files({"report.md": f"{page}\n".encode(), "published.json": comparable})
 
 
-def write_summary(folder: Path, views: Sequence[RunView]) -> None:
-    """Write summary.md and summary.json of these runs and earlier ones of the same benchmark."""
+def write_summary(
+    folder: Path, views: Sequence[RunView], repeats: Sequence[RepeatSet] = ()
+) -> None:
+    """Write summary.md and summary.json of these runs and earlier ones of the same benchmark.
+
+    If there are declared sets of repeats, repeats.json contains them.
+    """
     shown = {view.label: view for view in views}
     for run in find_runs(folder):
         if run.label in shown:
@@ -92,17 +107,20 @@ def write_summary(folder: Path, views: Sequence[RunView]) -> None:
         if same and manifest.state == "complete":
             shown.setdefault(run.label, RunView.of(run))
     views = sorted(shown.values(), key=lambda view: view.is_baseline)
-    notes = [f"{view.label}: {line}" for view in views for line in caveats(view)]
+    notes = [f"{view.label}: {line}" for view in views for line in caveats(view, views)]
     answered = [view for view in views if view.answers and not view.longitudinal]
     if answered:
         notes += no_better_than_no_memory(views)
     models = [lines for view in views if (lines := view.reader_and_judge)]
     measured = f"{views[0].metrics['questions']['scorable']:,} questions with evidence. "
+    groups = groups_of(views)
+    notes += group_notes(groups)
     blocks: list[Block] = [
         Heading(views[0].benchmark, 1),
         Paragraph(measured + "Mean [95 % interval]."),
         *map(Paragraph, dict.fromkeys("; ".join(lines) + "." for lines in models)),
-        overview(views),
+        overview(views, groups),
+        *([Paragraph(legend(groups))] if isinstance(groups, SystemGroups) else []),
         *credit_blocks(views),
         *(_answered(answered) if answered else []),
     ]
@@ -112,12 +130,18 @@ def write_summary(folder: Path, views: Sequence[RunView]) -> None:
             blocks += [Heading(view.label), Paragraph("Forgetting"), *forgotten[1:]]
     if judged := [view for view in views if view.longitudinal and view.judged]:
         blocks += [Heading("At the last checkpoint"), longitudinal_report.last_overalls(judged)]
+    blocks += repeat_blocks(repeats)
     blocks += [_CAVEATS, NoteList(notes)] if notes else []
     summary = f"{render(blocks)}\n".encode()
-    write_vouched(folder, {"summary.md": summary, "summary.json": encode_json(as_content(views))})
+    contents = {"summary.md": summary, "summary.json": encode_json(as_content(views))}
+    if repeats:
+        contents[REPEATS] = encode_json(repeats_content(repeats))
+    write_vouched(folder, contents)
 
 
-def report(view: RunView, published: Sequence[Block] = ()) -> list[Block]:
+def report(
+    view: RunView, published: Sequence[Block] = (), repeats: Sequence[RepeatSet] = ()
+) -> list[Block]:
     """The blocks of report.md; `published` is the section on published numbers."""
     metrics, manifest, points = view.metrics, view.manifest, view.longitudinal
     questions, about = metrics["questions"], manifest.identity["benchmark"]
@@ -139,6 +163,7 @@ def report(view: RunView, published: Sequence[Block] = ()) -> list[Block]:
     sections: list[Block] = [Heading(f"{view.label} on {about['name']}", 1), NoteList(facts)]
     if notes := caveats(view):
         sections += [_CAVEATS, NoteList(notes)]
+    sections += repeat_blocks(repeats)
     if points and view.judged:
         pictures = [(name, file) for file, name in _PICTURES.items() if (view.path / file).exists()]
         sections += longitudinal_report.sections(points, pictures=pictures)

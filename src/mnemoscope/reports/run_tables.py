@@ -8,14 +8,16 @@ from collections.abc import Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
 
+from mnemoscope.analysis.system_groups import SystemGroups
 from mnemoscope.metrics import PRIMARY
-from mnemoscope.reports import answer_tables, forgetting_tables
+from mnemoscope.reports import answer_tables, forgetting_tables, group_tables
 from mnemoscope.reports.heatmap import SystemHeatmap, elide, heatmap, systems_heatmap
 from mnemoscope.reports.run_view import (
     RESTARTED,
     Figures,
     RunView,
     caveats,
+    groups_of,
     headline,
     no_better_than_no_memory,
     same_days,
@@ -29,6 +31,7 @@ from mnemoscope.reports.tables import (
     Block,
     Cell,
     Heading,
+    Lines,
     Markup,
     NoteList,
     Paragraph,
@@ -53,30 +56,38 @@ _CREDIT_LEGEND = (
 _LEGEND = "mean, 95 % interval below; chance: the expected score of a random ranking"
 
 
-def summary(views: Sequence[RunView], *, with_cost: bool = True) -> RenderableType:
-    """All runs in one table, then by category, then the cost, then the caveats."""
+def summary(
+    views: Sequence[RunView], *, full: bool = True, with_cost: bool = True
+) -> RenderableType:
+    """All runs in one table, then the caveats; between them, if `full`, categories and cost."""
     from mnemoscope.reports.render_terminal import render
 
     questions = views[0].metrics["questions"]
     asked = f"{questions['scorable']:,} questions with evidence, {questions['asked']:,} asked"
     models = dict.fromkeys(line for view in views for line in view.reader_and_judge)
     parts: list[Block] = [Heading(views[0].benchmark), *map(Paragraph, (asked, *models))]
+    groups = groups_of(views)
     if headline(views):
-        table = overview(views)
+        table = overview(views, groups)
         if any(cell == MISSING for cell in table.rows[-1]):  # the row of chance is not complete
             table.rows.pop()
         parts += [table, Paragraph(_LEGEND, DIM)]
+        if isinstance(groups, SystemGroups):
+            parts.append(Paragraph(group_tables.legend(groups), DIM))
         parts += credit_blocks(views)
-        if len({c for view in views for c in view.metrics["by_category"]}) > 1:
+        if full and len({c for view in views for c in view.metrics["by_category"]}) > 1:
             parts += _by_category(views)
     if any(view.answers or view.forgetting for view in views):
-        parts += _answered(views)
-    if with_cost:
+        parts += _answered(views, full)
+    if full and with_cost:
         parts.append(_cost(views))
-    return render([*parts, Paragraph(""), NoteList(notes(views))])
+    told = [*notes(views), *group_tables.notes(groups)]
+    return render([*parts, Paragraph(""), NoteList(told)])
 
 
-def shown(views: Sequence[RunView], *, width: int = 80, only: Sequence[str] = ()) -> RenderableType:
+def shown(
+    views: Sequence[RunView], *, width: int = 80, only: Sequence[str] = (), full: bool = True
+) -> RenderableType:
     """A heatmap of each system that is not a baseline (or of those in `only`), then of all.
 
     Runs without judged answers are shown by their retrieval.
@@ -94,7 +105,7 @@ def shown(views: Sequence[RunView], *, width: int = 80, only: Sequence[str] = ()
     if not judged:  # the summary shows the other caveats
         systems = [view for view in views if view.longitudinal and not view.is_baseline]
         by_days = [_recall(view, width) for view in systems]
-        return Group(summary(views), render([*by_days, NoteList(told, mark="")]))
+        return Group(summary(views, full=full), render([*by_days, NoteList(told, mark="")]))
     told += dict.fromkeys(
         line for view in views if view.longitudinal for line in same_days(view.longitudinal)
     )
@@ -123,12 +134,23 @@ def picture(views: Sequence[RunView], title: str) -> str:
     return re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)
 
 
-def overview(views: Sequence[RunView]) -> ReportTable:
-    """Systems down, metrics across; the last row is chance, from the run with most questions."""
+def overview(views: Sequence[RunView], groups: SystemGroups | str | None = None) -> ReportTable:
+    """Systems down, metrics across; the last row is chance, from the run with most questions.
+
+    With groups, each system has its letters and ranks, and the figures of the best group are bold.
+    """
     names = headline(views)
-    table = ReportTable([SYSTEM, *(numeric(name, min_width=9) for name in names)])
+    grouped = groups if isinstance(groups, SystemGroups) else None
+    columns = [numeric(name, min_width=9) for name in names]
+    if grouped:
+        title = Lines(f"{SYSTEM.title}\ngroup,\u00a0rank")
+        first = SYSTEM._replace(title=title, markdown=SYSTEM.title)
+        table = ReportTable([first, *group_tables.MARKDOWN_COLUMNS, *columns])
+    else:
+        table = ReportTable([SYSTEM, *columns])
     for view in views:
         cells = []
+        ranked = grouped.of(view.label) if grouped else None
         for name in names:
             figure = view.metrics["overall"].get(name)
             if figure is None:
@@ -137,8 +159,23 @@ def overview(views: Sequence[RunView]) -> ReportTable:
             # Four characters for each end: six metrics fit into eighty columns.
             ends = ("1.00" if e >= 0.9995 else f"{e:.3f}".removeprefix("0") for e in figure["ci95"])
             precise = with_interval(figure["mean"], figure["ci95"])
-            cells.append(Cell(f"{figure['mean']:.3f}", "", f"\n{'–'.join(ends)}", precise))
-        table.rows.append([system_cell(view.label, view.is_baseline), *cells])
+            is_bold = bool(grouped and ranked and name == grouped.metric and ranked.is_best)
+            cells.append(
+                Cell(
+                    f"{figure['mean']:.3f}",
+                    "bold" if is_bold else "",
+                    f"\n{'–'.join(ends)}",
+                    Markup(f"**{precise}**") if is_bold else precise,
+                )
+            )
+        label = system_cell(view.label, view.is_baseline)
+        if grouped:
+            style = label.style if ranked and ranked.is_best else label.style.removeprefix("bold ")
+            below = f"\n{group_tables.group_and_ranks(ranked)}"
+            label = label._replace(style=style, below=below)
+            table.rows.append([label, *group_tables.markdown_cells(ranked), *cells])
+        else:
+            table.rows.append([label, *cells])
     fullest = max(views, key=lambda view: view.metrics["questions"]["measured"])
     overall = fullest.metrics["overall"]
     chances = [overall[name]["chance"] if name in overall else None for name in names]
@@ -146,7 +183,8 @@ def overview(views: Sequence[RunView]) -> ReportTable:
         MISSING if chance is None else Cell(f"{chance:.3f}", MUTED, markdown=f"{chance:.4f}")
         for chance in chances
     ]
-    table.rows.append([Cell("chance", MUTED, markdown=Markup("*chance*")), *expected])
+    blank = [""] * len(group_tables.MARKDOWN_COLUMNS) if grouped else []
+    table.rows.append([Cell("chance", MUTED, markdown=Markup("*chance*")), *blank, *expected])
     return table
 
 
@@ -177,7 +215,7 @@ def credit_blocks(views: Sequence[RunView]) -> list[Block]:
     return [table, Paragraph(_CREDIT_LEGEND, DIM)]
 
 
-def _answered(views: Sequence[RunView]) -> list[Block]:
+def _answered(views: Sequence[RunView], full: bool) -> list[Block]:
     """The tables of answers and of forgetting."""
     parts: list[Block] = []
     answered = [
@@ -188,7 +226,8 @@ def _answered(views: Sequence[RunView]) -> list[Block]:
         if view.answers and not view.longitudinal
     ]
     if answered:
-        parts += answer_tables.systems_tables(answered, views[0].category_name, views[0].exams)
+        names = views[0].category_name if full else None
+        parts += answer_tables.systems_tables(answered, names, views[0].exams)
         errors = [
             f"{view.label}: {number:,} times: {error}"
             for view in views
@@ -222,7 +261,7 @@ def _cost(views: Sequence[RunView]) -> ReportTable:
 
 
 def _by_category(views: Sequence[RunView]) -> list[ReportTable]:
-    """One metric: categories down, a few systems across; the best of each row is bold."""
+    """One metric: categories down, a few systems across."""
     names = headline(views)
     name = PRIMARY if PRIMARY in names else names[0]
     categories = sorted({c for view in views for c in view.metrics["by_category"]})
@@ -238,15 +277,9 @@ def _by_category(views: Sequence[RunView]) -> list[ReportTable]:
         table = ReportTable(columns, title=f"{name} by category")
         for category in categories:
             figures = [v.metrics["by_category"].get(category, {}).get(name) for v in views]
-            pairs = list(zip(figures, views, strict=True))
-            best = max((f["mean"] for f, v in pairs if f and not v.is_baseline), default=None)
             n = max((figure["n"] for figure in figures if figure), default=0)
-            cells = [
-                Cell(f"{f['mean']:.3f}", "" if v.is_baseline or f["mean"] != best else "bold")
-                if f
-                else MISSING
-                for f, v in pairs[abreast]
-            ]
+            # No figure is bold: whether systems differ in a category is not tested here.
+            cells = [f"{f['mean']:.3f}" if f else MISSING for f in figures[abreast]]
             table.rows.append([views[0].category_name(category), f"{n:,}", *cells])
         tables.append(table)
     return tables
@@ -256,7 +289,7 @@ def notes(views: Sequence[RunView]) -> list[str]:
     """Each caveat once, after the systems that it concerns unless it concerns all."""
     found: dict[str, list[str]] = {}
     for view in views:
-        for caveat in caveats(view):
+        for caveat in caveats(view, views):
             found.setdefault(caveat, []).append(view.label)
     lines = [
         caveat if len(labels) == len(views) else f"{', '.join(labels)}: {caveat}"

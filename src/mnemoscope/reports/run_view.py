@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mnemoscope._store.run_directory import Manifest, RunDirectory
+from mnemoscope._store.run_directory import Manifest, RunDirectory, declared_repeat
 from mnemoscope._store.run_integrity import is_protected
 from mnemoscope.analysis.answers import AnswerSheet
 from mnemoscope.analysis.attempts import Attempts, attempts_of
 from mnemoscope.analysis.checked_run import judges_of
 from mnemoscope.analysis.credit import CreditFigures
+from mnemoscope.analysis.estimates import few_clusters
 from mnemoscope.analysis.forgetting import Forgetting
 from mnemoscope.analysis.hallucination import HallucinationViews
 from mnemoscope.analysis.label_access import isolation_caveat
 from mnemoscope.analysis.longitudinal import LongitudinalFigures
-from mnemoscope.analysis.measure import Metrics, few_clusters
+from mnemoscope.analysis.measure import Metrics
+from mnemoscope.analysis.repeats import repeat_caveat
+from mnemoscope.analysis.system_groups import SystemGroups, groups_or_reason
 from mnemoscope.metrics import headline as headline_of
 from mnemoscope.metrics import installed_metrics, metric_of
 
@@ -120,8 +123,18 @@ def dataset_title(name: str, options: Mapping[str, object]) -> str:
     return f"{name} ({about})" if about else name
 
 
+def groups_of(views: Sequence[RunView]) -> SystemGroups | str | None:
+    """The groups of systems by their rankings, the reason why there are none, or None."""
+    ranked = [view for view in views if view.metrics["overall"]]
+    # The views were read from checked runs.
+    return groups_or_reason([RunDirectory(view.path, checked=False) for view in ranked])
+
+
 def as_content(views: Sequence[RunView]) -> dict[str, dict[str, object]]:
     """The content of summary.json: each run's figures by its label."""
+    groups: dict[str, Figures] = {}
+    for benchmark in dict.fromkeys(view.benchmark for view in views):
+        groups |= _group_content([view for view in views if view.benchmark == benchmark])
     return {
         view.label: {
             **view.metrics,
@@ -129,8 +142,26 @@ def as_content(views: Sequence[RunView]) -> dict[str, dict[str, object]]:
             **({"longitudinal": view.longitudinal} if view.longitudinal else {}),
             **({"answers": view.answers} if view.answers else {}),
             **({"forgetting": view.forgetting} if view.forgetting else {}),
+            **({"group": groups[view.label]} if view.label in groups else {}),
         }
         for view in views
+    }
+
+
+def _group_content(views: Sequence[RunView]) -> dict[str, Figures]:
+    """Letters and ranks of each system by its label; empty without groups."""
+    found = groups_of(views)
+    if not isinstance(found, SystemGroups):
+        return {}
+    about = {"metric": found.metric, "questions": found.questions, "these_only": found.these_only}
+    return {
+        one.system: {
+            **about,
+            "letters": one.letters,
+            "ranks": list(one.ranks),
+            "is_best": one.is_best,
+        }
+        for one in found.systems
     }
 
 
@@ -173,9 +204,10 @@ def no_better_than_no_memory(views: Sequence[RunView]) -> list[str]:
     ]
 
 
-def caveats(view: RunView) -> list[str]:
-    """What a reader must know to judge the figures."""
-    notes = [*view.manifest.notes, *_attempts(view)]
+def caveats(view: RunView, beside: Sequence[RunView] = ()) -> list[str]:
+    """What a reader must know to judge the figures, shown beside those of other runs."""
+    single = [] if _all_repeats(view, beside) else [repeat_caveat(view.manifest, view.label)]
+    notes = [*view.manifest.notes, *filter(None, single), *_attempts(view)]
     if not view.is_protected:
         notes.append("made by an older version: an edit of its files might not be found")
     protocol = view.manifest.protocol.get("id")
@@ -189,8 +221,13 @@ def caveats(view: RunView) -> list[str]:
     questions, hits = view.metrics["questions"], view.metrics["hits"]
     if view.longitudinal:
         notes += same_days(view.longitudinal)
-    else:
-        notes += few_clusters(questions.get("clusters", 0))
+    notes += few_clusters(questions.get("clusters", 0))
+    if few := view.metrics.get("few_clusters"):
+        named = ", ".join(map(view.category_name, few))
+        notes.append(
+            f"fewer than 5 conversations have questions of {named}: these intervals are about "
+            "these conversations only"
+        )
     if failed := questions["scorable"] - questions["measured"]:
         statuses = ", ".join(f"{n} {s}" for s, n in view.metrics["statuses"].items())
         notes.append(
@@ -223,6 +260,15 @@ def caveats(view: RunView) -> list[str]:
     if unreachable := view.metrics["ingestion"]["evidence_unreachable"]:
         notes.append(f"{unreachable} evidence ids are in none of the scenarios: not retrievable")
     return notes
+
+
+def _all_repeats(view: RunView, beside: Sequence[RunView]) -> bool:
+    """Whether all repeats of a view's declared set are shown together."""
+    own = declared_repeat(view.manifest.identity)
+    if own is None:
+        return False
+    others = filter(None, (declared_repeat(one.manifest.identity) for one in beside))
+    return own.of == sum(one.set == own.set for one in others)
 
 
 def _attempts(view: RunView) -> list[str]:

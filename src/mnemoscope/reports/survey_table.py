@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from mnemoscope.analysis.measure import few_clusters
+from mnemoscope.analysis.estimates import few_clusters
+from mnemoscope.analysis.system_groups import SystemGroups
 from mnemoscope.metrics import PRIMARY
+from mnemoscope.reports import group_tables
 from mnemoscope.reports.run_view import Figures, RunView, caveats
 from mnemoscope.reports.tables import (
     MUTED,
@@ -15,6 +18,7 @@ from mnemoscope.reports.tables import (
     Cell,
     Heading,
     Lines,
+    Markup,
     NoteList,
     Paragraph,
     ReportTable,
@@ -56,6 +60,10 @@ class SurveyRow(Struct, frozen=True, kw_only=True):
     notes: list[str] = []
     problem: str = ""
     """Why there are no figures."""
+    group: str = ""
+    """Systems that share a letter cannot be told apart by their recall."""
+    ranks: tuple[int, int] | None = None
+    is_best: bool = False
 
 
 def measured(view: RunView, of_the_data: Sequence[str] = ()) -> dict[str, object]:
@@ -82,7 +90,24 @@ def measured(view: RunView, of_the_data: Sequence[str] = ()) -> dict[str, object
     }
 
 
-def survey(title: str, rows: Sequence[SurveyRow], of_the_data: Sequence[str] = ()) -> list[Block]:
+def with_groups(
+    rows: Sequence[SurveyRow], groups: SystemGroups, labels: Mapping[str, str]
+) -> list[SurveyRow]:
+    """The rows with letters and ranks; `labels` gives the label of each system's run."""
+    found = []
+    for row in rows:
+        if own := groups.of(labels.get(row.system, "")):
+            row = replace(row, group=own.letters, ranks=own.ranks, is_best=own.is_best)
+        found.append(row)
+    return found
+
+
+def survey(
+    title: str,
+    rows: Sequence[SurveyRow],
+    of_the_data: Sequence[str] = (),
+    groups: SystemGroups | str | None = None,
+) -> list[Block]:
     """The table; to fit into eighty columns, details are below each figure."""
     # One option on each line: a spec has no spaces to wrap at.
     names = [row.system.replace(",", ",\n") for row in rows]
@@ -92,13 +117,17 @@ def survey(title: str, rows: Sequence[SurveyRow], of_the_data: Sequence[str] = (
         TableColumn("system", fold=True, min_width=width, max_width=_SYSTEM_WIDTH),
         TableColumn("connector", only="markdown"),
         TableColumn("contract", max_width=_CHECK_WIDTH),
+        *group_tables.MARKDOWN_COLUMNS,
         *map(numeric, (PRIMARY, "p50 ms", "p95 ms", "in/s", "lost", "untraced")),
     ]
-    caveats_shown = [*of_the_data, *notes(rows)]
+    caveats_shown = [*of_the_data, *notes(rows), *group_tables.notes(groups)]
+    legend = _LEGEND
+    if isinstance(groups, SystemGroups):
+        legend += f" Below it group and ranks. {group_tables.legend(groups)}."
     return [
         Heading(title, 1, only="markdown"),
         ReportTable(columns, [_cells(row) for row in rows], frame="narrow"),
-        Paragraph(_LEGEND, MUTED),
+        Paragraph(legend, MUTED),
         *([NoteList(caveats_shown, only="markdown")] if caveats_shown else []),
     ]
 
@@ -121,15 +150,21 @@ def _cells(row: SurveyRow) -> list[Cell | str]:
         Cell(Lines(contract.replace(", ", "\n")), colour, markdown=contract),
     ]
     if row.recall is None:
-        return [*known, *[_UNKNOWN] * 6]
+        return [*known, *[_UNKNOWN] * (6 + len(group_tables.MARKDOWN_COLUMNS))]
     recall, below, beside = f"{row.recall:.3f}", "", ""
     if row.low is not None and row.high is not None:
         below = f"\n{row.low:.2f}–{row.high:.2f}"
         beside = f" [{row.low:.3f}, {row.high:.3f}]"
+    ranked = [_UNKNOWN] * len(group_tables.MARKDOWN_COLUMNS)
+    if row.ranks:
+        ranked = [row.group, group_tables.rank_text(row.ranks)]
+        below += f"\n{' · '.join(ranked)}"
+    precise = Markup(f"**{recall + beside}**") if row.is_best else recall + beside
     lost = f"{row.lost:,}/{row.memories:,}"
     return [
         *known,
-        Cell(recall, "", below, recall + beside),
+        *ranked,
+        Cell(recall, "bold" if row.is_best else "", below, precise),
         *map(_number, (row.p50_ms, row.p95_ms, row.memories_per_s)),
         Cell(Lines(lost.replace("/", "\nof ")), markdown=lost),
         f"{row.untraced:,}" if row.hits else "no hits",

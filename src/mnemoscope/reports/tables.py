@@ -8,9 +8,12 @@ report wants are marked as `Markup` and `Lines`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
+
+from mnemoscope.text.display import one_line
 
 Medium = Literal["terminal", "markdown"]
 Frame = Literal["tight", "dense", "narrow", "plain"]
@@ -22,8 +25,9 @@ POOR, FAIR, GOOD = (220, 60, 60), (245, 180, 50), (56, 195, 100)
 """The colours of Recall Bench's heatmap: red, amber, green."""
 DARK, LIGHT = (16, 16, 24), (255, 255, 255)
 DIM, MUTED, WARNING = "dim", "dim italic", "yellow"
-LABEL_WIDTH = 16
-"""Longer labels are wrapped, so that numbers are never cut."""
+LABEL_WIDTH = 12
+"""Longer labels are wrapped between words, so that numbers are never cut."""
+_WORD_END = re.compile(r"(?<=[-_,:./= ])(?=.)|(?<=[a-z0-9])(?=[A-Z])")
 
 
 class Markup(str):
@@ -78,6 +82,7 @@ class ReportTable:
     frame: Frame = "tight"
     last_apart: bool = False
     """Draw a line before the last row."""
+    only: Medium | None = None
 
 
 class Heading(NamedTuple):
@@ -137,7 +142,19 @@ SYSTEM = TableColumn("system", fold=True, max_width=LABEL_WIDTH)
 
 
 def system_cell(label: str, is_baseline: bool) -> Cell:
-    return Cell(label, DIM if is_baseline else "bold cyan")
+    return Cell(wrapped(label), DIM if is_baseline else "bold cyan", markdown=label)
+
+
+def wrapped(label: str, width: int = LABEL_WIDTH) -> Lines:
+    """A label in lines of at most `width`, broken between its words; a longer word is cut."""
+    lines = [""]
+    for word in _WORD_END.split(one_line(label)):
+        if lines[-1] and len(lines[-1]) + len(word) > width:
+            lines.append("")
+        lines[-1] += word
+    return Lines(
+        "\n".join(f"{line[: width - 1]}…" if len(line) > width else line for line in lines)
+    )
 
 
 def document_table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> ReportTable:
