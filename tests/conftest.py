@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Protocol
 
@@ -32,6 +33,9 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 # deadline would fail at random.
 settings.register_profile("mnemoscope", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("mnemoscope")
+
+# Most objects of a test live until its end: looking for cycles at every 700th costs a tenth.
+gc.set_threshold(20_000, 20, 20)
 
 # A shell ignores interrupts for background jobs, and child processes inherit that unless a handler
 # is set here.
@@ -75,12 +79,16 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+_LEDGERS = count()
+
+
 @pytest.fixture(autouse=True)
 def _own_ledger(
     _own_cache: None, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each test has its own ledger of attempts."""
-    monkeypatch.setenv("MNEMOSCOPE_DATA_HOME", str(tmp_path_factory.mktemp("data-home")))
+    """Each test has its own ledger of attempts, in a folder that is made on the first use."""
+    place = tmp_path_factory.getbasetemp() / "data-homes" / str(next(_LEDGERS))
+    monkeypatch.setenv("MNEMOSCOPE_DATA_HOME", str(place))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -47,9 +47,8 @@ def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def sessions(shared_data: Shared, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Figures]:
-    out = tmp_path_factory.mktemp("sessions")
-    return figures_of(shared_data("locomo"), out, ("bm25", "hybrid", "random", "oracle"))
+def sessions(locomo_runs: dict[str, RunDirectory]) -> dict[str, Figures]:
+    return {name: measured(one)["overall"] for name, one in locomo_runs.items()}
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +69,14 @@ def test_sessions_are_recalled_at_least_this_well(
     sessions: dict[str, Figures], system: str, least: float
 ) -> None:
     assert sessions[system]["recall@10"]["mean"] >= least
+
+
+def test_the_interval_of_a_proportion_allows_for_the_conversations(
+    sessions: dict[str, Figures],
+) -> None:
+    """decision-engine.md §4; Wilson's interval over single questions is [0.948, 0.966]."""
+    assert sessions["bm25"]["hit@10"]["mean"] == pytest.approx(0.9581, abs=5e-5)
+    assert sessions["bm25"]["hit@10"]["ci95"] == pytest.approx([0.9432, 0.9692], abs=5e-5)
 
 
 def test_turns_are_recalled_at_least_this_well(turns: dict[str, Figures]) -> None:
@@ -165,6 +172,8 @@ def test_what_pgmnemo_published_on_locomo_is_reproduced_by_its_own_rules(
     assert theirs["recall@10"]["mean"] == round(metrics["overall"]["recall@10"]["mean"], 4)
     assert theirs["mrr"]["mean"] == round(metrics["overall"]["mrr@50"]["mean"], 4)
     assert any("pgmnemo's rules" in note for note in run.manifest().notes)
+    if version.startswith("v0.3.0"):  # decision-engine.md §4
+        assert metrics["overall"]["hit@10"]["ci95"] == pytest.approx([0.8034, 0.8801], abs=5e-5)
 
 
 def test_the_file_keeps_ten_hits_so_nothing_deeper_is_claimed(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import numpy as np
-import openai
 import pytest
 from tests.scripted_server import ScriptedServer, failing
 
@@ -17,6 +16,9 @@ from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope.models.embedders import load_embedder
 from mnemoscope.models.model_loader import load_model
 from mnemoscope.models.openai_server import OpenAIServer
+
+if TYPE_CHECKING:
+    import openai
 
 EMBEDDER = load_embedder("wordllama")
 
@@ -30,7 +32,16 @@ def endpoint() -> Iterator[OpenAIServer]:
 
 
 def _client(endpoint: OpenAIServer) -> openai.OpenAI:
+    import openai  # takes a second, so only where it is used
+
     return openai.OpenAI(base_url=endpoint.url, api_key="x", max_retries=0)
+
+
+def _refusal() -> type[Exception]:
+    import openai
+
+    refusal: type[Exception] = openai.BadRequestError
+    return refusal
 
 
 def _post(url: str, body: Any) -> tuple[int, Any]:
@@ -67,7 +78,7 @@ def test_longer_vectors_keep_their_cosine_and_shorter_ones_are_refused(
     [long] = client.embeddings.create(model="m", input="the piano", dimensions=1024).data
     assert len(long.embedding) == 1024
     assert np.isclose(np.linalg.norm(long.embedding), 1.0)
-    with pytest.raises(openai.BadRequestError, match="8 dimensions: vectors of wordllama have 256"):
+    with pytest.raises(_refusal(), match="8 dimensions: vectors of wordllama have 256"):
         client.embeddings.create(model="m", input="the piano", dimensions=8)
 
 
@@ -79,7 +90,7 @@ def test_input_that_is_not_text_is_refused(endpoint: OpenAIServer, given: object
 
 
 def test_without_a_model_the_error_names_the_option(endpoint: OpenAIServer) -> None:
-    with pytest.raises(openai.BadRequestError, match="llm=openai:MODEL"):
+    with pytest.raises(_refusal(), match="llm=openai:MODEL"):
         _client(endpoint).chat.completions.create(
             model="m", messages=[{"role": "user", "content": "hello"}]
         )

@@ -176,7 +176,7 @@ def test_reports_and_summary_call_the_scale_by_its_name(mnemo: Run, runs: Path) 
     for report in (runs / "word-count" / "report.md", runs / "summary.md"):
         text = report.read_text(encoding="utf-8")
         assert "nuggets" in text and "beam" in text
-    shown = mnemo("report", runs).stdout
+    shown = mnemo("report", runs, "--full").stdout
     assert "nuggets by category" in shown
     assert "word-count" in shown
 
