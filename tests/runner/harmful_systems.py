@@ -398,7 +398,7 @@ class WritesToSockets(Harmless):
     """Writes nonsense to every socket that it has inherited."""
 
     def trouble(self, found: list[str]) -> Any:
-        for number in map(int, os.listdir("/proc/self/fd")):
+        for number in (int(one.name) for one in Path("/proc/self/fd").iterdir()):
             with suppress(OSError):
                 if stat.S_ISSOCK(os.fstat(number).st_mode):
                     with socket.socket(fileno=os.dup(number)) as end:

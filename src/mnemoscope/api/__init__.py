@@ -1,0 +1,48 @@
+"""The Python API: options in, results out. The command line and notebooks call these functions.
+
+    import mnemoscope as ms
+
+    results = ms.run("locomo", systems=["bm25", "hybrid", MyMemory], out="runs/a")
+    results.to_frame()
+    ms.compare(results["bm25"], results["hybrid"])
+
+Arguments have the names and meanings of the command line's options. The functions print only a
+progress bar, and only on a terminal. Notes and warnings go to the logger `mnemoscope`. After an
+interruption the same call continues; recorded results are kept.
+"""
+
+from mnemoscope.api.arguments import RunLike, Where
+from mnemoscope.api.comparisons import compare, compare_many, gate, plan, questions
+from mnemoscope.api.finished_runs import cite, load, report, sign, verify
+from mnemoscope.api.new_runs import dry_run, estimate, execute, run, run_config, simulate
+from mnemoscope.api.reruns import answer, judge, score
+from mnemoscope.api.run_progress import Progress, ProgressUpdate
+from mnemoscope.runner.run_setup import RunConfig, require_checkpoints
+
+__all__ = [
+    "Progress",
+    "ProgressUpdate",
+    "RunConfig",
+    "RunLike",
+    "Where",
+    "answer",
+    "cite",
+    "compare",
+    "compare_many",
+    "dry_run",
+    "estimate",
+    "execute",
+    "gate",
+    "judge",
+    "load",
+    "plan",
+    "questions",
+    "report",
+    "require_checkpoints",
+    "run",
+    "run_config",
+    "score",
+    "sign",
+    "simulate",
+    "verify",
+]

@@ -1,0 +1,54 @@
+"""Typed results of runs: figures, questions and verdicts as rows, frames and HTML tables.
+
+Results are read from run directories on first use. A frame is a pandas.DataFrame if pandas is
+installed, otherwise a `Frame`.
+"""
+
+from mnemoscope.results.comparison_results import (
+    ComparedRow,
+    ComparisonResult,
+    DifficultyRow,
+    GateResult,
+    ManyResult,
+    PairRow,
+    PlanResult,
+    PlanRow,
+    QuestionsResult,
+)
+from mnemoscope.results.frames import OVERALL, BoldText, Cell, Frame, frame_of, html_table
+from mnemoscope.results.run_results import (
+    FigureRow,
+    PhaseEstimate,
+    QuestionRow,
+    Results,
+    RuleChange,
+    RunEstimate,
+    RunResult,
+    ScoredRun,
+)
+
+__all__ = [
+    "OVERALL",
+    "BoldText",
+    "Cell",
+    "ComparedRow",
+    "ComparisonResult",
+    "DifficultyRow",
+    "FigureRow",
+    "Frame",
+    "GateResult",
+    "ManyResult",
+    "PairRow",
+    "PhaseEstimate",
+    "PlanResult",
+    "PlanRow",
+    "QuestionRow",
+    "QuestionsResult",
+    "Results",
+    "RuleChange",
+    "RunEstimate",
+    "RunResult",
+    "ScoredRun",
+    "frame_of",
+    "html_table",
+]
