@@ -2,7 +2,7 @@
 
     python benchmarks/calibration.py --write docs/calibration.md [--only Levels]
 
-About three minutes on one core. Every simulation has its own seed, so the page is the same on every
+About four minutes on one core. Every simulation has its own seed, so the page is the same on every
 machine and whichever part of it is run. `--only` prints one section and writes nothing.
 """
 
@@ -19,6 +19,7 @@ import numpy as np
 
 import calibration_families as families
 import calibration_grid as grid
+import calibration_systems as systems
 from calibration_cells import SEED, Cell, Plan, Task
 from calibration_models import DESIGNS, LOCOMO
 from mnemoscope.stats.clustered import (
@@ -44,7 +45,8 @@ COLUMNS = {
     families.GAUSSIAN: ("conversations", "effects", "correlation"),
     families.POWER: ("clustering", "true difference", "procedure", "metrics"),
     grid.EQUIVALENCE: ("conversations", "band", "deff", "true difference"),
-    families.PAIRS: ("conversations", "systems", "rule"),
+    systems.PAIRS: ("conversations", "systems", "rule"),
+    systems.FOUND: ("conversations", "systems", "rule"),
 }
 SECTIONS = (*COLUMNS, families.PLANNED)
 
@@ -53,7 +55,8 @@ Results = dict[str, list[Cell | Plan]]
 
 def tasks() -> list[Task]:
     """All simulations in the order of the page."""
-    return sorted([*grid.tasks(), *families.tasks()], key=lambda task: SECTIONS.index(task.section))
+    found = [*grid.tasks(), *families.tasks(), *systems.tasks()]
+    return sorted(found, key=lambda task: SECTIONS.index(task.section))
 
 
 def run(chosen: Sequence[Task]) -> Results:
@@ -92,7 +95,7 @@ def written_with() -> dict[str, float]:
     means = np.array([[0.02, 0.03], [0, 0.01], [0.05, 0.04], [0.01, 0], [0.03, 0.05], [0.02, 0.01]])
     table = ClusterSums(np.full((6, 2), 60.0), 60 * means, 60 * means**2)
     found["max-T, critical value"] = max_t(table).critical(row)
-    found["all pairs, critical value"] = families.rule_of_pairs("LoCoMo")[0]
+    found["all pairs, critical value"] = systems.rule_of_pairs("LoCoMo")[0]
     parts = Components(0.0004, 0.06)
     found["simulated power"] = simulated_power(LOCOMO, parts, 0.02).better
     found["closed power"] = power_of(2.8, critical_value(ALPHA, LOCOMO.tolist()), 9)

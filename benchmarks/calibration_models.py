@@ -119,14 +119,29 @@ def hits(sizes: Floats, p: float, icc: float, random: Random, count: int) -> tup
     return random.binomial(sizes.astype(np.int64), expected).astype(np.float64), expected
 
 
+NOISY = "skewed, with noise of questions"
+_NOISE = 0.1
+"""The share of the questions in the variance of a conversation's mean: deff is 10."""
+
+
 def correlated_means(
     groups: int, columns: int, correlation: float, kind: str, random: Random, count: int
 ) -> Floats:
-    """Means of correlated metrics: repetitions x conversations x metrics."""
-    common = np.sqrt(correlation) * effects(kind, random, (count, groups, 1))
-    own = np.sqrt(1 - correlation) * effects(kind, random, (count, groups, columns))
-    drawn: Floats = common + own
-    return drawn
+    """Means of correlated metrics: repetitions x conversations x metrics.
+
+    The effects of conversations, and the noise of questions if there is any, have a common and an
+    own part with the same correlation.
+    """
+
+    def draw(kind: str) -> Floats:
+        common = np.sqrt(correlation) * effects(kind, random, (count, groups, 1))
+        own = np.sqrt(1 - correlation) * effects(kind, random, (count, groups, columns))
+        drawn: Floats = common + own
+        return drawn
+
+    if kind != NOISY:
+        return draw(kind)
+    return np.sqrt(1 - _NOISE) * draw("skewed") + np.sqrt(_NOISE) * draw("normal")
 
 
 METRICS = ("recall@10", "recall@5", "hit@10", "all@10", "ndcg@10", "mrr")

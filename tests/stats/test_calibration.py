@@ -29,6 +29,7 @@ import calibration
 import calibration_families as families
 import calibration_grid as grid
 import calibration_rules as rules
+import calibration_systems as systems
 from calibration_cells import Bound, Cell, Facts, Plan, Task
 from calibration_models import DESIGNS, LOCOMO, VERY_UNEQUAL, Changes, hits
 
@@ -177,18 +178,19 @@ def test_the_twins_of_p_values() -> None:
     assert found == pytest.approx([tail(t, sizes) for t in grid_of_t.tolist()], rel=1e-3)
 
 
-def test_the_twin_of_all_pairs() -> None:
-    critical, moderation = families.rule_of_pairs("LoCoMo")
+@pytest.mark.parametrize("noise", [0.0, 0.4], ids=["similar", "not similar"])
+def test_the_twin_of_all_pairs(noise: float) -> None:
     names = [str(place) for place, size in enumerate(LOCOMO) for _ in range(int(size))]
-    values = np.random.default_rng(5).random((len(names), families.SYSTEMS)) * 0.1
-    sums = cluster_sums(values, names).sums
-    first, second = np.triu_indices(families.SYSTEMS, 1)
-    variance = rules.differences(LOCOMO, (sums[:, second] - sums[:, first]).T).se ** 2
-    freedom = len(LOCOMO) - 1
-    used = (moderation * variance.mean() + freedom * variance) / (moderation + freedom)
+    random = np.random.default_rng(5)
+    values = random.random((len(names), systems.SYSTEMS)) * 0.1
+    shift = noise * random.random(len(LOCOMO))
+    values[:, :5] += np.repeat(shift, LOCOMO.astype(int))[:, None]
+    table = cluster_sums(values, names)
+    found = systems.decide("LoCoMo", table.means.T[None])
+    assert (found.rule == found.bonferroni).all() == bool(noise)
     for place, pair in enumerate(all_pairs(values, names)):
         reach = (pair.interval.high - pair.interval.low) / 2
-        assert reach == pytest.approx(critical * np.sqrt(used[place]))
+        assert reach == pytest.approx(found.rule[0, place])
 
 
 # The page was written by this code.
@@ -221,7 +223,7 @@ def test_the_page_was_written_with_the_present_rule() -> None:
         (grid.LEVELS, "LoCoMo, 0.99, 0.05"),
         (grid.FEW, "3 equal, others"),
         (grid.EQUIVALENCE, "LoCoMo, 2.5, 1"),
-        (families.PAIRS, "5 equal, equal spread"),
+        (systems.PAIRS, "5 equal, equal spread"),
     ],
 )
 def test_cells_of_the_page_are_simulated_again(key: tuple[str, str]) -> None:
@@ -241,6 +243,7 @@ def test_the_page_has_every_simulation() -> None:
     per_task = {
         families.NULL: 7,
         families.POWER: 4,
+        systems.FOUND: 2,
         grid.EQUIVALENCE: 2,
     }
     for section in set(calibration.SECTIONS) - {grid.FEW}:
@@ -271,7 +274,7 @@ def test_marks_of_the_page_follow_from_its_rates() -> None:
 def test_required_bounds_hold_on_the_page() -> None:
     """What the rule claims without reservation: no cell of these sections may miss its bound."""
     found = dict(sections())
-    for section in (grid.DIFFERENCES, grid.CHANGES, grid.LEVELS, grid.FEW, families.NULL):
+    for section in calibration.COLUMNS:
         assert not [row for row in found[section] if "**no**" in row[-3]]
     held = [row for row in found[families.PLANNED] if row[7] == "yes"]
     assert len(held) >= 6

@@ -23,15 +23,17 @@ from mnemoscope.stats.distributions import t_quantile
 from mnemoscope.stats.families import DRAWS, SEED, bonferroni
 
 _MODERATED_CLUSTERS = 10
-SIMILAR = 0.75
+SIMILAR = 1.0
 """The largest standard deviation of the log variances of pairs that counts as similar.
 
 Pairs of equal variance have about 0.5 with ten clusters, and less with more. docs/calibration.md
 has the error rate of the rule with equal and unequal variances."""
 _MANY_CLUSTERS = 50
 """Above this number of clusters the simulation draws their moments instead of the clusters."""
-_PRIOR_FREEDOM = 9
-"""Degrees of freedom of the mean variance over all pairs, towards which each variance shrinks."""
+_PRIOR_FREEDOM = 14
+"""Degrees of freedom of the variance towards which the variance of each pair shrinks."""
+_UNEQUAL = 3.0
+"""How much more half of the systems vary in the second simulation of the critical value."""
 
 
 class Pair(NamedTuple):
@@ -60,7 +62,7 @@ def all_pairs(
     """Compare all pairs of systems (columns) on the same questions, with one error rate.
 
     With at least ten clusters of similar size and pairs of similar variance, the variance of each
-    pair shrinks towards the mean over all pairs, and the critical value of the largest |t| is
+    pair is moderated by those of the other pairs, and the critical value of the largest |t| is
     simulated. Otherwise Bonferroni corrects the exact intervals: moderated ones fail with few or
     unequal clusters, and a weak system among similar ones would hide their differences.
     """
@@ -72,15 +74,11 @@ def all_pairs(
     rows = [difference(table.column(place), span) for place in range(len(first))]
     sizes = rows[0].sizes
     groups = len(sizes)
-    if _is_moderated(sizes, alpha) and _are_similar(rows):
-        mean = float(np.mean([row.se**2 for row in rows]))
-        freedom = groups - 1
-        rows = [
-            row._replace(
-                se=sqrt((_PRIOR_FREEDOM * mean + freedom * row.se**2) / (_PRIOR_FREEDOM + freedom))
-            )
-            for row in rows
-        ]
+    if count > 2 and _is_moderated(sizes, alpha) and _are_similar(rows):
+        variances = np.zeros((count, count))
+        variances[first, second] = variances[second, first] = [row.se**2 for row in rows]
+        used = np.sqrt(moderated(variances, groups - 1)[first, second])
+        rows = [row._replace(se=se) for row, se in zip(rows, used.tolist(), strict=True)]
         critical = _largest_of_pairs(count, tuple(sorted(sizes)), alpha)
         intervals = [row.interval(critical) for row in rows]
     else:
@@ -141,15 +139,42 @@ def _are_similar(rows: Sequence[Difference]) -> bool:
     return float(np.std([2 * log(row.se) for row in rows])) <= SIMILAR
 
 
+def moderated(variances: Floats, freedom: int) -> Floats:
+    """Shrink the variance of each pair of at least three systems.
+
+    `variances` is systems x systems with the diagonal 0, and may have axes before these two. Each
+    variance shrinks towards the middle of two values: the mean over all pairs, which is known best,
+    and the sum of what the two systems contribute, fitted to all pairs by least squares. The mean
+    alone would understate the pairs of systems that vary more than others.
+    """
+    systems = variances.shape[-1]
+    of_system = variances.sum(axis=-1)
+    mean = of_system.sum(axis=-1, keepdims=True) / (systems * (systems - 1))
+    own = (of_system - mean * systems / 2) / (systems - 2)
+    target: Floats = own[..., :, None] + own[..., None, :]
+    np.maximum(target, 0.0, out=target)
+    target += mean[..., None]
+    target *= _PRIOR_FREEDOM / 2
+    target += freedom * variances
+    target /= _PRIOR_FREEDOM + freedom
+    return target
+
+
 @lru_cache(maxsize=256)
 def _largest_of_pairs(systems: int, sizes: tuple[float, ...], alpha: float) -> float:
-    """Simulate the critical value of max |t| over all pairs of equal independent systems."""
+    """Simulate the critical value of max |t| over all pairs of independent systems.
+
+    It is the larger of two: all systems vary equally, or half of them vary three times as much.
+    The same draws serve both. The quantile is taken two standard errors of its probability higher,
+    so that the error rate does not exceed alpha by the luck of the seed.
+    """
     groups = len(sizes)
     weights = np.array(sizes) / sum(sizes)
     random = np.random.default_rng(SEED)
-    maxima = np.empty(DRAWS)
     freedom = groups - 1
-    pairs = systems * (systems - 1) / 2
+    spreads = np.ones((2, systems))
+    spreads[1, systems - systems // 2 :] = _UNEQUAL
+    maxima = np.empty((2, DRAWS))
     has_many = groups > max(_MANY_CLUSTERS, systems)
     # A small block stays in the processor's cache, which halves the time.
     block = max(1, 50_000 // (systems * (systems if has_many else groups)))
@@ -163,16 +188,22 @@ def _largest_of_pairs(systems: int, sizes: tuple[float, ...], alpha: float) -> f
             theta = means @ weights
             centred = (means - theta[:, :, None]) * (weights * sqrt(groups / freedom))
             products = centred @ centred.transpose(0, 2, 1)
-        own = np.einsum("dss->ds", products)
-        variance = own[:, :, None] + own[:, None, :] - 2 * products
-        # Every pair is in the matrix twice, and the diagonal is zero.
-        mean = variance.sum(axis=(1, 2)) / (2 * pairs)
-        variance *= freedom / (_PRIOR_FREEDOM + freedom)
-        variance += (_PRIOR_FREEDOM / (_PRIOR_FREEDOM + freedom) * mean)[:, None, None]
-        squared = (theta[:, :, None] - theta[:, None, :]) ** 2
-        squared /= variance
-        maxima[start : start + size] = squared.max(axis=(1, 2))
-    return float(np.sqrt(np.quantile(maxima, 1 - alpha)))
+        for place, spread in enumerate(spreads):
+            maxima[place, start : start + size] = _largest_squared(
+                theta * spread, products * np.outer(spread, spread), freedom
+            )
+    share = 1 - alpha + 2 * sqrt(alpha * (1 - alpha) / DRAWS)
+    return float(np.sqrt(np.quantile(maxima, min(1.0, share), axis=1).max()))
+
+
+def _largest_squared(theta: Floats, products: Floats, freedom: int) -> Floats:
+    """The largest t² over all pairs of each draw, from means and covariances of the systems."""
+    own = np.einsum("dss->ds", products)
+    variances = own[:, :, None] + own[:, None, :] - 2 * products
+    squared = (theta[:, :, None] - theta[:, None, :]) ** 2
+    squared /= moderated(variances, freedom)
+    found: Floats = squared.max(axis=(1, 2))
+    return found
 
 
 def _drawn_moments(
