@@ -141,7 +141,8 @@ def correlated_means(
 
     if kind != NOISY:
         return draw(kind)
-    return np.sqrt(1 - _NOISE) * draw("skewed") + np.sqrt(_NOISE) * draw("normal")
+    mixed: Floats = np.sqrt(1 - _NOISE) * draw("skewed") + np.sqrt(_NOISE) * draw("normal")
+    return mixed
 
 
 METRICS = ("recall@10", "recall@5", "hit@10", "all@10", "ndcg@10", "mrr")

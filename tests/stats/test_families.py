@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mnemoscope.stats.clustered import ClusterSums, critical_value, difference
 from mnemoscope.stats.families import bonferroni, max_t
-from mnemoscope.stats.groups import Ranks, all_pairs, letters, rank_intervals
+from mnemoscope.stats.groups import Ranks, all_pairs, letters, moderated, rank_intervals
 
 MEANS = np.array(
     [
@@ -139,3 +139,32 @@ def test_ten_similar_clusters_use_the_moderated_variance() -> None:
     pairs = all_pairs(values, clusters)
     reach = (pairs[0].interval.high - pairs[0].interval.low) / 2 / pairs[0].row.se
     assert 3.7 < reach < 4.1 < critical_value(0.05 / 190, [20] * 10)
+
+
+def test_moderated_variances_are_between_mean_and_a_fit_by_system() -> None:
+    """The fit by general least squares instead of sums over systems."""
+    first, second = np.triu_indices(6, 1)
+    variances = np.random.default_rng(3).gamma(3, size=(2, 15))
+    fits = np.zeros((15, 6))
+    fits[np.arange(15), first] = fits[np.arange(15), second] = 1
+    table = np.zeros((2, 6, 6))
+    table[:, first, second] = table[:, second, first] = variances
+    found = moderated(table, 9)[:, first, second]
+    for own, used in zip(variances, found, strict=True):
+        fitted = np.maximum(fits @ np.linalg.lstsq(fits, own)[0], 0)
+        assert used == pytest.approx((7 * own.mean() + 7 * fitted + 9 * own) / 23)
+
+
+def test_the_pairs_of_a_variable_system_are_not_understated() -> None:
+    """Shrinking towards the mean alone gives them 0.64 of their variance here."""
+    spreads = np.append(np.ones(19), 3.0) ** 2
+    table = spreads[:, None] + spreads
+    np.fill_diagonal(table, 0)
+    assert moderated(table, 9)[0, 19] > 0.75 * table[0, 19]
+
+
+def test_two_systems_have_the_exact_interval_of_their_difference() -> None:
+    random = np.random.default_rng(4)
+    clusters = [str(place) for place, size in enumerate([30, 20, 25, 40] * 3) for _ in range(size)]
+    (pair,) = all_pairs(random.random((len(clusters), 2)), clusters)
+    assert pair.interval == pair.row.interval(critical_value(0.05, pair.row.sizes))
