@@ -1,26 +1,13 @@
 """Mnemoscope measures how well AI agents' memory systems remember.
 
-The functions of `mnemoscope.api` are imported on first use, so `import mnemoscope` stays fast.
+Every name is imported on first use, because each process of a run imports this package.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from mnemoscope._store.errors import MnemoscopeError
-from mnemoscope.types import (
-    Grade,
-    Hit,
-    Memory,
-    Query,
-    Question,
-    Receipt,
-    Scale,
-    Scenario,
-    Score,
-    System,
-)
-
+TYPE_CHECKING = False  # that of `typing`, which takes longer to import than this module
 if TYPE_CHECKING:
+    from typing import Any
+
+    from mnemoscope._store.errors import MnemoscopeError
     from mnemoscope.api import (
         RunConfig,
         answer,
@@ -41,12 +28,30 @@ if TYPE_CHECKING:
         simulate,
         verify,
     )
+    from mnemoscope.types import (
+        Grade,
+        Hit,
+        Memory,
+        Query,
+        Question,
+        Receipt,
+        Scale,
+        Scenario,
+        Score,
+        System,
+    )
 
 __version__ = "0.1.0"
-_FROM_API = (
-    *("RunConfig", "answer", "cite", "compare", "compare_many", "dry_run", "estimate", "gate"),
-    *("judge", "load", "plan", "questions", "report", "run", "score", "sign", "simulate", "verify"),
-)
+_KEPT = {
+    **dict.fromkeys(
+        (
+            *("Grade", "Hit", "Memory", "Query", "Question", "Receipt", "Scale", "Scenario"),
+            *("Score", "System"),
+        ),
+        "mnemoscope.types",
+    ),
+    "MnemoscopeError": "mnemoscope._store.errors",
+}
 __all__ = [
     "Grade",
     "Hit",
@@ -81,8 +86,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _FROM_API:
+def __getattr__(name: str) -> "Any":
+    from importlib import import_module
+
+    if name == "types":
+        return import_module("mnemoscope.types")
+    if name in _KEPT:  # systems import these in each call, so the next access must be direct
+        found = globals()[name] = getattr(import_module(_KEPT[name]), name)
+        return found
+    if name not in __all__:
         raise AttributeError(f"module 'mnemoscope' has no attribute {name!r}")
     return getattr(import_module("mnemoscope.api"), name)
 

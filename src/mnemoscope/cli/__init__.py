@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import os
 import sys
-import warnings
 from contextlib import suppress
-from pathlib import Path
 
 
 def main() -> None:
     """Entry point of the `mnemoscope` command."""
+    open_streams()
+    from mnemoscope.cli.overview import answered
+
+    if answered(sys.argv[1:]):
+        return
+    import gc
+    import warnings
+    from pathlib import Path
+
     # Set before numpy is imported. One thread per process: units run in parallel processes, and
     # the result of a sum must not depend on the number of threads.
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -26,7 +32,6 @@ def main() -> None:
     packages = (i for i, place in enumerate(sys.path) if place.endswith("site-packages"))
     with suppress(OSError):  # the current folder was deleted
         sys.path.insert(next(packages, len(sys.path)), str(Path.cwd()))
-    open_streams()
     from mnemoscope.cli.app import invoke
     from mnemoscope.cli.console import show_warning
 
@@ -43,6 +48,8 @@ def open_streams() -> None:
     is_mute = sys.stdout is None
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
+            from pathlib import Path
+
             # It gets the lowest free number, which is that of the closed stream.
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):

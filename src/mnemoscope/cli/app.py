@@ -14,6 +14,7 @@ import mnemoscope
 from mnemoscope._store.errors import EditedRun, MnemoscopeError, UsageError
 from mnemoscope._store.jsonl import printable
 from mnemoscope.cli.console import LogLines, err, say
+from mnemoscope.cli.overview import ABOUT, COMMANDS
 
 FAILURE, USAGE, NOT_COMPARABLE, EDITED, INTERRUPTED = 1, 2, 3, 4, 130
 _ERROR = "[bold red]error:[/] "
@@ -26,8 +27,7 @@ _REMEDIES = {
 
 app = App(
     name="mnemoscope",
-    help="Measure how well AI agents' memory systems remember.\n\n"
-    "Try it offline: `mnemoscope demo`",
+    help=f"{ABOUT}\n\nTry it offline: `mnemoscope demo`",
     version=mnemoscope.__version__,
     help_format="markdown",
     default_parameter=Parameter(negative=()),
@@ -35,36 +35,7 @@ app = App(
 )
 logging.getLogger("mnemoscope").addHandler(LogLines())
 # Commands are imported on use, which halves the start-up time.
-for _place in (
-    "run:run",
-    "score:score",
-    "report:report",
-    "plan:plan",
-    "compare:compare",
-    "questions:questions",
-    "gate:gate",
-    "verify:verify",
-    "sign:sign",
-    "cite:cite",
-    "judge:judge",
-    "answer:answer",
-    "demo:demo",
-    "ranges:ranges",
-    "canaries:canaries",
-    "personas:app",
-    "datasets:app",
-    "systems:app",
-    "serve:app",
-    "judges:app",
-    "metrics:app",
-    "models:app",
-    "published:app",
-    "protocols:app",
-    "release:app",
-    "new:new",
-):
-    _module, _, _function = _place.partition(":")
-    _name = _module if _function == "app" else _function
+for _name, (_place, _) in COMMANDS.items():
     app.command(f"mnemoscope.cli.{_place}", name=_name)
 
 
