@@ -252,12 +252,12 @@ def test_a_file_is_hidden_under_every_mount(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "x.json").touch()
     mounts = [
-        hidden_paths._Mount("8:1", Path("/"), Path("/")),
-        hidden_paths._Mount("8:1", tmp_path / "data", tmp_path / "mounted"),
-        hidden_paths._Mount("8:2", tmp_path / "data", tmp_path / "other"),
+        hidden_paths._Mount("8:1", "/", "/"),
+        hidden_paths._Mount("8:1", str(tmp_path / "data"), str(tmp_path / "mounted")),
+        hidden_paths._Mount("8:2", str(tmp_path / "data"), str(tmp_path / "other")),
     ]
 
-    found = hidden_paths._mounted_elsewhere(tmp_path / "data" / "x.json", mounts)
+    found = hidden_paths._mounted_elsewhere(str(tmp_path / "data" / "x.json"), mounts)
     assert list(found) == [tmp_path / "mounted" / "x.json"]
 
 
