@@ -7,37 +7,12 @@ true, false, null and numbers are not strings. Files that would end the process 
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-import yaml
-
 from mnemoscope._store.errors import DataError
 from mnemoscope._store.jsonl import printable, read_text
-
-
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """The safe loader, in C if PyYAML has it, without the implicit types of YAML 1.1."""
-
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
-
-
-for _tag, _pattern, _first in (
-    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("null", r"null|Null|NULL|~|", ["n", "N", "~", ""]),
-    ("int", r"[-+]?[0-9]+", "-+0123456789"),
-    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
-):
-    _Loader.add_implicit_resolver(
-        f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first)
-    )
-_Loader.add_constructor(
-    "tag:yaml.org,2002:int", lambda loader, node: int(loader.construct_scalar(node))
-)
-_Loader.add_constructor(
-    "tag:yaml.org,2002:float", lambda loader, node: float(loader.construct_scalar(node))
-)
-
 
 _DEEPEST = 100
 _MOST_VALUES = 1_000_000
@@ -48,16 +23,43 @@ _UNUSUAL = re.compile(
 )
 
 
+@cache
+def _loader() -> Any:
+    """The safe loader, in C if PyYAML has it, without the implicit types of YAML 1.1."""
+    import yaml  # every run imports this module, and few runs read YAML
+
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+
+    for tag, pattern, first in (
+        ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+        ("null", r"null|Null|NULL|~|", ["n", "N", "~", ""]),
+        ("int", r"[-+]?[0-9]+", "-+0123456789"),
+        ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
+    ):
+        Loader.add_implicit_resolver(
+            f"tag:yaml.org,2002:{tag}", re.compile(rf"^(?:{pattern})$"), list(first)
+        )
+    for tag, kind in (("int", int), ("float", float)):
+        Loader.add_constructor(
+            f"tag:yaml.org,2002:{tag}",
+            lambda loader, node, kind=kind: kind(loader.construct_scalar(node)),
+        )
+    return Loader
+
+
 def load_yaml(path: Path) -> Any:
     return parse_yaml(read_text(path), path)
 
 
 def parse_yaml(text: str, path: Path) -> Any:
     """The document as dicts, lists and scalars; a syntax error names the line."""
+    import yaml
+
     try:
         if text.count("[") + text.count("{") > _DEEPEST or _UNUSUAL.search(text):
             _check(text, path)
-        return yaml.load(text, Loader=_Loader)
+        return yaml.load(text, Loader=_loader())
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error)
@@ -73,9 +75,11 @@ def _check(text: str, path: Path) -> None:
     The loader recurses in C without a limit, and a few lines of aliases can stand for billions of
     values. Events are read without recursion.
     """
+    import yaml
+
     sizes: dict[str, int] = {}
     nested: list[tuple[str | None, int]] = [(None, 0)]
-    for event in yaml.parse(text, Loader=_Loader):
+    for event in yaml.parse(text, Loader=_loader()):
         line = event.start_mark.line + 1
         anchor, size = getattr(event, "anchor", None), 1
         if isinstance(event, yaml.CollectionStartEvent):
@@ -106,6 +110,8 @@ def _check(text: str, path: Path) -> None:
 
 def dump_yaml(value: Any) -> str:
     """YAML with the keys in their given order."""
+    import yaml
+
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # eight times as fast in C
     dumped: str = yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True, width=100)
     return dumped

@@ -36,7 +36,9 @@ def main() -> None:
     from mnemoscope.cli.console import show_warning
 
     warnings.showwarning = show_warning
-    sys.exit(invoke(sys.argv[1:]))
+    code = invoke(sys.argv[1:])
+    gc.freeze()  # else Python looks for cycles in all modules before it ends
+    sys.exit(code)
 
 
 def open_streams() -> None:

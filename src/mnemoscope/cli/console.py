@@ -7,7 +7,7 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,12 +100,13 @@ class LogLines(logging.Handler):
 def watched() -> Iterator[Callable[[ProgressUpdate], None]]:
     """Show progress as a bar, or as a line every 30 seconds; explain how to continue a run."""
     printed = time.monotonic()
-    with progress_bar("", None) as bar:
+    with progress_bar("", None) if err.is_terminal else nullcontext() as bar:
 
         def update(at: ProgressUpdate) -> None:
             nonlocal printed
-            bars.advance(bar, at)
-            if not err.is_terminal and time.monotonic() - printed > _EVERY:
+            if bar is not None:
+                bars.advance(bar, at)
+            elif time.monotonic() - printed > _EVERY:
                 printed = time.monotonic()
                 say(err, bars.progress_line(at))
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from typing import TYPE_CHECKING, Protocol
 
 from mnemoscope.text.display import one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
 
 
 @contextmanager
@@ -17,6 +18,16 @@ def progress_bar(
     label: str, total: float | None, console: Console | None = None
 ) -> Iterator[Progress]:
     """A bar on stderr with one task; it is drawn on each update and needs no thread."""
+    # Only on a terminal is a bar drawn; other processes do not import it.
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     console = console or Console(stderr=True)
     with Progress(
         TextColumn("{task.description}", markup=False),

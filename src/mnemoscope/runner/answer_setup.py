@@ -18,7 +18,6 @@ from mnemoscope.datasets import dataset_info, open_dataset
 from mnemoscope.datasets.base import Dataset
 from mnemoscope.datasets.subset import part_of
 from mnemoscope.judges import RUBRIC, judge_class, needs_of, scale_of
-from mnemoscope.judges.exam import recorded
 from mnemoscope.models.http_errors import without_keys
 from mnemoscope.models.model_loader import check_models as check_models
 from mnemoscope.models.model_loader import names_a_model
@@ -169,6 +168,10 @@ def exams_of(pipeline: Pipeline) -> Exams:
     """The exam results of the judges; a note for each judge with a model and without an exam."""
     found = Exams({}, [])
     judges: dict[str, dict[str, Any]] = {}
+    if pipeline.judge is None and pipeline.appellate is None:
+        return found
+    from mnemoscope.judges.exam import recorded  # most runs have no judge
+
     for plan in filter(None, (pipeline.judge, pipeline.appellate)):
         judges |= plan.identity.get("panel") or {str(plan.spec): plan.identity}
     for spec, identity in judges.items():

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -20,7 +20,6 @@ from mnemoscope._store.errors import SystemLost
 from mnemoscope._store.jsonl import Journal
 from mnemoscope._store.run_directory import JournalLine, read_journal
 from mnemoscope.models.chat import metered, total
-from mnemoscope.runner.answer_and_judge import AnswerAndJudge
 from mnemoscope.runner.checkpoints import AtCheckpoint, CannotForget, CheckpointDriver
 from mnemoscope.runner.failures import (
     NeedsRestart,
@@ -43,6 +42,9 @@ from mnemoscope.runner.trial_builder import TrialBuilder
 from mnemoscope.runner.work_unit import WorkUnit, record_unasked
 from mnemoscope.systems.loader import Driver
 from mnemoscope.types import Answer, Ingestion, Question, Status, Timing, Trial
+
+if TYPE_CHECKING:  # few runs have a reader
+    from mnemoscope.runner.answer_and_judge import AnswerAndJudge
 
 _WARM_UP = Question("", "warm-up")
 

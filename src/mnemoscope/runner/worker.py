@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -27,7 +27,6 @@ from mnemoscope._store.user_data import keep_user_data_folder
 from mnemoscope.connectors.handshake import expect_servers
 from mnemoscope.models.budget import current_budget
 from mnemoscope.models.model import reply_for_repeat
-from mnemoscope.runner.answer_and_judge import AnswerAndJudge
 from mnemoscope.runner.failures import NeedsRestart, Restarts, error_line
 from mnemoscope.runner.heartbeat import Heartbeat
 from mnemoscope.runner.isolation_setup import WorkerIsolation
@@ -37,6 +36,9 @@ from mnemoscope.runner.work_unit import WorkUnit, reread, spool_of
 from mnemoscope.systems.hosted import Hosted
 from mnemoscope.systems.loader import Driver, Plan, describe
 from mnemoscope.types import Timing
+
+if TYPE_CHECKING:  # few runs have a reader
+    from mnemoscope.runner.answer_and_judge import AnswerAndJudge
 
 DONE, CHECKPOINT, BROKEN, HALTED, DESCRIBED, REFUSED = b"d", b"c", b"b", b"h", b"i", b"r"
 SPOILED = b"s"
@@ -102,8 +104,10 @@ def serve(
             reply_for_repeat(repeat.number if repeat else 1)
             reply = DONE
             try:
-                if pipeline.answers:
-                    answer_and_judge = answer_and_judge or AnswerAndJudge(pipeline)
+                if pipeline.answers and answer_and_judge is None:
+                    from mnemoscope.runner.answer_and_judge import AnswerAndJudge
+
+                    answer_and_judge = AnswerAndJudge(pipeline)
                 work(
                     unit,
                     driver,
