@@ -193,13 +193,6 @@ def test_version(mnemo: Command) -> None:
     assert mnemo("--version").out.strip() == mnemoscope.__version__
 
 
-@pytest.mark.parametrize("heavy", ["numpy", "yaml", "mnemoscope.runner"])
-def test_the_version_command_imports_nothing_heavy(heavy: str) -> None:
-    program = "import sys; from mnemoscope.cli.app import invoke; invoke(['--version']);"
-    program += f"sys.exit({heavy!r} in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
-
-
 def test_bm25_does_not_import_numba_or_scipy() -> None:
     program = "import sys, mnemoscope.systems.builtin.bm25;"
     program += "assert not {'numba', 'scipy'} & set(sys.modules); import numba, scipy"

@@ -6,14 +6,11 @@ depend on the umask.
 
 from __future__ import annotations
 
-import logging
 import os
 import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
-
-_log = logging.getLogger(__name__)
 
 _FILE, _FOLDER = 0o600, 0o700
 _OTHERS = 0o077
@@ -56,7 +53,9 @@ def note_open_folder(path: Path) -> None:
     """Log a note, once, if other users can read or replace files in the folder."""
     if path not in _told and path.exists() and path.stat().st_mode & _OTHERS:
         _told.add(path)
-        _log.warning(
+        import logging  # each host process imports this module, and seldom needs it
+
+        logging.getLogger(__name__).warning(
             "note: other users of this machine can use the folder %s; run: chmod 700 %s", path, path
         )
 

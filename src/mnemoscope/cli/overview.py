@@ -162,7 +162,8 @@ def _is_usual() -> bool:
         return False
     if sys.stdout.isatty() and os.environ.get("TERM", "").lower() in ("dumb", "unknown"):
         return False
-    return sys.stdout.encoding.lower().startswith("utf") and _columns() >= _NARROWEST
+    encoding = sys.stdout.encoding or ""
+    return encoding.lower().startswith("utf") and _columns() >= _NARROWEST
 
 
 def _columns() -> int:

@@ -12,6 +12,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -45,6 +46,7 @@ class _PathBeneath(ctypes.Structure):
     _fields_ = [("allowed", ctypes.c_uint64), ("folder", ctypes.c_int32)]
 
 
+@cache
 def _syscall() -> Callable[..., int]:
     call: Callable[..., int] = ctypes.CDLL(None, use_errno=True).syscall
     return call

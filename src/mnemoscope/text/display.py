@@ -7,7 +7,6 @@ files keep the text as it came; whatever shows it passes it through one of these
 from __future__ import annotations
 
 import re
-from html import escape
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -75,6 +74,8 @@ def as_code(text: str) -> str:
 
 def as_html(text: str) -> str:
     """Escape a text for HTML and SVG, in elements and in attributes."""
+    from html import escape  # its table of entities takes longer to import than this module
+
     return escape(visible(text))
 
 
