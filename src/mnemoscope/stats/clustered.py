@@ -28,6 +28,7 @@ FEW_CLUSTERS = 5
 """Below this number of clusters an interval does not generalise to other clusters."""
 _P_DIGITS = 8
 """Decimals of p: below them the integral has the noise of the processor's arithmetic."""
+_LEAST_P = 1e-8
 _NODES = 400
 """Gauss-Legendre nodes of the tail; its error is below 1e-8 for a hundred unequal clusters."""
 
@@ -81,7 +82,7 @@ class Difference(NamedTuple):
         """The two-sided p, at least 1e-8; below alpha if and only if the interval excludes zero."""
         of_these = self.these_only
         p = two_sided_p(self.statistic) if of_these else tail(self.statistic, self.sizes)
-        return max(round(p, _P_DIGITS), 10**-_P_DIGITS)
+        return max(round(p, _P_DIGITS), _LEAST_P)
 
     def critical(self, alpha: float = ALPHA) -> float:
         if self.these_only:
