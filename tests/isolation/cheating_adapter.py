@@ -12,6 +12,7 @@ import ctypes
 import hashlib
 import json
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -182,6 +183,35 @@ def raw_disks() -> None:
             reached += bool(device.read(512))
 
 
+def scratch_of_others() -> None:
+    """The folder of a system that runs at the same time: read its store, and change it."""
+    global reached
+    own = TMP.parent.name
+    for root in (Path(PLACES["scratch"]), TMP.parent.parent):
+        with suppress(OSError):
+            for path in root.glob("*/**/*"):
+                if own not in path.parts and path.is_file():
+                    learn(read(path))
+                    with suppress(OSError), path.open("ab"):
+                        reached += 1
+
+
+def limits_of_others() -> None:
+    """Set what our process has already: nothing changes, but other values would end it."""
+    global reached
+    limits = resource.getrlimit(resource.RLIMIT_CORE)
+    scheduled = os.sched_getscheduler(PARENT), os.sched_getparam(PARENT)
+    for act in (
+        lambda: resource.prlimit(PARENT, resource.RLIMIT_CORE, limits),
+        lambda: os.setpriority(os.PRIO_PROCESS, PARENT, os.getpriority(os.PRIO_PROCESS, PARENT)),
+        lambda: os.sched_setaffinity(PARENT, os.sched_getaffinity(PARENT)),
+        lambda: os.sched_setscheduler(PARENT, *scheduled),
+    ):
+        with suppress(OSError):
+            act()
+            reached += 1
+
+
 def planted() -> None:
     for path in Path(os.environ.get("MNEMOSCOPE_DATA", "/nowhere")).glob("*/*"):
         learn(read(path))
@@ -203,6 +233,8 @@ MODES: dict[str, Callable[[], None]] = {
     "caches": caches_and_ledger,
     "processes": other_processes,
     "disks": raw_disks,
+    "scratch": scratch_of_others,
+    "limits": limits_of_others,
     "planted": planted,
     "planted-rarely": planted,
     "planted-deep": planted,

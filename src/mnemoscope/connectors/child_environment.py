@@ -1,4 +1,4 @@
-"""The environment variables and the scratch folder of a child process that runs a system.
+"""The environment variables of a child process that runs a system.
 
 A system gets the user's variables without ours and without the API keys of readers and judges.
 `MNEMOSCOPE_PASS=OPENAI_API_KEY,OTHER` names variables that a system needs for itself.
@@ -7,21 +7,11 @@ A system gets the user's variables without ours and without the API keys of read
 from __future__ import annotations
 
 import os
-import tempfile
-from pathlib import Path
 
 from mnemoscope.models.http_errors import KEY_VARIABLES
 
 _OURS = "MNEMOSCOPE_"
 _PASSED = "MNEMOSCOPE_PASS"
-
-
-def make_scratch(name: str) -> str:
-    """A new folder for one child, which `Child` removes when the child ends."""
-    folder = tempfile.mkdtemp(prefix=f"mnemoscope-{name}-")
-    for part in ("tmp", "cache"):
-        (Path(folder) / part).mkdir()
-    return folder
 
 
 def child_environment(scratch: str) -> dict[str, str]:

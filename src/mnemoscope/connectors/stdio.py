@@ -17,7 +17,7 @@ import msgspec
 
 from mnemoscope._store.errors import BadReply, SystemLost
 from mnemoscope._store.lenient_json import decoded, encoded
-from mnemoscope.connectors.child_environment import child_environment, make_scratch
+from mnemoscope.connectors.child_environment import child_environment
 from mnemoscope.connectors.child_process import (
     AdapterDied,
     AdapterLate,
@@ -37,6 +37,7 @@ from mnemoscope.connectors.handshake import (
     read_stats,
 )
 from mnemoscope.isolation.lock import access_hint
+from mnemoscope.isolation.scratch import make_scratch
 from mnemoscope.types import Memory, Query, Selector
 
 PROTOCOL = 1

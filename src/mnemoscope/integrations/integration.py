@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -22,6 +21,7 @@ from mnemoscope.connectors.child_process import Child
 from mnemoscope.connectors.stdio import Stdio
 from mnemoscope.integrations import environments
 from mnemoscope.integrations.catalog import ITEMS
+from mnemoscope.isolation.scratch import make_scratch
 from mnemoscope.models.chat import note
 from mnemoscope.models.embedders import load_embedder
 from mnemoscope.models.http_errors import KEY_VARIABLES
@@ -95,7 +95,7 @@ class Integration(Stdio):
         return environments.other_versions(self._name, running)
 
     def _spawn(self) -> Child:
-        scratch = tempfile.mkdtemp(prefix=f"mnemoscope-{self._name}-")
+        scratch = make_scratch(self._name)
         return Child(self._words, self._environment(scratch), scratch)
 
     def _environment(self, scratch: str) -> dict[str, str]:

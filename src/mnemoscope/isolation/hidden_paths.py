@@ -62,12 +62,12 @@ def contains(hidden: Iterable[Path], place: Path) -> Path | None:
     return next((path for path in hidden if str(path) in around), None)
 
 
-def readable_files(hidden: Iterable[Path], decoys: Sequence[Path] = ()) -> list[str]:
-    """One file of each hidden path that we can read ourselves, and no decoy, for the self-test."""
+def readable_files(hidden: Iterable[Path], given: Sequence[Path] = ()) -> list[str]:
+    """One file of each hidden path, for the self-test; `given` are the child's own folders."""
     found = []
     for path in hidden:
         files = [path] if path.is_file() else _files_in(path)
-        own = (file for file in files if contains(decoys, file) is None)
+        own = (file for file in files if contains(given, file) is None)
         if first := next((file for file in own if os.access(file, os.R_OK)), None):
             found.append(str(first))
     return found

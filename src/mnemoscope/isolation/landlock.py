@@ -11,9 +11,9 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Set
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _VERSION = 1
@@ -29,9 +29,9 @@ _ABI_REFER, _ABI_TRUNCATE, _ABI_NET, _ABI_SCOPE = 2, 3, 4, 6
 # A raw disk or the kernel's memory contains everything: devices cannot be made, and root loses the
 # capabilities that read them: DAC_READ_SEARCH, SYS_MODULE, SYS_RAWIO, SYS_PTRACE, SYS_ADMIN, MKNOD,
 # PERFMON (with which root may read /proc/PID/environ in spite of Landlock), BPF,
-# CHECKPOINT_RESTORE.
+# CHECKPOINT_RESTORE. Nor can it stop the machine or set its clock: SYS_BOOT, SYS_TIME.
 _NEVER_GRANTED = _MAKE_CHAR | _MAKE_BLOCK
-_CAPABILITIES = (2, 16, 17, 19, 21, 27, 38, 39, 40)
+_CAPABILITIES = (2, 16, 17, 19, 21, 22, 25, 27, 38, 39, 40)
 # Root could name a program in /proc/sys/kernel/core_pattern, which the kernel starts without the
 # lock. A rule for each entry of /proc would deny the processes that start later.
 _KERNEL_SETTINGS = ("/proc", "/sys")
@@ -52,6 +52,7 @@ def _syscall() -> Callable[..., int]:
     return call
 
 
+@cache
 def landlock_abi() -> int:
     """The version of Landlock in this kernel; 0 without it."""
     if not sys.platform.startswith("linux"):
@@ -59,63 +60,77 @@ def landlock_abi() -> int:
     return max(0, _syscall()(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION))
 
 
-def allow_all_but(
+def _rights() -> int:
+    """Every right that this kernel can deny."""
+    rights = _ALL_OF_ABI_1
+    rights |= _REFER if landlock_abi() >= _ABI_REFER else 0
+    rights |= _TRUNCATE if landlock_abi() >= _ABI_TRUNCATE else 0
+    return rights
+
+
+class Grant(NamedTuple):
+    """What is allowed below a path."""
+
+    path: str
+    rights: int
+
+
+def all_but(
     hidden: Iterable[Path],
     kept: Iterable[Path],
     read_only: Iterable[Path] = (),
     sealed: Iterable[Path] = (),
-) -> int:
-    """A ruleset that denies the contents of `hidden`, except `kept`; returns its descriptor.
+) -> list[Grant]:
+    """What to allow so that the contents of `hidden`, except `kept`, are denied.
 
     Those of `read_only` cannot be changed, also inside of hidden ones; directly in `sealed` nothing
     can be made or removed. Names stay visible: without READ_DIR on `/`, Python would not find a
     module in a folder that contains a hidden path.
     """
+    granted = _rights() & ~_NEVER_GRANTED
+    unchanged = [str(path) for path in read_only]
+    stops = {*map(str, hidden), *unchanged}
+    grants = [Grant("/", _READ_DIR)]
+    for path in (*beside(stops, {str(path) for path in sealed}), *map(str, kept)):
+        grants.append(Grant(path, _UNCHANGED if path in _KERNEL_SETTINGS else granted))
+    return [*grants, *(Grant(path, _UNCHANGED) for path in unchanged)]
+
+
+def new_ruleset(grants: Iterable[Grant], folder: str) -> int:
+    """A ruleset with these grants and one more folder; returns its descriptor.
+
+    Each child has its own: a rule cannot be taken back, so a second child would reach the folder
+    of the first.
+    """
     abi = landlock_abi()
-    rights = _ALL_OF_ABI_1
-    rights |= _REFER if abi >= _ABI_REFER else 0
-    rights |= _TRUNCATE if abi >= _ABI_TRUNCATE else 0
     scope = _SCOPE_ABSTRACT_SOCKET | _SCOPE_SIGNAL if abi >= _ABI_SCOPE else 0
-    attributes = _RulesetAttributes(rights, 0, scope)
+    attributes = _RulesetAttributes(_rights(), 0, scope)
     size = 24 if abi >= _ABI_SCOPE else 16 if abi >= _ABI_NET else 8
     ruleset = _syscall()(_CREATE_RULESET, ctypes.byref(attributes), ctypes.c_size_t(size), 0)
     if ruleset < 0:
         raise OSError(ctypes.get_errno(), "Landlock refuses a ruleset")
     try:
-        granted = rights & ~_NEVER_GRANTED
-        _allow(ruleset, "/", _READ_DIR)
-        unchanged = [str(path) for path in read_only]
-        stops = {*map(str, hidden), *unchanged}
-        for path in (*beside(stops, {str(path) for path in sealed}), *map(str, kept)):
-            _allow(ruleset, path, _UNCHANGED if path in _KERNEL_SETTINGS else granted)
-        for path in unchanged:
-            _allow(ruleset, path, _UNCHANGED)
+        for grant in (*grants, Grant(folder, _rights() & ~_NEVER_GRANTED)):
+            _allow(ruleset, *grant)
     except BaseException:
         os.close(ruleset)
         raise
     return ruleset
 
 
-def allow(ruleset: int, folder: str) -> None:
-    """Allow one more folder."""
-    abi = landlock_abi()
-    rights = _ALL_OF_ABI_1 & ~_NEVER_GRANTED
-    rights |= _REFER if abi >= _ABI_REFER else 0
-    rights |= _TRUNCATE if abi >= _ABI_TRUNCATE else 0
-    _allow(ruleset, folder, rights)
-
-
 def _allow(ruleset: int, path: str, rights: int) -> None:
-    with suppress(FileNotFoundError, PermissionError, NotADirectoryError):
+    try:
         beneath = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
-        try:
-            if not stat.S_ISDIR(os.fstat(beneath).st_mode):
-                rights &= _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
-            rule = _PathBeneath(rights, beneath)
-            if _syscall()(_ADD_RULE, ruleset, _PATH_BENEATH, ctypes.byref(rule), 0) < 0:
-                raise OSError(ctypes.get_errno(), "Landlock refuses a rule", path)
-        finally:
-            os.close(beneath)
+    except (FileNotFoundError, PermissionError, NotADirectoryError):
+        return
+    try:
+        if not stat.S_ISDIR(os.fstat(beneath).st_mode):
+            rights &= _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
+        rule = _PathBeneath(rights, beneath)
+        if _syscall()(_ADD_RULE, ruleset, _PATH_BENEATH, ctypes.byref(rule), 0) < 0:
+            raise OSError(ctypes.get_errno(), "Landlock refuses a rule", path)
+    finally:
+        os.close(beneath)
 
 
 def beside(stops: Set[str], sealed: Set[str] = frozenset()) -> Iterator[str]:

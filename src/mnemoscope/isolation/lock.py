@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -23,7 +22,9 @@ import msgspec
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope.isolation.hidden_paths import contains, readable_files
-from mnemoscope.isolation.landlock import Restriction, allow, allow_all_but, landlock_abi
+from mnemoscope.isolation.landlock import Grant, Restriction, all_but, landlock_abi, new_ruleset
+from mnemoscope.isolation.scratch import make_scratch
+from mnemoscope.isolation.system_calls import SystemCallFilter, has_filter
 
 Mechanism = Literal["Landlock", "bubblewrap", "sandbox-exec"]
 _OURS = ("MNEMOSCOPE_DATA", "MNEMOSCOPE_RUNS")
@@ -65,8 +66,9 @@ class Lock(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         """The mechanism with its version, as reports show it."""
-        abi = f" ABI {landlock_abi()}" if self.mechanism == "Landlock" else ""
-        return f"{self.mechanism}{abi}"
+        if self.mechanism != "Landlock":
+            return self.mechanism
+        return f"Landlock ABI {landlock_abi()}" + (" and seccomp" if has_filter() else "")
 
 
 class LockedCommand(msgspec.Struct):
@@ -83,7 +85,8 @@ class _Children:
 
     lock: Lock | None = None
     on_start: Callable[[bool], None] = staticmethod(lambda passed: None)
-    ruleset = -1
+    grants: Sequence[Grant] = ()
+    """What Landlock allows, listed once: later files beside hidden ones are not allowed."""
 
 
 _children = _Children()
@@ -98,9 +101,8 @@ def lock_children(
     """
     before, _children.lock, _children.on_start = _children.lock, lock, on_start
     same = lock and before and _rules(lock) == _rules(before)
-    if _children.ruleset >= 0 and not same:
-        os.close(_children.ruleset)
-        _children.ruleset = -1
+    if not same:
+        _children.grants = ()
 
 
 def _rules(lock: Lock) -> Sequence[tuple[Path, ...]]:
@@ -125,18 +127,18 @@ def locked_start(
 ) -> Iterator[LockedCommand]:
     """Yield how to start a command; the block starts it. Without a lock, as it is."""
     lock = _children.lock
-    given = os.environ if environment is None else environment
-    own = {name: value for name, value in given.items() if name not in _OURS}
+    variables = os.environ if environment is None else environment
+    own = {name: value for name, value in variables.items() if name not in _OURS}
     if lock is None:
         yield LockedCommand(words, own, scratch)
         return
     _refuse_hidden_code(lock, words)
-    made = "" if scratch else tempfile.mkdtemp(prefix="mnemoscope-")
+    made = "" if scratch else make_scratch("child")
     scratch = scratch or made
     started = LockedCommand(words, _environment(lock, own, scratch), scratch)
-    decoys = [Path(os.path.realpath(folder)) for folder in lock.environment.values()]
+    given = [Path(os.path.realpath(one)) for one in (*lock.environment.values(), scratch)]
     probes = [
-        *readable_files(lock.hidden[:_MOST_TESTED], decoys),
+        *readable_files(lock.hidden[:_MOST_TESTED], given),
         *(f"/proc/{pid}/mem" for pid in (*lock.guarded, os.getpid())),
     ]
     try:
@@ -202,16 +204,18 @@ def _environment(lock: Lock, own: dict[str, str], scratch: str) -> dict[str, str
 @contextmanager
 def _landlocked(lock: Lock, started: LockedCommand, probes: Sequence[str]) -> Iterator[None]:
     """Lock and test between fork and exec; the reason of a failure comes back through a pipe."""
-    if _children.ruleset < 0:
-        _children.ruleset = allow_all_but(*_rules(lock))
-    allow(_children.ruleset, os.path.realpath(started.scratch))
-    restriction = Restriction(_children.ruleset)
+    if not _children.grants:
+        _children.grants = all_but(*_rules(lock))
+    ruleset = new_ruleset(_children.grants, os.path.realpath(started.scratch))
+    restrictions: list[Callable[[], None]] = [Restriction(ruleset)]
+    restrictions += [SystemCallFilter()] if has_filter() else []
     reading, writing = os.pipe()
     unchanged = _writable(lock)
 
     def restrict() -> None:
         try:
-            restriction()
+            for restriction in restrictions:
+                restriction()
             for path in probes:
                 if _opens(path, os.O_RDONLY):
                     raise PermissionError(f"it could open {path}")
@@ -231,8 +235,8 @@ def _landlocked(lock: Lock, started: LockedCommand, probes: Sequence[str]) -> It
             raise _failed(lock, os.read(reading, 4000).decode("utf-8", "replace")) from None
         raise
     finally:
-        os.close(reading)
-        os.close(writing)
+        for descriptor in (reading, writing, ruleset):
+            os.close(descriptor)
 
 
 def _writable(lock: Lock) -> list[tuple[str, int]]:

@@ -46,6 +46,7 @@ from mnemoscope.isolation.levels import (
     lowest,
 )
 from mnemoscope.isolation.lock import Lock, best_mechanism, lock_children
+from mnemoscope.isolation.scratch import scratch_root
 from mnemoscope.isolation.trusted_paths import trusted_paths
 from mnemoscope.models.cache import default_cache_dir
 from mnemoscope.systems.loader import Plan
@@ -268,7 +269,8 @@ def _lock(dataset: Dataset, plans: Sequence[Plan], out: Path) -> tuple[Lock | No
     caches = [default_cache_dir(), Path(platformdirs.user_cache_dir("mnemoscope"))]
     if root := os.environ.get("MNEMOSCOPE_DATA"):
         caches += [] if _is_needed(Path(root), plans) else [Path(root)]
-    hidden = all_names([*data, *caches, user_data_folder(), *runs, *raw_disks()])
+    ours = [*caches, user_data_folder(), scratch_root()]
+    hidden = all_names([*data, *ours, *runs, *raw_disks()])
     # Their contents are no labels, and our next process runs or loads them.
     readable = [default_cache_dir() / "models", environments.root()]
     trusted = trusted_paths(hidden, [*readable, Path(sys.prefix), Path(sys.base_prefix)])

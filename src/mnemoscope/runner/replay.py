@@ -24,6 +24,7 @@ from mnemoscope.analysis.replayed import (
 )
 from mnemoscope.datasets.base import Dataset
 from mnemoscope.datasets.subset import Subset
+from mnemoscope.isolation.scratch import scratch_root
 from mnemoscope.runner.pipeline import Pipeline
 from mnemoscope.runner.run import Settings, benchmark_identity, run
 from mnemoscope.runner.scheduler import Limits
@@ -104,7 +105,8 @@ def _asked_again(
         accept_leaks=bool(manifest.leaks),
     )
     pipeline = Pipeline(lifecycle=identity.get("lifecycle", "auto"))
-    with TemporaryDirectory(prefix="mnemoscope-replay-") as folder:
+    # Every lock hides that place, also those of systems of other runs that run now.
+    with TemporaryDirectory(prefix="replay-", dir=scratch_root()) as folder:
         [done] = run(part, [planned], Path(folder), settings, pipeline=pipeline, counted=False)
         now = done.manifest().identity
         if apart := differences(identity["system"], now["system"]):

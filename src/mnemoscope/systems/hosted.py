@@ -20,11 +20,12 @@ import msgspec
 
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
 from mnemoscope._store.spec import Spec
-from mnemoscope.connectors.child_environment import child_environment, make_scratch
+from mnemoscope.connectors.child_environment import child_environment
 from mnemoscope.connectors.child_process import CHECK_SECONDS, AdapterDied, AdapterLate, Child
 from mnemoscope.connectors.handshake import VERBS, Hello
 from mnemoscope.connectors.stdio import AdapterError, OutOfStep, Stdio
 from mnemoscope.isolation.lock import access_hint
+from mnemoscope.isolation.scratch import make_scratch
 from mnemoscope.models.chat import note
 from mnemoscope.systems.host_frames import (
     LENGTH,

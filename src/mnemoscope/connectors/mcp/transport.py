@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from mnemoscope._store.errors import SystemLost, UsageError
 from mnemoscope._store.server_access import read_key
-from mnemoscope.connectors.child_environment import child_environment, make_scratch
+from mnemoscope.connectors.child_environment import child_environment
 from mnemoscope.connectors.child_process import (
     LONGEST_LINE,
     Child,
@@ -25,6 +25,7 @@ from mnemoscope.connectors.child_process import (
 from mnemoscope.connectors.handshake import server_down
 from mnemoscope.connectors.mapping import fill
 from mnemoscope.connectors.mcp.session import McpSession, require_mcp
+from mnemoscope.isolation.scratch import make_scratch
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
 _MOST_QUEUED = 1000
