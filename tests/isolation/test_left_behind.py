@@ -141,8 +141,9 @@ def test_our_own_children_are_left_alone(place: Path, locked: None) -> None:
 def test_a_daemon_ends_if_our_process_is_killed(place: Path) -> None:
     program = (
         "import os, signal, sys, tempfile\n"
-        "from mnemoscope.connectors.child_environment import child_environment, make_scratch\n"
+        "from mnemoscope.connectors.child_environment import child_environment\n"
         "from mnemoscope.connectors.child_process import Child\n"
+        "from mnemoscope.isolation.scratch import make_scratch\n"
         "scratch = make_scratch('test')\n"
         'code = "import sys; sys.path.insert(0, sys.argv[1]); from daemon import daemon; import '
         "os; daemon(sys.argv[1] + '/pids/0', dict(os.environ)); print(1, flush=True); input()\"\n"

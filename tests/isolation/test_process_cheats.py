@@ -189,10 +189,10 @@ def test_no_message_to_a_host_names_a_label_or_a_later_question(
     recalls = [message for message in messages if "\xa6recall" in message]
     questions = [q for scenario in locomo.scenarios() for q in scenario.questions]
     assert len(recalls) == len(questions) + 1  # and a warm-up
-    for question, message in zip(questions, recalls[1:], strict=True):
+    for question in questions:
         # The texts of these questions begin with their ids.
+        [message] = [message for message in recalls if question.text in message]
         said = message.replace(question.text, "")
-        assert said != message
         for label in (question.id, *question.evidence, "evidence", "category", "reference"):
             assert label not in said
     asked = [message for message in messages if "remember" in message]

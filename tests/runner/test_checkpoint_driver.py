@@ -91,7 +91,12 @@ def test_a_copy_is_asked_so_that_questions_do_not_change_the_system(
     spoiled = go(life, tmp_path / "inc", "watched_systems:Forgetful", lifecycle="incremental")[0]
 
     def first_asked(directory: RunDirectory) -> list[Trial]:
-        firsts = {trial.checkpoint: trial for trial in reversed(lines_of(directory, Trial))}
+        trials = {(trial.checkpoint, trial.question): trial for trial in lines_of(directory, Trial)}
+        firsts: dict[str, Trial] = {}
+        for timing in directory.timings():  # in the order in which the questions were asked
+            if timing.question:
+                trial = trials[timing.checkpoint, timing.question]
+                firsts.setdefault(timing.checkpoint, trial)
         return [firsts[label] for label in RANGES.split(",")]
 
     assert [len(trial.ranking) for trial in first_asked(forked)] == [3, 6, 9, 12]

@@ -22,8 +22,17 @@ _PHASES: tuple[type[JournalLine], ...] = (Trial, Answer, Verdict)
 class JournalMerger:
     """Writes a run's journal and its hash chain; nothing else does."""
 
-    def __init__(self, run: RunDirectory, pipeline: Pipeline, fingerprint: str = "") -> None:
+    def __init__(
+        self,
+        run: RunDirectory,
+        pipeline: Pipeline,
+        fingerprint: str = "",
+        *,
+        mixed: bool = False,
+    ) -> None:
+        """`mixed`: the questions are not asked in the dataset's order."""
         self._run = run
+        self._mixed = mixed
         self._folder = run.path / "units"
         self._pipeline = pipeline
         self._trials = Journal(run.trials_path)
@@ -40,7 +49,7 @@ class JournalMerger:
 
     def unit(self, run: int, order: int, scenario: Scenario) -> WorkUnit:
         """The scenario as a work unit of this run, with what is already recorded."""
-        unit = WorkUnit(run, order, scenario, str(self._folder))
+        unit = WorkUnit(run, order, scenario, str(self._folder), mixed=self._mixed)
         return reread(unit, self._pipeline, self.lines.get(scenario.id, ()))
 
     def finished(self, unit: WorkUnit) -> None:
@@ -70,7 +79,8 @@ class JournalMerger:
                 times = read_records(timings, Timing)
                 new_timings = encode_lines([t for t in times if timing_key(t) not in self._timed])
         if trials.exists():
-            if is_new and self._pipeline.parallelism == 1 and not unit.recorded:
+            in_order = self._pipeline.parallelism == 1 and not unit.mixed
+            if is_new and in_order and not unit.recorded:
                 new_lines = trials.read_bytes()
             else:
                 known = set(map(key_of, recorded))

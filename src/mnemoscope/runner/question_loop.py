@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from hashlib import sha256
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,14 @@ if TYPE_CHECKING:  # few runs have a reader
     from mnemoscope.runner.answer_and_judge import AnswerAndJudge
 
 _WARM_UP = Question("", "warm-up")
+
+
+def _order_by_text(question: Question) -> bytes:
+    """A place that follows from what the system is shown, and so tells it nothing else.
+
+    A place that is drawn with a seed could be computed by the system, too.
+    """
+    return sha256(question.text.encode("utf-8", "surrogatepass")).digest()
 
 
 class Halted(Exception):
@@ -102,6 +111,8 @@ class QuestionLoop:
             for place, ask in enumerate(stage.asks)
             if ask.key not in self._unit.settled
         ]
+        if self._unit.mixed:
+            left.sort(key=lambda one: _order_by_text(one[1].question))
         ingested = ("remember", checkpoint.label, "") in self._unit.recorded
         if not left and ingested:
             return True

@@ -172,8 +172,9 @@ def run(
                 if manifest.state != "complete":
                     directory.save(manifest)
             records = []
-            for directory, manifest in zip(runs, manifests, strict=True):
-                journal = JournalMerger(directory, pipeline, manifest.fingerprint)
+            for directory, manifest, plan in zip(runs, manifests, plans, strict=True):
+                mixed = plan.hosting in ("child", "server")
+                journal = JournalMerger(directory, pipeline, manifest.fingerprint, mixed=mixed)
                 releases.callback(journal.close)
                 copy = progress_copy if directory is runs[0] else None
                 log = ProgressLog(directory, manifest, copy)

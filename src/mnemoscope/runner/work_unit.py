@@ -29,6 +29,9 @@ class WorkUnit(msgspec.Struct, frozen=True):
     """Whether to ask one question at a time, to find the one that kills a worker."""
     settled: frozenset[tuple[str, str]] = frozenset()
     """Checkpoint and id of the questions that are done."""
+    mixed: bool = False
+    """Whether to ask in an order that says nothing of the evidence. In many files the questions are
+    in the order of their evidence, so that a system could count them."""
     restarts: int = 0
     """How often its system was lost in this run without failing a question."""
 
