@@ -50,7 +50,7 @@ if TYPE_CHECKING:  # few runs have a reader
 _WARM_UP = Question("", "warm-up")
 
 
-def _order_by_text(question: Question) -> bytes:
+def order_by_text(question: Question) -> bytes:
     """A place that follows from what the system is shown, and so tells it nothing else.
 
     A place that is drawn with a seed could be computed by the system, too.
@@ -112,7 +112,7 @@ class QuestionLoop:
             if ask.key not in self._unit.settled
         ]
         if self._unit.mixed:
-            left.sort(key=lambda one: _order_by_text(one[1].question))
+            left.sort(key=lambda one: order_by_text(one[1].question))
         ingested = ("remember", checkpoint.label, "") in self._unit.recorded
         if not left and ingested:
             return True
