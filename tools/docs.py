@@ -17,7 +17,7 @@ DOCS = ROOT / "docs"
 NOTICE = "<!-- Written by tools/docs.py; edit the source that it names, not this page. -->\n"
 
 sys.path.insert(0, str(ROOT))
-from tools import import_rules, trace_run  # noqa: E402
+from tools import import_rules, schemas, trace_run  # noqa: E402
 
 
 def docstring(path: Path) -> str:
@@ -246,6 +246,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/datasets.md": datasets_reference,
     "reference/systems.md": systems_reference,
     "reference/judges.md": judges_reference,
+    **schemas.pages(NOTICE),
 }
 
 

@@ -55,12 +55,16 @@ class Manifest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=False):
     """What was run, with which data, and its state."""
 
     fingerprint: str
+    """The hash of the identity."""
     identity: dict[str, Any]
+    """Everything that can change a figure: data, system, reader, judge, options, versions."""
     schema: int = SCHEMA
+    """The version of the format of the run's files."""
     state: State = "running"
     started: datetime | None = None
     finished: datetime | None = None
     environment: dict[str, Any] = {}
+    """The machine, the command and the versions; not part of the identity."""
     notes: list[str] = []
     """Caveats for readers of the numbers, such as a dataset that is a subset."""
     protocol: dict[str, str] = {}
@@ -81,7 +85,9 @@ class Manifest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=False):
     isolation: Isolation | None = None
     """What kept the labels from the system; None in runs of older versions."""
     counts: dict[str, int] = {}
+    """How many questions were planned and how many trials recorded, at the last checkpoint."""
     files: dict[str, str] = {}
+    """The sha256 of the files that were made from the journal."""
     id: str = ""
     """The id of the run in the ledger of attempts; empty for a run that is not counted."""
     attempt: int = 0

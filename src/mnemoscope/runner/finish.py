@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from mnemoscope._store.jsonl import write_json, write_records
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.analysis.answers import ANSWERS, answer_sheet, as_read, scale_of
-from mnemoscope.analysis.costs import accounts
+from mnemoscope.analysis.costs import Costs, accounts
 from mnemoscope.analysis.diagnosis import classify, receipts_of
 from mnemoscope.analysis.forgetting import Forgetting, forgetting
 from mnemoscope.analysis.hallucination import views
@@ -30,11 +30,75 @@ from mnemoscope.analysis.recall_bench_format import (
 from mnemoscope.metrics import summarise_latency
 from mnemoscope.runner.merge import timing_key
 from mnemoscope.runner.progress_log import header_of, now
-from mnemoscope.types import FAILED, Ingestion, Question, Timing, Trial
+from mnemoscope.types import (
+    FAILED,
+    Expectation,
+    Grade,
+    Ingestion,
+    Question,
+    Score,
+    Status,
+    Timing,
+    Trial,
+)
 
 CHECKPOINT_FILES = ("longitudinal.json", "result.json", "failures.jsonl")
 """The additional files of a run over checkpoints."""
 FORGETTING = "forgetting.json"
+
+
+class RunTiming(TypedDict):
+    """The content of timing.json: figures that depend on the machine."""
+
+    recall_ms: dict[str, float] | None
+    """Latency of the recalls: n, mean, p50, p95, p99 and max; None if none was timed."""
+    index_ms: float
+    index_bytes: int | None
+    """None if the system reports no size."""
+    scenarios_indexed: int
+    counters: dict[str, int]
+    accounts: Costs
+
+
+class RecordedRanking(TypedDict):
+    """One line of raw_retrievals.jsonl; `mnemoscope score` reads the same format."""
+
+    question: str
+    scenario: str
+    category: str
+    status: Status
+    evidence: tuple[str, ...]
+    depth: int
+    """How many hits were asked for."""
+    ranking: tuple[str, ...]
+    scores: tuple[float | None, ...]
+    sources: dict[str, tuple[str, ...]]
+    ordered: NotRequired[tuple[str, ...]]
+    places: NotRequired[dict[str, int]]
+    carried: NotRequired[dict[str, tuple[str, ...]]]
+    texts: NotRequired[dict[str, str]]
+
+
+class RecordedQuestion(TypedDict):
+    """One line of questions.jsonl of a run without checkpoints, or of TOFU."""
+
+    id: str
+    scenario: str
+    category: str
+    question: str
+    reference: str
+    expects: Expectation
+    evidence: tuple[str, ...]
+    status: Status | None
+    checkpoint: NotRequired[str]
+    evidence_ranks: NotRequired[Sequence[int]]
+    """Missing if the recall failed."""
+    answer: NotRequired[str]
+    verdict: NotRequired[Score | Grade | None]
+    """None if the answer was not judged."""
+    error: NotRequired[str]
+    failure: NotRequired[str]
+    """The class of the failure, as in answers.json."""
 
 
 def finish(
@@ -137,7 +201,7 @@ def _finish_checkpoints(
     )
 
 
-def timing(timings: list[Timing], *, system_answers: bool = False) -> dict[str, Any]:
+def timing(timings: list[Timing], *, system_answers: bool = False) -> RunTiming:
     """Latency of recall, cost of indexing and of models: figures that depend on the machine."""
     counters: Counter[str] = Counter()
     for line in timings:
@@ -158,14 +222,8 @@ def timing(timings: list[Timing], *, system_answers: bool = False) -> dict[str, 
     }
 
 
-def _ranking(trial: Trial, depth: int) -> dict[str, Any]:
-    credit = {
-        "ordered": trial.ordered,
-        "places": trial.places,
-        "carried": trial.carried,
-        "texts": trial.texts,
-    }
-    return {
+def _ranking(trial: Trial, depth: int) -> RecordedRanking:
+    line: RecordedRanking = {
         "question": trial.question,
         "scenario": trial.scenario,
         "category": trial.category,
@@ -175,15 +233,23 @@ def _ranking(trial: Trial, depth: int) -> dict[str, Any]:
         "ranking": trial.ranking,
         "scores": trial.scores,
         "sources": trial.sources,
-        **{name: value for name, value in credit.items() if value},
     }
+    if trial.ordered:
+        line["ordered"] = trial.ordered
+    if trial.places:
+        line["places"] = trial.places
+    if trial.carried:
+        line["carried"] = trial.carried
+    if trial.texts:
+        line["texts"] = trial.texts
+    return line
 
 
-def _question(row: QuestionRecord, failure: str | None) -> dict[str, Any]:
+def _question(row: QuestionRecord, failure: str | None) -> RecordedQuestion:
     question, trial, answer, verdict = row.question, row.trial, row.answer, row.verdict
     evidence = question.evidence if trial is None else trial.evidence
     forgotten = bool(question.evidence) and not evidence
-    record: dict[str, Any] = {
+    record: RecordedQuestion = {
         "id": question.id,
         "scenario": row.scenario,
         "category": question.category,
