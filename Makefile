@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench lock clean help
+.PHONY: demo test lint docs bench lock clean help
 
 help:  ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -24,6 +24,9 @@ lint: $(VENV)/.installed-dev  ## style, types, import rules
 	$(BIN)/python tools/import_rules.py
 	$(BIN)/python tools/docs.py --check
 
+docs: $(VENV)/.installed-dev  ## build the documentation site into site/; a warning fails it
+	$(BIN)/zensical build --strict --clean
+
 bench: $(VENV)/.installed-dev  ## speed, side by side with peers, in one run
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false \
 	  $(BIN)/python benchmarks/speed.py
@@ -32,7 +35,7 @@ lock: $(VENV)/.installed-dev  ## renew requirements/*.txt, with hashes
 	requirements/lock
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) demo-run .mypy_cache .ruff_cache
+	rm -rf $(VENV) demo-run site .cache .mypy_cache .ruff_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -17,7 +17,7 @@ DOCS = ROOT / "docs"
 NOTICE = "<!-- Written by tools/docs.py; edit the source that it names, not this page. -->\n"
 
 sys.path.insert(0, str(ROOT))
-from tools import import_rules, schemas, trace_run  # noqa: E402
+from tools import gallery, import_rules, schemas, trace_run  # noqa: E402
 
 
 def docstring(path: Path) -> str:
@@ -247,6 +247,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/systems.md": systems_reference,
     "reference/judges.md": judges_reference,
     **schemas.pages(NOTICE),
+    "gallery.md": lambda: gallery.gallery(DOCS, NOTICE),
 }
 
 
