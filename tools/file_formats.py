@@ -112,7 +112,7 @@ class Format(NamedTuple):
     @property
     def schema(self) -> str:
         """The name of its schema in docs/schemas."""
-        return f"{self.file.partition('.json')[0]}.json"
+        return f"{self.file.partition('.json')[0]}.schema.json"
 
     @property
     def is_lines(self) -> bool:
