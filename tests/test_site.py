@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -14,9 +11,8 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
+from tests.site_build import DOCS, ROOT, build_site
 
-ROOT = Path(__file__).resolve().parent.parent
-DOCS = ROOT / "docs"
 LOADING = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src"}
 LOADED_LINKS = {"stylesheet", "icon", "preload", "prefetch", "modulepreload", "manifest"}
 
@@ -49,14 +45,7 @@ class _Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built site, from a copy: the build also writes a cache beside its settings."""
-    folder = tmp_path_factory.mktemp("site")
-    shutil.copytree(DOCS, folder / "docs")
-    shutil.copy(ROOT / "zensical.toml", folder)
-    command = [str(Path(sys.executable).with_name("zensical")), "build", "--strict"]
-    built = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stdout + built.stderr
-    return folder / "site"
+    return build_site(tmp_path_factory.mktemp("site"))
 
 
 @pytest.fixture(scope="module")
