@@ -17,7 +17,7 @@ DOCS = ROOT / "docs"
 NOTICE = "<!-- Written by tools/docs.py; edit the source that it names, not this page. -->\n"
 
 sys.path.insert(0, str(ROOT))
-from tools import gallery, import_rules, schemas, trace_run  # noqa: E402
+from tools import api_page, gallery, import_rules, schemas, trace_run  # noqa: E402
 
 
 def docstring(path: Path) -> str:
@@ -91,41 +91,6 @@ def cli_reference() -> str:
     finally:
         sys.argv = started
     return "\n".join(["# Command line", "", NOTICE, rest.strip(), ""])
-
-
-def api_reference() -> str:
-    """Every public function and result type, from signatures and docstrings."""
-    import inspect
-
-    import mnemoscope
-    from mnemoscope import results
-
-    lines = ["# Python API", "", NOTICE]
-    shown = [(name, getattr(mnemoscope, name)) for name in mnemoscope.__all__]
-    shown += [(name, getattr(results, name)) for name in ("Results", "RunResult", "Frame")]
-    shown += [("ComparisonResult", results.ComparisonResult), ("GateResult", results.GateResult)]
-    for name, thing in shown:
-        if not callable(thing):
-            continue
-        lines += [f"## {name}", ""]
-        if not inspect.isclass(thing):
-            told, stars = "", True
-            for one in inspect.signature(thing).parameters.values():
-                if one.kind is one.KEYWORD_ONLY and stars:
-                    told, stars = told + "    *,\n", False
-                default = "" if one.default is one.empty else f" = {one.default!r}"
-                before = "**" if one.kind is one.VAR_KEYWORD else ""
-                told += f"    {before}{one.name}: {one.annotation}{default},\n"
-            lines += ["```python", f"{name}(\n{told})", "```", ""]
-        lines += [inspect.cleandoc(thing.__doc__ or ""), ""]
-        if inspect.isclass(thing):
-            for member, what in vars(thing).items():
-                about = getattr(what, "__doc__", None) or getattr(what, "func", None)
-                is_public = not member.startswith("_") and about is not None
-                if is_public and (callable(what) or isinstance(what, property)):
-                    lines.append(f"- `{member}`: {_in_one_line(what.__doc__)}")
-            lines.append("")
-    return "\n".join(lines)
 
 
 def metrics_reference() -> str:
@@ -241,7 +206,7 @@ def _in_one_line(text: str | None) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "architecture.md": architecture,
     "reference/cli.md": cli_reference,
-    "reference/api.md": api_reference,
+    "reference/api.md": lambda: api_page.api_reference(NOTICE),
     "reference/metrics.md": metrics_reference,
     "reference/datasets.md": datasets_reference,
     "reference/systems.md": systems_reference,

@@ -106,12 +106,12 @@ def _classes(kinds: list[Any]) -> Iterator[type]:
 def _describe(part: Schema, kind: type) -> None:
     """Put the class's docstring and the docstrings under its fields into its schema."""
     part.setdefault("description", inspect.getdoc(kind) or "")
-    for name, told in _field_docs(kind).items():
+    for name, told in field_docs(kind).items():
         if name in part["properties"]:
-            part["properties"][name]["description"] = told
+            part["properties"][name]["description"] = re.sub(r"\bNone\b", "null", told)
 
 
-def _field_docs(kind: type) -> dict[str, str]:
+def field_docs(kind: type) -> dict[str, str]:
     """The docstring under each field, those of inherited fields included."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
@@ -122,12 +122,11 @@ def _field_docs(kind: type) -> dict[str, str]:
     found: dict[str, str] = {}
     for base in tree.bases:  # a typed dictionary does not know its bases
         parent = getattr(sys.modules[kind.__module__], ast.unparse(base), None)
-        found |= _field_docs(parent) if isinstance(parent, type) else {}
+        found |= field_docs(parent) if isinstance(parent, type) else {}
     for field, after in pairwise(tree.body):
         told = after.value if isinstance(after, ast.Expr) else None
         if isinstance(field, ast.AnnAssign) and isinstance(told, ast.Constant):
-            text = " ".join(str(told.value).split())
-            found[ast.unparse(field.target)] = re.sub(r"\bNone\b", "null", text)
+            found[ast.unparse(field.target)] = " ".join(str(told.value).split())
     return found
 
 
