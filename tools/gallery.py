@@ -29,5 +29,7 @@ def gallery(docs: Path, notice: str) -> str:
         lines += [f"![{own['shows']}](img/{own['file']})", ""]
         lines += ["```", own["command"].strip(), "```", ""]
         written = f"`{own['file_written']}` is this picture. " if "file_written" in own else ""
-        lines += [f"{written}More: [{own['page'].partition('.md')[0]}]({own['page']}).", ""]
+        page = (docs / own["page"].partition("#")[0]).read_text(encoding="utf-8")
+        title = page.partition("\n")[0].removeprefix("# ")
+        lines += [f"{written}More: [{title}]({own['page']}).", ""]
     return "\n".join(lines)
