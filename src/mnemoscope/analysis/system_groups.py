@@ -212,13 +212,13 @@ def question_values(runs: Sequence[RunDirectory], metric: str = "") -> tuple[Flo
     return values[common], kept
 
 
-def groups_or_reason(runs: Sequence[RunDirectory]) -> SystemGroups | str | None:
+def groups_or_reason(runs: Sequence[RunDirectory], metric: str = "") -> SystemGroups | str | None:
     """Return the groups for a table, the reason why it has none, or None for fewer than two."""
     competing = sum(not one.sees_labels for one in labelled(runs))
     if competing < 2:
         return None
     try:
-        return system_groups(runs)
+        return system_groups(runs, metric)
     except NotComparable as error:
         return str(error)
 

@@ -13,8 +13,10 @@ interruption the same call continues; recorded results are kept.
 
 from mnemoscope.api.arguments import RunLike, Where
 from mnemoscope.api.comparisons import compare, compare_many, gate, plan, questions
+from mnemoscope.api.export_runs import export
 from mnemoscope.api.finished_runs import cite, load, report, sign, verify
 from mnemoscope.api.new_runs import dry_run, estimate, execute, run, run_config, simulate
+from mnemoscope.api.plot_runs import plot
 from mnemoscope.api.reruns import answer, judge, score
 from mnemoscope.api.run_progress import Progress, ProgressUpdate
 from mnemoscope.runner.run_setup import RunConfig, require_checkpoints
@@ -32,10 +34,12 @@ __all__ = [
     "dry_run",
     "estimate",
     "execute",
+    "export",
     "gate",
     "judge",
     "load",
     "plan",
+    "plot",
     "questions",
     "report",
     "require_checkpoints",

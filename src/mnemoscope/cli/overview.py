@@ -51,6 +51,11 @@ COMMANDS = {
         "cite:cite",
         "Print the citation of a run: values with intervals, protocol, artefacts and hashes.",
     ),
+    "export": (
+        "export:export",
+        "Write finished runs in the format of another tool, with their status and their caveats.",
+    ),
+    "plot": ("plot:plot", "Draw finished runs of one benchmark as PNG, SVG or PDF."),
     "judge": (
         "judge:judge",
         "Judge the saved answers of a run with other judges; system and reader are not called.",

@@ -22,6 +22,10 @@ from mnemoscope.datasets.labelled import (
 )
 from mnemoscope.types import Memory, Scenario
 
+NO_HITS = "no-hits"
+"""The document of a topic for which a system returned nothing: a run file cannot have empty lists,
+and tools leave out topics that it does not name."""
+
 
 class TrecRun(NamedTuple):
     """A run file: the documents of each topic, best first, and the repairs."""
@@ -49,7 +53,7 @@ def read_run(path: Path) -> TrecRun:
             if document in kept:
                 findings.add("duplicate document in a ranking", f"{topic}: {document}")
             kept.setdefault(document, score)
-        topics[topic] = list(kept.items())
+        topics[topic] = [] if kept.keys() == {NO_HITS} else list(kept.items())
     return TrecRun(topics, findings)
 
 

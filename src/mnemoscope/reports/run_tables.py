@@ -134,12 +134,17 @@ def picture(views: Sequence[RunView], title: str) -> str:
     return re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)
 
 
-def overview(views: Sequence[RunView], groups: SystemGroups | str | None = None) -> ReportTable:
+def overview(
+    views: Sequence[RunView],
+    groups: SystemGroups | str | None = None,
+    chosen: Sequence[str] = (),
+) -> ReportTable:
     """Systems down, metrics across; the last row is chance, from the run with most questions.
 
     With groups, each system has its letters and ranks, and the figures of the best group are bold.
+    The metrics are the chosen ones, by default those of the headline.
     """
-    names = headline(views)
+    names = chosen or headline(views)
     grouped = groups if isinstance(groups, SystemGroups) else None
     columns = [numeric(name, min_width=9) for name in names]
     if grouped:

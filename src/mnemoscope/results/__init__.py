@@ -16,10 +16,9 @@ from mnemoscope.results.comparison_results import (
     QuestionsResult,
 )
 from mnemoscope.results.frames import OVERALL, BoldText, Cell, Frame, frame_of, html_table
+from mnemoscope.results.result_rows import FigureRow, HitRow, QuestionRow
 from mnemoscope.results.run_results import (
-    FigureRow,
     PhaseEstimate,
-    QuestionRow,
     Results,
     RuleChange,
     RunEstimate,
@@ -37,6 +36,7 @@ __all__ = [
     "FigureRow",
     "Frame",
     "GateResult",
+    "HitRow",
     "ManyResult",
     "PairRow",
     "PhaseEstimate",

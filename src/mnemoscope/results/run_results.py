@@ -12,65 +12,22 @@ import msgspec
 from mnemoscope._store.jsonl import read_text
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.results.frames import OVERALL, BoldText, frame_of, html_table
+from mnemoscope.results.result_rows import FigureRow, HitRow, QuestionRow
 from mnemoscope.text.display import as_html
 from mnemoscope.types import FAILED
 
 if TYPE_CHECKING:
+    import ranx
+
     from mnemoscope.analysis.answers import AnswerSheet
     from mnemoscope.analysis.longitudinal import LongitudinalFigures
     from mnemoscope.analysis.measure import Metrics
     from mnemoscope.analysis.question_records import QuestionRecord
     from mnemoscope.analysis.repeats import RepeatSet
     from mnemoscope.analysis.system_groups import SystemGroups
+    from mnemoscope.exports.export_formats import ExportContent, ExportFormat
+    from mnemoscope.exports.exported_files import ExportedFiles
     from mnemoscope.results.frames import DataFrame
-
-
-class FigureRow(NamedTuple):
-    """One metric of one system in one category."""
-
-    system: str
-    metric: str
-    category: str
-    """`overall`, or a category of questions."""
-    checkpoint: str
-    """Empty where the benchmark has no checkpoints."""
-    n: int
-    mean: float | None
-    low: float | None
-    """Ends of the 95 % interval."""
-    high: float | None
-    chance: float | None
-    ceiling: float | None
-    baseline: bool
-    group: str = ""
-    """Letters, for the primary metric of several systems: systems that share one cannot be told
-    apart. Empty elsewhere."""
-    best_rank: int | None = None
-    """The ranks that the system may have among the others."""
-    worst_rank: int | None = None
-
-
-class QuestionRow(NamedTuple):
-    """One question with its result for one system."""
-
-    system: str
-    question: str
-    scenario: str
-    checkpoint: str
-    category: str
-    text: str
-    reference: str
-    evidence: tuple[str, ...]
-    hits: tuple[str, ...]
-    """Ids of the hits, best first."""
-    ranks: tuple[int, ...]
-    """The ranks of the evidence; empty if none of it was recalled."""
-    status: str
-    answer: str | None
-    verdict: float | None
-    """The judge's grade, from 0 to 1 on bounded scales."""
-    failure: str
-    """Why the question counts as failed; empty if it does not."""
 
 
 class RunResult:
@@ -137,6 +94,8 @@ class RunResult:
             for category, figures in scopes.items()
             for name, figure in figures.items()
         ]
+        for name, own in self.metrics.get("beyond_end", {}).items():
+            rows.append(self._row(name, OVERALL, last, {**own, "mean": None, "ci95": None}))
         if credit := self.metrics.get("credit"):
             for name, claimed in credit["claimed"].items():
                 rows.append(self._row(f"claimed_{name}", OVERALL, last, claimed))
@@ -168,10 +127,14 @@ class RunResult:
         self, metric: str, category: str, checkpoint: str, figure: Mapping[str, Any]
     ) -> FigureRow:
         low, high = figure["ci95"] or (None, None)
+        lowest, highest = figure.get("bounds") or (None, None)
         return FigureRow(
             *(self.label, metric, category, checkpoint, figure["n"]),
             *(figure["rate"] if "rate" in figure else figure["mean"], low, high),
             *(figure.get("chance"), figure.get("ceiling"), self.is_baseline),
+            vacuous=bool(figure.get("vacuous")),
+            lowest=lowest,
+            highest=highest,
         )
 
     def to_frame(self) -> DataFrame:
@@ -221,6 +184,46 @@ class RunResult:
     def questions(self) -> DataFrame:
         """Return one row for each question: hits, ranks, status, answer, verdict."""
         return frame_of(QuestionRow, self.question_rows())
+
+    def hit_rows(self) -> list[HitRow]:
+        """Return one row for each hit of the last checkpoint, repeated hits included."""
+        from mnemoscope.analysis.credit import credited
+
+        rows = []
+        for trial in self.directory.trials():
+            evidence = set(trial.evidence)
+            scores = trial.scores or (None,) * len(trial.ranking)
+            tokens = trial.tokens or (None,) * len(trial.ranking)
+            for place, (hit, score, cost) in enumerate(
+                zip(trial.ranking, scores, tokens, strict=True), 1
+            ):
+                rows.append(
+                    HitRow(
+                        *(self.label, trial.scenario, trial.question, trial.category, place, hit),
+                        *(score, cost, trial.sources.get(hit, ())),
+                        not evidence.isdisjoint(credited(trial, hit)),
+                    )
+                )
+        return rows
+
+    def to_trec(self, folder: str | Path) -> list[Path]:
+        """Write the rankings and their judgments in TREC's format, and return the two paths."""
+        return Results([self]).export("trec", out=folder).written
+
+    def to_ranx(self) -> tuple[ranx.Qrels, ranx.Run]:
+        """Return ranx's `Qrels` and `Run` objects of the questions that were measured.
+
+        Importing ranx takes seconds.
+        """
+        from mnemoscope.exports.document_rankings import document_rankings, ranx_objects
+
+        return ranx_objects(document_rankings(self.directory), self.label)
+
+    def to_ir_measures(self) -> tuple[list[Any], list[Any]]:
+        """Return lists of ir_measures' `Qrel` and `ScoredDoc` of the measured questions."""
+        from mnemoscope.exports.document_rankings import document_rankings, ir_measures_objects
+
+        return ir_measures_objects(document_rankings(self.directory))
 
     def failed(self, *, k: int = 10) -> DataFrame:
         """Return the questions that failed, each with the reason; see `question_rows`."""
@@ -325,6 +328,41 @@ class Results(Mapping[str, RunResult]):
     def questions(self) -> DataFrame:
         """Return one row for each system and question: hits, ranks, status, answer, verdict."""
         return frame_of(QuestionRow, [row for run in self.runs for row in run.question_rows()])
+
+    def export(
+        self,
+        format: ExportFormat,
+        *,
+        what: ExportContent | None = None,
+        metrics: Sequence[str] = (),
+        standalone: bool = False,
+        out: str | Path | None = None,
+    ) -> ExportedFiles:
+        """Return the results in a format of other tools, and write them to `out` if it is given.
+
+        Each run is verified first, and its status is among the caveats.
+        """
+        from mnemoscope.results.export_results import exported
+
+        found = exported(
+            self.runs,
+            format,
+            what=what,
+            metrics=metrics,
+            standalone=standalone,
+            figures=self.figures,
+        )
+        if out is not None:
+            found.write(Path(out))
+        return found
+
+    def to_latex(self, *, metrics: Sequence[str] = (), standalone: bool = False) -> str:
+        """Return a LaTeX table: systems down, metrics across, with intervals and groups."""
+        return self.export("latex", metrics=metrics, standalone=standalone).text
+
+    def to_markdown(self, *, metrics: Sequence[str] = ()) -> str:
+        """Return the same table in Markdown."""
+        return self.export("markdown", metrics=metrics).text
 
     def __repr__(self) -> str:
         return f"Results of {', '.join(self)} at {self.path}"
