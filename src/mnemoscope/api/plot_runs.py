@@ -117,4 +117,5 @@ def _forest(
     groups = system_groups([run.directory for run in runs], metric)
     if groups.of(base.label) is None:
         raise UsageError(f"{base.label} does not compete with the others, so it is no reference")
-    return run_plots.systems_forest(groups, base.label, look, notes)
+    baselines = [run.label for run in runs if run.is_baseline]
+    return run_plots.systems_forest(groups, base.label, baselines, look, notes)

@@ -32,7 +32,7 @@ def report(
     run
         A run directory, or a folder of run directories, such as --out of `mnemoscope run`.
     svg
-        Also draw the tables, without timings, into this SVG file.
+        Also draw the figures with their intervals, without timings, into this SVG file.
     json
         Print the figures as JSON instead of tables.
     full
@@ -54,4 +54,8 @@ def report(
         labels = {view.label for view in own}
         out.print(render(closing_sentences([one for one in runs if one.label in labels])))
     if svg is not None:
-        svg.write_text(run_tables.picture(views, f"mnemoscope report {run.name}"), encoding="utf-8")
+        from mnemoscope.reports.plot_style import Look
+        from mnemoscope.reports.summary_plot import summary_picture
+
+        look = Look(width="page", format="svg")
+        svg.write_bytes(summary_picture(views, f"Results in {run.name}", look).content)

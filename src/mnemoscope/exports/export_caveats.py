@@ -47,38 +47,33 @@ def status_lines(statuses: Sequence[RunStatus]) -> list[str]:
 
 def weak_figures(views: Sequence[RunView], names: Sequence[str]) -> list[str]:
     """Figures that say less than they seem to, among the metrics that are shown."""
-    lines: dict[str, None] = {}
+    lines: list[str] = []
+    vacuous: dict[str, None] = {}
     for view in views:
         overall, questions = view.metrics["overall"], view.metrics["questions"]
-        lines |= dict.fromkeys(few_clusters(questions.get("clusters", 0)))
+        shown = {name: overall[name] for name in names if name in overall}
+        lines += few_clusters(questions.get("clusters", 0))
         if failed := questions["scorable"] - questions["measured"]:
-            bounds = next(
-                (own["bounds"] for n in names if (own := overall.get(n)) and "bounds" in own), None
-            )
-            wrong = f"; counted as wrong, {names[0]} is {bounds[0]:.3f}" if bounds else ""
-            lines[
+            bounds = [(name, own["bounds"]) for name, own in shown.items() if "bounds" in own]
+            wrong = "".join(f"; counted as wrong, {n} is {low:.3f}" for n, (low, _) in bounds[:1])
+            lines.append(
                 f"{view.label}: {failed:,} of {questions['scorable']:,} questions failed{wrong}"
-            ] = None
-        for name, own in view.metrics.get("beyond_end", {}).items():
+            )
+        for name, beyond in view.metrics.get("beyond_end", {}).items():
             if name in names:
-                low, high = own["bounds"]
-                lines[f"{view.label}: {name} is between {low:.3f} and {high:.3f}"] = None
+                low, high = beyond["bounds"]
+                lines.append(f"{view.label}: {name} is between {low:.3f} and {high:.3f}")
         at_chance = [
             name
-            for name in names
-            if (figure := overall.get(name)) and not view.is_baseline
-            if figure["chance"] is not None and figure["ci95"][0] <= figure["chance"]
+            for name, own in shown.items()
+            if own["chance"] is not None and own["ci95"][0] <= own["chance"]
         ]
-        if at_chance:
-            lines[f"{view.label}: {', '.join(at_chance)} not shown to be above chance"] = None
-    vacuous = [
-        name
-        for name in names
-        if any(v.metrics["overall"].get(name, {}).get("vacuous") for v in views)
-    ]
+        if at_chance and not view.is_baseline:
+            lines.append(f"{view.label}: {', '.join(at_chance)} not shown to be above chance")
+        vacuous |= dict.fromkeys(name for name, own in shown.items() if own.get("vacuous"))
     if vacuous:
-        lines[f"not informative, a random ranking scores high: {', '.join(vacuous)}"] = None
-    return list(lines)
+        lines.append(f"not informative, a random ranking scores high: {', '.join(vacuous)}")
+    return list(dict.fromkeys(lines))
 
 
 def all_caveats(

@@ -99,17 +99,19 @@ def figures_table(
             rows.append(None)
         rows += _system_rows(view, names, groups)
     fullest = max(views, key=lambda view: view.metrics["questions"]["measured"])
-    chances = [fullest.metrics["overall"].get(name, {}).get("chance") for name in names]
+    overall = fullest.metrics["overall"]
+    chances = [overall[name]["chance"] if name in overall else None for name in names]
     if any(chance is not None for chance in chances):
         shown = (_DASH if chance is None else rf"\textit{{{chance:.3f}}}" for chance in chances)
-        rows += [None, [r"\textit{random ranking}", *shown]]
+        rows += [None, [r"\textit{chance}", *shown]]
     questions = fullest.metrics["questions"]
     clusters = questions.get("clusters", 0)
     where = f" in {clusters:,} conversations" if clusters > 1 else ""
-    caption = as_latex(f"{fullest.benchmark}: {questions['measured']:,} questions{where}.")
+    name = str(fullest.manifest.identity["benchmark"]["name"])
+    caption = as_latex(f"{name}: {questions['measured']:,} questions{where}.")
     legend = [
-        "Means with 95 % intervals that allow for questions of one conversation not being "
-        "independent."
+        "Means with 95\u00a0% intervals that allow for questions of one conversation not being "
+        "independent; chance: the expected score of a random ranking."
     ]
     if groups is not None:
         legend.append(_legend(groups))
@@ -118,9 +120,9 @@ def figures_table(
         head=["System", *map(as_latex, names)],
         rows=rows,
         caption=caption,
-        label=_label(fullest.manifest.identity["benchmark"]["name"]),
+        label=_label(name),
         notes=[" ".join(legend), *notes],
-        comments=comments,
+        comments=[f"the benchmark is {fullest.benchmark}", *comments],
     )
 
 
@@ -133,9 +135,9 @@ def _system_rows(
     for name in names:
         figure = view.metrics["overall"].get(name)
         if figure is None:
-            bounds = view.metrics.get("beyond_end", {}).get(name, {}).get("bounds")
+            beyond = view.metrics.get("beyond_end", {})
             means.append(_DASH)
-            intervals.append(_ends(bounds, "to") if bounds else "")
+            intervals.append(_ends(beyond[name]["bounds"], "to") if name in beyond else "")
             continue
         mean = f"{figure['mean']:.3f}"
         if groups and own and name == groups.metric:
@@ -157,7 +159,7 @@ def _legend(groups: SystemGroups) -> str:
     where = " on these conversations" if groups.these_only else ""
     return (
         f"Systems that share a letter cannot be told apart by {groups.metric}{where}, with one "
-        "error rate of 5 % for all pairs; bold: the best group."
+        "error rate of 5\u00a0% for all pairs; bold: the best group."
     )
 
 
@@ -216,7 +218,7 @@ def pairs_table(groups: SystemGroups, notes: Sequence[str], comments: Sequence[s
         ]
         for pair in groups.pairs
     ]
-    legend = "The intervals hold for all pairs at once, with one error rate of 5 %."
+    legend = "The intervals hold for all pairs at once, with one error rate of 5\u00a0%."
     return LatexTable(
         align="llrrl",
         head=["First", "Second", "First $-$ second", r"95\,\% interval", "The first is"],

@@ -108,8 +108,9 @@ def _character(one: str) -> str:
         return _ASCII.get(one, one)
     if known := _LETTERS.get(one) or _GREEK.get(one):
         return known
-    base, *marks = unicodedata.normalize("NFD", one)
-    if len(marks) == 1 and marks[0] in _ACCENTS and base.isascii() and base.isalpha():
+    parts = unicodedata.normalize("NFD", one)
+    base, mark = parts[0], parts[1:]
+    if mark in _ACCENTS and base.isascii() and base.isalpha():
         dotless = {"i": r"\i", "j": r"\j"}.get(base, base)
-        return rf"\{_ACCENTS[marks[0]]}{{{dotless}}}"
+        return rf"\{_ACCENTS[mark]}{{{dotless}}}"
     return rf"\texttt{{U+{ord(one):04X}}}"

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from mnemoscope.reports.plot_style import Look, Picture, sheet, style_of
 
+_HEIGHTS = {"column": 2.0, "page": 3.0}
+"""Inches of the axes."""
 _STEPS = 200
 """Points of a latency curve: more cannot be seen and make the file large."""
 _LONGEST_MARKED = 16
@@ -52,9 +54,8 @@ def curves_picture(
     chance: Curve | None = None,
 ) -> Picture:
     """A line for each system with its 95 % interval as a band."""
-    columns = 3 if look.width == "column" else 5
-    legend = 0.17 * -(-(len(curves) + bool(chance)) // columns)
-    with sheet(look, (2.0 if look.width == "column" else 3.0) + legend, title, notes) as page:
+    labels = [curve.label for curve in curves] + ([chance.label] if chance else [])
+    with sheet(look, _HEIGHTS[look.width], title, notes, len(labels)) as page:
         theme, axes = page.theme, page.figure.add_subplot()
         page.tidy(axes)
         axes.grid(axis="y", color=theme.grid, linewidth=0.6)
@@ -64,13 +65,13 @@ def curves_picture(
             marker = style["marker"] if len(curve.points) <= _LONGEST_MARKED else ""
             known = [one for one in curve.points if one.y is not None]
             banded = [one for one in known if one.low is not None and one.high is not None]
-            if banded:
+            if banded and not curve.is_baseline:  # more bands could not be told apart
                 axes.fill_between(
                     [one.x for one in banded],
                     [one.low or 0.0 for one in banded],
                     [one.high or 0.0 for one in banded],
                     color=style["color"],
-                    alpha=0.18 if look.theme == "dark" else 0.13,
+                    alpha=0.16,
                     linewidth=0,
                 )
             [line] = axes.plot(
@@ -91,7 +92,6 @@ def curves_picture(
                         [one.x] * 2, [one.low, one.high], color=style["color"], linewidth=0.9,
                         linestyle=(0, (1, 1)), marker="_", markersize=5,
                     )  # fmt: skip
-        labels = [curve.label for curve in curves]
         if chance is not None:
             known = [one for one in chance.points if one.y is not None]
             [line] = axes.plot(
@@ -99,7 +99,6 @@ def curves_picture(
                 linewidth=0.9, linestyle=(0, (1, 1)),
             )  # fmt: skip
             handles.append(line)
-            labels.append(chance.label)
         if text.is_log:
             axes.set_xscale("log")
         if text.ticks:
@@ -110,7 +109,7 @@ def curves_picture(
             axes.set_ylim(top=text.top * 1.02)
         axes.set_xlabel(text.x)
         axes.set_ylabel(text.y)
-        page.legend(handles, labels, columns)
+        page.legend(handles, labels)
         return page.picture()
 
 
@@ -129,9 +128,9 @@ def latency_picture(
     curves: Sequence[LatencyCurve], look: Look, *, title: str, notes: Sequence[str] = ()
 ) -> Picture:
     """The share of recalls that took at most so long, with the 50th, 95th and 99th percentile."""
-    columns = 3 if look.width == "column" else 5
-    legend = 0.17 * -(-len(curves) // columns)
-    with sheet(look, (2.0 if look.width == "column" else 3.0) + legend, title, notes) as page:
+    from matplotlib.lines import Line2D
+
+    with sheet(look, _HEIGHTS[look.width], title, notes, len(curves)) as page:
         theme, axes = page.theme, page.figure.add_subplot()
         page.tidy(axes)
         axes.grid(axis="both", color=theme.grid, linewidth=0.6)
@@ -139,23 +138,22 @@ def latency_picture(
         for place, curve in enumerate(curves):
             style = style_of(place, theme, is_baseline=curve.is_baseline)
             across, up = _steps(sorted(curve.milliseconds))
-            [line] = axes.plot(
+            axes.plot(
                 across, up, drawstyle="steps-post", color=style["color"], linewidth=1.2,
                 linestyle=style["linestyle"],
             )  # fmt: skip
-            axes.plot(
-                [curve.p50, curve.p95, curve.p99], [0.5, 0.95, 0.99], linestyle="",
-                marker=style["marker"], markersize=3.6, color=style["color"],
-                markeredgecolor=theme.paper, markeredgewidth=0.5,
-            )  # fmt: skip
-            handles.append(line)
+            marks = {"color": style["color"], "marker": style["marker"], "markersize": 4}
+            marks |= {"markeredgecolor": theme.paper, "markeredgewidth": 0.5}
+            ends = [curve.p50, curve.p95, curve.p99]
+            axes.plot(ends, [0.5, 0.95, 0.99], linestyle="", **marks)
+            handles.append(Line2D([], [], linestyle=style["linestyle"], linewidth=1.2, **marks))
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.set_ylim(0, 1.02)
         axes.set_yticks([0, 0.25, 0.5, 0.75, 0.95], ["0", "0.25", "p50", "0.75", "p95"])
         axes.set_xlabel("milliseconds for one recall")
         axes.set_ylabel("share of recalls")
-        page.legend(handles, [curve.label for curve in curves], columns)
+        page.legend(handles, [curve.label for curve in curves])
         return page.picture()
 
 

@@ -143,7 +143,8 @@ def judge_picture(
     """The share of wrong verdicts of each judge, over all answers and by kind of answer."""
     rows = list(dict.fromkeys(name for exam in exams.values() for name in _exam_rows(exam)))
     height = _row(look) * len(rows) * max(1.0, 0.55 * len(exams)) + 0.6
-    with sheet(look, height, title, notes) as page:
+    labels = len(exams) if len(exams) > 1 else 0
+    with sheet(look, height, title, notes, labels) as page:
         theme, axes = page.theme, page.figure.add_subplot()
         page.tidy(axes)
         axes.grid(axis="x", color=theme.grid, linewidth=0.6)
@@ -178,10 +179,10 @@ def judge_picture(
         axes.set_yticks(range(len(rows)), rows)
         axes.tick_params(axis="y", length=0)
         axes.set_ylim(len(rows) - 0.4, -0.6)
-        axes.set_xlim(0, 1)
+        axes.set_xlim(-0.02, 1.04)
         axes.set_xlabel("share of verdicts that are wrong")
         if len(exams) > 1:
-            page.legend(handles, list(exams), 2 if look.width == "column" else 3)
+            page.legend(handles, list(exams))
         return page.picture()
 
 

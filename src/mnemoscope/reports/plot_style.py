@@ -88,6 +88,11 @@ class Look(NamedTuple):
     def points(self) -> float:
         return _SIZES[self.width]
 
+    @property
+    def columns(self) -> int:
+        """Labels abreast in a legend."""
+        return 3 if self.width == "column" else 5
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -109,10 +114,11 @@ class Picture:
 class Sheet:
     """A figure with its title, its notes below, and room for axes between them."""
 
-    def __init__(self, figure: Figure, look: Look, top: float, bottom: float) -> None:
+    def __init__(self, figure: Figure, look: Look, notes: float) -> None:
         self.figure, self.look = figure, look
         self.theme = look.colours
-        self.top, self.bottom = top, bottom
+        self.notes = notes
+        """The height of the notes in inches."""
 
     def tidy(self, axes: Axes) -> None:
         """Remove what does not show data."""
@@ -126,19 +132,21 @@ class Sheet:
         axes.yaxis.label.set_color(self.theme.text)
         axes.set_axisbelow(True)
 
-    def legend(self, handles: Sequence[Any], labels: Sequence[str], columns: int) -> None:
+    def legend(self, handles: Sequence[Any], labels: Sequence[str]) -> None:
         """A legend below the axes; matplotlib hides labels that begin with an underscore."""
         found = self.figure.legend(
             handles,
             [f"label {place}" for place in range(len(labels))],
-            loc="outside lower center",
-            ncols=columns,
+            loc="lower center",
+            bbox_to_anchor=(0.5, self.notes / self.figure.get_figheight()),
+            ncols=self.look.columns,
             frameon=False,
             labelcolor=self.theme.text,
             handlelength=2.8,
             columnspacing=1.4,
-            borderaxespad=0.2,
+            borderaxespad=0,
         )
+        found.set_in_layout(False)  # its room is kept free
         for text, label in zip(found.get_texts(), labels, strict=True):
             text.set_text(short(label))
 
@@ -163,8 +171,13 @@ class Sheet:
 
 
 @contextmanager
-def sheet(look: Look, height: float, title: str, notes: Sequence[str] = ()) -> Iterator[Sheet]:
-    """A figure whose axes have `height` inches; the user's settings of matplotlib are ignored."""
+def sheet(
+    look: Look, height: float, title: str, notes: Sequence[str] = (), labels: int = 0
+) -> Iterator[Sheet]:
+    """A figure whose axes have `height` inches, with room for a legend of so many labels.
+
+    The user's settings of matplotlib are ignored.
+    """
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -176,7 +189,8 @@ def sheet(look: Look, height: float, title: str, notes: Sequence[str] = ()) -> I
     heads = _wrapped(said, across, points + 1, 2)
     below = [part for note in notes for part in _wrapped(note, across, small, 6)]
     top = len(heads) * line * (points + 1) + pad if heads else 0.02
-    bottom = len(below) * line * small + pad if below else 0.02
+    noted = len(below) * line * small + pad if below else 0.02
+    bottom = noted + ceil(labels / look.columns) * 1.55 / 72 * points + (0.06 if labels else 0)
     whole = height + top + bottom
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
@@ -208,7 +222,7 @@ def sheet(look: Look, height: float, title: str, notes: Sequence[str] = ()) -> I
         engine = figure.get_layout_engine()
         assert engine is not None
         engine.set(  # type: ignore[call-arg]
-            rect=(0, bottom / whole, 1, height / whole), w_pad=0.04, h_pad=0.04, hspace=0.06
+            rect=(0, bottom / whole, 1, height / whole), w_pad=0.06, h_pad=0.04, hspace=0.06
         )
         colours = look.colours
         for place, text in enumerate(heads):
@@ -218,12 +232,12 @@ def sheet(look: Look, height: float, title: str, notes: Sequence[str] = ()) -> I
                 va="top", in_layout=False,
             )  # fmt: skip
         for place, text in enumerate(below):
-            up = (bottom - place * line * small) / whole
+            up = (noted - place * line * small) / whole
             figure.text(
                 pad / look.inches, up, text, size=small, color=colours.faint, va="top",
                 in_layout=False,
             )  # fmt: skip
-        yield Sheet(figure, look, top, bottom)
+        yield Sheet(figure, look, noted)
 
 
 def _wrapped(text: str, inches: float, size: float, most: int) -> list[str]:
@@ -255,5 +269,5 @@ def format_of(name: str) -> PictureFormat:
     ending = name.lower().rpartition(".")[2]
     for known in ("png", "svg", "pdf"):
         if ending == known:
-            return known  # type: ignore[return-value]
+            return known
     raise UsageError(f"{name}: a plot is a .png, .svg or .pdf file")

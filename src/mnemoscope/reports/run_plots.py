@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from mnemoscope._store.errors import UsageError
@@ -30,19 +30,21 @@ from mnemoscope.reports.plot_style import Look, Picture
 from mnemoscope.reports.run_view import Figures, RunView, headline
 
 PlotKind = Literal["intervals", "forest", "k", "tokens", "ageing", "judge", "latency"]
-_BAND = "Bands: 95 % intervals."
+_BAND = "Bands: 95 % intervals of the systems."
+SHARED_LETTERS = "Systems that share a letter cannot be told apart; bold: the best group."
 AGEING = {
     "composite": "mean composite, 0 to 6",
     "recall_quality": "mean recall quality, 0 to 5",
     "hallucination": "hallucination rate",
     "hit@10": "hit@10",
 }
+_FEW_TICKS = 8
 _TOPS = {"composite": 6.0, "recall_quality": 5.0}
 
 
 def shown_metric(views: Sequence[RunView], asked: str) -> str:
     """The metric that was asked for, else the primary one, else the first of the headline."""
-    known = [name for name in views[0].metrics["overall"]]
+    known = list(views[0].metrics["overall"])
     if asked:
         if any(asked not in view.metrics["overall"] for view in views):
             raise UsageError(
@@ -112,7 +114,7 @@ def intervals_plot(
     )
     legend = f"95 % intervals; {about_sample(views)}."
     if groups and groups.metric == metric:
-        legend += " Systems that share a letter cannot be told apart; bold: the best group."
+        legend += f" {SHARED_LETTERS}"
     return intervals_picture(
         marks,
         metric,
@@ -127,12 +129,13 @@ def metrics_forest(found: Comparison, look: Look, notes: Sequence[str]) -> Pictu
     """Two runs: the difference in each metric, with the intervals that decide."""
     marks = []
     for row in (row for row in found.rows if row.scope == OVERALL):
-        said = row.verdict or "exploratory"
+        said: str = row.verdict or "exploratory"
         if row.confirmed is False and row.verdict not in (None, "cannot tell"):
             said += " (not confirmed)"
         marks.append(DifferenceMark(row.metric, row.delta, *row.shown, said, row.role))
+    level = 100 - 100 * found.declared.alpha
     legend = (
-        f"Square: the primary metric, which decides, with its {100 - 100 * found.declared.alpha:g} % "
+        f"Square: the primary metric, which decides, with its {level:g} % "
         "interval. Circles: secondary metrics, with simultaneous intervals. "
         f"{found.paired:,} questions in {found.clusters:,} conversations."
     )
@@ -146,12 +149,20 @@ def metrics_forest(found: Comparison, look: Look, notes: Sequence[str]) -> Pictu
 
 
 def systems_forest(
-    groups: SystemGroups, reference: str, look: Look, notes: Sequence[str]
+    groups: SystemGroups,
+    reference: str,
+    baselines: Collection[str],
+    look: Look,
+    notes: Sequence[str],
 ) -> Picture:
-    """Several runs: the difference of each system to the reference in one metric."""
+    """Several runs: the difference of each system to the reference in one metric.
+
+    Baselines are not drawn: far below all systems, they would leave no room for the others.
+    """
     marks = []
     for pair in groups.pairs:
-        if reference not in (pair.first, pair.second):
+        pair_of = {pair.first, pair.second}
+        if reference not in pair_of or (pair_of - {reference}) & set(baselines):
             continue
         is_better = pair.second == reference
         sign = 1.0 if is_better else -1.0
@@ -165,6 +176,8 @@ def systems_forest(
         f"{len(groups.systems)} systems. {groups.questions:,} questions in {groups.clusters:,} "
         "conversations."
     )
+    if not marks:
+        raise UsageError("only baselines are left to compare with the reference")
     return forest_picture(
         marks,
         f"{groups.metric}, system − {reference}",
@@ -252,7 +265,7 @@ def ageing_plot(views: Sequence[RunView], metric: str, look: Look, notes: Sequen
         assert view.longitudinal is not None
         points = []
         for one in view.longitudinal["checkpoints"]:
-            figure: Figures = one["retrieval"] if name == "hit@10" else one  # type: ignore[assignment]
+            figure: Figures = one["retrieval"] if name == "hit@10" else one
             own = figure["overall" if name == "composite" else name]
             value = own["rate"] if "rate" in own else own["mean"]
             low, high = own["ci95"] or (None, None)
@@ -261,9 +274,11 @@ def ageing_plot(views: Sequence[RunView], metric: str, look: Look, notes: Sequen
             curves.append(Curve(view.label, points, view.is_baseline))
     if not curves:
         raise UsageError(f"no checkpoint of these runs has a {name}: no answer was judged")
+    days = sorted({point.x for curve in curves for point in curve.points})
+    ticks = days if len(days) <= _FEW_TICKS else ()
     return curves_picture(
         curves,
-        AxisText("days of history", AGEING[name], top=_TOPS.get(name, 1.0)),
+        AxisText("days of history", AGEING[name], ticks, top=_TOPS.get(name, 1.0)),
         look,
         title=title_of(views, f"{AGEING[name].partition(',')[0]} as the history grows"),
         notes=[_BAND, *notes],
@@ -278,8 +293,8 @@ def judge_plot(views: Sequence[RunView], look: Look, notes: Sequence[str]) -> Pi
         if not judges:
             raise UsageError("the runs have no judge, so there is no exam to plot")
         raise UsageError(
-            f"no exam is recorded for {', '.join(judges)}; run `mnemoscope judges exam SPEC` before "
-            "the run"
+            f"no exam is recorded for {', '.join(judges)}; run `mnemoscope judges exam SPEC` "
+            "before the run"
         )
     said = [
         f"{spec} {'passed' if exam['passed'] else 'failed'} its exam."
@@ -303,8 +318,8 @@ def latency_plot(views: Sequence[RunView], look: Look, notes: Sequence[str]) -> 
         times = [line.recall_ms for line in timings if line.recall_ms is not None]
         summary = view.timing["recall_ms"]
         if times and summary:
-            ends = (summary[name] for name in ("p50", "p95", "p99"))
-            curves.append(LatencyCurve(view.label, times, *ends, is_baseline=view.is_baseline))
+            p50, p95, p99 = (summary[name] for name in ("p50", "p95", "p99"))
+            curves.append(LatencyCurve(view.label, times, p50, p95, p99, view.is_baseline))
     if not curves:
         raise UsageError("the runs have no times of recalls, such as runs made from rankings")
     legend = "Marks: the 50th, 95th and 99th percentile. Times depend on the machine."

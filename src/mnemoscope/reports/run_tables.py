@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
-from io import StringIO
 from typing import TYPE_CHECKING
 
 from mnemoscope.analysis.system_groups import SystemGroups
@@ -42,7 +40,6 @@ from mnemoscope.reports.tables import (
     system_cell,
     with_interval,
 )
-from mnemoscope.text.display import one_line
 from mnemoscope.types import FAILED
 
 if TYPE_CHECKING:
@@ -56,9 +53,7 @@ _CREDIT_LEGEND = (
 _LEGEND = "mean, 95 % interval below; chance: the expected score of a random ranking"
 
 
-def summary(
-    views: Sequence[RunView], *, full: bool = True, with_cost: bool = True
-) -> RenderableType:
+def summary(views: Sequence[RunView], *, full: bool = True) -> RenderableType:
     """All runs in one table, then the caveats; between them, if `full`, categories and cost."""
     from mnemoscope.reports.render_terminal import render
 
@@ -79,7 +74,7 @@ def summary(
             parts += _by_category(views)
     if any(view.answers or view.forgetting for view in views):
         parts += _answered(views, full)
-    if full and with_cost:
+    if full:
         parts.append(_cost(views))
     told = [*notes(views), *group_tables.notes(groups)]
     return render([*parts, Paragraph(""), NoteList(told)])
@@ -122,16 +117,6 @@ def shown(
     if len(heatmaps) > 1:
         parts += [blank, *systems_heatmap(heatmaps, width=width)]
     return render([*parts, NoteList(told, mark=""), blank])
-
-
-def picture(views: Sequence[RunView], title: str) -> str:
-    """The tables as an SVG file without external references and without timings."""
-    from rich.console import Console
-
-    console = Console(record=True, width=84, file=StringIO(), force_terminal=True)
-    console.print(summary(views, with_cost=False))
-    drawn = console.export_svg(title=one_line(title))
-    return re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)
 
 
 def overview(

@@ -176,6 +176,7 @@ def _data_table(
     own: _Exported, figures: Callable[[], Sequence[FigureRow]]
 ) -> data_tables.DataTable:
     rows: Sequence[Any]
+    kind: type[Any]
     if own.what == "figures":
         rows, kind = figures(), FigureRow
         if own.asked:
