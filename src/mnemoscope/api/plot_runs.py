@@ -8,17 +8,16 @@ from dataclasses import replace
 from mnemoscope._store.errors import UsageError
 from mnemoscope.api.arguments import RunLike, Where, optional_path, readable
 from mnemoscope.api.export_runs import finished
-from mnemoscope.exports.export_caveats import run_status, status_lines
 from mnemoscope.exports.exported_files import refuse_run_directory
 from mnemoscope.reports.plot_style import (
     Look,
     Picture,
     PictureFormat,
+    PlotKind,
     ThemeName,
     WidthName,
     format_of,
 )
-from mnemoscope.reports.run_plots import PlotKind
 from mnemoscope.results import Results
 
 
@@ -58,6 +57,7 @@ def plot(
 
 
 def _drawn(results: Results, kind: str, metric: str, reference: str, look: Look) -> Picture:
+    from mnemoscope.exports.export_caveats import run_status, status_lines
     from mnemoscope.reports import run_plots
     from mnemoscope.reports.run_view import RunView
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from mnemoscope import api
 from mnemoscope._store.errors import UsageError
 from mnemoscope.cli.console import err, say
-from mnemoscope.reports.plot_style import ThemeName, WidthName
-from mnemoscope.reports.run_plots import PlotKind
+from mnemoscope.reports.plot_style import PlotKind, ThemeName, WidthName
 
 
 def plot(

@@ -57,7 +57,7 @@ def latex_file(table: LatexTable, *, standalone: bool = False) -> bytes:
             r"\begin{document}",
         ]
     lines += [
-        r"\begin{table}[tbp]",
+        r"\begin{table}[htbp]",
         r"\centering",
         rf"\caption{{{table.caption}}}",
         rf"\label{{{table.label}}}",
@@ -95,9 +95,12 @@ def figures_table(
     """Systems down, metrics across, then the baselines and what a random ranking scores."""
     rows: list[Sequence[str] | None] = []
     for place, view in enumerate(views):
+        means, intervals = _system_rows(view, names, groups)
         if place and view.is_baseline and not views[place - 1].is_baseline:
             rows.append(None)
-        rows += _system_rows(view, names, groups)
+        elif place:
+            means[0] = rf"\addlinespace[2pt] {means[0]}"
+        rows += [means, intervals]
     fullest = max(views, key=lambda view: view.metrics["questions"]["measured"])
     overall = fullest.metrics["overall"]
     chances = [overall[name]["chance"] if name in overall else None for name in names]

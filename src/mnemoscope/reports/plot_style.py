@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+PlotKind = Literal["intervals", "forest", "k", "tokens", "ageing", "judge", "latency"]
 ThemeName = Literal["light", "dark"]
 WidthName = Literal["column", "page"]
 PictureFormat = Literal["png", "svg", "pdf"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Literal
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.run_directory import RunDirectory
@@ -29,7 +28,6 @@ from mnemoscope.reports.dot_plots import (
 from mnemoscope.reports.plot_style import Look, Picture
 from mnemoscope.reports.run_view import Figures, RunView, headline
 
-PlotKind = Literal["intervals", "forest", "k", "tokens", "ageing", "judge", "latency"]
 _BAND = "Bands: 95 % intervals of the systems."
 SHARED_LETTERS = "Systems that share a letter cannot be told apart; bold: the best group."
 AGEING = {
