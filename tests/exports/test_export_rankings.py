@@ -79,7 +79,7 @@ def test_trec_eval_computes_our_figures_from_the_files(run: RunResult, tmp_path:
     per_question = pytrec_eval.RelevanceEvaluator(qrels, wanted).evaluate(rankings)
 
     def mean(measure: str) -> float:
-        return sum(own[measure] for own in per_question.values()) / len(per_question)
+        return float(sum(own[measure] for own in per_question.values()) / len(per_question))
 
     for name, other in names.items():
         for k in (5, 10):  # at which trec_eval has all of them
@@ -93,8 +93,7 @@ def test_trec_eval_computes_our_figures_from_the_files(run: RunResult, tmp_path:
 def test_a_round_trip_through_score_is_equal(
     run: RunResult, small_runs: SmallRuns, tmp_path: Path, format: Any
 ) -> None:
-    what = "rankings" if format == "jsonl" else None
-    made = ms.export(run, format, what=what, out=tmp_path)
+    made = ms.export(run, format, what="rankings", out=tmp_path)
     file = next(one for one in made.written if one.suffix in (".run", ".jsonl"))
     again = ms.score(
         file,
@@ -177,7 +176,7 @@ def test_a_run_whose_hits_combine_memories_says_why_it_cannot_be_exported(
     run = made["Merges"]
     for format in ("trec", "ranx", "ir-measures"):
         with pytest.raises(UsageError, match="credited with several memories"):
-            ms.export(run, format, out=tmp_path / "x")  # type: ignore[arg-type]
+            ms.export(run, format, out=tmp_path / "x")
     [file] = ms.export(run, "jsonl", what="rankings", out=tmp_path / "rankings.jsonl").written
     again = ms.score(file, dataset="locomo", data=small_runs.data, out=tmp_path / "scored")
     assert again.metrics["overall"] == run.metrics["overall"]

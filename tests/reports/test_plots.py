@@ -68,7 +68,7 @@ def texts(picture: Picture) -> list[str]:
 def test_labels_and_values_are_texts_of_the_drawing(results: Results, kind: PlotKind) -> None:
     said = texts(ms.plot(results, kind, format="svg"))
     assert any("fts5" in one for one in said)
-    assert any(one.startswith(r"_$\frac{1}{0}$ <") and "…" in one for one in said)
+    assert any(one.startswith(r"_$\frac{1}{0}") and "…" in one for one in said)
     assert not any(len(one) > 120 for one in said)
     assert any("UNVERIFIED" in one for one in said)
 
@@ -155,8 +155,8 @@ def test_the_users_settings_of_matplotlib_do_not_matter(results: Results) -> Non
 def test_ageing_shows_the_checkpoints(
     views: Sequence[RunView], make_history: Callable[..., Any]
 ) -> None:
-    figures = make_history(4).figures
-    aged = [replace(views[0], label="mine", longitudinal={**figures, "errors": {}})]
+    figures: Any = {**make_history(4).figures, "errors": {}}
+    aged = [replace(views[0], label="mine", longitudinal=figures)]
     said = texts(run_plots.ageing_plot(aged, "", SVG, []))
     assert {"7", "14", "21", "28", "mine", "mean composite, 0 to 6"} <= set(said)
     said = texts(run_plots.ageing_plot(aged, "hallucination", SVG, []))
@@ -221,7 +221,7 @@ def _contrast(one: str, other: str) -> float:
 
 def test_labels_are_cut_in_the_middle_and_formats_follow_the_ending() -> None:
     assert short("a" * 20 + "b" * 20, 11) == "aaaaaa…bbbb"
-    assert short("a\nb\x1b") == "a b\\x1b"
+    assert short("a\nb\x1b", 20) == "a b\\x1b"
     assert format_of("x.SVG") == "svg"
     with pytest.raises(UsageError, match=r"\.png, \.svg or \.pdf"):
         format_of("x.gif")

@@ -55,7 +55,7 @@ def curves_picture(
 ) -> Picture:
     """A line for each system with its 95 % interval as a band."""
     labels = [curve.label for curve in curves] + ([chance.label] if chance else [])
-    with sheet(look, _HEIGHTS[look.width], title, notes, len(labels)) as page:
+    with sheet(look, _HEIGHTS[look.width], title, notes, labels) as page:
         theme, axes = page.theme, page.figure.add_subplot()
         page.tidy(axes)
         axes.grid(axis="y", color=theme.grid, linewidth=0.6)
@@ -130,7 +130,8 @@ def latency_picture(
     """The share of recalls that took at most so long, with the 50th, 95th and 99th percentile."""
     from matplotlib.lines import Line2D
 
-    with sheet(look, _HEIGHTS[look.width], title, notes, len(curves)) as page:
+    labels = [curve.label for curve in curves]
+    with sheet(look, _HEIGHTS[look.width], title, notes, labels) as page:
         theme, axes = page.theme, page.figure.add_subplot()
         page.tidy(axes)
         axes.grid(axis="both", color=theme.grid, linewidth=0.6)
@@ -153,7 +154,7 @@ def latency_picture(
         axes.set_yticks([0, 0.25, 0.5, 0.75, 0.95], ["0", "0.25", "p50", "0.75", "p95"])
         axes.set_xlabel("milliseconds for one recall")
         axes.set_ylabel("share of recalls")
-        page.legend(handles, [curve.label for curve in curves])
+        page.legend(handles, labels)
         return page.picture()
 
 

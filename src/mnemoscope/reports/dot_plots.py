@@ -26,6 +26,8 @@ class SystemMark(NamedTuple):
     letters: str = ""
     is_baseline: bool = False
     is_best: bool = False
+    style: int = 0
+    """Its place among the systems, which says its colour and marker in all plots."""
 
 
 class DifferenceMark(NamedTuple):
@@ -78,7 +80,7 @@ def draw_marks(
                 color=theme.faint, va="center", style="italic",
             )  # fmt: skip
             continue
-        style = style_of(place, theme, is_baseline=mark.is_baseline)
+        style = style_of(mark.style, theme, is_baseline=mark.is_baseline)
         if mark.low is not None and mark.high is not None:
             axes.plot(
                 [mark.low, mark.high], [place, place], color=style["color"], linewidth=1.4,
@@ -99,7 +101,8 @@ def draw_marks(
             "chance", (chance, 1.0), xycoords=("data", "axes fraction"), color=theme.faint,
             ha="center", va="bottom", size=page.look.points - 1,
         )  # fmt: skip
-    axes.set_yticks(range(len(marks)), [short(mark.label) for mark in marks] if named else [])
+    labels = [short(mark.label, page.look.label) for mark in marks]
+    axes.set_yticks(range(len(marks)), labels if named else [])
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(marks) - 0.4, -0.6)
 
@@ -129,7 +132,7 @@ def forest_picture(
                 xycoords=("axes fraction", "data"), color=theme.text, va="center",
                 weight="bold" if is_primary else "normal", annotation_clip=False,
             )  # fmt: skip
-        axes.set_yticks(range(len(marks)), [short(mark.label) for mark in marks])
+        axes.set_yticks(range(len(marks)), [short(mark.label, look.label) for mark in marks])
         axes.tick_params(axis="y", length=0)
         axes.set_ylim(len(marks) - 0.4, -0.6)
         axes.locator_params(axis="x", nbins=5)
@@ -143,7 +146,7 @@ def judge_picture(
     """The share of wrong verdicts of each judge, over all answers and by kind of answer."""
     rows = list(dict.fromkeys(name for exam in exams.values() for name in _exam_rows(exam)))
     height = _row(look) * len(rows) * max(1.0, 0.55 * len(exams)) + 0.6
-    labels = len(exams) if len(exams) > 1 else 0
+    labels = list(exams) if len(exams) > 1 else []
     with sheet(look, height, title, notes, labels) as page:
         theme, axes = page.theme, page.figure.add_subplot()
         page.tidy(axes)
@@ -182,7 +185,7 @@ def judge_picture(
         axes.set_xlim(-0.02, 1.04)
         axes.set_xlabel("share of verdicts that are wrong")
         if len(exams) > 1:
-            page.legend(handles, list(exams))
+            page.legend(handles, labels)
         return page.picture()
 
 

@@ -34,8 +34,6 @@ _SIZES: dict[WidthName, float] = {"column": 7.0, "page": 8.0}
 _DPI = 200
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)))
-_LABEL = 28
-"""The most characters of a label."""
 _WIDE = 0.56
 """The width of a character, in its size."""
 
@@ -90,9 +88,15 @@ class Look(NamedTuple):
         return _SIZES[self.width]
 
     @property
-    def columns(self) -> int:
-        """Labels abreast in a legend."""
-        return 3 if self.width == "column" else 5
+    def label(self) -> int:
+        """The most characters of a label."""
+        return 22 if self.width == "column" else 32
+
+    def columns(self, labels: Sequence[str]) -> int:
+        """How many of the labels of a legend fit abreast."""
+        longest = max(len(short(label, self.label)) for label in labels)
+        wide = (longest * _WIDE + 5.5) * self.points / 72
+        return max(1, min(len(labels), int(self.inches / wide)))
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,7 @@ class Sheet:
             [f"label {place}" for place in range(len(labels))],
             loc="lower center",
             bbox_to_anchor=(0.5, self.notes / self.figure.get_figheight()),
-            ncols=self.look.columns,
+            ncols=self.look.columns(labels),
             frameon=False,
             labelcolor=self.theme.text,
             handlelength=2.8,
@@ -149,7 +153,7 @@ class Sheet:
         )
         found.set_in_layout(False)  # its room is kept free
         for text, label in zip(found.get_texts(), labels, strict=True):
-            text.set_text(short(label))
+            text.set_text(short(label, self.look.label))
 
     def picture(self) -> Picture:
         """The bytes of the file: the same figures give the same bytes."""
@@ -173,9 +177,13 @@ class Sheet:
 
 @contextmanager
 def sheet(
-    look: Look, height: float, title: str, notes: Sequence[str] = (), labels: int = 0
+    look: Look,
+    height: float,
+    title: str,
+    notes: Sequence[str] = (),
+    labels: Sequence[str] = (),
 ) -> Iterator[Sheet]:
-    """A figure whose axes have `height` inches, with room for a legend of so many labels.
+    """A figure whose axes have `height` inches, with room for a legend of these labels.
 
     The user's settings of matplotlib are ignored.
     """
@@ -191,7 +199,9 @@ def sheet(
     below = [part for note in notes for part in _wrapped(note, across, small, 6)]
     top = len(heads) * line * (points + 1) + pad if heads else 0.02
     noted = len(below) * line * small + pad if below else 0.02
-    bottom = noted + ceil(labels / look.columns) * 1.55 / 72 * points + (0.06 if labels else 0)
+    bottom = noted
+    if labels:
+        bottom += ceil(len(labels) / look.columns(labels)) * 1.55 / 72 * points + 0.06
     whole = height + top + bottom
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
@@ -247,7 +257,7 @@ def _wrapped(text: str, inches: float, size: float, most: int) -> list[str]:
     return textwrap.wrap(one_line(text), width, max_lines=most, placeholder=" …")
 
 
-def short(label: str, most: int = _LABEL) -> str:
+def short(label: str, most: int) -> str:
     """A label in one line, cut in the middle: the ends often tell systems apart."""
     text = one_line(label).strip()
     if len(text) <= most:

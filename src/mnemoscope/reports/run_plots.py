@@ -60,7 +60,7 @@ def system_marks(
 ) -> list[SystemMark]:
     """The value of each system, over all questions or in one category."""
     marks = []
-    for view in views:
+    for place, view in enumerate(views):
         scope = (
             view.metrics["by_category"].get(category, {}) if category else view.metrics["overall"]
         )
@@ -73,6 +73,7 @@ def system_marks(
                 letters=own.letters if own else "",
                 is_baseline=view.is_baseline,
                 is_best=bool(own and own.is_best),
+                style=place,
             )
         )
     return marks

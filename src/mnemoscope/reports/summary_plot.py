@@ -101,9 +101,9 @@ def _checkpoints(views: Sequence[RunView]) -> list[_Panel]:
 
 def _marks(views: Sequence[RunView], found: dict[str, Figures]) -> list[SystemMark]:
     marks = []
-    for view in views:
+    for place, view in enumerate(views):
         own = found.get(view.label, {})
         low, high = own.get("ci95") or (None, None)
-        mark = SystemMark(view.label, own.get("mean"), low, high, is_baseline=view.is_baseline)
-        marks.append(mark)
+        mark = SystemMark(view.label, own.get("mean"), low, high, style=place)
+        marks.append(mark._replace(is_baseline=view.is_baseline))
     return marks
