@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +14,14 @@ from mnemoscope.results import Results
 
 HOSTILE = r"a_b%$x^2$&#{}~\input<>|--'`\"[*] =1+é中"
 """A label of a system, as wild as a folder may be named."""
+
+
+@contextmanager
+def ledger_in(folder: Path) -> Iterator[None]:
+    """Count the attempts of shared runs in a ledger of their own, not in that of other tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MNEMOSCOPE_DATA_HOME", str(folder / "data-home"))
+        yield
 
 
 class Quiet:
@@ -42,6 +51,7 @@ def small_runs(
     folder = tmp_path_factory.mktemp("exports")
     data = write_locomo(folder / "locomo10.json", conversations=5, sessions=15, questions=10)
     runs = folder / "runs"
-    ms.run("locomo", systems=["bm25", "recency", Quiet], data=data, out=runs, progress=False)
+    with ledger_in(folder):
+        ms.run("locomo", systems=["bm25", "recency", Quiet], data=data, out=runs, progress=False)
     (runs / "recency").rename(runs / HOSTILE)  # the label of a run is the name of its folder
     return SmallRuns(data, runs, ms.load(runs))

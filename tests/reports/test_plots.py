@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 from tests.conftest import REPOSITORY
+from tests.exports.conftest import ledger_in
 
 import mnemoscope as ms
 from mnemoscope._store.errors import UsageError
@@ -46,7 +47,8 @@ KINDS = ("intervals", "forest", "k", "tokens", "latency")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     folder = tmp_path_factory.mktemp("plots") / "runs"
     data = REPOSITORY / "examples" / "strata"
-    ms.run("strata", systems=["bm25", "recency", "fts5"], data=data, out=folder, progress=False)
+    with ledger_in(folder.parent):
+        ms.run("strata", systems=["bm25", "recency", "fts5"], data=data, out=folder, progress=False)
     (folder / "recency").rename(folder / HOSTILE)
     return ms.load(folder)
 
@@ -138,6 +140,9 @@ def _inflated(stream: bytes) -> bytes:
 def test_the_same_runs_give_the_same_bytes_without_dates(results: Results, format: Any) -> None:
     first, second = (ms.plot(results, "intervals", format=format).content for _ in range(2))
     assert first == second
+    if format == "svg":
+        about = ElementTree.fromstring(first).attrib
+        assert (about["role"], about["aria-label"]) == ("img", "strata: recall@10")
     assert not re.search(rb"20[23]\d-\d\d-\d\d|matplotlib v", first)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from mnemoscope._store.errors import UsageError
 from mnemoscope.api.arguments import RunLike, Where, optional_path, readable
 from mnemoscope.api.export_runs import finished
@@ -70,7 +72,9 @@ def _drawn(results: Results, kind: str, metric: str, reference: str, look: Look)
         from mnemoscope.analysis.system_groups import SystemGroups, groups_or_reason
 
         name = run_plots.shown_metric(views, metric)
-        groups = groups_or_reason([run.directory for run in results.runs], name)
+        ranked = all(name in view.metrics["overall"] for view in views)
+        runs = [run.directory for run in results.runs]
+        groups = groups_or_reason(runs, name) if ranked else None
         own = groups if isinstance(groups, SystemGroups) else None
         return run_plots.intervals_plot(views, own, name, look, notes)
     if kind == "forest":
@@ -96,7 +100,7 @@ def _forest(
     """Two runs are compared by all metrics, more runs by one."""
     from mnemoscope.analysis.compare import compare
     from mnemoscope.analysis.system_groups import system_groups
-    from mnemoscope.reports import run_plots
+    from mnemoscope.reports.forest_plots import metrics_forest, systems_forest
 
     runs = results.runs
     if len(runs) < 2:
@@ -113,9 +117,10 @@ def _forest(
         found = compare(
             base.directory, cand.directory, metrics=[metric] if metric else [], by_category=False
         )
-        return run_plots.metrics_forest(found, look, notes)
+        found = structs.replace(found, base=base.label, cand=cand.label)
+        return metrics_forest(found, look, notes)
     groups = system_groups([run.directory for run in runs], metric)
     if groups.of(base.label) is None:
         raise UsageError(f"{base.label} does not compete with the others, so it is no reference")
     baselines = [run.label for run in runs if run.is_baseline]
-    return run_plots.systems_forest(groups, base.label, baselines, look, notes)
+    return systems_forest(groups, base.label, baselines, look, notes)

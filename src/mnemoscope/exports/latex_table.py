@@ -16,7 +16,7 @@ from mnemoscope.analysis.system_groups import SystemGroups
 from mnemoscope.exports.latex_text import as_comment, as_latex
 from mnemoscope.reports.comparison_tables import answer, p_value
 from mnemoscope.reports.group_tables import answer as groups_answer
-from mnemoscope.reports.run_view import RunView
+from mnemoscope.reports.run_view import RunView, figure_of
 
 _LABEL = 40
 """The most characters of a system's label."""
@@ -136,7 +136,7 @@ def _system_rows(
     own = groups.of(view.label) if groups else None
     means, intervals = [as_latex(view.label, _LABEL)], [""]
     for name in names:
-        figure = view.metrics["overall"].get(name)
+        figure = figure_of(view, name)
         if figure is None:
             beyond = view.metrics.get("beyond_end", {})
             means.append(_DASH)
@@ -147,7 +147,7 @@ def _system_rows(
             bold = rf"\textbf{{{mean}}}" if own.is_best else mean
             mean = rf"{bold}\rlap{{\textsuperscript{{{own.letters}}}}}"
         means.append(mean)
-        intervals.append(_ends(figure["ci95"]))
+        intervals.append(_ends(figure["ci95"]) if figure["ci95"] else "")
     return [means, intervals]
 
 

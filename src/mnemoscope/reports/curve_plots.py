@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from mnemoscope.reports.plot_style import Look, Picture, sheet, style_of
+from mnemoscope.reports.plot_style import Look, Picture, plot_page, style_of
 
 _HEIGHTS = {"column": 2.0, "page": 3.0}
 """Inches of the axes."""
@@ -55,7 +55,7 @@ def curves_picture(
 ) -> Picture:
     """A line for each system with its 95 % interval as a band."""
     labels = [curve.label for curve in curves] + ([chance.label] if chance else [])
-    with sheet(look, _HEIGHTS[look.width], title, notes, labels) as page:
+    with plot_page(look, _HEIGHTS[look.width], title, notes, labels) as page:
         theme, axes = page.theme, page.figure.add_subplot()
         page.tidy(axes)
         axes.grid(axis="y", color=theme.grid, linewidth=0.6)
@@ -131,7 +131,7 @@ def latency_picture(
     from matplotlib.lines import Line2D
 
     labels = [curve.label for curve in curves]
-    with sheet(look, _HEIGHTS[look.width], title, notes, labels) as page:
+    with plot_page(look, _HEIGHTS[look.width], title, notes, labels) as page:
         theme, axes = page.theme, page.figure.add_subplot()
         page.tidy(axes)
         axes.grid(axis="both", color=theme.grid, linewidth=0.6)

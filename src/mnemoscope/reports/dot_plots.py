@@ -1,11 +1,19 @@
-"""Plots of values with intervals: systems, differences against a reference, errors of judges."""
+"""Plots of values with intervals: systems, and the errors of judges in their exams."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from mnemoscope.reports.plot_style import MARKERS, Look, Picture, Sheet, sheet, short, style_of
+from mnemoscope.reports.plot_style import (
+    MARKERS,
+    Look,
+    Picture,
+    PlotPage,
+    plot_page,
+    short,
+    style_of,
+)
 from mnemoscope.reports.run_view import Figures
 from mnemoscope.stats import wilson
 
@@ -13,7 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _ROW = 0.19
-"""Inches of a row; page plots have a little more."""
 
 
 class SystemMark(NamedTuple):
@@ -30,19 +37,6 @@ class SystemMark(NamedTuple):
     """Its place among the systems, which says its colour and marker in all plots."""
 
 
-class DifferenceMark(NamedTuple):
-    """A difference against the reference, with the interval that decides."""
-
-    label: str
-    delta: float
-    low: float
-    high: float
-    said: str
-    """The verdict."""
-    role: str = "primary"
-    """primary, secondary, or anything else for exploration."""
-
-
 def intervals_picture(
     marks: Sequence[SystemMark],
     metric: str,
@@ -53,8 +47,8 @@ def intervals_picture(
     notes: Sequence[str] = (),
 ) -> Picture:
     """Systems down, the metric across, with letters of groups beside the values."""
-    height = _row(look) * len(marks) + 0.42
-    with sheet(look, height, title, notes) as page:
+    height = row_height(look) * len(marks) + 0.42
+    with plot_page(look, height, title, notes) as page:
         axes = page.figure.add_subplot()
         draw_marks(page, axes, marks, chance=chance)
         axes.set_xlabel(short(metric, 40))
@@ -62,7 +56,7 @@ def intervals_picture(
 
 
 def draw_marks(
-    page: Sheet,
+    page: PlotPage,
     axes: Axes,
     marks: Sequence[SystemMark],
     *,
@@ -107,47 +101,14 @@ def draw_marks(
     axes.set_ylim(len(marks) - 0.4, -0.6)
 
 
-def forest_picture(
-    marks: Sequence[DifferenceMark], across: str, look: Look, *, title: str, notes: Sequence[str]
-) -> Picture:
-    """Differences down, better to the right of the line at zero."""
-    height = _row(look) * len(marks) + 0.42
-    with sheet(look, height, title, notes) as page:
-        theme, axes = page.theme, page.figure.add_subplot()
-        page.tidy(axes)
-        axes.grid(axis="x", color=theme.grid, linewidth=0.6)
-        axes.axvline(0, color=theme.text, linewidth=0.8)
-        for place, mark in enumerate(marks):
-            decided = {"better": theme.colours[0], "worse": theme.colours[1]}
-            colour = decided.get(mark.said.partition(" (")[0], theme.faint)
-            axes.plot([mark.low, mark.high], [place, place], color=colour, linewidth=1.4)
-            is_primary = mark.role == "primary"
-            axes.plot(
-                [mark.delta], [place], marker="s" if is_primary else "o", color=colour,
-                markersize=4.8 if is_primary else 4,
-                markerfacecolor=colour if mark.role in ("primary", "secondary") else theme.paper,
-            )  # fmt: skip
-            axes.annotate(
-                f"{mark.delta:+.3f}  {mark.said}".replace("-", "−"), (1.02, place),
-                xycoords=("axes fraction", "data"), color=theme.text, va="center",
-                weight="bold" if is_primary else "normal", annotation_clip=False,
-            )  # fmt: skip
-        axes.set_yticks(range(len(marks)), [short(mark.label, look.label) for mark in marks])
-        axes.tick_params(axis="y", length=0)
-        axes.set_ylim(len(marks) - 0.4, -0.6)
-        axes.locator_params(axis="x", nbins=5)
-        axes.set_xlabel(short(across, 52))
-        return page.picture()
-
-
 def judge_picture(
     exams: Mapping[str, Figures], look: Look, *, title: str, notes: Sequence[str] = ()
 ) -> Picture:
     """The share of wrong verdicts of each judge, over all answers and by kind of answer."""
     rows = list(dict.fromkeys(name for exam in exams.values() for name in _exam_rows(exam)))
-    height = _row(look) * len(rows) * max(1.0, 0.55 * len(exams)) + 0.6
+    height = row_height(look) * len(rows) * max(1.0, 0.55 * len(exams)) + 0.6
     labels = list(exams) if len(exams) > 1 else []
-    with sheet(look, height, title, notes, labels) as page:
+    with plot_page(look, height, title, notes, labels) as page:
         theme, axes = page.theme, page.figure.add_subplot()
         page.tidy(axes)
         axes.grid(axis="x", color=theme.grid, linewidth=0.6)
@@ -209,5 +170,6 @@ def _handle(marker: str, colour: str) -> object:
     return Line2D([], [], color=colour, marker=marker, markersize=4)
 
 
-def _row(look: Look) -> float:
+def row_height(look: Look) -> float:
+    """Inches of a row."""
     return _ROW if look.width == "column" else _ROW * 1.15

@@ -17,7 +17,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mnemoscope._store.errors import UsageError
-from mnemoscope.text.display import one_line
+from mnemoscope.text.display import as_html, one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,11 +116,11 @@ class Picture:
         return f"Picture of {len(self.content):,} bytes, {self.format}"
 
 
-class Sheet:
+class PlotPage:
     """A figure with its title, its notes below, and room for axes between them."""
 
-    def __init__(self, figure: Figure, look: Look, notes: float) -> None:
-        self.figure, self.look = figure, look
+    def __init__(self, figure: Figure, look: Look, title: str, notes: float) -> None:
+        self.figure, self.look, self.title = figure, look, title
         self.theme = look.colours
         self.notes = notes
         """The height of the notes in inches."""
@@ -172,17 +172,21 @@ class Sheet:
                 facecolor=self.theme.paper,
                 metadata=about[self.look.format],
             )
-        return Picture(file.getvalue(), self.look.format)
+        content = file.getvalue()
+        if self.look.format == "svg":  # what a screen reader says of the picture
+            named = f'version="1.1" role="img" aria-label="{as_html(one_line(self.title))}">'
+            content = content.replace(b'version="1.1">', named.encode(), 1)
+        return Picture(content, self.look.format)
 
 
 @contextmanager
-def sheet(
+def plot_page(
     look: Look,
     height: float,
     title: str,
     notes: Sequence[str] = (),
     labels: Sequence[str] = (),
-) -> Iterator[Sheet]:
+) -> Iterator[PlotPage]:
     """A figure whose axes have `height` inches, with room for a legend of these labels.
 
     The user's settings of matplotlib are ignored.
@@ -248,7 +252,7 @@ def sheet(
                 pad / look.inches, up, text, size=small, color=colours.faint, va="top",
                 in_layout=False,
             )  # fmt: skip
-        yield Sheet(figure, look, noted)
+        yield PlotPage(figure, look, said or title, noted)
 
 
 def _wrapped(text: str, inches: float, size: float, most: int) -> list[str]:

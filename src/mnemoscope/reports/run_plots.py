@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.run_directory import RunDirectory
-from mnemoscope.analysis.compare import OVERALL, Comparison
 from mnemoscope.analysis.estimates import few_clusters
 from mnemoscope.analysis.system_groups import SystemGroups
 from mnemoscope.metrics import BUDGETS, PRIMARY, metric_of
@@ -19,14 +18,12 @@ from mnemoscope.reports.curve_plots import (
     latency_picture,
 )
 from mnemoscope.reports.dot_plots import (
-    DifferenceMark,
     SystemMark,
-    forest_picture,
     intervals_picture,
     judge_picture,
 )
 from mnemoscope.reports.plot_style import Look, Picture
-from mnemoscope.reports.run_view import Figures, RunView, headline
+from mnemoscope.reports.run_view import Figures, RunView, answer_metric, figure_of, headline
 
 _BAND = "Bands: 95 % intervals of the systems."
 SHARED_LETTERS = "Systems that share a letter cannot be told apart; bold: the best group."
@@ -41,17 +38,18 @@ _TOPS = {"composite": 6.0, "recall_quality": 5.0}
 
 
 def shown_metric(views: Sequence[RunView], asked: str) -> str:
-    """The metric that was asked for, else the primary one, else the first of the headline."""
-    known = list(views[0].metrics["overall"])
+    """The metric that was asked for, else the primary one, else the first of the headline.
+
+    It is one of the rankings, or the one by which answers were graded.
+    """
     if asked:
-        if any(asked not in view.metrics["overall"] for view in views):
-            raise UsageError(
-                f"not all runs have the metric {asked!r}; the first has {', '.join(known)}"
-            )
+        if any(figure_of(view, asked) is None for view in views):
+            known = ", ".join(filter(None, (*views[0].metrics["overall"], answer_metric(views))))
+            raise UsageError(f"not all runs have the metric {asked!r}; the first has {known}")
         return asked
-    names = headline(views)
+    names = [*headline(views), *filter(None, [answer_metric(views)])]
     if not names:
-        raise UsageError("the runs have no figures of rankings")
+        raise UsageError("the runs have no figures of rankings or answers in common")
     return PRIMARY if PRIMARY in names else names[0]
 
 
@@ -61,12 +59,11 @@ def system_marks(
     """The value of each system, over all questions or in one category."""
     marks = []
     for place, view in enumerate(views):
-        scope = (
-            view.metrics["by_category"].get(category, {}) if category else view.metrics["overall"]
-        )
-        figure = scope.get(metric)
+        figure: Figures | None = figure_of(view, metric)
+        if category:
+            figure = view.metrics["by_category"].get(category, {}).get(metric)
         own = groups.of(view.label) if groups and groups.metric == metric and not category else None
-        low, high = figure["ci95"] if figure else (None, None)
+        low, high = (figure["ci95"] if figure else None) or (None, None)
         marks.append(
             SystemMark(
                 *(view.label, figure["mean"] if figure else None, low, high),
@@ -120,68 +117,6 @@ def intervals_plot(
         look,
         title=title_of(views, metric),
         chance=chance_of(views, metric),
-        notes=[legend, *notes],
-    )
-
-
-def metrics_forest(found: Comparison, look: Look, notes: Sequence[str]) -> Picture:
-    """Two runs: the difference in each metric, with the intervals that decide."""
-    marks = []
-    for row in (row for row in found.rows if row.scope == OVERALL):
-        said: str = row.verdict or "exploratory"
-        if row.confirmed is False and row.verdict not in (None, "cannot tell"):
-            said += " (not confirmed)"
-        marks.append(DifferenceMark(row.metric, row.delta, *row.shown, said, row.role))
-    level = 100 - 100 * found.declared.alpha
-    legend = (
-        f"Square: the primary metric, which decides, with its {level:g} % "
-        "interval. Circles: secondary metrics, with simultaneous intervals. "
-        f"{found.paired:,} questions in {found.clusters:,} conversations."
-    )
-    return forest_picture(
-        marks,
-        f"{found.cand} − {found.base}",
-        look,
-        title=f"{found.benchmark}: {found.cand} against {found.base}",
-        notes=[legend, *notes],
-    )
-
-
-def systems_forest(
-    groups: SystemGroups,
-    reference: str,
-    baselines: Collection[str],
-    look: Look,
-    notes: Sequence[str],
-) -> Picture:
-    """Several runs: the difference of each system to the reference in one metric.
-
-    Baselines are not drawn: far below all systems, they would leave no room for the others.
-    """
-    marks = []
-    for pair in groups.pairs:
-        pair_of = {pair.first, pair.second}
-        if reference not in pair_of or (pair_of - {reference}) & set(baselines):
-            continue
-        is_better = pair.second == reference
-        sign = 1.0 if is_better else -1.0
-        low, high = sorted(sign * end for end in pair.ci95)
-        said = ("better" if is_better else "worse") if pair.is_decided else "cannot tell"
-        label = pair.first if is_better else pair.second
-        marks.append(DifferenceMark(label, sign * pair.delta, low, high, said))
-    marks.sort(key=lambda mark: -mark.delta)
-    legend = (
-        f"Simultaneous 95 % intervals, with one error rate for all {len(groups.pairs)} pairs of "
-        f"{len(groups.systems)} systems. {groups.questions:,} questions in {groups.clusters:,} "
-        "conversations."
-    )
-    if not marks:
-        raise UsageError("only baselines are left to compare with the reference")
-    return forest_picture(
-        marks,
-        f"{groups.metric}, system − {reference}",
-        look,
-        title=f"{groups.benchmark}: {groups.metric} against {reference}",
         notes=[legend, *notes],
     )
 

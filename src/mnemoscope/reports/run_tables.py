@@ -15,6 +15,7 @@ from mnemoscope.reports.run_view import (
     Figures,
     RunView,
     caveats,
+    figure_of,
     groups_of,
     headline,
     no_better_than_no_memory,
@@ -142,13 +143,14 @@ def overview(
         cells = []
         ranked = grouped.of(view.label) if grouped else None
         for name in names:
-            figure = view.metrics["overall"].get(name)
+            figure = figure_of(view, name)
             if figure is None:
                 cells.append(Cell(MISSING, DIM))
                 continue
             # Four characters for each end: six metrics fit into eighty columns.
-            ends = ("1.00" if e >= 0.9995 else f"{e:.3f}".removeprefix("0") for e in figure["ci95"])
-            precise = with_interval(figure["mean"], figure["ci95"])
+            interval = figure["ci95"] or ()
+            ends = ("1.00" if e >= 0.9995 else f"{e:.3f}".removeprefix("0") for e in interval)
+            precise = with_interval(figure["mean"], interval, unknown="(no interval)")
             is_bold = bool(grouped and ranked and name == grouped.metric and ranked.is_best)
             cells.append(
                 Cell(

@@ -180,6 +180,28 @@ def headline(views: Sequence[RunView]) -> list[str]:
     return chosen
 
 
+def answer_metric(views: Sequence[RunView]) -> str:
+    """The metric by which the answers of all runs were graded; empty without a common one."""
+    names = {
+        view.answers["figures"]["metric"] if view.answers and not view.longitudinal else ""
+        for view in views
+    }
+    return names.pop() if len(names) == 1 else ""
+
+
+def figure_of(view: RunView, name: str) -> Figures | None:
+    """A metric of the rankings or of the answers over all questions; None if it is not known.
+
+    Figures of answers have no chance, and an interval only if an answer was graded.
+    """
+    if name in view.metrics["overall"]:
+        return view.metrics["overall"][name]
+    graded = view.answers["figures"]["answerable"] if view.answers else None
+    if graded is None or answer_metric([view]) != name or graded["mean"] is None:
+        return None
+    return graded
+
+
 def no_better_than_no_memory(views: Sequence[RunView]) -> list[str]:
     """A caveat that names the systems whose answers are not better than those without memory."""
     without = next((v for v in views if v.manifest.identity["system"]["spec"] == "none"), None)

@@ -10,7 +10,7 @@ from mnemoscope.analysis.system_groups import SystemGroups
 from mnemoscope.metrics import PRIMARY
 from mnemoscope.reports import group_tables
 from mnemoscope.reports.dot_plots import SystemMark, draw_marks
-from mnemoscope.reports.plot_style import Look, Picture, sheet, short
+from mnemoscope.reports.plot_style import Look, Picture, plot_page, short
 from mnemoscope.reports.run_plots import SHARED_LETTERS, about_sample, chance_of, system_marks
 from mnemoscope.reports.run_tables import notes
 from mnemoscope.reports.run_view import Figures, RunView, groups_of, headline
@@ -40,12 +40,12 @@ def summary_picture(views: Sequence[RunView], title: str, look: Look) -> Picture
             rows += [part[at : at + _ABREAST] for at in range(0, len(part), _ABREAST)]
         told.append(f"{benchmark}: {about_sample(own)}. 95 % intervals.")
         if grouped:
-            told.append(f"{grouped.metric}: {SHARED_LETTERS}")
+            told.append(f"{SHARED_LETTERS} Groups are by {grouped.metric}.")
         told += [*notes(own), *group_tables.notes(groups)]
     if not rows:
         raise UsageError("the runs have no figures to draw")
     heights = [_ROW * len(row[0].marks) + _AROUND for row in rows]
-    with sheet(look, sum(heights), title, told) as page:
+    with plot_page(look, sum(heights), title, told) as page:
         grid = page.figure.add_gridspec(len(rows), _ABREAST, height_ratios=heights)
         for down, row in enumerate(rows):
             for across, panel in enumerate(row):

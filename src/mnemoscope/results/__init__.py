@@ -17,11 +17,10 @@ from mnemoscope.results.comparison_results import (
 )
 from mnemoscope.results.frames import OVERALL, BoldText, Cell, Frame, frame_of, html_table
 from mnemoscope.results.result_rows import FigureRow, HitRow, QuestionRow
+from mnemoscope.results.run_estimate import PhaseEstimate, RunEstimate
 from mnemoscope.results.run_results import (
-    PhaseEstimate,
     Results,
     RuleChange,
-    RunEstimate,
     RunResult,
     ScoredRun,
 )

@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import structs
+
 from mnemoscope._store.errors import UsageError
 from mnemoscope.analysis.compare import Comparison, compare
 from mnemoscope.analysis.system_groups import SystemGroups, groups_or_reason, system_groups
@@ -29,7 +31,7 @@ from mnemoscope.exports.exported_files import ExportedFiles, file_names
 from mnemoscope.exports.mteb_result import mteb_file
 from mnemoscope.metrics import PRIMARY
 from mnemoscope.reports import comparison_tables, group_tables, render_markdown, run_tables
-from mnemoscope.reports.run_view import RunView, headline
+from mnemoscope.reports.run_view import RunView, answer_metric, headline
 from mnemoscope.reports.tables import Block, Heading, NoteList, Paragraph
 from mnemoscope.results.comparison_results import ComparedRow, ComparisonResult, ManyResult, PairRow
 from mnemoscope.results.result_rows import FigureRow, HitRow, QuestionRow
@@ -116,36 +118,33 @@ class _Exported:
 
     @cached_property
     def names(self) -> list[str]:
-        """The metrics of the rankings that tables show."""
+        """The metrics that tables show: of the rankings, and the one of the answers."""
+        graded = list(filter(None, [answer_metric(self.views)]))
         known = dict.fromkeys(
             name
             for view in self.views
-            for name in (*view.metrics["overall"], *view.metrics.get("beyond_end", {}))
+            for name in (*view.metrics["overall"], *view.metrics.get("beyond_end", {}), *graded)
         )
         for name in self.asked:
             if name not in known:
                 raise UsageError(
                     f"these runs have no metric {name!r}; they have {', '.join(known)}"
                 )
-        names = self.asked or headline(self.views)
+        names = self.asked or [*headline(self.views), *graded]
         if not names:
-            raise UsageError("the runs have no figures of rankings in common")
+            raise UsageError("the runs have no figures of rankings or answers in common")
         return names
 
     @cached_property
     def groups(self) -> SystemGroups | str | None:
         """The groups by the primary metric, or by the first one shown if that is not shown."""
-        metric = PRIMARY if PRIMARY in self.names else self.names[0]
-        ranked = [
-            run.directory
-            for run, v in zip(self.runs, self.views, strict=True)
-            if v.metrics["overall"]
-        ]
-        if len(ranked) < len(self.runs) or any(
-            metric not in v.metrics["overall"] for v in self.views
-        ):
+        overall = [view.metrics["overall"] for view in self.views]
+        shown = self.asked or headline(self.views)
+        shared = [name for name in shown if all(name in own for own in overall)]
+        if not shared:
             return None
-        return groups_or_reason(ranked, metric)
+        metric = PRIMARY if PRIMARY in shared else shared[0]
+        return groups_or_reason([run.directory for run in self.runs], metric)
 
     @cached_property
     def compared(self) -> _Compared:
@@ -153,7 +152,9 @@ class _Exported:
         if len(runs) < 2:
             raise UsageError("a comparison needs at least two runs")
         if len(runs) == 2:
-            return _Compared(compare(*runs, metrics=self.asked), None)
+            found = compare(*runs, metrics=self.asked)
+            base, cand = (run.label for run in self.runs)
+            return _Compared(structs.replace(found, base=base, cand=cand), None)
         if len(self.asked) > 1:
             raise UsageError("--metrics: several runs are compared by one metric")
         return _Compared(None, system_groups(runs, next(iter(self.asked), "")))
@@ -164,12 +165,8 @@ class _Exported:
             found = self.compared.pair or self.compared.many
             own = list(found.notes) if found else []
             return [*status_lines(self.statuses), *own]
-        groups = self.groups if self.what == "figures" and self.asked_any else None
+        groups = self.groups if self.what == "figures" else None
         return all_caveats(self.views, groups, self.statuses)
-
-    @property
-    def asked_any(self) -> bool:
-        return bool(self.asked or headline(self.views))
 
 
 def _data_table(

@@ -1,11 +1,11 @@
-"""The results of runs: figures and questions, and what a run would cost."""
+"""The results of runs: figures, questions and hits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -391,29 +391,3 @@ class Results(Mapping[str, RunResult]):
         return html_table(["system", "group", "ranks", *names], rows) + "".join(
             f"<p>{as_html(line)}</p>" for line in told
         )
-
-
-class PhaseEstimate(NamedTuple):
-    """The estimated requests, tokens and cost of one phase for one system."""
-
-    system: str
-    phase: str
-    requests: int
-    input_tokens: int
-    output_tokens: int
-    cost: float
-
-
-class RunEstimate(msgspec.Struct, frozen=True):
-    """The estimated requests, tokens and cost in US dollars of a run, by phase."""
-
-    phases: list[PhaseEstimate]
-    unpriced: dict[str, str]
-    """Models of unknown price, which count as 0, to the spec that gives them a price."""
-
-    @property
-    def cost(self) -> float:
-        return sum(phase.cost for phase in self.phases)
-
-    def to_frame(self) -> DataFrame:
-        return frame_of(PhaseEstimate, self.phases)
