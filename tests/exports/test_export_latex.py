@@ -9,13 +9,16 @@ from pathlib import Path
 from shutil import which
 
 import pytest
+from msgspec.structs import replace
 from tests.conftest import REPOSITORY
 from tests.exports.conftest import HOSTILE, SmallRuns
 from tests.optional import missing
 
 import mnemoscope as ms
 from mnemoscope.cli.app import invoke
+from mnemoscope.exports.latex_table import figures_table, latex_file
 from mnemoscope.exports.latex_text import as_comment, as_latex
+from mnemoscope.reports.run_view import RunView
 
 WILD = (
     "".join(map(chr, range(32, 127)))
@@ -38,24 +41,39 @@ def compiled(folder: Path, name: str) -> str:
 def test_figures_have_intervals_letters_and_bold_for_the_best_group_only(
     small_runs: SmallRuns,
 ) -> None:
-    text = small_runs.results.to_latex(metrics=["recall@10", "ndcg@10"])
-    lines = text.splitlines()
+    results = small_runs.results
+    assert results.groups is not None
+    ranked = [
+        replace(one, letters="ab"[place > 1], is_best=place < 2)
+        for place, one in enumerate(results.groups.systems)
+    ]
+    views = [RunView.of(run.directory) for run in results.runs]
+    table = figures_table(
+        views, ["recall@10", "ndcg@10"], replace(results.groups, systems=ranked), [], []
+    )
+    lines = latex_file(table).decode("ascii").splitlines()
     assert r"System & recall@10 & ndcg@10 \\" in lines
-    groups = small_runs.results.groups
-    assert groups is not None
-    for one in groups.systems:
+    for one in ranked:
         [row] = [line for line in lines if f"{as_latex(one.system, 40)} & " in line]
         recall, ndcg = row.removesuffix(r" \\").split(" & ")[1:]
-        mean = small_runs.results[one.system].metrics["overall"]["recall@10"]["mean"]
+        mean = results[one.system].metrics["overall"]["recall@10"]["mean"]
         bold = rf"\textbf{{{mean:.3f}}}" if one.is_best else f"{mean:.3f}"
         assert recall == rf"{bold}\rlap{{\textsuperscript{{{one.letters}}}}}"
         assert re.fullmatch(r"\d\.\d{3}", ndcg)
         interval = lines[lines.index(row) + 1]
         assert re.search(r"\\scriptsize \[\.\d+, [.\d]+\]", interval)
-    assert not any(r"\textbf" in line for line in lines if as_latex("oracle") in line)
+    [oracle] = [line for line in lines if "oracle & " in line]
+    assert r"\text" not in oracle
+
+
+def test_status_and_weak_figures_stand_below_the_table(small_runs: SmallRuns) -> None:
+    text = small_runs.results.to_latex(metrics=["recall@10", "ndcg@10"])
+    below = text.partition(r"\end{tabular}")[2]
+    assert "UNVERIFIED" in below
+    assert "questions failed; counted as wrong" in below
+    assert "not shown to be above chance" in below
+    assert "cannot be told apart by recall@10" in below
     assert r"\textit{chance} & " in text
-    assert "UNVERIFIED" in text.partition(r"\end{tabular}")[2]
-    assert "questions failed" in text.partition(r"\end{tabular}")[2]
     assert text.isascii()
 
 

@@ -106,6 +106,7 @@ def test_a_round_trip_through_score_is_equal(
     assert again.metrics["overall"] == run.metrics["overall"]
     assert again.metrics["by_category"] == run.metrics["by_category"]
     assert again.metrics["questions"] == run.metrics["questions"]
+    assert again.metrics["hits"]["unknown_ids"] == run.metrics["hits"]["unknown_ids"]
 
 
 def test_the_exported_qrels_are_a_dataset(run: RunResult, tmp_path: Path) -> None:

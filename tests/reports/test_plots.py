@@ -38,7 +38,7 @@ from mnemoscope.reports.run_view import RunView
 from mnemoscope.reports.summary_plot import summary_picture
 from mnemoscope.results import Results
 
-HOSTILE = "_$\\frac{1}{0}$ <script>alert(1)&amp;\u202e" + "x" * 60
+HOSTILE = "_$x^2$ <script>alert(1)&amp;\u202e" + "x" * 60
 SVG = Look(format="svg")
 KINDS = ("intervals", "forest", "k", "tokens", "latency")
 
@@ -70,7 +70,7 @@ def texts(picture: Picture) -> list[str]:
 def test_labels_and_values_are_texts_of_the_drawing(results: Results, kind: PlotKind) -> None:
     said = texts(ms.plot(results, kind, format="svg"))
     assert any("fts5" in one for one in said)
-    assert any(one.startswith(r"_$\frac{1}{0}") and "…" in one for one in said)
+    assert any(one.startswith("_$x^2$ <") and "…" in one for one in said)
     assert not any(len(one) > 120 for one in said)
     assert any("UNVERIFIED" in one for one in said)
 
