@@ -21,7 +21,7 @@ from mnemoscope.cli.app import EDITED, USAGE, invoke
 from mnemoscope.exports.data_tables import DataTable, csv_file, export_schema
 from mnemoscope.exports.export_caveats import RunStatus
 from mnemoscope.exports.export_formats import ExportContent, ExportFormat
-from mnemoscope.exports.exported_files import file_names
+from mnemoscope.exports.exported_files import ExportedFiles, file_names
 from mnemoscope.results import FigureRow, QuestionRow
 from mnemoscope.results.export_results import ROW_KINDS
 
@@ -188,6 +188,21 @@ def test_the_command_prints_one_text_and_needs_a_place_for_more(
     assert invoke(["export", run, "--format", "trec", "--out", str(tmp_path / "t")]) == 0
     assert {one.name for one in (tmp_path / "t").iterdir()} == {"bm25.qrels", "bm25.run"}
     assert invoke(["export", "--format", "csv"]) == USAGE
+
+
+def test_a_terminal_gets_no_control_characters(
+    small_runs: SmallRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    text = ExportedFiles({"x.csv": b"a\x1b[31m\n"})
+    monkeypatch.setattr("mnemoscope.api.export", lambda *_, **__: text)
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    assert invoke(["export", str(small_runs.folder), "--format", "csv"]) == 0
+    assert isinstance(sys.stdout, Terminal)
+    assert sys.stdout.getvalue() == "a\\x1b[31m\n"
 
 
 def test_names_of_files_are_safe_and_differ() -> None:

@@ -9,6 +9,7 @@ from mnemoscope import api
 from mnemoscope._store.errors import UsageError
 from mnemoscope.cli.console import err, say
 from mnemoscope.exports.export_formats import ExportContent, ExportFormat
+from mnemoscope.text.display import visible
 
 
 def export(
@@ -65,7 +66,8 @@ def export(
         out=out,
     )
     if out is None:
-        sys.stdout.write(made.text)
+        # Texts of datasets may contain control characters, which act on a terminal.
+        sys.stdout.write(visible(made.text) if sys.stdout.isatty() else made.text)
     for path in made.written:
         say(err, f"wrote {path}")
     for caveat in made.caveats:
