@@ -19,8 +19,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
-from statsmodels.api import OLS
 
 from mnemoscope._store.errors import EditedRun
 from mnemoscope._store.run_directory import RunDirectory
@@ -242,6 +240,10 @@ def test_p_and_interval_never_disagree(
 
 
 def test_a_row_agrees_with_an_independent_computation(make_run: Make, tmp_path: Path) -> None:
+    from scipy.stats import nct
+    from scipy.stats import t as student
+    from statsmodels.api import OLS
+
     dice = random.Random(5)
     before = [dice.random() < 0.6 for _ in range(180)]
     after = [old if dice.random() < 0.8 else not old for old in before]
@@ -259,7 +261,7 @@ def test_a_row_agrees_with_an_independent_computation(make_run: Make, tmp_path: 
         cov_type="cluster", cov_kwds={"groups": clusters, "use_correction": False}
     )
     se = math.sqrt(float(fit.bse[0]) ** 2 * 9 / 8 + 2 / 180**2)
-    t = stats.t(8)
+    t = student(8)
     assert (row.n, row.clusters) == (180, 9)
     assert row.delta == pytest.approx(deltas.mean())
     assert row.se == pytest.approx(se)
@@ -267,7 +269,7 @@ def test_a_row_agrees_with_an_independent_computation(make_run: Make, tmp_path: 
     reach = t.isf(0.025) * se
     assert row.ci95 == pytest.approx((deltas.mean() - reach, deltas.mean() + reach))
     assert row.detectable is not None
-    power = stats.nct(8, row.detectable / se).sf(t.isf(0.025))
+    power = nct(8, row.detectable / se).sf(t.isf(0.025))
     assert power == pytest.approx(0.8, abs=1e-3)
     assert row.p_sign_flips is not None
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.jsonl import encode_lines
@@ -39,6 +38,8 @@ def grades(run: RunDirectory) -> dict[str, float]:
 
 
 def test_grades_are_compared_in_pairs_as_a_secondary_metric(answered: Path) -> None:
+    from scipy.stats import norm
+
     base, cand = (RunDirectory(answered / "f1" / name) for name in ("bm25", "recency"))
 
     row = compare(base, cand).row("f1")
@@ -56,7 +57,7 @@ def test_grades_are_compared_in_pairs_as_a_secondary_metric(answered: Path) -> N
     )
     se = sqrt(variance + 2) / len(deltas)
     tests = sum(one.role == "secondary" for one in compare(base, cand).rows)
-    expected = min(1.0, tests * 2 * stats.norm.sf(abs(deltas.mean()) / se))
+    expected = min(1.0, tests * 2 * norm.sf(abs(deltas.mean()) / se))
     assert row.n == len(questions)
     assert row.delta == pytest.approx(sum(after.values()) / row.n - sum(before.values()) / row.n)
     assert (row.role, row.these_only, row.clusters) == ("secondary", True, 3)

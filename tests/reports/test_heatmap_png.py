@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.image import imread
 from numpy.typing import NDArray
 
 from mnemoscope.reports.figures import heatmap_png, scatter_png
@@ -20,6 +19,8 @@ Pixels = NDArray[np.int16]
 
 
 def pixels(picture: bytes) -> Pixels:
+    from matplotlib.image import imread
+
     shares: NDArray[np.float32] = np.asarray(imread(BytesIO(picture)), dtype=np.float32)
     return (shares[..., :3] * 255 + 0.5).astype(np.int16)
 

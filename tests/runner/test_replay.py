@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from scipy.stats import hypergeom
 
 import mnemoscope as ms
 from mnemoscope._store.errors import DataError, MnemoscopeError, UsageError
@@ -61,6 +60,8 @@ def test_fifty_questions_find_five_percent_altered_rankings_in_ninety_of_a_hundr
 def test_the_printed_power_is_that_of_the_hypergeometric_distribution(
     questions: int, drawn: int
 ) -> None:
+    from scipy.stats import hypergeom
+
     recorded = rankings(questions)
     keys = sorted(recorded)[:drawn]
     altered_rankings = math.ceil(0.05 * questions)

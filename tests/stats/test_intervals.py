@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -73,7 +72,9 @@ def naive_bootstrap(values: Floats, clusters: list[str], draws: int, seed: int) 
 
 def widened(mean: Floats, ends: Floats, units: int) -> Floats:
     """The ends of a percentile interval, moved as far out as Student's t is from the normal."""
-    factor = scipy.stats.t.ppf(0.975, units - 1) / scipy.stats.norm.ppf(0.975)
+    from scipy.stats import norm, t
+
+    factor = t.ppf(0.975, units - 1) / norm.ppf(0.975)
     moved: Floats = mean + (ends - mean) * factor * np.sqrt(units / (units - 1))
     return moved
 

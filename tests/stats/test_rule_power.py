@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy import stats as scipy_stats
 
 from mnemoscope.stats.clustered import cluster_sums, critical_value, difference
 from mnemoscope.stats.distributions import chi_square_quantile, t_quantile
@@ -35,8 +34,10 @@ def test_power_with_ten_equal_clusters(effect: float, power: float) -> None:
 
 @given(st.integers(1, 200), st.floats(0.1, 6), st.floats(0, 8))
 def test_power_is_the_noncentral_t(freedom: int, critical: float, effect: float) -> None:
-    upper = scipy_stats.nct.sf(critical, freedom, effect)
-    lower = scipy_stats.nct.cdf(-critical, freedom, effect)
+    from scipy.stats import nct
+
+    upper = nct.sf(critical, freedom, effect)
+    lower = nct.cdf(-critical, freedom, effect)
     assume(np.isfinite(upper + lower))  # scipy gives NaN for some small tails
     assert power_of(effect, critical, freedom) == pytest.approx(upper + lower, abs=1e-8)
 
@@ -61,7 +62,9 @@ def test_detectable_differences_in_standard_errors(groups: int, factor: float) -
 
 @given(st.floats(0.01, 0.99), st.integers(1, 500))
 def test_chi_square_quantiles(probability: float, freedom: int) -> None:
-    expected = scipy_stats.chi2.ppf(probability, freedom)
+    from scipy.stats import chi2
+
+    expected = chi2.ppf(probability, freedom)
     assert chi_square_quantile(probability, freedom) == pytest.approx(expected, rel=1e-8)
 
 
