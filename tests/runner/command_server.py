@@ -46,6 +46,7 @@ def main() -> int:
     WordLlamaEmbedder().embed(["forks share what is loaded"])
     gc.set_threshold(20_000, 20, 20)  # as the installed command does
     gc.freeze()
+    os.fsync = lambda fd: None  # a killed process loses nothing without it, a small run its time
     for line in sys.stdin:
         order = json.loads(line)
         process = os.fork()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from tests.runner.hanging import note_start
 
@@ -14,9 +12,3 @@ from mnemoscope.runner.heartbeat import InFlight
 def _hangs_are_noticed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers note which slot each thread uses: see `hanging`."""
     monkeypatch.setattr(InFlight, "start", note_start)
-
-
-@pytest.fixture(autouse=True)
-def _no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """fsync takes most of the time of a small run; a killed process loses nothing without it."""
-    monkeypatch.setattr(os, "fsync", lambda file: None)
