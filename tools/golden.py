@@ -183,6 +183,9 @@ LONGEST = 600
 
 DIGITS = 9
 """Significant digits of a float: the last ones depend on the CPU."""
+DECIMALS = 12
+"""Decimals of a float: a tiny p is the difference of two numbers near 1, so that its error is that
+of 1, whatever its own digits."""
 
 # The loader in C is ten times as fast, and not in every build of PyYAML.
 _YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -816,7 +819,7 @@ class _Cutter:
         if isinstance(value, list):
             return [self.data(item, path) for item in value]
         if isinstance(value, float):
-            return float(f"{value:.{DIGITS}g}")
+            return float(f"{round(value, DECIMALS):.{DIGITS}g}")
         return value
 
     def _object(self, value: dict[str, Any], path: tuple[str, ...]) -> Any:
