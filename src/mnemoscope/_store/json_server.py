@@ -24,6 +24,7 @@ _DISCARDED = 1 << 20
 """Bytes of a refused body that are read, so that the client can read the reply."""
 _SHOWN = 500
 """Characters of an error message."""
+_ALLOW_HOST = "; if clients must use this name, start the server with --allow-host"
 
 
 class ServerLimits(NamedTuple):
@@ -51,12 +52,15 @@ class JsonRequest(NamedTuple):
     """Decoded; None if the request has no body."""
     headers: Mapping[str, str]
     """Names in lower case."""
+    query: str = ""
+    """What follows `?` in the address, as it was sent."""
 
 
 class JsonReply(NamedTuple):
     """A reply with a status or headers other than a plain 200."""
 
     body: Any
+    """Bytes are sent as they are, and the headers then have their Content-Type."""
     status: int = 200
     headers: Mapping[str, str] = {}
 
@@ -83,13 +87,13 @@ class JsonServer:
         port: int = 0,
         key: str = "",
         keyless: Collection[str] = (),
-        allow_hosts: Collection[str] = (),
+        allow_hosts: Collection[str] | None = (),
         limits: ServerLimits | None = None,
     ) -> None:
         """With a `key`, clients must send it as a Bearer token, except to the `keyless` routes.
 
         Beyond loopback a key is required. `allow_hosts` are further names that clients may use for
-        this server.
+        this server; None if its command has no option for them.
         """
         check_reach(host, key)
         kind = _ThreadingServerV6 if ":" in host else _ThreadingServer
@@ -104,9 +108,10 @@ class JsonServer:
             dict(routes),
             key,
             frozenset(keyless),
-            frozenset(name.lower() for name in (host, *allow_hosts) if name),
+            frozenset(name.lower() for name in (host, *(allow_hosts or ())) if name),
             limits or ServerLimits(),
         )
+        self._server.can_allow_hosts = allow_hosts is not None
         self._thread: threading.Thread | None = None
 
     @property
@@ -133,6 +138,7 @@ class JsonServer:
 class _ThreadingServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
+    can_allow_hosts = True
 
     def serve(
         self,
@@ -253,7 +259,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
     def _serve(self) -> None:
         try:
             reply = self._reply()
-            body = encoded(reply.body)
+            body = reply.body if isinstance(reply.body, bytes) else encoded(reply.body)
         except _ClientGone:
             self._unread, self.close_connection = 0, True
             return
@@ -265,7 +271,8 @@ class _RequestHandler(BaseHTTPRequestHandler):
     def _send(self, reply: JsonReply, body: bytes) -> None:
         self.connection.settimeout(self._limits.reply_seconds)
         self.send_response(reply.status)
-        self.send_header("Content-Type", "application/json")
+        if not isinstance(reply.body, bytes):
+            self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         if self.close_connection:
             self.send_header("Connection", "close")
@@ -277,8 +284,8 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
     def _reply(self) -> JsonReply:
         self._unread = self._length()
-        path = self.path.partition("?")[0].rstrip("/") or "/"
-        route = f"{self.command} {path}"
+        path, _, query = self.path.partition("?")
+        route = f"{self.command} {path.rstrip('/') or '/'}"
         headers = {name.lower(): value for name, value in self.headers.items()}
         self._check_client(route, headers)
         given = self._body()
@@ -290,15 +297,16 @@ class _RequestHandler(BaseHTTPRequestHandler):
             body = decoded(given, nan=False) if given else None
         except ValueError as error:
             raise Refused(400, f"the request cannot be read: {error}") from None
-        answer = handler(JsonRequest(body, headers))
+        answer = handler(JsonRequest(body, headers, query))
         return answer if isinstance(answer, JsonReply) else JsonReply(answer)
 
     def _check_client(self, route: str, headers: Mapping[str, str]) -> None:
         """Refuse web pages and clients without the key, before the body is read."""
         hosts = self.headers.get_all("Host", [])
         local = str(self.connection.getsockname()[0]).removeprefix("::ffff:")
-        if wrong := check_host(hosts[0] if len(hosts) == 1 else "", self.server.hosts, local):
-            raise Refused(421, wrong)
+        given = hosts[0] if len(hosts) == 1 else ""
+        if wrong := check_host(given, self.server.hosts, local):
+            raise Refused(421, f"{wrong}{_ALLOW_HOST if self.server.can_allow_hosts else ''}")
         if wrong := check_origin(headers):
             raise Refused(403, wrong)
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -39,6 +39,7 @@ from mnemoscope._store.unfinished_runs import (
     forget_unfinished,
     note_unfinished,
 )
+from mnemoscope._store.watched_run import LOCK, ExpectedQuestions, note_expected
 from mnemoscope.types import Answer, Ingestion, Isolation, Repeat, Timing, Trial, Verdict
 
 JournalLine = Trial | Answer | Verdict | Ingestion
@@ -375,7 +376,7 @@ class RunDirectory:
 
     def _take_lock(self, patience: float = 10.0) -> None:
         # Workers inherit the descriptor: after a killed parent the lock is held until they end.
-        lock = open_private(self.path / ".lock", os.O_RDWR)
+        lock = open_private(self.path / LOCK, os.O_RDWR)
         if self.manifest_path.exists():
             make_private(self.path)
         deadline = time.monotonic() + patience
@@ -391,8 +392,14 @@ class RunDirectory:
                 self.lock = lock
                 return
 
+    def note_expected(self, expected: ExpectedQuestions) -> None:
+        """Tell other processes how many questions the run will ask."""
+        if self.lock is not None:
+            note_expected(self.lock, expected)
+
     def release(self) -> None:
         if self.lock is not None:
+            os.ftruncate(self.lock, 0)
             os.close(self.lock)
             self.lock = None
 

@@ -92,10 +92,7 @@ def check_host(host: str, allowed: Collection[str], local: str) -> str:
             return ""
     except ValueError:
         pass
-    return (
-        f"the Host header {host!r:.100} is not a name of this server; if clients must use this "
-        "name, start the server with --allow-host"
-    )
+    return f"the Host header {host!r:.100} is not a name of this server"
 
 
 def check_origin(headers: Mapping[str, str]) -> str:

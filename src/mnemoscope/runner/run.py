@@ -27,6 +27,7 @@ from mnemoscope._store.errors import DataError, UsageError
 from mnemoscope._store.fingerprint import fingerprint
 from mnemoscope._store.jsonl import Journal, read_records
 from mnemoscope._store.run_directory import REPEAT, Manifest, RunDirectory
+from mnemoscope._store.watched_run import ExpectedQuestions
 from mnemoscope.analysis.longitudinal import columns
 from mnemoscope.analysis.measure import Depth
 from mnemoscope.datasets.base import DataFile, Dataset
@@ -267,6 +268,7 @@ class _Execution:
     _answered: int = 0
     """Questions of the finished units."""
     _leaked: int = 0
+    _expected: ExpectedQuestions | None = None
 
     def work(self) -> None:
         """Run all units, and merge their results."""
@@ -282,6 +284,7 @@ class _Execution:
                 settled = self._answered + sum(worker.settled for worker in workers)
                 self._counts.done = max(self._counts.done, settled)
                 self._progress(self._done + in_progress)
+                self._note_expected()
         self._counts.done = self._answered
         self._progress(self._done)
         for one in self._records:
@@ -348,6 +351,18 @@ class _Execution:
             if question.id in self._questions:
                 raise DataError(f"duplicate question id {question.id!r}", file=file)
             self._questions[question.id] = question
+
+    def _note_expected(self) -> None:
+        """Tell processes that watch the runs how many questions each will ask."""
+        systems, scenarios = len(self._records), self._dataset.expected_scenarios
+        total = self._counts.total(scenarios * systems if scenarios else None)
+        if total is None:
+            return
+        expected = ExpectedQuestions(total // systems, not self._counts.is_all_read)
+        if expected != self._expected:
+            self._expected = expected
+            for one in self._records:
+                one.directory.note_expected(expected)
 
     def _finished(self, unit: WorkUnit) -> None:
         _, _, journal, progress = self._records[unit.run]
