@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import structs
 
-from mnemoscope._store.errors import DataError, MissingData, UsageError
+from mnemoscope._store.errors import UsageError
 from mnemoscope._store.run_directory import RunDirectory, is_run
 from mnemoscope.api.arguments import (
     RunLike,
@@ -187,23 +187,14 @@ def questions(
 
 def _memory_texts(run: RunDirectory, data: Path | None, wanted: set[str]) -> dict[str, str]:
     """The texts of memories of the run's dataset; empty if it is not found and was not named."""
-    from mnemoscope.runner.answer_setup import reopened
+    from mnemoscope.runner.dataset_texts import dataset_of
 
-    try:
-        dataset = reopened(run.manifest(), data)
-        scenarios = list(dataset.scenarios())
-        sha256 = [file.sha256 for file in dataset.files()]
-    except (MissingData, UsageError):
-        if data is not None:
-            raise
-        return {}
-    if sha256 != list(run.manifest().identity["benchmark"]["sha256"]):
-        if data is not None:
-            raise DataError("is not the data of these runs: its sha256 is another one", file=data)
+    dataset = dataset_of(run.manifest(), data)
+    if dataset is None:
         return {}
     return {
         memory.id: memory.text
-        for scenario in scenarios
+        for scenario in dataset.scenarios()
         for memory in scenario.memories
         if memory.id in wanted
     }
