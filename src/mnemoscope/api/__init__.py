@@ -19,6 +19,7 @@ from mnemoscope.api.new_runs import dry_run, estimate, execute, run, run_config,
 from mnemoscope.api.plot_runs import plot
 from mnemoscope.api.reruns import answer, judge, score
 from mnemoscope.api.run_progress import Progress, ProgressUpdate
+from mnemoscope.api.shown_questions import show, show_failed
 from mnemoscope.runner.run_setup import RunConfig, require_checkpoints
 
 __all__ = [
@@ -46,6 +47,8 @@ __all__ = [
     "run",
     "run_config",
     "score",
+    "show",
+    "show_failed",
     "sign",
     "simulate",
     "verify",

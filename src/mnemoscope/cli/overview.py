@@ -22,6 +22,10 @@ COMMANDS = {
         "Print the tables of a finished run, or of all runs in a folder, and write report.md "
         "again.",
     ),
+    "show": (
+        "show:show",
+        "Show one question of a finished run, or list the questions that it missed.",
+    ),
     "plan": (
         "plan:plan",
         "Say what a comparison can find before you pay for the candidate's run, and fix its rules.",

@@ -24,6 +24,7 @@ from mnemoscope.results.run_results import (
     RunResult,
     ScoredRun,
 )
+from mnemoscope.results.shown_results import MissedQuestions, ShownQuestion
 
 __all__ = [
     "OVERALL",
@@ -37,6 +38,7 @@ __all__ = [
     "GateResult",
     "HitRow",
     "ManyResult",
+    "MissedQuestions",
     "PairRow",
     "PhaseEstimate",
     "PlanResult",
@@ -48,6 +50,7 @@ __all__ = [
     "RunEstimate",
     "RunResult",
     "ScoredRun",
+    "ShownQuestion",
     "frame_of",
     "html_table",
 ]
