@@ -27,7 +27,7 @@ Key = tuple[str, str]
 """A scenario and the id of one of its memories or questions."""
 
 
-class SourceMemory(Struct, frozen=True):
+class SourceMemory(Struct, frozen=True, gc=False):
     """A memory as its dataset has it."""
 
     text: str
@@ -39,7 +39,7 @@ class SourceMemory(Struct, frozen=True):
     speaker: str = ""
 
 
-class AskedFrom(Struct, frozen=True):
+class AskedFrom(Struct, frozen=True, gc=False):
     """When and in which session a question is asked."""
 
     now: datetime | None = None
@@ -53,7 +53,7 @@ class DatasetTexts(Struct, frozen=True):
     asked: Mapping[Key, AskedFrom] = {}
 
 
-class EvidenceMemory(Struct, frozen=True):
+class EvidenceMemory(Struct, frozen=True, gc=False):
     """A memory that contains the answer."""
 
     id: str
@@ -63,7 +63,7 @@ class EvidenceMemory(Struct, frozen=True):
     """None if the dataset was not read, or does not contain this id."""
 
 
-class RecalledHit(Struct, frozen=True):
+class RecalledHit(Struct, frozen=True, gc=False):
     """One hit, at its place in the list that the system returned."""
 
     id: str
@@ -86,7 +86,7 @@ class RecalledHit(Struct, frozen=True):
     """Whether an earlier hit has the same id; it is removed before scoring."""
 
 
-class JudgeMark(Struct, frozen=True):
+class JudgeMark(Struct, frozen=True, gc=False):
     """What a judge said of an answer."""
 
     value: float
@@ -109,7 +109,7 @@ class VerdictDetails(Struct, frozen=True):
     error: str = ""
 
 
-class AnswerDetails(Struct, frozen=True):
+class AnswerDetails(Struct, frozen=True, gc=False):
     """The answer of a reader, or of the system itself."""
 
     status: Status

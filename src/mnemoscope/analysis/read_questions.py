@@ -63,8 +63,16 @@ def question_details(
     ingestions = (one for one in journal if isinstance(one, Ingestion) and one.checkpoint == last)
     is_diagnosed = bool(manifest.identity.get("reader")) and scale_of(manifest).bounded
     names = tuple(headline(limits.names))
+    recalls = [name.partition("@") for name in limits.names]
+    ks = [int(k) for name, _, k in recalls if name == "recall" and int(k) <= _TOP]
     reader = _Reader(
-        limits, names, depth, texts or _NO_TEXTS, _timings(run), receipts_of(ingestions)
+        limits,
+        names,
+        max(ks, default=0),
+        depth,
+        texts or _NO_TEXTS,
+        _timings(run),
+        receipts_of(ingestions),
     )
     return RunQuestions(
         manifest,
@@ -95,16 +103,22 @@ def hits_of(
 ) -> Iterator[RecalledHit]:
     """The hits of a trial in rank order, each with what it counts for."""
     evidence, seen = set(trial.evidence), set[str]()
+    memories, scenario, scores = texts.memories, trial.scenario, trial.scores
+    other: HitKind = "wrong" if evidence else "unlabelled"
+    plain, is_repeated = is_plain(trial), len(set(trial.ranking)) < len(trial.ranking)
     for rank, id in enumerate(trial.ranking[:depth], 1):
-        score = trial.scores[rank - 1] if trial.scores else None
-        memory, repeated = texts.memories.get((trial.scenario, id)), id in seen
-        seen.add(id)
-        kind: HitKind = "wrong" if evidence else "unlabelled"
-        own: tuple[str, ...] = (id,) if id in evidence else ()
-        if is_plain(trial):
-            kind = ("carried" if id in trial.texts else "right") if own else kind
-            text = trial.texts.get(id)
-            yield RecalledHit(id, rank, kind, score, text, memory, own, is_repeated=repeated)
+        score = scores[rank - 1] if scores else None
+        memory, kind, repeated = memories.get((scenario, id)), other, False
+        if is_repeated:
+            repeated = id in seen
+            seen.add(id)
+        if plain and not trial.texts:  # by far the most frequent case
+            if id in evidence:
+                yield RecalledHit(
+                    id, rank, "right", score, None, memory, (id,), (), (), 1, repeated
+                )
+            else:
+                yield RecalledHit(id, rank, kind, score, None, memory, (), (), (), 1, repeated)
             continue
         own = tuple(one for one in credited(trial, id) if one in evidence)
         named = credited(trial, id, "claimed")
@@ -134,6 +148,7 @@ class _Reader:
 
     limits: Depth
     names: tuple[str, ...]
+    k: int
     depth: int | None
     texts: DatasetTexts
     timings: Mapping[_Place, Mapping[str, float]]
@@ -179,25 +194,27 @@ class _Reader:
 
     def _measured(self, trial: Trial | None) -> tuple[dict[str, float], Found | None, int]:
         """The headline metrics of a trial, and whether the evidence is in its top k."""
-        recalls = [name for name in self.limits.names if name.startswith("recall@")]
-        depths = {int(name.partition("@")[2]): name for name in recalls}
-        k = max((k for k in depths if k <= _TOP), default=0)
+        k = self.k
         if trial is None or not trial.evidence or trial.status in FAILED:
             return {}, None, k
         low = dict(zip(self.limits.names, self.limits.values(trial), strict=True))
-        high = low
-        if trial.cut is not None:  # an imported list may go on after its end
+        if trial.cut is None:
+            known = {name: low[name] for name in self.names}
+        else:  # an imported list may go on after its end
             high = dict(zip(self.limits.names, self.limits.highest(trial), strict=True))
-        known = {name: low[name] for name in self.names if high[name] == low[name]}
-        if not k or low[depths[k]] != high[depths[k]]:
+            low = {name: value for name, value in low.items() if value == high[name]}
+            known = {name: low[name] for name in self.names if name in low}
+        value = low.get(f"recall@{k}")
+        if value is None:
             return known, None, k
-        value = low[depths[k]]
         return known, "found" if value >= 1 else "partly" if value > 0 else "missed", k
 
 
 def _ranks(trial: Trial | None) -> dict[str, int]:
     """Evidence to the rank of the first hit that is credited with it, repeated hits included."""
     ranks: dict[str, int] = {}
+    if trial is not None and is_plain(trial):
+        return {id: trial.ranking.index(id) + 1 for id in trial.evidence if id in trial.ranking}
     if trial is not None and trial.evidence:
         evidence = set(trial.evidence)
         for rank, id in enumerate(trial.ranking, 1):
