@@ -81,7 +81,7 @@ def serve_embeddings(
     )
     also = f" and {llm}" if llm else ""
     say(err, f"serving {embedder.name}{also} at {server.url}; stop it with Ctrl-C")
-    _serve_until_ended(server.serve_forever, server.close, err)
+    serve_until_ended(server.serve_forever, server.close, err)
 
 
 @app.command(name="grpc")
@@ -168,7 +168,7 @@ def serve_grpc(
     services = "recall.bench" if recall_bench_only else "recall.bench and mnemoscope.v1"
     say(out, f"serving {spec} on {server.address} ({services}); stop it with Ctrl-C")
     sys.stdout.flush()
-    _serve_until_ended(server.wait, server.close, out)
+    serve_until_ended(server.wait, server.close, out)
 
 
 @app.command(name="http")
@@ -233,10 +233,10 @@ def serve_http(
         allow_hosts=allow_host or (),
     )
     say(err, f"serving {spec} at {serving.url}; stop it with Ctrl-C")
-    _serve_until_ended(serving.serve_forever, serving.close, err)
+    serve_until_ended(serving.serve_forever, serving.close, err)
 
 
-def _serve_until_ended(
+def serve_until_ended(
     serve: Callable[[], None], close: Callable[[], None], console: Console
 ) -> None:
     """Serve until Ctrl-C or SIGTERM, then close."""

@@ -205,9 +205,7 @@ def _memory_text(memory: SourceMemory | None, own: str | None, full: bool) -> st
         return _cut(own, _MEMORY, full)
     if memory is None:
         return MISSING
-    before = " ".join(
-        filter(None, [f"{memory.at:%Y-%m-%d}" if memory.at else "", memory.speaker])
-    )
+    before = " ".join(filter(None, [f"{memory.at:%Y-%m-%d}" if memory.at else "", memory.speaker]))
     text = _cut(memory.text, _MEMORY, full)
     return f"{before}: {text}" if before else text
 

@@ -146,4 +146,3 @@ class RunWatcher:
         if total is None or done <= before or now <= started:
             return None
         return (total - done) * (now - started) / (done - before)
-

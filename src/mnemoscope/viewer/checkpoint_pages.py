@@ -1,0 +1,125 @@
+"""A run over its checkpoints: the heatmap, and one checkpoint chosen with a slider."""
+
+from __future__ import annotations
+
+from mnemoscope.analysis.estimates import Estimate
+from mnemoscope.analysis.longitudinal import CheckpointFigures
+from mnemoscope.reports.heatmap import BEST, HALLUCINATION, OVERALL, score_rows
+from mnemoscope.reports.run_view import RunView
+from mnemoscope.reports.tables import MISSING, brackets, decimal, ink, percent, ramp
+from mnemoscope.viewer.html_elements import Html, el, foreign, row, table, url
+from mnemoscope.viewer.interval_marks import level_mark
+from mnemoscope.viewer.run_folder import ViewedRun
+
+SHADES = 20
+"""Steps of the colours of the heatmap: style attributes are not allowed on our pages."""
+
+
+def shade_rules() -> str:
+    """The style sheet of the heatmap's colours, from red to green."""
+    rules = []
+    for step in range(SHADES + 1):
+        paper = ramp(step / SHADES)
+        colours = ("#{:02x}{:02x}{:02x}".format(*one) for one in (paper, ink(paper)))
+        rules.append("td.s{} {{ background: {}; color: {} }}".format(step, *colours))
+    return "\n".join(rules)
+
+
+def checkpoints_content(run: ViewedRun, view: RunView, at: int) -> list[Html]:
+    """The slider, the chosen checkpoint, then the heatmap of all."""
+    assert view.longitudinal is not None
+    points = view.longitudinal["checkpoints"]
+    last = len(points) - 1
+    slider = el(
+        "form",
+        el("input", type="hidden", name="run", value=run.id),
+        el("label", "Checkpoint", for_="at"),
+        el(
+            "input",
+            type="range",
+            id="at",
+            name="at",
+            min="0",
+            max=str(last),
+            value=str(at),
+            data_src=url("/checkpoints", run=run.id, fragment="1"),
+            data_labels="\n".join(point["label"] for point in points),
+            aria_valuetext=points[at]["label"],
+        ),
+        el("output", points[at]["label"], for_="at", id="at-label"),
+        el("noscript", el("button", "Show")),
+        method="get",
+        action="/checkpoints",
+        class_="controls",
+    )
+    return [
+        slider,
+        el("div", checkpoint_panel(view, at), id="panel"),
+        el("h2", "All checkpoints"),
+        _heatmap(view, at),
+        el(
+            "p",
+            f"Mean composite from 0 to {BEST:g}; {MISSING}: nothing asked or judged",
+            class_="dim",
+        ),
+    ]
+
+
+def checkpoint_panel(view: RunView, at: int) -> Html:
+    """The categories at one checkpoint as bars with intervals."""
+    assert view.longitudinal is not None
+    point = view.longitudinal["checkpoints"][at]
+    rows = [_bar("All categories", point["overall"], point["asked"])]
+    for name in view.longitudinal["categories"]:
+        cell = point["categories"].get(name)
+        if cell is not None:
+            rows.append(_bar(view.category_name(name), cell, cell["asked"]))
+    head = ["Category", "", "Mean composite [95 % interval]", "Judged of asked"]
+    return el(
+        "section",
+        el("h2", f"At {point['label']}"),
+        el("p", _about(point)),
+        table(head, rows, caption=f"Categories at {point['label']}"),
+    )
+
+
+def _about(point: CheckpointFigures) -> str:
+    hits = point["retrieval"]["hit@10"]["mean"]
+    rate = point["hallucination"]["rate"]
+    return (
+        f"{point['ingested_days']:,} days ingested · {point['judged']:,} of {point['asked']:,} "
+        f"answers judged, {point['failed']:,} failed · hallucination "
+        f"{MISSING if rate is None else percent(rate)} · hit@10 {decimal(hits, 3)}"
+    )
+
+
+def _bar(name: str, figure: Estimate, asked: int) -> Html:
+    mean, interval = figure["mean"], figure["ci95"]
+    return row(
+        foreign(name, 80),
+        el("td", level_mark(mean, interval, BEST)),
+        f"{decimal(mean, 2)} {brackets(interval, 2)}",
+        f"{figure['n']:,} of {asked:,}",
+        numbers=2,
+    )
+
+
+def _heatmap(view: RunView, at: int) -> Html:
+    assert view.longitudinal is not None
+    points, names = view.longitudinal["checkpoints"], view.longitudinal["categories"]
+    rows = []
+    for name, cells in score_rows(points, names).items():
+        drawn = []
+        for place, cell in enumerate(cells):
+            shade = "" if cell.share is None else f"s{round(cell.share * SHADES)}"
+            here = " here" if place == at else ""
+            drawn.append(el("td", cell.text, class_=f"{shade}{here}".strip() or None))
+        label = {OVERALL: "overall", HALLUCINATION: "hallucination"}.get(name)
+        title = label or view.category_name(name)
+        rows.append(el("tr", el("th", foreign(title, 60), scope="row"), drawn))
+    head = ["Category"]
+    titles = [
+        el("th", point["label"], scope="col", class_="here" if place == at else None)
+        for place, point in enumerate(points)
+    ]
+    return table([*head, *titles], rows, caption="Heatmap", class_="heat")

@@ -1,0 +1,108 @@
+"""Results that take a while to compute, kept in memory until a file of their runs changes.
+
+The functions are those of the API and the reports. Nothing is computed here.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any, TypeVar
+
+from mnemoscope import api
+from mnemoscope._store.errors import MnemoscopeError
+from mnemoscope.analysis.question_details import DatasetTexts, QuestionDetails
+from mnemoscope.analysis.read_questions import named_memories, question_details
+from mnemoscope.analysis.system_groups import SystemGroups
+from mnemoscope.results import ComparisonResult, QuestionRow, RunResult
+from mnemoscope.viewer.run_folder import ViewedRun
+
+T = TypeVar("T")
+
+_KEPT = 128
+_LONGEST_TEXT = 4_000
+"""Characters of a memory that are kept; pages show no more."""
+
+
+class KeptResults:
+    """Computes each result once; one at a time, so that many tabs cannot fill the machine."""
+
+    def __init__(self, data: Path | None = None) -> None:
+        """`data` is the dataset's file or folder, for the texts of memories."""
+        self._data = data
+        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = Lock()
+
+    def groups(self, runs: Sequence[ViewedRun], metric: str = "") -> SystemGroups:
+        paths = [one.path for one in runs]
+        return self._once(
+            "groups", runs, metric, lambda: api.compare_many(paths, metric=metric)
+        ).groups
+
+    def comparison(
+        self,
+        base: ViewedRun,
+        cand: ViewedRun,
+        *,
+        band: float | None = None,
+        discordant: str = "",
+        by_category: bool = True,
+    ) -> ComparisonResult:
+        return self._once(
+            "comparison",
+            (base, cand),
+            (band, discordant, by_category),
+            lambda: api.compare(
+                base.path, cand.path, band=band, discordant=discordant, by_category=by_category
+            ),
+        )
+
+    def question_rows(self, run: ViewedRun) -> list[QuestionRow]:
+        return self._once("rows", [run], (), lambda: RunResult(run.path).question_rows())
+
+    def details(self, run: ViewedRun, question: str) -> QuestionDetails | None:
+        """The question at the last checkpoint; None if the run did not ask it."""
+        texts = self._texts(run)
+
+        def read() -> QuestionDetails | None:
+            found = question_details(run.directory, texts, only=question).questions
+            return found[-1] if found else None
+
+        return self._once("details", [run], question, read)
+
+    def report(self, run: ViewedRun, build: Callable[[], bytes]) -> bytes:
+        return self._once("report", [run], (), build)
+
+    def _texts(self, run: ViewedRun) -> DatasetTexts | None:
+        """The texts of the run's memories, if the dataset was named and is the run's."""
+        if self._data is None or run.manifest is None:
+            return None
+        manifest, data = run.manifest, self._data
+
+        def read() -> DatasetTexts | None:
+            from mnemoscope.runner.dataset_texts import dataset_of, dataset_texts
+
+            try:
+                dataset = dataset_of(manifest, data)
+            except MnemoscopeError:  # the folder has runs of several datasets
+                return None
+            if dataset is None:
+                return None
+            return dataset_texts(dataset.scenarios(), named_memories(run.directory), _LONGEST_TEXT)
+
+        return self._once("texts", [run], (), read)
+
+    def _once(
+        self, kind: str, runs: Sequence[ViewedRun], options: Hashable, compute: Callable[[], T]
+    ) -> T:
+        key = (kind, tuple((one.path, one.signature) for one in runs), options)
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = compute()
+                while len(self._kept) > _KEPT:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(key)
+            found: T = self._kept[key]
+            return found

@@ -1,0 +1,187 @@
+"""Several systems: the table with groups and ranks, and the forest plot against a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from mnemoscope.analysis.compare import Row
+from mnemoscope.analysis.system_groups import SystemGroups, labelled
+from mnemoscope.reports import group_tables
+from mnemoscope.reports.run_view import headline
+from mnemoscope.reports.tables import MISSING, brackets, decimal
+from mnemoscope.results import ComparisonResult
+from mnemoscope.viewer.html_elements import NOTHING, Html, el, foreign, row, table, url
+from mnemoscope.viewer.interval_marks import (
+    DifferenceScale,
+    axis_mark,
+    difference_mark,
+    level_mark,
+)
+from mnemoscope.viewer.run_folder import ViewedRun
+from mnemoscope.viewer.run_pages import select
+
+
+class ComparedRun(NamedTuple):
+    """A run of a forest plot: its comparison with the reference, or why there is none."""
+
+    run: ViewedRun
+    result: ComparisonResult | None
+    reason: str = ""
+
+    @property
+    def primary(self) -> Row | None:
+        return self.result.paired.primary if self.result and self.result.paired else None
+
+
+def systems_content(runs: Sequence[ViewedRun], groups: SystemGroups | str) -> list[Html]:
+    """All systems with letters, ranks and the headline metrics with their intervals."""
+    found = groups if isinstance(groups, SystemGroups) else None
+    names = [one.label for one in labelled([one.directory for one in runs])]
+    labels = dict(zip(names, runs, strict=True))
+    order = [one.system for one in found.systems] if found else []
+    order += [label for label in labels if label not in order]
+    views = [one.view for one in runs if one.view is not None]
+    metrics = headline(views)
+    if found and found.metric in metrics:
+        metrics = [found.metric, *(name for name in metrics if name != found.metric)]
+    rows = []
+    for label in order:
+        run = labels[label]
+        if run.view is None:
+            continue
+        own = found.of(label) if found else None
+        letters, ranks = group_tables.markdown_cells(own)
+        overall = run.view.metrics["overall"]
+        cells = []
+        for place, name in enumerate(metrics):
+            figure = overall.get(name)
+            if place == 0:
+                mark = level_mark(figure["mean"], figure["ci95"]) if figure else NOTHING
+                cells.append(el("td", mark))
+            shown = MISSING
+            if figure:
+                shown = f"{decimal(figure['mean'], 3)} {brackets(figure['ci95'], 3)}"
+            is_best = place == 0 and own is not None and own.is_best
+            cells.append(el("td", el("b", shown) if is_best else shown, class_="num"))
+        link = el("a", foreign(run.name, 120), href=url("/run", run=run.id))
+        note = " (baseline)" if run.view.is_baseline else None
+        name = el("th", link, note, scope="row")
+        rows.append(el("tr", name, el("td", letters), el("td", ranks), cells))
+    first = metrics[0] if metrics else ""
+    head = ["System", "Group", "Ranks", *([""] if first else []), *metrics]
+    parts = [el("p", group_tables.answer(found), class_="answer")] if found else []
+    parts.append(table(head, rows, caption="Systems, best first"))
+    if found:
+        parts.append(el("p", group_tables.legend(found), class_="dim"))
+        if found.apart:
+            parts.append(el("p", f"Given the labels, not ranked: {', '.join(found.apart)}"))
+    told = group_tables.notes(groups)
+    if told:
+        parts.append(el("ul", [el("li", foreign(line)) for line in told], class_="warning"))
+    pairs = tuple(("run", one.id) for one in runs)
+    parts.append(el("p", el("a", "Forest plot of these", href=url("/forest", *pairs))))
+    return parts
+
+
+def compared_runs(
+    runs: Sequence[ViewedRun],
+    reference: ViewedRun,
+    compare: Callable[[ViewedRun, ViewedRun], ComparisonResult | str],
+) -> list[ComparedRun]:
+    """Compare every other run with the reference, largest difference first."""
+    found = []
+    for one in runs:
+        if one.id != reference.id:
+            result = compare(reference, one)
+            is_reason = isinstance(result, str)
+            found.append(
+                ComparedRun(one, None, result) if is_reason else ComparedRun(one, result)  # type: ignore[arg-type]
+            )
+    return sorted(found, key=lambda one: -(one.primary.delta if one.primary else -9.0))
+
+
+def forest_content(
+    runs: Sequence[ViewedRun],
+    reference: ViewedRun,
+    compared: Sequence[ComparedRun],
+    band: float | None,
+) -> list[Html]:
+    """Differences against the reference, with intervals, the zero line and the band."""
+    drawn = [one for one in compared if one.primary is not None]
+    ends = [end for one in drawn if one.primary for end in (*one.primary.shown, one.primary.delta)]
+    scale = DifferenceScale.of(ends, band)
+    metrics = list(dict.fromkeys(one.primary.metric for one in drawn if one.primary))
+    rows = [_forest_row(one, reference, scale) for one in compared]
+    if drawn:
+        rows.append(el("tr", el("td"), el("td"), el("td", axis_mark(scale)), el("td")))
+    parts = [
+        _forest_form(runs, reference, band),
+        el(
+            "p",
+            f"Differences in {', '.join(metrics) or 'the primary metric'} against ",
+            foreign(reference.name, 120),
+            ", paired by question. Right of zero: the run finds more.",
+            f" The shaded band is ±{band:g}." if band else None,
+        ),
+        table(
+            ["Run", "Verdict", "Difference", "Difference [interval]"],
+            rows,
+            caption="Forest plot of differences",
+            class_="plot",
+        ),
+    ]
+    if len(drawn) > 1:
+        parts.append(
+            el(
+                "p",
+                "Each interval has its own error rate of 5 %. The table of systems holds for all "
+                "pairs at once.",
+                class_="dim",
+            )
+        )
+    answers = [el("li", foreign(one.result.answer)) for one in drawn if one.result]
+    return [*parts, el("h2", "In words"), el("ul", answers)] if answers else parts
+
+
+def _forest_row(one: ComparedRun, reference: ViewedRun, scale: DifferenceScale) -> Html:
+    place = url("/compare", base=reference.id, cand=one.run.id)
+    name = el("a", foreign(one.run.name, 120), href=place)
+    primary = one.primary
+    if primary is None:
+        reason = one.reason or (one.result.answer if one.result else "")
+        told = el("td", foreign(reason, 400), colspan=3, class_="problem")
+        return el("tr", el("th", name, scope="row"), told)
+    verdict = primary.verdict or "none"
+    low, high = primary.shown
+    return row(
+        name,
+        el("td", el("span", verdict, class_=f"verdict {verdict.replace(' ', '-')}")),
+        el("td", difference_mark(scale, primary.delta, primary.shown, verdict), class_="mark"),
+        f"{primary.delta:+.4f} [{low:+.4f}, {high:+.4f}]",
+        numbers=1,
+    )
+
+
+def _forest_form(runs: Sequence[ViewedRun], reference: ViewedRun, band: float | None) -> Html:
+    return el(
+        "form",
+        [el("input", type="hidden", name="run", value=one.id) for one in runs],
+        el("label", "Reference", for_="reference"),
+        select("reference", runs, reference.id),
+        el("label", "Equivalence band", for_="band"),
+        el(
+            "input",
+            type="number",
+            id="band",
+            name="band",
+            min="0",
+            max="1",
+            step="any",
+            value=f"{band:g}" if band else None,
+        ),
+        el("button", "Draw"),
+        method="get",
+        action="/forest",
+        class_="controls",
+    )

@@ -1,0 +1,340 @@
+"""The server of the viewer: which address shows what, on loopback only, by GET only.
+
+A request names runs by ids from the listing and questions by their ids. No part of an address
+becomes a path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import parse_qs
+
+from mnemoscope._store.errors import MnemoscopeError
+from mnemoscope._store.json_server import JsonReply, JsonRequest, JsonServer, ServerLimits
+from mnemoscope._store.watched_run import open_regular
+from mnemoscope.analysis.compare import Discordant
+from mnemoscope.results import ComparisonResult
+from mnemoscope.viewer.checkpoint_pages import (
+    checkpoint_panel,
+    checkpoints_content,
+    shade_rules,
+)
+from mnemoscope.viewer.comparison_pages import (
+    BY_ANSWERS,
+    ChangedQuestions,
+    answer_changes,
+    comparison_content,
+    question_content,
+)
+from mnemoscope.viewer.html_elements import Child, el, foreign, page
+from mnemoscope.viewer.kept_results import KeptResults
+from mnemoscope.viewer.live_pages import live_content, live_state
+from mnemoscope.viewer.live_progress import LiveProgress, RunWatcher
+from mnemoscope.viewer.run_folder import RunFolder, ViewedRun
+from mnemoscope.viewer.run_pages import list_content, run_content
+from mnemoscope.viewer.system_pages import compared_runs, forest_content, systems_content
+
+HOST = "127.0.0.1"
+MOST_SYSTEMS = 40
+"""Runs that one table or plot shows: all pairs of more would take minutes."""
+_MOST_FIELDS = 200
+_SHARED = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_OWN_PAGE = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+# A report has its script and style inside. It gets an origin of its own, and no network.
+_REPORT = (
+    "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; "
+    "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+_HTML = "text/html; charset=utf-8"
+
+Query = Mapping[str, list[str]]
+
+
+class PageError(Exception):
+    """What a page shows instead of its content, with its HTTP status."""
+
+    def __init__(self, status: int, title: str, text: str) -> None:
+        super().__init__(text)
+        self.status, self.title = status, title
+
+
+class ViewServer:
+    """Serves the pages over the runs below one folder."""
+
+    def __init__(self, folder: Path, *, port: int = 0, data: Path | None = None) -> None:
+        self._folder = RunFolder(folder)
+        self._kept = KeptResults(data)
+        self._watchers: dict[str, RunWatcher] = {}
+        pages: dict[str, Callable[[Query], JsonReply]] = {
+            "/": self._list,
+            "/run": self._run,
+            "/systems": self._systems,
+            "/forest": self._forest,
+            "/compare": self._compare,
+            "/question": self._question,
+            "/checkpoints": self._checkpoints,
+            "/live": self._live,
+            "/live.json": self._live_json,
+            "/report": self._report,
+        }
+        routes = {f"GET {path}": self._served(show) for path, show in pages.items()}
+        for name, kind in (("view.css", "text/css"), ("view.js", "text/javascript")):
+            routes[f"GET /{name}"] = _asset(name, kind)
+        limits = ServerLimits(connections=64, body_bytes=0, total_bytes=0)
+        self._server = JsonServer(routes, host=HOST, port=port, allow_hosts=None, limits=limits)
+        self.url = self._server.url
+        self.start, self.serve_forever = self._server.start, self._server.serve_forever
+        self.close = self._server.close
+
+    def _served(self, show: Callable[[Query], JsonReply]) -> Callable[[JsonRequest], JsonReply]:
+        def answer(request: JsonRequest) -> JsonReply:
+            try:
+                query = parse_qs(request.query, max_num_fields=_MOST_FIELDS)
+            except ValueError:
+                return self._failed(PageError(400, "Not found", "the address has too many fields"))
+            try:
+                return show(query)
+            except PageError as error:
+                return self._failed(error)
+            except MnemoscopeError as error:
+                return self._failed(PageError(422, "Not possible", self._folder.shown(error)))
+
+        return answer
+
+    def _failed(self, error: PageError) -> JsonReply:
+        return self._page(
+            error.title, el("p", foreign(str(error)), class_="problem"), status=error.status
+        )
+
+    def _page(
+        self, title: str, *content: Child | list[Child], status: int = 200, here: str = ""
+    ) -> JsonReply:
+        body = page(title, *content, folder=self._folder.root.name, here=here)
+        return _reply(body, _HTML, status)
+
+    # Pages
+
+    def _list(self, query: Query) -> JsonReply:
+        runs = self._folder.runs()
+        content = list_content(runs, is_truncated=self._folder.is_truncated)
+        return self._page("Runs", *content, here="/")
+
+    def _run(self, query: Query) -> JsonReply:
+        run = self._named(query)
+        siblings = [one for one in self._folder.runs() if run.set and one.set == run.set]
+        return self._page(run.name, *run_content(run, siblings))
+
+    def _systems(self, query: Query) -> JsonReply:
+        runs = self._chosen(query)
+        try:
+            groups = self._kept.groups(
+                [one for one in runs if one.view and one.view.metrics["overall"]]
+            )
+        except MnemoscopeError as error:
+            return self._page(runs[0].benchmark, *systems_content(runs, self._folder.shown(error)))
+        return self._page(runs[0].benchmark, *systems_content(runs, groups))
+
+    def _forest(self, query: Query) -> JsonReply:
+        runs = self._chosen(query)
+        named = _first(query, "reference")
+        reference = next((one for one in runs if one.id == named), None)
+        if named and reference is None:
+            raise _not_found()
+        if reference is None:
+            reference = next((one for one in runs if one.system == "bm25"), runs[0])
+        band = _band(_first(query, "band"))
+
+        def compare(base: ViewedRun, cand: ViewedRun) -> ComparisonResult | str:
+            try:
+                return self._kept.comparison(base, cand, band=band, by_category=False)
+            except MnemoscopeError as error:
+                return self._folder.shown(error)
+
+        content = forest_content(runs, reference, compared_runs(runs, reference, compare), band)
+        return self._page(f"Forest plot · {runs[0].benchmark}", *content)
+
+    def _compare(self, query: Query) -> JsonReply:
+        base, cand = self._two(query)
+        choices = _measures(base, cand)
+        by = _first(query, "by") or next(
+            (one for one in choices if one == "hit@10"), choices[0] if choices else ""
+        )
+        if by and by not in choices:
+            raise PageError(404, "Not found", "these runs do not have this measure")
+        hits = "" if by == BY_ANSWERS else by
+        problem = "" if by else "these runs have neither a hit metric nor judged answers in common"
+        try:
+            result = self._kept.comparison(base, cand, discordant=hits)
+        except MnemoscopeError as error:
+            if not hits:
+                raise
+            problem = self._folder.shown(error)
+            result = self._kept.comparison(base, cand)
+        found: list[Discordant] = result.paired.discordant if result.paired else []
+        if by == BY_ANSWERS:
+            found = answer_changes(self._kept.question_rows(base), self._kept.question_rows(cand))
+        changed = ChangedQuestions(by, choices, found, problem)
+        return self._page(
+            f"{base.name} and {cand.name}", *comparison_content(base, cand, result, changed)
+        )
+
+    def _question(self, query: Query) -> JsonReply:
+        base, cand = self._two(query)
+        id = _first(query, "id")
+        found = self._kept.details(base, id), self._kept.details(cand, id)
+        if found == (None, None):
+            raise PageError(404, "Not found", "neither run asked this question")
+        content = question_content(base, cand, found)
+        if _first(query, "fragment"):
+            return _reply(content.encode(), _HTML)
+        return self._page(id, content)
+
+    def _checkpoints(self, query: Query) -> JsonReply:
+        run = self._named(query)
+        if run.view is None or not run.view.longitudinal:
+            raise PageError(404, "Not found", "this run has no figures of checkpoints")
+        count = len(run.view.longitudinal["checkpoints"])
+        given = _first(query, "at") or str(count - 1)
+        at = int(given) if given.isdecimal() and len(given) < 6 else count
+        if at >= count:
+            raise PageError(404, "Not found", "this run has no such checkpoint")
+        if _first(query, "fragment"):
+            return _reply(checkpoint_panel(run.view, at).encode(), _HTML)
+        return self._page(
+            f"{run.name} over its checkpoints", *checkpoints_content(run, run.view, at)
+        )
+
+    def _live(self, query: Query) -> JsonReply:
+        run = self._named(query)
+        return self._page(f"{run.name} in progress", *live_content(run, self._progress(run)))
+
+    def _live_json(self, query: Query) -> JsonReply:
+        run = self._named(query)
+        return JsonReply(live_state(run, self._progress(run)), 200, _SHARED)
+
+    def _progress(self, run: ViewedRun) -> LiveProgress | None:
+        if run.manifest is None or run.state not in ("running", "interrupted"):
+            self._watchers.pop(run.id, None)
+            return None
+        watcher = self._watchers.get(run.id)
+        if watcher is None or watcher.id != run.manifest.id:
+            watcher = self._watchers[run.id] = RunWatcher(run.path, run.manifest)
+        return watcher.progress()
+
+    def _report(self, query: Query) -> JsonReply:
+        run = self._named(query)
+        if run.view is None:
+            raise PageError(422, "No report", run.problem or f"the run is {run.state}")
+        body = self._kept.report(run, lambda: report_page(run))
+        return _reply(body, _HTML, 200, _REPORT)
+
+    # What a request names
+
+    def _named(self, query: Query, key: str = "run") -> ViewedRun:
+        run = self._folder.run(_first(query, key))
+        if run is None:
+            raise _not_found()
+        return run
+
+    def _two(self, query: Query) -> tuple[ViewedRun, ViewedRun]:
+        """The base and the candidate: by these names, or the two chosen runs."""
+        chosen = query.get("run", [])
+        if "base" not in query and len(chosen) != 2:
+            raise PageError(
+                422, "Compare two runs", f"choose two runs in the list, not {len(chosen)}"
+            )
+        if "base" in query:
+            runs = self._named(query, "base"), self._named(query, "cand")
+        else:
+            runs = self._named({"run": chosen[:1]}), self._named({"run": chosen[1:]})
+        for one in runs:
+            if one.state != "complete":
+                raise PageError(422, "Not possible", one.problem or f"{one.name} is {one.state}")
+        return runs
+
+    def _chosen(self, query: Query) -> list[ViewedRun]:
+        """The complete runs that are named, or all of a set."""
+        key, ids = _first(query, "set"), dict.fromkeys(query.get("run", []))
+        if ids:
+            runs = [self._named({"run": [id]}) for id in ids]
+        else:
+            runs = [one for one in self._folder.runs() if key and one.set == key]
+        runs = [one for one in runs if one.state == "complete"]
+        if not runs:
+            raise PageError(404, "Not found", "no complete runs are chosen")
+        if len(runs) > MOST_SYSTEMS:
+            text = f"these are {len(runs)} runs; choose at most {MOST_SYSTEMS} in the list"
+            raise PageError(422, "Too many runs", text)
+        return runs
+
+
+def report_page(run: ViewedRun) -> bytes:
+    """The report page of a run as it was written."""
+    try:
+        with open_regular(run.path / "report.html") as file:
+            return file.read()
+    except FileNotFoundError:
+        text = "this run has no report.html; `mnemoscope report` writes it"
+        raise PageError(404, "No report", text) from None
+
+
+def _measures(base: ViewedRun, cand: ViewedRun) -> list[str]:
+    """The measures by which a question can be gained or lost."""
+    views = [one.view for one in (base, cand) if one.view is not None]
+    first = views[0].metrics["overall"]
+    names = [
+        name
+        for name in first
+        if name.startswith(("hit@", "all@"))
+        and all(name in one.metrics["overall"] for one in views)
+    ]
+    judged = all("judge" in one.manifest.identity for one in views)
+    return [*names, *([BY_ANSWERS] if judged else [])]
+
+
+def _band(given: str) -> float | None:
+    if not given:
+        return None
+    try:
+        band = float(given)
+    except ValueError:
+        band = -1.0
+    if not 0 <= band <= 1:
+        raise PageError(422, "Not possible", "the equivalence band is a number from 0 to 1")
+    return band or None
+
+
+def _first(query: Query, key: str) -> str:
+    return query.get(key, [""])[0]
+
+
+def _not_found() -> PageError:
+    return PageError(404, "Not found", "no such run below this folder")
+
+
+def _reply(body: bytes, kind: str, status: int = 200, policy: str = _OWN_PAGE) -> JsonReply:
+    headers = {"Content-Type": kind, "Content-Security-Policy": policy, **_SHARED}
+    return JsonReply(body, status, headers)
+
+
+def _asset(name: str, kind: str) -> Callable[[JsonRequest], JsonReply]:
+    @cache
+    def content() -> bytes:
+        text = files("mnemoscope.viewer").joinpath("assets", name).read_text(encoding="utf-8")
+        return f"{text}{shade_rules() if name.endswith('css') else ''}\n".encode()
+
+    return lambda request: _reply(content(), f"{kind}; charset=utf-8")
