@@ -79,7 +79,7 @@ def checkpoint_panel(view: RunView, at: int) -> Html:
         "section",
         el("h2", f"At {point['label']}"),
         el("p", _about(point)),
-        table(head, rows, caption=f"Categories at {point['label']}"),
+        table(head, rows, caption=f"Categories at {point['label']}", numbers=2),
     )
 
 

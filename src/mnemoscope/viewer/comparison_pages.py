@@ -13,6 +13,7 @@ from mnemoscope.analysis.question_details import (
     SourceMemory,
 )
 from mnemoscope.reports.comparison_tables import p_value
+from mnemoscope.reports.shown_question import category_name
 from mnemoscope.reports.tables import MISSING, decimal
 from mnemoscope.results import ComparisonResult, QuestionRow
 from mnemoscope.viewer.html_elements import (
@@ -127,7 +128,7 @@ def _metrics(
                 numbers=5,
             )
         )
-    return table(head, drawn, caption=caption)
+    return table(head, drawn, caption=caption, numbers=5)
 
 
 def _changed(
@@ -203,7 +204,8 @@ def question_content(
     if known.reference:
         about.append(("Reference", foreign(known.reference)))
     if known.category:
-        about.append(("Category", foreign(known.category, 80)))
+        names = base.manifest.category_names if base.manifest else {}
+        about.append(("Category", foreign(category_name(known.category, names), 80)))
     ranks = [{item.id: item.rank for item in one.evidence} if one else {} for one in found]
     evidence = [
         row(
@@ -218,7 +220,7 @@ def question_content(
     return el(
         "div",
         facts(about),
-        table(head, evidence, caption="Evidence") if evidence else NOTHING,
+        table(head, evidence, caption="Evidence", numbers=2) if evidence else NOTHING,
         el(
             "div",
             [

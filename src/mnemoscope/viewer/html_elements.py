@@ -11,7 +11,8 @@ from urllib.parse import urlencode
 
 from mnemoscope.text.display import as_html
 
-_EMPTY = frozenset({"input", "link", "meta", "br", "line", "rect", "circle", "path"})
+_EMPTY = frozenset({"input", "link", "meta"})
+"""Elements of HTML without an end; those of SVG have one."""
 _LONGEST = 4_000
 """Characters of a text from a dataset or a system that a page shows."""
 
@@ -75,20 +76,33 @@ def foreign(text: str, most: int = _LONGEST, *, element: str = "span") -> Html:
 
 
 def table(
-    head: Sequence[Child], rows: Iterable[Html], *, caption: str = "", class_: str = ""
+    head: Sequence[Child],
+    rows: Iterable[Html],
+    *,
+    caption: str,
+    class_: str = "",
+    numbers: int = 0,
+    shows_caption: bool = True,
 ) -> Html:
-    """A table that scrolls in its own frame, which keys can reach."""
-    titles = [title if _is_cell(title) else el("th", title, scope="col") for title in head]
+    """A table that scrolls in its own frame, which keys can reach.
+
+    The titles of the last `numbers` columns are aligned right.
+    """
+    first = len(head) - numbers
+    titles = [
+        title
+        if _is_cell(title)
+        else el("th", title, scope="col", class_="num" if at >= first else None)
+        for at, title in enumerate(head)
+    ]
     content = el(
         "table",
-        el("caption", caption) if caption else None,
+        el("caption", caption, class_=None if shows_caption else "hidden"),
         el("thead", el("tr", titles)),
         el("tbody", rows),
         class_=class_ or None,
     )
-    return el(
-        "div", content, class_="scroll", tabindex="0", role="region", aria_label=caption or "Table"
-    )
+    return el("div", content, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
 def facts(pairs: Iterable[tuple[str, Child]]) -> Html:
@@ -114,8 +128,14 @@ def _is_cell(child: Child) -> bool:
     return isinstance(child, Html) and child.startswith(("<td", "<th"))
 
 
-def page(title: str, *content: Child | Iterable[Child], folder: str, here: str = "") -> bytes:
-    """A whole page with its navigation."""
+def page(
+    title: str,
+    *content: Child | Iterable[Child],
+    folder: str,
+    here: str = "",
+    below: str = "",
+) -> bytes:
+    """A whole page with its navigation; `below` is a line under its title."""
     links = [el("a", "All runs", href="/", aria_current="page" if here == "/" else None)]
     document = el(
         "html",
@@ -138,7 +158,13 @@ def page(title: str, *content: Child | Iterable[Child], folder: str, here: str =
                 el("nav", links, aria_label="Pages"),
                 el("span", folder, class_="folder"),
             ),
-            el("main", el("h1", foreign(title)), *content, id="content"),
+            el(
+                "main",
+                el("h1", foreign(title, 200)),
+                el("p", foreign(below, 400), class_="dim") if below else None,
+                *content,
+                id="content",
+            ),
         ),
         lang="en",
     )

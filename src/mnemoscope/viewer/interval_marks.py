@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mnemoscope.viewer.html_elements import NOTHING, Attribute, Html, el
 
-_WIDTH, _HEIGHT = 160, 18
+_WIDTH, _HEIGHT = 120, 18
 _MIDDLE = _HEIGHT / 2
 _PLOT_WIDTH, _ROW_HEIGHT = 420, 34
 _TICKS = 5

@@ -68,7 +68,7 @@ def live_content(run: ViewedRun, progress: LiveProgress | None) -> list[Html]:
         el("p", id="announce", role="status", class_="hidden"),
         el(
             "div",
-            table(["Status", "Questions"], rows, caption="Statuses so far"),
+            table(["Status", "Questions"], rows, caption="Statuses so far", numbers=1),
             id="live",
             data_src=url("/live.json", run=run.id) if run.state == "running" else None,
         ),

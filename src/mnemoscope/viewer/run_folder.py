@@ -63,10 +63,16 @@ class ViewedRun(NamedTuple):
 
     @property
     def benchmark(self) -> str:
+        return str(self.manifest.identity["benchmark"]["name"]) if self.manifest else ""
+
+    @property
+    def options(self) -> str:
+        """The options of the benchmark: `granularity=session, dates=off`."""
         if self.manifest is None:
             return ""
         about = self.manifest.identity["benchmark"]
-        return dataset_title(str(about["name"]), about["options"])
+        title = dataset_title("", about["options"])
+        return title.strip(" ()")
 
     @property
     def system(self) -> str:

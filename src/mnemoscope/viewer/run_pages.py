@@ -51,16 +51,16 @@ def list_content(runs: Sequence[ViewedRun], *, is_truncated: bool) -> list[Html]
     by_set: dict[str, list[ViewedRun]] = {}
     for one in runs:
         by_set.setdefault(one.set, []).append(one)
-    titles = [own[0].benchmark for own in by_set.values()]
+    titles = [(own[0].benchmark, own[0].options) for own in by_set.values()]
     for key, own in sorted(by_set.items(), key=lambda item: (not item[0], item[1][0].benchmark)):
-        title = own[0].benchmark or "Runs without figures"
-        if titles.count(own[0].benchmark) > 1 and key:
-            title += f" · {short_hash(key)}"
-        parts.append(_set(key, title, own))
+        title, options = own[0].benchmark or "Runs without figures", own[0].options
+        if titles.count((title, options)) > 1:  # the data or the depth differ
+            options = f"{options} · {short_hash(key)}"
+        parts.append(_set(key, title, options, own))
     return parts
 
 
-def _set(key: str, title: str, runs: Sequence[ViewedRun]) -> Html:
+def _set(key: str, title: str, options: str, runs: Sequence[ViewedRun]) -> Html:
     complete = [one for one in runs if one.state == "complete"]
     buttons = []
     if len(complete) > 1:
@@ -79,12 +79,13 @@ def _set(key: str, title: str, runs: Sequence[ViewedRun]) -> Html:
     head: list[Child] = [*choose, "Run", "State", "System", "Figure", "", *answers, "Questions"]
     return el(
         "section",
-        el("h2", title),
+        el("h2", foreign(title, 100)),
+        el("p", foreign(options, 400), class_="dim") if options else None,
         el(
             "form",
             el("input", type="hidden", name="set", value=key) if key else None,
             el("div", buttons, class_="controls") if buttons else None,
-            table([*head, "Started"], rows, caption=f"Runs of {title}"),
+            table([*head, "Started"], rows, caption=f"Runs of {title}", shows_caption=False),
             method="get",
             action="/systems",
         ),
@@ -103,20 +104,20 @@ def _listed(run: ViewedRun, *, choice: bool, answers: bool) -> Html:
     state: Html | str = badge(run)
     if run.state == "running":
         state = el("a", state, " watch", href=url("/live", run=run.id))
-    started = f"{manifest.started:%Y-%m-%d %H:%M}" if manifest and manifest.started else MISSING
+    started = f"{manifest.started:%Y-%m-%d}" if manifest and manifest.started else MISSING
     if manifest is None:
         told = el("td", foreign(run.problem, 400), colspan=4 + answers, class_="problem")
         return el("tr", box, el("th", link, scope="row"), el("td", state), told, data_text=text)
     figure, mark = _figure(view) if view else (MISSING, NOTHING)
     asked = f"{view.metrics['questions']['measured']:,}" if view else MISSING
-    graded = [el("td", _graded(view))] if answers else []
+    graded = [el("td", _graded(view), class_="line")] if answers else []
     cells = [
         el("td", foreign(run.system, 80), " (baseline)" if view and view.is_baseline else None),
-        el("td", figure),
+        el("td", figure, class_="line"),
         el("td", mark),
         *graded,
         el("td", asked, class_="num"),
-        el("td", started),
+        el("td", started, class_="line"),
     ]
     return el("tr", box, el("th", link, scope="row"), el("td", state), cells, data_text=text)
 
@@ -155,7 +156,7 @@ def run_content(run: ViewedRun, siblings: Sequence[ViewedRun]) -> list[Html]:
     if run.manifest is not None:
         manifest = run.manifest
         about.append(("System", foreign(run.system, 200)))
-        about.append(("Benchmark", foreign(run.benchmark, 200)))
+        about.append(("Benchmark", foreign(f"{run.benchmark} ({run.options})", 300)))
         about += [
             (name, Html(f"{when:%Y-%m-%d %H:%M} UTC"))
             for name, when in (("Started", manifest.started), ("Finished", manifest.finished))
@@ -227,7 +228,7 @@ def _figures(view: RunView) -> list[Html]:
         mark = el("td", level_mark(own["mean"], own["ci95"]))
         rows.append(row(name, mark, figure, chance, ceiling, f"{own['n']:,}", numbers=4))
     head = ["Metric", "", "Mean [95 % interval]", "Chance", "Ceiling", "n"]
-    parts = [el("h2", "Figures"), table(head, rows, caption="Headline metrics")]
+    parts = [el("h2", "Figures"), table(head, rows, caption="Headline metrics", numbers=4)]
     name = PRIMARY if PRIMARY in overall else shown[0]
     by_category = {
         key: own[name] for key, own in view.metrics["by_category"].items() if name in own
@@ -244,5 +245,8 @@ def _figures(view: RunView) -> list[Html]:
             for key, own in by_category.items()
         ]
         head = ["Category", "", f"{name} [95 % interval]", "n"]
-        parts += [el("h2", "By category"), table(head, rows, caption=f"{name} by category")]
+        parts += [
+            el("h2", "By category"),
+            table(head, rows, caption=f"{name} by category", numbers=2),
+        ]
     return parts

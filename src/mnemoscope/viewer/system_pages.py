@@ -59,11 +59,11 @@ def systems_content(runs: Sequence[ViewedRun], groups: SystemGroups | str) -> li
             if place == 0:
                 mark = level_mark(figure["mean"], figure["ci95"]) if figure else NOTHING
                 cells.append(el("td", mark))
-            shown = MISSING
-            if figure:
-                shown = f"{decimal(figure['mean'], 3)} {brackets(figure['ci95'], 3)}"
+            shown = decimal(figure["mean"], 3) if figure else MISSING
             is_best = place == 0 and own is not None and own.is_best
-            cells.append(el("td", el("b", shown) if is_best else shown, class_="num"))
+            interval = brackets(figure["ci95"], 3) if figure else ""
+            below = el("small", interval, class_="below") if interval else None
+            cells.append(el("td", el("b", shown) if is_best else shown, below, class_="num"))
         link = el("a", foreign(run.name, 120), href=url("/run", run=run.id))
         note = " (baseline)" if run.view.is_baseline else None
         name = el("th", link, note, scope="row")
@@ -71,7 +71,7 @@ def systems_content(runs: Sequence[ViewedRun], groups: SystemGroups | str) -> li
     first = metrics[0] if metrics else ""
     head = ["System", "Group", "Ranks", *([""] if first else []), *metrics]
     parts = [el("p", group_tables.answer(found), class_="answer")] if found else []
-    parts.append(table(head, rows, caption="Systems, best first"))
+    parts.append(table(head, rows, caption="Systems, best first", numbers=len(metrics)))
     if found:
         parts.append(el("p", group_tables.legend(found), class_="dim"))
         if found.apart:
@@ -125,8 +125,9 @@ def forest_content(
             f" The shaded band is ±{band:g}." if band else None,
         ),
         table(
-            ["Run", "Verdict", "Difference", "Difference [interval]"],
+            ["Run", "Verdict", "Plot", "Difference [interval]"],
             rows,
+            numbers=1,
             caption="Forest plot of differences",
             class_="plot",
         ),

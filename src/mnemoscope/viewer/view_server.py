@@ -16,6 +16,7 @@ from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.json_server import JsonReply, JsonRequest, JsonServer, ServerLimits
 from mnemoscope._store.watched_run import open_regular
 from mnemoscope.analysis.compare import Discordant
+from mnemoscope.analysis.system_groups import labelled
 from mnemoscope.results import ComparisonResult
 from mnemoscope.viewer.checkpoint_pages import (
     checkpoint_panel,
@@ -121,9 +122,14 @@ class ViewServer:
         )
 
     def _page(
-        self, title: str, *content: Child | list[Child], status: int = 200, here: str = ""
+        self,
+        title: str,
+        *content: Child | list[Child],
+        status: int = 200,
+        here: str = "",
+        below: str = "",
     ) -> JsonReply:
-        body = page(title, *content, folder=self._folder.root.name, here=here)
+        body = page(title, *content, folder=self._folder.root.name, here=here, below=below)
         return _reply(body, _HTML, status)
 
     # Pages
@@ -140,16 +146,19 @@ class ViewServer:
 
     def _systems(self, query: Query) -> JsonReply:
         runs = self._chosen(query)
+        ranked = [one for one in runs if one.view and one.view.metrics["overall"]]
         try:
-            groups = self._kept.groups(
-                [one for one in runs if one.view and one.view.metrics["overall"]]
-            )
+            content = systems_content(runs, self._kept.groups(ranked))
         except MnemoscopeError as error:
-            return self._page(runs[0].benchmark, *systems_content(runs, self._folder.shown(error)))
-        return self._page(runs[0].benchmark, *systems_content(runs, groups))
+            content = systems_content(runs, self._folder.shown(error))
+        return self._page(f"Systems on {runs[0].benchmark}", *content, below=runs[0].options)
 
     def _forest(self, query: Query) -> JsonReply:
         runs = self._chosen(query)
+        if "run" not in query:  # the oracle would only stretch the scale
+            every = labelled([one.directory for one in runs])
+            kept = [run for run, about in zip(runs, every, strict=True) if not about.sees_labels]
+            runs = kept or runs
         named = _first(query, "reference")
         reference = next((one for one in runs if one.id == named), None)
         if named and reference is None:
@@ -165,7 +174,8 @@ class ViewServer:
                 return self._folder.shown(error)
 
         content = forest_content(runs, reference, compared_runs(runs, reference, compare), band)
-        return self._page(f"Forest plot · {runs[0].benchmark}", *content)
+        title = f"Differences on {runs[0].benchmark}"
+        return self._page(title, *content, below=runs[0].options)
 
     def _compare(self, query: Query) -> JsonReply:
         base, cand = self._two(query)
