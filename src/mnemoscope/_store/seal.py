@@ -20,7 +20,7 @@ from mnemoscope._store.jsonl import encode_json, write_atomically, write_json
 SEAL = "seal.json"
 SIGNATURE = "manifest.json.sig"
 BLOCKED_FILE = "BLOCKED.md"
-REPORTS = ("report.md", "published.json", "heatmap.png", "hallucination.png")
+REPORTS = ("report.md", "report.html", "published.json", "heatmap.png", "hallucination.png")
 PRESENTED = (*REPORTS, "../summary.md", "../summary.json", "../repeats.json")
 """What `mnemoscope report` writes again from the other files."""
 OPTIONAL = (

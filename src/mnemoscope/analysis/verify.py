@@ -35,6 +35,8 @@ ALWAYS = (
 )
 """The gates that every run must pass, whatever its protocol."""
 
+_LEFT_OUT = ("figures", "files", "artefacts", "journal", "variance")
+
 
 class Verification(msgspec.Struct, frozen=True):
     """The status of a run, and the gates that it is based on."""
@@ -76,6 +78,20 @@ def verify(
     gates = [protocol_gate, *(check_gate(name, case) for name in names)]
     gates.append(_signature(run, allowed_signers))
     return Verification(str(run.path), chosen.id if chosen else "", _status(case, gates), gates)
+
+
+def recorded_gates(run: RunDirectory) -> list[Gate]:
+    """The gates on what a run recorded, for its report: figures are not recomputed.
+
+    Left out are also the gates on files, which every reading checks, and on other runs.
+    """
+    manifest = run.manifest()
+    chosen, protocol_gate = _protocol_of(manifest, None)
+    rules = chosen.benchmark(str(value_at(manifest, "identity.benchmark.name"))) if chosen else None
+    case = CheckedRun(run, manifest, chosen, rules)
+    names = ["deviations", *chosen.protocol.gates] if chosen else [*GENERIC]
+    names += [name for name in ALWAYS if name not in names]
+    return [protocol_gate, *(check_gate(name, case) for name in names if name not in _LEFT_OUT)]
 
 
 def _status(case: CheckedRun, gates: Sequence[Gate]) -> Status:

@@ -19,6 +19,7 @@ from mnemoscope.api.arguments import (
     run_path,
 )
 from mnemoscope.api.new_runs import declared_repeats
+from mnemoscope.api.page_texts import found_page_texts
 from mnemoscope.results import (
     Results,
     RunResult,
@@ -109,16 +110,22 @@ def _loaded(run: RunLike, *, rewriting: bool = False) -> Results:
     return Results(sorted(found, key=lambda one: one.is_baseline))
 
 
-def report(run: RunLike) -> Results:
-    """Write the reports and pictures of finished runs again; no system is called."""
+def report(run: RunLike, *, data: Where | None = None) -> Results:
+    """Write the reports and pictures of finished runs again; no system is called.
+
+    report.html shows texts of memories, which come from the dataset at `data`. If it is not given
+    and not found where it is usually, the page has ids only.
+    """
     from mnemoscope.reports.run_report import write_report, write_summary
     from mnemoscope.reports.run_view import RunView
 
     results, path = _loaded(run, rewriting=True), run_path(run)
     folder = path.absolute().parent if is_run(path) else path
     sets = declared_repeats([one.directory for one in results.runs], folder)
-    for one in results.runs:
-        write_report(one.directory, repeats=sets)
+    directories = [one.directory for one in results.runs]
+    texts = found_page_texts(directories, optional_path(data))
+    for directory, own in zip(directories, texts, strict=True):
+        write_report(directory, repeats=sets, texts=own)
     if (folder / COPY).exists():  # `run` wrote a summary there
         write_summary(folder, [RunView.of(one.directory) for one in results.runs], sets)
     return results

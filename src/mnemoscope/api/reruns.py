@@ -14,6 +14,7 @@ from mnemoscope._store.run_directory import RunDirectory, find_runs
 from mnemoscope._store.spec import Spec
 from mnemoscope.api.arguments import RunLike, Where, benchmark_of, optional_path, run_path, several
 from mnemoscope.api.new_runs import declared_repeats, exams_of_judges, summarised
+from mnemoscope.api.page_texts import page_texts
 from mnemoscope.api.run_progress import Progress, reporting
 from mnemoscope.results import (
     Results,
@@ -23,6 +24,7 @@ from mnemoscope.results import (
 from mnemoscope.types import Scalar
 
 if TYPE_CHECKING:
+    from mnemoscope.analysis.question_details import DatasetTexts
     from mnemoscope.runner.pipeline import Pipeline
     from mnemoscope.runner.rerun import Phase
 
@@ -119,6 +121,7 @@ def _redo(
     from mnemoscope.runner.run import paid
 
     done: list[RunDirectory] = []
+    texts: list[DatasetTexts] = []
     for old, pipeline in work:
         dataset = reopened(old.manifest(), data)
         left = None if max_cost is None else max_cost - sum(paid(new.path) for new in done)
@@ -135,11 +138,12 @@ def _redo(
                 progress=advance,
                 questions=asked,
             )
-        write_report(new)
+        texts.append(page_texts(dataset, [new]))
+        write_report(new, texts=texts[-1])
         done.append(new)
     if sets := declared_repeats(done, out):
-        for new in done:
-            write_report(new, repeats=sets)
+        for new, own in zip(done, texts, strict=True):
+            write_report(new, repeats=sets, texts=own)
     return summarised(done, out)
 
 
@@ -174,7 +178,7 @@ def score(
         fixed = published.options if rules and published else {}
         opened = open_dataset(dataset, optional_path(data), {**options, **fixed})
         directory = score_file(opened, rankings, folder, format=format, compat=rules, depth=depth)
-        write_report(directory)
+        write_report(directory, texts=page_texts(opened, [directory]))
         return directory
 
     result = ScoredRun(scored(compat, optional_path(out) or Path("runs") / rankings.stem).path)

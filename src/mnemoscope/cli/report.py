@@ -9,11 +9,18 @@ from mnemoscope.cli.console import out, print_json
 
 
 def report(
-    run: Path, /, *, svg: Path | None = None, json: bool = False, full: bool = False
+    run: Path,
+    /,
+    *,
+    svg: Path | None = None,
+    json: bool = False,
+    full: bool = False,
+    data: Path | None = None,
 ) -> None:
-    """Print the tables of a finished run, or of all runs in a folder, and write report.md again.
+    """Print the tables of a finished run, or of all runs in a folder, and write the reports again.
 
-    No system is called. Runs with checkpoints are shown as heatmaps; heatmap.png is drawn again.
+    No system is called. report.md, report.html and published.json are written into each run. Runs
+    with checkpoints are shown as heatmaps; heatmap.png is drawn again.
 
     For example:
 
@@ -37,13 +44,16 @@ def report(
         Print the figures as JSON instead of tables.
     full
         Also print the figures by category and the cost.
+    data
+        The dataset's file or folder, whose texts report.html shows. By default it is looked for
+        where `mnemoscope datasets fetch` puts it; if it is not there, the page has ids only.
     """
     from mnemoscope.reports import run_tables
     from mnemoscope.reports.closing_sentences import closing_sentences
     from mnemoscope.reports.render_terminal import render
     from mnemoscope.reports.run_view import RunView, as_content
 
-    runs = [one.directory for one in api.report(run).runs]
+    runs = [one.directory for one in api.report(run, data=data).runs]
     views = [RunView.of(one) for one in runs]
     if json:
         print_json(as_content(views))

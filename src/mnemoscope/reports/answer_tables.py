@@ -13,6 +13,7 @@ from typing import NamedTuple
 from mnemoscope.analysis.answers import AnswerFigures
 from mnemoscope.analysis.costs import Costs
 from mnemoscope.analysis.diagnosis import Diagnosis
+from mnemoscope.analysis.question_records import BEST_SCORE
 from mnemoscope.reports.run_view import Figures
 from mnemoscope.reports.tables import (
     DIM,
@@ -30,6 +31,7 @@ from mnemoscope.reports.tables import (
     brackets,
     decimal,
     document_table,
+    interval_cell,
     numeric,
     span,
     system_cell,
@@ -202,7 +204,7 @@ def _overall(figures: Figures) -> list[Block]:
     )
     rows = [[f"{_metric(figures)}, {name}", *_row(figures[part])] for part, name in _PARTS.items()]
     if "composite" in figures:
-        rows.append(["composite, 0 to 6", *_row(figures["composite"])])
+        rows.append(["composite, 0 to 6", *_row(figures["composite"], best=BEST_SCORE)])
         rows.append(["hallucination rate", *_row(figures["hallucination"])])
     length, against = figures["length"], figures["length"]["against_grade"]
     median = "" if length["median"] is None else f"median {length['median']:g}"
@@ -223,7 +225,7 @@ def _by_category(figures: Figures, category_name: CategoryName) -> list[Block]:
     rows = [
         [
             category_name(key),
-            *(t for part in _PARTS for t in (_short(own[part]), f"{own[part]['n']:,}")),
+            *(t for part in _PARTS for t in (_with_bar(own[part]), f"{own[part]['n']:,}")),
         ]
         for key, own in figures["by_category"].items()
     ]
@@ -263,7 +265,7 @@ def _diagnosis(diagnosis: Figures, category_name: CategoryName) -> list[Block]:
     caption += f" In {complete['count']:,} of them ({share}) the reader had all the evidence."
     found = {kind: own for kind, own in diagnosis["classes"].items() if own["count"]}
     rows = [
-        [kind, f"{own['count']:,}", _short(own), ", ".join(own["examples"])]
+        [kind, f"{own['count']:,}", _with_bar(own), ", ".join(own["examples"])]
         for kind, own in found.items()
     ]
     crossed = [
@@ -299,11 +301,12 @@ def _money(accounts: Figures) -> list[Block]:
     return [Heading("Tokens and cost"), Paragraph(caption), document_table(head, rows)]
 
 
-def _row(figure: Figures, digits: int = 4) -> list[str]:
-    """Value, interval, n and bounds of a mean or a rate."""
+def _row(figure: Figures, digits: int = 4, best: float = 1.0) -> list[str | Cell]:
+    """Value, interval, n and bounds of a mean or a rate, whose best value is `best`."""
+    interval = brackets(figure["ci95"], digits) or MISSING
     return [
         decimal(_value(figure), digits),
-        brackets(figure["ci95"], digits) or MISSING,
+        interval_cell(interval, _value(figure), figure["ci95"], best=best),
         f"{figure['n']:,}",
         brackets(figure.get("bounds"), digits),
     ]
@@ -311,6 +314,10 @@ def _row(figure: Figures, digits: int = 4) -> list[str]:
 
 def _short(figure: Figures) -> str:
     return with_interval(_value(figure), figure["ci95"], unknown="[interval unknown]")
+
+
+def _with_bar(figure: Figures) -> Cell:
+    return interval_cell(_short(figure), _value(figure), figure["ci95"])
 
 
 def _value(figure: Figures) -> float | None:

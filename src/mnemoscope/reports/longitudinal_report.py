@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mnemoscope.reports.heatmap import HALLUCINATION, OVERALL, elide, score_rows
+from mnemoscope.analysis.longitudinal import BEST_QUALITY
+from mnemoscope.reports.heatmap import BEST, HALLUCINATION, OVERALL, elide, score_rows
 from mnemoscope.reports.run_view import CheckpointReport, Figures, RunView
 from mnemoscope.reports.tables import (
     MISSING,
     Block,
+    Cell,
     Heading,
+    HeatCell,
+    Heatmap,
+    HeatRow,
     Markup,
     NoteList,
     Paragraph,
@@ -17,6 +22,7 @@ from mnemoscope.reports.tables import (
     brackets,
     decimal,
     document_table,
+    interval_cell,
     percent,
     with_interval,
 )
@@ -49,15 +55,17 @@ _READINGS = {
 }
 
 
-def sections(figures: CheckpointReport, *, pictures: Sequence[tuple[str, str]] = ()) -> list[Block]:
-    """The sections; pictures are captions and file names."""
+def sections(
+    figures: CheckpointReport, *, pictures: Sequence[tuple[str, str]] = (), is_wide: bool = False
+) -> list[Block]:
+    """The sections; pictures are captions and file names. A wide page has all checkpoints."""
     points = figures["checkpoints"]
     return [
         Heading("By checkpoint"),
         *(Paragraph(Markup(f"![{caption}]({file})")) for caption, file in pictures),
-        *_heatmap(figures),
+        *([_whole_heatmap(figures)] if is_wide else _heatmap(figures)),
         Heading("Intervals", 3),
-        _intervals(points),
+        _intervals(points, len(points) if is_wide else _COLUMNS),
         *_last(points[-1:]),
         *_personas(figures["personas"]),
         *_hallucination(figures["hallucination"]),
@@ -122,8 +130,34 @@ def _heatmap(figures: CheckpointReport) -> list[Block]:
     return [document_table(head_row, body), *([left_out] if hidden else [])]
 
 
-def _intervals(points: Sequence[Figures]) -> ReportTable:
-    head, tail = elide(len(points), _COLUMNS)
+def _whole_heatmap(figures: CheckpointReport) -> Heatmap:
+    """Every cell of the heatmap, with its number of questions and its interval."""
+    points = figures["checkpoints"]
+    rows = []
+    for name, cells in score_rows(points, figures["categories"]).items():
+        if name == HALLUCINATION:
+            found = [_about(p["hallucination"], "rate", 3) for p in points]
+        elif name == OVERALL:
+            found = [_about(p["overall"]) for p in points]
+        else:
+            found = [_about(p["categories"].get(name, {})) for p in points]
+        drawn = [
+            HeatCell(cell.text, cell.share, about) for cell, about in zip(cells, found, strict=True)
+        ]
+        rows.append(HeatRow(name, drawn, name if name in figures["categories"] else ""))
+    return Heatmap([point["label"] for point in points], rows)
+
+
+def _about(figure: Figures, key: str = "mean", digits: int = 2) -> str:
+    if figure.get(key) is None:
+        return "none judged" if figure.get("asked") else "nothing asked"
+    hits = figure.get("hit@10")
+    parts = [f"n {figure['n']:,}", f"95 % interval {brackets(figure['ci95'], digits) or MISSING}"]
+    return ", ".join([*parts, *([] if hits is None else [f"hit@10 {hits:.3f}"])])
+
+
+def _intervals(points: Sequence[Figures], most: int = _COLUMNS) -> ReportTable:
+    head, tail = elide(len(points), most)
     shown = [points[i] for i in (*head, *tail)]
     bounds = ["bounds"] if any(point["failed"] for point in shown) else []
     columns = ["checkpoint", "days", "asked", "failed", "overall", *bounds]
@@ -136,9 +170,9 @@ def _intervals(points: Sequence[Figures]) -> ReportTable:
             _failures(point),
             _mean(point["overall"]),
             *(brackets(point["overall"].get(name), 2) for name in bounds),
-            _mean(point["recall_quality"]),
+            _mean(point["recall_quality"], best=BEST_QUALITY),
             _rate(point["hallucination"]),
-            _mean(point["retrieval"]["hit@10"], 3),
+            _mean(point["retrieval"]["hit@10"], 3, best=1),
         ]
         for point in shown
     ]
@@ -252,7 +286,7 @@ def _correlation(found: Figures) -> str:
     return f"{correlation} over {len(found['points'])} checkpoints; {_READINGS[found['reading']]}."
 
 
-def _split_row(name: str, split: Figures) -> list[str]:
+def _split_row(name: str, split: Figures) -> list[str | Cell]:
     rates = [point["rate"] for point in split["checkpoints"] if point["n"]]
     slope = split["trend"]["slope_per_day"]
     return [
@@ -272,15 +306,17 @@ def _failures(point: Figures) -> str:
     return f"{point['failed']:,} ({', '.join(reasons)})"
 
 
-def _mean(figure: Figures, digits: int = 2) -> str:
-    return with_interval(figure["mean"], figure["ci95"], digits)
+def _mean(figure: Figures, digits: int = 2, best: float = BEST) -> Cell:
+    text = with_interval(figure["mean"], figure["ci95"], digits)
+    return interval_cell(text, figure["mean"], figure["ci95"], best=best)
 
 
-def _rate(figure: Figures) -> str:
+def _rate(figure: Figures) -> Cell:
     if figure["rate"] is None:
-        return MISSING
+        return Cell(MISSING)
     low, high = figure["ci95"]
-    return f"{percent(figure['rate'])} [{percent(low)}, {percent(high)}]"
+    text = f"{percent(figure['rate'])} [{percent(low)}, {percent(high)}]"
+    return interval_cell(text, figure["rate"], figure["ci95"])
 
 
 def _points(share: float, *, signed: bool = False) -> str:

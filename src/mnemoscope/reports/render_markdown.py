@@ -11,6 +11,7 @@ from mnemoscope.reports.tables import (
     ColourScale,
     Grid,
     Heading,
+    Heatmap,
     Markup,
     NoteList,
     ReportTable,
@@ -24,7 +25,7 @@ def render(blocks: Iterable[Block]) -> str:
     """The blocks, separated by empty lines."""
     parts = []
     for block in blocks:
-        if isinstance(block, Grid | ColourScale) or block.only == "terminal":
+        if isinstance(block, Grid | ColourScale | Heatmap) or block.only == "terminal":
             continue
         if isinstance(block, ReportTable):
             parts.append(table(block))

@@ -21,6 +21,7 @@ from mnemoscope.reports.tables import (
     Frame,
     Grid,
     Heading,
+    Heatmap,
     Lines,
     NoteList,
     ReportTable,
@@ -47,7 +48,7 @@ def render(blocks: Iterable[Block]) -> Group:
             parts += _grid(block)
         elif isinstance(block, ColourScale):
             parts.append(_scale(block))
-        elif block.only == "markdown":
+        elif isinstance(block, Heatmap) or block.only == "markdown":
             continue
         elif isinstance(block, ReportTable):
             parts.append(table(block))

@@ -1,4 +1,4 @@
-"""Write report.md of a run, and summary.md of several runs."""
+"""Write report.md and report.html of a run, and summary.md of several runs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ from mnemoscope._store.jsonl import encode_json
 from mnemoscope._store.run_directory import RunDirectory, find_runs
 from mnemoscope.analysis.costs import Costs
 from mnemoscope.analysis.estimates import Estimate
+from mnemoscope.analysis.measure import Figure
+from mnemoscope.analysis.question_details import DatasetTexts
+from mnemoscope.analysis.read_questions import question_details
 from mnemoscope.analysis.repeats import REPEATS, RepeatSet, repeats_content
 from mnemoscope.analysis.system_groups import SystemGroups
+from mnemoscope.analysis.verify import recorded_gates
 from mnemoscope.reports import (
     answer_tables,
     forgetting_tables,
@@ -22,8 +26,10 @@ from mnemoscope.reports import (
 )
 from mnemoscope.reports.group_tables import legend
 from mnemoscope.reports.group_tables import notes as group_notes
+from mnemoscope.reports.page_data import HITS
 from mnemoscope.reports.render_markdown import render
 from mnemoscope.reports.repeat_tables import repeat_blocks
+from mnemoscope.reports.report_page import REPORT_PAGE, report_page
 from mnemoscope.reports.run_tables import credit_blocks, overview, personas_named
 from mnemoscope.reports.run_view import (
     Figures,
@@ -37,6 +43,8 @@ from mnemoscope.reports.run_view import (
 from mnemoscope.reports.tables import (
     MISSING,
     Block,
+    Cell,
+    Cells,
     Heading,
     Markup,
     NoteList,
@@ -44,6 +52,7 @@ from mnemoscope.reports.tables import (
     brackets,
     decimal,
     document_table,
+    interval_cell,
     with_interval,
 )
 from mnemoscope.text.display import as_code
@@ -66,10 +75,17 @@ _INGESTION = {
 _PICTURES = {"heatmap.png": "heatmap", "hallucination.png": "recall against hallucination"}
 
 
-def write_report(run: RunDirectory, *, png: bool = True, repeats: Sequence[RepeatSet] = ()) -> None:
-    """Write report.md, pictures of judged checkpoints, and published.json if others published.
+def write_report(
+    run: RunDirectory,
+    *,
+    png: bool = True,
+    repeats: Sequence[RepeatSet] = (),
+    texts: DatasetTexts | None = None,
+) -> None:
+    """Write report.md and report.html, pictures of judged checkpoints, and published.json.
 
-    `repeats` are the declared sets of its folder; the report of a repeat shows its own.
+    `repeats` are the declared sets of its folder; the report of a repeat shows its own. `texts` are
+    those of the memories, for report.html; without them it has their ids.
     """
     view = RunView.of(run)
     pictures: dict[str, bytes | None] = {}
@@ -82,9 +98,19 @@ def write_report(run: RunDirectory, *, png: bool = True, repeats: Sequence[Repea
         run.write_files(pictures)  # the report shows those that exist
     published = published_comparison.of_run(view)
     own = [one for one in repeats if any(run.label == each.label for each in one.runs)]
-    page = render(report(view, published.blocks if published else (), own))
-    comparable = encode_json(published.json) if published else None
-    run.write_files({"report.md": f"{page}\n".encode(), "published.json": comparable})
+    blocks = published.blocks if published else ()
+    page = report_page(
+        view,
+        report(view, blocks, own, is_wide=True),
+        question_details(run, texts, depth=HITS),
+        recorded_gates(run),
+    )
+    contents = {
+        "report.md": f"{render(report(view, blocks, own))}\n".encode(),
+        "published.json": encode_json(published.json) if published else None,
+        REPORT_PAGE: page,
+    }
+    run.write_files(contents)
 
 
 def write_summary(
@@ -140,9 +166,16 @@ def write_summary(
 
 
 def report(
-    view: RunView, published: Sequence[Block] = (), repeats: Sequence[RepeatSet] = ()
+    view: RunView,
+    published: Sequence[Block] = (),
+    repeats: Sequence[RepeatSet] = (),
+    *,
+    is_wide: bool = False,
 ) -> list[Block]:
-    """The blocks of report.md; `published` is the section on published numbers."""
+    """The blocks of report.md, or of report.html, which is wide.
+
+    `published` is the section on published numbers.
+    """
     metrics, manifest, points = view.metrics, view.manifest, view.longitudinal
     questions, about = metrics["questions"], manifest.identity["benchmark"]
     coverage = questions["coverage"]
@@ -166,7 +199,9 @@ def report(
     sections += repeat_blocks(repeats)
     if points and view.judged:
         pictures = [(name, file) for file, name in _PICTURES.items() if (view.path / file).exists()]
-        sections += longitudinal_report.sections(points, pictures=pictures)
+        sections += longitudinal_report.sections(
+            points, pictures=() if is_wide else pictures, is_wide=is_wide
+        )
     accounts: Costs | None = view.timing.get("accounts")
     if accounts and not accounts["total"]["requests"] + accounts["total"]["cached"]:
         accounts = None
@@ -213,7 +248,7 @@ def _retrieval(view: RunView) -> list[Block]:
     title = "Retrieval" if view.answers else "Overall"
     if view.longitudinal or view.forgetting:
         title = "Retrieval at the last checkpoint"
-    rows = []
+    rows: list[Cells] = []
     for name, figure in overall.items():
         bounds = figure.get("bounds")
         remarks = ["not informative"] if figure.get("vacuous") else []
@@ -222,7 +257,12 @@ def _retrieval(view: RunView) -> list[Block]:
             [
                 name,
                 decimal(figure["mean"]),
-                brackets(figure["ci95"]),
+                interval_cell(
+                    brackets(figure["ci95"]),
+                    figure["mean"],
+                    figure["ci95"],
+                    chance=figure["chance"],
+                ),
                 f"{figure['n']:,}",
                 *(decimal(figure[key]) for key in ("chance", "lift", "ceiling")),
                 ", ".join(remarks),
@@ -240,20 +280,31 @@ def _retrieval(view: RunView) -> list[Block]:
             [
                 view.category_name(key),
                 f"{next(iter(figures.values()))['n']:,}",
-                *(with_interval(figures[n]["mean"], figures[n]["ci95"]) for n in names),
+                *(_with_bar(figures[n]) for n in names),
             ]
             for key, figures in categories.items()
             if figures
         ]
         sections += [Heading("By category"), document_table(["category", "n", *names], rows)]
     if curve := view.metrics["context"].get("recall_by_tokens"):
-        rows = [[f"{int(budget):,}", _or_bounds(figure)] for budget, figure in curve.items()]
+        rows = [
+            [
+                f"{int(budget):,}",
+                interval_cell(_or_bounds(figure), figure["mean"], figure["ci95"]),
+            ]
+            for budget, figure in curve.items()
+        ]
         caption = "The share of evidence that fits completely into a context of so many tokens."
         if any("bounds" in figure for figure in curve.values()):
             caption += " Between two values: some lists end before the budget is used up."
         table = document_table(["tokens (estimated)", "recall"], rows)
         sections += [Heading("Recall by context tokens"), Paragraph(caption), table]
     return sections
+
+
+def _with_bar(figure: Estimate | Figure) -> Cell:
+    text = with_interval(figure["mean"], figure["ci95"])
+    return interval_cell(text, figure["mean"], figure["ci95"])
 
 
 def _or_bounds(figure: Estimate) -> str:

@@ -1,9 +1,10 @@
 """The model of what a report shows: a page is a list of blocks, a table is rows of cells.
 
-Each report builds its blocks once; `render_terminal` and `render_markdown` write them. A cell,
-column or block has a field for each thing that the two show differently. Texts may come from a
-dataset or a system, so both show every text as it is, in one line: Markdown and line breaks that a
-report wants are marked as `Markup` and `Lines`.
+Each report builds its blocks once; `render_terminal`, `render_markdown` and `render_html` write
+them. A cell, column or block has a field for each thing that they show differently. HTML is a
+document, so it shows what Markdown shows, and draws bars. Texts may come from a dataset or a
+system, so all show every text as it is, in one line: Markdown and line breaks that a report wants
+are marked as `Markup` and `Lines`.
 """
 
 from __future__ import annotations
@@ -38,6 +39,16 @@ class Lines(str):
     """Several lines that a report wrote; the terminal shows each of them."""
 
 
+class Bar(NamedTuple):
+    """A figure and its interval as shares of the best possible value, drawn in HTML only."""
+
+    value: float
+    low: float
+    high: float
+    chance: float | None = None
+    """The expected value of a random ranking."""
+
+
 class Cell(NamedTuple):
     """One cell of a table."""
 
@@ -50,6 +61,7 @@ class Cell(NamedTuple):
     """What Markdown shows instead of the text."""
     share: float | None = None
     """The share of the best possible value; it sets the background, from red to green."""
+    bar: Bar | None = None
 
 
 class TableColumn(NamedTuple):
@@ -130,7 +142,30 @@ class ColourScale(NamedTuple):
     after: Sequence[Cell]
 
 
-Block = Heading | Paragraph | NoteList | ReportTable | Grid | ColourScale
+class HeatCell(NamedTuple):
+    """A figure at one checkpoint; `about` says its number of questions and its interval."""
+
+    text: str
+    share: float | None
+    about: str
+
+
+class HeatRow(NamedTuple):
+    """The figures of one category, or of all; the key of a category selects its questions."""
+
+    name: str
+    cells: Sequence[HeatCell]
+    category: str = ""
+
+
+class Heatmap(NamedTuple):
+    """Categories down, all checkpoints across. HTML only: other pages have no room for it."""
+
+    checkpoints: Sequence[str]
+    rows: Sequence[HeatRow]
+
+
+Block = Heading | Paragraph | NoteList | ReportTable | Grid | ColourScale | Heatmap
 
 
 def numeric(title: str, **options: int | str) -> TableColumn:
@@ -158,10 +193,10 @@ def wrapped(label: str, width: int = LABEL_WIDTH) -> Lines:
 
 
 def document_table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> ReportTable:
-    """A table of plain text."""
+    """A table of plain text, and of cells that have a bar."""
     return ReportTable(
         [TableColumn(title) for title in head],
-        [[cell if isinstance(cell, str) else str(cell) for cell in row] for row in rows],
+        [[cell if isinstance(cell, str | Cell) else str(cell) for cell in row] for row in rows],
     )
 
 
@@ -181,6 +216,21 @@ def with_interval(
     if value is None or not (interval or unknown):
         return MISSING
     return f"{value:.{digits}f} {brackets(interval, digits) or unknown}"
+
+
+def interval_cell(
+    text: str,
+    value: float | None,
+    interval: Sequence[float] | None,
+    *,
+    best: float = 1.0,
+    chance: float | None = None,
+) -> Cell:
+    """A text with the bar of a figure, which has an interval; `best` is the best possible value."""
+    if value is None or not interval or not 0 <= interval[0] <= interval[1] <= best:
+        return Cell(text)
+    expected = None if chance is None else chance / best
+    return Cell(text, bar=Bar(value / best, interval[0] / best, interval[1] / best, expected))
 
 
 def span(interval: Sequence[float], digits: int = 3) -> str:
