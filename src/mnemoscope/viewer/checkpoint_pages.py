@@ -6,23 +6,13 @@ from mnemoscope.analysis.estimates import Estimate
 from mnemoscope.analysis.longitudinal import CheckpointFigures
 from mnemoscope.reports.heatmap import BEST, HALLUCINATION, OVERALL, score_rows
 from mnemoscope.reports.run_view import RunView
-from mnemoscope.reports.tables import MISSING, brackets, decimal, ink, percent, ramp
+from mnemoscope.reports.tables import MISSING, brackets, decimal, percent
 from mnemoscope.viewer.html_elements import Html, el, foreign, row, table, url
 from mnemoscope.viewer.interval_marks import level_mark
 from mnemoscope.viewer.run_folder import ViewedRun
 
-SHADES = 20
-"""Steps of the colours of the heatmap: style attributes are not allowed on our pages."""
-
-
-def shade_rules() -> str:
-    """The style sheet of the heatmap's colours, from red to green."""
-    rules = []
-    for step in range(SHADES + 1):
-        paper = ramp(step / SHADES)
-        colours = ("#{:02x}{:02x}{:02x}".format(*one) for one in (paper, ink(paper)))
-        rules.append("td.s{} {{ background: {}; color: {} }}".format(step, *colours))
-    return "\n".join(rules)
+_SHADES = 10
+"""The last step of the colours, h0 to h10: style attributes are not allowed on our pages."""
 
 
 def checkpoints_content(run: ViewedRun, view: RunView, at: int) -> list[Html]:
@@ -111,7 +101,7 @@ def _heatmap(view: RunView, at: int) -> Html:
     for name, cells in score_rows(points, names).items():
         drawn = []
         for place, cell in enumerate(cells):
-            shade = "" if cell.share is None else f"s{round(cell.share * SHADES)}"
+            shade = "" if cell.share is None else f"h{round(min(max(cell.share, 0), 1) * _SHADES)}"
             here = " here" if place == at else ""
             drawn.append(el("td", cell.text, class_=f"{shade}{here}".strip() or None))
         label = {OVERALL: "overall", HALLUCINATION: "hallucination"}.get(name)

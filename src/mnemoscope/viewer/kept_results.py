@@ -13,9 +13,16 @@ from typing import Any, TypeVar
 
 from mnemoscope import api
 from mnemoscope._store.errors import MnemoscopeError
+from mnemoscope._store.watched_run import open_regular
 from mnemoscope.analysis.question_details import DatasetTexts, QuestionDetails
 from mnemoscope.analysis.read_questions import named_memories, question_details
 from mnemoscope.analysis.system_groups import SystemGroups
+from mnemoscope.analysis.verify import recorded_gates
+from mnemoscope.reports.page_data import HITS
+from mnemoscope.reports.published_comparison import of_run
+from mnemoscope.reports.report_page import REPORT_PAGE, report_page
+from mnemoscope.reports.run_report import report
+from mnemoscope.reports.run_view import RunView
 from mnemoscope.results import ComparisonResult, QuestionRow, RunResult
 from mnemoscope.viewer.run_folder import ViewedRun
 
@@ -72,8 +79,21 @@ class KeptResults:
 
         return self._once("details", [run], question, read)
 
-    def report(self, run: ViewedRun, build: Callable[[], bytes]) -> bytes:
-        return self._once("report", [run], (), build)
+    def report(self, run: ViewedRun, view: RunView) -> bytes:
+        """The report page as it was written, or as it would be written."""
+        texts = self._texts(run)
+
+        def read() -> bytes:
+            try:
+                with open_regular(run.path / REPORT_PAGE) as file:
+                    return file.read()
+            except FileNotFoundError:  # a run of an older version
+                published = of_run(view)
+                blocks = report(view, published.blocks if published else (), is_wide=True)
+                questions = question_details(run.directory, texts, depth=HITS)
+                return report_page(view, blocks, questions, recorded_gates(run.directory))
+
+        return self._once("report", [run], (), read)
 
     def _texts(self, run: ViewedRun) -> DatasetTexts | None:
         """The texts of the run's memories, if the dataset was named and is the run's."""

@@ -14,15 +14,10 @@ from urllib.parse import parse_qs
 
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.json_server import JsonReply, JsonRequest, JsonServer, ServerLimits
-from mnemoscope._store.watched_run import open_regular
 from mnemoscope.analysis.compare import Discordant
 from mnemoscope.analysis.system_groups import labelled
 from mnemoscope.results import ComparisonResult
-from mnemoscope.viewer.checkpoint_pages import (
-    checkpoint_panel,
-    checkpoints_content,
-    shade_rules,
-)
+from mnemoscope.viewer.checkpoint_pages import checkpoint_panel, checkpoints_content
 from mnemoscope.viewer.comparison_pages import (
     BY_ANSWERS,
     ChangedQuestions,
@@ -249,8 +244,7 @@ class ViewServer:
         run = self._named(query)
         if run.view is None:
             raise PageError(422, "No report", run.problem or f"the run is {run.state}")
-        body = self._kept.report(run, lambda: report_page(run))
-        return _reply(body, _HTML, 200, _REPORT)
+        return _reply(self._kept.report(run, run.view), _HTML, 200, _REPORT)
 
     # What a request names
 
@@ -290,16 +284,6 @@ class ViewServer:
             text = f"these are {len(runs)} runs; choose at most {MOST_SYSTEMS} in the list"
             raise PageError(422, "Too many runs", text)
         return runs
-
-
-def report_page(run: ViewedRun) -> bytes:
-    """The report page of a run as it was written."""
-    try:
-        with open_regular(run.path / "report.html") as file:
-            return file.read()
-    except FileNotFoundError:
-        text = "this run has no report.html; `mnemoscope report` writes it"
-        raise PageError(404, "No report", text) from None
 
 
 def _measures(base: ViewedRun, cand: ViewedRun) -> list[str]:
@@ -344,7 +328,6 @@ def _reply(body: bytes, kind: str, status: int = 200, policy: str = _OWN_PAGE) -
 def _asset(name: str, kind: str) -> Callable[[JsonRequest], JsonReply]:
     @cache
     def content() -> bytes:
-        text = files("mnemoscope.viewer").joinpath("assets", name).read_text(encoding="utf-8")
-        return f"{text}{shade_rules() if name.endswith('css') else ''}\n".encode()
+        return files("mnemoscope.viewer").joinpath("assets", name).read_bytes()
 
     return lambda request: _reply(content(), f"{kind}; charset=utf-8")
