@@ -45,6 +45,7 @@ _LEGEND = {
     "wrong": "wrong: no evidence",
     "unlabelled": "unlabelled: the question has no evidence",
 }
+_WORDS = TableColumn("text", fold=True)
 _ID = TableColumn("memory", fold=True, max_width=18)
 
 
@@ -82,12 +83,12 @@ def question_blocks(
     ]
     if details.evidence:
         rows = [_evidence(one, full) for one in details.evidence]
-        columns = [numeric("rank"), _ID, TableColumn("text")]
+        columns = [numeric("rank"), _ID, _WORDS]
         blocks.append(ReportTable(columns, rows, "Evidence"))
     if details.hits:
         has_scores = any(hit.score is not None for hit in details.hits)
         columns = [numeric("rank"), *([numeric("score")] if has_scores else [])]
-        columns += [TableColumn("hit", wrap=False), _ID, TableColumn("text")]
+        columns += [TableColumn("hit", wrap=False), _ID, _WORDS]
         rows = [
             _hit(one, has_scores, full)
             for one in details.hits
@@ -127,7 +128,7 @@ def missed_blocks(
         TableColumn("category", fold=True, max_width=14),
         TableColumn("status", wrap=False),
         numeric("best rank"),
-        TableColumn("text"),
+        _WORDS,
     ]
     shown: list[Cells] = [
         [
@@ -155,7 +156,10 @@ def _reason(row: MissedQuestion) -> str | None:
 
 def _pairs(name: str, text: str, rows: list[Cells], full: bool) -> ReportTable:
     """A text, and below it names and values."""
-    titles = [TableColumn(name, wrap=False), TableColumn(_cut(text, _TEXT, full), style="bold")]
+    titles = [
+        TableColumn(name, wrap=False),
+        TableColumn(_cut(text, _TEXT, full), style="bold", fold=True),
+    ]
     return ReportTable(titles, rows, frame="narrow")
 
 

@@ -283,8 +283,9 @@ class _Execution:
                 in_progress = sum(worker.progress for worker in workers)
                 settled = self._answered + sum(worker.settled for worker in workers)
                 self._counts.done = max(self._counts.done, settled)
-                self._progress(self._done + in_progress)
                 self._note_expected()
+                self._progress(self._done + in_progress)
+        self._note_expected()
         self._counts.done = self._answered
         self._progress(self._done)
         for one in self._records:

@@ -20,8 +20,6 @@ from mnemoscope.types import FAILED
 
 _WINDOW = 120.0
 """Seconds of progress from which the time left is estimated."""
-_BLOCK = 1 << 24
-"""Bytes that are read of one file at once, so that a long journal does not fill the memory."""
 
 
 class _Line(msgspec.Struct):
@@ -108,14 +106,11 @@ class RunWatcher:
             if os.fstat(file.fileno()).st_size < start:  # begun anew
                 start = 0
             file.seek(start)
-            while block := file.read(_BLOCK):
-                end = block.rfind(b"\n") + 1
-                if not end:
+            for line in file:
+                if not line.endswith(b"\n"):
                     break
-                for line in block[:end].splitlines():
-                    self._take(line)
-                start += end
-                file.seek(start)
+                self._take(line)
+                start += len(line)
             self._offsets[key] = start
 
     def _take(self, content: bytes) -> None:

@@ -1,0 +1,189 @@
+"""A folder of runs with hostile texts, a server over it, and a browser; all are made once."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+from tests.optional import missing
+
+import mnemoscope as ms
+from mnemoscope.viewer.run_folder import RunFolder
+from mnemoscope.viewer.view_server import ViewServer
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+CHROMIUM = "/usr/bin/chromium"
+SECRET = "a text that is outside of the folder"
+HOSTILE = (
+    "<script>window.ran=1</script><img src=x onerror='window.ran=2'>"
+    '"><svg onload="window.ran=3"></svg> javascript:window.ran=4 \u202e\x1b[2Jturned\u2066 {{7*7}}'
+)
+LONG = "long " * 4_000 + "x" * 100_000
+
+
+class Breaks:
+    """Fails on some questions with a hostile message, and recalls the newest memories else."""
+
+    def remember(self, memories: Sequence[ms.Memory]) -> None:
+        self.ids = [memory.id for memory in memories]
+
+    def recall(self, query: ms.Query, k: int) -> list[str]:
+        if "/q3" in query.text:
+            raise RuntimeError(HOSTILE)
+        return self.ids[::-1][:k]
+
+
+class Reply(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    """Names in lower case."""
+    text: str
+
+
+class Viewed(NamedTuple):
+    """A served folder of runs."""
+
+    folder: Path
+    url: str
+
+    def id(self, name: str) -> str:
+        """The id of the run at a path below the folder."""
+        return next(one.id for one in RunFolder(self.folder).runs() if one.name == name)
+
+    def place(self, path: str, **names: str) -> str:
+        """An address; values that are names of runs become their ids."""
+        known = {one.name: one.id for one in RunFolder(self.folder).runs()}
+        query = {key: known.get(value, value) for key, value in names.items()}
+        return f"{path}?{urlencode(query)}" if query else path
+
+    def get(self, path: str, **names: str) -> Reply:
+        return self.ask("GET", self.place(path, **names))
+
+    def ask(self, method: str, path: str, **headers: str) -> Reply:
+        """Send a request as it is written, valid or not."""
+        where = urlsplit(self.url)
+        sent = {"Host": where.netloc, "Connection": "close", **headers}
+        lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {own}" for name, own in sent.items())]
+        with socket.create_connection((where.hostname or "", where.port or 0), 20) as connection:
+            connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+            with connection.makefile("rb") as stream:
+                content = stream.read()
+        head, _, body = content.partition(b"\r\n\r\n")
+        status, *own = head.decode("latin-1").split("\r\n")
+        pairs = (line.partition(":") for line in own)
+        found = {name.lower(): value.strip() for name, _, value in pairs}
+        return Reply(int(status.split()[1]), found, body.decode())
+
+
+@pytest.fixture(scope="session")
+def recorded(
+    _own_cache: None,
+    tmp_path_factory: pytest.TempPathFactory,
+    write_locomo: Callable[..., Path],
+    write_persona: Callable[..., Path],
+) -> Path:
+    """Runs of two benchmarks: judged answers, failures, hostile texts, checkpoints."""
+    place = tmp_path_factory.mktemp("viewed")
+    data = write_locomo(place / "locomo10.json", conversations=5, sessions=12, questions=8)
+    samples = json.loads(data.read_text())
+    first = samples[0]
+    first["qa"][0]["question"] += HOSTILE
+    first["qa"][1]["question"] += LONG
+    first["qa"][2]["answer"] = HOSTILE
+    for number in range(1, 13):
+        first["conversation"][f"session_{number}"][0]["text"] += HOSTILE
+    data.write_text(json.dumps(samples))
+    folder = place / "runs"
+    ms.run(
+        "locomo",
+        systems={"lexical": "bm25", "luck": "random", "broken": Breaks},
+        data=data,
+        out=folder / "locomo",
+        baselines=False,
+        reader="extractive",
+        judge="f1",
+        granularity="turn",
+        progress=False,
+    )
+    history = write_persona(place / "history")
+    ms.run(
+        "personas",
+        systems=["bm25"],
+        data=history,
+        out=folder / "personas",
+        baselines=False,
+        ranges="3d,6d,9d,full",
+        heatmap_png=False,
+        progress=False,
+    )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def viewed(recorded: Path) -> Iterator[Viewed]:
+    """The recorded runs, served; beside them is what a request must not reach."""
+    outside = recorded.parent
+    (outside / "secret.txt").write_text(SECRET)
+    shutil.copytree(recorded / "locomo" / "luck", outside / "outside")
+    manifest = outside / "outside" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace("random", SECRET))
+    (recorded / "linked").symlink_to(outside / "outside", target_is_directory=True)
+    server = ViewServer(recorded, data=outside / "locomo10.json")
+    server.start()
+    yield Viewed(recorded, server.url)
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The Chromium of the system."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("playwright is not installed")
+    if not Path(CHROMIUM).exists():
+        missing(f"no browser at {CHROMIUM}")
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser: Browser, viewed: Viewed) -> Iterator[Page]:
+    """A page that fails its test if a script error or a blocked resource is reported."""
+    context = browser.new_context(base_url=viewed.url, reduced_motion="reduce")
+    opened = context.new_page()
+    problems: list[str] = []
+    opened.on("pageerror", lambda error: problems.append(str(error)))
+    opened.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+    yield opened
+    context.close()
+    assert not problems
+
+
+@pytest.fixture
+def open_viewer(browser: Browser) -> Iterator[Callable[[Path], Page]]:
+    """Serve a folder and open its list of runs."""
+    with ExitStack() as opened:
+
+        def start(folder: Path) -> Page:
+            server = ViewServer(folder)
+            opened.callback(server.close)
+            server.start()
+            context = browser.new_context(base_url=server.url)
+            opened.callback(context.close)
+            page = context.new_page()
+            page.goto("/")
+            return page
+
+        yield start
