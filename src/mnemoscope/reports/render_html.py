@@ -24,6 +24,10 @@ MOST = 2_000
 """Longer texts are cut: an error message of a system has any length."""
 _LONG = 25
 """Tables with more rows scroll in their own box."""
+_ABREAST = 2
+"""With more bars in a row, each is below its figure."""
+_TICKS = 8
+"""Labels above a heatmap whose columns are too narrow for theirs."""
 _WIDE, _HIGH = 120, 12
 _NUMBER = re.compile(r"[-+−]?\$?\d[\d,.]*( ?%)?")
 _INLINE = re.compile(
@@ -94,21 +98,26 @@ def table(content: ReportTable, name: str = "") -> str:
     """A table in a box that scrolls, so that the page never does sideways."""
     kept = [place for place, column in enumerate(content.columns) if column.only != "terminal"]
     columns = [content.columns[place] for place in kept]
-    head = "".join(
-        f'<th scope="col">{shown(one.title if one.markdown is None else one.markdown)}</th>'
-        for one in columns
-    )
+    head = ""
+    for place, one in zip(kept, columns, strict=True):
+        texts = [_text(row[place]) for row in content.rows]
+        is_number = any(texts) and all(map(_NUMBER.fullmatch, filter(None, texts)))
+        title = shown(one.title if one.markdown is None else one.markdown)
+        head += f'<th scope="col"{_kind("n" if is_number else "")}>{title}</th>'
     rows = []
     for row in content.rows:
-        cells = [row[place] for place in kept]
-        first, *others = map(_cell, cells)
+        first, *others = (_cell(row[place]) for place in kept)
         body = "".join(f"<td{one}</td>" for one in others)
         rows.append(f'<tr><th scope="row"{first}</th>{body}</tr>\n')
     long = " long" if len(rows) > _LONG else ""
+    drawn = [
+        isinstance(cell, Cell) and cell.bar is not None for row in content.rows for cell in row
+    ]
+    stack = _kind("stack" if sum(drawn) > _ABREAST * len(rows) else "")
     label = as_html(one_line(f"Table: {name or content.title or columns[0].title}"))
     return (
         f'<div class="scroll{long}" tabindex="0" role="region" aria-label="{label}">'
-        f"<table><thead><tr>{head}</tr></thead><tbody>\n{''.join(rows)}</tbody></table></div>"
+        f"<table{stack}><thead><tr>{head}</tr></thead><tbody>\n{''.join(rows)}</tbody></table></div>"
     )
 
 
@@ -121,7 +130,7 @@ def shown(text: str) -> str:
 
 
 def bar(drawn: Bar, *, wide: int = _WIDE) -> str:
-    """The figure as a dot on its interval, between 0 and the best value; a tick marks chance."""
+    """The figure as a line on its interval, between 0 and the best value; dashes mark chance."""
     low, high, at = (_place(value, wide) for value in (drawn.low, drawn.high, drawn.value))
     middle = _HIGH / 2
     chance = ""
@@ -133,8 +142,8 @@ def bar(drawn: Bar, *, wide: int = _WIDE) -> str:
         'aria-hidden="true" focusable="false">'
         f'<rect class="track" x="0" y="{middle - 1:g}" width="{wide}" height="2" rx="1"/>{chance}'
         f'<rect class="interval" x="{low:.1f}" y="{middle - 3:g}" '
-        f'width="{max(high - low, 1):.1f}" height="6" rx="2"/>'
-        f'<circle class="value" cx="{at:.1f}" cy="{middle:g}" r="3.5"/></svg>'
+        f'width="{max(high - low, 1):.1f}" height="6" rx="1"/>'
+        f'<rect class="value" x="{at - 1.25:.1f}" y="0" width="2.5" height="{_HIGH}" rx="1"/></svg>'
     )
 
 
@@ -144,11 +153,21 @@ def _place(share: float, wide: int) -> float:
 
 def _cell(cell: Cell | str) -> str:
     """The end of the opening tag and the content of a cell."""
-    text = cell if isinstance(cell, str) else cell.text if cell.markdown is None else cell.markdown
+    text = _text(cell)
     written = shown(text)
     if isinstance(cell, Cell) and cell.bar is not None:
-        return f' class="drawn"><span>{written}</span>{bar(cell.bar)}'
-    return f' class="n">{written}' if _NUMBER.fullmatch(text) else f">{written}"
+        return f"{_kind('drawn')}><span>{written}</span>{bar(cell.bar)}"
+    return f"{_kind('n' if _NUMBER.fullmatch(text) else '')}>{written}"
+
+
+def _text(cell: Cell | str) -> str:
+    if isinstance(cell, str):
+        return cell
+    return cell.text if cell.markdown is None else cell.markdown
+
+
+def _kind(name: str) -> str:
+    return f' class="{name}"' if name else ""
 
 
 def _marked(text: str) -> str:
@@ -184,7 +203,13 @@ def _marked(text: str) -> str:
 def _heatmap(drawn: Heatmap) -> str:
     """A table of coloured cells; the script shows what a cell is about."""
     narrow = " narrow" if len(drawn.checkpoints) > _LONG else ""
-    head = "".join(f'<th scope="col">{shown(label)}</th>' for label in drawn.checkpoints)
+    every = max(1, len(drawn.checkpoints) // _TICKS)
+    head = ""
+    for place, label in enumerate(drawn.checkpoints):
+        is_tick = narrow and place % every == 0 and place + every // 2 < len(drawn.checkpoints)
+        head += (
+            f'<th scope="col"{_kind("tick" if is_tick else "")}><span>{shown(label)}</span></th>'
+        )
     rows = []
     for row in drawn.rows:
         cells = []
@@ -192,7 +217,7 @@ def _heatmap(drawn: Heatmap) -> str:
             step = "none" if cell.share is None else str(round(10 * min(max(cell.share, 0), 1)))
             about = as_html(cell.about)
             cells.append(f'<td class="h{step}" data-about="{about}">{shown(cell.text)}</td>')
-        key = f' data-category="{as_html(row.category)}"' if row.category else ""
+        key = f' data-category="{as_html(row.category)}"' if row.category else ' class="apart"'
         rows.append(f'<tr{key}><th scope="row">{shown(row.name)}</th>{"".join(cells)}</tr>\n')
     steps = "".join(f'<span class="h{step}"></span>' for step in range(11))
     return (

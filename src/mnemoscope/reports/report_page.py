@@ -157,14 +157,15 @@ def _tile(
     if interval:
         low, high = (end / best for end in interval)
         drawn = bar(Bar(value / best, low, high, chance), wide=_WIDE)
-    more = f"{brackets(interval, digits) or MISSING} · n {n:,}"
-    return _box(name, f"{value:.{digits}f}", drawn, more)
+    more = [brackets(interval, digits) or MISSING, f"n {n:,}"]
+    return _box(name, f"{value:.{digits}f}", drawn, *more)
 
 
-def _box(name: str, figure: str, drawn: str, more: str) -> str:
+def _box(name: str, figure: str, drawn: str, *more: str) -> str:
+    lines = " ".join(f"<span>{shown(one)}</span>" for one in more)
     return (
         f'<li><div class="name">{shown(name)}</div><div class="figure">{shown(figure)}</div>'
-        f'{drawn}<div class="more">{shown(more)}</div></li>'
+        f'{drawn}<div class="more">{lines}</div></li>'
     )
 
 

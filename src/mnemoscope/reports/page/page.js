@@ -144,9 +144,10 @@
     inner.append(row);
   }
   function about(one) {
-    const parts = [one.id, categoryName(one.category), one.checkpoint, one.status === "answered" ? "" : one.status];
+    const parts = [categoryName(one.category), one.id, one.status === "answered" ? "" : one.status];
+    if (graded(one)) parts.unshift(one.verdict[0] ? `answer ${graded(one)} ${number(one.verdict[0][0], 2)}` : "unjudged");
+    if (one.checkpoint) parts.unshift(one.checkpoint);
     if (one.metrics.length) parts.push(`${data.metrics[data.main]} ${number(one.metrics[data.main], 2)}`);
-    if (graded(one)) parts.push(one.verdict[0] ? `answer ${graded(one)} ${number(one.verdict[0][0], 2)}` : "unjudged");
     return parts.filter(Boolean).join(" · ").slice(0, 300);
   }
   function move(to) {
