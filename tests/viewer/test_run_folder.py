@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -91,3 +92,21 @@ def test_a_manifest_that_is_not_json_is_not_readable(tmp_path: Path) -> None:
     (tmp_path / "odd" / "manifest.json").write_text("{")
     [one] = RunFolder(tmp_path).runs()
     assert one.state == "unreadable" and one.problem
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        {"identity": {}, "state": "running"},
+        {"identity": {"benchmark": 7, "system": {"spec": "x"}}, "state": "interrupted"},
+        {"identity": {"benchmark": {"name": "a", "options": []}, "system": 3}, "state": "complete"},
+    ],
+)
+def test_a_manifest_that_lacks_what_pages_show_is_not_readable(
+    manifest: dict[str, object], tmp_path: Path
+) -> None:
+    (tmp_path / "odd").mkdir()
+    content = json.dumps({"fingerprint": "f", "schema": 1, **manifest})
+    (tmp_path / "odd" / "manifest.json").write_text(content)
+    [one] = RunFolder(tmp_path).runs()
+    assert (one.state, one.manifest) == ("unreadable", None)

@@ -12,6 +12,7 @@ import pytest
 from tests.viewer.conftest import HOSTILE, LONG, Viewed
 
 import mnemoscope as ms
+from mnemoscope.reports.comparison_tables import verdict_cell
 from mnemoscope.text.display import as_html
 from mnemoscope.viewer.html_elements import el, foreign, table, url
 from mnemoscope.viewer.interval_marks import DifferenceScale
@@ -60,6 +61,19 @@ def test_the_forest_plot_has_the_verdicts_of_compare(viewed: Viewed, locomo: str
     )
     assert found.answer in text
     assert html.count('class="band"') == html.count('class="zero"') == 2
+
+
+def test_the_forest_plot_of_a_secondary_metric_says_what_is_not_confirmed(
+    viewed: Viewed, locomo: str
+) -> None:
+    text = plain(viewed.get("/forest", set=locomo, reference="locomo/lexical", metric="f1").text)
+    for name in ("luck", "broken"):
+        found = ms.compare(*(viewed.folder / "locomo" / one for one in ("lexical", name))).paired
+        assert found is not None
+        row = found.row("f1")
+        cell = verdict_cell(row)
+        assert f"locomo/{name} {cell.markdown or cell.text} {row.delta:+.4f}" in text
+    assert viewed.get("/forest", set=locomo, metric="no").status == 404
 
 
 def test_two_runs_side_by_side_list_gained_and_lost_questions(viewed: Viewed) -> None:
@@ -165,6 +179,31 @@ def test_wrong_choices_are_explained(viewed: Viewed, locomo: str) -> None:
     assert viewed.get("/forest", set=locomo, band="2").status == 422
     other = viewed.get("/compare", base="locomo/luck", cand="personas/bm25")
     assert other.status == 422 and "differ in" in other.text
+
+
+def test_figures_that_are_not_figures_do_not_break_the_list(recorded: Path, tmp_path: Path) -> None:
+    """A run of the first version has no seal, so another program may have written it."""
+    folder = tmp_path / "runs" / "odd"
+    shutil.copytree(recorded / "locomo" / "luck", folder)
+    for name in ("seal.json", "trials.chain.jsonl"):
+        (folder / name).unlink(missing_ok=True)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest |= {"schema": 1, "files": {}, "chain": {}, "id": ""}
+    manifest["identity"].pop("schema")
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    metrics = json.loads((folder / "metrics.json").read_text())
+    metrics["overall"]["recall@10"]["mean"] = HOSTILE
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    server = ViewServer(tmp_path / "runs")
+    server.start()
+    try:
+        served = Viewed(tmp_path / "runs", server.url)
+        listed, own = served.get("/"), served.get("/run", run="odd")
+        assert listed.status == 200 and "its figures cannot be read" in listed.text
+        assert own.status == 500 and "this cannot be shown" in own.text
+        assert "<script>window" not in listed.text + own.text
+    finally:
+        server.close()
 
 
 # Elements

@@ -112,7 +112,7 @@ def comparison(found: Comparison, names: Mapping[str, str], *, full: bool) -> li
         Heading(title, only="markdown"),
         _table(overall, title, with_verdict=True),
     ]
-    blocks += [Paragraph(line, DIM) for line in _remarks(found, overall)]
+    blocks += [Paragraph(line, DIM) for line in remarks(found, overall)]
     if full:
         blocks += _details(found, overall)
         for scope in dict.fromkeys(row.scope for row in found.rows if row.scope != OVERALL):
@@ -148,11 +148,12 @@ def _table(rows: Sequence[Row], title: str, *, with_verdict: bool) -> ReportTabl
             _interval(row.shown),
             p_value(row.p),
         ]
-        cells.append([*line, _verdict_cell(row)] if with_verdict else line)
+        cells.append([*line, verdict_cell(row)] if with_verdict else line)
     return ReportTable(columns, cells, title)
 
 
-def _verdict_cell(row: Row) -> Cell:
+def verdict_cell(row: Row) -> Cell:
+    """The verdict, and whether it is confirmed."""
     if row.verdict is None:
         return Cell(EXPLORATORY, DIM)
     style = _STYLES[row.verdict]
@@ -161,7 +162,7 @@ def _verdict_cell(row: Row) -> Cell:
     return Cell(row.verdict, style)
 
 
-def _remarks(found: Comparison, overall: Sequence[Row]) -> list[str]:
+def remarks(found: Comparison, overall: Sequence[Row]) -> list[str]:
     """What a reader of the short table must know."""
     lines = []
     secondaries = [row for row in overall if row.role == "secondary"]

@@ -12,7 +12,7 @@ from mnemoscope.analysis.question_details import (
     RecalledHit,
     SourceMemory,
 )
-from mnemoscope.reports.comparison_tables import p_value
+from mnemoscope.reports.comparison_tables import p_value, remarks
 from mnemoscope.reports.shown_question import category_name
 from mnemoscope.reports.tables import MISSING, decimal
 from mnemoscope.results import ComparisonResult, QuestionRow
@@ -28,6 +28,7 @@ from mnemoscope.viewer.html_elements import (
     url,
 )
 from mnemoscope.viewer.run_folder import ViewedRun
+from mnemoscope.viewer.system_pages import verdict_mark
 
 BY_ANSWERS = "answers"
 _HITS = 10
@@ -80,10 +81,9 @@ def comparison_content(
     if found is not None:
         overall = [one for one in found.rows if one.scope == OVERALL]
         parts.append(_metrics(overall, "Metrics over all questions", base, cand, scope=False))
-        if found.notes:
-            parts.append(
-                el("ul", [el("li", foreign(note)) for note in found.notes], class_="warning")
-            )
+        told = [*remarks(found, overall), *found.notes]
+        if told:
+            parts.append(el("ul", [el("li", foreign(line)) for line in told]))
     parts += _changed(base, cand, changed, result)
     if found is not None:
         primary = found.primary.metric if found.primary else ""
@@ -111,15 +111,10 @@ def _metrics(
     for one in rows:
         low, high = one.shown
         name = one.scope if scope else one.metric
-        word = el(
-            "span",
-            one.verdict or MISSING,
-            class_=f"verdict {(one.verdict or '').replace(' ', '-')}",
-        )
         drawn.append(
             row(
                 foreign(f"{name} {names[name]}" if name in names else name, 100),
-                *([] if scope else [el("td", word), el("td", one.role)]),
+                *([] if scope else [el("td", verdict_mark(one)), el("td", one.role)]),
                 f"{one.n:,}",
                 decimal(one.base),
                 decimal(one.cand),

@@ -29,6 +29,8 @@ from mnemoscope.viewer.run_folder import ViewedRun
 T = TypeVar("T")
 
 _KEPT = 128
+_KEPT_OF = {"report": 2, "texts": 4, "rows": 4}
+"""These are large."""
 _LONGEST_TEXT = 4_000
 """Characters of a memory that are kept; pages show no more."""
 
@@ -39,7 +41,7 @@ class KeptResults:
     def __init__(self, data: Path | None = None) -> None:
         """`data` is the dataset's file or folder, for the texts of memories."""
         self._data = data
-        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+        self._kept: dict[str, OrderedDict[Hashable, Any]] = {}
         self._lock = Lock()
 
     def groups(self, runs: Sequence[ViewedRun], metric: str = "") -> SystemGroups:
@@ -117,12 +119,13 @@ class KeptResults:
     def _once(
         self, kind: str, runs: Sequence[ViewedRun], options: Hashable, compute: Callable[[], T]
     ) -> T:
-        key = (kind, tuple((one.path, one.signature) for one in runs), options)
+        key = (tuple((one.path, one.signature) for one in runs), options)
         with self._lock:
-            if key not in self._kept:
-                self._kept[key] = compute()
-                while len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)
-            self._kept.move_to_end(key)
-            found: T = self._kept[key]
+            kept = self._kept.setdefault(kind, OrderedDict())
+            if key not in kept:
+                kept[key] = compute()
+                while len(kept) > _KEPT_OF.get(kind, _KEPT):
+                    kept.popitem(last=False)
+            kept.move_to_end(key)
+            found: T = kept[key]
             return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mnemoscope.text.display import visible
 from mnemoscope.viewer.html_elements import NOTHING, Html, el, foreign, row, table, url
 from mnemoscope.viewer.live_progress import LiveProgress
 from mnemoscope.viewer.run_folder import ViewedRun
@@ -44,7 +45,7 @@ def _duration(seconds: float) -> str:
 def _ended(run: ViewedRun) -> str:
     if run.state == "complete":
         return "The run is complete."
-    return run.problem or f"The run is {STATES[run.state]}."
+    return visible(run.problem) or f"The run is {STATES[run.state]}."
 
 
 def live_content(run: ViewedRun, progress: LiveProgress | None) -> list[Html]:

@@ -146,12 +146,21 @@ class RunFolder:
         directory = RunDirectory(path)
         try:
             manifest = directory.manifest()
-            if manifest.state == "complete":
-                view = RunView.of(directory)
-                return ViewedRun(*about, "complete", signature, "", manifest, view)
+            view = RunView.of(directory) if manifest.state == "complete" else None
+            found = ViewedRun(*about, "complete", signature, "", manifest, view)
+            found.set, found.options, found.system  # noqa: B018  a manifest may lack them
+            if view is not None:
+                return found
         except EditedRun as error:
             return ViewedRun(*about, "edited", signature, self.shown(error))
-        except (MnemoscopeError, OSError, LookupError, TypeError, ValueError) as error:
+        except (
+            MnemoscopeError,
+            OSError,
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+        ) as error:
             return ViewedRun(*about, "unreadable", signature, self.shown(error))
         is_running = manifest.state == "running" and is_being_written(path)
         state: RunState = "running" if is_running else "interrupted"

@@ -74,7 +74,7 @@ def _set(key: str, title: str, options: str, runs: Sequence[ViewedRun]) -> Html:
         ]
     has_answers = any(one.view and one.view.answers for one in complete)
     answers = ["Answers"] if has_answers else []
-    rows = [_listed(one, choice=len(complete) > 1, answers=has_answers) for one in runs]
+    rows = [_listed_or_reason(one, len(complete) > 1, has_answers) for one in runs]
     choose = [el("td", el("span", "Choose", class_="hidden"))] if len(complete) > 1 else []
     head: list[Child] = [*choose, "Run", "State", "System", "Figure", "", *answers, "Questions"]
     return el(
@@ -92,7 +92,17 @@ def _set(key: str, title: str, options: str, runs: Sequence[ViewedRun]) -> Html:
     )
 
 
-def _listed(run: ViewedRun, *, choice: bool, answers: bool) -> Html:
+def _listed_or_reason(run: ViewedRun, choice: bool, answers: bool) -> Html:
+    """The row of a run; figures that another program wrote may not be figures."""
+    try:
+        return _listed(run, choice, answers)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        problem = f"its figures cannot be read: {error!r}"
+        broken = run._replace(state="unreadable", problem=problem, manifest=None, view=None)
+        return _listed(broken, choice, answers)
+
+
+def _listed(run: ViewedRun, choice: bool, answers: bool) -> Html:
     view, manifest = run.view, run.manifest
     box: list[Html] = []
     if choice:

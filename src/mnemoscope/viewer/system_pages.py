@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from mnemoscope.analysis.compare import Row
+from mnemoscope.analysis.compare import OVERALL, Row
 from mnemoscope.analysis.system_groups import SystemGroups, labelled
 from mnemoscope.reports import group_tables
+from mnemoscope.reports.comparison_tables import verdict_cell
 from mnemoscope.reports.run_view import headline
 from mnemoscope.reports.tables import MISSING, brackets, decimal
 from mnemoscope.results import ComparisonResult
@@ -29,9 +30,13 @@ class ComparedRun(NamedTuple):
     result: ComparisonResult | None
     reason: str = ""
 
-    @property
-    def primary(self) -> Row | None:
-        return self.result.paired.primary if self.result and self.result.paired else None
+    def row(self, metric: str) -> Row | None:
+        """The row of a metric over all questions; of the primary one if none is named."""
+        found = self.result.paired if self.result else None
+        if found is None or not metric:
+            return found.primary if found else None
+        rows = (one for one in found.rows if (one.metric, one.scope) == (metric, OVERALL))
+        return next(rows, None)
 
 
 def systems_content(runs: Sequence[ViewedRun], groups: SystemGroups | str) -> list[Html]:
@@ -89,39 +94,52 @@ def compared_runs(
     reference: ViewedRun,
     compare: Callable[[ViewedRun, ViewedRun], ComparisonResult | str],
 ) -> list[ComparedRun]:
-    """Compare every other run with the reference, largest difference first."""
+    """Compare every other run with the reference."""
     found = []
     for one in runs:
         if one.id != reference.id:
             result = compare(reference, one)
-            is_reason = isinstance(result, str)
-            found.append(
-                ComparedRun(one, None, result) if is_reason else ComparedRun(one, result)  # type: ignore[arg-type]
-            )
-    return sorted(found, key=lambda one: -(one.primary.delta if one.primary else -9.0))
+            if isinstance(result, str):
+                found.append(ComparedRun(one, None, result))
+            else:
+                found.append(ComparedRun(one, result))
+    return found
+
+
+def metrics_of(compared: Sequence[ComparedRun]) -> list[str]:
+    """The metrics of these comparisons over all questions, the primary one first."""
+    rows = (
+        row
+        for one in compared
+        if one.result and one.result.paired
+        for row in one.result.paired.rows
+    )
+    return list(dict.fromkeys(row.metric for row in rows if row.scope == OVERALL))
 
 
 def forest_content(
     runs: Sequence[ViewedRun],
     reference: ViewedRun,
     compared: Sequence[ComparedRun],
+    metric: str,
     band: float | None,
 ) -> list[Html]:
     """Differences against the reference, with intervals, the zero line and the band."""
-    drawn = [one for one in compared if one.primary is not None]
-    ends = [end for one in drawn if one.primary for end in (*one.primary.shown, one.primary.delta)]
-    scale = DifferenceScale.of(ends, band)
-    metrics = list(dict.fromkeys(one.primary.metric for one in drawn if one.primary))
-    rows = [_forest_row(one, reference, scale) for one in compared]
+    drawn = [row for one in compared if (row := one.row(metric)) is not None]
+    scale = DifferenceScale.of([end for row in drawn for end in row.shown], band)
+    named = ", ".join(dict.fromkeys(row.metric for row in drawn)) or metric
+    known = [(one, one.row(metric)) for one in compared]
+    order = sorted(known, key=lambda pair: -(pair[1].delta if pair[1] else -9.0))
+    rows = [_forest_row(one, row, reference, scale) for one, row in order]
     if drawn:
         rows.append(el("tr", el("td"), el("td"), el("td", axis_mark(scale)), el("td")))
     parts = [
-        _forest_form(runs, reference, band),
+        _forest_form(runs, reference, metrics_of(compared), metric, band),
         el(
             "p",
-            f"Differences in {', '.join(metrics) or 'the primary metric'} against ",
+            f"Differences in {named} against ",
             foreign(reference.name, 120),
-            ", paired by question. Right of zero: the run finds more.",
+            ", paired by question. Right of zero: the run is higher than the reference.",
             f" The shaded band is ±{band:g}." if band else None,
         ),
         table(
@@ -136,40 +154,57 @@ def forest_content(
         parts.append(
             el(
                 "p",
-                "Each interval has its own error rate of 5 %. The table of systems holds for all "
-                "pairs at once.",
+                "Each comparison with the reference has its own error rate of 5 %. The table of "
+                "systems holds for all pairs at once.",
                 class_="dim",
             )
         )
-    answers = [el("li", foreign(one.result.answer)) for one in drawn if one.result]
+    answers = [el("li", foreign(one.result.answer)) for one, _ in order if one.result]
     return [*parts, el("h2", "In words"), el("ul", answers)] if answers else parts
 
 
-def _forest_row(one: ComparedRun, reference: ViewedRun, scale: DifferenceScale) -> Html:
+def _forest_row(
+    one: ComparedRun, found: Row | None, reference: ViewedRun, scale: DifferenceScale
+) -> Html:
     place = url("/compare", base=reference.id, cand=one.run.id)
     name = el("a", foreign(one.run.name, 120), href=place)
-    primary = one.primary
-    if primary is None:
+    if found is None:
         reason = one.reason or (one.result.answer if one.result else "")
         told = el("td", foreign(reason, 400), colspan=3, class_="problem")
         return el("tr", el("th", name, scope="row"), told)
-    verdict = primary.verdict or "none"
-    low, high = primary.shown
+    low, high = found.shown
+    mark = difference_mark(scale, found.delta, found.shown, found.verdict or "none")
     return row(
         name,
-        el("td", el("span", verdict, class_=f"verdict {verdict.replace(' ', '-')}")),
-        el("td", difference_mark(scale, primary.delta, primary.shown, verdict), class_="mark"),
-        f"{primary.delta:+.4f} [{low:+.4f}, {high:+.4f}]",
+        el("td", verdict_mark(found)),
+        el("td", mark, class_="mark"),
+        f"{found.delta:+.4f} [{low:+.4f}, {high:+.4f}]",
         numbers=1,
     )
 
 
-def _forest_form(runs: Sequence[ViewedRun], reference: ViewedRun, band: float | None) -> Html:
+def verdict_mark(row: Row) -> Html:
+    """The verdict as `compare` words it."""
+    cell = verdict_cell(row)
+    word = cell.text if cell.markdown is None else cell.markdown
+    return el("span", word, class_=f"verdict {(row.verdict or 'none').replace(' ', '-')}")
+
+
+def _forest_form(
+    runs: Sequence[ViewedRun],
+    reference: ViewedRun,
+    metrics: Sequence[str],
+    metric: str,
+    band: float | None,
+) -> Html:
+    options = [el("option", one, value=one, selected=one == metric or None) for one in metrics]
     return el(
         "form",
         [el("input", type="hidden", name="run", value=one.id) for one in runs],
         el("label", "Reference", for_="reference"),
         select("reference", runs, reference.id),
+        el("label", "Metric", for_="metric"),
+        el("select", options, name="metric", id="metric"),
         el("label", "Equivalence band", for_="band"),
         el(
             "input",

@@ -6,10 +6,9 @@ becomes a path.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache
-from importlib.resources import files
+from collections.abc import Callable
 from pathlib import Path
+from threading import Lock
 from urllib.parse import parse_qs
 
 from mnemoscope._store.errors import MnemoscopeError
@@ -29,43 +28,30 @@ from mnemoscope.viewer.html_elements import Child, el, foreign, page
 from mnemoscope.viewer.kept_results import KeptResults
 from mnemoscope.viewer.live_pages import live_content, live_state
 from mnemoscope.viewer.live_progress import LiveProgress, RunWatcher
+from mnemoscope.viewer.page_replies import (
+    SHARED_HEADERS,
+    PageError,
+    Query,
+    asset_routes,
+    band_of,
+    first,
+    html_reply,
+    not_found,
+    report_reply,
+)
 from mnemoscope.viewer.run_folder import RunFolder, ViewedRun
 from mnemoscope.viewer.run_pages import list_content, run_content
-from mnemoscope.viewer.system_pages import compared_runs, forest_content, systems_content
+from mnemoscope.viewer.system_pages import (
+    compared_runs,
+    forest_content,
+    metrics_of,
+    systems_content,
+)
 
 HOST = "127.0.0.1"
 MOST_SYSTEMS = 40
 """Runs that one table or plot shows: all pairs of more would take minutes."""
 _MOST_FIELDS = 200
-_SHARED = {
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
-_OWN_PAGE = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-# A report has its script and style inside. It gets an origin of its own, and no network.
-_REPORT = (
-    "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; "
-    "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
-)
-_HTML = "text/html; charset=utf-8"
-
-Query = Mapping[str, list[str]]
-
-
-class PageError(Exception):
-    """What a page shows instead of its content, with its HTTP status."""
-
-    def __init__(self, status: int, title: str, text: str) -> None:
-        super().__init__(text)
-        self.status, self.title = status, title
 
 
 class ViewServer:
@@ -75,6 +61,7 @@ class ViewServer:
         self._folder = RunFolder(folder)
         self._kept = KeptResults(data)
         self._watchers: dict[str, RunWatcher] = {}
+        self._watching = Lock()
         pages: dict[str, Callable[[Query], JsonReply]] = {
             "/": self._list,
             "/run": self._run,
@@ -88,8 +75,7 @@ class ViewServer:
             "/report": self._report,
         }
         routes = {f"GET {path}": self._served(show) for path, show in pages.items()}
-        for name, kind in (("view.css", "text/css"), ("view.js", "text/javascript")):
-            routes[f"GET /{name}"] = _asset(name, kind)
+        routes |= asset_routes()
         limits = ServerLimits(connections=64, body_bytes=0, total_bytes=0)
         self._server = JsonServer(routes, host=HOST, port=port, allow_hosts=None, limits=limits)
         self.url = self._server.url
@@ -108,6 +94,9 @@ class ViewServer:
                 return self._failed(error)
             except MnemoscopeError as error:
                 return self._failed(PageError(422, "Not possible", self._folder.shown(error)))
+            except Exception as error:  # files that another program wrote
+                text = f"this cannot be shown: {self._folder.shown(error)}"
+                return self._failed(PageError(500, "Not readable", text))
 
         return answer
 
@@ -125,7 +114,7 @@ class ViewServer:
         below: str = "",
     ) -> JsonReply:
         body = page(title, *content, folder=self._folder.root.name, here=here, below=below)
-        return _reply(body, _HTML, status)
+        return html_reply(body, status)
 
     # Pages
 
@@ -154,13 +143,13 @@ class ViewServer:
             every = labelled([one.directory for one in runs])
             kept = [run for run, about in zip(runs, every, strict=True) if not about.sees_labels]
             runs = kept or runs
-        named = _first(query, "reference")
+        named = first(query, "reference")
         reference = next((one for one in runs if one.id == named), None)
         if named and reference is None:
-            raise _not_found()
+            raise not_found()
         if reference is None:
             reference = next((one for one in runs if one.system == "bm25"), runs[0])
-        band = _band(_first(query, "band"))
+        band = band_of(first(query, "band"))
 
         def compare(base: ViewedRun, cand: ViewedRun) -> ComparisonResult | str:
             try:
@@ -168,14 +157,18 @@ class ViewServer:
             except MnemoscopeError as error:
                 return self._folder.shown(error)
 
-        content = forest_content(runs, reference, compared_runs(runs, reference, compare), band)
+        compared = compared_runs(runs, reference, compare)
+        metric = first(query, "metric")
+        if metric and metric not in metrics_of(compared):
+            raise PageError(404, "Not found", "these runs do not have this metric")
+        content = forest_content(runs, reference, compared, metric, band)
         title = f"Differences on {runs[0].benchmark}"
         return self._page(title, *content, below=runs[0].options)
 
     def _compare(self, query: Query) -> JsonReply:
         base, cand = self._two(query)
         choices = _measures(base, cand)
-        by = _first(query, "by") or next(
+        by = first(query, "by") or next(
             (one for one in choices if one == "hit@10"), choices[0] if choices else ""
         )
         if by and by not in choices:
@@ -199,13 +192,13 @@ class ViewServer:
 
     def _question(self, query: Query) -> JsonReply:
         base, cand = self._two(query)
-        id = _first(query, "id")
+        id = first(query, "id")
         found = self._kept.details(base, id), self._kept.details(cand, id)
         if found == (None, None):
             raise PageError(404, "Not found", "neither run asked this question")
         content = question_content(base, cand, found)
-        if _first(query, "fragment"):
-            return _reply(content.encode(), _HTML)
+        if first(query, "fragment"):
+            return html_reply(content.encode())
         return self._page(id, content)
 
     def _checkpoints(self, query: Query) -> JsonReply:
@@ -213,12 +206,12 @@ class ViewServer:
         if run.view is None or not run.view.longitudinal:
             raise PageError(404, "Not found", "this run has no figures of checkpoints")
         count = len(run.view.longitudinal["checkpoints"])
-        given = _first(query, "at") or str(count - 1)
+        given = first(query, "at") or str(count - 1)
         at = int(given) if given.isdecimal() and len(given) < 6 else count
         if at >= count:
             raise PageError(404, "Not found", "this run has no such checkpoint")
-        if _first(query, "fragment"):
-            return _reply(checkpoint_panel(run.view, at).encode(), _HTML)
+        if first(query, "fragment"):
+            return html_reply(checkpoint_panel(run.view, at).encode())
         return self._page(
             f"{run.name} over its checkpoints", *checkpoints_content(run, run.view, at)
         )
@@ -229,29 +222,30 @@ class ViewServer:
 
     def _live_json(self, query: Query) -> JsonReply:
         run = self._named(query)
-        return JsonReply(live_state(run, self._progress(run)), 200, _SHARED)
+        return JsonReply(live_state(run, self._progress(run)), 200, SHARED_HEADERS)
 
     def _progress(self, run: ViewedRun) -> LiveProgress | None:
-        if run.manifest is None or run.state not in ("running", "interrupted"):
-            self._watchers.pop(run.id, None)
-            return None
-        watcher = self._watchers.get(run.id)
-        if watcher is None or watcher.id != run.manifest.id:
-            watcher = self._watchers[run.id] = RunWatcher(run.path, run.manifest)
-        return watcher.progress()
+        with self._watching:
+            if run.manifest is None or run.state not in ("running", "interrupted"):
+                self._watchers.pop(run.id, None)
+                return None
+            watcher = self._watchers.get(run.id)
+            if watcher is None or watcher.id != run.manifest.id:
+                watcher = self._watchers[run.id] = RunWatcher(run.path, run.manifest)
+            return watcher.progress()
 
     def _report(self, query: Query) -> JsonReply:
         run = self._named(query)
         if run.view is None:
             raise PageError(422, "No report", run.problem or f"the run is {run.state}")
-        return _reply(self._kept.report(run, run.view), _HTML, 200, _REPORT)
+        return report_reply(self._kept.report(run, run.view))
 
     # What a request names
 
     def _named(self, query: Query, key: str = "run") -> ViewedRun:
-        run = self._folder.run(_first(query, key))
+        run = self._folder.run(first(query, key))
         if run is None:
-            raise _not_found()
+            raise not_found()
         return run
 
     def _two(self, query: Query) -> tuple[ViewedRun, ViewedRun]:
@@ -272,7 +266,7 @@ class ViewServer:
 
     def _chosen(self, query: Query) -> list[ViewedRun]:
         """The complete runs that are named, or all of a set."""
-        key, ids = _first(query, "set"), dict.fromkeys(query.get("run", []))
+        key, ids = first(query, "set"), dict.fromkeys(query.get("run", []))
         if ids:
             runs = [self._named({"run": [id]}) for id in ids]
         else:
@@ -289,45 +283,11 @@ class ViewServer:
 def _measures(base: ViewedRun, cand: ViewedRun) -> list[str]:
     """The measures by which a question can be gained or lost."""
     views = [one.view for one in (base, cand) if one.view is not None]
-    first = views[0].metrics["overall"]
     names = [
         name
-        for name in first
+        for name in views[0].metrics["overall"]
         if name.startswith(("hit@", "all@"))
         and all(name in one.metrics["overall"] for one in views)
     ]
     judged = all("judge" in one.manifest.identity for one in views)
     return [*names, *([BY_ANSWERS] if judged else [])]
-
-
-def _band(given: str) -> float | None:
-    if not given:
-        return None
-    try:
-        band = float(given)
-    except ValueError:
-        band = -1.0
-    if not 0 <= band <= 1:
-        raise PageError(422, "Not possible", "the equivalence band is a number from 0 to 1")
-    return band or None
-
-
-def _first(query: Query, key: str) -> str:
-    return query.get(key, [""])[0]
-
-
-def _not_found() -> PageError:
-    return PageError(404, "Not found", "no such run below this folder")
-
-
-def _reply(body: bytes, kind: str, status: int = 200, policy: str = _OWN_PAGE) -> JsonReply:
-    headers = {"Content-Type": kind, "Content-Security-Policy": policy, **_SHARED}
-    return JsonReply(body, status, headers)
-
-
-def _asset(name: str, kind: str) -> Callable[[JsonRequest], JsonReply]:
-    @cache
-    def content() -> bytes:
-        return files("mnemoscope.viewer").joinpath("assets", name).read_bytes()
-
-    return lambda request: _reply(content(), f"{kind}; charset=utf-8")

@@ -63,6 +63,13 @@ function slide(input) {
     for (const row of document.querySelectorAll(".heat tr")) {
       row.children[at + 1]?.classList.add("here");
     }
+    reveal();
+  };
+  // Scroll the heatmap to the chosen column, and not the page.
+  const reveal = () => {
+    const head = document.querySelector(".heat th.here");
+    const frame = head?.closest(".scroll");
+    if (frame) frame.scrollLeft = head.offsetLeft - frame.clientWidth / 2;
   };
   const load = async () => {
     const at = wanted;
@@ -74,6 +81,7 @@ function slide(input) {
       shown.textContent = `${labels[at]}: not loaded`;
     }
   };
+  reveal();
   input.addEventListener("input", () => {
     wanted = input.value;
     shown.textContent = labels[wanted];
