@@ -33,7 +33,7 @@ from mnemoscope.viewer.system_pages import verdict_mark
 BY_ANSWERS = "answers"
 _HITS = 10
 """Hits that are shown of a question, besides later ones that count."""
-_MEMORY = 300
+_MEMORY = 200
 _LISTED = 500
 """Gained and lost questions that are listed of each."""
 
@@ -80,7 +80,7 @@ def comparison_content(
     ]
     if found is not None:
         overall = [one for one in found.rows if one.scope == OVERALL]
-        parts.append(_metrics(overall, "Metrics over all questions", base, cand, scope=False))
+        parts.append(_metrics(overall, "Metrics over all questions", scope=False))
         told = [*remarks(found, overall), *found.notes]
         if told:
             parts.append(el("ul", [el("li", foreign(line)) for line in told]))
@@ -92,21 +92,19 @@ def comparison_content(
             names = result.category_names
             parts.append(el("h2", "By category"))
             title = f"{primary} by category: exploration, without verdicts"
-            parts.append(_metrics(own, title, base, cand, scope=True, names=names))
+            parts.append(_metrics(own, title, scope=True, names=names))
     return parts
 
 
 def _metrics(
     rows: Sequence[Row],
     caption: str,
-    base: ViewedRun,
-    cand: ViewedRun,
     *,
     scope: bool,
     names: Mapping[str, str] = {},
 ) -> Html:
     head = ["Category" if scope else "Metric", *([] if scope else ["Verdict", "Role"])]
-    head += ["n", f"Base: {base.name}", f"Candidate: {cand.name}", "Difference [interval]", "p"]
+    head += ["n", "Base", "Candidate", "Difference [interval]", "p"]
     drawn = []
     for one in rows:
         low, high = one.shown
@@ -154,9 +152,9 @@ def _changed(
     for change in ("gained", "lost"):
         own = [one for one in changed.questions if one.change == change]
         whose = (
-            "the candidate has, the base has not"
+            "the candidate has it, the base does not"
             if change == "gained"
-            else ("the base has, the candidate has not")
+            else ("the base has it, the candidate does not")
         )
         more = f", {_LISTED} shown" if len(own) > _LISTED else ""
         parts.append(el("h3", f"{change.capitalize()}: {len(own):,}{more}"))

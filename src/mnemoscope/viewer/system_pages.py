@@ -160,7 +160,11 @@ def forest_content(
             )
         )
     answers = [el("li", foreign(one.result.answer)) for one, _ in order if one.result]
-    return [*parts, el("h2", "In words"), el("ul", answers)] if answers else parts
+    return (
+        [*parts, el("h2", "In words, by the primary metric"), el("ul", answers)]
+        if answers
+        else parts
+    )
 
 
 def _forest_row(

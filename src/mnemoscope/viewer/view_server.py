@@ -187,7 +187,7 @@ class ViewServer:
             found = answer_changes(self._kept.question_rows(base), self._kept.question_rows(cand))
         changed = ChangedQuestions(by, choices, found, problem)
         return self._page(
-            f"{base.name} and {cand.name}", *comparison_content(base, cand, result, changed)
+            f"{cand.name} against {base.name}", *comparison_content(base, cand, result, changed)
         )
 
     def _question(self, query: Query) -> JsonReply:
