@@ -22,6 +22,7 @@ os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.browser import browser as browser
 from tests.optional import missing
 
 from mnemoscope.models.embedders import WordLlamaEmbedder
