@@ -19,7 +19,6 @@ from mnemoscope.analysis.question_details import (
     AskedFrom,
     EvidenceMemory,
     JudgeMark,
-    QuestionDetails,
     RecalledHit,
     RunQuestions,
     SourceMemory,
@@ -128,11 +127,14 @@ def visiting(browser: Browser, **options: Any) -> Iterator[Visit]:
     page.on("console", lambda message: problems.append(message.text))
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("dialog", lambda dialog: problems.append(dialog.message))
-    page.on(
-        "request", lambda request: request.url[:5] in ("file:", "blob:") or problems.append("net")
-    )
+    page.on("request", lambda request: problems.extend(_elsewhere(request.url)))
     yield Visit(page, problems)
     context.close()
+
+
+def _elsewhere(url: str) -> list[str]:
+    """The address, if it is not that of a file."""
+    return [] if url.startswith("file:") else [url]
 
 
 @pytest.fixture
@@ -277,28 +279,24 @@ def test_a_hostile_text_in_every_field_acts_on_nothing(
     memory = SourceMemory(
         HOSTILE + LONG[:3000], 9_999_999, datetime(2026, 1, 2, tzinfo=UTC), HOSTILE, HOSTILE
     )
-    worst = QuestionDetails(
-        *[HOSTILE] * 7,
-        "abstain",
-        AskedFrom(None, HOSTILE),
-        HOSTILE,
-        HOSTILE + LONG,
-        (EvidenceMemory(HOSTILE, None, memory),),
-        (
+    names = ("id", "scenario", "checkpoint", "category", "difficulty", "text", "reference")
+    worst = replace(
+        questions.questions[0],
+        **dict.fromkeys((*names, "status", "error", "failure"), HOSTILE),
+        expects="abstain",
+        asked=AskedFrom(None, HOSTILE),
+        evidence=(EvidenceMemory(HOSTILE, None, memory),),
+        hits=(
             RecalledHit(HOSTILE, 1, "carried", 0.5, HOSTILE + LONG, memory, (HOSTILE,)),
             RecalledHit(
                 HOSTILE, 2, "claimed", None, None, memory, (), (HOSTILE,), (HOSTILE,), 3, True
             ),
         ),
-        2,
-        10,
-        10,
-        "found",
-        {},
-        AnswerDetails("answered", LONG + HOSTILE, (HOSTILE,)),
-        VerdictDetails(mark, mark),
-        HOSTILE,
+        returned=2,
+        answer=AnswerDetails("answered", LONG + HOSTILE, (HOSTILE,)),
+        verdict=VerdictDetails(mark, mark),
     )
+    worst = replace(worst, error=HOSTILE + LONG)
     file = tmp_path / "report.html"
     titled = replace(view.manifest, notes=[HOSTILE, LONG], category_names={HOSTILE: HOSTILE})
     hostile = RunView(**{**vars(view), "label": f"{HOSTILE} {LONG[:300]}", "manifest": titled})
