@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 import pytest
-from tests.optional import missing
 
 import mnemoscope as ms
 from mnemoscope.viewer.run_folder import RunFolder
@@ -21,7 +20,6 @@ from mnemoscope.viewer.view_server import ViewServer
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-CHROMIUM = "/usr/bin/chromium"
 SECRET = "a text that is outside of the folder"
 HOSTILE = (
     "<script>window.ran=1</script><img src=x onerror='window.ran=2'>"
@@ -141,21 +139,6 @@ def viewed(recorded: Path) -> Iterator[Viewed]:
     server.start()
     yield Viewed(recorded, server.url)
     server.close()
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """The Chromium of the system."""
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        missing("playwright is not installed")
-    if not Path(CHROMIUM).exists():
-        missing(f"no browser at {CHROMIUM}")
-    with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.optional import missing
+from tests.browser import violations
 from tests.viewer.conftest import Viewed
 
 from mnemoscope._store.jsonl import encode_lines
@@ -23,7 +23,6 @@ IDENTITY = {
     "system": {"spec": "mine"},
     "depth": 50,
 }
-AXE = Path(__file__).parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js"
 MOST_TABS = 60
 
 
@@ -41,41 +40,38 @@ def wait_for_text(page: Page, selector: str, text: str) -> None:
     page.locator(selector, has_text=text).wait_for(state="attached")
 
 
-def violations(page: Page) -> list[str]:
-    """What axe-core finds that is serious."""
-    if not AXE.exists():
-        missing("axe-core is not installed: npm ci in tests/node")
-    # The policy of our pages allows no injected script element; the driver may evaluate.
-    page.evaluate(AXE.read_text())
-    found = page.evaluate("axe.run(document)")
-    assert len(found["passes"]) > 10  # it looked at the page
+def pages(viewed: Viewed) -> list[str]:
+    """An address of every page."""
+    pair = {"base": "locomo/luck", "cand": "locomo/lexical"}
+    two = f"run={viewed.id('locomo/luck')}&run={viewed.id('locomo/lexical')}"
     return [
-        f"{one['id']}: {one['nodes'][0]['html'][:200]}"
-        for one in found["violations"]
-        if one["impact"] in ("serious", "critical")
+        "/",
+        viewed.place("/run", run="locomo/broken"),
+        f"/systems?{two}",
+        f"/forest?{two}&band=0.1",
+        viewed.place("/compare", **pair),
+        viewed.place("/question", **pair, id="conv-0/q0"),
+        viewed.place("/checkpoints", run="personas/bm25"),
+        viewed.place("/live", run="locomo/luck"),
     ]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_serious_violation(page: Page, viewed: Viewed, scheme: str) -> None:
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-    pair = {"base": "locomo/luck", "cand": "locomo/lexical"}
-    places = [
-        "/",
-        viewed.place("/run", run="locomo/broken"),
-        viewed.place("/systems", run="locomo/luck") + f"&run={viewed.id('locomo/lexical')}",
-        viewed.place("/forest", run="locomo/luck") + f"&run={viewed.id('locomo/lexical')}&band=0.1",
-        viewed.place("/compare", **pair),
-        viewed.place("/question", **pair, id="conv-0/q0"),
-        viewed.place("/checkpoints", run="personas/bm25"),
-        viewed.place("/live", run="locomo/luck"),
-    ]
-    for place in places:
+    for place in pages(viewed):
         page.goto(place)
-        if place == places[4]:
+        if "/compare" in place:
             page.locator("details").first.locator("summary").click()
             page.wait_for_selector("details .sides")
         assert violations(page) == [], place
+
+
+def test_no_page_scrolls_sideways_on_a_phone(page: Page, viewed: Viewed) -> None:
+    page.set_viewport_size({"width": 360, "height": 740})
+    for place in pages(viewed):
+        page.goto(place)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, place
 
 
 def test_two_runs_are_compared_by_keyboard(page: Page, viewed: Viewed) -> None:
