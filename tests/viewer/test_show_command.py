@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.viewer.conftest import LONG
+from tests.viewer.viewed_runs import LONG
 
 import mnemoscope as ms
 from mnemoscope._store.errors import UsageError

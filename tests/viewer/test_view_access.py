@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from tests.viewer.conftest import SECRET, Viewed
+from tests.viewer.viewed_runs import SECRET, Viewed
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope.viewer.run_folder import RunFolder

@@ -9,17 +9,24 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from tests.conftest import StartCommand
+from tests.conftest import CommandProcess, StartCommand
 from tests.waiting import eventually
 
 from mnemoscope.cli.app import invoke
+
+
+def printed(command: CommandProcess) -> str:
+    try:
+        return command.output
+    except FileNotFoundError:  # the process has not begun
+        return ""
 
 
 def test_it_prints_its_address_and_ends_with_one_line(
     recorded: Path, start_command: StartCommand
 ) -> None:
     command = start_command(["view", recorded, "--no-open"])
-    assert eventually(lambda: "http://" in command.output)
+    assert eventually(lambda: "http://" in printed(command))
     [url] = re.findall(r"http://127\.0\.0\.1:\d+", command.output)
     with urlopen(url, timeout=20) as reply:
         assert "locomo/lexical" in reply.read().decode()

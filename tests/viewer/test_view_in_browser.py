@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.browser import violations
-from tests.viewer.conftest import Viewed
+from tests.viewer.viewed_runs import Viewed
 
 from mnemoscope._store.jsonl import encode_lines
 from mnemoscope._store.run_directory import RunDirectory
@@ -138,6 +138,8 @@ def test_a_report_opens_in_its_sandbox(page: Page, viewed: Viewed) -> None:
     page.wait_for_selector("#rows .row")
     assert page.evaluate("window.origin") == "null"
     assert page.evaluate("window.ran") is None
+    page.go_back()
+    page.get_by_role("link", name="Report page").wait_for()
 
 
 def test_a_running_run_is_watched_by_keyboard(

@@ -9,7 +9,7 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from tests.viewer.conftest import HOSTILE, LONG, Viewed
+from tests.viewer.viewed_runs import HOSTILE, LONG, Viewed
 
 import mnemoscope as ms
 from mnemoscope.reports.comparison_tables import verdict_cell
