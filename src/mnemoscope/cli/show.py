@@ -34,7 +34,7 @@ def show(
 
         mnemoscope show runs/locomo/bm25 --failed --category multi-hop
 
-        mnemoscope show runs/locomo/bm25 q12 --data locomo10.json --full
+        mnemoscope show runs/locomo/bm25 conv-26/q2 --data locomo10.json --full
 
         mnemoscope show runs/personas/hybrid ada-q003 --checkpoint 90d
 
