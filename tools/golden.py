@@ -24,6 +24,7 @@ To see what a change did, keep the outputs of both versions and compare them:
 from __future__ import annotations
 
 import argparse
+import base64
 import hashlib
 import html
 import json
@@ -38,6 +39,7 @@ import sys
 import tempfile
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -778,6 +780,8 @@ def _keep(folder: Path, outcome: Outcome) -> None:
 def compared(name: str, content: str) -> Compared:
     """Cut an output into data and text, without what is exempt."""
     values = _values(name, content)
+    if name.endswith(".html"):
+        return _compared_page(name, content)
     if values is None:
         if name.endswith(".svg"):
             words = html.unescape(re.sub(r"<style>.*?</style>|<[^>]*>", " ", content, flags=re.S))
@@ -789,6 +793,26 @@ def compared(name: str, content: str) -> Compared:
         json.dumps(cutter.data(value, ()), ensure_ascii=False, indent=1) for value in values
     )
     return Compared(data, "\n".join(cutter.texts) if cutter.texts else None)
+
+
+_PACKED = re.compile(r'<script [^>]*id="data">([^<]*)</script>')
+_UNREAD = re.compile(r"<(style|script|svg)\b.*?</\1>", re.S)
+
+
+def _compared_page(name: str, content: str) -> Compared:
+    """The questions that a page has packed are data; of the rest, the words that it shows."""
+    cutter = _Cutter(Path(name).name)
+    data = [
+        json.dumps(cutter.data(json.loads(unpacked), ()), ensure_ascii=False, indent=1)
+        for unpacked in (zlib.decompress(base64.b64decode(one)) for one in _PACKED.findall(content))
+    ]
+    text = _UNREAD.sub(" ", _PACKED.sub(" ", content))
+    text = re.sub(r"</t[dh]><t[dh][^>]*>", " | ", text)  # rows as in Markdown
+    text = html.unescape(re.sub(r"<[^>]*>", " ", text.replace("<tr>", "| ")))
+    text = re.sub(r"\b[\d,.]+ ms\b", "<time>", text)
+    lines = filter(None, (" ".join(line.split()) for line in text.splitlines()))
+    text = without_exempt("\n".join(lines))
+    return Compared("\n".join([*data, *NUMBER.findall(text)]), text)
 
 
 def _values(name: str, content: str) -> list[Any] | None:

@@ -114,7 +114,7 @@ def report(run: RunLike, *, data: Where | None = None) -> Results:
     """Write the reports and pictures of finished runs again; no system is called.
 
     report.html shows texts of memories, which come from the dataset at `data`. If it is not given
-    and not found where it is usually, the page has ids only.
+    and not found where it usually is, the texts of the page that is there are kept.
     """
     from mnemoscope.reports.run_report import write_report, write_summary
     from mnemoscope.reports.run_view import RunView

@@ -30,7 +30,11 @@ def page_texts(dataset: Dataset, runs: Sequence[RunDirectory]) -> DatasetTexts:
 def found_page_texts(
     runs: Sequence[RunDirectory], data: Path | None = None
 ) -> list[DatasetTexts | None]:
-    """The texts for each of these runs; None for a run whose dataset is not found."""
+    """The texts for each of these runs: of the dataset, else of the page that the run has.
+
+    None for a run with neither.
+    """
+    from mnemoscope.reports.page_data import kept_texts
     from mnemoscope.runner.dataset_texts import dataset_of
 
     keys = [fingerprint(run.manifest().identity["benchmark"]) for run in runs]
@@ -39,4 +43,4 @@ def found_page_texts(
         same = [run for run, own in zip(runs, keys, strict=True) if own == key]
         dataset = dataset_of(same[0].manifest(), data)
         found[key] = page_texts(dataset, same) if dataset else None
-    return [found[key] for key in keys]
+    return [found[key] or kept_texts(run) for run, key in zip(runs, keys, strict=True)]

@@ -46,7 +46,7 @@ def report(
         Also print the figures by category and the cost.
     data
         The dataset's file or folder, whose texts report.html shows. By default it is looked for
-        where `mnemoscope datasets fetch` puts it; if it is not there, the page has ids only.
+        where `mnemoscope datasets fetch` puts it; if it is not there, the page keeps its texts.
     """
     from mnemoscope.reports import run_tables
     from mnemoscope.reports.closing_sentences import closing_sentences

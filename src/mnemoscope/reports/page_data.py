@@ -7,15 +7,22 @@ texts are cut, and never is a whole history in the page.
 from __future__ import annotations
 
 import zlib
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
+from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope._store.jsonl import printable
+from mnemoscope._store.run_directory import RunDirectory
+from mnemoscope._store.seal import Seal
 from mnemoscope.analysis.question_details import (
+    AskedFrom,
+    DatasetTexts,
     JudgeMark,
+    Key,
     QuestionDetails,
     RecalledHit,
     RunQuestions,
@@ -37,17 +44,55 @@ _LEVEL = 4
 
 Row = list[Any]
 """One question; the script names the places of the list."""
+_ASKED, _HITS = (8, 9), 16
+"""Places in the row: when and in which session it is asked, and its hits, after its evidence."""
+REPORT_PAGE = "report.html"
+_DATA = b'<script type="application/octet-stream" id="data">'
 
 
 def packed(content: Mapping[str, Any]) -> str:
-    """JSON, compressed and in base64, which contains no character that HTML knows."""
-    encoded = msgspec.json.encode(content)
-    return b64encode(zlib.compress(encoded, _LEVEL)).decode()
+    """JSON, compressed and in base64, in an element that is no script and that HTML ignores."""
+    encoded = b64encode(zlib.compress(msgspec.json.encode(content), _LEVEL))
+    return f"{_DATA.decode()}{encoded.decode()}</script>"
 
 
 def page_data(run: RunQuestions, category_names: Mapping[str, str]) -> dict[str, Any]:
     """The content of the page's data: lists of texts and memories, and a row for each question."""
     return _Writer(run).content(category_names)
+
+
+def kept_texts(run: RunDirectory) -> DatasetTexts | None:
+    """The texts in the page that a run has; None without a page, texts or the seal's word for it.
+
+    So a page can be written again where the dataset is not at hand.
+    """
+    place = run.path / REPORT_PAGE
+    vouched = (Seal(run.path).read() or {}).get(REPORT_PAGE)
+    if not place.is_file() or vouched != [sha256_file(place)]:
+        return None
+    content = place.read_bytes()
+    packed = content[content.rindex(_DATA) + len(_DATA) :].partition(b"<")[0]
+    found = msgspec.json.decode(zlib.decompress(b64decode(packed)))
+    if not found["hasTexts"]:
+        return None
+    texts, listed = found["texts"], found["memories"]
+    memories: dict[Key, SourceMemory] = {}
+    asked: dict[Key, AskedFrom] = {}
+    for row in found["questions"]:
+        id, scenario, now, session = (texts[row[place]] for place in (0, 1, *_ASKED))
+        if now or session:
+            asked[scenario, id] = AskedFrom(_moment(now), session)
+        for number in {*row[_HITS], *(number for number, _ in row[_HITS - 1])}:
+            named, *own = listed[number]
+            if own:
+                text, at, speaker = (texts[own[place]] for place in (0, 2, 3))
+                length = len(text) + own[1]
+                memories[scenario, named] = SourceMemory(text, length, _moment(at), speaker=speaker)
+    return DatasetTexts(memories, asked)
+
+
+def _moment(text: str) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
 
 
 class _Writer:
@@ -75,6 +120,10 @@ class _Writer:
             "categoryNames": category_names,
             "k": max((one.k for one in run.questions), default=0),
             "questions": rows,
+            # Apart from the rest: they alone differ between two runs of the same.
+            "recall_ms": [one.recall_ms for one in run.questions],
+            "answer_ms": [one.answer_ms for one in run.questions],
+            "judge_ms": [one.judge_ms for one in run.questions],
             "memories": self._rows,
             "texts": list(self._texts),
         }
@@ -97,11 +146,11 @@ class _Writer:
         if memory is not None:
             most = EVIDENCE_TEXT if key in self._evidence else self._most
             row.append(self._text(memory.text[:most]))
-            left = memory.length - min(most, len(memory.text))
-            about = " · ".join(
-                filter(None, [f"{memory.at:%Y-%m-%d %H:%M}" if memory.at else "", memory.speaker])
-            )
-            row += [left, self._text(about, _HIT_TEXT)] if left or about else []
+            row += [
+                memory.length - min(most, len(memory.text)),
+                self._text(_time(memory.at)),
+                self._text(memory.speaker, _HIT_TEXT),
+            ]
         self._rows.append(row)
         return number
 
@@ -117,7 +166,8 @@ class _Writer:
             text(one.text),
             text(one.reference),
             text(one.expects),
-            text(" · ".join(filter(None, [_time(asked.now), asked.session])) if asked else ""),
+            text(_time(asked.now) if asked else ""),
+            text(asked.session if asked else ""),
             text(one.status),
             text(one.error),
             text(one.failure),
@@ -134,7 +184,6 @@ class _Writer:
             self._special(one.hits),
             one.returned,
             one.pool,
-            [one.recall_ms, one.answer_ms, one.judge_ms],
             self._answer(one),
             self._verdict(one),
         ]
@@ -184,5 +233,5 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
 
-def _time(at: Any) -> str:
-    return f"{at:%Y-%m-%d %H:%M}" if at else ""
+def _time(at: datetime | None) -> str:
+    return at.isoformat() if at else ""

@@ -32,7 +32,6 @@ from mnemoscope.reports.tables import (
 )
 from mnemoscope.text.display import as_html, one_line
 
-REPORT_PAGE = "report.html"
 _FOLDER = "page"
 _TILES = 6
 _WIDE = 200
@@ -72,8 +71,7 @@ def report_page(
         f'<footer><div class="wrap">Fingerprint {shown(view.manifest.fingerprint)}. '
         "metrics.json, questions.jsonl and trials.jsonl beside this page have all figures and "
         "texts; report.md has the same sections.</div></footer>",
-        '<script type="application/octet-stream" id="data">'
-        f"{packed(page_data(questions, view.manifest.category_names))}</script>",
+        packed(page_data(questions, view.manifest.category_names)),
         f"<script>{script}</script>\n</body>\n</html>\n",
     ]
     return "\n".join(page).encode()

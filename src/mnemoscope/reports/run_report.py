@@ -26,10 +26,10 @@ from mnemoscope.reports import (
 )
 from mnemoscope.reports.group_tables import legend
 from mnemoscope.reports.group_tables import notes as group_notes
-from mnemoscope.reports.page_data import HITS
+from mnemoscope.reports.page_data import HITS, REPORT_PAGE
 from mnemoscope.reports.render_markdown import render
 from mnemoscope.reports.repeat_tables import repeat_blocks
-from mnemoscope.reports.report_page import REPORT_PAGE, report_page
+from mnemoscope.reports.report_page import report_page
 from mnemoscope.reports.run_tables import credit_blocks, overview, personas_named
 from mnemoscope.reports.run_view import (
     Figures,

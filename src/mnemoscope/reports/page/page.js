@@ -4,9 +4,9 @@
 (() => {
   const ROW = 62, BEFORE = 8, FIRST_HITS = 10, LONG = 900;
   const FIELDS = ["id", "scenario", "checkpoint", "category", "difficulty", "text", "reference", "expects",
-    "asked", "status", "error", "failure", "found", "metrics", "evidence", "hits", "scores", "kinds",
-    "special", "returned", "pool", "ms", "answer", "verdict"];
-  const TEXTS = 13;
+    "now", "session", "status", "error", "failure", "found", "metrics", "evidence", "hits", "scores", "kinds",
+    "special", "returned", "pool", "answer", "verdict"];
+  const TEXTS = 14;
   const MARKS = { found: "●", partly: "◐", missed: "○", "": "–" };
   const FOUND = { found: "all evidence found", partly: "part of the evidence found", missed: "no evidence found", "": "not measured" };
   const KINDS = { r: ["evidence", "found"], c: ["its text carries evidence", "found"], l: ["evidence only claimed", "partly"],
@@ -16,6 +16,7 @@
   const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff]|\udb40[\udc00-\udc7f]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
   const $ = (id) => document.getElementById(id);
   const number = (value, digits = 3) => value === null || value === undefined ? "–" : value.toFixed(digits);
+  const minutes = (time) => time.slice(0, 16).replace("T", " ");
   const thousands = (value) => value.toLocaleString("en-US");
 
   /** Add a text to an element; unseen characters are shown as escapes. */
@@ -219,7 +220,7 @@
     const nodes = [top, title];
     if (one.text.length > LONG) nodes.push(said(one.text));
     nodes.push(state, facts([["category", categoryName(one.category)], ["conversation", one.scenario], ["checkpoint", one.checkpoint],
-      ["difficulty", one.difficulty], ["asked", one.asked], ["expects", one.expects === "answer" ? "" : one.expects], ["status", one.status],
+      ["difficulty", one.difficulty], ["asked", [minutes(one.now), one.session].filter(Boolean).join(" · ")], ["expects", one.expects === "answer" ? "" : one.expects], ["status", one.status],
       ["lost at", one.failure], ["metrics", metrics], ["time", times]]));
     if (one.error) nodes.push(...titled("Error", said(one.error)));
     if (one.reference) nodes.push(...titled("Reference answer", said(one.reference)));
@@ -246,10 +247,10 @@
     return nodes;
   }
   function memoryText(place) {
-    const [, text, left, about] = data.memories[place];
-    const nodes = [];
-    if (about) nodes.push(make("span", "id", data.texts[about]));
-    if (text === undefined) return nodes;
+    const [, text, left, at, speaker] = data.memories[place];
+    if (text === undefined) return [];
+    const about = [minutes(data.texts[at]), data.texts[speaker]].filter(Boolean).join(" · ");
+    const nodes = about ? [make("span", "id", about)] : [];
     const shown = said(data.texts[text]);
     if (left) shown.append(make("span", "neutral", ` … ${thousands(left)} characters more in the dataset`));
     return [...nodes, shown];
@@ -337,7 +338,7 @@
   }
   function begin() {
     data.main = Math.max(0, data.metrics.indexOf(`recall@${data.k}`));
-    questions = data.questions.map(read);
+    questions = data.questions.map((row, place) => ({ ...read(row), ms: [data.recall_ms[place], data.answer_ms[place], data.judge_ms[place]] }));
     data.questions = null;
     fill("category", questions.map((one) => one.category).sort(), categoryName);
     fill("checkpoint", data.checkpoints);
