@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from mnemoscope._store.run_directory import Manifest, RunDirectory
+from mnemoscope._store.run_directory import JournalLine, Manifest, RunDirectory
 from mnemoscope._store.seal import BLOCKED_FILE as BLOCKED_FILE
 from mnemoscope.analysis.label_access import GATE, IsolationFinding, check_isolation
 from mnemoscope.analysis.measure import Depth, Metrics, measure
@@ -23,6 +23,8 @@ class CheckedRun:
     manifest: Manifest
     chosen: Chosen | None
     rules: Benchmark | None
+    journal: Sequence[JournalLine] | None = None
+    """The lines of the journal, if they were read before."""
 
     @property
     def protocol(self) -> Protocol:
@@ -35,11 +37,20 @@ class CheckedRun:
 
     @cached_property
     def trials(self) -> list[Trial]:
+        if self.journal is not None:
+            return [line for line in self._last if isinstance(line, Trial)]
         return list(self.run.trials())
 
     @cached_property
     def ingestions(self) -> list[Ingestion]:
+        if self.journal is not None:
+            return [line for line in self._last if isinstance(line, Ingestion)]
         return list(self.run.ingestions())
+
+    @property
+    def _last(self) -> list[JournalLine]:
+        last = self.manifest.checkpoints[-1] if self.manifest.checkpoints else ""
+        return [line for line in self.journal or () if line.checkpoint == last]
 
     @cached_property
     def scorable(self) -> list[Trial]:

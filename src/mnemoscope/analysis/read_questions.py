@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mnemoscope._store.jsonl import read_records
-from mnemoscope._store.run_directory import RunDirectory
+from mnemoscope._store.run_directory import JournalLine, RunDirectory
 from mnemoscope.analysis.answers import as_read, scale_of
 from mnemoscope.analysis.credit import credited, is_plain, places_of
 from mnemoscope.analysis.diagnosis import classify, receipts_of
@@ -42,13 +42,16 @@ def question_details(
     *,
     depth: int | None = None,
     only: str | None = None,
+    journal: Sequence[JournalLine] | None = None,
 ) -> RunQuestions:
     """Read every question of a finished run, or the question with the id `only`.
 
-    `depth` is the most hits of each question. The files of the run are checked for edits.
+    `depth` is the most hits of each question; `journal` has the run's lines, if they were read
+    before. The files of the run are checked for edits.
     """
     manifest, limits = run.manifest(), recorded_depth(run)
-    journal, lines = list(run.journal()), _question_lines(run)
+    journal = list(run.journal()) if journal is None else journal
+    lines = _question_lines(run)
     clusters = {line.question: line.cluster for line in journal if isinstance(line, Trial)}
     by_id = {id: _question(line, clusters.get(id, "")) for (_, id), line in lines.items()}
     records = [one for one in assemble(journal, by_id) if only in (None, one.question.id)]
@@ -65,10 +68,12 @@ def question_details(
     names = tuple(headline(limits.names))
     recalls = [name.partition("@") for name in limits.names]
     ks = [int(k) for name, _, k in recalls if name == "recall" and int(k) <= _TOP]
+    k = max(ks, default=0)
     reader = _Reader(
         limits,
-        names,
-        max(ks, default=0),
+        {name: limits.names.index(name) for name in names},
+        k,
+        limits.names.index(f"recall@{k}") if k else None,
         depth,
         texts or _NO_TEXTS,
         _timings(run),
@@ -147,8 +152,11 @@ class _Reader:
     """What the details of all questions of a run are made from."""
 
     limits: Depth
-    names: tuple[str, ...]
+    places: Mapping[str, int]
+    """The places of the headline metrics among the values of a trial."""
     k: int
+    recall: int | None
+    """The place of recall@k; None if no recall is measured."""
     depth: int | None
     texts: DatasetTexts
     timings: Mapping[_Place, Mapping[str, float]]
@@ -197,16 +205,14 @@ class _Reader:
         k = self.k
         if trial is None or not trial.evidence or trial.status in FAILED:
             return {}, None, k
-        low = dict(zip(self.limits.names, self.limits.values(trial), strict=True))
-        if trial.cut is None:
-            known = {name: low[name] for name in self.names}
-        else:  # an imported list may go on after its end
-            high = dict(zip(self.limits.names, self.limits.highest(trial), strict=True))
-            low = {name: value for name, value in low.items() if value == high[name]}
-            known = {name: low[name] for name in self.names if name in low}
-        value = low.get(f"recall@{k}")
-        if value is None:
+        low = self.limits.values(trial)
+        # An imported list may go on after its end.
+        high = low if trial.cut is None else self.limits.highest(trial)
+        known = {name: low[at] for name, at in self.places.items() if low[at] == high[at]}
+        recall = self.recall
+        if recall is None or low[recall] != high[recall]:
             return known, None, k
+        value = low[recall]
         return known, "found" if value >= 1 else "partly" if value > 0 else "missed", k
 
 

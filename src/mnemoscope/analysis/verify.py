@@ -18,7 +18,7 @@ import msgspec
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope._store.jsonl import read_text
-from mnemoscope._store.run_directory import Manifest, RunDirectory
+from mnemoscope._store.run_directory import JournalLine, Manifest, RunDirectory
 from mnemoscope.analysis.checked_run import BLOCKED_FILE, CheckedRun, value_at
 from mnemoscope.analysis.gates import Gate, check_gate
 from mnemoscope.analysis.label_access import GATE as ISOLATION_GATE
@@ -35,7 +35,7 @@ ALWAYS = (
 )
 """The gates that every run must pass, whatever its protocol."""
 
-_LEFT_OUT = ("figures", "files", "artefacts", "journal", "variance")
+_LEFT_OUT = ("figures", "files", "artefacts", "journal", "variance", "ceiling")
 
 
 class Verification(msgspec.Struct, frozen=True):
@@ -80,7 +80,7 @@ def verify(
     return Verification(str(run.path), chosen.id if chosen else "", _status(case, gates), gates)
 
 
-def recorded_gates(run: RunDirectory) -> list[Gate]:
+def recorded_gates(run: RunDirectory, journal: Sequence[JournalLine]) -> list[Gate]:
     """The gates on what a run recorded, for its report: figures are not recomputed.
 
     Left out are also the gates on files, which every reading checks, and on other runs.
@@ -88,7 +88,7 @@ def recorded_gates(run: RunDirectory) -> list[Gate]:
     manifest = run.manifest()
     chosen, protocol_gate = _protocol_of(manifest, None)
     rules = chosen.benchmark(str(value_at(manifest, "identity.benchmark.name"))) if chosen else None
-    case = CheckedRun(run, manifest, chosen, rules)
+    case = CheckedRun(run, manifest, chosen, rules, journal)
     names = ["deviations", *chosen.protocol.gates] if chosen else [*GENERIC]
     names += [name for name in ALWAYS if name not in names]
     return [protocol_gate, *(check_gate(name, case) for name in names if name not in _LEFT_OUT)]

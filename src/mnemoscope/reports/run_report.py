@@ -98,12 +98,12 @@ def write_report(
         run.write_files(pictures)  # the report shows those that exist
     published = published_comparison.of_run(view)
     own = [one for one in repeats if any(run.label == each.label for each in one.runs)]
-    blocks = published.blocks if published else ()
+    blocks, journal = published.blocks if published else (), list(run.journal())
     page = report_page(
         view,
         report(view, blocks, own, is_wide=True),
-        question_details(run, texts, depth=HITS),
-        recorded_gates(run),
+        question_details(run, texts, depth=HITS, journal=journal),
+        recorded_gates(run, journal),
     )
     contents = {
         "report.md": f"{render(report(view, blocks, own))}\n".encode(),
