@@ -236,6 +236,7 @@ def test_a_run_writes_a_folder_for_each_system_and_baseline_and_a_summary(
             "metrics.json",
             "questions.jsonl",
             "raw_retrievals.jsonl",
+            "report.html",
             "report.md",
             "timing.json",
             "timings.jsonl",
@@ -624,7 +625,7 @@ def test_score_reads_rankings_from_jsonl(mnemo: Command, data: Path, tmp_path: P
     assert metrics["overall"]["recall@1"]["mean"] == pytest.approx((1 + 0 + 0.5) / 3)
     assert metrics["overall"]["mrr@3"]["mean"] == pytest.approx((1 + 1 / 2 + 1) / 3)
     assert (tmp_path / "scored" / "report.md").exists()
-    assert "scored/report.md" in done.out
+    assert "scored/report.html" in done.out
 
 
 def test_a_question_without_a_ranking_does_not_count_as_zero(

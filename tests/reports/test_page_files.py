@@ -13,7 +13,7 @@ import pytest
 import mnemoscope as ms
 from mnemoscope._store.errors import EditedRun
 from mnemoscope._store.run_directory import RunDirectory
-from mnemoscope.reports import render_html
+from mnemoscope.reports import longitudinal_report, render_html, render_markdown
 from mnemoscope.reports.run_report import report
 from mnemoscope.reports.run_view import RunView
 from mnemoscope.reports.tables import (
@@ -150,3 +150,22 @@ def test_a_long_text_is_cut_and_the_cut_is_told() -> None:
     shown = render_html.shown("y" * (render_html.MOST + 1_500))
     assert shown.endswith("y … (1,500 characters more)")
     assert len(shown) < render_html.MOST + 100
+
+
+def test_a_heatmap_has_every_checkpoint_with_number_and_interval(
+    make_history: Callable[..., Any],
+) -> None:
+    figures = make_history(40, unasked=frozenset({(0, 1)})).figures
+    first = figures["checkpoints"][0]["categories"]["factual-recall"]
+    judged = render_html.render(longitudinal_report.sections(figures, is_wide=True))
+    interval = f"[{first['ci95'][0]:.2f}, {first['ci95'][1]:.2f}]"
+    told = f"n {first['n']}, 95 % interval {interval}, hit@10 {first['hit@10']:.3f}"
+    assert f'data-about="{told}">{first["mean"]:.1f}</td>' in judged
+    assert 'class="hnone" data-about="nothing asked">--</td>' in judged
+    assert judged.count("data-about") == 40 * (len(figures["categories"]) + 2)
+    assert 'class="heat narrow"' in judged
+
+    recalled = render_html.render(longitudinal_report.recall_sections(figures))
+    assert recalled.count("data-about") == 40 * (len(figures["categories"]) + 1)
+    assert f'data-about="asked {first["asked"]}">{first["hit@10"]:.2f}</td>' in recalled
+    assert render_markdown.render(longitudinal_report.recall_sections(figures)).count("|") == 0

@@ -55,7 +55,7 @@ def demo(*, out: Path = Path("demo-run")) -> None:
     stdout.print(run_tables.shown(views, width=stdout.width, only=["hybrid"]))
     say(
         stdout,
-        f"the report:   {out}/hybrid/report.md\n"
+        f"the report:   {out}/hybrid/report.html\n"
         f"the picture:  {out}/hybrid/heatmap.png\n"
         f"a day's log:  {history}/{PERSONA}/memories-{DAYS}d/day-0100.md\n"
         f"every answer: {out}/hybrid/questions.jsonl\n\n"

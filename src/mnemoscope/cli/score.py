@@ -94,5 +94,5 @@ def score(
             title="Effect of the scoring rules: pgmnemo's rules against sound rules",
         )
         say(stdout, found.sound_rules)
-    say(stdout, f"report: {found.path}/report.md")
+    say(stdout, f"report: {found.path}/report.html")
     stdout.print(render(closing_sentences([found.directory])))

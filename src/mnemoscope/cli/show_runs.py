@@ -47,14 +47,14 @@ def show(
         if not only_heatmaps:
             pictures = (runs[0].path / "heatmap.png").exists()
             also = f", pictures: {folder}/*/heatmap.png" if pictures else ""
-            say(out, f"summary: {folder}/summary.md, reports: {folder}/*/report.md{also}")
+            say(out, f"summary: {folder}/summary.md, reports: {folder}/*/report.html{also}")
     else:
         out.print(run_tables.summary(views, full=full))
         show_repeats(list(results.repeats().values()))
         accounts = [own for view in views if (own := view.timing.get("accounts"))]
         if spent := sum(own["total"]["paid"] for own in accounts):
             say(out, f"paid in total: ${spent:.4f}, without replies from the cache")
-        say(out, f"reports: {folder}/*/report.md, summary: {folder}/summary.md")
+        say(out, f"reports: {folder}/*/report.html, summary: {folder}/summary.md")
         if not full:
             say(out, "categories and cost: --full, or the reports")
         out.print(render(closing_sentences([run.directory for run in runs])))

@@ -75,6 +75,24 @@ def sections(
     ]
 
 
+def recall_sections(figures: CheckpointReport) -> list[Block]:
+    """A heatmap of hit@10, for runs whose answers are not judged."""
+    points = figures["checkpoints"]
+    rows = []
+    for name in figures["categories"]:
+        cells = [point["categories"][name] for point in points]
+        drawn = [
+            HeatCell(decimal(one["hit@10"], 2), one["hit@10"], f"asked {one['asked']:,}")
+            for one in cells
+        ]
+        rows.append(HeatRow(name, drawn, name))
+    hits = [point["retrieval"]["hit@10"] for point in points]
+    drawn = [HeatCell(decimal(one["mean"], 2), one["mean"], _about(one, digits=3)) for one in hits]
+    caption = "hit@10: the share of the questions with evidence that have some in the first ten."
+    shown = Heatmap([point["label"] for point in points], [*rows, HeatRow("all", drawn)])
+    return [Heading("By checkpoint"), Paragraph(caption), shown]
+
+
 def asked(figures: CheckpointReport) -> list[str]:
     """The number of questions asked, judged and failed over all checkpoints."""
     points = figures["checkpoints"]

@@ -202,6 +202,8 @@ def report(
         sections += longitudinal_report.sections(
             points, pictures=() if is_wide else pictures, is_wide=is_wide
         )
+    elif points and is_wide:
+        sections += longitudinal_report.recall_sections(points)
     accounts: Costs | None = view.timing.get("accounts")
     if accounts and not accounts["total"]["requests"] + accounts["total"]["cached"]:
         accounts = None
