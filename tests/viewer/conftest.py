@@ -60,6 +60,16 @@ def recorded(
         heatmap_png=False,
         progress=False,
     )
+    ms.run(
+        "personas",
+        systems=["bm25"],
+        data=history,
+        out=folder / "unjudged",
+        baselines=False,
+        reader="none",
+        ranges="6d,full",
+        progress=False,
+    )
     return folder
 
 

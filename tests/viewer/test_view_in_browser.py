@@ -102,7 +102,7 @@ def test_filters_narrow_the_list_and_say_how_many_are_left(page: Page) -> None:
     page.goto("/")
     tab_to(page, "#filter")
     page.keyboard.type("lexical")
-    wait_for_text(page, "#filter-count", "1 of 4")
+    wait_for_text(page, "#filter-count", "1 of 5")
     assert page.locator("tr[data-text]:visible").count() == 1
 
 

@@ -130,6 +130,15 @@ def test_a_checkpoint_shows_its_cells(viewed: Viewed) -> None:
     assert viewed.get("/checkpoints", run="locomo/luck").status == 404
 
 
+def test_checkpoints_without_a_judge_show_hits(viewed: Viewed) -> None:
+    points = ms.load(viewed.folder / "unjudged")["bm25"].longitudinal
+    assert points is not None
+    found = points["checkpoints"][0]["retrieval"]["hit@10"]["mean"]
+    text = plain(viewed.get("/checkpoints", run="unjudged/bm25", at="0").text)
+    assert f"hit@10 [95 % interval] Asked All categories {found:.2f}" in text
+    assert "hit@10 from 0 to 1" in text and "composite" not in text
+
+
 def test_every_text_is_escaped_and_long_ones_are_cut(viewed: Viewed, locomo: str) -> None:
     pair = {"base": "locomo/broken", "cand": "locomo/lexical"}
     replies = [

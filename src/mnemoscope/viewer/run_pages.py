@@ -138,7 +138,7 @@ def badge(run: ViewedRun) -> Html:
 
 def _figure(view: RunView) -> tuple[str, Html]:
     """The first figure of a run: of its last checkpoint, or of its rankings."""
-    if view.longitudinal and view.longitudinal["checkpoints"]:
+    if view.longitudinal and view.judged:
         last = view.longitudinal["checkpoints"][-1]
         mean, interval = last["overall"]["mean"], last["overall"]["ci95"]
         text = f"{decimal(mean, 2)} of 6 {brackets(interval, 2)} at {last['label']}"
