@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tests.viewer.viewed_runs import LONG
 
 import mnemoscope as ms
 from mnemoscope._store.errors import UsageError
+from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.cli.app import invoke
 from mnemoscope.cli.console import out
 
@@ -50,11 +52,15 @@ def test_a_part_of_an_id_is_enough_if_only_one_has_it(recorded: Path) -> None:
         ms.show(run, "conv-1/q1x")
 
 
-def test_without_the_dataset_the_ids_of_memories_are_shown(
-    recorded: Path, capsys: pytest.CaptureFixture[str]
+def test_without_the_dataset_texts_are_those_of_the_page_and_else_ids(
+    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = shown(capsys, recorded / "locomo" / "luck", "conv-1/q1")
-    assert "the texts of memories are not shown" in text
+    copy = tmp_path / "luck"
+    shutil.copytree(recorded / "locomo" / "luck", copy)
+    first = ms.show(copy, "conv-1/q1").details.hits[0].memory
+    assert first is not None and first.text in " ".join(shown(capsys, copy, "conv-1/q1").split())
+    RunDirectory(copy).write_files({"report.html": None})
+    assert "the texts of memories are not shown" in shown(capsys, copy, "conv-1/q1")
 
 
 def test_the_json_is_the_whole_record(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:

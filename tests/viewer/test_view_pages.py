@@ -12,6 +12,7 @@ import pytest
 from tests.viewer.viewed_runs import HOSTILE, LONG, Viewed
 
 import mnemoscope as ms
+from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.reports.comparison_tables import verdict_cell
 from mnemoscope.text.display import as_html
 from mnemoscope.viewer.html_elements import el, foreign, table, url
@@ -180,6 +181,22 @@ def test_an_edited_run_has_no_figures_and_no_report(recorded: Path, tmp_path: Pa
         assert served.get("/compare", base="edited", cand="edited").status == 422
     finally:
         server.close()
+
+
+def test_a_run_of_an_older_version_has_a_report_built_in_memory(
+    recorded: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "runs" / "old"
+    shutil.copytree(recorded / "locomo" / "luck", copy)
+    RunDirectory(copy).write_files({"report.html": None})
+    server = ViewServer(tmp_path / "runs")
+    server.start()
+    try:
+        reply = Viewed(tmp_path / "runs", server.url).get("/report", run="old")
+    finally:
+        server.close()
+    assert reply.status == 200 and "<h1>old on locomo" in reply.text
+    assert not (copy / "report.html").exists()
 
 
 def test_wrong_choices_are_explained(viewed: Viewed, locomo: str) -> None:

@@ -24,7 +24,7 @@ def show(
 
     `question` is its id, or a part that only its id has. A run with checkpoints asks a question
     several times: `checkpoint` chooses, and the last one is the default. The texts of memories
-    come from the dataset at `data`.
+    come from the dataset at `data`, else from the run's report.html, where long ones are cut.
     """
     from mnemoscope.analysis.read_questions import question_details
 
@@ -126,11 +126,12 @@ def _at(found: tuple[QuestionDetails, ...], id: str, checkpoint: str) -> Questio
 
 
 def _texts(run: RunDirectory, data: Where | None) -> DatasetTexts | None:
-    """The texts of the dataset; None if it is not found and was not named."""
+    """The texts of the dataset, else those of the run's page; None if there are neither."""
     from mnemoscope.analysis.read_questions import named_memories
+    from mnemoscope.reports.page_data import kept_texts
     from mnemoscope.runner.dataset_texts import dataset_of, dataset_texts
 
     dataset = dataset_of(run.manifest(), optional_path(data))
     if dataset is None:
-        return None
+        return kept_texts(run)
     return dataset_texts(dataset.scenarios(), named_memories(run))

@@ -26,6 +26,11 @@ COMMANDS = {
         "show:show",
         "Show one question of a finished run, or list the questions that it missed.",
     ),
+    "view": (
+        "view:view",
+        "Look at many runs in a browser: a list, a table with groups, differences, single "
+        "questions.",
+    ),
     "plan": (
         "plan:plan",
         "Say what a comparison can find before you pay for the candidate's run, and fix its rules.",

@@ -57,7 +57,7 @@ def show(
         The checkpoint, if the run asks the question at several. Default: the last one.
     data
         The dataset's file or folder, for the texts of memories; else $MNEMOSCOPE_DATA/NAME, else
-        the cache of `fetch`.
+        the cache of `fetch`, else what the run's report.html has of them.
     full
         Show long texts whole.
     json

@@ -41,7 +41,7 @@ def view(
     no_open
         Do not open the browser.
     data
-        The dataset's file or folder, to show the texts of memories.
+        The dataset's file or folder, to show memories in full; else what report.html has of them.
     """
     from mnemoscope.cli.serve import serve_until_ended
     from mnemoscope.viewer.view_server import ViewServer

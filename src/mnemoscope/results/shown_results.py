@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mnemoscope.results.frames import SHOWN_ROWS, frame_of, html_table, plain_cell
-from mnemoscope.results.run_results import QuestionRow
+from mnemoscope.results.result_rows import QuestionRow
 from mnemoscope.text.display import as_html
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class ShownQuestion:
         self.details = details
         self.system = system
         self.has_texts = has_texts
-        """Whether the dataset was found, so that the texts of memories are known."""
+        """Whether the texts of memories are known, from the dataset or from the run's page."""
         self.category_names = category_names
 
     def __repr__(self) -> str:

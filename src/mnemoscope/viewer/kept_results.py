@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
@@ -18,9 +19,9 @@ from mnemoscope.analysis.question_details import DatasetTexts, QuestionDetails
 from mnemoscope.analysis.read_questions import named_memories, question_details
 from mnemoscope.analysis.system_groups import SystemGroups
 from mnemoscope.analysis.verify import recorded_gates
-from mnemoscope.reports.page_data import HITS
+from mnemoscope.reports.page_data import HITS, REPORT_PAGE, kept_texts
 from mnemoscope.reports.published_comparison import of_run
-from mnemoscope.reports.report_page import REPORT_PAGE, report_page
+from mnemoscope.reports.report_page import report_page
 from mnemoscope.reports.run_report import report
 from mnemoscope.reports.run_view import RunView
 from mnemoscope.results import ComparisonResult, QuestionRow, RunResult
@@ -92,27 +93,26 @@ class KeptResults:
             except FileNotFoundError:  # a run of an older version
                 published = of_run(view)
                 blocks = report(view, published.blocks if published else (), is_wide=True)
-                questions = question_details(run.directory, texts, depth=HITS)
-                return report_page(view, blocks, questions, recorded_gates(run.directory))
+                journal = list(run.directory.journal())
+                questions = question_details(run.directory, texts, depth=HITS, journal=journal)
+                gates = recorded_gates(run.directory, journal)
+                return report_page(view, blocks, questions, gates)
 
         return self._once("report", [run], (), read)
 
     def _texts(self, run: ViewedRun) -> DatasetTexts | None:
-        """The texts of the run's memories, if the dataset was named and is the run's."""
-        if self._data is None or run.manifest is None:
-            return None
+        """The texts of the run's memories: of the dataset if it was named, else of its page."""
         manifest, data = run.manifest, self._data
 
         def read() -> DatasetTexts | None:
             from mnemoscope.runner.dataset_texts import dataset_of, dataset_texts
 
-            try:
-                dataset = dataset_of(manifest, data)
-            except MnemoscopeError:  # the folder has runs of several datasets
-                return None
-            if dataset is None:
-                return None
-            return dataset_texts(dataset.scenarios(), named_memories(run.directory), _LONGEST_TEXT)
+            if data is not None and manifest is not None:
+                with suppress(MnemoscopeError):  # the folder has runs of several datasets
+                    if (dataset := dataset_of(manifest, data)) is not None:
+                        wanted = named_memories(run.directory)
+                        return dataset_texts(dataset.scenarios(), wanted, _LONGEST_TEXT)
+            return kept_texts(run.directory)
 
         return self._once("texts", [run], (), read)
 
