@@ -20,6 +20,7 @@ from mnemoscope.api.plot_runs import plot
 from mnemoscope.api.reruns import answer, judge, score
 from mnemoscope.api.run_progress import Progress, ProgressUpdate
 from mnemoscope.api.shown_questions import show, show_failed
+from mnemoscope.api.system_tests import durability_test, load_test, load_test_config
 from mnemoscope.runner.run_setup import RunConfig, require_checkpoints
 
 __all__ = [
@@ -33,12 +34,15 @@ __all__ = [
     "compare",
     "compare_many",
     "dry_run",
+    "durability_test",
     "estimate",
     "execute",
     "export",
     "gate",
     "judge",
     "load",
+    "load_test",
+    "load_test_config",
     "plan",
     "plot",
     "questions",

@@ -77,6 +77,14 @@ COMMANDS = {
         "demo:demo",
         "Simulate a history of 180 days and test three systems on it, offline.",
     ),
+    "load": (
+        "load:load",
+        "Send recalls from many clients to a system, and measure latency, throughput and recall.",
+    ),
+    "durability": (
+        "durability:durability",
+        "Kill a system after and during writes, start it again, and count which memories are gone.",
+    ),
     "ranges": ("ranges:ranges", "Show the checkpoints that a value of --ranges selects."),
     "canaries": (
         "canaries:canaries",

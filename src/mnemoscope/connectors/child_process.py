@@ -183,6 +183,8 @@ class Child:
         self._outbox = bytearray()
         self._inbox = bytearray()
         self._scanned = 0
+        self._reaping = threading.Lock()
+        """Held while the process id may become free, so that no signal meets another process."""
         self.stderr = ChildStderr(words, self.name)
         # A thread, so that a child that writes between two calls does not block.
         self._listener = threading.Thread(
@@ -271,6 +273,13 @@ class Child:
             return ""
         return f"died of {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
 
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the whole process group, unless the process was ended here."""
+        with self._reaping:
+            if os.getpid() == self.owner and self._process.returncode is None:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._process.pid, number)
+
     def close(self) -> None:
         """Close its stdin, give it time to exit by itself, then end it."""
         if os.getpid() == self.owner and self._process.returncode is None:
@@ -287,7 +296,8 @@ class Child:
             # Before wait(): until then the system cannot reuse its process id.
             os.killpg(self._process.pid, signal.SIGKILL)
         left = end_processes_of(self._process.pid, below, self._scratch)
-        self._process.wait()
+        with self._reaping:
+            self._process.wait()
         note_ended(self._process.pid)
         for name in left:
             self._on_left_behind(name)

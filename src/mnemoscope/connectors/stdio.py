@@ -7,6 +7,7 @@ child's reply to `hello` lists its methods; docs/connectors.md describes the pro
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -101,6 +102,15 @@ class Stdio:
             "files_sha256": file_hashes(self._words),
             "hello": msgspec.to_builtins(self._introduction()),
         }
+
+    def kill(self) -> None:
+        """Kill the child and its process group as a crash would: by SIGKILL, also in a call.
+
+        The call fails. Another thread may ask for this, so the lock of a call is not taken.
+        """
+        child = self._child
+        if child is not None:
+            child.send_signal(signal.SIGKILL)
 
     def close(self) -> None:
         with self._lock:

@@ -37,6 +37,8 @@ class CatalogItem:
     """The item whose environment it uses, if it has none."""
     variable: str = ""
     """The environment variable with the folder of the files that no registry has."""
+    in_memory: bool = False
+    """Whether it keeps its memories in its process only, by design."""
     untested: str = ""
 
 
@@ -52,6 +54,7 @@ ITEMS: dict[str, CatalogItem] = {
         licence="MIT",
         packages=("llama-index-core==0.14.25",),
         adapter="llamaindex:LlamaIndex",
+        in_memory=True,
     ),
     "lightrag": CatalogItem(
         summary="LightRAG: chunks by vector; with a model a graph of entities beside them",
@@ -116,12 +119,14 @@ ITEMS: dict[str, CatalogItem] = {
         licence="MIT",
         packages=("langgraph==1.2.20", "numpy"),
         adapter="langgraph:LangGraph",
+        in_memory=True,
     ),
     "langmem": CatalogItem(
         summary="LangMem's manage and search tools over LangGraph's InMemoryStore",
         licence="MIT",
         packages=("langmem==0.0.30", "langgraph==1.2.20", "numpy"),
         adapter="langmem:LangMem",
+        in_memory=True,
     ),
     "mem0": CatalogItem(
         summary="mem0 on Qdrant in process: texts as they are, or with a model what it infers",
