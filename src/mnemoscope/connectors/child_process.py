@@ -27,6 +27,7 @@ from mnemoscope._store.errors import SystemLost, UsageError
 from mnemoscope._store.fingerprint import sha256_file
 from mnemoscope.isolation.left_behind import (
     adopt_orphans,
+    adopted,
     current_hook,
     descendants,
     end_processes_of,
@@ -185,6 +186,8 @@ class Child:
         self._scanned = 0
         self._reaping = threading.Lock()
         """Held while the process id may become free, so that no signal meets another process."""
+        self._had: set[int] = set()
+        """The processes below it when it got a signal; they become ours if it ends first."""
         self.stderr = ChildStderr(words, self.name)
         # A thread, so that a child that writes between two calls does not block.
         self._listener = threading.Thread(
@@ -277,6 +280,7 @@ class Child:
         """Send a signal to the whole process group, unless the process was ended here."""
         with self._reaping:
             if os.getpid() == self.owner and self._process.returncode is None:
+                self._had = descendants(self._process.pid)
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(self._process.pid, number)
 
@@ -291,7 +295,7 @@ class Child:
         """Kill the whole process group. In a process that was forked from ours, do nothing."""
         if os.getpid() != self.owner or self._process.returncode is not None:
             return
-        below = descendants(self._process.pid)
+        below = descendants(self._process.pid) | (adopted(self._had) if self._had else set())
         with suppress(ProcessLookupError, PermissionError):
             # Before wait(): until then the system cannot reuse its process id.
             os.killpg(self._process.pid, signal.SIGKILL)

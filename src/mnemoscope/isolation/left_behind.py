@@ -79,6 +79,13 @@ def descendants(pid: int) -> set[int]:
     return _below({pid}, _processes())
 
 
+def adopted(pids: set[int]) -> set[int]:
+    """Those of the processes that are our children now, because their parent has ended."""
+    found = _processes()
+    own = os.getpid()
+    return {pid for pid in pids & found.keys() if found[pid].parent == own and pid not in _started}
+
+
 def end_processes_of(child: int, below: set[int], mark: str) -> list[str]:
     """End what is left of a child that has ended; returns the names of what had left its group.
 

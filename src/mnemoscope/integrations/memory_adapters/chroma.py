@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
-from .common import DATED, MemoryAdapter, scratch
+from .common import DATED, MemoryAdapter
 
 _COLLECTION = "memories"
 _DELETED = 3
@@ -23,20 +23,25 @@ class Chroma(MemoryAdapter):
         "forgetting also clears Chroma's log, where its deletion leaves texts",
     )
 
-    def __init__(self, search_ef: int = 100) -> None:
-        super().__init__(space="cosine", search_ef=search_ef)
+    def __init__(self, search_ef: int = 100, path: str = "") -> None:
+        super().__init__(path, space="cosine", search_ef=search_ef)
         self._search_ef = search_ef
         self._client: Any = None
+        if self._has_files():
+            self._open()
 
     def reset(self, scope: str) -> None:
+        self.close()
+        self._folder = self._empty_folder()
+        self._open()
+
+    def _open(self) -> None:
         import chromadb
         from chromadb.config import Settings
 
-        self.close()
-        self._folder = scratch()
         settings = Settings(anonymized_telemetry=False)
         self._client = chromadb.PersistentClient(str(self._folder), settings)
-        self._collection = self._client.create_collection(
+        self._collection = self._client.get_or_create_collection(
             _COLLECTION,
             configuration={"hnsw": {"space": "cosine", "ef_search": self._search_ef}},
             embedding_function=None,  # the default one would be downloaded

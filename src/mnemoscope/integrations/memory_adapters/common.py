@@ -10,6 +10,7 @@ import base64
 import http.client
 import json
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -81,6 +82,11 @@ def scratch(name: str = "state") -> Path:
     return place
 
 
+def stored_in(path: str) -> Path:
+    """The folder of a system's files below the user's: what a reset may empty is ours alone."""
+    return Path(path).expanduser() / "mnemoscope"
+
+
 DATED = "dates are written into the texts: the system takes no time for a memory"
 
 
@@ -105,7 +111,9 @@ def bytes_in(place: Path) -> int:
 class MemoryAdapter:
     """The base of most adapters: an endpoint, a folder for the scope, an identity.
 
-    `settings` are the values that affect the results besides the packages' versions.
+    `settings` are the values that affect the results besides the packages' versions. An adapter
+    with the option `path` keeps its files there. When it is started again, it opens what they
+    contain, until a reset empties them.
     """
 
     packages: tuple[str, ...]
@@ -114,9 +122,26 @@ class MemoryAdapter:
     _folder: Path
     """The system's files; created by `reset`."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, path: str = "", **settings: Any) -> None:
         self._endpoint = Endpoint()
         self._settings = settings
+        self._path = path
+
+    def _has_files(self) -> bool:
+        """Whether an earlier process left files; then they are the scope's."""
+        if not self._path or not stored_in(self._path).is_dir():
+            return False
+        self._folder = stored_in(self._path)
+        return True
+
+    def _empty_folder(self) -> Path:
+        """A folder for a new scope: below `path`, or one that is deleted when the worker ends."""
+        if not self._path:
+            return scratch()
+        place = stored_in(self._path)
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+        return place
 
     def identity(self) -> dict[str, Any]:
         return {

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Literal
 
-from .common import DATED, MemoryAdapter, scratch
+from .common import DATED, MemoryAdapter
 
 _TABLE = "memories"
 _WORD = re.compile(r"\w+")
@@ -26,16 +26,25 @@ class LanceDB(MemoryAdapter):
         "forgetting rewrites the table: LanceDB's deletion only marks rows and keeps their texts",
     )
 
-    def __init__(self, legs: Literal["vector", "text", "hybrid"] = "vector") -> None:
-        super().__init__(legs=legs, metric="cosine")
+    def __init__(
+        self, legs: Literal["vector", "text", "hybrid"] = "vector", path: str = ""
+    ) -> None:
+        super().__init__(path, legs=legs, metric="cosine")
         self._legs = legs
         self._table: Any = None
+        if self._has_files():
+            self._open()
+
+    def _open(self) -> None:
+        import lancedb
+
+        self._table = lancedb.connect(str(self._folder)).open_table(_TABLE)
 
     def reset(self, scope: str) -> None:
         import lancedb
         import pyarrow
 
-        self._folder = scratch()
+        self._folder = self._empty_folder()
         vector = pyarrow.list_(pyarrow.float32(), self._endpoint.dimensions)
         fields = [("id", pyarrow.string()), ("text", pyarrow.string()), ("vector", vector)]
         database = lancedb.connect(str(self._folder))

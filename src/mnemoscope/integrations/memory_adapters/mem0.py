@@ -13,6 +13,8 @@ from urllib.parse import quote
 from .common import DATED, MemoryAdapter, dated, scratch
 
 _COLLECTION = "memories"
+_USER = "user"
+"""The file with the name of mem0's user, which a process that is started again needs."""
 _NOTES = (
     DATED,
     "mem0 never returns hits below threshold, and threshold cannot be below 0",
@@ -34,22 +36,40 @@ class Mem0(MemoryAdapter):
     packages = ("mem0ai", "qdrant-client")
     provenance = "metadata"
 
-    def __init__(self, infer: bool = False, threshold: float = 0.0) -> None:
-        super().__init__(infer=infer, threshold=threshold)
+    def __init__(self, infer: bool = False, threshold: float = 0.0, path: str = "") -> None:
+        super().__init__(path, infer=infer, threshold=threshold)
         self._infer = infer
         self._threshold = threshold
         self._memory: Any = None
         self.notes = (*_NOTES, *(_INFERRED if infer else ()))
-
-    def reset(self, scope: str) -> None:
-        self.close()
-        self._folder = scratch()
-        self._user = quote(scope, safe="") or "empty"  # mem0 takes no spaces
-        self._memory = self._open()
         self._own: dict[str, list[str]] = {}
         """The ids of mem0's facts by the memory that they come from."""
         self._names: dict[str, str] = {}
         self._events: Counter[str] = Counter()
+        if self._has_files():
+            self._user = (self._folder / _USER).read_text(encoding="utf-8")
+            self._memory = self._open()
+            self._find_facts()
+
+    def reset(self, scope: str) -> None:
+        self.close()
+        self._folder = self._empty_folder()
+        self._user = quote(scope, safe="") or "empty"  # mem0 takes no spaces
+        (self._folder / _USER).write_text(self._user, encoding="utf-8")
+        self._memory = self._open()
+        self._own, self._names, self._events = {}, {}, Counter()
+
+    def _find_facts(self) -> None:
+        """Read which facts are there, and name them, as `remember` does."""
+        most = self._memory.vector_store.client.count(_COLLECTION).count
+        if not most:
+            return
+        found = self._memory.get_all(filters={"user_id": self._user}, top_k=most)
+        for one in found["results"]:
+            memory = one["metadata"]["memory"]
+            own = self._own.setdefault(memory, [])
+            own.append(one["id"])
+            self._names[one["id"]] = f"{memory}/fact-{len(own)}" if self._infer else memory
 
     def _open(self) -> Any:
         os.environ["MEM0_TELEMETRY"] = "False"

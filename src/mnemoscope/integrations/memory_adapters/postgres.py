@@ -7,7 +7,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from .common import Endpoint, dated
-from .postgres_server import Database, clean, finite, vector
+from .postgres_server import Database, UsageError, clean, finite, vector
 
 _NOTE = "dates are in their own column and written into the texts: the rankings use no times"
 
@@ -38,7 +38,8 @@ class Postgres:
     """Exact cosine and ts_rank_cd; `hnsw` uses an approximate vector index.
 
     `dsn` is the user's server, on which each scope's schema is dropped at the end; without it a
-    server is started in this environment. `candidates` is what each ranking gives to the fusion.
+    server is started in this environment. With `path` its data stay there, written as safely as
+    PostgreSQL does by default. `candidates` is what each ranking gives to the fusion.
     """
 
     def __init__(
@@ -49,15 +50,21 @@ class Postgres:
         candidates: int = 100,
         rrf_k: int = 60,
         dsn: str = "",
+        path: str = "",
     ) -> None:
         self._legs = legs
         self._hnsw = hnsw
         self._ef_search = ef_search
         self._candidates = candidates
         self._rrf_k = rrf_k
-        self._database = Database(dsn)
+        if dsn and path:
+            raise UsageError("dsn= names your own server: path= is for the one that is started")
+        self._database = Database(dsn, path)
         self._endpoint = Endpoint()
         self._schema = ""
+        self._keeps = bool(path)
+        if path and self._database.has_data:
+            self._enter_last_schema()
 
     def identity(self) -> dict[str, Any]:
         return {
@@ -75,12 +82,7 @@ class Postgres:
         schema = f"mnemoscope_{uuid4().hex}"
         execute = self._database.connection.execute
         execute(f"CREATE SCHEMA {schema}")
-        self._schema = schema
-        where = (
-            "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n "
-            "ON n.oid = extnamespace WHERE extname = 'vector'"
-        )
-        execute(f"SET search_path = {schema}, {self._database.rows(where)[0][0]}")
+        self._enter(schema)
         execute(
             "CREATE TABLE memories (id text PRIMARY KEY, at timestamptz, text text NOT NULL, "
             f"embedding vector({self._endpoint.dimensions}) NOT NULL, "
@@ -89,9 +91,25 @@ class Postgres:
         execute("CREATE INDEX ON memories USING gin (words)")
         if self._hnsw:
             execute("CREATE INDEX ON memories USING hnsw (embedding vector_cosine_ops)")
+
+    def _enter(self, schema: str) -> None:
+        execute = self._database.connection.execute
+        self._schema = schema
+        where = (
+            "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n "
+            "ON n.oid = extnamespace WHERE extname = 'vector'"
+        )
+        execute(f"SET search_path = {schema}, {self._database.rows(where)[0][0]}")
+        if self._hnsw:
             execute(f"SET hnsw.ef_search = {self._ef_search}")
             # With few rows the planner would not use the index.
             execute("SET enable_seqscan = off")
+
+    def _enter_last_schema(self) -> None:
+        """Open the scope that an earlier process left; there is one, unless it was killed early."""
+        made = "SELECT schemaname FROM pg_tables WHERE tablename = 'memories'"
+        if found := self._database.rows(made):
+            self._enter(found[0][0])
 
     def remember(self, memories: Sequence[Any]) -> None:
         if not memories:
@@ -154,7 +172,8 @@ class Postgres:
 
     def close(self) -> None:
         try:
-            self._drop()
+            if not self._keeps:
+                self._drop()
         finally:
             self._database.close()
 

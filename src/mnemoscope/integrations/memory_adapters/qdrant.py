@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .common import MemoryAdapter, scratch, uuid_of
+from .common import MemoryAdapter, uuid_of
 
 _COLLECTION = "memories"
 
@@ -16,18 +16,24 @@ class Qdrant(MemoryAdapter):
     packages = ("qdrant-client",)
     provenance = "payload"
 
-    def __init__(self, threshold: float = 0.0) -> None:
-        super().__init__(threshold=threshold)
+    def __init__(self, threshold: float = 0.0, path: str = "") -> None:
+        super().__init__(path, threshold=threshold)
         self._threshold = threshold
         self._client: Any = None
+        if self._has_files():
+            self._open()
+
+    def _open(self) -> None:
+        from qdrant_client import QdrantClient
+
+        self._client = QdrantClient(path=str(self._folder))
 
     def reset(self, scope: str) -> None:
-        from qdrant_client import QdrantClient
         from qdrant_client.models import Distance, VectorParams
 
         self.close()
-        self._folder = scratch()
-        self._client = QdrantClient(path=str(self._folder))
+        self._folder = self._empty_folder()
+        self._open()
         vectors = VectorParams(size=self._endpoint.dimensions, distance=Distance.COSINE)
         self._client.create_collection(_COLLECTION, vectors_config=vectors)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from typing import Any, Literal
 
-from .common import MemoryAdapter, dated, scratch
+from .common import MemoryAdapter, dated
 
 _WORD = re.compile(r"\w+")
 _MOST = 4096
@@ -33,12 +33,15 @@ class SqliteVec(MemoryAdapter):
         legs: Literal["hybrid", "vector", "text"] = "hybrid",
         depth: int = 100,
         rrf_k: int = 60,
+        path: str = "",
     ) -> None:
-        super().__init__(legs=legs, depth=depth, rrf_k=rrf_k, most_neighbours=_MOST)
+        super().__init__(path, legs=legs, depth=depth, rrf_k=rrf_k, most_neighbours=_MOST)
         self._legs = legs
         self._depth = depth
         self._rrf_k = rrf_k
         self._db: Any = None
+        if self._has_files():
+            self._open()
 
     def identity(self) -> dict[str, Any]:
         import apsw
@@ -48,23 +51,26 @@ class SqliteVec(MemoryAdapter):
         return about
 
     def reset(self, scope: str) -> None:
-        import apsw
-        import sqlite_vec
-
         self.close()
-        self._folder = scratch()
-        self._db = apsw.Connection(str(self._folder / "memories.sqlite"))
-        self._db.enable_load_extension(True)
-        self._db.load_extension(sqlite_vec.loadable_path())
-        self._db.enable_load_extension(False)
+        self._folder = self._empty_folder()
+        self._open()
         self._all(
             "CREATE TABLE memories (place INTEGER PRIMARY KEY, id TEXT UNIQUE, text TEXT);"
             "CREATE VIRTUAL TABLE words USING fts5(text, content='memories', content_rowid='place',"
             " tokenize='porter unicode61');"
             "CREATE VIRTUAL TABLE vectors USING vec0(place INTEGER PRIMARY KEY,"
             f" vector float[{self._endpoint.dimensions}] distance_metric=cosine);"
-            "PRAGMA secure_delete = ON;"
         )
+
+    def _open(self) -> None:
+        import apsw
+        import sqlite_vec
+
+        self._db = apsw.Connection(str(self._folder / "memories.sqlite"))
+        self._db.enable_load_extension(True)
+        self._db.load_extension(sqlite_vec.loadable_path())
+        self._db.enable_load_extension(False)
+        self._all("PRAGMA secure_delete = ON")
 
     def remember(self, memories: Sequence[Any]) -> None:
         texts = [dated(memory) for memory in memories]
