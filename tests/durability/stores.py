@@ -1,4 +1,6 @@
-"""Stores behind JSON lines, started as `python stores.py KIND FOLDER`; they use no packages.
+"""Stores started as `python stores.py KIND FOLDER [PORT]`; they use no packages.
+
+They read JSON lines, or serve HTTP at the port.
 
 A memory is found by its whole text. The folder has what an earlier process of the store wrote.
 """
@@ -93,19 +95,61 @@ KINDS: dict[str, Any] = {
 }
 
 
+VERBS = ("reset", "remember", "recall", "forget", "close")
+
+
 def main() -> None:
     store = KINDS[sys.argv[1]](Path(sys.argv[2]))
-    verbs = ("reset", "remember", "recall", "forget", "close")
+    methods = [verb for verb in VERBS if hasattr(store, verb)]
+    hello = {"name": sys.argv[1], "version": "1", "methods": methods}
+    if len(sys.argv) > 3:
+        serve_http(store, hello, int(sys.argv[3]))
+        return
     for line in sys.stdin:
         order = json.loads(line)
-        if order["method"] == "hello":
-            methods = [verb for verb in verbs if hasattr(store, verb)]
-            result: Any = {"name": sys.argv[1], "version": "1", "methods": methods}
-        else:
-            result = getattr(store, order["method"])(**order["params"])
+        is_hello = order["method"] == "hello"
+        result = hello if is_hello else getattr(store, order["method"])(**order["params"])
         reply = {"jsonrpc": "2.0", "id": order["id"], "result": result}
         sys.stdout.write(json.dumps(reply) + "\n")
         sys.stdout.flush()
+
+
+def serve_http(store: Any, hello: dict[str, Any], port: int) -> None:
+    """Serve Mnemoscope's HTTP contract, with one space for all; end in the usual way on SIGTERM."""
+    import signal
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        wbufsize = -1  # a reply in one packet: two would wait for an acknowledgement in between
+
+        def do_GET(self) -> None:
+            self.reply(hello)
+
+        def do_POST(self) -> None:
+            order = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            del order["space"]
+            verb = self.path.rpartition("/")[2]
+            result: Any = getattr(store, verb)(**order) if verb in hello["methods"] else None
+            self.reply({"hits": [{"id": id} for id in result]} if verb == "recall" else {})
+
+        def reply(self, content: dict[str, Any]) -> None:
+            body = json.dumps(content).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *about: object) -> None:
+            pass
+
+    def stop(*_: object) -> None:
+        store.close()
+        sys.exit()
+
+    signal.signal(signal.SIGTERM, stop)
+    HTTPServer(("127.0.0.1", port), Handler).serve_forever()
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from mnemoscope.reports.tables import (
     Paragraph,
     ReportTable,
     TableColumn,
+    numeric,
 )
 
 _ENDS: dict[Kind, str] = {
@@ -19,10 +20,16 @@ _ENDS: dict[Kind, str] = {
     "after": "killed after writes",
     "during": "killed during writes",
 }
-_COUNTS = (
-    *("rounds", "acknowledged", "gone", "not acknowledged", "of them there"),
-    *("forgotten", "came back"),
-)
+_COUNTS = {
+    "rounds": "rounds",
+    "written": "memories acknowledged",
+    "gone": "of them gone",
+    "in flight": "not acknowledged",
+    "there": "of them there",
+    "forgot": "forgotten",
+    "back": "of them back",
+}
+"""The columns in the terminal and in Markdown."""
 _LIMITS = (
     "SIGKILL ends processes: it shows what a system acknowledged before it gave it to the "
     "operating system. Power loss is not tested: written data that was not synchronised to the "
@@ -42,7 +49,7 @@ def blocks(result: DurabilityResult) -> list[Block]:
             ReportTable(
                 [
                     TableColumn("the system was", wrap=False),
-                    *(TableColumn(title, right=True) for title in _COUNTS),
+                    *(numeric(short, markdown=title) for short, title in _COUNTS.items()),
                 ],
                 [row for kind in _ENDS if (row := _row(result, kind))],
             )
@@ -86,7 +93,7 @@ def notes(result: DurabilityResult) -> list[str]:
     found = []
     for one in result.rounds:
         name = f"round {one.number} ({_ENDS[one.kind]})"
-        if one.missing and one.starts_again:
+        if one.missing and one.starts_again and result.verdict == "lost":
             found.append(f"{name}: gone {_listed(one.missing)}")
         if one.came_back:
             found.append(f"{name}: came back {_listed(one.came_back)}")
