@@ -23,7 +23,7 @@ from mnemoscope.cli.app import invoke
 from mnemoscope.datasets import open_dataset
 from mnemoscope.datasets.base import Dataset
 from mnemoscope.loadtest import LoadOptions, LoadResult, LoadUpdate, run_load
-from mnemoscope.loadtest.load_generator import Bounds, Pattern, Request, due_times
+from mnemoscope.loadtest.load_generator import Pattern, Request, StepLimits, due_times
 from mnemoscope.loadtest.workload import Workload
 from mnemoscope.systems.loader import plan
 from mnemoscope.types import Query
@@ -230,13 +230,13 @@ def test_ctrl_c_keeps_what_was_measured(dataset: Dataset, tmp_path: Path) -> Non
 
 
 def test_arrivals_are_random_or_even_and_end_by_count_and_by_time() -> None:
-    bounds = Bounds(requests=1000, seconds=2.0, timeout=1.0)
+    bounds = StepLimits(requests=1000, seconds=2.0, timeout=1.0)
     even = list(due_times(Pattern(1, 100.0, "fixed"), bounds, seed=0))
     assert len(even) == 200
     assert even[:3] == [0, 0.01, 0.02]
     assert len(list(due_times(Pattern(1, 1e6, "fixed"), bounds, seed=0))) == 1000
 
-    drawn = list(due_times(Pattern(1, 100.0), Bounds(20_000, 1e9, 1.0), seed=7))
+    drawn = list(due_times(Pattern(1, 100.0), StepLimits(20_000, 1e9, 1.0), seed=7))
     gaps = [later - earlier for earlier, later in pairwise(drawn)]
     mean = sum(gaps) / len(gaps)
     assert mean == pytest.approx(0.01, rel=0.03)
@@ -244,7 +244,7 @@ def test_arrivals_are_random_or_even_and_end_by_count_and_by_time() -> None:
     assert (sum(gap * gap for gap in gaps) / len(gaps)) ** 0.5 == pytest.approx(
         2**0.5 * mean, rel=0.05
     )
-    again = due_times(Pattern(1, 100.0), Bounds(20_000, 1e9, 1.0), seed=7)
+    again = due_times(Pattern(1, 100.0), StepLimits(20_000, 1e9, 1.0), seed=7)
     assert list(islice(again, 5)) == drawn[:5]
 
 

@@ -10,7 +10,7 @@ import msgspec
 from mnemoscope.durability.kill_rounds import RoundOutcome
 from mnemoscope.stats import wilson
 
-Verdict = Literal["kept", "lost", "not durable by design", "unknown"]
+DurabilityVerdict = Literal["kept", "lost", "not durable by design", "unknown"]
 
 
 class DurabilityResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,7 +19,7 @@ class DurabilityResult(msgspec.Struct, frozen=True, kw_only=True):
     format: int
     system: str
     command: str
-    verdict: Verdict
+    verdict: DurabilityVerdict
     reason: str
     """Why the system was not started, if it was not."""
     rounds: list[RoundOutcome]
@@ -42,7 +42,7 @@ def is_loss(outcome: RoundOutcome) -> bool:
     return bool(outcome.missing or outcome.came_back or not outcome.starts_again)
 
 
-def judged(rounds: Sequence[RoundOutcome], reason: str) -> Verdict:
+def judged(rounds: Sequence[RoundOutcome], reason: str) -> DurabilityVerdict:
     """The verdict of all rounds.
 
     A system that has nothing after it ended in the usual way keeps nothing on disk, or does not

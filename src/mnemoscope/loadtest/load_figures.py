@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from mnemoscope.loadtest.load_generator import Pattern, Request
 from mnemoscope.loadtest.workload import Workload
-from mnemoscope.loadtest.writers import Written
+from mnemoscope.loadtest.writers import WriteCounts
 from mnemoscope.metrics import summarise_latency
 from mnemoscope.stats.blocks import BLOCKS, mean_interval, percentile_intervals, share_interval
 from mnemoscope.stats.clustered import cluster_sums, level
@@ -52,7 +52,7 @@ class LoadStep(Struct, frozen=True, kw_only=True):
     metric: str
     recall: Estimated
     """Of the answered requests."""
-    written: Written | None
+    written: WriteCounts | None
     note: str = ""
     """Why the step ended early."""
 
@@ -76,7 +76,7 @@ def figures(
     workload: Workload,
     *,
     writers: int,
-    written: Written | None,
+    written: WriteCounts | None,
     note: str = "",
 ) -> LoadStep:
     """Compute the figures of a step.

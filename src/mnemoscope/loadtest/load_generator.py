@@ -83,7 +83,7 @@ class Pattern(Struct, frozen=True):
         return f"{self.clients} clients" if self.rate is None else f"{self.rate:g} requests/s"
 
 
-class Bounds(Struct, frozen=True):
+class StepLimits(Struct, frozen=True):
     """When a step ends: after so many requests, or so many seconds."""
 
     requests: int
@@ -93,7 +93,7 @@ class Bounds(Struct, frozen=True):
     requests are still sent."""
 
 
-def due_times(pattern: Pattern, bounds: Bounds, seed: int) -> Iterator[float]:
+def due_times(pattern: Pattern, bounds: StepLimits, seed: int) -> Iterator[float]:
     """The seconds at which the requests of an open loop are due."""
     assert pattern.rate is not None
     rng = random.Random(seed)
@@ -116,7 +116,7 @@ class LoadGenerator:
         ask: Callable[[int], int],
         question_of: Callable[[int], str],
         pattern: Pattern,
-        bounds: Bounds,
+        bounds: StepLimits,
         *,
         seed: int = 0,
         clock: LoadClock | None = None,

@@ -14,7 +14,13 @@ from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope._store.jsonl import encode_json, write_atomically, write_records
 from mnemoscope.datasets.base import Dataset
 from mnemoscope.loadtest.load_figures import LoadStep, figures
-from mnemoscope.loadtest.load_generator import Bounds, LoadClock, LoadGenerator, Pattern, Request
+from mnemoscope.loadtest.load_generator import (
+    LoadClock,
+    LoadGenerator,
+    Pattern,
+    Request,
+    StepLimits,
+)
 from mnemoscope.loadtest.load_report import blocks, draw
 from mnemoscope.loadtest.load_result import LoadOptions, LoadResult
 from mnemoscope.loadtest.workload import Workload
@@ -152,6 +158,10 @@ class _LoadTest:
                     yield measured
                     if measured.step.note:  # the system is gone
                         break
+            except Interrupted:
+                if hasattr(type(system), "kill"):  # else closing it waits for calls under way
+                    system.kill()
+                raise
             finally:
                 driver.close()
 
@@ -198,7 +208,7 @@ class _LoadTest:
             ask,
             lambda number: workload.question(number).id,
             pattern,
-            Bounds(options.requests, options.duration, options.timeout),
+            StepLimits(options.requests, options.duration, options.timeout),
             seed=options.seed,
             clock=self._clock,
         )

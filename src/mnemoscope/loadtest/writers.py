@@ -61,7 +61,7 @@ class TurnLock:
             self._changed.notify_all()
 
 
-class Written(Struct, frozen=True):
+class WriteCounts(Struct, frozen=True):
     """What the writers of a step did."""
 
     memories: int
@@ -104,12 +104,12 @@ class Writers:
         for thread in self._threads:
             thread.start()
 
-    def finish(self, seconds: float) -> Written:
+    def finish(self, seconds: float) -> WriteCounts:
         """Stop the writers, and wait so long for the writes that have begun."""
         self._stop.set()
         for thread in self._threads:
             thread.join(seconds)
-        return Written(
+        return WriteCounts(
             self._written,
             len(self._memories),
             len(self._errors),
