@@ -114,7 +114,7 @@ def test_only_servers_that_are_started_here_are_killed(tmp_path: Path) -> None:
 
 def test_an_integration_that_cannot_be_started_again_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
-        UsageError, match="those of qdrant, sqlite-vec, chroma, lancedb, mem0, post"
+        UsageError, match="those of qdrant, sqlite-vec, chroma, lancedb, mem0, postgres can"
     ):
         ms.durability_test("graphiti", out=tmp_path)
 

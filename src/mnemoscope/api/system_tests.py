@@ -105,7 +105,7 @@ def durability_test(
     """Kill a system that is started here, start it again, and count which memories are gone.
 
     `system` is a spec. `{storage}` in it, or in the `command` that starts a server, is replaced by
-    a new folder for each round; an integration with the option `path` gets it by itself.
+    a new folder for each round; an integration with the option `storage` gets it by itself.
     `DurabilityOptions` describes the other arguments. `out` gets durability.json and durability.md.
     """
     from mnemoscope._store.spec import Spec

@@ -20,14 +20,15 @@ from msgspec.structs import replace
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope._store.spec import Spec
-from mnemoscope.connectors.child_environment import child_environment, make_scratch
+from mnemoscope.connectors.child_environment import child_environment
 from mnemoscope.connectors.child_process import Child, LineTooLong, split_command
 from mnemoscope.integrations.catalog import ITEMS
+from mnemoscope.isolation.scratch import make_scratch
 from mnemoscope.systems import BUILT_IN, CONNECTORS
 from mnemoscope.systems.loader import Plan, abilities, options_of, plan
 
 STORAGE = "{storage}"
-_PATH = "path"
+_OPTION = "storage"
 _POLL = 0.02
 
 
@@ -143,7 +144,7 @@ def why_not_durable(spec: Spec) -> str:
     if spec.name in ITEMS:
         if ITEMS[spec.name].in_memory:
             return "it keeps its memories in the memory of its process"
-        if _PATH not in options_of(spec.name):
+        if _OPTION not in options_of(spec.name):
             able = [name for name in ITEMS if _can_be_reopened(name)]
             raise UsageError(
                 f"the integration of {spec.name} cannot be started again on its storage; those of "
@@ -154,16 +155,16 @@ def why_not_durable(spec: Spec) -> str:
 
 def _can_be_reopened(name: str) -> bool:
     item = ITEMS[name]
-    return not item.untested and _PATH in options_of(name)
+    return not item.untested and _OPTION in options_of(name)
 
 
 def with_storage(spec: Spec) -> Spec:
-    """The spec with the option `path={storage}`, where the system has it and no place is named."""
+    """The spec with `storage={storage}`, if the system has this option and no place is named."""
     named = STORAGE in spec.name or any(STORAGE in str(value) for value in spec.args.values())
-    if named or spec.name.partition(":")[0] in CONNECTORS.builtin or _PATH in spec.args:
+    if named or spec.name.partition(":")[0] in CONNECTORS.builtin or _OPTION in spec.args:
         return spec
-    if _PATH in options_of(spec.name):
-        return replace(spec, args={**spec.args, _PATH: STORAGE})
+    if _OPTION in options_of(spec.name):
+        return replace(spec, args={**spec.args, _OPTION: STORAGE})
     return spec
 
 

@@ -1,12 +1,9 @@
-"""The table and the picture of a load test."""
+"""The table and the notes of a load test."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mnemoscope.loadtest.load_figures import Estimated, LoadStep
 from mnemoscope.loadtest.load_result import LoadResult
-from mnemoscope.reports.figures import FAINT, PAPER, TEXT, bytes_of, titled_figure
 from mnemoscope.reports.tables import (
     MISSING,
     SYSTEM,
@@ -20,12 +17,7 @@ from mnemoscope.reports.tables import (
     system_cell,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-
-_COLOURS = {"p50": "#5b8cff", "p95": "#b070e0", "p99": "#ff8a70", "max": "#ffe27a"}
-_LINES = ("-", "--", ":", "-.")
+_SHOWN = ("p50", "p95", "p99", "max")
 
 
 def blocks(result: LoadResult) -> list[Block]:
@@ -37,7 +29,7 @@ def blocks(result: LoadResult) -> list[Block]:
             TableColumn("load", wrap=False),
             numeric("requests", only="markdown"),
             numeric("per s", markdown="answered per s"),
-            *(numeric(name, markdown=f"{name} ms") for name in _COLOURS),
+            *(numeric(name, markdown=f"{name} ms") for name in _SHOWN),
             numeric("errors"),
             numeric(metric),
             *([numeric("written", only="markdown")] if result.options.writers else []),
@@ -102,7 +94,7 @@ def _row(step: LoadStep) -> list[Cell | str]:
         _load(step),
         f"{step.requests:,}",
         _cell(step.throughput),
-        *(_cell(step.latency_ms[name], below=name == "p99") for name in _COLOURS),
+        *(_cell(step.latency_ms[name], below=name == "p99") for name in _SHOWN),
         MISSING if share is None else f"{100 * share:.1f}%",
         _cell(step.recall, 3, below=True),
         *([f"{step.written.memories:,}"] if step.written is not None else []),
@@ -126,62 +118,3 @@ def _number(value: float, digits: int | None) -> str:
     if digits is None:
         digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
     return f"{value:,.{digits}f}"
-
-
-def draw(result: LoadResult) -> bytes:
-    """Percentiles against clients and against the rate, as a PNG file."""
-    loops = [loop for loop in ("closed", "open") if any(step.loop == loop for step in result.steps)]
-    writing = f", {result.options.writers} writers" if result.options.writers else ""
-    below = f"latency of recalls, {result.memories:,} memories{writing}"
-    width = 640 * len(loops) + 120
-    with titled_figure(width, 560, f"Load on {result.benchmark}", below) as figure:
-        for place, loop in enumerate(loops):
-            each = 1 / len(loops)
-            room = (place * each + 0.09, 0.13, each - 0.13, 0.7)
-            axes = figure.add_axes(room, facecolor=PAPER)
-            _draw_loop(axes, [step for step in result.steps if step.loop == loop], loop)
-        return bytes_of(figure)
-
-
-def _draw_loop(axes: Axes, steps: list[LoadStep], loop: str) -> None:
-    for line, system in enumerate(dict.fromkeys(step.system for step in steps)):
-        own = [step for step in steps if step.system == system]
-        for name, colour in _COLOURS.items():
-            points = [
-                (x, value)
-                for step in own
-                if (value := step.latency_ms[name].value) is not None
-                for x in (step.clients if step.rate is None else step.rate,)
-            ]
-            if points:
-                axes.plot(
-                    *zip(*sorted(points), strict=True),
-                    marker="o",
-                    color=colour,
-                    linestyle=_LINES[line % len(_LINES)],
-                    label=f"{name} {system}",
-                )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    tested = sorted({step.clients if step.rate is None else step.rate for step in steps})
-    axes.set_xticks(tested, [f"{value:g}" for value in tested])
-    axes.minorticks_off()
-    # Figures are drawn without mathematical markup, which powers of ten would need.
-    axes.yaxis.set_major_formatter(lambda value, place: f"{value:g}")
-    label = "clients (closed loop)" if loop == "closed" else "requests due each second (open loop)"
-    axes.set_xlabel(label, color=TEXT, size=10)
-    axes.set_ylabel("latency, ms", color=TEXT, size=10)
-    axes.tick_params(colors=FAINT, labelsize=9, length=0, which="both")
-    axes.grid(color="#2a2a38", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[:].set_visible(False)
-    if axes.lines:
-        axes.legend(
-            loc="lower right",
-            bbox_to_anchor=(1, 1.01),
-            ncols=len(_COLOURS),
-            fontsize=8,
-            facecolor=PAPER,
-            edgecolor=PAPER,
-            labelcolor=TEXT,
-        )

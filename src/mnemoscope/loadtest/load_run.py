@@ -21,7 +21,8 @@ from mnemoscope.loadtest.load_generator import (
     Request,
     StepLimits,
 )
-from mnemoscope.loadtest.load_report import blocks, draw
+from mnemoscope.loadtest.load_plot import draw
+from mnemoscope.loadtest.load_report import blocks
 from mnemoscope.loadtest.load_result import LoadOptions, LoadResult
 from mnemoscope.loadtest.workload import Workload
 from mnemoscope.loadtest.writers import TurnLock, Writers

@@ -63,7 +63,7 @@ def heatmap_png(figures: LongitudinalFigures, *, title: str, subtitle: str = "")
     left, wide, high = _SIDE + _NAMES, cell * len(points), _ROW * len(rows) + 2 * _GAP
     width = max(left + wide + _SIDE + 8, _LEGEND_ROOM, _title_room(title))
     height = _TOP + high + _FOOT
-    with titled_figure(width, height, title, subtitle or _subtitle(figures)) as figure:
+    with _figure(width, height, title, subtitle or _subtitle(figures)) as figure:
         axes = figure.add_axes((left / width, _FOOT / height, wide / width, high / height))
         axes.set(xlim=(0, max(len(points), 1)), ylim=(high, 0), facecolor=PAPER)
         axes.spines[:].set_visible(False)
@@ -82,7 +82,7 @@ def heatmap_png(figures: LongitudinalFigures, *, title: str, subtitle: str = "")
             place = ((left - 14) / width, 1 - (_TOP - 18) / height)
             figure.text(*place, "days of history", size=9, color=FAINT, ha="right")
         _draw_legend(figure, {c.asked for cells in rows.values() for c in cells if c.share is None})
-        return bytes_of(figure)
+        return _bytes(figure)
 
 
 def scatter_png(figures: CheckpointReport, *, title: str) -> bytes:
@@ -90,7 +90,7 @@ def scatter_png(figures: CheckpointReport, *, title: str) -> bytes:
     found = figures["hallucination"]["against_recall"]
     points = found["points"]
     width = max(760, _title_room(title))
-    with titled_figure(width, 560, title, _reading(found)) as figure:
+    with _figure(width, 560, title, _reading(found)) as figure:
         plot = figure.add_axes((0.1, 0.13, 0.76, 0.71), facecolor=PAPER)
         if points:
             _draw_points(figure, plot, points)
@@ -100,7 +100,7 @@ def scatter_png(figures: CheckpointReport, *, title: str) -> bytes:
         plot.grid(color="#2a2a38", linewidth=0.8)
         plot.set_axisbelow(True)
         plot.spines[:].set_visible(False)
-        return bytes_of(figure)
+        return _bytes(figure)
 
 
 def _draw_row(axes: Axes, cells: Sequence[ScoreCell], top: float, cell: float) -> None:
@@ -222,7 +222,7 @@ def _title_room(title: str) -> int:
 
 
 @contextmanager
-def titled_figure(width: float, height: float, title: str, below: str) -> Iterator[Figure]:
+def _figure(width: float, height: float, title: str, below: str) -> Iterator[Figure]:
     """A figure with its title; the size is in layout units, the user's settings are ignored."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -242,7 +242,7 @@ def titled_figure(width: float, height: float, title: str, below: str) -> Iterat
         yield figure
 
 
-def bytes_of(figure: Figure) -> bytes:
+def _bytes(figure: Figure) -> bytes:
     file = BytesIO()
     figure.savefig(file, format="png", facecolor=PAPER, metadata={"Software": None})
     return file.getvalue()

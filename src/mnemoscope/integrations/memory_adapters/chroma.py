@@ -23,8 +23,8 @@ class Chroma(MemoryAdapter):
         "forgetting also clears Chroma's log, where its deletion leaves texts",
     )
 
-    def __init__(self, search_ef: int = 100, path: str = "") -> None:
-        super().__init__(path, space="cosine", search_ef=search_ef)
+    def __init__(self, search_ef: int = 100, storage: str = "") -> None:
+        super().__init__(storage, space="cosine", search_ef=search_ef)
         self._search_ef = search_ef
         self._client: Any = None
         if self._has_files():

@@ -82,9 +82,9 @@ def scratch(name: str = "state") -> Path:
     return place
 
 
-def stored_in(path: str) -> Path:
+def stored_in(storage: str) -> Path:
     """The folder of a system's files below the user's: what a reset may empty is ours alone."""
-    return Path(path).expanduser() / "mnemoscope"
+    return Path(storage).expanduser() / "mnemoscope"
 
 
 DATED = "dates are written into the texts: the system takes no time for a memory"
@@ -112,7 +112,7 @@ class MemoryAdapter:
     """The base of most adapters: an endpoint, a folder for the scope, an identity.
 
     `settings` are the values that affect the results besides the packages' versions. An adapter
-    with the option `path` keeps its files there. When it is started again, it opens what they
+    with the option `storage` keeps its files there. When it is started again, it opens what they
     contain, until a reset empties them.
     """
 
@@ -122,23 +122,23 @@ class MemoryAdapter:
     _folder: Path
     """The system's files; created by `reset`."""
 
-    def __init__(self, path: str = "", **settings: Any) -> None:
+    def __init__(self, storage: str = "", **settings: Any) -> None:
         self._endpoint = Endpoint()
         self._settings = settings
-        self._path = path
+        self._storage = storage
 
     def _has_files(self) -> bool:
         """Whether an earlier process left files; then they are the scope's."""
-        if not self._path or not stored_in(self._path).is_dir():
+        if not self._storage or not stored_in(self._storage).is_dir():
             return False
-        self._folder = stored_in(self._path)
+        self._folder = stored_in(self._storage)
         return True
 
     def _empty_folder(self) -> Path:
-        """A folder for a new scope: below `path`, or one that is deleted when the worker ends."""
-        if not self._path:
+        """A folder for a new scope: below `storage`, or one that is deleted with the worker."""
+        if not self._storage:
             return scratch()
-        place = stored_in(self._path)
+        place = stored_in(self._storage)
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
         return place

@@ -27,9 +27,9 @@ class LanceDB(MemoryAdapter):
     )
 
     def __init__(
-        self, legs: Literal["vector", "text", "hybrid"] = "vector", path: str = ""
+        self, legs: Literal["vector", "text", "hybrid"] = "vector", storage: str = ""
     ) -> None:
-        super().__init__(path, legs=legs, metric="cosine")
+        super().__init__(storage, legs=legs, metric="cosine")
         self._legs = legs
         self._table: Any = None
         if self._has_files():

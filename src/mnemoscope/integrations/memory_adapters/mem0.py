@@ -36,8 +36,8 @@ class Mem0(MemoryAdapter):
     packages = ("mem0ai", "qdrant-client")
     provenance = "metadata"
 
-    def __init__(self, infer: bool = False, threshold: float = 0.0, path: str = "") -> None:
-        super().__init__(path, infer=infer, threshold=threshold)
+    def __init__(self, infer: bool = False, threshold: float = 0.0, storage: str = "") -> None:
+        super().__init__(storage, infer=infer, threshold=threshold)
         self._infer = infer
         self._threshold = threshold
         self._memory: Any = None

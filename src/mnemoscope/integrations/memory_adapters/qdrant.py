@@ -16,8 +16,8 @@ class Qdrant(MemoryAdapter):
     packages = ("qdrant-client",)
     provenance = "payload"
 
-    def __init__(self, threshold: float = 0.0, path: str = "") -> None:
-        super().__init__(path, threshold=threshold)
+    def __init__(self, threshold: float = 0.0, storage: str = "") -> None:
+        super().__init__(storage, threshold=threshold)
         self._threshold = threshold
         self._client: Any = None
         if self._has_files():

@@ -33,9 +33,9 @@ class SqliteVec(MemoryAdapter):
         legs: Literal["hybrid", "vector", "text"] = "hybrid",
         depth: int = 100,
         rrf_k: int = 60,
-        path: str = "",
+        storage: str = "",
     ) -> None:
-        super().__init__(path, legs=legs, depth=depth, rrf_k=rrf_k, most_neighbours=_MOST)
+        super().__init__(storage, legs=legs, depth=depth, rrf_k=rrf_k, most_neighbours=_MOST)
         self._legs = legs
         self._depth = depth
         self._rrf_k = rrf_k
