@@ -36,7 +36,7 @@ def test_a_lost_write_is_found_in_a_store_that_acknowledges_before_writing(tmp_p
     assert after.missing == [f"a2-{number:04}" for number in range(10)]
     assert during.acknowledged > 0
     assert len(during.missing) == during.acknowledged
-    assert all(one.starts_again and one.writes_again for one in result.rounds)
+    assert all(one.usable_again and one.writes_again for one in result.rounds)
     assert "lost" in (tmp_path / "durability.md").read_text()
     assert json.loads((tmp_path / "durability.json").read_bytes())["verdict"] == "lost"
     # The files of a round that lost something stay for those who look for the reason.

@@ -77,11 +77,11 @@ def sentence(result: DurabilityResult) -> str:
     written = sum(one.acknowledged for one in result.rounds)
     missing = sum(len(one.missing) for one in result.rounds)
     back = sum(len(one.came_back) for one in result.rounds)
-    failed = sum(not one.starts_again for one in result.rounds)
+    failed = sum(not one.usable_again for one in result.rounds)
     parts = [
         f"lost {missing:,} of {written:,} acknowledged memories" if missing else "",
         f"brought {back:,} forgotten memories back" if back else "",
-        f"did not start again {failed} times" if failed else "",
+        f"could not be used after {failed} of the restarts" if failed else "",
     ]
     losing = sum(map(is_loss, kills))
     found = ", ".join(part for part in parts if part)
@@ -93,7 +93,7 @@ def notes(result: DurabilityResult) -> list[str]:
     found = []
     for one in result.rounds:
         name = f"round {one.number} ({_ENDS[one.kind]})"
-        if one.missing and one.starts_again and result.verdict == "lost":
+        if one.missing and one.usable_again and result.verdict == "lost":
             found.append(f"{name}: gone {_listed(one.missing)}")
         if one.came_back:
             found.append(f"{name}: came back {_listed(one.came_back)}")

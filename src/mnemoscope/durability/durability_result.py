@@ -39,7 +39,7 @@ class DurabilityResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def is_loss(outcome: RoundOutcome) -> bool:
     """Whether a round lost what was acknowledged: a memory, a deletion, or the whole store."""
-    return bool(outcome.missing or outcome.came_back or not outcome.starts_again)
+    return bool(outcome.missing or outcome.came_back or not outcome.usable_again)
 
 
 def judged(rounds: Sequence[RoundOutcome], reason: str) -> DurabilityVerdict:
@@ -53,6 +53,6 @@ def judged(rounds: Sequence[RoundOutcome], reason: str) -> DurabilityVerdict:
     if not rounds or not any(one.acknowledged for one in rounds):
         return "unknown"
     clean = [one for one in rounds if one.kind == "clean"]
-    if clean and clean[0].starts_again and not any(one.kept for one in clean):
+    if clean and clean[0].usable_again and not any(one.kept for one in clean):
         return "not durable by design"
     return "lost" if any(map(is_loss, rounds)) else "kept"

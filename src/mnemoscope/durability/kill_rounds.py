@@ -56,7 +56,8 @@ class RoundOutcome(Struct, kw_only=True, omit_defaults=True):
     """Memories that were forgotten, could not be found, and are there again."""
     still_found: int = 0
     """Memories that could be found after `forget` returned; they do not count as come back."""
-    starts_again: bool = True
+    usable_again: bool = True
+    """Whether it started again and answered; if not, all acknowledged memories count as gone."""
     writes_again: bool | None = None
     """Whether a memory that is written after the restart can be found."""
     error: str = ""
@@ -97,7 +98,7 @@ def play(target: Restartable, kind: Kind, number: int, options: RoundOptions) ->
         _write_again(driver, options.seed, outcome)
     except Exception as error:
         outcome.error = error_line(error)
-        outcome.starts_again = False
+        outcome.usable_again = False
         outcome.missing = [memory.id for memory in acknowledged]
     return outcome
 
