@@ -48,8 +48,8 @@ def load(
     address you name. Only test servers that you may put under load. Each step ends after
     --duration seconds or --requests requests. Ctrl-C ends the test and keeps what was measured.
 
-    A closed loop (--clients) shows how much a system does. An open loop (--rate) shows what users
-    wait: latency counts from the time at which a request was due, so a stall shows in p99.
+    A closed loop (--clients) shows how much a system does. An open loop (--rate) shows how long
+    users wait: latency counts from the time at which a request was due, so a stall shows in p99.
 
     For example:
 
