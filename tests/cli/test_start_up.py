@@ -31,8 +31,8 @@ HEAVY = {
     *("scipy", "pandas", "matplotlib", "httpx2", "openai", "onnxruntime", "tokenizers", "grpc"),
     *("mcp", "pydantic", "wordllama", "numba", "pygments", "markdown_it", "asyncio", "yaml"),
 }
-MOST_OF_A_RUN = 210
-"""Modules of ours; 176 when this was written."""
+MOST_OF_A_RUN = 230
+"""Modules of ours; 220 when this was written, with those of report.html."""
 
 
 @pytest.fixture(autouse=True)

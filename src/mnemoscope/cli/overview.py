@@ -19,7 +19,7 @@ COMMANDS = {
     "score": ("score:score", "Score a file of rankings against a dataset's evidence."),
     "report": (
         "report:report",
-        "Print the tables of a finished run, or of all runs in a folder, and write report.md "
+        "Print the tables of a finished run, or of all runs in a folder, and write the reports "
         "again.",
     ),
     "show": (
