@@ -474,6 +474,21 @@ def test_added_files_that_commands_would_read_are_refused(world: World) -> None:
     assert ms.load(world.run).runs
 
 
+@pytest.mark.parametrize("name", ["manifest.json", "seal.json", "trials.jsonl", "answers.json"])
+def test_a_pipe_in_a_run_is_refused_and_not_waited_for(world: World, name: str) -> None:
+    (world.run / name).unlink(missing_ok=True)
+    os.mkfifo(world.run / name)
+    for read in (RunView.of, verify):
+        with pytest.raises(EditedRun, match=f"{name} is not a regular file"):
+            read(RunDirectory(world.run))
+
+
+def test_a_pipe_as_the_ledger_of_a_folder_is_not_waited_for(world: World) -> None:
+    (world.out / "attempts.jsonl").unlink()
+    os.mkfifo(world.out / "attempts.jsonl")
+    assert RunView.of(RunDirectory(world.run)).metrics["overall"]
+
+
 def test_an_edited_report_is_written_again_by_report_and_run_alone(
     world: World, warnings: Callable[[], str]
 ) -> None:

@@ -68,6 +68,17 @@ def test_a_link_inside_a_run_is_refused(recorded: Path, tmp_path: Path) -> None:
     assert "report.html is a symbolic link" in one.problem
 
 
+@pytest.mark.parametrize("name", ["manifest.json", "seal.json"])
+def test_a_pipe_in_a_run_does_not_stop_the_list(recorded: Path, tmp_path: Path, name: str) -> None:
+    copy = tmp_path / "runs" / "copy"
+    shutil.copytree(recorded / "locomo" / "luck", copy)
+    (copy / name).unlink()
+    os.mkfifo(copy / name)
+    [one] = RunFolder(tmp_path / "runs").runs()
+    assert (one.state, one.view) == ("edited", None)
+    assert f"{name} is not a regular file" in one.problem
+
+
 def test_a_run_that_is_replaced_by_a_link_after_the_listing_is_gone(
     recorded: Path, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import logging
 import os
+import stat
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -161,6 +162,8 @@ def read_ledger(path: Path | None = None) -> AttemptLedger:
     path = path or ledger_path()
     try:
         about = path.stat()
+        if not stat.S_ISREG(about.st_mode):  # reading a pipe would not end
+            return AttemptLedger([], "", "")
         return _read(path, about.st_mtime_ns, about.st_size, about.st_ino)
     except OSError:
         return AttemptLedger([], "", "")

@@ -33,7 +33,7 @@ from mnemoscope._store.run_integrity import (
     edited_without_seal,
 )
 from mnemoscope._store.run_integrity import RECORDED as RECORDED
-from mnemoscope._store.seal import BLOCKED_FILE, PRESENTED, REPORTS, SEAL, Seal
+from mnemoscope._store.seal import BLOCKED_FILE, PRESENTED, REPORTS, SEAL, Seal, regular_bytes
 from mnemoscope._store.unfinished_runs import (
     begin_unfinished,
     forget_unfinished,
@@ -211,7 +211,7 @@ class RunDirectory:
 
     def _manifest_bytes(self) -> bytes:
         try:
-            return self.manifest_path.read_bytes()
+            return regular_bytes(self.manifest_path)
         except FileNotFoundError:
             if any((self.path / name).exists() for name in (SEAL, CHAIN)):
                 raise EditedRun(self.manifest_path, "is missing") from None

@@ -45,9 +45,7 @@ class Seal:
     def read(self) -> dict[str, list[str]] | None:
         """The hashes by file name; None if the run has no seal."""
         try:
-            if self.path.is_symlink():
-                raise EditedRun(self.path, "is not a regular file")
-            content = self.path.read_bytes()
+            content = regular_bytes(self.path)
             found = msgspec.json.decode(content, type=dict[str, list[str]])
         except FileNotFoundError:
             return None
@@ -98,13 +96,23 @@ def _own_hash(hashes: Mapping[str, list[str]]) -> str:
 def file_hash(path: Path) -> str:
     """The sha256 of a regular file; an error if the path is something else."""
     try:
-        if not stat.S_ISREG(path.lstat().st_mode):
-            raise EditedRun(path, "is not a regular file")
+        _ensure_regular(path)
         return sha256_file(path)
     except FileNotFoundError:
         return ABSENT
     except OSError as error:
         raise EditedRun(path, f"cannot be read: {error.strerror}") from None
+
+
+def regular_bytes(path: Path) -> bytes:
+    """The content of a regular file; an error for a link, and for a pipe, which never ends."""
+    _ensure_regular(path)
+    return path.read_bytes()
+
+
+def _ensure_regular(path: Path) -> None:
+    if not stat.S_ISREG(path.lstat().st_mode):
+        raise EditedRun(path, "is not a regular file")
 
 
 def problems(folder: Path, expected: Hashes) -> dict[str, str]:

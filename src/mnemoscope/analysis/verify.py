@@ -16,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-from mnemoscope._store.errors import MnemoscopeError, UsageError
+from mnemoscope._store.errors import EditedRun, MnemoscopeError, UsageError
 from mnemoscope._store.jsonl import read_text
 from mnemoscope._store.run_directory import JournalLine, Manifest, RunDirectory
 from mnemoscope.analysis.checked_run import BLOCKED_FILE, CheckedRun, value_at
@@ -69,6 +69,7 @@ def verify(
     With a list of allowed signers, the run must be signed by one of them.
     """
     run = RunDirectory(run.path, checked=False)  # the gates say what was edited
+    _refuse_endless_files(run.path)
     manifest = run.manifest()
     chosen, protocol_gate = _protocol_of(manifest, protocol)
     rules = chosen.benchmark(str(value_at(manifest, "identity.benchmark.name"))) if chosen else None
@@ -78,6 +79,13 @@ def verify(
     gates = [protocol_gate, *(check_gate(name, case) for name in names)]
     gates.append(_signature(run, allowed_signers))
     return Verification(str(run.path), chosen.id if chosen else "", _status(case, gates), gates)
+
+
+def _refuse_endless_files(folder: Path) -> None:
+    """Refuse a run with a pipe or a device: the gates read files whose hash is wrong, too."""
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise EditedRun(path, "is not a regular file")
 
 
 def recorded_gates(run: RunDirectory, journal: Sequence[JournalLine]) -> list[Gate]:
