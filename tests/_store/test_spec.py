@@ -121,3 +121,15 @@ def test_a_label_only_names_the_folder(text: str, label: str, spec: str) -> None
     read = Spec.labelled(text)
     assert (read.label, str(read)) == (label, spec)
     assert read.slug == (label or Spec.parse(spec).slug)
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        *("../../evil", "<script>", "", "a b", "\u202ea", "x_{y}", "summary.json"),
+        *("attempts.jsonl", "a" * 181, "a" + "\u00e9" * 90),
+    ],
+)
+def test_a_label_that_cannot_name_a_folder_is_refused_as_a_label(label: str) -> None:
+    with pytest.raises(UsageError, match="as a label"):
+        Spec.labelled(f"{label}=bm25,k1=2")

@@ -17,6 +17,8 @@ _KEY = re.compile(r"[A-Za-z_]\w*")
 _LABEL = re.compile(r"([A-Za-z0-9][\w.-]*)=(.*)", re.DOTALL)
 _LONGEST_SLUG = 180
 """Characters; file systems allow 255, and callers may append a suffix."""
+_NOT_LABELS = ("summary.md", "summary.json", "repeats.json", "attempts.jsonl")
+"""Files beside the folders of systems, whose names are the labels."""
 
 
 class Spec(Struct, frozen=True):
@@ -34,7 +36,18 @@ class Spec(Struct, frozen=True):
     def labelled(cls, text: str) -> Spec:
         """A spec, or `LABEL=SPEC`: `mine=stdio:python3 adapter.py`."""
         if labelled := _LABEL.fullmatch(text):
+            if labelled[1] in _NOT_LABELS or len(labelled[1].encode()) > _LONGEST_SLUG:
+                raise UsageError(
+                    f"cannot use {labelled[1][:80]!r} as a label: it is the name of a folder, so "
+                    f"it has at most {_LONGEST_SLUG} bytes and is not {', '.join(_NOT_LABELS)}"
+                )
             return structs.replace(cls.parse(labelled[2]), label=labelled[1])
+        label, equals, _ = text.partition("=")
+        if equals and not {",", ":"} & set(label):  # else it belongs to the spec
+            raise UsageError(
+                f"cannot use {label!r} as a label: write letters, digits, '.', '_' and '-', "
+                "with an ASCII letter or a digit first"
+            )
         return cls.parse(text)
 
     @classmethod
