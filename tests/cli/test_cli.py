@@ -939,6 +939,8 @@ def test_the_demo_prints_the_heatmap_and_the_paths_of_its_files(
     for file in ("report.md", "heatmap.png", "result.json", "questions.jsonl", "progress.jsonl"):
         assert f"{folder.name}/hybrid/{file}" in printed or (folder / "hybrid" / file).exists()
     assert (folder / "hybrid" / "heatmap.png").read_bytes().startswith(b"\x89PNG")
+    # The next command asks the questions of the demo, so that its figures can be compared.
+    assert "--ranges 45d,90d,135d,180d --groups-enabled --system" in printed
 
 
 def test_the_systems_of_the_demo_score_differently(demo_run: tuple[Path, str]) -> None:

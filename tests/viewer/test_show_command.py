@@ -118,6 +118,8 @@ def test_missed_questions_of_one_category(recorded: Path) -> None:
     assert by_key.rows == by_name.rows and {row.category for row in by_key.rows} == {"1"}
     with pytest.raises(UsageError, match="no category 'multi-hip'; did you mean 'multi-hop'"):
         ms.show_failed(run, category="multi-hip")
+    with pytest.raises(UsageError, match="this run has multi-hop, "):
+        ms.show_failed(run, category="xyz")
 
 
 def test_results_have_a_frame_and_escaped_html(recorded: Path) -> None:

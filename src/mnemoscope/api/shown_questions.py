@@ -58,7 +58,8 @@ def show_failed(run: RunLike, *, category: str = "", k: int = 10) -> MissedQuest
         keys = {category, *(key for key, name in names.items() if name == category)}
         if not keys & set(known):
             near = did_you_mean(category, [*known, *names.values()])
-            raise UsageError(f"no category {category!r}; {near}this run has {', '.join(known)}")
+            shown = ", ".join(names.get(key) or key for key in known)
+            raise UsageError(f"no category {category!r}; {near}this run has {shown}")
         rows = [row for row in rows if row.category in keys]
     missed = [row for row in rows if row.failure]
     return MissedQuestions(missed, directory.label, asked=len(rows), category_names=names)
