@@ -52,13 +52,13 @@ class ExportedFiles:
 
 
 def refuse_run_directory(out: Path) -> None:
-    """Refuse to write into a run directory: an added file counts as an edit of the run."""
+    """Refuse to write into a run directory: a file named as one of a run's counts as an edit."""
     place = out.absolute()
     for folder in (place, *place.parents):
         if is_run(folder):
             raise UsageError(
-                f"--out {out} is inside the run directory {folder}, where an added file counts as "
-                "an edit: choose another path"
+                f"--out {out} is inside the run directory {folder}, which contains only the "
+                "run's own files: choose another path"
             )
 
 

@@ -49,7 +49,7 @@ def notes(result: LoadResult) -> list[str]:
     found = [
         f"{result.memories:,} memories ingested before each step, {result.questions:,} questions "
         f"asked in turn, up to {result.options.duration:g} s and {result.options.requests:,} "
-        "requests a step; brackets are 95 % intervals over blocks of time, those of recall over "
+        "requests a step; ranges are 95 % intervals over blocks of time, those of recall over "
         "questions of these histories only",
     ]
     if any(step.loop == "closed" for step in result.steps):
