@@ -79,6 +79,20 @@ def test_a_pipe_in_a_run_does_not_stop_the_list(recorded: Path, tmp_path: Path, 
     assert f"{name} is not a regular file" in one.problem
 
 
+def test_an_edit_that_keeps_size_and_time_is_noticed(recorded: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "runs" / "copy"
+    shutil.copytree(recorded / "locomo" / "luck", copy)
+    viewer = RunFolder(tmp_path / "runs")
+    assert [one.state for one in viewer.runs()] == ["complete"]
+    file = copy / "raw_retrievals.jsonl"
+    before, content = file.stat(), file.read_bytes()
+    with file.open("r+b") as opened:
+        opened.write(content.replace(b"D1", b"D2"))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert file.stat().st_size == before.st_size
+    assert [one.state for one in viewer.runs()] == ["edited"]
+
+
 def test_a_run_that_is_replaced_by_a_link_after_the_listing_is_gone(
     recorded: Path, tmp_path: Path
 ) -> None:

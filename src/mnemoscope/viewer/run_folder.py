@@ -21,7 +21,10 @@ from mnemoscope.reports.run_view import RunView, dataset_title
 
 RunState = Literal["complete", "running", "interrupted", "edited", "unreadable"]
 Signature = tuple[tuple[str, int, int, int], ...]
-"""Name, inode, size and time of change of each file of a run."""
+"""Name, inode, size and time of change of each file of a run.
+
+The time is that of the inode: the time of the content can be set back after an edit.
+"""
 
 MOST_RUNS = 1_000
 MOST_FOLDERS = 20_000
@@ -192,12 +195,12 @@ def _signature(path: Path) -> tuple[Signature, str]:
     with os.scandir(path) as entries:
         for one in entries:
             about = one.stat(follow_symlinks=False)
-            found.append((one.name, about.st_ino, about.st_size, about.st_mtime_ns))
+            found.append((one.name, about.st_ino, about.st_size, about.st_ctime_ns))
             link = link or (one.name if one.is_symlink() else "")
     for name in PRESENTED:
         if name.startswith("../") and (place := path / name).exists():
             about = place.lstat()
-            found.append((name, about.st_ino, about.st_size, about.st_mtime_ns))
+            found.append((name, about.st_ino, about.st_size, about.st_ctime_ns))
     return tuple(sorted(found)), link
 
 
