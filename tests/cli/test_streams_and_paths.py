@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.optional import missing
+
+from mnemoscope.cli.console import show_warning
 
 COMMAND = [sys.executable, "-m", "mnemoscope"]
 
@@ -97,3 +100,12 @@ def test_a_read_only_run_is_named(tmp_path: Path) -> None:
     assert done.stderr.startswith(b"error: ")
     assert b"Permission denied" in done.stderr
     assert done.stderr.count(b"\n") == 1
+
+
+def test_a_warning_is_a_note_unless_numpy_noted_values_that_no_product_uses(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_warning("a file is left open")
+    show_warning(RuntimeWarning("invalid value encountered in matmul"))
+
+    assert capsys.readouterr().err == "note: a file is left open\n"

@@ -179,6 +179,7 @@ def test_an_edited_run_has_no_figures_and_no_report(recorded: Path, tmp_path: Pa
         refused = served.get("/report", run="edited")
         assert refused.status == 422 and "<script>edited" not in refused.text
         assert served.get("/compare", base="edited", cand="edited").status == 422
+        assert served.get("/systems", run="edited").status == 422
     finally:
         server.close()
 

@@ -259,25 +259,28 @@ class ViewServer:
             runs = self._named(query, "base"), self._named(query, "cand")
         else:
             runs = self._named({"run": chosen[:1]}), self._named({"run": chosen[1:]})
-        for one in runs:
-            if one.state != "complete":
-                raise PageError(422, "Not possible", one.problem or f"{one.name} is {one.state}")
-        return runs
+        return _complete(runs[0]), _complete(runs[1])
 
     def _chosen(self, query: Query) -> list[ViewedRun]:
-        """The complete runs that are named, or all of a set."""
+        """The runs that are named, which must be complete, or all complete ones of a set."""
         key, ids = first(query, "set"), dict.fromkeys(query.get("run", []))
         if ids:
-            runs = [self._named({"run": [id]}) for id in ids]
+            runs = [_complete(self._named({"run": [id]})) for id in ids]
         else:
-            runs = [one for one in self._folder.runs() if key and one.set == key]
-        runs = [one for one in runs if one.state == "complete"]
+            every = self._folder.runs()
+            runs = [one for one in every if key and one.set == key and one.state == "complete"]
         if not runs:
             raise PageError(404, "Not found", "no complete runs are chosen")
         if len(runs) > MOST_SYSTEMS:
             text = f"these are {len(runs)} runs; choose at most {MOST_SYSTEMS} in the list"
             raise PageError(422, "Too many runs", text)
         return runs
+
+
+def _complete(run: ViewedRun) -> ViewedRun:
+    if run.state != "complete":
+        raise PageError(422, "Not possible", run.problem or f"{run.name} is {run.state}")
+    return run
 
 
 def _measures(base: ViewedRun, cand: ViewedRun) -> list[str]:
