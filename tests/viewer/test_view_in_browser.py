@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.browser import violations
 from tests.viewer.viewed_runs import Viewed
+from tests.waiting import eventually
 
 from mnemoscope._store.jsonl import encode_lines
 from mnemoscope._store.run_directory import RunDirectory
@@ -170,3 +174,55 @@ def test_a_running_run_is_watched_by_keyboard(
     page.keyboard.press("Enter")
     page.wait_for_url("**/run?**")
     assert "interrupted" in page.inner_text("dl")
+
+
+WAITS = """
+import os, time
+from pathlib import Path
+
+class Waits:
+    def __init__(self):
+        self.ids, self.asked = [], 0
+
+    def remember(self, memories):
+        self.ids += [one.id for one in memories]
+
+    def recall(self, query, k):
+        self.asked += 1
+        while self.asked > 4 and not Path(os.environ["GO_ON"]).exists():
+            time.sleep(0.01)
+        return self.ids[:k]
+"""
+
+
+def test_a_real_run_is_watched_by_keyboard_to_its_end(
+    tmp_path: Path, write_locomo: Callable[..., Path], open_viewer: Callable[[Path], Page]
+) -> None:
+    (tmp_path / "waiting.py").write_text(WAITS)
+    (tmp_path / "runs").mkdir()
+    data = write_locomo(tmp_path / "locomo.json", conversations=1, questions=10)
+    go_on = tmp_path / "go-on"
+    command = [sys.executable, "-m", "mnemoscope", "run", "locomo", "--data", str(data)]
+    command += ["--system", "waiting:Waits", "--isolation", "1", "--no-baselines"]
+    process = subprocess.Popen(
+        [*command, "--workers", "1", "--out", str(tmp_path / "runs")],
+        cwd=tmp_path,
+        env={**os.environ, "GO_ON": str(go_on)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert eventually(lambda: any((tmp_path / "runs").glob("*/units/*.trials.jsonl")))
+        page = open_viewer(tmp_path / "runs")
+        tab_to(page, "a[href^='/live']")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/live?**")
+        wait_for_text(page, "#progress-text", "12 memories ingested")
+        wait_for_text(page, "#live tbody", "answered")
+        assert "running" in page.inner_text("#state")
+        go_on.touch()
+        wait_for_text(page, "#state .state", "complete")
+        assert process.wait(timeout=60) == 0
+    finally:
+        process.kill()
+        process.wait()
