@@ -8,7 +8,6 @@ reports; the bare client sends requests that were recorded before and keeps noth
 from __future__ import annotations
 
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -26,32 +25,27 @@ TESTS = Path(__file__).resolve().parents[1] / "tests"
 ANSWER, VERDICT = "7 May 2023", "CORRECT"
 
 
-class Rates(NamedTuple):
-    """Questions a second, the median of several rounds each, taken in turns."""
+class Rounds(NamedTuple):
+    """Seconds by the clock of each round, taken in turns."""
 
-    ours: float
-    sync: float
-    asynchronous: float
-
-    @property
-    def ratio(self) -> float:
-        """Ours against the faster of the bare clients."""
-        return self.ours / max(self.sync, self.asynchronous)
+    questions: int
+    ours: list[float]
+    sync: list[float]
+    asynchronous: list[float]
 
 
-def rates(data: Path) -> Rates:
+def rates(data: Path) -> Rounds:
     with tempfile.TemporaryDirectory() as folder:
         bodies = recorded_requests(data, Path(folder))
         questions = len(bodies) // 2
         with instant_server() as url:
-            took: dict[str, list[float]] = {"ours": [], "sync": [], "async": []}
+            took = Rounds(questions, [], [], [])
             for number in range(ROUNDS):
-                took["sync"].append(_seconds(lambda: bare(url, bodies)))
+                took.sync.append(_seconds(lambda: bare(url, bodies)))
                 place = Path(folder) / str(number)
-                took["ours"].append(_seconds(partial(ours, url, data, place)))
-                took["async"].append(_seconds(lambda: bare_async(url, bodies)))
-    found = {name: questions / statistics.median(own) for name, own in took.items()}
-    return Rates(found["ours"], found["sync"], found["async"])
+                took.ours.append(_seconds(partial(ours, url, data, place)))
+                took.asynchronous.append(_seconds(lambda: bare_async(url, bodies)))
+    return took
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -15,17 +15,16 @@ permutation test with one sign per question. numba has compiled it before the cl
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import process_time
 
 import numpy as np
 
 from mnemoscope.stats import bootstrap, permutation
+from rounds import Cost, in_turns
 
 QUESTIONS, MEASURES, CLUSTERS, DRAWS = 1_982, 40, 10, 10_000
-ROUNDS = 3
 
 
-def bootstrap_rows() -> list[tuple[str, float]]:
+def bootstrap_rows() -> list[tuple[str, Cost]]:
     """Name and CPU seconds (of all threads) of each; the first is ours, clustered."""
     from ranx.statistical_tests.fisher_randomization_test import fisher_randomization_test
     from scipy.stats import bootstrap as scipy_bootstrap
@@ -57,23 +56,15 @@ def bootstrap_rows() -> list[tuple[str, float]]:
 
     ranxs(permutations=1)
     ours = f"ours, {CLUSTERS} clusters"
-    return [
-        (f"bootstrap: {ours}", _cpu(lambda: bootstrap(deltas, conversations, seed=1))),
-        ("bootstrap: ours, single questions", _cpu(lambda: bootstrap(deltas, singles, seed=1))),
-        ("bootstrap: scipy, single questions", _cpu(scipys)),
-        (f"permutation: {ours}", _cpu(lambda: permutation(deltas, conversations, seed=1))),
-        ("permutation: ours, single questions", _cpu(lambda: permutation(deltas, singles, seed=1))),
-        ("permutation: ranx, single questions", _cpu(ranxs, rounds=1)),
-    ]
-
-
-def _cpu(work: Callable[[], object], rounds: int = ROUNDS) -> float:
-    taken = []
-    for _ in range(rounds):
-        started = process_time()
-        work()
-        taken.append(process_time() - started)
-    return min(taken)
+    works: dict[str, Callable[[], object]] = {
+        f"bootstrap: {ours}": lambda: bootstrap(deltas, conversations, seed=1),
+        "bootstrap: ours, single questions": lambda: bootstrap(deltas, singles, seed=1),
+        "bootstrap: scipy, single questions": scipys,
+        f"permutation: {ours}": lambda: permutation(deltas, conversations, seed=1),
+        "permutation: ours, single questions": lambda: permutation(deltas, singles, seed=1),
+        "permutation: ranx, single questions": ranxs,
+    }
+    return list(zip(works, in_turns(*works.values()), strict=True))
 
 
 if __name__ == "__main__":

@@ -158,7 +158,7 @@ def fit(data: Sequence[Life]) -> dict[str, float]:
 
 def scores(data: Sequence[Life], arguments: Mapping[str, Any]) -> dict[tuple[str, str], list[int]]:
     """Composites by system and category."""
-    reader = Extractive(**arguments)
+    reader = Extractive(form="sentences", **arguments)
     found: dict[tuple[str, str], list[int]] = defaultdict(list)
     for scenario, asked in data:
         judge = LedgerJudge()

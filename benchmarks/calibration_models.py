@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+import scipy  # imports a part of itself when it is first used
 
 from mnemoscope.stats.clustered import Floats
 from mnemoscope.stats.power import Components
@@ -103,7 +103,7 @@ class Changes(NamedTuple):
         if not self.spread:
             return self.mean, Components(0.0, self.changed - self.mean**2)
         middles = (np.arange(200_000) + 0.5) / 200_000
-        drawn = ndtri(middles) if self.kind == "normal" else -np.log(middles) - 1
+        drawn = scipy.special.ndtri(middles) if self.kind == "normal" else -np.log(middles) - 1
         expected = self._limited(drawn)
         within = self.changed - float((expected**2).mean())
         return float(expected.mean()), Components(float(expected.var()), within)

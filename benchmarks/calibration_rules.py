@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import scipy  # imports a part of itself when it is first used
 from numpy.typing import NDArray
-from scipy import stats as scipy_stats
 
 from mnemoscope.stats.clustered import ALPHA, FEW_CLUSTERS, Floats, critical_value, tail
 from mnemoscope.stats.distributions import normal_quantile
@@ -150,14 +150,14 @@ def mcnemar(sums: Floats, squares: Floats) -> Floats:
     """Exact p of McNemar's test of differences in {-1, 0, 1}, given their sums and squares."""
     changed = np.rint(squares)
     lost = np.rint((changed - np.abs(sums)) / 2)
-    found: Floats = np.minimum(1.0, 2 * scipy_stats.binom.cdf(lost, changed, 0.5))
+    found: Floats = np.minimum(1.0, 2 * scipy.stats.binom.cdf(lost, changed, 0.5))
     return found
 
 
 def paired_t(sums: Floats, squares: Floats, n: Floats) -> Floats:
     """The p-value of a paired t-test, given sums, sums of squares and numbers of differences."""
     variance = np.maximum(squares - sums**2 / n, 1e-300) / (n - 1)
-    found: Floats = 2 * scipy_stats.t.sf(np.abs(sums) / np.sqrt(n * variance), n - 1)
+    found: Floats = 2 * scipy.stats.t.sf(np.abs(sums) / np.sqrt(n * variance), n - 1)
     return found
 
 

@@ -15,8 +15,12 @@ from mnemoscope.metrics import (
     metric_names,
     relevant_positions,
     score,
+    score_all,
     score_merged,
+    value_table,
 )
+from mnemoscope.metrics.metric import TopK
+from mnemoscope.metrics.recall import Recall
 
 KS = (1, 2, 5, 10)
 CUTS = (3, 10)
@@ -210,3 +214,47 @@ def test_the_evidence_first_is_perfect(ranking: list[str], data: st.DataObject) 
     got = measures(ranking, evidence)
     assert got["map"] == got["mrr@3"] == got["all@10"] == 1
     assert [got[f"ndcg@{k}"] for k in KS] == [1] * len(KS)
+
+
+@given(rankings, evidences)
+def test_the_ranks_of_evidence_are_those_among_distinct_hits(
+    ranking: list[str], evidence: set[str]
+) -> None:
+    expected = [rank for rank, id_ in enumerate(dedupe(ranking), 1) if id_ in evidence]
+    assert list(relevant_positions(ranking, evidence)) == expected
+
+
+@given(st.lists(st.tuples(rankings, st.lists(ids, min_size=1, max_size=4), st.booleans())))
+def test_many_rankings_score_as_each_of_them_alone(
+    questions: list[tuple[list[str], list[str], bool]],
+) -> None:
+    """Evidence ids may repeat in a list: questions with as many ids may have fewer memories."""
+    grades = [dict.fromkeys(own[:1], 2) if graded else {} for _, own, graded in questions]
+    got = score_all(
+        [ranking for ranking, _, _ in questions],
+        [own for _, own, _ in questions],
+        ks=KS,
+        cuts=CUTS,
+        grades=grades,
+    )
+    alone = [
+        tuple(measures(ranking, set(own), grade).values())
+        for (ranking, own, _), grade in zip(questions, grades, strict=True)
+    ]
+    assert got == alone
+
+
+def test_rankings_without_evidence_for_each_are_refused() -> None:
+    with pytest.raises(ValueError, match="2 rankings, but evidence of 1"):
+        score_all([["a"], ["b"]], [["a"]], ks=KS, cuts=CUTS)
+
+
+def test_a_subclass_that_overrides_value_alone_is_computed_by_its_value() -> None:
+    """The table of many rankings must not use the `values` of the class that it extends."""
+
+    class Half(Recall):
+        def value(self, top: TopK) -> float:
+            return 0.5
+
+    assert not value_table._computes_many(Half)
+    assert value_table._computes_many(Recall)

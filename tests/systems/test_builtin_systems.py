@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,9 +21,10 @@ from tests.described import described
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.spec import Spec
 from mnemoscope.systems import BASELINES, BUILT_IN
+from mnemoscope.systems.builtin.fts5 import Fts5
 from mnemoscope.systems.loader import Driver, plan
 from mnemoscope.text.tokenize import chunks
-from mnemoscope.types import Hit, Memory, Question, Receipt
+from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Selector
 
 FTS5 = ("fts5", "fts5,variant=product")
 SCORED = (
@@ -568,3 +570,21 @@ def test_a_system_that_cannot_be_built_is_one_error() -> None:
     said = re.escape("cannot build test_builtin_systems:Unbuildable: ConnectionError: no server")
     with pytest.raises(UsageError, match=said):
         described("test_builtin_systems:Unbuildable")
+
+
+@pytest.mark.parametrize("variant", ["or", "product"])
+def test_fts5_finds_the_same_in_one_batch_and_in_many(variant: Any) -> None:
+    memories = [Memory(f"m{n}", f"piano {'lantern ' * (n % 3)}garden{n % 4}") for n in range(30)]
+    queries = ["lantern piano", "garden2", "piano garden1 lantern", "nothing"]
+    whole, grown = Fts5(variant), Fts5(variant)
+    for system in (whole, grown):
+        system.reset("s")
+    whole.remember(memories)
+    for start in range(0, 30, 7):
+        grown.remember(memories[start : start + 7])
+
+    for query in queries:
+        assert grown.recall(Query(query), 20) == whole.recall(Query(query), 20)
+    grown.forget(Selector(tuple(memories[:29])))
+    grown.remember([Memory("last", "a lantern again")])
+    assert [hit.id for hit in grown.recall(Query("lantern"), 5)] == ["m29", "last"]

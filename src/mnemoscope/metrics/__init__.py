@@ -20,10 +20,11 @@ from mnemoscope.metrics.ranking import (
     merged_positions,
     relevant_positions,
     score,
+    score_all,
     score_by_chance,
     score_merged,
 )
-from mnemoscope.metrics.token_budget import BUDGETS, recall_within
+from mnemoscope.metrics.token_budget import BUDGETS, recall_of_places, recall_within
 from mnemoscope.metrics.unordered import HitPlaces, place_groups, score_unordered
 
 __all__ = [
@@ -49,9 +50,11 @@ __all__ = [
     "metric_names",
     "metric_of",
     "place_groups",
+    "recall_of_places",
     "recall_within",
     "relevant_positions",
     "score",
+    "score_all",
     "score_by_chance",
     "score_merged",
     "score_unordered",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mnemoscope.metrics.metric import Metric, RandomTopK, TopK, UnorderedTopK
+from typing import Any
+
+from mnemoscope.metrics.metric import Metric, RandomTopK, TopK, TopKs, UnorderedTopK
 
 
 class AllEvidence(Metric):
@@ -17,6 +19,9 @@ class AllEvidence(Metric):
 
     def value(self, top: TopK) -> float:
         return 1.0 if top.found == top.total else 0.0
+
+    def values(self, tops: TopKs) -> Any:
+        return (tops.found == tops.total) * 1.0
 
     def chance(self, top: RandomTopK) -> float:
         """C(pool - reachable, drawn - reachable) / C(pool, drawn), as a product of small ratios."""

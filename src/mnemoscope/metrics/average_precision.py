@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mnemoscope.metrics.metric import Metric, RandomTopK, TopK, UnorderedTopK
+from typing import Any
+
+from mnemoscope.metrics.metric import Metric, RandomTopK, TopK, TopKs, UnorderedTopK
 
 
 class AveragePrecision(Metric):
@@ -18,6 +20,9 @@ class AveragePrecision(Metric):
 
     def value(self, top: TopK) -> float:
         return top.precisions / top.total
+
+    def values(self, tops: TopKs) -> Any:
+        return tops.precisions / tops.total
 
     def chance(self, top: RandomTopK) -> float:
         """Sum over ranks r of P(r is relevant) x E[relevant up to r | r is relevant] / r / total.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mnemoscope.metrics.metric import Metric, RandomTopK, TopK, UnorderedTopK
+from mnemoscope.metrics.metric import Metric, RandomTopK, TopK, TopKs, UnorderedTopK
 
 
 class HitRate(Metric):
@@ -16,6 +16,9 @@ class HitRate(Metric):
     aliases = ("success@k", "recall_any@k", "hit_rate@k")
 
     def value(self, top: TopK) -> float:
+        return 1.0
+
+    def values(self, tops: TopKs) -> float:
         return 1.0
 
     def chance(self, top: RandomTopK) -> float:

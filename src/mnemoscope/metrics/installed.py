@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import groupby
 from typing import NamedTuple
 
 from mnemoscope._store.errors import UsageError
@@ -89,6 +90,15 @@ def metric_columns(ks: tuple[int, ...], cuts: tuple[int, ...]) -> tuple[MetricAt
         for metric in installed_metrics().values()
         if metric.at == at and (metric.name in METRICS.builtin) is own
     )
+
+
+@lru_cache
+def metrics_at(
+    ks: tuple[int, ...], cuts: tuple[int, ...]
+) -> tuple[tuple[int, str, tuple[Metric, ...]], ...]:
+    """Return the columns in groups of consecutive ones that see the same top k."""
+    groups = groupby(metric_columns(ks, cuts), lambda one: (one.k, one.metric.at))
+    return tuple((k, at, tuple(column.metric for column in own)) for (k, at), own in groups)
 
 
 @lru_cache

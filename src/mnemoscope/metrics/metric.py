@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+if TYPE_CHECKING:  # few commands compute values, and numpy is slow to import
+    from numpy.typing import NDArray
 
 
 class TopK(NamedTuple):
@@ -25,6 +28,19 @@ class TopK(NamedTuple):
     """The discounted gain of the best ranking of the whole evidence."""
     precisions: float
     """The sum of the precisions at the ranks of the evidence ids found."""
+
+
+class TopKs(NamedTuple):
+    """The first k places of many rankings: the fields of `TopK`, an entry for each ranking."""
+
+    k: int
+    relevant: NDArray[Any]
+    found: NDArray[Any]
+    total: NDArray[Any]
+    first: NDArray[Any]
+    gain: NDArray[Any]
+    ideal: NDArray[Any]
+    precisions: NDArray[Any]
 
 
 class RandomTopK(NamedTuple):
@@ -99,6 +115,14 @@ class Metric(ABC):
     @abstractmethod
     def value(self, top: TopK) -> float:
         """The score of one ranking."""
+
+    def values(self, tops: TopKs) -> Any:
+        """The scores of many rankings as an array, each exactly the `value` of its ranking.
+
+        None means that `value` computes them one by one. It is not used for a subclass that
+        overrides `value` alone.
+        """
+        return None
 
     def chance(self, top: RandomTopK) -> float | None:
         """The expected score of a random ranking; None if it is unknown."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import accumulate
 from math import log2
+from typing import Any
 
-from mnemoscope.metrics.metric import Metric, RandomTopK, TopK, UnorderedTopK
+from mnemoscope.metrics.metric import Metric, RandomTopK, TopK, TopKs, UnorderedTopK
 
 
 class NDCG(Metric):
@@ -25,6 +26,9 @@ class NDCG(Metric):
     def value(self, top: TopK) -> float:
         share = top.gain / top.ideal
         return share if share < 1 else 1.0
+
+    def values(self, tops: TopKs) -> Any:
+        return (tops.gain / tops.ideal).clip(max=1.0)
 
     def chance(self, top: RandomTopK) -> float:
         expected = top.reachable / top.pool * top.mean_grade

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mnemoscope.metrics.metric import Metric, RandomTopK, TopK, UnorderedTopK
+from typing import Any
+
+from mnemoscope.metrics.metric import Metric, RandomTopK, TopK, TopKs, UnorderedTopK
 
 
 class Precision(Metric):
@@ -14,6 +16,9 @@ class Precision(Metric):
 
     def value(self, top: TopK) -> float:
         return top.relevant / top.k
+
+    def values(self, tops: TopKs) -> Any:
+        return tops.relevant / tops.k
 
     def chance(self, top: RandomTopK) -> float:
         return top.drawn * (top.reachable / top.pool) / top.k

@@ -1,7 +1,8 @@
 """Score one ranked list of memory ids, with pure functions.
 
 Only the rank counts, not the system's scores. Evidence that the pool does not contain counts in
-every denominator. Plain Python is faster than numpy at this size (libraries.md, B1).
+every denominator. Plain Python finds the ranks faster than numpy; values of many rankings are
+computed at once (`value_table`).
 """
 
 from __future__ import annotations
@@ -9,17 +10,18 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import compress, count, groupby
+from itertools import compress, count, repeat
 from math import log2, nan
 from typing import Literal, NamedTuple, TypeVar
 
-from mnemoscope.metrics.installed import metric_columns, metric_names
+from mnemoscope.metrics.installed import metric_columns, metric_names, metrics_at
 from mnemoscope.metrics.metric import RandomTopK, TopK
 from mnemoscope.metrics.ndcg import ideal_gains
 
 T = TypeVar("T", bound=Hashable)
 
 VACUOUS_CHANCE = 0.5
+_FEW = 3
 
 
 class Find(NamedTuple):
@@ -36,12 +38,25 @@ def dedupe(ranking: Iterable[T]) -> list[T]:
 
 def relevant_positions(ranking: Sequence[str], evidence: Collection[str]) -> tuple[int, ...]:
     """Return the ranks of the evidence, from 1, after repetitions are removed."""
-    wanted = frozenset(evidence)
-    # Half of the cost of a ranking is here: return early, and copy only rankings that repeat.
-    if wanted.isdisjoint(ranking):
+    found = frozenset(evidence).intersection(ranking)
+    if not found:
         return ()
-    unique = ranking if len(set(ranking)) == len(ranking) else dict.fromkeys(ranking)
-    return tuple(compress(count(1), map(wanted.__contains__, unique)))
+    # The cost of scoring is here: few ids are looked up one by one, and only the hits before the
+    # last evidence can move it up.
+    if len(found) == 1:
+        [id_] = found
+        place = ranking.index(id_)
+        if place < 2 or len(set(ranking[:place])) == place:
+            return (place + 1,)
+    elif len(found) <= _FEW:
+        places = sorted(map(ranking.index, found))
+        if len(set(ranking[: places[-1]])) == places[-1]:
+            return tuple([place + 1 for place in places])
+    else:
+        ranks = tuple(compress(count(1), map(found.__contains__, ranking)))
+        if len(set(ranking[: ranks[-1]])) == ranks[-1]:
+            return ranks
+    return tuple(compress(count(1), map(found.__contains__, dict.fromkeys(ranking))))
 
 
 def merged_positions(hits: Iterable[Collection[str]], evidence: Collection[str]) -> list[Find]:
@@ -77,13 +92,56 @@ def score(
     """
     wanted = frozenset(evidence)
     positions = relevant_positions(ranking, wanted)
+    values = graded_values(ranking, wanted, grades or {}, positions, ks=ks, cuts=cuts)
+    return dict(zip(metric_names(ks, cuts), values, strict=True))
+
+
+def score_all(
+    rankings: Iterable[Sequence[str]],
+    evidence: Iterable[Collection[str]],
+    *,
+    ks: tuple[int, ...],
+    cuts: tuple[int, ...],
+    grades: Iterable[Mapping[str, int]] | None = None,
+) -> list[tuple[float, ...]]:
+    """Compute all metrics of many rankings in which every hit is one memory.
+
+    Each ranking gets one tuple in the order of `metric_names`; `grades` are as in `score`.
+    """
+    from mnemoscope.metrics.value_table import shared_rows  # numpy is slow to import
+
+    wanted = list(map(frozenset, evidence))
+    lists = list(rankings)
+    if len(lists) != len(wanted):
+        raise ValueError(f"{len(lists)} rankings, but evidence of {len(wanted)} questions")
+    found = list(map(relevant_positions, lists, wanted))
+    shared = shared_rows(found, map(len, wanted), ks, cuts)
+    distinct = list(map(tuple, shared.rows.tolist()))
+    rows = [distinct[place] for place in shared.places]
+    for place, grade in enumerate(() if grades is None else grades):
+        if grade:
+            rows[place] = graded_values(
+                lists[place], wanted[place], grade, found[place], ks=ks, cuts=cuts
+            )
+    return rows
+
+
+def graded_values(
+    ranking: Sequence[str],
+    wanted: frozenset[str],
+    grades: Mapping[str, int],
+    positions: tuple[int, ...],
+    *,
+    ks: tuple[int, ...],
+    cuts: tuple[int, ...],
+) -> tuple[float, ...]:
+    """Compute the values of one ranking whose evidence is at these ranks."""
     gains = once = (1,) * len(positions)
     every: tuple[int, ...] = (1,) * len(wanted)
     if grades:
         gains = tuple(grades.get(id_, 1) for id_ in dedupe(ranking) if id_ in wanted)
         every = tuple(grades.get(id_, 1) for id_ in wanted)
-    values = values_at(positions, once, gains, every, ks, cuts)
-    return dict(zip(metric_names(ks, cuts), values, strict=True))
+    return values_at(positions, once, gains, every, ks, cuts)
 
 
 def score_merged(
@@ -179,7 +237,7 @@ def values_at(
     ks: tuple[int, ...],
     cuts: tuple[int, ...],
     what: Literal["value", "ceiling"] = "value",
-) -> list[float]:
+) -> tuple[float, ...]:
     """Compute the values of all columns from the ranks with new evidence.
 
     `fresh` is the number of new ids at each rank, `gains` the sum of their grades, `grades` those
@@ -194,10 +252,12 @@ def values_at(
         gained.append(gained[-1] + gain / log2(rank + 1))
         precisions.append(precisions[-1] + new * nth / rank)
     values: list[float] = []
-    for (k, at), columns in groupby(metric_columns(ks, cuts), lambda one: (one.k, one.metric.at)):
-        top = None
-        if n := len(positions) if at == "all" else bisect_right(positions, k):
-            ideal = ideals[min(total, k)]
-            top = TopK(k, n, found[n], total, positions[0], gained[n], ideal, precisions[n])
-        values += [getattr(one.metric, what)(top) if top else 0.0 for one in columns]
-    return values
+    for k, at, metrics in metrics_at(ks, cuts):
+        n = len(positions) if at == "all" else bisect_right(positions, k)
+        if not n:
+            values += repeat(0.0, len(metrics))
+            continue
+        ideal = ideals[min(total, k)]
+        top = TopK(k, n, found[n], total, positions[0], gained[n], ideal, precisions[n])
+        values += [getattr(metric, what)(top) for metric in metrics]
+    return tuple(values)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mnemoscope.metrics.metric import Metric, RandomTopK, TopK, UnorderedTopK
+from typing import Any
+
+from mnemoscope.metrics.metric import Metric, RandomTopK, TopK, TopKs, UnorderedTopK
 
 
 class Recall(Metric):
@@ -16,6 +18,9 @@ class Recall(Metric):
 
     def value(self, top: TopK) -> float:
         return top.found / top.total
+
+    def values(self, tops: TopKs) -> Any:
+        return tops.found / tops.total
 
     def chance(self, top: RandomTopK) -> float:
         return top.drawn * (top.reachable / top.pool) / top.total

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mnemoscope.metrics.metric import Metric, RandomTopK, TopK, UnorderedTopK
+from typing import Any
+
+from mnemoscope.metrics.metric import Metric, RandomTopK, TopK, TopKs, UnorderedTopK
 
 
 class ReciprocalRank(Metric):
@@ -17,6 +19,9 @@ class ReciprocalRank(Metric):
 
     def value(self, top: TopK) -> float:
         return 1 / top.first
+
+    def values(self, tops: TopKs) -> Any:
+        return 1 / tops.first
 
     def chance(self, top: RandomTopK) -> float:
         # P(first evidence at rank r) = P(none before r) x P(evidence at r | none before).

@@ -36,3 +36,19 @@ def recall_within(
     total = len(set(evidence))
     recalls = [covered[bisect_right(ranks, bisect_right(spent, budget))] for budget in budgets]
     return {f"recall@{n}tokens": found / total for n, found in zip(budgets, recalls, strict=True)}
+
+
+def recall_of_places(
+    tokens: Sequence[int],
+    ranks: Sequence[int],
+    total: int,
+    budgets: tuple[int, ...] = BUDGETS,
+) -> list[float]:
+    """Compute the same from the ranks of hits that are one evidence memory each.
+
+    There are `total` evidence ids; no hit before the last rank is a repetition.
+    """
+    if min(tokens, default=0) < 0:
+        raise ValueError("a hit cannot cost fewer than 0 tokens")
+    needed = [sum(tokens[:rank]) for rank in ranks]
+    return [bisect_right(needed, budget) / total for budget in budgets]

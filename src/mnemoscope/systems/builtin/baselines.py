@@ -8,6 +8,7 @@ import random
 from collections.abc import Sequence
 from typing import Self
 
+from mnemoscope.systems.builtin.growing_list import GrowingList
 from mnemoscope.types import Hit, Memory, Query, Question, Selector
 
 
@@ -35,18 +36,18 @@ class _Listed:
 
     def reset(self, scope: str) -> None:
         self.scope = scope
-        self.memories: list[Memory] = []
+        self.memories: GrowingList[Memory] = GrowingList()
 
     def remember(self, memories: Sequence[Memory]) -> None:
         self.memories.extend(memories)
 
     def forget(self, selector: Selector) -> None:
         gone = selector.ids
-        self.memories = [memory for memory in self.memories if memory.id not in gone]
+        self.memories = GrowingList(memory for memory in self.memories if memory.id not in gone)
 
     def fork(self) -> Self:
         twin = copy.copy(self)
-        twin.memories = list(self.memories)
+        twin.memories = self.memories.fork()
         return twin
 
 
@@ -59,15 +60,16 @@ class Random(_Listed):
     def recall(self, query: Query, k: int) -> list[Hit]:
         key = f"{self.seed}\0{self.scope}\0{query.text}".encode()
         draw = random.Random(hashlib.sha256(key).digest())
-        chosen = draw.sample(self.memories, min(k, len(self.memories)))
-        return [Hit(memory.id) for memory in chosen]
+        chosen = draw.sample(range(len(self.memories)), min(k, len(self.memories)))
+        return [Hit(self.memories[place].id) for place in chosen]
 
 
 class Recency(_Listed):
     """The latest memory first; of one moment, the last given first."""
 
     def recall(self, query: Query, k: int) -> list[Hit]:
-        return [Hit(memory.id) for memory in reversed(self.memories[-k:])]
+        latest = self.memories.since(max(0, len(self.memories) - k))
+        return [Hit(memory.id) for memory in reversed(latest)]
 
 
 class FullContextBaseline(_Listed):

@@ -1,32 +1,22 @@
-"""Lexical search: bm25s over English stems without stop words, or over plain words."""
+"""Lexical search: BM25 over English stems without stop words, or over plain words.
+
+The scores are those of bm25s to the last bit, which tests compare (docs/decisions/0025).
+"""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mnemoscope._store.errors import UsageError
+from mnemoscope.systems.builtin.bm25_index import Bm25Index
 from mnemoscope.systems.builtin.scored import FloatArray, Scored, TokenCache
 from mnemoscope.text.tokenize import stems
 from mnemoscope.types import Memory, Query
-
-# bm25s imports numba, scipy and tqdm (with asyncio) if they are installed, which takes longer than
-# the rest of a small run, and uses none here. None in sys.modules makes an import fail as if they
-# were absent.
-_modules: dict[str, Any] = sys.modules
-_hidden = {name: _modules.get(name) for name in ("numba", "scipy", "tqdm")}
-_modules.update(dict.fromkeys(_hidden))
-try:
-    import bm25s
-finally:
-    for _name, _module in _hidden.items():
-        del _modules[_name]
-        if _module is not None:
-            _modules[_name] = _module
 
 _PLAIN = re.compile("[a-z0-9]+")
 
@@ -55,26 +45,27 @@ class Bm25(Scored):
         self._tokenise = {"stems": stems, "plain": plain_words}[tokens]
         self._tokens = TokenCache(self._tokenise, f"{tokens}-1", on_disk=cache)
 
-    def index(self, memories: Sequence[Memory]) -> None:
-        tokens = self._tokens.of([memory.text for memory in memories])
-        self._empty = not any(tokens)
-        # A new one even if nothing is left to index: the old one would keep forgotten words.
-        self._bm25 = bm25s.BM25(k1=self.k1, b=self.b)
-        if not self._empty:
-            self._bm25.index(tokens, show_progress=False)
+    def clear(self) -> None:
+        self._index = Bm25Index(self.k1, self.b)
+
+    def add(self, memories: Sequence[Memory]) -> None:
+        self._index.add(self._tokens.of([memory.text for memory in memories]))
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        self._index.keep(kept)
+
+    def fork_index(self) -> Self:
+        twin = super().fork_index()
+        twin._index = self._index.fork()
+        return twin
 
     def scores(self, query: Query) -> FloatArray:
-        known = [] if self._empty else self._bm25.get_tokens_ids(self._tokenise(query.text))
-        if not known:
-            return np.zeros(len(self.memories), dtype=np.float32)
-        found: FloatArray = self._bm25.get_scores_from_ids(known)
-        return found
+        return self._index.scores(self._tokenise(query.text))
 
     def stats(self) -> dict[str, int]:
-        arrays: dict[str, Any] = {} if self._empty else self._bm25.scores
-        size = sum(value.nbytes for value in arrays.values() if isinstance(value, np.ndarray))
         return {
-            "index_bytes": size,
+            "index_bytes": self._index.nbytes,
+            "index_operations": self.index_operations,
             "texts_tokenised": self._tokens.computed,
             "tokens_reused": self._tokens.reused,
         }

@@ -6,13 +6,15 @@ Long texts are split into chunks. `truncate` cuts them instead, and the loss is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope.models.cache import ContentCache, default_cache_dir
 from mnemoscope.models.embedders import load_embedder
+from mnemoscope.systems.builtin.growing_array import GrowingArray
 from mnemoscope.systems.builtin.scored import FloatArray, Scored
 from mnemoscope.text.tokenize import CHUNK_WORDS, CHUNKING, chunks
 from mnemoscope.types import Memory, Query, Receipt
@@ -52,27 +54,50 @@ class Dense(Scored):
         cut = {id: self.truncate / n for id, n in lengths.items() if n > self.truncate}
         return Receipt(truncated=cut) if cut else None
 
-    def index(self, memories: Sequence[Memory]) -> None:
+    def clear(self) -> None:
+        self._vectors: GrowingArray | None = None
+        self._starts = GrowingArray(np.int64)
+
+    def add(self, memories: Sequence[Memory]) -> None:
         texts = [memory.text for memory in memories]
         if self.truncate:
             texts = [" ".join(text.split()[: self.truncate]) for text in texts]
         if not self._dimensions:
             self._dimensions = len(self._embedder.embed(["how long is a vector?"])[0])
+        if self._vectors is None:
+            self._vectors = GrowingArray(np.float32, (self._dimensions,))
         packed = self._cache.get_or_compute(texts, self._embed_each)
-        own = [np.frombuffer(blob, dtype=np.float16) for blob in packed or [b""]]
-        self._starts = np.cumsum([0, *(len(part) // self._dimensions for part in own[:-1])])
-        self._vectors: FloatArray = (
-            np.concatenate(own).reshape(-1, self._dimensions).astype(np.float32)
-        )
+        vectors = np.frombuffer(b"".join(packed), dtype=np.float16).reshape(-1, self._dimensions)
+        sizes = np.array([len(blob) for blob in packed]) // (2 * self._dimensions)
+        self._starts.append(len(self._vectors.values) + np.cumsum(sizes) - sizes)
+        self._vectors.append(vectors)
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        assert self._vectors is not None
+        starts = self._starts.values
+        sizes = np.diff(starts, append=len(self._vectors.values))
+        self._vectors.keep(np.repeat(kept, sizes))
+        sizes = sizes[kept]
+        self._starts = GrowingArray(np.int64)
+        self._starts.append(np.cumsum(sizes) - sizes)
+
+    def fork_index(self) -> Self:
+        twin = super().fork_index()
+        twin._vectors = self._vectors and self._vectors.fork()
+        twin._starts = self._starts.fork()
+        return twin
 
     def scores(self, query: Query) -> FloatArray:
+        assert self._vectors is not None
         vector = self._embedder.embed([query.text])[0]
-        best: FloatArray = np.maximum.reduceat(self._vectors @ vector, self._starts)
+        # Always one product of all vectors: the last bits of BLAS depend on the shape.
+        best: FloatArray = np.maximum.reduceat(self._vectors.values @ vector, self._starts.values)
         return best
 
     def stats(self) -> dict[str, int]:
         return {
-            "index_bytes": self._vectors.nbytes if self.memories else 0,
+            "index_bytes": self._vectors.values.nbytes if self._vectors else 0,
+            "index_operations": self.index_operations,
             "texts_embedded": self._cache.computed,
             "vectors_reused": self._cache.reused,
         }

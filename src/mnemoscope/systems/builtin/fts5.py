@@ -56,12 +56,18 @@ class Fts5:
             for memory in memories
         ]
         with self._db:
+            [(last,)] = self._db.execute("SELECT coalesce(max(place), 0) FROM memories")
             self._db.executemany(
                 "INSERT INTO memories (id, content, category, tags, expanded_keywords, importance)"
                 " VALUES (?, ?, ?, ?, ?, ?)",
                 rows,
             )
-            self._db.execute("INSERT INTO search(search) VALUES ('rebuild')")
+            self._db.execute(
+                "INSERT INTO search(rowid, content, category, tags, expanded_keywords)"
+                " SELECT place, content, category, tags, expanded_keywords"
+                " FROM memories WHERE place > ?",
+                (last,),
+            )
 
     def forget(self, selector: Selector) -> None:
         """Delete the rows and their words, and overwrite the free pages that SQLite leaves."""

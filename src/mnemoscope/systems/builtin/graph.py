@@ -46,8 +46,22 @@ class EntityGraph(Scored):
         self.rare = rare
         self._tokens = TokenCache(entities, "entities-1", on_disk=cache)
 
-    def index(self, memories: Sequence[Memory]) -> None:
-        mentions = [Counter(own) for own in self._tokens.of([m.text for m in memories])]
+    def clear(self) -> None:
+        self._mentions: list[Counter[str]] = []
+
+    def add(self, memories: Sequence[Memory]) -> None:
+        new = map(Counter, self._tokens.of([memory.text for memory in memories]))
+        self._mentions = [*self._mentions, *new]
+        self._connect()
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        self._mentions = [
+            own for own, stays in zip(self._mentions, kept.tolist(), strict=True) if stays
+        ]
+        self._connect()
+
+    def _connect(self) -> None:
+        mentions = memories = self._mentions
         frequency = Counter(entity for own in mentions for entity in own)
         names = {entity[1:] for entity in frequency if entity.startswith("!")}
         limit = max(2, self.rare * len(memories))
@@ -75,7 +89,7 @@ class EntityGraph(Scored):
     def scores(self, query: Query) -> FloatArray:
         seeds = [self._place[stem] for stem in set(stems(query.text)) if stem in self._place]
         if not seeds:
-            return np.zeros(len(self.memories), dtype=np.float32)
+            return np.zeros(len(self._mentions), dtype=np.float32)
         start = np.zeros(len(self._place), dtype=np.float32)
         start[sorted(seeds)] = self._idf[sorted(seeds)]
         start /= start.sum()
@@ -92,12 +106,13 @@ class EntityGraph(Scored):
         size = self._memory_of.nbytes + self._entity_of.nbytes + self._to_memory.nbytes * 2
         return {
             "index_bytes": size,
+            "index_operations": self.index_operations,
             "texts_tokenised": self._tokens.computed,
             "tokens_reused": self._tokens.reused,
         }
 
     def _step(self, walk: FloatArray) -> FloatArray:
-        return _sums(self._memory_of, walk[self._entity_of] * self._to_memory, len(self.memories))
+        return _sums(self._memory_of, walk[self._entity_of] * self._to_memory, len(self._mentions))
 
 
 def _sums(places: NDArray[np.int64], values: FloatArray, size: int) -> FloatArray:

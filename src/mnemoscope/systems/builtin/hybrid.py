@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope.systems.builtin.bm25 import Bm25
@@ -16,7 +17,7 @@ from mnemoscope.systems.builtin.dense import Dense
 from mnemoscope.systems.builtin.graph import EntityGraph
 from mnemoscope.systems.builtin.scored import FloatArray, Scored
 from mnemoscope.text.tokenize import CHUNK_WORDS
-from mnemoscope.types import Memory, Query, Receipt, Selector
+from mnemoscope.types import Memory, Query
 
 
 class Hybrid(Scored):
@@ -59,29 +60,23 @@ class Hybrid(Scored):
     def identity(self) -> dict[str, Any]:
         return self.dense.identity()
 
-    def reset(self, scope: str) -> None:
-        super().reset(scope)
+    def clear(self) -> None:
         for _, retriever in self.retrievers:
-            retriever.reset(scope)
+            retriever.clear()
 
-    def remember(self, memories: Sequence[Memory]) -> Receipt | None:
+    def add(self, memories: Sequence[Memory]) -> None:
         for _, retriever in self.retrievers:
-            retriever.remember(memories)
-        return super().remember(memories)
+            retriever.add(memories)
+            retriever.index_operations += len(memories)
 
-    def forget(self, selector: Selector) -> None:
+    def keep(self, kept: NDArray[np.bool_]) -> None:
         for _, retriever in self.retrievers:
-            retriever.forget(selector)
-        super().forget(selector)
+            retriever.keep(kept)
 
-    def fork(self) -> Self:
-        twin = super().fork()
-        twin.retrievers = [(weight, retriever.fork()) for weight, retriever in self.retrievers]
+    def fork_index(self) -> Self:
+        twin = super().fork_index()
+        twin.retrievers = [(weight, one.fork_index()) for weight, one in self.retrievers]
         return twin
-
-    def index(self, memories: Sequence[Memory]) -> None:
-        for _, retriever in self.retrievers:
-            retriever.ready()
 
     def scores(self, query: Query) -> FloatArray:
         total = np.zeros(len(self.memories), dtype=np.float32)

@@ -15,9 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemoscope.models.cache import ContentCache, default_cache_dir
+from mnemoscope.systems.builtin.growing_list import GrowingList
+from mnemoscope.systems.plain_hits import PlainHits
+from mnemoscope.systems.system_replies import are_usual_ids
 from mnemoscope.types import Hit, Memory, Query, Receipt, Selector
 
 FloatArray = NDArray[np.float32]
+_BATCH = 16_384
+"""Memories that are indexed at a time: their tokens or vectors are in memory together."""
+_SORT_ALL = 1000
+"""Up to this many scores, sorting all is faster than finding the best first."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[str]).decode
 
@@ -26,51 +33,83 @@ class Scored(ABC):
     """Indexes what it remembers before the first recall, and ranks by score."""
 
     def reset(self, scope: str) -> None:
-        self.memories: list[Memory] = []
-        self._stale = False
+        self.memories: GrowingList[Memory] = GrowingList()
+        self._ids: GrowingList[str] = GrowingList()
+        self._ids_are_usual = True
+        self._indexed = 0
+        self.clear()
 
     def remember(self, memories: Sequence[Memory]) -> Receipt | None:
+        ids = [memory.id for memory in memories]
         self.memories.extend(memories)
-        self._stale = True
+        self._ids.extend(ids)
+        self._ids_are_usual &= are_usual_ids(ids)
         return None
 
     def ready(self) -> None:
-        if self._stale:
-            self.index(self.memories)
-            self._stale = False
+        """Index what was remembered since the last time."""
+        new = self.memories.since(self._indexed)
+        for start in range(0, len(new), _BATCH):
+            self.add(new[start : start + _BATCH])
+        self._indexed = len(self.memories)
+        self.index_operations += len(new)
 
     def recall(self, query: Query, k: int) -> list[Hit]:
-        self.ready()
+        return list(map(Hit, *self._ranked(query, k)))
+
+    def plain_recall(self, query: Query, k: int) -> PlainHits | None:
+        """The same without an object a hit; None if ids need the checks of other systems' ids."""
+        return PlainHits(*self._ranked(query, k)) if self._ids_are_usual else None
+
+    def _ranked(self, query: Query, k: int) -> tuple[list[str], list[float]]:
+        """Ids and scores, best first."""
+        if self._indexed < len(self.memories):
+            self.ready()
         if not self.memories:
-            return []
+            return [], []
         scores = self.scores(query)
-        places = np.argsort(-scores, kind="stable")[:k]
-        best = scores[places]
-        found = np.count_nonzero(best > self.floor)
-        rounded = best[:found].astype(np.float64).round(6).tolist()
-        return [
-            Hit(self.memories[place].id, score)
-            for place, score in zip(places[:found].tolist(), rounded, strict=True)
-        ]
+        places = best_places(scores, k, self.floor)
+        rounded = scores[places].astype(np.float64).round(6).tolist()
+        return self._ids.at(places.tolist()), rounded
 
     def forget(self, selector: Selector) -> None:
-        """Remove the memories, and index the rest before the next recall."""
+        """Remove the memories from the list and from the index."""
+        self.ready()
         gone = selector.ids
-        self.memories = [memory for memory in self.memories if memory.id not in gone]
-        self._stale = True
+        kept = np.array([memory.id not in gone for memory in self.memories], dtype=bool)
+        if not kept.all():
+            self.memories = GrowingList(memory for memory in self.memories if memory.id not in gone)
+            self._ids = GrowingList(memory.id for memory in self.memories)
+            self._indexed = len(self.memories)
+            self.keep(kept)
 
     def fork(self) -> Self:
-        """An independent copy; it shares the index, because indexing makes a new one."""
+        """An independent copy that shares the index until one of the two adds or forgets."""
         self.ready()
-        twin = copy.copy(self)
-        twin.memories = list(self.memories)
+        twin = self.fork_index()
+        twin.memories, twin._ids = self.memories.fork(), self._ids.fork()
         return twin
 
     floor = 0.0
     """A memory is recalled only if its score is higher than this."""
+    index_operations = 0
+    """How many memories were added to an index since the system was built."""
 
     @abstractmethod
-    def index(self, memories: Sequence[Memory]) -> None: ...
+    def clear(self) -> None:
+        """Begin with an empty index."""
+
+    @abstractmethod
+    def add(self, memories: Sequence[Memory]) -> None:
+        """Index further memories."""
+
+    @abstractmethod
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Remove the other memories from the index, and all that only they contain."""
+
+    def fork_index(self) -> Self:
+        """A copy whose index changes independently."""
+        return copy.copy(self)
 
     @abstractmethod
     def scores(self, query: Query) -> FloatArray: ...
@@ -78,6 +117,23 @@ class Scored(ABC):
     @abstractmethod
     def stats(self) -> dict[str, int]:
         """`index_bytes`, and the counters since the system was built."""
+
+
+def best_places(scores: FloatArray, k: int, floor: float) -> NDArray[np.int64]:
+    """The places of the k highest scores above the floor, best first, equal ones in order."""
+    if len(scores) <= _SORT_ALL:
+        places = (-scores).argsort(kind="stable")[:k]
+        # The scores are in descending order, and most lists end above the floor.
+        if len(places) and not scores[places[-1]] > floor:
+            places = places[: np.count_nonzero(scores[places] > floor)]
+        return places
+    places = np.flatnonzero(scores > floor)
+    found = scores[places]
+    if 0 < k < len(found):
+        # All that are as good as the k-th, so that of equal scores the first in order are chosen.
+        is_good = found >= np.partition(found, len(found) - k)[len(found) - k]
+        places, found = places[is_good], found[is_good]
+    return places[np.argsort(-found, kind="stable")[:k]]
 
 
 class TokenCache(ContentCache):
@@ -88,9 +144,27 @@ class TokenCache(ContentCache):
     ) -> None:
         super().__init__(default_cache_dir() / "tokens.sqlite" if on_disk else None, namespace)
         self._tokenise = tokenise
+        self._known: dict[str, list[str]] | None = None if on_disk else {}
 
     def of(self, texts: Sequence[str]) -> list[list[str]]:
+        if self._known is not None:
+            return self._in_memory(self._known, texts)
         packed = self.get_or_compute(
             texts, lambda missing: [_encode(self._tokenise(text)) for text in missing]
         )
         return [_decode(blob) for blob in packed]
+
+    def _in_memory(self, known: dict[str, list[str]], texts: Sequence[str]) -> list[list[str]]:
+        before = len(known)
+        for text in texts:
+            if text not in known:
+                known[text] = self._tokenise(text)
+        fresh = len(known) - before
+        self.computed += fresh
+        self.reused += len(texts) - fresh
+        return [known[text] for text in texts]
+
+    def close(self) -> None:
+        super().close()
+        if self._known is not None:
+            self._known.clear()
