@@ -13,9 +13,9 @@ demo: $(VENV)/.installed  ## install, run the demo offline, show the table
 	@rm -rf demo-run
 	@$(BIN)/mnemoscope demo
 
-# With its bytecode kept, each of the three processes and every command they start imports faster.
+# With its bytecode kept, each of the four processes and every command they start imports faster.
 test: $(VENV)/.installed-dev  ## install, run every test
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.installed-dev  ## style, types, import rules
 	$(BIN)/ruff check .
@@ -27,9 +27,9 @@ lint: $(VENV)/.installed-dev  ## style, types, import rules
 docs: $(VENV)/.installed-dev  ## build the documentation site into site/; a warning fails it
 	$(BIN)/zensical build --strict --clean
 
-bench: $(VENV)/.installed-dev  ## speed, side by side with peers, in one run
+bench: $(VENV)/.installed-dev  ## speed, side by side with peers, in one run; writes docs/speed.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false \
-	  $(BIN)/python benchmarks/speed.py
+	  $(BIN)/python benchmarks/speed.py --write docs/speed.md
 
 lock: $(VENV)/.installed-dev  ## renew requirements/*.txt, with hashes
 	requirements/lock

@@ -57,3 +57,14 @@ def test_ordinary_documents_with_anchors_and_brackets_are_read() -> None:
 
     assert found["all"] == [{"x": [1, 2]}] * 2
     assert len(found["many"]) == 300
+
+
+def test_a_long_file_may_have_as_many_values_as_characters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mnemoscope._store.yaml._MOST_VALUES", 1_000)
+    rows = "[" + "[1], " * 1_500 + "]"
+
+    assert len(parse_yaml(rows, Path("long.yaml"))) == 1_500
+    with pytest.raises(DataError, match=r"bomb.yaml, line 5: has more than 7,841 values"):
+        parse_yaml(f"long: {rows}\n{LAUGHS}", Path("bomb.yaml"))

@@ -178,3 +178,38 @@ def test_a_failed_atomic_write_keeps_the_old_file_and_names_it(
 
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b'{"n":1}{"n":2}\n{"n":3}\n', 1),
+        (b'{"n":1}\n{"n":2} {"n":3}\n', 2),
+        (b'{"n":\n1}\n{"n":2}\n', 1),
+        (b'{"n":1}{"n":2}\n{"n":{"m":1}\n}\n', 1),
+        (b'{"n":1}\n{"n":{"m":1}\n}\n', 2),
+        (b'{"n":1}\n[2]\n', 2),
+    ],
+)
+def test_a_line_with_two_records_or_half_a_record_is_named(
+    content: bytes, line: int, tmp_path: Path
+) -> None:
+    """Many lines are decoded in one call, which by itself would not mind where a line ends."""
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(content)
+
+    with pytest.raises(DataError) as refused:
+        list(read_records(path, dict))
+    assert refused.value.line == line
+
+
+def test_lines_of_more_than_one_block_keep_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    records = [{"n": number, "text": "x" * 1000} for number in range(3000)]
+    path.write_bytes(encode_lines(records))
+    assert list(read_records(path, dict)) == records
+
+    path.write_bytes(path.read_bytes() + b"\n{}\nbad\n")
+    with pytest.raises(DataError) as refused:
+        list(read_records(path, dict))
+    assert refused.value.line == 3003

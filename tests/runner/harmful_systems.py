@@ -479,8 +479,8 @@ class PatchesTheHarness(Harmless):
         from mnemoscope.text import token_estimate
 
         for place, name in (
-            *((TrialBuilder, "_cost"), (Bm25, "recall"), (token_estimate, "estimate_tokens")),
-            *((builtins, "sorted"), (json, "dumps")),
+            *((TrialBuilder, "_costs_of"), (TrialBuilder, "_costs"), (Bm25, "recall")),
+            *((token_estimate, "estimate_tokens"), (builtins, "sorted"), (json, "dumps")),
         ):
             setattr(place, name, None)
         return super().remember(memories)

@@ -113,7 +113,9 @@ def bytes_of(run: Path) -> dict[str, bytes]:
 
 
 def figures(run: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((run / "answers.json").read_text())["figures"]
+    """The figures as the judge gave them: its verdicts are withheld, since it sat no exam."""
+    sheet: dict[str, Any] = json.loads((run / "answers.json").read_text())
+    found: dict[str, Any] = sheet.get("raw", sheet)["figures"]
     return found
 
 

@@ -188,3 +188,15 @@ def test_expectations_get_an_interval_of_means_not_of_counts() -> None:
     assert found["mean"] == pytest.approx(0.5)
     # Every question has the same expectation, which does not show how others would vary.
     assert found["ci95"][0] < 0.4 and found["ci95"][1] > 0.6
+
+
+def test_hits_with_one_id_take_the_places_of_all_that_they_name() -> None:
+    """The first names everything, the last one memory; a text carries one of two evidences."""
+    question = msgspec.structs.replace(QUESTIONS[1], evidence=("m1", "m2"))
+    hits = [Hit("x", text=MEMORIES[1].text, sources=names) for names in (ALL, ("m9",))]
+
+    for order in (hits, hits[::-1]):
+        one = trial(question, *order)
+        assert places_of(one, "x") == len(ALL)
+        found = measure([one], [], Depth(10))["overall"]
+        assert found["recall@1"]["mean"] == pytest.approx(0.5 / len(ALL))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from mnemoscope._store.journal_chain import seal_spool
+from mnemoscope._store.errors import EditedRun
+from mnemoscope._store.journal_chain import SpoolJournal, chain_of_spool, heads, seal_spool
 from mnemoscope._store.jsonl import encode_lines, read_records
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.runner.merge import JournalMerger, timing_key
 from mnemoscope.runner.pipeline import Pipeline
 from mnemoscope.runner.run import paid
-from mnemoscope.runner.work_unit import spool_of
+from mnemoscope.runner.work_unit import Spool, WorkUnit, spool_of
 from mnemoscope.types import (
     Answer,
     Ingestion,
@@ -117,3 +118,69 @@ def test_units_wait_for_those_before_them(tmp_path: Path) -> None:
 
     merger.close()
     assert [line.scenario for line in read_records(run.trials_path, Ingestion)] == ["s0", "s1"]
+
+
+# Spools are taken as they are, if their hash chain says that nobody changed them
+
+
+def written(folder: Path) -> tuple[JournalMerger, Spool]:
+    """A merger that waits for the spool of a new unit."""
+    merger = JournalMerger(RunDirectory(folder, checked=False), Pipeline())
+    spool = spool_of(folder / "units", 0)
+    for path, records in ((spool.trials, LINES), (spool.timings, TIMINGS)):
+        with SpoolJournal(path) as journal:
+            for record in records:
+                journal.append(record)
+    return merger, spool
+
+
+def merge(merger: JournalMerger, folder: Path) -> None:
+    merger.finished(WorkUnit(0, 0, SCENARIO, str(folder / "units")))
+
+
+def test_a_spool_is_merged_as_it_is(tmp_path: Path) -> None:
+    merger, spool = written(tmp_path)
+    before = spool.trials.read_bytes()
+
+    merge(merger, tmp_path)
+
+    assert (tmp_path / "trials.jsonl").read_bytes() == before
+    assert not spool.trials.exists()
+
+
+@pytest.mark.parametrize("which", ["trials", "timings"])
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda content: content.replace(b'"s"', b'"t"', 1),
+        lambda content: content[:-2],
+        lambda content: content + b"not a record\n",
+        lambda content: content + content.split(b"\n")[-2] + b"\n",
+        lambda content: content.split(b"\n", 1)[1],
+        lambda content: b"",
+    ],
+    ids=["changed", "torn", "malformed", "repeated", "first deleted", "empty"],
+)
+def test_a_spool_that_was_changed_before_its_merge_is_refused(
+    which: str, edit: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    merger, spool = written(tmp_path)
+    file = getattr(spool, which)
+    file.write_bytes(edit(file.read_bytes()))
+
+    with pytest.raises(EditedRun, match="does not match its hash chain"):
+        merge(merger, tmp_path)
+    assert not (tmp_path / "trials.jsonl").read_bytes()
+    assert not (tmp_path / "timings.jsonl").read_bytes()
+
+
+def test_a_chain_that_was_computed_anew_without_the_key_is_refused(tmp_path: Path) -> None:
+    merger, spool = written(tmp_path)
+    edited = spool.trials.read_bytes().replace(b"here", b"there")
+    spool.trials.write_bytes(edited)
+    guess = f"{tmp_path.name}\n{'0' * 64}"
+    ends = heads(edited, spool.trials.name, guess)[1:]
+    chain_of_spool(spool.trials).write_text("".join(f"{end}\n" for end in ends))
+
+    with pytest.raises(EditedRun, match="does not match its hash chain"):
+        merge(merger, tmp_path)

@@ -19,7 +19,8 @@ def locomo(write_locomo: Callable[..., Path], tmp_path: Path) -> Path:
 
 
 def run(data: Path, out: Path, *more: str) -> int:
-    parts = ["--system", "bm25", "--no-arms", "--reader", "extractive", "--judge", "exact"]
+    reader = "extractive,form=sentences"
+    parts = ["--system", "bm25", "--no-arms", "--reader", reader, "--judge", "exact"]
     return invoke(["run", "locomo", "--data", str(data), "--out", str(out), *parts, *more])
 
 

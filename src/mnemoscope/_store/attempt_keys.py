@@ -7,13 +7,14 @@ must not start the count of attempts anew; the second is named beside it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mnemoscope._store.fingerprint import fingerprint, sha256_file
+from mnemoscope._store.import_path import path_of_hosts
 
 _CODE = ("source_sha256", "files_sha256", "code_sha256")
 """The parts of a system's identity that stand for its code."""
@@ -99,7 +100,8 @@ def _without_docstrings(source: bytes) -> ast.Module:
 def _module_file(spec: str) -> Path | None:
     """The file of a system given as `module:Name`, found without importing its packages."""
     module, colon, _ = spec.partition(",")[0].partition(":")
-    places, file, name = None, None, ""
+    places: Sequence[str] | None = path_of_hosts()
+    file, name = None, ""
     for part in module.split(".") if colon else ():
         name = f"{name}.{part}" if name else part
         with suppress(ImportError, ValueError):

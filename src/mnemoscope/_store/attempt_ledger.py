@@ -206,9 +206,10 @@ def start_attempt(
     """
     id, number, ledger = uuid.uuid4().hex, 0, ""
 
-    def line(known: AttemptLedger) -> LedgerLine:
+    def line(content: bytes) -> LedgerLine:
         nonlocal number, ledger
-        number, ledger = 1 + len(known.starts(fingerprint, keys.same)), known.id
+        number = 1 + len(_starts_in(content, fingerprint, keys.same))
+        ledger = hashlib.sha256(content.partition(b"\n")[0]).hexdigest() if content else ""
         return start()
 
     def start() -> LedgerLine:
@@ -219,7 +220,7 @@ def start_attempt(
         raw = _append(ledger_path(), line)
         ledger = ledger or hashlib.sha256(raw).hexdigest()
     with _warning_once():
-        _append(run.parent / COPY, lambda known: start())
+        _append(run.parent / COPY, lambda content: start())
     return StartedAttempt(id, number, ledger)
 
 
@@ -240,13 +241,13 @@ def record_event(
     line = _line(run, event, id, fingerprint, attempt, lines, head, manifest, files or {})
     for place in (ledger_path(), (folder or run.parent) / COPY):
         with _warning_once():
-            _append(place, lambda known: line)
+            _append(place, lambda content: line)
 
 
 def record_plan(path: Path, event: Literal["plan", "look"], plan: str, run: str = "") -> None:
     """Record that the plan with this hash is frozen, or that a run is compared under it."""
     with _warning_once():
-        _append(ledger_path(), lambda known: _line(path, event, run, plan))
+        _append(ledger_path(), lambda content: _line(path, event, run, plan))
 
 
 def write_vouched(folder: Path, contents: Mapping[str, bytes]) -> None:
@@ -284,8 +285,19 @@ def _line(
     )
 
 
-def _append(path: Path, make: Callable[[AttemptLedger], LedgerLine]) -> bytes:
-    """Append the line that `make` returns for what the ledger contains; returns its bytes."""
+def _starts_in(content: bytes, fingerprint: str, same: str) -> list[LedgerLine]:
+    """What `starts` finds in the ledger; the lines of other systems are not decoded."""
+    wanted = [text.encode() for text in (fingerprint, same) if text]
+    lines = [
+        line
+        for line in content.split(b"\n")[:-1]
+        if b"\\" in line or (b"start" in line and any(text in line for text in wanted))
+    ]
+    return _parsed(b"\n".join([*lines, b""]), Path()).starts(fingerprint, same)
+
+
+def _append(path: Path, make: Callable[[bytes], LedgerLine]) -> bytes:
+    """Append the line that `make` returns for the complete lines so far; returns its bytes."""
     if path == ledger_path():
         restore_rights(path)
     file = open_private(path, os.O_RDWR | os.O_APPEND)
@@ -296,8 +308,9 @@ def _append(path: Path, make: Callable[[AttemptLedger], LedgerLine]) -> bytes:
         whole = content.rfind(b"\n") + 1
         if whole != size:  # a killed process left an incomplete line
             os.ftruncate(file, whole)
-        last = content[:whole].rstrip(b"\n").rpartition(b"\n")[2]
-        line = make(_parsed(content, path))
+            content = content[:whole]
+        last = content.rstrip(b"\n").rpartition(b"\n")[2]
+        line = make(content)
         before = hashlib.sha256(last).hexdigest() if whole else ""
         raw = encode_lines([msgspec.structs.replace(line, before=before)])
         os.write(file, raw)

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+from binascii import hexlify
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 
 import msgspec
@@ -20,8 +22,12 @@ from mnemoscope._store.jsonl import Journal, read_records
 from mnemoscope._store.private_files import write_private
 from mnemoscope._store.unfinished_runs import spool_key
 
+_sha256 = hashlib.sha256
 CHAIN = "trials.chain.jsonl"
 TRIALS, TIMINGS = "trials.jsonl", "timings.jsonl"
+_EDITED_SPOOL = (
+    "does not match its hash chain; without {}.* in that folder, its questions are asked again"
+)
 
 
 class FileHead(msgspec.Struct, frozen=True):
@@ -41,20 +47,34 @@ class ChainRecord(msgspec.Struct, frozen=True):
 
 def heads(content: bytes, name: str, seed: str) -> list[str]:
     """The head after each complete line, the one before the first line included."""
-    head = hashlib.sha256(f"{name}\n{seed}".encode())
-    found = [head.hexdigest()]
-    for line in content.split(b"\n")[:-1]:
-        head = hashlib.sha256(head.digest() + line + b"\n")
-        found.append(head.hexdigest())
+    return [head.hex() for head in _digests(content, name, seed)]
+
+
+def _digests(content: bytes, name: str, seed: str) -> list[bytes]:
+    head = _seeded(name, seed)
+    found = [head]
+    for line in _lines(content):
+        head = _sha256(head + line).digest()
+        found.append(head)
     return found
+
+
+def _seeded(name: str, seed: str) -> bytes:
+    return hashlib.sha256(f"{name}\n{seed}".encode()).digest()
 
 
 def extend(before: FileHead, content: bytes) -> FileHead:
     """The head after these lines."""
-    head, lines = bytes.fromhex(before.head), content.split(b"\n")[:-1]
+    head, lines = bytes.fromhex(before.head), _lines(content)
     for line in lines:
-        head = hashlib.sha256(head + line + b"\n").digest()
+        head = _sha256(head + line).digest()
     return FileHead(before.lines + len(lines), head.hex())
+
+
+def _lines(content: bytes) -> list[bytes]:
+    """The complete lines, each with its newline."""
+    found = BytesIO(content).readlines()
+    return found[:-1] if found and not found[-1].endswith(b"\n") else found
 
 
 class JournalChain:
@@ -71,7 +91,7 @@ class JournalChain:
     def start(self) -> ChainRecord:
         """The record before the first line."""
         trials, timings = (
-            FileHead(0, heads(b"", name, self._fingerprint)[0]) for name in (TRIALS, TIMINGS)
+            FileHead(0, _seeded(name, self._fingerprint).hex()) for name in (TRIALS, TIMINGS)
         )
         return ChainRecord("", trials, timings)
 
@@ -85,13 +105,19 @@ class JournalChain:
         record = ChainRecord(
             scenario, extend(before.trials, trials), extend(before.timings, timings)
         )
-        with Journal(self.path) as journal:
-            journal.append(record)
+        journal = Journal(self.path)
+        journal.append(record)
+        journal.abandon()  # the disk has it at the end, as it has the lines
         return record
+
+    def settle(self) -> None:
+        """Wait until the disk has the chain."""
+        if self.path.exists():
+            Journal(self.path).close()
 
     def cover(self) -> ChainRecord:
         """Write the chain of journals that were written in one step, without a merger."""
-        ends = (FileHead(len(found) - 1, found[-1]) for found in self._heads())
+        ends = (FileHead(len(found) - 1, found[-1].hex()) for found in self._digests())
         record = ChainRecord("", *ends)
         with Journal(self.path) as journal:
             journal.append(record)
@@ -126,14 +152,14 @@ class JournalChain:
             records = [self.start(), *self.records()]
         except DataError as error:
             raise EditedRun(self.path, str(error)) from None
-        for name, found in zip((TRIALS, TIMINGS), self._heads(), strict=True):
+        for name, found in zip((TRIALS, TIMINGS), self._digests(), strict=True):
             claims = [one.trials if name == TRIALS else one.timings for one in records]
             for claim in claims[:-1]:
-                if claim.lines >= len(found) or found[claim.lines] != claim.head:
+                if claim.lines >= len(found) or found[claim.lines].hex() != claim.head:
                     raise EditedRun(self._folder / name, "does not match its hash chain")
             end = claims[-1]
             if len(found) - 1 > end.lines or (
-                len(found) - 1 == end.lines and found[-1] != end.head
+                len(found) - 1 == end.lines and found[-1].hex() != end.head
             ):
                 raise EditedRun(self._folder / name, "does not match its hash chain")
             if len(found) - 1 < end.lines:
@@ -142,14 +168,14 @@ class JournalChain:
 
     def head_after(self, lines: int, name: str = TRIALS) -> str:
         """The head of a journal after so many lines; empty if there are fewer."""
-        found = dict(zip((TRIALS, TIMINGS), self._heads(), strict=True))[name]
-        return found[lines] if lines < len(found) else ""
+        found = dict(zip((TRIALS, TIMINGS), self._digests(), strict=True))[name]
+        return found[lines].hex() if lines < len(found) else ""
 
-    def _heads(self) -> Iterator[list[str]]:
+    def _digests(self) -> Iterator[list[bytes]]:
         for name in (TRIALS, TIMINGS):
             path = self._folder / name
             content = path.read_bytes() if path.exists() else b""
-            yield heads(content, name, self._fingerprint)
+            yield _digests(content, name, self._fingerprint)
 
 
 class SpoolJournal(Journal):
@@ -162,48 +188,58 @@ class SpoolJournal(Journal):
         super().__init__(path)
         self._chain = Journal(chain_of_spool(path))
         known = self._chain.path.read_bytes().split(b"\n")[:-1]
-        found = _spool_heads(path)
+        found = _spool_digests(path)
         lines = len(found) - 1
         # One more head than lines: the process was killed before it wrote the line.
-        if [one.encode() for one in found[1:]] != known[:lines] or len(known) > lines + 1:
+        if [one.hex().encode() for one in found[1:]] != known[:lines] or len(known) > lines + 1:
             self.close()
-            raise EditedRun(
-                path,
-                f"does not match its hash chain; without {path.name.partition('.')[0]}.* in that "
-                "folder, its questions are asked again",
-            )
-        _cut(self._chain.path, lines)
-        self._head = FileHead(lines, found[-1])
+            raise EditedRun(path, _EDITED_SPOOL.format(path.name.partition(".")[0]))
+        if len(known) > lines:
+            _cut(self._chain.path, lines)
+        self._head = found[-1]
 
     def append_bytes(self, lines: bytes) -> None:
-        ends = []
-        for line in lines.split(b"\n")[:-1]:
-            self._head = extend(self._head, line + b"\n")
-            ends.append(self._head.head)
-        self._chain.append_bytes("".join(f"{end}\n" for end in ends).encode())
+        ends = b""
+        # Most are one line: a record of JSON.
+        for line in (lines,) if lines.count(b"\n") == 1 else _lines(lines):
+            self._head = _sha256(self._head + line).digest()
+            ends += hexlify(self._head) + b"\n"
+        self._chain.append_bytes(ends)
         super().append_bytes(lines)
 
     def close(self) -> None:
-        super().close()
-        self._chain.close()
+        """Close both files without waiting for the disk: they are deleted after the merge."""
+        self.abandon()
+        self._chain.abandon()
 
 
 def chain_of_spool(path: Path) -> Path:
     return path.with_name(f"{path.name}.chain")
 
 
+def checked_spool(path: Path) -> bytes:
+    """The content of a finished spool; an error if it is not what its chain says."""
+    content = path.read_bytes()
+    found = _spool_digests(path, content)
+    known = chain_of_spool(path).read_bytes().split(b"\n")[:-1]
+    if known[-1:] != [one.hex().encode() for one in found[1:][-1:]] or len(known) != len(found) - 1:
+        raise EditedRun(path, _EDITED_SPOOL.format(path.name.partition(".")[0]))
+    return content
+
+
 def seal_spool(path: Path) -> None:
     """Write the chain of a spool that was written in one step."""
-    ends = "".join(f"{end}\n" for end in _spool_heads(path)[1:])
+    ends = "".join(f"{end.hex()}\n" for end in _spool_digests(path)[1:])
     with write_private(chain_of_spool(path)) as file:
         file.write(ends.encode())
 
 
-def _spool_heads(path: Path) -> list[str]:
+def _spool_digests(path: Path, content: bytes | None = None) -> list[bytes]:
     # The key is not in the run, and each run has its own: a chain that was computed anew is found,
     # and so is the spool of another run.
     run = path.parent.parent
-    return heads(path.read_bytes(), path.name, f"{run.name}\n{spool_key(run)}")
+    content = path.read_bytes() if content is None else content
+    return _digests(content, path.name, f"{run.name}\n{spool_key(run)}")
 
 
 def _cut(path: Path, lines: int) -> None:

@@ -7,7 +7,7 @@ removes that line, so every line in the file is complete.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +20,9 @@ from mnemoscope._store.private_files import open_private, write_private
 
 T = TypeVar("T")
 
+_BLOCK = 1 << 20
+"""Bytes of a file that are decoded in one call."""
+_encode = msgspec.json.Encoder().encode
 encode_lines = msgspec.json.Encoder().encode_lines
 """One line of JSON for each record of a list."""
 
@@ -49,7 +52,7 @@ class Journal(AbstractContextManager["Journal"]):
         _open.add(self)
 
     def append(self, record: Any) -> None:
-        self.append_bytes(encode_lines([record]))
+        self.append_bytes(_encode(record) + b"\n")
 
     def append_bytes(self, lines: bytes) -> None:
         """Write complete lines; if the disk is full, raise and remove what was written of them."""
@@ -93,9 +96,40 @@ os.register_at_fork(after_in_child=_abandon_all)
 
 def read_records(path: Path, kind: type[T]) -> Iterator[T]:
     """Decode each line as `kind`; skip blank lines; an error names the line."""
-    with path.open("rb") as lines:
-        for _, record in decode_lines(lines, msgspec.json.Decoder(kind), path):
-            yield record
+    decoder = msgspec.json.Decoder(kind)
+    with path.open("rb") as file:
+        first = 1
+        while lines := file.readlines(_BLOCK):
+            records = _decoded_at_once(lines, decoder)
+            if records is None:
+                records = (record for _, record in decode_lines(lines, decoder, path, first))
+            yield from records
+            first += len(lines)
+
+
+def _decoded_at_once(
+    lines: Sequence[bytes], decoder: msgspec.json.Decoder[T]
+) -> Iterable[T] | None:
+    """One object a line, decoded in one call; None if one must look at each line.
+
+    The decoder itself does not mind two values in a line, or one in two lines. A value that goes on
+    after `}` and a newline does not go on with `{`.
+    """
+    block = b"".join(lines)
+    if not block.startswith(b"{") or not block.endswith(b"}\n"):
+        return None
+    if block.count(b"}\n{") != len(lines) - 1:
+        return None
+    try:
+        records = decoder.decode_lines(block)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return records if len(records) == len(lines) else None
+
+
+def read_lines(content: bytes, kind: type[T]) -> list[T]:
+    """Decode complete lines that came from another process."""
+    return msgspec.json.Decoder(kind).decode_lines(content)
 
 
 def numbered_records(path: Path, kind: type[T]) -> Iterator[tuple[int, T]]:
@@ -105,9 +139,9 @@ def numbered_records(path: Path, kind: type[T]) -> Iterator[tuple[int, T]]:
 
 
 def decode_lines(
-    lines: Iterable[bytes], decoder: msgspec.json.Decoder[T], path: Path
+    lines: Iterable[bytes], decoder: msgspec.json.Decoder[T], path: Path, first: int = 1
 ) -> Iterator[tuple[int, T]]:
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines, first):
         if line.isspace():
             continue
         try:
@@ -139,17 +173,21 @@ def encode_json(content: Any) -> bytes:
     return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a private file in one step: readers see the old file or the complete new one."""
+def write_atomically(path: Path, content: bytes, *, settle: bool = True) -> None:
+    """Write a private file in one step: readers see the old file or the complete new one.
+
+    Without `settle` it does not wait for the disk, so that a power failure may lose the file.
+    """
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     try:
         with write_private(draft) as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+            if settle:
+                file.flush()
+                os.fsync(file.fileno())
         draft.replace(path)
-    except OSError as error:
-        error.filename = str(path)
-        raise
-    finally:
+    except BaseException as error:
+        if isinstance(error, OSError):
+            error.filename = str(path)
         draft.unlink(missing_ok=True)
+        raise

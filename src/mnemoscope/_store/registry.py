@@ -9,11 +9,14 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from mnemoscope._store.errors import MnemoscopeError, UsageError
+from mnemoscope._store.import_path import find_named_modules
 from mnemoscope._store.spec import Spec, parse_scalar
 from mnemoscope._store.suggest import did_you_mean
 from mnemoscope.types import Scalar
@@ -72,6 +75,8 @@ class Registry:
 def import_target(target: str, kind: str) -> Any:
     """Import `module:Name`; an error says whether the module or the name is wrong."""
     module_name, _, attribute = target.partition(":")
+    if not _is_installed(module_name):
+        find_named_modules()
     try:
         found: Any = importlib.import_module(module_name)
     except MnemoscopeError:
@@ -86,6 +91,12 @@ def import_target(target: str, kind: str) -> Any:
         except AttributeError:
             raise UsageError(f"module {module_name!r} has no {attribute!r}") from None
     return found
+
+
+def _is_installed(module: str) -> bool:
+    """Whether our own path has the package of a module."""
+    package = module.partition(".")[0]
+    return package in sys.modules or PathFinder.find_spec(package) is not None
 
 
 def bind_arguments(factory: Callable[..., Any], spec: Spec, *given: str) -> dict[str, Scalar]:

@@ -107,6 +107,8 @@ def _read(place: Path) -> UnfinishedRun | None:
 
 
 def _write(run: Path, record: UnfinishedRun) -> None:
+    place = _place(run)
     with suppress(OSError):  # the run cannot be continued then, and says why
-        make_private_folder(_place(run).parent)
-        write_atomically(_place(run), encode_json(record))
+        make_private_folder(place.parent)
+        # The journals that it is about are not on the disk yet, either.
+        write_atomically(place, encode_json(record), settle=False)

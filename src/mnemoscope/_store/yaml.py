@@ -73,10 +73,12 @@ def _check(text: str, path: Path) -> None:
     """Refuse what would end the process, take hours, or not be writable as UTF-8.
 
     The loader recurses in C without a limit, and a few lines of aliases can stand for billions of
-    values. Events are read without recursion.
+    values. Events are read without recursion. A value without an alias takes a character at least,
+    so a long file may have as many values as characters.
     """
     import yaml
 
+    most = max(_MOST_VALUES, len(text))
     sizes: dict[str, int] = {}
     nested: list[tuple[str | None, int]] = [(None, 0)]
     for event in yaml.parse(text, Loader=_loader()):
@@ -103,8 +105,8 @@ def _check(text: str, path: Path) -> None:
         if anchor:
             sizes[anchor] = size
         outer, total = nested.pop()
-        if total + size > _MOST_VALUES:
-            raise DataError(f"has more than {_MOST_VALUES:,} values", file=path, line=line)
+        if total + size > most:
+            raise DataError(f"has more than {most:,} values", file=path, line=line)
         nested.append((outer, total + size))
 
 

@@ -151,6 +151,8 @@ class Stdio:
         return self._child is not None and self._child.owner != os.getpid()
 
     def _introduction(self) -> Hello:
+        if self._hello is not None:
+            return self._hello
         with self._lock:
             if self._hello is None:
                 self._started()

@@ -51,20 +51,21 @@ class DecoyCount(msgspec.Struct, frozen=True):
 
 def draw_decoys(secret: bytes, scenario: Scenario) -> list[Decoy]:
     """One memory for each question, uniform over those that are not its evidence."""
+    memories = scenario.memories
+    places: dict[str, set[int]] = {}
+    for place, memory in enumerate(memories):
+        for id in (memory.id, memory.part_of):
+            places.setdefault(id, set()).add(place)
     drawn = []
     for question in scenario.questions:
-        evidence = set(question.evidence)
-        if not evidence:
-            continue
-        others = [
-            memory.id
-            for memory in scenario.memories
-            if memory.id not in evidence and memory.part_of not in evidence
-        ]
-        if others:
+        own = {place for id in question.evidence for place in places.get(id, ())}
+        others = len(memories) - len(own)
+        if question.evidence and others:
             about = f"{scenario.id}\0{question.id}".encode("utf-8", "surrogatepass")
-            number = int.from_bytes(hmac.digest(secret, about, "sha256"))
-            drawn.append(Decoy(question.id, others[number % len(others)], len(others)))
+            drawn_place = int.from_bytes(hmac.digest(secret, about, "sha256")) % others
+            for place in sorted(own):  # counted among the others only
+                drawn_place += place <= drawn_place
+            drawn.append(Decoy(question.id, memories[drawn_place].id, others))
     return drawn
 
 
@@ -164,22 +165,25 @@ def count_decoys(trials: Iterable[Trial], planted: Mapping[str, Decoy]) -> list[
 
 
 def _places(trial: Trial) -> list[str]:
-    """The memories of a ranking in order, each once."""
-    return list(dict.fromkeys(id for hit in trial.ranking for id in trial.sources.get(hit, (hit,))))
+    """The first memories of a ranking in order, each once."""
+    found: dict[str, None] = {}
+    for hit in trial.ranking:
+        found |= dict.fromkeys(trial.sources.get(hit, (hit,)))
+        if len(found) >= DEPTHS[-1]:
+            break
+    return list(found)
 
 
 def poisson_binomial_tail(chances: Sequence[float], least: int) -> float:
     """P(X ≥ least), X the number of successes of independent trials with these chances."""
     if least <= 0:
         return 1.0
-    # Place i holds P(X = i); the last one holds P(X ≥ least), from which nothing comes back.
-    probability = np.zeros(least + 1)
-    probability[0] = 1.0
-    for chance in chances:
-        rising = probability[:-1] * chance
-        probability[:-1] -= rising
-        probability[1:] += rising
-    return float(min(1.0, probability[-1]))
+    # Place i of each array holds P(X = i). Pairs are convolved, then pairs of these, and so on.
+    sums = [np.array([1.0 - chance, chance]) for chance in chances] or [np.ones(1)]
+    while len(sums) > 1:
+        pairs = [np.convolve(*pair) for pair in zip(sums[::2], sums[1::2], strict=False)]
+        sums = pairs + sums[2 * len(pairs) :]
+    return float(min(1.0, sums[0][least:].sum()))
 
 
 def follows_decoys(counts: Iterable[DecoyCount]) -> bool:

@@ -21,6 +21,8 @@ _END_SECONDS = 5.0
 """How long processes that start others all the time are chased."""
 _PAUSE = 0.002
 _ZOMBIE = "Z"
+_LONGEST_STAT = 4096
+"""Bytes; a line of /proc/PID/stat has about 300."""
 OnLeftBehind = Callable[[str], None]
 
 
@@ -183,11 +185,15 @@ def _below(roots: set[int], found: dict[int, _Process]) -> set[int]:
 def _processes() -> dict[int, _Process]:
     """All processes that can be seen."""
     found = {}
-    for place in Path("/proc").glob("[0-9]*"):
+    for pid in filter(str.isdecimal, os.listdir("/proc")):  # noqa: PTH208 - `iterdir` takes longer
         with suppress(OSError, ValueError):
-            line = (place / "stat").read_text(encoding="utf-8", errors="replace")
+            stat = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                line = os.read(stat, _LONGEST_STAT).decode("utf-8", "replace")
+            finally:
+                os.close(stat)
             before, _, rest = line.rpartition(")")
-            state, parent, group = rest.split()[:3]
+            state, parent, group = rest.split(maxsplit=3)[:3]
             name = before.partition("(")[2]
-            found[int(place.name)] = _Process(int(parent), int(group), name, state)
+            found[int(pid)] = _Process(int(parent), int(group), name, state)
     return found

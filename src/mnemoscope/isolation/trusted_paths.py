@@ -16,6 +16,7 @@ from importlib.machinery import PathFinder, all_suffixes
 from pathlib import Path
 from typing import NamedTuple
 
+from mnemoscope._store.import_path import path_of_hosts
 from mnemoscope.isolation.hidden_paths import all_names, contains, every_name
 
 _PACKAGE = Path(__file__).parents[1]
@@ -111,22 +112,28 @@ def _places_in(variable: str) -> Iterator[Path]:
 
 def _import_places() -> Iterator[Path]:
     """Where this process imports from, and where the next one will."""
-    yield from (Path(place or os.curdir) for place in sys.path)
+    yield from (Path(place or os.curdir) for place in path_of_hosts())
     yield from _places_in("PYTHONPATH")
     # An editable install can import packages from folders that are not on the path.
     installed = tuple(f"{prefix}{os.sep}" for prefix in {sys.prefix, sys.base_prefix})
+    on_path, suffixes = set(sys.path), tuple(all_suffixes())
     for name, module in list(sys.modules.items()):
         if "." in name:
             continue
         file, folders = getattr(module, "__file__", None), getattr(module, "__path__", None)
         for place in (file,) if folders is None else folders:
-            if isinstance(place, str) and not place.startswith(installed):
-                yield Path(place)
+            if not isinstance(place, str) or place.startswith(installed):
+                continue
+            # A module in a folder of the path is protected with the folder.
+            folder = place.rpartition(os.sep)[0]
+            if folders is None and place.endswith(suffixes) and folder in on_path:
+                continue
+            yield Path(place)
 
 
 def _runnable(folder: Path) -> Iterator[Path]:
     """What can be imported or started from a folder, among what it contains."""
-    elsewhere = [place for place in sys.path if os.path.realpath(place) != str(folder)]
+    elsewhere = [place for place in path_of_hosts() if os.path.realpath(place) != str(folder)]
     with suppress(OSError):
         for entry in os.scandir(folder):
             path = Path(entry.path)

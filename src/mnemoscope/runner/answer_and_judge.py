@@ -86,7 +86,7 @@ class AnswerAndJudge:
         abstained = reply.abstained
         if abstained is None:
             abstained = says_nothing(reply.text, ask.question.text)
-        status = "abstained" if abstained else "answered" if reply.text.strip() else "empty"
+        status = _status(reply, abstained)
         return Answer(
             *about,
             status,
@@ -173,4 +173,12 @@ def _checked(reply: object) -> Reply:
     abstained = None if reply.abstained is None else bool(reply.abstained)
     sources = tuple(str(source) for source in reply.sources)
     shown = None if reply.shown is None else int(reply.shown)
-    return Reply(printable(reply.text), abstained, sources, shown)
+    return Reply(printable(reply.text), abstained, sources, shown, bool(reply.truncated))
+
+
+def _status(reply: Reply, abstained: bool) -> Status:
+    if abstained:
+        return "abstained"
+    if not reply.text.strip():
+        return "empty"
+    return "truncated" if reply.truncated else "answered"

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from shlex import quote
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mnemoscope._store.errors import UsageError
 from mnemoscope._store.run_directory import Manifest
 from mnemoscope._store.spec import Spec
+from mnemoscope.analysis.entitled import COMBINED
 from mnemoscope.datasets import dataset_info, open_dataset
 from mnemoscope.datasets.base import Dataset
 from mnemoscope.datasets.subset import part_of
@@ -31,8 +30,12 @@ from mnemoscope.runner.pipeline import (
     plan_reader,
 )
 
+if TYPE_CHECKING:
+    from mnemoscope.judges.exam_record import ExamRecord
+
 NONE = "none"
 """The name for "without a reader" and "without a judge"."""
+_NEEDS_NO_EXAM = ("f1", "rouge-l", "likelihood", "ledger")
 SYSTEM = "system"
 """The reader name that means: the system answers."""
 
@@ -157,31 +160,54 @@ def models_of(*parts: str | None) -> list[str]:
 
 def reopened(manifest: Manifest, data: Path | None) -> Dataset:
     """The dataset that a run was made from, with its options."""
+    from mnemoscope.datasets.asked_only import ASKED, AT, asked_only
+
     about: Mapping[str, Any] = manifest.identity["benchmark"]
     options = dict(about["options"])
     parts = [options.pop(name, None) for name in ("scenarios", "questions", "questions_seed")]
+    draw = options.pop("questions_draw", "random")
+    asked, at = options.pop(ASKED, None), options.pop(AT, "")
     whole = open_dataset(str(about["name"]), data, options)
-    return part_of(whole, parts[0], parts[1], parts[2] or 0)
+    return part_of(asked_only(whole, asked, at), parts[0], parts[1], parts[2] or 0, draw)
 
 
-def exams_of(pipeline: Pipeline) -> Exams:
-    """The exam results of the judges; a note for each judge with a model and without an exam."""
+def exams_of(pipeline: Pipeline, dataset: Dataset) -> Exams:
+    """The kept exams of the judges on this dataset; a note for each that may give no headline.
+
+    The exam of a panel, or of a judge with its appellate judge, follows from the verdicts of all.
+    """
     found = Exams({}, [])
-    judges: dict[str, dict[str, Any]] = {}
-    if pipeline.judge is None and pipeline.appellate is None:
+    if pipeline.judge is None:
         return found
-    from mnemoscope.judges.exam import recorded  # most runs have no judge
+    from mnemoscope.judges.exam_record import combined  # most runs have no judge
+    from mnemoscope.judges.exam_store import kept
 
+    name, data = dataset.name, [file.sha256 for file in dataset.files()]
+    judges: dict[str, dict[str, Any]] = {}
     for plan in filter(None, (pipeline.judge, pipeline.appellate)):
         judges |= plan.identity.get("panel") or {str(plan.spec): plan.identity}
+    records = {}
     for spec, identity in judges.items():
         # A judge sees no memories in its exam, so the result does not apply with a window.
-        if (exam := None if pipeline.window else recorded(identity)) is not None:
-            found.results[spec] = msgspec.to_builtins(exam)
-            found.results[spec].pop("mistakes")
-        elif "model" in identity.get("arguments", {}):
-            advice = f"mnemoscope judges exam {quote(spec)}"
+        one = kept(identity, name, data)
+        if one.record is not None and not pipeline.window:
+            records[spec] = one.record
+            found.results[spec] = one.record.summary()
+        elif one.problem:
+            found.notes.append(f"{spec}: {one.problem}")
+        elif identity.get("name") not in _NEEDS_NO_EXAM:
             found.notes.append(
-                f"this judge has no exam result, so its verdicts cannot be VERIFIED: {advice}"
+                f"this judge has sat no exam on {name}, so the figures of its verdicts are "
+                f"withheld: mnemoscope judges exam {quote(spec)} --benchmark {name}"
             )
+    if len(judges) > 1 and len(records) == len(judges):
+        exam: ExamRecord | None
+        own = [records[spec] for spec in judges]
+        if pipeline.appellate is None:
+            exam = combined(own, rule="majority")
+        else:
+            first = own[0] if len(own) == 2 else combined(own[:-1], rule="majority")
+            exam = combined([first, own[-1]], rule="appeal") if first else None
+        if exam is not None:
+            found.results[COMBINED] = exam.summary()
     return found

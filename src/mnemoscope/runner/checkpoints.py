@@ -51,6 +51,9 @@ class CheckpointDriver:
         self._scenario = scenario
         self._lifecycle = lifecycle
         self._may_choose = lifecycle == "auto"
+        self._place = {one.label: place for place, one in enumerate(scenario.checkpoints)}
+        self._passed = 0
+        """How many checkpoints are behind the system."""
         self._held: int | None = None
         self._receipt = Receipt()
         self._copy: Driver | None = None
@@ -75,6 +78,7 @@ class CheckpointDriver:
                 self._held = step.memories
             if step.forget and step.label not in self._forgotten:
                 self._forget(step)
+        self._passed = self._place.get(checkpoint.label, 0) + 1
         if self._lifecycle == "fork" and not self._make_copy():
             return self.reach(checkpoint)
         return AtCheckpoint(self._copy or self._driver, self._receipt, given, took)
@@ -89,6 +93,7 @@ class CheckpointDriver:
         self._driver.begin(self._scenario.id)
         self._held, self._receipt = None, Receipt()
         self._forgotten = set()
+        self._passed = 0
         if self._lifecycle == "auto":
             if len(self._scenario.checkpoints) < 2:
                 self._lifecycle = "incremental"
@@ -103,10 +108,9 @@ class CheckpointDriver:
     def _steps(self, checkpoint: Checkpoint) -> list[Checkpoint]:
         """The checkpoints to pass on the way: a resumed run ingests the same batches again."""
         held = -1 if self._held is None else self._held
-        labels = [one.label for one in self._scenario.checkpoints]
-        if not labels:
+        if not self._place:
             return [checkpoint] if held < checkpoint.memories else []
-        way = self._scenario.checkpoints[: labels.index(checkpoint.label) + 1]
+        way = self._scenario.checkpoints[self._passed : self._place[checkpoint.label] + 1]
         if self._lifecycle == "fresh":
             way = tuple(one for one in way if one.forget or one is way[-1])
         return [

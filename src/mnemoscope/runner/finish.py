@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from mnemoscope._store.jsonl import write_json, write_records
 from mnemoscope._store.run_directory import Manifest, RunDirectory
@@ -52,6 +52,9 @@ class RunTiming(TypedDict):
 
     recall_ms: dict[str, float] | None
     """Latency of the recalls: n, mean, p50, p95, p99 and max; None if none was timed."""
+    answer_ms: NotRequired[dict[str, float]]
+    """The same of answering, if there are answers."""
+    judge_ms: NotRequired[dict[str, float]]
     index_ms: float
     index_bytes: int | None
     """None if the system reports no size."""
@@ -123,6 +126,8 @@ def finish(
     ingestions = [line for line in final if isinstance(line, Ingestion)]
     timings = list(run.timings())
     rows = assemble(journal, questions, timings if is_longitudinal else ())
+    measured = (trial for trial in trials if trial.status not in FAILED)
+    ranks = {id(trial): evidence_ranks(trial) for trial in measured}
     reader = manifest.identity.get("reader")
     if is_longitudinal:
         records = [row for row in rows if row.checkpoint]
@@ -134,7 +139,10 @@ def finish(
             classify(row, receipts.get(row.scenario)) if diagnosed and row.answer else None
             for row in as_read(manifest, rows)
         )
-        lines = [_question(row, failure) for row, failure in zip(rows, failures, strict=True)]
+        lines = [
+            _question(row, failure, ranks.get(id(row.trial)))
+            for row, failure in zip(rows, failures, strict=True)
+        ]
         write_records(run.path / "questions.jsonl", lines)
     if forgets:
         write_json(run.path / FORGETTING, _forgetting(rows, plan, manifest))
@@ -144,7 +152,7 @@ def finish(
         also.append(ANSWERS)
     rankings = [_ranking(trial, depth.returned) for trial in trials]
     write_records(run.path / "raw_retrievals.jsonl", rankings)
-    figures = measure(trials, ingestions, depth)
+    figures = measure(trials, ingestions, depth, ranks)
     write_json(run.path / "metrics.json", {"benchmark": manifest.identity["benchmark"], **figures})
     write_json(run.path / "timing.json", timing(timings, system_answers=reader == "system"))
     ends = [own[-1] for own in plan.values() if own]
@@ -205,15 +213,24 @@ def timing(timings: list[Timing], *, system_answers: bool = False) -> RunTiming:
     """Latency of recall, cost of indexing and of models: figures that depend on the machine."""
     counters: Counter[str] = Counter()
     for line in timings:
-        counters.update(line.counters)
+        if line.counters:
+            counters.update(line.counters)
     # A scenario whose worker was lost was indexed again; the last time counts.
     last = {timing_key(line): line for line in timings}.values()
     latency = summarise_latency(line.recall_ms for line in last if line.recall_ms is not None)
     indexed = [line for line in last if line.index_ms is not None]
     # A system may report no index size.
     sizes = {line.scenario: n for line in indexed if (n := line.index_bytes) is not None}
+    phases: dict[str, Any] = {}
+    for name in ("answer_ms", "judge_ms"):
+        took = summarise_latency(
+            value for line in timings if (value := getattr(line, name)) is not None
+        )
+        if took:
+            phases[name] = {k: round(v, 4) for k, v in took._asdict().items()}
     return {
         "recall_ms": {k: round(v, 4) for k, v in latency._asdict().items()} if latency else None,
+        **phases,  # type: ignore[typeddict-item]
         "index_ms": round(sum(line.index_ms or 0 for line in indexed), 3),
         "index_bytes": sum(sizes.values()) if sizes else None,
         "scenarios_indexed": len({line.scenario for line in indexed}),
@@ -245,7 +262,9 @@ def _ranking(trial: Trial, depth: int) -> RecordedRanking:
     return line
 
 
-def _question(row: QuestionRecord, failure: str | None) -> RecordedQuestion:
+def _question(
+    row: QuestionRecord, failure: str | None, ranks: Sequence[int] | None
+) -> RecordedQuestion:
     question, trial, answer, verdict = row.question, row.trial, row.answer, row.verdict
     evidence = question.evidence if trial is None else trial.evidence
     forgotten = bool(question.evidence) and not evidence
@@ -262,7 +281,8 @@ def _question(row: QuestionRecord, failure: str | None) -> RecordedQuestion:
     if row.checkpoint:
         record["checkpoint"] = row.checkpoint
     if trial is not None and trial.status not in FAILED:
-        record["evidence_ranks"] = evidence_ranks(trial)
+        # Of a trial before the last checkpoint they are not known yet.
+        record["evidence_ranks"] = evidence_ranks(trial) if ranks is None else ranks
     if answer is not None:
         record["answer"] = answer.text
     if verdict is not None:

@@ -15,7 +15,7 @@ from datetime import datetime
 from glob import escape
 from multiprocessing.sharedctypes import RawArray
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import platformdirs
@@ -110,12 +110,28 @@ class WorkerIsolation(msgspec.Struct, frozen=True):
             self.left[first + len(known) : first + len(known) + len(line)] = line
 
 
+class HiddenFiles(NamedTuple):
+    """On a node of a cluster, which has no dataset: its name and the files to hide."""
+
+    name: str
+    files: tuple[Path, ...]
+
+
 class RunIsolation(AbstractContextManager["RunIsolation"]):
     """The isolation of one call of `run`; the bait exists inside the `with` block."""
 
     def __init__(
-        self, dataset: Dataset, plans: Sequence[Plan], out: Path, asked: int | None
+        self,
+        dataset: Dataset | HiddenFiles,
+        plans: Sequence[Plan],
+        out: Path,
+        asked: int | None,
+        *,
+        on_cluster: bool = False,
     ) -> None:
+        """Decoys are drawn with the labels, so they are not planted on the nodes of a cluster."""
+        self._no_decoys = on_cluster or isinstance(dataset, HiddenFiles)
+        self._nodes: dict[tuple[int, int], Isolation] = {}
         self._dataset = dataset.name
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._secrets: list[bytes | None] = [None for _ in plans]
@@ -123,6 +139,7 @@ class RunIsolation(AbstractContextManager["RunIsolation"]):
         self._counts: dict[int, Any] = {}
         self._left: dict[int, Any] = {}
         self._orphans = ExitStack()
+        self._runs_foreign_code = any(plan.hosting != "built-in" for plan in plans)
         self._begun: set[int] = set()
         self._lock: Lock | None = None
         problem = ""
@@ -136,7 +153,8 @@ class RunIsolation(AbstractContextManager["RunIsolation"]):
 
     def __enter__(self) -> RunIsolation:
         # If a worker is killed, what its systems left behind comes to this process.
-        self._orphans.enter_context(adopted_orphans())
+        if self._runs_foreign_code:
+            self._orphans.enter_context(adopted_orphans())
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -165,6 +183,13 @@ class RunIsolation(AbstractContextManager["RunIsolation"]):
         record = self.records[number]
         if number not in self._begun or record.level is None:
             return
+        manifest.isolation = self.counted(number)
+
+    def counted(self, number: int) -> Isolation:
+        """The record with the starts so far, those on the nodes of a cluster included."""
+        record = self.records[number]
+        if record.level is None:
+            return record
         starts, passed = (
             sum(int(own[2 * number + part]) for own in self._counts.values()) for part in (0, 1)
         )
@@ -172,12 +197,25 @@ class RunIsolation(AbstractContextManager["RunIsolation"]):
         for own in self._left.values():
             names = own[_NAMES * number : _NAMES * (number + 1)].rstrip(b"\0")
             left |= dict.fromkeys(names.decode("utf-8", "replace").splitlines())
-        manifest.isolation = msgspec.structs.replace(
+        level, why, mechanism = record.level, record.why, record.mechanism
+        for node in [one for (_, system), one in self._nodes.items() if system == number]:
+            starts, passed = starts + node.starts, passed + node.passed
+            left |= dict.fromkeys(node.left_behind)
+            if node.level is not None and node.level < level:
+                level, why, mechanism = node.level, node.why, node.mechanism
+        return msgspec.structs.replace(
             record,
+            level=level,
+            why=why,
+            mechanism=mechanism,
             starts=record.starts + starts,
             passed=record.passed + passed,
             left_behind=tuple(left),
         )
+
+    def note_node(self, worker: int, system: int, isolation: Isolation) -> None:
+        """Note the isolation of a system by one worker of a cluster; the lowest level counts."""
+        self._nodes[worker, system] = isolation
 
     def plant(self, scenario: Scenario) -> None:
         """Draw the decoys of a scenario and add them to the baits, before it is run."""
@@ -213,6 +251,9 @@ class RunIsolation(AbstractContextManager["RunIsolation"]):
             why = problem or f"--isolation {asked} was asked for"
             return Isolation(plan.hosting, NOT_GIVEN, why=why)
         level = DECOYS if asked is None else asked
+        if level == DECOYS and self._no_decoys:
+            why = "they are not planted on the nodes of a cluster"
+            return Isolation(plan.hosting, LOCKED, mechanism=self._lock.name, why=why)
         return Isolation(plan.hosting, level, mechanism=self._lock.name)
 
     def _plant(self) -> None:
@@ -254,7 +295,9 @@ def _refuse_lower(plans: Sequence[Plan], records: Sequence[Isolation], asked: in
             )
 
 
-def _lock(dataset: Dataset, plans: Sequence[Plan], out: Path) -> tuple[Lock | None, str]:
+def _lock(
+    dataset: Dataset | HiddenFiles, plans: Sequence[Plan], out: Path
+) -> tuple[Lock | None, str]:
     """The lock of the run's children, or why there is none."""
     mechanism = best_mechanism()
     if mechanism is None:
@@ -263,7 +306,8 @@ def _lock(dataset: Dataset, plans: Sequence[Plan], out: Path) -> tuple[Lock | No
     if linked := hard_links(data):
         return None, f"{linked[0]} has a second name (a hard link) that no lock covers; copy it"
     runs = list(_run_folders(plans, out))
-    if mechanism != "Landlock":  # the others hide only what exists
+    on_node = isinstance(dataset, HiddenFiles)
+    if mechanism != "Landlock" and not on_node:  # the others hide only what exists
         for plan in plans:
             (out / plan.spec.slug).mkdir(parents=True, exist_ok=True)
     caches = [default_cache_dir(), Path(platformdirs.user_cache_dir("mnemoscope"))]
@@ -271,16 +315,25 @@ def _lock(dataset: Dataset, plans: Sequence[Plan], out: Path) -> tuple[Lock | No
         caches += [] if _is_needed(Path(root), plans) else [Path(root)]
     ours = [*caches, user_data_folder(), scratch_root()]
     hidden = all_names([*data, *ours, *runs, *raw_disks()])
+    if mechanism != "Landlock" and on_node:
+        hidden = tuple(path for path in hidden if path.exists())
     # Their contents are no labels, and our next process runs or loads them.
     readable = [default_cache_dir() / "models", environments.root()]
     trusted = trusted_paths(hidden, [*readable, Path(sys.prefix), Path(sys.base_prefix)])
     return Lock(mechanism, hidden, (), *trusted, guarded=(os.getpid(),)), ""
 
 
-def _data_files(dataset: Dataset) -> Iterator[Path]:
-    """The files of the dataset, packed and unpacked; a folder with all that it contains."""
+def data_paths(dataset: Dataset | HiddenFiles) -> list[Path]:
+    """The files that a dataset is read from."""
+    if isinstance(dataset, HiddenFiles):
+        return list(dataset.files)
     paths = getattr(dataset, "paths", None)
-    for path in [file.path for file in dataset.files()] if paths is None else paths.values():
+    return [file.path for file in dataset.files()] if paths is None else list(paths.values())
+
+
+def _data_files(dataset: Dataset | HiddenFiles) -> Iterator[Path]:
+    """The files of the dataset, packed and unpacked; a folder with all that it contains."""
+    for path in data_paths(dataset):
         stem = path.name.removesuffix(".xz").removesuffix(".gz")
         yield path
         yield from path.parent.glob(f"{escape(stem)}*")

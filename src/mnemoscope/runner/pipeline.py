@@ -170,6 +170,10 @@ def plan_reader(spec: Spec, benchmark: str = "") -> Plan:
         spec = Spec("llm", {"model": spec.name, **spec.args})
     if spec.name in ("llm", "full-context") and "prompt" not in spec.args:
         spec = Spec(spec.name, {**spec.args, "prompt": dataset_info(benchmark).answers.prompt})
+    if spec.name == "extractive" and "form" not in spec.args:
+        form = dataset_info(benchmark).answers.form
+        if form != "short":
+            spec = Spec(spec.name, {**spec.args, "form": form})
     return _plan(READERS, spec, "read")
 
 

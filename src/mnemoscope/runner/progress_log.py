@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
@@ -25,6 +25,7 @@ from mnemoscope.analysis.recall_bench_format import (
     progress_header,
     progress_summary,
 )
+from mnemoscope.runner.spool_lines import RecallReply, SpoolReader, decode_line
 from mnemoscope.runner.work_unit import WorkUnit, spool_of
 from mnemoscope.types import Timing
 
@@ -72,9 +73,9 @@ class ProgressLog:
         self._append(
             progress_checkpoint(
                 records,
-                {scenario.id: scenario.checkpoints},
+                scenario.checkpoints,
+                tail.places[checkpoint],
                 scenario.id,
-                checkpoint,
                 timestamp=now(),
                 ingest_ms=ingest_ms,
             )
@@ -121,8 +122,14 @@ class _Tail:
     def __init__(self, unit: WorkUnit) -> None:
         spool = spool_of(unit.folder, unit.order)
         self._questions = {question.id: question for question in unit.scenario.questions}
-        self.lines = _GrowingFile(spool.trials, msgspec.json.Decoder(JournalLine))
-        self._timings = _GrowingFile(spool.timings, msgspec.json.Decoder(Timing))
+        self.places = {one.label: place for place, one in enumerate(unit.scenario.checkpoints)}
+        self._replies = SpoolReader(unit.scenario)
+        self.lines = _GrowingFile(spool.trials, self._line)
+        self._timings = _GrowingFile(spool.timings, msgspec.json.Decoder(Timing).decode)
+
+    def _line(self, line: bytes) -> JournalLine:
+        found = decode_line(line)
+        return self._replies.trial(found) if isinstance(found, RecallReply) else found
 
     def at(self, checkpoint: str) -> tuple[list[QuestionRecord], float]:
         """The checkpoint's records, and the milliseconds of its ingestion."""
@@ -134,9 +141,9 @@ class _Tail:
 class _GrowingFile:
     """A growing file, read on from the last position."""
 
-    def __init__(self, path: Path, decoder: msgspec.json.Decoder[Any]) -> None:
+    def __init__(self, path: Path, decode: Callable[[bytes], Any]) -> None:
         self._path = path
-        self._decoder = decoder
+        self._decode = decode
         self._offset = 0
         self._waiting: dict[str, list[Any]] = {}
 
@@ -152,7 +159,7 @@ class _GrowingFile:
                     if not line.endswith(b"\n"):
                         break
                     self._offset += len(line)
-                    record = self._decoder.decode(line)
+                    record = self._decode(line)
                     self._waiting.setdefault(record.checkpoint, []).append(record)
         return self._waiting.pop(checkpoint, [])
 

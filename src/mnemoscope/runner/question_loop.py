@@ -19,7 +19,7 @@ import msgspec
 
 from mnemoscope._store.errors import SystemLost
 from mnemoscope._store.jsonl import Journal
-from mnemoscope._store.run_directory import JournalLine, read_journal
+from mnemoscope._store.run_directory import JournalLine
 from mnemoscope.models.chat import metered, total
 from mnemoscope.runner.checkpoints import AtCheckpoint, CannotForget, CheckpointDriver
 from mnemoscope.runner.failures import (
@@ -39,6 +39,7 @@ from mnemoscope.runner.heartbeat import (
     InFlight,
 )
 from mnemoscope.runner.pipeline import Ask, Pipeline, Stage
+from mnemoscope.runner.spool_lines import RecallReply, SpoolLine, SpoolReader, read_spool, reply_to
 from mnemoscope.runner.trial_builder import TrialBuilder
 from mnemoscope.runner.work_unit import WorkUnit, record_unasked
 from mnemoscope.systems.loader import Driver
@@ -85,11 +86,13 @@ class QuestionLoop:
         self._driver = driver
         self._answer_and_judge = answer_and_judge
         self._pipeline = pipeline
+        self._answers = pipeline.answers
         self._heartbeat = heartbeat
         self._lines = lines
         self._timings = timings
         self._restarts = restarts
         self._trials = TrialBuilder(unit.scenario)
+        self._replies = SpoolReader(unit.scenario)
         self._writing = threading.Lock()
         self._free: SimpleQueue[InFlight]
         self._alone = True
@@ -98,7 +101,7 @@ class QuestionLoop:
         self._lost: NeedsRestart | None = None
         self._recorded = {
             (type(line), line.checkpoint, line.question): line
-            for line in read_journal(lines.path)
+            for line in map(self._as_known, read_spool(lines.path))
             if not isinstance(line, Ingestion)
         }
         heartbeat.shared.settled = len(unit.settled)
@@ -213,7 +216,8 @@ class QuestionLoop:
                     if timing is not None:
                         self._timings.append(timing)
                     self._lines.append(line)
-                    self._heartbeat.shared.settled += self._pipeline.settles(line)
+                    # Without answers, the question is done after its recall.
+                    self._heartbeat.shared.settled += not self._answers or self._settles(line)
                 if self._is_stopping:
                     break
         except NeedsRestart:
@@ -225,24 +229,32 @@ class QuestionLoop:
             slot.stop()
             self._free.put(slot)
 
+    def _settles(self, line: SpoolLine) -> bool:
+        return self._pipeline.settles(self._replies.outline(line))
+
     @property
     def _is_stopping(self) -> bool:
         return self._broken or self._lost is not None or self._heartbeat.shared.is_halted
 
     def _phases(
         self, slot: InFlight, position: int, ask: Ask, driver: Driver | None, seen: int
-    ) -> Iterator[tuple[JournalLine, Timing | None]]:
+    ) -> Iterator[tuple[SpoolLine, Timing | None]]:
         """The missing lines of a question, each as soon as it is known."""
-        about = Timing(self._unit.scenario.id, ask.question.id, ask.checkpoint)
-        trial = self._recorded.get((Trial, *ask.key))
+        trial: JournalLine | None = (
+            self._recorded.get((Trial, *ask.key)) if self._recorded else None
+        )
         if trial is None and not self._pipeline.system_answers:
             assert driver is not None
             slot.start(position, RECALLING)
-            trial, timing = self._recall(ask, driver, seen, about)
-            yield trial, timing
+            recalled, timing = self._recall(ask, driver, seen)
+            yield recalled, timing
+            if not self._answers:
+                return
+            trial = self._as_known(recalled)
         assert trial is None or isinstance(trial, Trial)
         if trial is not None and self._pipeline.settles(trial):
             return
+        about = Timing(self._unit.scenario.id, ask.question.id, ask.checkpoint)
         assert self._answer_and_judge is not None
         answer = self._recorded.get((Answer, *ask.key))
         if answer is None:
@@ -257,6 +269,12 @@ class QuestionLoop:
         with self._measured(about, "judge_ms") as spent:
             verdict = self._answer_and_judge.judge(ask, trial, answer, seen)
         yield verdict, msgspec.structs.replace(about, **spent)
+
+    def _as_known(self, line: SpoolLine) -> JournalLine:
+        """A reply as a trial without labels; for readers, with its texts."""
+        if isinstance(line, RecallReply) and self._pipeline.answers:
+            return self._replies.without_labels(line)
+        return self._replies.outline(line)
 
     @contextmanager
     def _measured(self, about: Timing, phase: str) -> Iterator[dict[str, Any]]:
@@ -276,27 +294,37 @@ class QuestionLoop:
                         self._timings.append(msgspec.structs.replace(about, **spent))
 
     def _recall(
-        self, ask: Ask, driver: Driver, seen: int, about: Timing
-    ) -> tuple[Trial, Timing | None]:
+        self, ask: Ask, driver: Driver, seen: int
+    ) -> tuple[Trial | RecallReply, Timing | None]:
         """The trial, and the time that the system took; ours does not count."""
         depth = self._pipeline.depth
         started = time.perf_counter()
         try:
-            hits = driver.recall(ask.question, depth)
+            hits = driver.hits(ask.question, depth)
         except BaseException as error:
             stop_if_ours(error)
             late = timed_out(error)
             if is_a(error, SystemLost):
                 assert isinstance(error, SystemLost)
                 self._charge(error, ask, "timeout" if late else "error")
-            failed = self._trials.trial(ask, seen=seen, error=error_line(error), timed_out=late)
-            return failed, None
+            why = error_line(error)
+            if self._unit.keeps_replies:
+                return reply_to(self._unit.scenario.id, ask, error=why, timed_out=late), None
+            return self._trials.trial(ask, seen=seen, error=why, timed_out=late), None
         elapsed = round((time.perf_counter() - started) * 1000, 4)
-        # More hits than memories are left out.
-        most = max(depth, seen)
-        counters = {"recalls_cut": 1} if len(hits) > most else {}
-        timing = msgspec.structs.replace(about, recall_ms=elapsed, counters=counters)
-        return self._trials.trial(ask, hits[:most], seen=seen), timing
+        counters: dict[str, int] = {}
+        if len(hits) > (most := max(depth, seen)):  # more hits than memories are left out
+            hits, counters = hits[:most], {"recalls_cut": 1}
+        timing = Timing(
+            self._unit.scenario.id,
+            ask.question.id,
+            ask.checkpoint,
+            recall_ms=elapsed,
+            counters=counters,
+        )
+        if self._unit.keeps_replies:
+            return reply_to(self._unit.scenario.id, ask, hits), timing
+        return self._trials.trial(ask, hits, seen=seen), timing
 
     def _answer(self, ask: Ask, trial: Trial | None, driver: Driver | None, seen: int) -> Answer:
         assert self._answer_and_judge is not None

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import os
 import platform
-import sqlite3
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-import mnemoscope
 from mnemoscope._store.errors import DataError, UsageError
 from mnemoscope._store.fingerprint import fingerprint
 from mnemoscope._store.jsonl import Journal, read_records
@@ -35,7 +31,7 @@ from mnemoscope.datasets.leakage import leaks
 from mnemoscope.models.budget import Budget, open_budget
 from mnemoscope.protocols import Chosen
 from mnemoscope.runner.finish import finish
-from mnemoscope.runner.isolation_setup import RunIsolation
+from mnemoscope.runner.isolation_setup import RunIsolation, data_paths
 from mnemoscope.runner.merge import JournalMerger
 from mnemoscope.runner.pipeline import Pipeline
 from mnemoscope.runner.progress_log import ProgressLog
@@ -47,18 +43,24 @@ from mnemoscope.runner.scheduler import (
     Scheduler,
     most_workers,
 )
+from mnemoscope.runner.versions import decisive_versions
 from mnemoscope.runner.work_unit import WorkUnit
 from mnemoscope.systems.loader import CallLimits, Plan
 from mnemoscope.types import Checkpoint, Isolation, Question, Scenario, Timing
 
+if TYPE_CHECKING:  # few runs use a cluster
+    from mnemoscope.runner.cluster.cluster import Cluster
+
 DEPTH = 50
 """How many hits a system is asked for."""
 SEED = 42
-_DECISIVE_PACKAGES = ("numpy", "bm25s", "PyStemmer", "wordllama", "tokenizers")
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """How to run; everything except `workers` and `isolation` can change a number."""
+    """How to run.
+
+    Everything except `workers`, `isolation`, `executor` and `resources` can change a number.
+    """
 
     depth: int = DEPTH
     seed: int = SEED
@@ -70,6 +72,10 @@ class Settings(msgspec.Struct, frozen=True):
     """Continue if the leakage scan finds a text that looks like a label, and record it."""
     isolation: int | None = None
     """The level of isolation that is demanded; None for the highest that is possible."""
+    executor: str = "local"
+    """Where systems run: `local`, `ray`, or the address of a Ray cluster."""
+    resources: tuple[str, ...] = ()
+    """What a worker on a cluster needs, such as `LABEL:cpus=2,memory=8GB`."""
 
 
 Progress = Callable[[float], None]
@@ -127,9 +133,19 @@ def run(
             opened.enter_context(_budget(max_cost, processes)) if max_cost is not None else None
         )
         releases = opened.enter_context(ExitStack())
-        isolation = opened.enter_context(RunIsolation(dataset, plans, out, settings.isolation))
+        is_local = settings.executor == "local"
+        isolation = opened.enter_context(
+            RunIsolation(dataset, plans, out, settings.isolation, on_cluster=not is_local)
+        )
+        cluster = None
+        if not is_local:
+            if max_cost is not None:
+                raise UsageError("--max-cost cannot be enforced on a cluster; omit --executor")
+            cluster = opened.enter_context(
+                _cluster(dataset, plans, out, settings, pipeline, isolation)
+            )
         scheduler = opened.enter_context(
-            Scheduler(plans, pipeline, workers, settings.limits, isolation)
+            Scheduler(plans, pipeline, workers, settings.limits, isolation, cluster)
         )
         files = dataset.files()
         plans = scheduler.describe()
@@ -155,6 +171,7 @@ def run(
                         "python": platform.python_version(),
                         "cores": cores,
                         "workers": settings.workers or cores,
+                        **({} if is_local else {"executor": settings.executor}),
                     },
                     notes=[*data_notes(files), *plan.notes, *_repeat_notes(plan)],
                     protocol={"id": protocol.id, "sha256": protocol.sha256} if protocol else {},
@@ -289,6 +306,7 @@ class _Execution:
         self._counts.done = self._answered
         self._progress(self._done)
         for one in self._records:
+            one.journal.merge_waiting()
             one.journal.close()
 
     def finish(self) -> None:
@@ -373,6 +391,32 @@ class _Execution:
         self._answered += unit.asked
 
 
+def _cluster(
+    dataset: Dataset,
+    plans: Sequence[Plan],
+    out: Path,
+    settings: Settings,
+    pipeline: Pipeline,
+    isolation: RunIsolation,
+) -> Cluster:
+    from mnemoscope.runner.cluster.cluster import Cluster
+    from mnemoscope.runner.cluster.resources import resources_of
+
+    return Cluster(
+        settings.executor,
+        plans,
+        resources_of([plan.spec.slug for plan in plans], settings.resources),
+        pipeline,
+        settings.limits,
+        settings.workers,
+        isolation.note_node,
+        benchmark=dataset.name,
+        hidden=data_paths(dataset),
+        out=out,
+        isolation=settings.isolation,
+    )
+
+
 @contextmanager
 def _budget(limit: float, workers: int) -> Iterator[Budget]:
     """While the block runs, all workers together spend at most the limit.
@@ -409,12 +453,7 @@ def identity(
         "depth": settings.depth,
         "seed": settings.seed,
         "limits": msgspec.to_builtins(settings.limits),
-        "versions": {
-            "python": ".".join(map(str, sys.version_info[:2])),
-            "sqlite": sqlite3.sqlite_version,
-            "mnemoscope": mnemoscope.__version__,  # the code that runs, not what is installed
-            **{name: found for name in _DECISIVE_PACKAGES if (found := installed(name))},
-        },
+        "versions": decisive_versions(),
     }
 
 
@@ -462,10 +501,3 @@ def data_notes(files: Sequence[DataFile]) -> list[str]:
         for file in files
         if file.matches_pin is False
     ]
-
-
-def installed(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

@@ -30,6 +30,7 @@ SystemLike = object
 """A spec such as `bm25,k1=1.2`, a class, an object with reset, or a function (query, k)."""
 Systems = SystemLike | Sequence[SystemLike] | Mapping[str, SystemLike]
 Lifecycle = Literal["auto", "fork", "fresh", "incremental"]
+Draw = Literal["random", "category"]
 SEED = 42
 _ONLY_OVER_CHECKPOINTS = (
     *("profile", "judge_memory_window", "lifecycle", "compat", "skip_preflight"),
@@ -53,14 +54,14 @@ class RunConfig:
         A YAML file with settings, in Recall Bench's keys and ours. Flags take precedence.
     reader
         The reader that answers from the recalled memories: a model (`openai:gpt-4o-mini`,
-        `NAME@http://host/v1`, `claude`, `smollm2`), `llm,model=…,passages=20`,
+        `NAME@http://host/v1`, `claude`, `smollm2`, `local:NAME`), `llm,model=…,passages=20`,
         `full-context,model=…`, `extractive` (no model), `system` (the system answers itself),
         `none` (recall only) or your own `module:Name`.
     judge
         The judge that scores the answers: `binary,model=…`, `longmemeval,model=…`,
         `rubric,model=…`, `ledger` (exact, for simulated personas), `f1`, `exact`, `rouge-l`,
-        `likelihood`, your own `module:Name`, or `none`. `mnemoscope judges list` shows them. Repeat
-        it for a panel, which decides by majority.
+        `contains`, `cascade,model=…`, `likelihood`, your own `module:Name`, or `none`. `mnemoscope
+        judges list` shows them. Repeat it for a panel, which decides by majority.
     appellate_judge
         A second judge for answers that the first judge fails. Both verdicts are recorded.
     judge_memory_window
@@ -73,6 +74,9 @@ class RunConfig:
         Use only the first N scenarios of the dataset.
     questions
         Ask only N questions, sampled with the seed.
+    draw
+        How --questions are sampled. random: each with the same chance. category: of each category
+        in proportion to its size.
     lifecycle
         How each checkpoint gets a system that earlier questions have not changed. fork: a copy.
         fresh: a new system that ingests the history again from the start. incremental: the same
@@ -103,6 +107,14 @@ class RunConfig:
         the current question counts as an error. Recorded questions are not asked again.
     workers
         The number of processes; 0 means one per core. Results do not depend on it.
+    executor
+        Where systems run: local (processes of this machine), ray (the Ray of this machine, started
+        if none runs), ray://HOST:PORT (a cluster, through its client server) or HOST:PORT (a
+        cluster that this machine is a node of). Results do not depend on it. Labels, readers and
+        judges stay on this machine. Needs mnemoscope[ray].
+    resources
+        What one worker needs on a node of the cluster: `[LABEL:]cpus=2,memory=8GB,gpus=1`.
+        Repeatable; without LABEL for all other systems. Default: cpus=1.
     compat
         recall-bench: judge the text [TIMEOUT] in place of a missing answer, as Recall Bench does.
     skip_preflight
@@ -113,6 +125,9 @@ class RunConfig:
         Demand a level of isolation of the systems that are not built in: 0 labels are within
         reach, 1 they are not given, 2 a lock hides data, caches and runs, 3 decoys besides.
         Default: the highest level that is possible for each system.
+    fresh
+        Delete the run directories of these systems below --out first, and begin again. The ledger
+        of attempts keeps that they existed.
     resume
         Continue an interrupted run: its folder, or its progress.jsonl.
     json_out
@@ -135,6 +150,7 @@ class RunConfig:
     repeat: int = 1
     scenarios: int | None = None
     questions: int | None = None
+    draw: Draw = "random"
     lifecycle: Lifecycle | None = None
     parallelism: int | None = None
     max_cost: float | None = None
@@ -147,10 +163,13 @@ class RunConfig:
     remember_timeout: float = 3600.0
     restarts: int = 2
     workers: int | None = None
+    executor: str = "local"
+    resources: Sequence[str] | None = None
     compat: Literal["recall-bench"] | None = None
     skip_preflight: bool = False
     accept_leaks: bool = False
     isolation: Literal[0, 1, 2, 3] | None = None
+    fresh: bool = False
     resume: Path | None = None
     json_out: Path | None = None
     question_log: Path | None = None
@@ -209,6 +228,10 @@ def prepare(
             "--json-out, --question-log and --progress-jsonl are for one system and one run, and "
             f"{runs} are asked for; each run directory contains these files, too"
         )
+    if config.resources and config.executor == "local":
+        raise UsageError("--resources is for workers on a cluster: give --executor, too")
+    if config.fresh and config.resume:
+        raise UsageError("--fresh begins again and --resume continues: give one of them")
     out = _resumed(config.resume) if config.resume else config.out or Path("runs")
     seed = SEED if config.seed is None else config.seed
     name = benchmark if isinstance(benchmark, str) else benchmark.name
@@ -227,7 +250,7 @@ def prepare(
     if isinstance(whole, str):
         whole = _open(whole, config, {**(rules.options if rules else {}), **options}, seed)
     history = whole if isinstance(whole, Personas) else None
-    dataset = part_of(whole, config.scenarios, config.questions, seed)
+    dataset = part_of(whole, config.scenarios, config.questions, seed, config.draw)
     departs = _deviations(chosen, dataset, depth, config.deviation) if chosen else []
     reader, judges = config.reader, list(config.judge or ())
     models = answers.models_of(reader, *judges, config.appellate_judge)
@@ -271,7 +294,16 @@ def prepare(
         history,
         plans,
         beside,
-        Settings(depth, seed, limits, config.workers or 0, config.accept_leaks, config.isolation),
+        Settings(
+            depth,
+            seed,
+            limits,
+            config.workers or 0,
+            config.accept_leaks,
+            config.isolation,
+            config.executor,
+            tuple(config.resources or ()),
+        ),
         pipeline,
         models,
         config.data,

@@ -8,11 +8,11 @@ A third party's class has worker processes of its own, so that it cannot change 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
-from multiprocessing.connection import wait
-from multiprocessing.reduction import send_handle
-from typing import NamedTuple
+from multiprocessing.connection import Connection, wait
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -24,7 +24,6 @@ from mnemoscope.runner.isolation_setup import RunIsolation
 from mnemoscope.runner.lost_questions import (
     DAMAGE,
     Place,
-    cause_of_death,
     count_restart,
     first_open,
     record_loss,
@@ -37,7 +36,6 @@ from mnemoscope.runner.worker import (
     DESCRIBED,
     DONE,
     HALTED,
-    LOCK,
     REFUSED,
     SPOILED,
     Description,
@@ -45,6 +43,12 @@ from mnemoscope.runner.worker import (
 from mnemoscope.runner.worker_process import SHARED, Worker
 from mnemoscope.runner.worker_process import Limits as Limits
 from mnemoscope.systems.loader import Plan
+
+if TYPE_CHECKING:  # few runs use a cluster
+    from mnemoscope.runner.cluster.cluster import Cluster
+    from mnemoscope.runner.cluster.remote_worker import RemoteWorker
+
+    AnyWorker: TypeAlias = Worker | RemoteWorker
 
 _TICK = 0.1
 """Seconds between two checks of the heartbeats."""
@@ -85,16 +89,23 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         size: int,
         limits: Limits,
         isolation: RunIsolation | None = None,
+        cluster: Cluster | None = None,
     ) -> None:
+        """With a cluster, systems run there; readers, judges and the oracle run here."""
         self._isolation = isolation
-        self._plans = plans
+        self._cluster = cluster
+        self._plans = list(plans)
         self._pipeline = pipeline
         self._size = size
         self._limits = limits
         self._is_working = False
         self._hidden = ExitStack()
         self._hidden.enter_context(unreadable_memory())  # workers inherit it
-        self.workers: list[Worker] = []
+        self.workers: list[AnyWorker] = []
+        self._next: WorkUnit | None = None
+        """A unit that was read and waits for room."""
+        self._unread: deque[WorkUnit] = deque()
+        """Units whose system has done its part on the cluster; the rest is done here."""
         groups: dict[int, list[int]] = {}
         for number, plan in enumerate(plans):
             if not plan.is_described:
@@ -107,7 +118,8 @@ class Scheduler(AbstractContextManager["Scheduler"]):
             if kind is None or not self._is_working:
                 self._stop()
             elif issubclass(kind, MnemoscopeError | KeyboardInterrupt):
-                self._drain()
+                with suppress(MnemoscopeError):  # a cluster may be gone
+                    self._drain()
         finally:
             for worker in self.workers:
                 worker.kill()
@@ -115,19 +127,18 @@ class Scheduler(AbstractContextManager["Scheduler"]):
 
     def describe(self) -> list[Plan]:
         """The plans with the identities of the built systems; an error if one cannot be run."""
-        plans = list(self._plans)
-        for number, plan in enumerate(plans):
+        for number, plan in enumerate(self._plans):
             if plan.is_described:
                 continue
             about = self._description(number)
-            plans[number] = msgspec.structs.replace(
+            self._plans[number] = msgspec.structs.replace(
                 plan,
                 identity=about.identity,
                 recalls=about.recalls,
                 answers=about.answers,
                 is_described=True,
             )
-        return plans
+        return self._plans
 
     def _description(self, number: int) -> Description:
         """Wait for the description of a system; a worker that dies is replaced some times."""
@@ -135,19 +146,28 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         for deaths in range(self._limits.restarts + 1):
             worker = next(w for w in self.workers if number in w.describes)
             until = time.monotonic() + self._limits.remember
-            while not worker.pipe.poll(_TICK) and not worker.has_ended:
-                if time.monotonic() > until:
-                    call = CALLS[worker.heartbeat.shared.call] or "start"
+            message = b""
+            while not (message or worker.has_ended):
+                if worker.poll(_TICK):
+                    try:
+                        message = worker.receive(_LONGEST_MESSAGE)
+                    except (EOFError, OSError):
+                        break
+                elif not worker.has_a_node:
+                    until = time.monotonic() + self._limits.remember
+                    self._warn_if_full()
+                elif time.monotonic() > until:
+                    call = CALLS[worker.signals.call] or "start"
                     raise UsageError(
                         f"cannot build {spec}: its {call} took longer than "
                         f"{self._limits.remember:g} s"
                     )
             with suppress(EOFError, OSError):
-                if worker.pipe.poll():
-                    return _read_description(worker.pipe.recv_bytes(_LONGEST_MESSAGE))
+                if message or worker.poll():
+                    return _read_description(message or worker.receive(_LONGEST_MESSAGE))
             worker.wait(_FAREWELL)
             worker.kill()
-            cause = cause_of_death(worker.process.exitcode)
+            cause = worker.cause
             if deaths < self._limits.restarts:
                 left = worker.describes[worker.describes.index(number) :]
                 self._replace_process(worker, left)
@@ -160,50 +180,121 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         """
         self._is_working = True
         for early in self.workers:  # were forked before the run directories were locked
-            with suppress(OSError):  # a dead worker is noticed when its messages are read
-                for lock in locks:
-                    early.pipe.send_bytes(LOCK)
-                    send_handle(early.pipe, lock, early.process.pid)
+            early.hold(locks)
         while True:
             busy = [worker for worker in self.workers if worker.unit is not None]
-            while len(busy) < self._size and (unit := next(units, None)) is not None:
-                worker = self._idle(self._group(unit.run))
-                worker.assign(unit)
-                busy.append(worker)
+            self._assign(units, busy)
             if not busy:
                 self._stop()
                 return
-            ready = wait([worker.pipe for worker in busy], timeout=_TICK)
+            ready = self._wait(busy)
             for worker in busy:
-                if worker.pipe in ready:
+                if worker in ready:
                     yield from self._on_message(worker)
                 elif worker.has_ended:
-                    if not worker.pipe.poll():
+                    if not worker.poll():
                         yield from self._on_end(worker)
                 elif worker.overdue(self._limits) is not None:
                     yield from self._on_overdue(worker)
             yield None
 
+    def _wait(self, workers: Sequence[AnyWorker], most: float = _TICK) -> list[AnyWorker]:
+        """The workers of which a message has come; waits a short time for the first."""
+        local = [one for one in workers if isinstance(one, Worker)]
+        pipes: list[Connection] = [one.pipe for one in local]
+        remote = [one for one in workers if not isinstance(one, Worker)]
+        if self._cluster is not None:
+            pipes.append(self._cluster.pipe)
+        ready = wait(pipes, timeout=0.0 if any(one.has_message for one in remote) else most)
+        if self._cluster is not None:
+            self._cluster.read()
+            self._warn_if_full()
+        arrived = [one for one in local if one.pipe in ready]
+        return [*arrived, *(one for one in remote if one.has_message)]
+
+    def _warn_if_full(self) -> None:
+        if self._cluster is not None:
+            self._cluster.warn_if_full(self._remote)
+
+    def _assign(self, units: Iterator[WorkUnit], busy: list[AnyWorker]) -> None:
+        """Give units to workers as long as there is room."""
+        if self._cluster is not None:
+            self._move_waiting(busy)
+        while (unit := self._next_unit(units, busy)) is not None:
+            here = self._cluster is not None and not self._needs_system(unit)
+            worker = self._idle(SHARED if here else self._group(unit.run))
+            worker.assign(unit)
+            busy.append(worker)
+        if self._cluster is not None and self._next is None:  # no more units
+            for idle in [one for one in self._remote if one.unit is None]:
+                idle.ask_to_stop()  # it leaves its node
+
+    def _next_unit(self, units: Iterator[WorkUnit], busy: Sequence[AnyWorker]) -> WorkUnit | None:
+        has_room_here = sum(one.group >= SHARED for one in busy) < self._size
+        if self._cluster is None:
+            return next(units, None) if has_room_here else None
+        if self._unread and has_room_here:
+            return self._unread.popleft()
+        unit, self._next = self._next or next(units, None), None
+        if unit is None:
+            return None
+        group = self._group(unit.run) if self._needs_system(unit) else SHARED
+        remote = self._remote
+        if has_room_here if group == SHARED else self._cluster.has_room(remote, group):
+            return unit
+        self._next = unit
+        return None
+
+    def _move_waiting(self, busy: list[AnyWorker]) -> None:
+        """Give units that wait for a node to workers that have one and nothing to do."""
+        for idle in [one for one in self._remote if one.unit is None and one.has_started]:
+            waiting = [one for one in self._remote if one.unit and not one.has_started]
+            late = next((one for one in waiting if one.group == idle.group), None)
+            if late is not None and late.unit is not None and not idle.has_ended:
+                idle.assign(late.unit)
+                late.unit = None
+                busy[busy.index(late)] = idle
+
+    @property
+    def _remote(self) -> list[RemoteWorker]:
+        return [one for one in self.workers if not isinstance(one, Worker)]
+
+    def _needs_system(self, unit: WorkUnit) -> bool:
+        from mnemoscope.runner.cluster.label_free import needs_system
+
+        return needs_system(unit, self._pipeline)
+
     def _group(self, number: int) -> int:
+        if self._cluster is not None:
+            return self._cluster.group(number)
         return number if self._plans[number].hosting == "worker" else SHARED
 
-    def _add(self, group: int, describes: Sequence[int] = ()) -> Worker:
+    def _add(self, group: int, describes: Sequence[int] = ()) -> AnyWorker:
         self.workers.append(self._started(len(self.workers), group, describes))
         return self.workers[-1]
 
-    def _started(self, place: int, group: int, describes: Sequence[int]) -> Worker:
-        others = [worker.pipe for worker in self.workers]
+    def _started(self, place: int, group: int, describes: Sequence[int]) -> AnyWorker:
+        if group < SHARED and self._cluster is not None:
+            return self._cluster.start(place, group, describes, self._plans)
+        others = [worker.pipe for worker in self.workers if isinstance(worker, Worker)]
+        if self._cluster is not None:
+            others.append(self._cluster.pipe)
         isolation = self._isolation.worker(place) if self._isolation else None
         return Worker(self._plans, self._pipeline, place, group, describes, others, isolation)
 
-    def _idle(self, group: int) -> Worker:
+    def _idle(self, group: int) -> AnyWorker:
         """A living worker of this group without a unit; a new one if there is none."""
-        for worker in self.workers:
-            if worker.unit is None and worker.group == group:
+        idle = [worker for worker in self.workers if worker.unit is None]
+        for worker in sorted(idle, key=lambda one: not one.has_started):
+            if worker.group == group:
                 return self._replace_process(worker) if worker.has_ended else worker
+        if group < SHARED:
+            for worker in idle:
+                if worker.group < SHARED:
+                    worker.ask_to_stop()  # it holds resources that the new one may need
         return self._add(group)
 
-    def _replace_process(self, worker: Worker, describes: Sequence[int] = ()) -> Worker:
+    def _replace_process(self, worker: AnyWorker, describes: Sequence[int] = ()) -> AnyWorker:
         worker.kill()
         fresh = self._started(worker.place, worker.group, describes)
         self.workers[self.workers.index(worker)] = fresh
@@ -211,14 +302,14 @@ class Scheduler(AbstractContextManager["Scheduler"]):
 
     def _stop(self) -> None:
         """Let the workers close their systems and end; kill those that do not."""
-        left = [worker for worker in self.workers if not worker.pipe.closed]
+        left = [worker for worker in self.workers if not worker.is_gone]
         for worker in left:
             worker.ask_to_stop()
         until = time.monotonic() + _FAREWELL
         for worker in left:
             worker.wait(until - time.monotonic())
-            if worker.group != SHARED and not worker.has_ended:
-                call = CALLS[worker.heartbeat.shared.call]
+            if worker.group > SHARED and not worker.has_ended:
+                call = CALLS[worker.signals.call]
                 what = f"{call} took longer than" if call else "its process did not end within"
                 warn(f"{self._plans[worker.group].spec}: {what} {_FAREWELL:g} s; it was killed")
             worker.kill()
@@ -226,51 +317,60 @@ class Scheduler(AbstractContextManager["Scheduler"]):
     def _drain(self) -> None:
         """Wait until the questions in flight are recorded: a model may have been paid for them."""
         deadline = time.monotonic() + _GRACE
-        busy = [w for w in self.workers if w.unit is not None and not w.pipe.closed]
+        busy = [w for w in self.workers if w.unit is not None and not w.is_gone]
+        busy = [worker for worker in busy if worker.has_started]
         for worker in busy:
-            worker.heartbeat.shared.is_halted = True
+            worker.halt()
         while busy and (left := deadline - time.monotonic()) > 0:
-            ready = wait([worker.pipe for worker in busy], timeout=min(left, _TICK))
-            for worker in [worker for worker in busy if worker.pipe in ready]:
+            for worker in self._wait(busy, min(left, _TICK)):
                 try:
-                    message = worker.pipe.recv_bytes()
+                    message = worker.receive()
                 except (EOFError, ConnectionResetError):
                     message = HALTED
-                if not message.startswith(CHECKPOINT):
+                if message and not message.startswith(CHECKPOINT):
                     busy.remove(worker)
 
-    def _on_message(self, worker: Worker) -> Iterator[Event]:
+    def _on_message(self, worker: AnyWorker) -> Iterator[Event]:
         assert worker.unit is not None
         try:
-            message = worker.pipe.recv_bytes(_LONGEST_MESSAGE)
+            message = worker.receive(_LONGEST_MESSAGE)
         except (EOFError, OSError):
             yield from self._on_end(worker)
             return
+        if not message:
+            return
         kind, text = message[:1], message[1:].decode("utf-8", "replace")
-        if kind == BROKEN:
+        if kind in (BROKEN, REFUSED):
             worker.unit = None
-            raise MnemoscopeError(text)
+            raise (UsageError if kind == REFUSED else MnemoscopeError)(text)
         if kind == CHECKPOINT:
             yield CheckpointDone(worker.unit, text)
         elif kind == DONE and self._is_done(worker):
+            worker.finish()
             unit, worker.unit = worker.unit, None
-            yield Finished(unit)
+            if worker.group < SHARED and not (rest := reread(unit, self._pipeline)).is_complete:
+                self._unread.append(rest)
+            else:
+                yield Finished(unit)
         else:
             worker.kill()
             cause = f"{DAMAGE}: {text}" if kind == SPOILED else DAMAGE
             yield from self._on_death(worker, cause)
 
-    def _is_done(self, worker: Worker) -> bool:
+    def _is_done(self, worker: AnyWorker) -> bool:
         """Whether the unit is complete; a third party's class may have written to the pipe."""
         assert worker.unit is not None
-        return worker.group == SHARED or reread(worker.unit, self._pipeline).is_complete
+        if worker.group == SHARED:
+            return True
+        unit = reread(worker.unit, self._pipeline)
+        return unit.is_complete or (worker.group < SHARED and not self._needs_system(unit))
 
-    def _on_end(self, worker: Worker) -> Iterator[Event]:
+    def _on_end(self, worker: AnyWorker) -> Iterator[Event]:
         worker.wait(_FAREWELL)
         worker.kill()  # it may be alive and have closed the pipe
-        yield from self._on_death(worker, cause_of_death(worker.process.exitcode))
+        yield from self._on_death(worker, worker.cause)
 
-    def _on_overdue(self, worker: Worker) -> Iterator[Event]:
+    def _on_overdue(self, worker: AnyWorker) -> Iterator[Event]:
         """Kill a worker that exceeds a limit, and record the question that exceeds it."""
         assert worker.unit is not None
         worker.kill()
@@ -286,12 +386,11 @@ class Scheduler(AbstractContextManager["Scheduler"]):
             warn(f"{unit.scenario.id}: {late.cause}; its process was killed")
         yield from self._continue(worker, unit, lost=late is None or late.slot is not None)
 
-    def _on_death(self, worker: Worker, cause: str) -> Iterator[Event]:
+    def _on_death(self, worker: AnyWorker, cause: str) -> Iterator[Event]:
         """Continue the unit of a dead worker; after some deaths, fail what was in flight."""
         assert worker.unit is not None
         unit = reread(worker.unit, self._pipeline)
-        shared = worker.heartbeat.shared
-        active = [slot for slot in worker.heartbeat.slots if slot.since]
+        shared, active = worker.signals, worker.in_flight
         restarts = Restarts(unit.scenario.id, self._limits.restarts, shared.restarts)
         if not unit.is_complete:
             paid, is_over = "", False
@@ -310,7 +409,7 @@ class Scheduler(AbstractContextManager["Scheduler"]):
         unit = msgspec.structs.replace(unit, restarts=restarts.used, careful=careful)
         yield from self._continue(worker, unit)
 
-    def _continue(self, worker: Worker, unit: WorkUnit, *, lost: bool = True) -> Iterator[Event]:
+    def _continue(self, worker: AnyWorker, unit: WorkUnit, *, lost: bool = True) -> Iterator[Event]:
         """Give the rest of a dead worker's unit to a new worker, and count it if it was lost."""
         fresh = self._replace_process(worker)
         unit = reread(unit, self._pipeline)

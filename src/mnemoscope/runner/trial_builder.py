@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
+
+import msgspec
 
 from mnemoscope._store.jsonl import printable
 from mnemoscope.runner.pipeline import Ask
+from mnemoscope.systems.plain_hits import PlainHits
 from mnemoscope.text.carrying import CarryingTest
 from mnemoscope.text.token_estimate import estimate_tokens
 from mnemoscope.types import Hit, Question, Scenario, Status, Trial
@@ -20,6 +24,7 @@ class TrialBuilder:
         self._carrying = CarryingTest(scenario.memories)
         self._tokens: dict[str, int] = {}
         self._place = {memory.id: place for place, memory in enumerate(scenario.memories)}
+        self._seen, self._seen_ids = -1, frozenset[str]()
         self._evidence_place: dict[str, int] = {}
         for place, memory in enumerate(scenario.memories):
             self._evidence_place.setdefault(memory.part_of or memory.id, place)
@@ -37,9 +42,24 @@ class TrialBuilder:
         question = ask.question
         seen = len(self._memories) if seen is None else seen
         evidence = tuple(dict.fromkeys(question.evidence))
-        scores = tuple([hit.score for hit in hits])
-        texts = self._own_texts(hits)
-        sources = self._sources(hits)
+        scores: tuple[float | None, ...]
+        if is_plain := isinstance(hits, PlainHits):
+            scores, ranking = tuple(hits.scores), tuple(hits.ids)
+        else:
+            scores = tuple([hit.score for hit in hits])
+            ranking = tuple([hit.id for hit in hits])
+        # Most systems return memories as they are: nothing of each hit needs a closer look.
+        is_plain = is_plain or not any(hit.text or hit.sources for hit in hits)
+        if plain := is_plain and not self._has_parts:
+            texts, sources, unknown = {}, {}, self._unknown(ranking, seen)
+        else:
+            hits = _with_all_sources(hits)
+            texts, sources = self._own_texts(hits), self._sources(hits)
+            unknown = sum(
+                self._unknown(hit.sources or (hit.id,), seen) > 0
+                for hit in hits
+                if not self._only_text(hit)
+            )
         status: Status = "answered" if hits else "empty"
         if error:
             status = "timeout" if timed_out else "error"
@@ -53,27 +73,34 @@ class TrialBuilder:
             grades=question.grades,
             # Chance cannot be computed if several memories are parts of one evidence.
             pool=0 if self._has_parts else seen - ask.forgotten,
-            reachable=sum(self._evidence_place.get(id, seen) < seen for id in evidence),
-            ranking=tuple([hit.id for hit in hits]),
+            reachable=sum([self._evidence_place.get(id, seen) < seen for id in evidence]),
+            ranking=ranking,
             scores=() if scores.count(None) == len(scores) else scores,
-            tokens=self._costs(hits),
+            tokens=self._costs_of(ranking) if plain else self._costs(hits),
             sources=sources,
             # Hits whose memories the scenario does not contain, or not yet. A hit that only has a
             # text names no memory.
-            unknown=sum(
-                any(self._place.get(id, seen) >= seen for id in hit.sources or (hit.id,))
-                for hit in hits
-                if not self._only_text(hit)
-            ),
+            unknown=unknown,
             error=error,
             checkpoint=ask.checkpoint,
             texts=texts,
             ordered=tuple(
                 dict.fromkeys(hit.id for hit in hits if hit.ordered and len(hit.sources) > 1)
-            ),
+            )
+            if sources
+            else (),
             places=self._places(hits),
             carried=self._carried(question, evidence, hits, seen) if texts else {},
         )
+
+    def _unknown(self, ids: Sequence[str], seen: int) -> int:
+        """How many of the ids are not among the first `seen` memories."""
+        if self._seen != seen:
+            self._seen, self._seen_ids = seen, frozenset(islice(self._place, seen))
+        if self._seen_ids.issuperset(ids):
+            return 0
+        places = [self._place.get(id, seen) for id in ids]
+        return len(places) - sum([place < seen for place in places])
 
     def _own_texts(self, hits: Sequence[Hit]) -> dict[str, str]:
         """The texts of hits that differ from the memory's text."""
@@ -149,6 +176,18 @@ class TrialBuilder:
         counts = {hit.id: len(set(hit.sources)) for hit in hits}
         return {id: count for id, count in counts.items() if count > 1}
 
+    def _costs_of(self, ids: Sequence[str]) -> tuple[int, ...]:
+        """The tokens of the memories; empty if one is not known."""
+        known = self._tokens
+        try:
+            return tuple(map(known.__getitem__, ids))
+        except KeyError:
+            if not all(id in self._memories for id in ids):
+                return ()
+        for id in ids:
+            known[id] = estimate_tokens(self._memories[id].text)
+        return tuple([known[id] for id in ids])
+
     def _costs(self, hits: Sequence[Hit]) -> tuple[int, ...]:
         """The tokens of each hit; empty if the text of one is not known."""
         for hit in hits:
@@ -167,3 +206,17 @@ class TrialBuilder:
                 self._tokens[id] = estimate_tokens(memory.text) if memory else 0
             total += self._tokens[id]
         return total
+
+
+def _with_all_sources(hits: Sequence[Hit]) -> Sequence[Hit]:
+    """Hits with one id are one hit: it names what any of them names.
+
+    Else it would be credited with the sources of one and take the places of another.
+    """
+    if len({hit.id for hit in hits}) == len(hits):
+        return hits
+    sources: dict[str, tuple[str, ...]] = {}
+    for hit in hits:
+        known = sources.get(hit.id, ())
+        sources[hit.id] = known if known == hit.sources else (*known, *hit.sources)
+    return [msgspec.structs.replace(hit, sources=sources[hit.id]) for hit in hits]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,13 +11,14 @@ import msgspec
 
 from mnemoscope._store.journal_chain import SpoolJournal
 from mnemoscope._store.jsonl import Journal
-from mnemoscope._store.run_directory import JournalLine, read_journal
+from mnemoscope._store.run_directory import JournalLine
 from mnemoscope.runner.pipeline import LineKey, Pipeline, key_of, stages
+from mnemoscope.runner.spool_lines import SpoolReader, read_spool
 from mnemoscope.runner.trial_builder import TrialBuilder
 from mnemoscope.types import Answer, Ingestion, Scenario, Status
 
 
-class WorkUnit(msgspec.Struct, frozen=True):
+class WorkUnit(msgspec.Struct, frozen=True, dict=True):
     """One system and one scenario, with what is already recorded."""
 
     run: int
@@ -34,8 +36,15 @@ class WorkUnit(msgspec.Struct, frozen=True):
     in the order of their evidence, so that a system could count them."""
     restarts: int = 0
     """How often its system was lost in this run without failing a question."""
+    has_labels: bool = True
+    """Whether its questions have labels; they have none on the nodes of a cluster."""
 
     @property
+    def keeps_replies(self) -> bool:
+        """Whether its spool has replies, which get their labels later."""
+        return self.mixed or not self.has_labels
+
+    @cached_property
     def asked(self) -> int:
         """How many questions it asks; a question counts at each checkpoint that asks it."""
         scenario = self.scenario
@@ -73,7 +82,7 @@ def reread(unit: WorkUnit, pipeline: Pipeline, journal: Iterable[JournalLine] = 
     if spool.trials.exists():
         SpoolJournal(spool.trials).close()
         SpoolJournal(spool.timings).close()
-        lines += read_journal(spool.trials)
+        lines += map(SpoolReader(unit.scenario).outline, read_spool(spool.trials))
     recorded, settled = set(unit.recorded), set(unit.settled)
     for line in lines:
         recorded.add(key_of(line))

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import send_handle
 from multiprocessing.sharedctypes import RawArray, RawValue
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,11 +26,11 @@ from mnemoscope.runner.heartbeat import (
     fork,
 )
 from mnemoscope.runner.isolation_setup import WorkerIsolation
-from mnemoscope.runner.lost_questions import DAMAGED
+from mnemoscope.runner.lost_questions import DAMAGED, cause_of_death
 from mnemoscope.runner.pipeline import Pipeline
 from mnemoscope.runner.stderr_limit import StderrLimit
 from mnemoscope.runner.work_unit import WorkUnit
-from mnemoscope.runner.worker import serve
+from mnemoscope.runner.worker import LOCK, serve
 from mnemoscope.systems.loader import Plan
 
 _CLOSE, _CLOSE_CONNECTOR = 5.0, 30.0
@@ -87,6 +88,7 @@ class Worker:
         `others` are the pipes to the other workers, which this one must not use.
         """
         self.unit: WorkUnit | None = None
+        self.has_a_node = self.has_started = True
         self.place = place
         self.group = group
         self.describes = describes
@@ -106,7 +108,7 @@ class Worker:
         theirs.close()
         if self._stderr is not None:
             os.close(self._stderr.writer)
-        self._is_gone = False
+        self.is_gone = False
         self._active_at = time.monotonic()
 
     def assign(self, unit: WorkUnit) -> None:
@@ -123,13 +125,42 @@ class Worker:
     @property
     def progress(self) -> float:
         """The share of its unit that is done."""
-        if self.unit is None:
-            return 0.0
-        scenario, shared = self.unit.scenario, self.heartbeat.shared
-        asked = self.unit.asked
-        settled = shared.settled / asked if asked else 0.0
-        ingested = shared.memories / len(scenario.memories) if scenario.memories else 0.0
-        return settled + (1 - settled) * _INGESTION * min(ingested, 1.0)
+        return share_done(self.unit, self.heartbeat.shared)
+
+    @property
+    def signals(self) -> Signals:
+        """What it is doing, in shared memory."""
+        return self.heartbeat.shared
+
+    @property
+    def in_flight(self) -> list[InFlight]:
+        return [slot for slot in self.heartbeat.slots if slot.since]
+
+    @property
+    def cause(self) -> str:
+        """Why its process has ended."""
+        return cause_of_death(self.process.exitcode)
+
+    def poll(self, seconds: float = 0.0) -> bool:
+        """Whether a message has come; waits at most so many seconds for it."""
+        return self.pipe.poll(seconds)
+
+    def receive(self, longest: int | None = None) -> bytes:
+        return self.pipe.recv_bytes(longest)
+
+    def hold(self, locks: Sequence[int]) -> None:
+        """Let the process hold these locks until it ends."""
+        with suppress(OSError):  # a dead worker is noticed when its messages are read
+            for lock in locks:
+                self.pipe.send_bytes(LOCK)
+                send_handle(self.pipe, lock, self.process.pid)
+
+    def halt(self) -> None:
+        """Let the worker finish what is in flight, and begin nothing new."""
+        self.heartbeat.shared.is_halted = True
+
+    def finish(self) -> None:
+        """Nothing: its process closes the unit's spool."""
 
     @property
     def settled(self) -> int:
@@ -183,9 +214,9 @@ class Worker:
 
     def kill(self) -> None:
         """End the process, and those that its system started and left."""
-        if self._is_gone:
+        if self.is_gone:
             return
-        self._is_gone = True
+        self.is_gone = True
         pid = self.process.pid
         assert pid is not None
         self.process.kill()
@@ -201,6 +232,16 @@ class Worker:
         """Let the worker close its systems and end."""
         with suppress(OSError):
             self.pipe.send_bytes(b"")
+
+
+def share_done(unit: WorkUnit | None, signals: Signals) -> float:
+    """The share of a unit that is done."""
+    if unit is None:
+        return 0.0
+    memories = len(unit.scenario.memories)
+    settled = signals.settled / unit.asked if unit.asked else 0.0
+    ingested = signals.memories / memories if memories else 0.0
+    return settled + (1 - settled) * _INGESTION * min(ingested, 1.0)
 
 
 def _serve(

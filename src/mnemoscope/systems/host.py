@@ -20,7 +20,6 @@ from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, Usag
 from mnemoscope._store.jsonl import printable
 from mnemoscope._store.registry import describe_options, import_target
 from mnemoscope.connectors.handshake import Hello
-from mnemoscope.connectors.serve_stdio import take_streams
 from mnemoscope.systems.host_frames import (
     LENGTH,
     LONGEST_FRAME,
@@ -62,9 +61,14 @@ _CLOSE_SECONDS = 5.0
 
 def main() -> None:
     """Serve the worker that started this process, until it closes the pipe."""
-    streams = take_streams()
-    host = SystemHost(streams.replies.fileno())
-    frames = _frames(streams.orders)
+    frames, replies = _frames(os.fdopen(os.dup(0), "rb")), os.dup(1)
+    # What the system, its libraries and its processes read and print is not the protocol's.
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    host = SystemHost(replies)
     start = msgspec.msgpack.decode(next(frames), type=HostStart)
     if host.reply(0, lambda: host.build(start)):
         host.serve(frames)
@@ -190,7 +194,7 @@ class SystemHost:
 
     def _recall(self, driver: Driver, params: msgspec.Raw) -> Any:
         asked = _recall(params)
-        return driver.recall(_as_question(asked.query), asked.k)
+        return driver.ask(asked.query, asked.k)
 
     def _add(self, driver: Driver) -> int:
         self._made += 1

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from mnemoscope._store.errors import BadReply, MnemoscopeError, SystemLost, UsageError
+from mnemoscope._store.import_path import path_of_hosts
 from mnemoscope._store.spec import Spec
 from mnemoscope.connectors.child_environment import child_environment
 from mnemoscope.connectors.child_process import CHECK_SECONDS, AdapterDied, AdapterLate, Child
@@ -35,6 +36,7 @@ from mnemoscope.systems.host_frames import (
     HostStart,
     frame,
 )
+from mnemoscope.systems.system_replies import short_hits
 from mnemoscope.types import Hit
 
 START_SECONDS = 120.0
@@ -68,9 +70,9 @@ class Hosted(Stdio):
 
     def __init__(self, target: str, spec: Spec, start: float | None = None) -> None:
         """`target` is the import path `module:Name` that the spec means."""
-        # With the path of this process, `module:Name` is the module that it would import itself.
+        # `module:Name` is the module that the user means, also one in the current folder.
         # Without garbage collection the imports take a tenth less; the host switches it on again.
-        code = f"import gc, sys; gc.disable(); sys.path[:] = {sys.path!r}"
+        code = f"import gc, sys; gc.disable(); sys.path[:] = {path_of_hosts()!r}"
         words = [sys.executable, "-c", f"{code}; from mnemoscope.systems import host; host.main()"]
         super().__init__(words, _CALL_SECONDS, START_SECONDS if start is None else start)
         self._target, self._spec = target, spec
@@ -183,7 +185,9 @@ class FrameExchange:
         self._writable.register(self._in, select.POLLOUT)
         self._inbox = bytearray()
         self._writing = threading.Lock()
-        self._arrived = threading.Condition()
+        self._sharing = threading.Lock()
+        """Held while the fields below change; it is faster than the condition's own methods."""
+        self._arrived = threading.Condition(self._sharing)
         self._is_reading = False
         self._replies: dict[int, HostReply] = {}
         self._waiting: set[int] = set()
@@ -191,7 +195,7 @@ class FrameExchange:
     def ask(self, number: int, message: bytes, seconds: float, method: str = "hello") -> HostReply:
         until = time.monotonic() + seconds
         try:
-            with self._arrived:
+            with self._sharing:
                 self._waiting.add(number)
             with self._writing:
                 self._send(message, until)
@@ -203,13 +207,13 @@ class FrameExchange:
         except (AdapterDied, OutOfStep) as error:
             raise type(error)(f"{method}: {error}") from None
         finally:
-            with self._arrived:
+            with self._sharing:
                 self._waiting.discard(number)
                 self._replies.pop(number, None)
 
     def _reply_to(self, number: int, until: float) -> HostReply:
         while True:
-            with self._arrived:
+            with self._sharing:
                 while self._is_reading and number not in self._replies:
                     if not self._arrived.wait(_left(until)):
                         raise AdapterLate
@@ -221,20 +225,23 @@ class FrameExchange:
             try:
                 reply = self._next_reply(until)
             finally:
-                with self._arrived:
+                with self._sharing:
                     self._is_reading = False
                     if reply is not None and reply.number in self._waiting:
                         is_expected = True
                         self._replies[reply.number] = reply
-                    self._arrived.notify_all()
+                    if len(self._waiting) > 1:
+                        self._arrived.notify_all()
+            if reply.number == number:
+                return reply
             if not is_expected:
                 raise OutOfStep(f"a reply to call {reply.number}, which was not made")
 
     def _send(self, message: bytes, until: float) -> None:
-        left = memoryview(message)
-        while left:
+        sent = 0
+        while sent < len(message):
             try:
-                left = left[os.write(self._in, left) :]
+                sent += os.write(self._in, memoryview(message)[sent:] if sent else message)
             except BlockingIOError:
                 self._wait(self._writable, until)
             except BrokenPipeError:  # it may have replied before it ended
@@ -243,15 +250,31 @@ class FrameExchange:
                 raise AdapterDied("its host process has ended") from None
 
     def _next_reply(self, until: float) -> HostReply:
-        head = self._read(LENGTH.size, until)
-        length = LENGTH.unpack(head)[0]
-        if length > LONGEST_FRAME:
-            raise OutOfStep(f"{self._child.name} returned more than {LONGEST_FRAME >> 20} MiB")
-        body = self._read(length, until)
+        body = self._next_frame(until)
         try:
             return _reply(body)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise OutOfStep(f"a reply cannot be read: {error}") from None
+
+    def _next_frame(self, until: float) -> bytes:
+        """The next message; what was read beyond its end stays in the inbox."""
+        inbox = self._inbox
+        end = LENGTH.size  # of the message, as far as it is known
+        while True:
+            if len(inbox) >= end and (end := _end_of_frame(inbox, self._child.name)) <= len(inbox):
+                with memoryview(inbox) as view:
+                    body = bytes(view[LENGTH.size : end])
+                del inbox[:end]
+                return body
+            data = self._read(until)
+            # A short reply comes whole, and needs no copies.
+            if (
+                not inbox
+                and len(data) > LENGTH.size
+                and _end_of_frame(data, self._child.name) == len(data)
+            ):
+                return data[LENGTH.size :]
+            inbox += data
 
     def _wait(self, watch: select.poll, until: float) -> None:
         while not watch.poll(1000 * min(CHECK_SECONDS, max(0.0, until - time.monotonic()))):
@@ -260,20 +283,23 @@ class FrameExchange:
             if self._child.has_exited:  # a process that it has started holds its stdout open
                 raise AdapterDied(self._child.exit_reason())
 
-    def _read(self, size: int, until: float) -> bytes:
-        inbox = self._inbox
-        while len(inbox) < size:
-            self._wait(self._readable, until)
-            try:
-                data = os.read(self._out, _READ)
-            except (OSError, ValueError):  # another thread ended it
-                raise AdapterDied("its host process has ended") from None
-            if not data:
-                raise AdapterDied(self._child.exit_reason())
-            inbox += data
-        taken = bytes(inbox[:size])
-        del inbox[:size]
-        return taken
+    def _read(self, until: float) -> bytes:
+        self._wait(self._readable, until)
+        try:
+            data = os.read(self._out, _READ)
+        except (OSError, ValueError):  # another thread ended it
+            raise AdapterDied("its host process has ended") from None
+        if not data:
+            raise AdapterDied(self._child.exit_reason())
+        return data
+
+
+def _end_of_frame(data: bytes | bytearray, name: str) -> int:
+    """Where the first message of the data ends."""
+    length: int = LENGTH.unpack_from(data)[0]
+    if length > LONGEST_FRAME:
+        raise OutOfStep(f"{name} returned more than {LONGEST_FRAME >> 20} MiB")
+    return LENGTH.size + length
 
 
 def _left(until: float) -> float | None:
@@ -287,7 +313,8 @@ def _result(method: str, reply: HostReply) -> Any:
     if decoder is None:
         return None
     try:
-        return decoder.decode(reply.result)
+        result = decoder.decode(reply.result)
+        return short_hits(result, len(reply.result)) if method == "recall" else result
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise OutOfStep(f"{method}: a reply cannot be read: {error}") from None
 

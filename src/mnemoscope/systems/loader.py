@@ -28,6 +28,7 @@ from mnemoscope.systems import BUILT_IN, CONNECTORS, SYSTEMS
 from mnemoscope.systems.async_methods import finished
 from mnemoscope.systems.builtin.baselines import Oracle
 from mnemoscope.systems.code_hash import code_sha256
+from mnemoscope.systems.plain_hits import PlainHits
 from mnemoscope.systems.system_replies import (
     Counted,
     read_answer,
@@ -35,7 +36,6 @@ from mnemoscope.systems.system_replies import (
     read_hits,
     read_receipt,
 )
-from mnemoscope.text.display import one_line
 from mnemoscope.types import Hit, Memory, Query, Question, Receipt, Repeat, Scalar, Selector
 
 Hosting = Literal["built-in", "worker", "child", "server"]
@@ -57,6 +57,8 @@ class Plan(msgspec.Struct, frozen=True):
     hosting: Hosting = "worker"
     repeat: Repeat | None = None
     """Which of the declared repeats it is."""
+    target: str = ""
+    """The import path of a class that was given from Python, if another process can import it."""
 
     @property
     def notes(self) -> list[str]:
@@ -74,18 +76,21 @@ def plan(spec: Spec, target: Any = None, *, hosted: bool = True) -> Plan:
     connector_name, _, address = spec.name.partition(":")
     if connector_name in CONNECTORS.builtin and target is None:
         connector = CONNECTORS.get(connector_name)
-        given = bind_arguments(connector, spec, "address")
-        build = partial(connector, address, **given)
+        options = bind_arguments(connector, spec, "address")
+        build = partial(connector, address, **options)
         is_server = connector_name not in ("stdio", "mcp") or address.startswith("http")
         hosting: Hosting = "server" if is_server else "child"
-        return Plan(spec, build, {"arguments": given}, is_described=False, hosting=hosting)
+        return Plan(spec, build, {"arguments": options}, is_described=False, hosting=hosting)
     from mnemoscope.systems.hosted import Hosted, importable  # a host imports this module, too
 
     place = SYSTEMS.locate(spec.name) if target is None else importable(target)
+    given = place if target is not None else ""
     if place in _BUILT_IN_PLACES:
-        return msgspec.structs.replace(plan_here(spec, target), hosting="built-in")
+        here = plan_here(spec, target)
+        return msgspec.structs.replace(here, hosting="built-in", target=given)
     if place and spec.name not in SYSTEMS.builtin and hosted:
-        return Plan(spec, partial(Hosted, place, spec), {}, is_described=False, hosting="child")
+        build = partial(Hosted, place, spec)
+        return Plan(spec, build, {}, is_described=False, hosting="child", target=given)
     return plan_here(spec, target)
 
 
@@ -196,6 +201,8 @@ def describe(plan: Plan, on_call: Callable[[str], None] = lambda call: None) -> 
                 finished(system.close())
         if isinstance(error, MnemoscopeError):
             raise
+        from mnemoscope.text.display import one_line  # a host imports this module, too
+
         raise UsageError(
             f"cannot build {plan.spec}: {one_line(error_text(error), _LONGEST_ERROR)}"
         ) from error
@@ -316,19 +323,31 @@ class Driver:
             self._do("ready")
 
     def recall(self, question: Question, k: int) -> list[Hit]:
-        """Ask the system for k hits; only the oracle sees the labels of the question.
+        """Ask the system for k hits; only the oracle sees the labels of the question."""
+        return list(self.hits(question, k))
+
+    def hits(self, question: Question, k: int) -> Sequence[Hit]:
+        """The same hits; those of most of our own systems have no object each."""
+        if type(self._system) is Oracle:  # not a subclass, which may be a system under test
+            return read_hits(self._system.recall(question, k), max(k, self._given) + 1)
+        query = Query(question.text, question.now, question.session)
+        if _is_scored(type(self._system)):
+            hits: PlainHits | None = self._system.plain_recall(query, k)
+            if hits is not None:
+                return hits
+        return self.ask(query, k)
+
+    def ask(self, query: Query, k: int) -> list[Hit]:
+        """The system's hits for a query.
 
         Of more than k hits, as many are read as the system was given memories, and one more.
         """
         system = self._system
-        query = Query(question.text, question.now, question.session)
         with _Call():
-            if type(system) is Oracle:  # not a subclass, which may be a system under test
-                found = system.recall(question, k)
-            elif hasattr(system, "recall"):
+            if hasattr(system, "recall"):
                 found = system.recall(query, k)
             elif hasattr(system, "retrieve"):
-                found = system.retrieve(question.text, k)
+                found = system.retrieve(query.text, k)
             else:
                 found = system(query, k)
             return read_hits(finished(found), max(k, self._given) + 1)
@@ -380,6 +399,17 @@ class Driver:
 
     def _calling(self, call: str) -> _Call:
         return _Call(partial(self.on_call, call), partial(self.on_call, ""))
+
+
+def _is_scored(kind: type) -> bool:
+    """Whether this is one of our own systems, not a subclass of one, whose hits are memories."""
+    if kind not in _scored:
+        is_ours = kind.__module__.startswith("mnemoscope.systems.builtin.")
+        _scored[kind] = is_ours and hasattr(kind, "plain_recall")
+    return _scored[kind]
+
+
+_scored: dict[type, bool] = {}
 
 
 class _Call:

@@ -1,0 +1,1 @@
+"""Runs work units on the nodes of a cluster; the labels stay in the process that writes the run."""
