@@ -15,7 +15,7 @@ from mnemoscope.judges import Case, Unjudged
 from mnemoscope.judges import likelihood as module
 from mnemoscope.judges.likelihood import LikelihoodGain, best_first
 from mnemoscope.models.chat import ModelFailure
-from mnemoscope.models.providers.smollm2 import Likelihood
+from mnemoscope.models.providers.llama_server import Likelihood
 from mnemoscope.types import Grade, Question
 
 EVIDENCE = "Ines: I finally bought that yellow canoe yesterday!"
@@ -41,7 +41,7 @@ class Stub:
 @pytest.fixture
 def stub(monkeypatch: pytest.MonkeyPatch) -> Stub:
     stub = Stub()
-    monkeypatch.setattr(module, "EmbeddedProvider", lambda: stub)
+    monkeypatch.setattr(module, "load_local", lambda spec: stub)
     return stub
 
 

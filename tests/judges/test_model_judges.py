@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from mnemoscope._store.errors import DataError, MnemoscopeError, UsageError
 from mnemoscope.judges import JUDGES, Case, Unjudged
+from mnemoscope.judges.longmemeval_judge import LongMemEvalJudge
 from mnemoscope.judges.model_judges import (
     Binary,
-    LongMemEvalJudge,
     Rubric,
     fenced,
     read_marks,
@@ -223,29 +223,6 @@ def test_what_stops_a_run_passes_through(script: Script) -> None:
         Binary(MODEL).judge(_case())
 
 
-def test_longmemeval_has_a_prompt_for_each_type_and_really_selects_it(script: Script) -> None:
-    marks = {
-        "single-session-user": "said once, in one conversation",
-        "single-session-assistant": "said once, in one conversation",
-        "single-session-preference": "What the answer should take into account",
-        "multi-session": "from several conversations",
-        "temporal-reasoning": "one more or one less",
-        "knowledge-update": "as the present state",
-    }
-    prompts = script(RIGHT)
-    judge = LongMemEvalJudge(MODEL)
-    for category in marks:
-        judge.judge(_case(category=category))
-    judge.judge(_case(category="multi-session", expects="abstain"))
-    marks["abstention"] = "Why it cannot be answered"
-    sent = dict(zip(marks, prompts, strict=True))
-    for category, mark in marks.items():
-        whole = {kind: " ".join(f"{p.system} {p.user}".split()) for kind, p in sent.items()}
-        alike = {kind for kind, text in whole.items() if mark in text}
-        assert alike == {kind for kind in marks if marks[kind] == mark}, category
-    assert len({prompt.system for prompt in prompts}) == 6
-
-
 @pytest.mark.parametrize("category", ["multi_session", "information_extraction", "4", ""])
 def test_longmemeval_leaves_an_unknown_type_unjudged(category: str, script: Script) -> None:
     prompts = script(RIGHT)
@@ -370,6 +347,8 @@ def test_a_custom_prompt_family_is_looked_for_beside_its_first_file(tmp_path: Pa
         "grounded",
         "boundary",
     }
+    assert LongMemEvalJudge(MODEL, prompt=family).identity()["prompts"].keys() > {"abstention"}
+    (tmp_path / "mine.yaml").rename(tmp_path / "mine-multi-session.yaml")
     with pytest.raises(UsageError, match=r"mine-single-session\.yaml"):
         LongMemEvalJudge(MODEL, prompt=family)
 

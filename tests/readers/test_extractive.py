@@ -46,7 +46,7 @@ DELAYS = (
 
 
 def ask(question: str, *passages: Passage, reader: Extractive | None = None) -> Reply:
-    return (reader or Extractive()).read(Query(question), passages)
+    return (reader or Extractive(form="sentences")).read(Query(question), passages)
 
 
 def test_it_is_registered_by_name_and_is_a_reader() -> None:
@@ -96,7 +96,7 @@ def test_two_things_with_one_cause_are_both_named() -> None:
 
 
 def test_a_quote_is_cited_with_who_said_it() -> None:
-    one = Extractive(sentences=1)
+    one = Extractive(form="sentences", sentences=1)
     reply = ask("Who argued that the discount for schools should wait?", GROUP, reader=one)
     assert reply.text.startswith('[2026-03-09] Ana Ruiz: "The discount')
 
@@ -125,7 +125,11 @@ def test_what_settles_a_matter_comes_before_what_leaves_it_open() -> None:
         "### Kite\nStill no word on the spending limit for Kite, Ana Ruiz said. "
         "The spending limit for Kite is $310k.",
     )
-    reply = ask("What is the spending limit for Kite?", day, reader=Extractive(sentences=1))
+    reply = ask(
+        "What is the spending limit for Kite?",
+        day,
+        reader=Extractive(form="sentences", sentences=1),
+    )
     assert reply.text == "[2026-03-05] The spending limit for Kite is $310k."
 
 
@@ -133,9 +137,9 @@ def test_only_what_fits_the_budget_is_read() -> None:
     budget = estimate_tokens(MONDAY.text)
     question = "What is the spending limit for Heron?"
 
-    first = ask(question, MONDAY, FRIDAY, reader=Extractive(budget=budget))
-    part = ask(question, MONDAY, FRIDAY, reader=Extractive(budget=budget + 45))
-    little = ask(question, MONDAY, reader=Extractive(budget=5))
+    first = ask(question, MONDAY, FRIDAY, reader=Extractive(form="sentences", budget=budget))
+    part = ask(question, MONDAY, FRIDAY, reader=Extractive(form="sentences", budget=budget + 45))
+    little = ask(question, MONDAY, reader=Extractive(form="sentences", budget=5))
 
     assert set(first.sources) == {"day-0"}
     assert "$240k" in part.text
@@ -151,19 +155,21 @@ def test_no_more_sentences_than_allowed() -> None:
     days = [passage(day, f"Kite was tested in hangar {day + 10}.") for day in range(12)]
     reply = ask("In which hangars was Kite tested, all of them?", *days)
     assert 1 <= len(reply.text.splitlines()) <= 5
-    few = ask("In which hangars was Kite tested?", *days, reader=Extractive(sentences=1))
+    few = ask(
+        "In which hangars was Kite tested?", *days, reader=Extractive(form="sentences", sentences=1)
+    )
     assert len(few.text.splitlines()) == 1
 
 
 def test_what_was_read_before_changes_no_answer() -> None:
     question = "What is the spending limit for Heron?"
-    reader = Extractive()
+    reader = Extractive(form="sentences")
     before = reader.read(Query(question), [MONDAY, FRIDAY])
     for day in range(30):
         reader.read(Query(f"What about vessel {day}?"), [passage(day, f"Vessel {day} left pier.")])
 
     assert reader.read(Query(question), [MONDAY, FRIDAY]) == before
-    assert Extractive().read(Query(question), [MONDAY, FRIDAY]) == before
+    assert Extractive(form="sentences").read(Query(question), [MONDAY, FRIDAY]) == before
 
 
 @pytest.mark.parametrize("wrong", [{"budget": 0}, {"sentences": 0}])

@@ -34,7 +34,7 @@ def evidence(life: Scenario, question: Question) -> list[Passage]:
 
 
 def test_with_the_evidence_before_it_most_answers_are_right(life: Scenario) -> None:
-    reader, judge = Extractive(), LedgerJudge()
+    reader, judge = Extractive(form="sentences"), LedgerJudge()
     judge.begin(life)
     scores: dict[str, list[int]] = defaultdict(list)
     for question in life.questions:
@@ -48,7 +48,7 @@ def test_with_the_evidence_before_it_most_answers_are_right(life: Scenario) -> N
 
 
 def test_it_says_nothing_that_no_passage_says(life: Scenario) -> None:
-    reader = Extractive()
+    reader = Extractive(form="sentences")
     for question in life.questions[:40]:
         passages = evidence(life, question)
         reply = reader.read(Query(question.text), passages)
@@ -58,5 +58,5 @@ def test_it_says_nothing_that_no_passage_says(life: Scenario) -> None:
 
 
 def test_without_evidence_it_abstains(life: Scenario) -> None:
-    reader = Extractive()
+    reader = Extractive(form="sentences")
     assert all(reader.read(Query(question.text), []).abstained for question in life.questions)

@@ -79,6 +79,14 @@ JUDGES = Registry(
             "mnemoscope.judges.plain_judges:RougeL",
             "longest common subsequence with the reference; no model",
         ),
+        "contains": Entry(
+            "mnemoscope.judges.contains:Contains",
+            "1 if a short answer contains every word of the reference; no model",
+        ),
+        "cascade": Entry(
+            "mnemoscope.judges.contains:Cascade",
+            "contains, and for the other answers one token of a model, with its log-odds",
+        ),
         "binary": Entry(
             "mnemoscope.judges.model_judges:Binary", "a model replies CORRECT or WRONG"
         ),
@@ -86,8 +94,8 @@ JUDGES = Registry(
             "mnemoscope.judges.model_judges:Rubric", "a model gives Recall Bench's marks, 0 to 6"
         ),
         "longmemeval": Entry(
-            "mnemoscope.judges.model_judges:LongMemEvalJudge",
-            "a model replies CORRECT or WRONG, with a prompt per question type",
+            "mnemoscope.judges.longmemeval_judge:LongMemEvalJudge",
+            "a model replies yes or no, by the official rules of LongMemEval or deviations by name",
         ),
         "likelihood": Entry(
             "mnemoscope.judges.likelihood:LikelihoodGain",

@@ -55,7 +55,11 @@ def _checked_grade(grade: Grade, scale: Scale | None) -> Grade:
     if scale is not None and not scale.holds(value):
         raise Unjudged(f"the judge gave {value}, which is outside its scale, {scale.range}")
     passing = scale.passing if scale else grade.passing
-    return Grade(float(value), printable(str(grade.reasoning)), dict(grade.votes), passing)
+    odds = grade.log_odds
+    if odds is not None and (not isinstance(odds, int | float) or not isfinite(odds)):
+        raise Unjudged(f"the judge gave {odds!r} as log-odds, which is not a number")
+    reasoning = printable(str(grade.reasoning))
+    return Grade(float(value), reasoning, dict(grade.votes), passing, odds)
 
 
 def decide(primary: Judge, appellate: Judge | None, case: Case) -> CaseVerdict:

@@ -1,27 +1,25 @@
-"""The exam of a judge: its verdicts on answers that are known to be correct or wrong.
+"""The smoke test of a judge: its verdicts on fixed, public answers that are correct or wrong.
 
-The probes and their facts are invented and contain no text of any dataset. A judge passes if it
-rarely accepts a wrong answer, rarely rejects a correct one, nearly always reaches a verdict, and
-does not fail on any one kind of answer.
+The probes and their facts are invented and contain no text of any dataset. They show a judge that
+is broken; they entitle to nothing, since they are few and known. `drawn_exam` draws real exams.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
 from mnemoscope._store.errors import DataError, MnemoscopeError, UsageError
-from mnemoscope._store.fingerprint import fingerprint
-from mnemoscope._store.jsonl import printable, write_json
+from mnemoscope._store.jsonl import printable
 from mnemoscope._store.yaml import load_yaml
 from mnemoscope.judges import Case, Judge, Unjudged
 from mnemoscope.judges.appeal import ask
@@ -173,7 +171,7 @@ def take(
 
     mistakes: list[Mistake] = []
     usages: list[Usage] = []
-    with _cost_limit(max_cost), ThreadPoolExecutor(parallelism) as pool:
+    with cost_limit(max_cost), ThreadPoolExecutor(parallelism) as pool:
         marks = [pool.submit(mark, probe) for probe in probes]
         try:
             for done in marks:
@@ -188,7 +186,7 @@ def take(
 
 
 @contextmanager
-def _cost_limit(dollars: float | None) -> Iterator[None]:
+def cost_limit(dollars: float | None) -> Iterator[None]:
     """Limit what models may cost while the block runs."""
     if dollars is None:
         yield
@@ -201,28 +199,6 @@ def _cost_limit(dollars: float | None) -> Iterator[None]:
         yield
     finally:
         open_budget(None)
-
-
-def record(result: ExamResult, identity: Mapping[str, Any]) -> Path:
-    """Store the result by the identity of the judge and the hash of the probes; return the file."""
-    place = _place(identity, result.probes_sha256)
-    write_json(place, {"identity": identity, "result": result})
-    return place
-
-
-def recorded(identity: Mapping[str, Any]) -> ExamResult | None:
-    """The stored result of the judge with this identity on the current probes."""
-    place = _place(identity, probes_sha256(load_probes()))
-    try:
-        content = msgspec.json.decode(place.read_bytes(), type=dict[str, msgspec.Raw])
-        return msgspec.json.decode(content["result"], type=ExamResult)
-    except (OSError, KeyError, ValueError, RecursionError):
-        return None  # no exam yet, or a file of an older version
-
-
-def _place(identity: Mapping[str, Any], probes: str) -> Path:
-    key = fingerprint({"judge": identity, "probes": probes})
-    return default_cache_dir() / "exams" / f"{key}.json"
 
 
 def _mark(judge: Judge, probe: Probe) -> Mistake | None:

@@ -12,8 +12,8 @@ from typing import Any
 from mnemoscope._store.errors import UsageError
 from mnemoscope.judges import Case, EachCaseAlone, Unjudged
 from mnemoscope.models.chat import ModelFailure
+from mnemoscope.models.model_loader import load_local
 from mnemoscope.models.prompts import load_prompt
-from mnemoscope.models.providers.smollm2 import EmbeddedProvider
 from mnemoscope.text.token_estimate import CHARACTERS_PER_TOKEN
 from mnemoscope.types import Grade, Scale
 
@@ -24,19 +24,25 @@ _HOLES = frozenset({"question", "context"})
 class LikelihoodGain(EachCaseAlone):
     """Mean log-probability of the reference tokens with the passages, minus that without, in nats.
 
-    `context_tokens` limits the recalled text, best first, at four characters per token.
+    `context_tokens` limits the recalled text, best first, at four characters per token. `model` is
+    `smollm2` or any `local:PATH.gguf`; grades of two models cannot be compared.
     """
 
     scale = Scale("likelihood", None, None)
 
     wants_recalled = True
 
-    def __init__(self, context_tokens: int = 1500, prompt: str = "judge-likelihood") -> None:
+    def __init__(
+        self,
+        context_tokens: int = 1500,
+        prompt: str = "judge-likelihood",
+        model: str = "smollm2",
+    ) -> None:
         if context_tokens < 1:
             raise UsageError(f"context_tokens={context_tokens}: must be 1 or more")
         self._characters = context_tokens * CHARACTERS_PER_TOKEN
         self._prompt = load_prompt(prompt, _HOLES, needs=_HOLES)
-        self._model = EmbeddedProvider()
+        self._model = load_local(model)
 
     def identity(self) -> dict[str, Any]:
         return {"model": self._model.identity(), **self._prompt.identity()}

@@ -1,14 +1,14 @@
 """Judges that call a model.
 
-`binary` asks for CORRECT or WRONG, `longmemeval` does so with a prompt per question type, and
-`rubric` asks for the marks of Recall Bench. Answers are fenced in the prompt. A reply without a
-clear verdict is asked for again; after the last try the case is unjudged.
+`binary` asks for CORRECT or WRONG and `rubric` for the marks of Recall Bench; `longmemeval` has a
+module of its own. Answers are fenced in the prompt, but not in a text file of the user's. A reply
+without a clear verdict is asked for again; after the last try the case is unjudged.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from hashlib import sha256
 from math import isfinite
 from typing import Any, ClassVar, TypeVar
@@ -39,15 +39,6 @@ _FIRST_WORD = re.compile(
 )
 _EITHER = re.compile(r"\b(?:correct|incorrect|wrong)\b", re.IGNORECASE)
 _VERDICTS = {"CORRECT": 1.0, "WRONG": 0.0, "INCORRECT": 0.0}
-_ABSTENTION = "abstention"
-_TYPE_PROMPTS = {
-    "single-session-user": "single-session",
-    "single-session-assistant": "single-session",
-    "single-session-preference": "single-session-preference",
-    "multi-session": "multi-session",
-    "temporal-reasoning": "temporal-reasoning",
-    "knowledge-update": "knowledge-update",
-}
 
 
 class Binary(EachCaseAlone):
@@ -91,37 +82,6 @@ class _PromptFamily(EachCaseAlone):
     def identity(self) -> dict[str, Any]:
         known = {kind or "default": prompt.identity() for kind, prompt in self._prompts.items()}
         return {"model": self._model.identity(), "prompts": known}
-
-
-class LongMemEvalJudge(_PromptFamily):
-    """A prompt per question type: `prompt` is the prefix of six names, one per type and abstention.
-
-    The category of the question is its type. A question of an unknown type is unjudged.
-    """
-
-    scale = ACCURACY
-    needs: ClassVar[Mapping[str, str]] = {
-        "longmemeval question types": "the longmemeval judge supports no question type of {dataset}"
-    }
-    kinds = (*dict.fromkeys(_TYPE_PROMPTS.values()), _ABSTENTION)
-    holes = HOLES
-
-    def __init__(self, model: str, prompt: str = "judge-longmemeval") -> None:
-        super().__init__(model, prompt)
-
-    def judge(self, case: Case) -> Grade:
-        question = case.question
-        abstains = question.expects == "abstain"
-        if not abstains and question.category not in _TYPE_PROMPTS:
-            raise Unjudged(
-                f"question {question.id}: {question.category!r} is not a question type of "
-                f"LongMemEval ({', '.join(_TYPE_PROMPTS)}); use the judge binary for other "
-                "datasets"
-            )
-        if (settled := without_asking(case)) is not None:
-            return settled
-        kind = _ABSTENTION if abstains else _TYPE_PROMPTS[question.category]
-        return settle(self._model, fill(self._prompts[kind], case), read_verdict)
 
 
 class Rubric(_PromptFamily):
@@ -199,7 +159,7 @@ def read_verdict(reply: str) -> Grade:
         reasoning = reply[first.start(2) :].lstrip(" .,;!\n—–-").rstrip()
         return Grade(_VERDICTS[first[1].upper()], reasoning)
     content = read_object(reply)
-    word = content.get("verdict")
+    word = content.get("verdict", content.get("label"))
     if not isinstance(word, str) or word.strip().upper() not in _VERDICTS:
         raise ValueError('it holds no "verdict" that is CORRECT or WRONG')
     return Grade(_VERDICTS[word.strip().upper()], str(content.get("reasoning") or ""))
@@ -222,7 +182,7 @@ def fill(prompt: PromptFile, case: Case, **more: str) -> Prompt:
     return prompt.fill(
         question=question.text,
         reference=question.reference,
-        answer=fenced("answer", case.answer),
+        answer=case.answer if prompt.is_text else fenced("answer", case.answer),
         now="an unknown day" if question.now is None else f"{question.now:%A, %d %B %Y}",
         **more,
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import sqlite3
 import threading
 import time
 import weakref
@@ -18,8 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-
-import platformdirs
+from typing import TYPE_CHECKING
 
 from mnemoscope._store.errors import DataError, MnemoscopeError
 from mnemoscope._store.private_files import (
@@ -28,6 +26,9 @@ from mnemoscope._store.private_files import (
     note_open_folder,
     open_private,
 )
+
+if TYPE_CHECKING:  # a cache in memory needs no database
+    import sqlite3
 
 # Few enough that a batch of any size takes its locks quickly (the kernel keeps them in a list),
 # enough that unrelated single keys seldom wait for one another.
@@ -44,8 +45,11 @@ _INSERT = "INSERT OR REPLACE INTO entries VALUES (?, ?)"
 
 def default_cache_dir() -> Path:
     """MNEMOSCOPE_CACHE, or the user's cache folder."""
-    chosen = os.environ.get("MNEMOSCOPE_CACHE")
-    return Path(chosen).expanduser() if chosen else Path(platformdirs.user_cache_dir("mnemoscope"))
+    if chosen := os.environ.get("MNEMOSCOPE_CACHE"):
+        return Path(chosen).expanduser()
+    import platformdirs  # takes long to import, and a child has the variable
+
+    return Path(platformdirs.user_cache_dir("mnemoscope"))
 
 
 def _protect(folder: Path) -> None:
@@ -207,6 +211,8 @@ class ContentCache:
 
     @contextmanager
     def _use(self) -> Iterator[sqlite3.Connection]:
+        import sqlite3
+
         assert self._path is not None
         with self._turn:
             try:

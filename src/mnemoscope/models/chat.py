@@ -28,6 +28,8 @@ class Prompt(msgspec.Struct, frozen=True, omit_defaults=True):
     """A typical reply, for cost estimates. Never sent."""
     attempt: int = 1
     """Counts up where a prompt is sent again because the reply could not be used. Never sent."""
+    alternatives: int = 0
+    """Of how many likeliest first tokens the log probabilities are wanted. Local models only."""
 
 
 class Completion(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -39,6 +41,15 @@ class Completion(msgspec.Struct, frozen=True, omit_defaults=True):
     output_tokens: int | None = None
     finish: str = ""
     """Why the reply ended, as the server names it: `stop`, `length`, …"""
+    refusal: bool = False
+    """Whether the model declines to answer, as the server says in a field of its own."""
+    first_token: dict[str, float] = {}
+    """The log probabilities of the likeliest first tokens, if the prompt asked for them."""
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether the reply was cut at the limit of tokens."""
+        return self.finish in ("length", "max_tokens")
 
 
 class Provider(Protocol):

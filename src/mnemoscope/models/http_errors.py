@@ -12,6 +12,8 @@ from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import ClassVar, Generic, TypeVar
 
+import msgspec
+
 from mnemoscope._store.errors import MnemoscopeError, UsageError
 from mnemoscope.models.chat import Completion, ModelFailure, Transient
 
@@ -149,10 +151,12 @@ def failure_of_status(
 
 
 def checked(completion: Completion, where: str, *, at_limit: bool) -> Completion:
-    """The completion; raises if it has no text."""
-    if completion.text.strip():
+    """The completion; raises if it has no text and is not a refusal of the model."""
+    if completion.finish == "refusal":  # Anthropic's stop reason
+        completion = msgspec.structs.replace(completion, refusal=True)
+    if completion.text.strip() or completion.refusal:
         return completion
-    if completion.finish in ("content_filter", "refusal"):
+    if completion.finish == "content_filter":
         raise ModelFailure(f"{where}: the server withheld the reply ({completion.finish})")
     advice = (
         "; it reached its limit of tokens: raise the prompt's max_tokens, or add ?max_tokens=… "

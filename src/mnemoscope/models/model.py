@@ -118,10 +118,14 @@ class Model:
 
     def ask(self, prompt: Prompt) -> str:
         """The reply's text. ModelFailure if there is none; any other error must stop the run."""
+        return self.complete(prompt).text
+
+    def complete(self, prompt: Prompt) -> Completion:
+        """The reply with how it ended; the failures are those of `ask`."""
         if self._max_tokens is not None:
             prompt = msgspec.structs.replace(prompt, max_tokens=self._max_tokens)
         if not self._caching:
-            return self._request(prompt).text
+            return self._request(prompt)
         requested = False
 
         def compute(_: list[str]) -> list[bytes]:
@@ -144,7 +148,7 @@ class Model:
         if not requested:
             used = self._usage(*_tokens(prompt, completion))
             note(msgspec.structs.replace(used, cached=1, paid=0.0))
-        return completion.text
+        return completion
 
     def _key(self, prompt: Prompt) -> str:
         content = (
@@ -154,6 +158,7 @@ class Model:
             prompt.max_tokens,
             prompt.schema,
             prompt.attempt,
+            *([{"alternatives": prompt.alternatives}] if prompt.alternatives else []),
             *([{"repeat": _repeat}] if _repeat > 1 else []),
         )
         return msgspec.json.encode(content, order="deterministic").decode()

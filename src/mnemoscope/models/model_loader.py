@@ -2,8 +2,9 @@
 
 `openai:MODEL`, `anthropic:MODEL`, `azure:MODEL`, `MODEL@http://host/v1` for any server that speaks
 OpenAI's protocol, the command-line agents `claude`, `codex` and `copilot`, `command:WORDS…`, the
-embedded `smollm2`, `estimate:SPEC`, or `module:Factory`. Options follow a question mark, because
-the specs of readers and judges use the comma: `openai:gpt-4o-mini?timeout=60&temperature=0.5`.
+embedded `smollm2`, `local:PATH.gguf` or `local:NAME` for a model file, `estimate:SPEC`, or
+`module:Factory`. Options follow a question mark, because the specs of readers and judges use the
+comma: `openai:gpt-4o-mini?timeout=60&temperature=0.5`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import math
 import os
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from mnemoscope._store.errors import UsageError
@@ -21,6 +22,9 @@ from mnemoscope._store.suggest import did_you_mean
 from mnemoscope.models.chat import Provider
 from mnemoscope.models.model import TRIES, Model
 from mnemoscope.models.prices import FREE, Price, known_price
+
+if TYPE_CHECKING:
+    from mnemoscope.models.providers.local_chat import LocalProvider
 
 AGENTS = ("claude", "codex", "copilot")
 _VENDORS = ("openai", "anthropic", "azure")
@@ -32,8 +36,16 @@ _OPTION = re.compile(r"(?P<name>\w+)=(?P<value>[^&]*)")
 _FOR_ALL = ("price_in", "price_out", "tries", "max_tokens")
 _WITH_TIME = (*_FOR_ALL, "timeout")
 _OVER_HTTP = (*_WITH_TIME, "temperature")
-_OPTIONS_OF = {"embedded": _FOR_ALL, "command": _WITH_TIME, "factory": _FOR_ALL}
-_LEAST = {"price_in": 0.0, "price_out": 0.0, "tries": 1, "max_tokens": 1, "temperature": 0.0}
+_LOCAL = (*_FOR_ALL, "context", "threads")
+_OPTIONS_OF = {
+    "embedded": _FOR_ALL,
+    "local": _LOCAL,
+    "command": _WITH_TIME,
+    "factory": _FOR_ALL,
+}
+_ALL_OPTIONS = tuple(dict.fromkeys((*_OVER_HTTP, *_LOCAL)))
+_WHOLE = ("tries", "max_tokens", "context", "threads")
+_LEAST = {"price_in": 0.0, "price_out": 0.0, "temperature": 0.0, **dict.fromkeys(_WHOLE, 1)}
 _KEYS = {
     "openai": ("OPENAI_API_KEY",),
     "anthropic": ("ANTHROPIC_API_KEY",),
@@ -71,6 +83,17 @@ def load_model(spec: str, *, cache: bool = True) -> Model:
         cache=cache and built.cache,
         estimating=estimating,
     )
+
+
+def load_local(spec: str) -> LocalProvider:
+    """The model of a spec that runs in this process, for its probabilities."""
+    name, options = _split(spec.strip())
+    if _kind(name) not in ("embedded", "local"):
+        raise UsageError(
+            f"{name!r} gives no probabilities of a text: use smollm2, or local:PATH.gguf"
+        )
+    provider = _build(name, options).provider
+    return cast("LocalProvider", provider)
 
 
 def names_a_model(spec: str) -> bool:
@@ -121,6 +144,8 @@ def _kind(name: str) -> str | None:
     prefix, colon, rest = name.partition(":")
     if colon and rest.strip() and prefix == "command":
         return "command"
+    if colon and rest.strip() and prefix == "local":
+        return "local"
     if colon and prefix in _VENDORS:
         return prefix if re.fullmatch(r"\S+", rest) else None
     if _SERVER.fullmatch(name):
@@ -162,6 +187,12 @@ def _build(name: str, options: dict[str, float]) -> _Built:
             from mnemoscope.models.providers.smollm2 import EmbeddedProvider
 
             return _Built(EmbeddedProvider(), FREE)
+        case "local":
+            from mnemoscope.models.local_files import local_file
+            from mnemoscope.models.providers.local_chat import LocalProvider
+
+            sizes = {k: int(options[k]) for k in ("context", "threads") if k in options}
+            return _Built(LocalProvider(local_file(rest), **sizes), FREE)
         case "command":
             from mnemoscope.models.providers.command_chat import CommandProvider
 
@@ -178,8 +209,8 @@ def _build(name: str, options: dict[str, float]) -> _Built:
     known = [*AGENTS, "smollm2"]
     raise UsageError(
         f"{name!r} is not a model: {did_you_mean(name, known)}write openai:MODEL, anthropic:MODEL, "
-        f"azure:MODEL, MODEL@http://host/v1, {', '.join(known)}, command:WORDS…, estimate:SPEC or "
-        "module:Factory"
+        f"azure:MODEL, MODEL@http://host/v1, {', '.join(known)}, local:PATH.gguf, command:WORDS…, "
+        "estimate:SPEC or module:Factory"
     )
 
 
@@ -219,7 +250,7 @@ def _split(spec: str) -> tuple[str, dict[str, float]]:
     options: dict[str, float] = {}
     for pair in found["options"].split("&"):
         parts = _OPTION.fullmatch(pair)
-        if parts is None or (parts["name"] not in _OVER_HTTP and spec.startswith("command:")):
+        if parts is None or (parts["name"] not in _ALL_OPTIONS and spec.startswith("command:")):
             if spec.startswith("command:"):
                 return spec, {}
             raise UsageError(
@@ -234,15 +265,15 @@ def _split(spec: str) -> tuple[str, dict[str, float]]:
 
 
 def _number(name: str, text: str) -> float:
-    if name not in _OVER_HTTP:
+    if name not in _ALL_OPTIONS:
         # Its value is not shown: it may be a key.
-        hint = did_you_mean(name, _OVER_HTTP)
-        raise UsageError(f"a model has no option {name!r}: {hint}it has {', '.join(_OVER_HTTP)}")
+        hint = did_you_mean(name, _ALL_OPTIONS)
+        raise UsageError(f"a model has no option {name!r}: {hint}it has {', '.join(_ALL_OPTIONS)}")
     try:
         number = float(text)
     except ValueError:
         number = math.nan
-    whole = name in ("tries", "max_tokens")
+    whole = name in _WHOLE
     too_small = number < _LEAST[name] if name in _LEAST else number <= 0
     if not math.isfinite(number) or too_small or (whole and number != int(number)):
         kind = "a whole number" if whole else "a number"

@@ -35,6 +35,8 @@ class Reply(Struct, frozen=True, omit_defaults=True):
     """Ids of the passages that the answer is based on."""
     shown: int | None = None
     """How many passages it used, best first; None for all."""
+    truncated: bool = False
+    """Whether the text was cut at a limit of tokens."""
 
 
 class Reader(Protocol):
@@ -48,7 +50,7 @@ READERS = Registry(
     {
         "extractive": Entry(
             "mnemoscope.readers.extractive:Extractive",
-            "cites the best matching sentences; no model",
+            "short answers or cited sentences; no model",
         ),
         "llm": Entry(
             "mnemoscope.readers.llm_reader:Llm", "a language model with the best passages"

@@ -1,14 +1,15 @@
-"""The extractive reader: cites the best matching sentences, or abstains.
+"""The extractive reader: a short answer taken from the text, or cited sentences; or it abstains.
 
-It quotes recalled text word for word, so it cannot hallucinate. It knows English and Markdown, and
-nothing about the questions of any dataset.
+It takes its words from recalled text, except for dates, which it resolves, and yes and no. It knows
+English and Markdown, and nothing about the questions of any dataset.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from inspect import signature
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,10 +18,16 @@ from mnemoscope.readers import Passage, Reply
 from mnemoscope.readers.answer_cues import Cues, cues
 from mnemoscope.readers.passage_index import library
 from mnemoscope.readers.sentence_features import FEATURES, Floats, Reading, consider
+from mnemoscope.readers.short_answers import ShortReader, weights_sha256
+from mnemoscope.readers.spoken_sentences import sentence_index
 from mnemoscope.text.token_estimate import CHARACTERS_PER_TOKEN, estimate_tokens
 from mnemoscope.types import Query
 
 ABSTENTION = "No evidence found."
+SHORT_ABSTENTION = "No information available."
+"""LoCoMo's official scorer looks for these words."""
+VERSION = 2
+"""1 had no short answers."""
 
 # This table and the defaults below come from `python benchmarks/calibrate_reader.py`, on simulated
 # histories that nothing else uses; docs/decisions/0006 has its output.
@@ -44,10 +51,18 @@ _ALIKE = 0.95
 
 
 class Extractive:
-    """Scores sentences by words, meaning and form, and cites the best in time order with dates.
+    """Answers in a few words, or cites the best sentences in time order with dates.
 
     Args:
+        form: short: a date, a number, a name, yes or no, or a few words, by the kind of question;
+            sentences: cited sentences. By default the dataset decides: sentences for personas and
+            TOFU, whose references are sentences, else short.
         budget: Estimated tokens of passages to read, best first.
+        passages: The maximum number of passages that a short answer is taken from.
+        items: The maximum number of things in a short answer, if several are asked for.
+        item_margin: The largest distance to the best score at which a thing is added.
+        abstain_above: The chance, as the reader estimates it, that the passages do not hold the
+            answer; above it, the reader gives no short answer.
         sentences: The maximum number of cited sentences.
         threshold: The minimum similarity of question and passages; below it, the reader abstains.
         sure: What each point of the best score adds to that similarity.
@@ -64,7 +79,12 @@ class Extractive:
 
     def __init__(
         self,
+        form: Literal["short", "sentences"] = "short",
         budget: int = 4000,
+        passages: int = 20,
+        items: int = 4,
+        item_margin: float = 2.0,
+        abstain_above: float = 0.3,
         sentences: int = 6,
         threshold: float = 0.55,
         sure: float = 0.03,
@@ -77,8 +97,13 @@ class Extractive:
         same_thing: float = 0.6,
         model: str = "wordllama",
     ) -> None:
-        if budget < 1 or sentences < 1:
-            raise UsageError("extractive: budget and sentences must be 1 or more")
+        if min(budget, sentences, passages, items) < 1:
+            raise UsageError("extractive: budget, sentences, passages and items must be 1 or more")
+        if form not in ("short", "sentences"):
+            raise UsageError(f"extractive: form must be short or sentences, not {form!r}")
+        _refuse_unused(form, locals())
+        self.form = form
+        self.passages = passages
         self.budget = budget
         self.sentences = sentences
         self.threshold = threshold
@@ -91,16 +116,32 @@ class Extractive:
         self.spread = spread
         self.same_thing = same_thing
         self._library = library(model)
+        self._short = ShortReader(sentence_index(model), items, item_margin, abstain_above)
         self._weights = np.array([WEIGHTS[name] for name in FEATURES], np.float32)
 
     def identity(self) -> dict[str, Any]:
-        return {"embedder": self._library.embedder.identity()}
+        embedder = self._library.embedder.identity()
+        if self.form == "sentences":
+            return {"embedder": embedder}
+        return {"embedder": embedder, "version": VERSION, "weights": weights_sha256()}
 
     def read(self, query: Query, passages: Sequence[Passage]) -> Reply:
         with _one_at_a_time:  # reading extends the shared index
-            return self._read(query, passages)
+            return (
+                self._answer(query, passages)
+                if self.form == "short"
+                else self._cite(query, passages)
+            )
 
-    def _read(self, query: Query, passages: Sequence[Passage]) -> Reply:
+    def _answer(self, query: Query, passages: Sequence[Passage]) -> Reply:
+        """A short answer."""
+        read = within(passages[: self.passages], self.budget)
+        answer = self._short.read(query, [one for one, _ in read], [text for _, text in read])
+        if answer is None or not answer.text:
+            return Reply(SHORT_ABSTENTION, abstained=True)
+        return Reply(answer.text, sources=tuple(read[place][0].id for place in answer.passages))
+
+    def _cite(self, query: Query, passages: Sequence[Passage]) -> Reply:
         read = within(passages, self.budget)
         digests = self._library.digests([(text, passage.session) for passage, text in read])
         # A passage may have nothing to cite, for example if the budget cuts it off.
@@ -167,6 +208,25 @@ class Extractive:
             )
 
         return [place for place in chosen if not overtaken(place)]
+
+
+_ONLY = {
+    "short": ("passages", "items", "item_margin", "abstain_above"),
+    "sentences": tuple(
+        "sentences threshold sure missing margin margin_several related gain spread same_thing"
+        "".split()
+    ),
+}
+"""The options that only one form of answers has."""
+
+
+def _refuse_unused(form: str, given: Mapping[str, Any]) -> None:
+    """An option that the form of answers does not have would change nothing, unnoticed."""
+    known = signature(Extractive).parameters
+    for other, names in _ONLY.items():
+        for name in names:
+            if other != form and given[name] != known[name].default:
+                raise UsageError(f"extractive: {name} needs form={other}")
 
 
 def _when(passage: Passage) -> str:

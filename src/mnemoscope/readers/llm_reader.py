@@ -13,25 +13,22 @@ from typing import Any
 
 import msgspec
 
-from mnemoscope._store.errors import UsageError
+from mnemoscope._store.errors import DataError, UsageError
 from mnemoscope.models.model_loader import load_model
 from mnemoscope.models.prompts import load_prompt
 from mnemoscope.models.replies import without_thoughts
 from mnemoscope.readers import Passage, Reply
+from mnemoscope.readers.shown_passages import excerpts_of, long_date, turns_of
 from mnemoscope.text.token_estimate import CHARACTERS_PER_TOKEN, estimate_tokens
 from mnemoscope.types import Query
 
-HOLES = frozenset({"context", "now", "question"})
-NEEDED = frozenset({"context", "question"})
+HOLES = frozenset({"context", "turns", "now", "question"})
+NEEDED = frozenset({"question"})
 UNKNOWN_DATE = "an unknown date"
 NOTHING = "(Nothing was recalled.)"
 
 _LEAD = re.compile(r"(?:the |final |short )?answer\s*:\s*", re.IGNORECASE)
 _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»"}
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTHS = (
-    "January February March April May June July August September October November December"
-).split()
 _ANY = datetime.min.replace(tzinfo=UTC)
 
 
@@ -63,6 +60,14 @@ class Llm:
         self.passages = passages
         self.tokens = tokens
         self._prompt = load_prompt(prompt, HOLES, NEEDED)
+        holes = self._prompt.holes & {"context", "turns"}
+        if len(holes) != 1:
+            raise DataError(
+                "a reader's prompt needs {{context}}, or {{turns}} for a small model, and not both",
+                file=prompt,
+            )
+        (self._hole,) = holes
+        self._shown = turns_of if self._hole == "turns" else excerpts_of
         self.max_tokens = max_tokens or self._prompt.content.max_tokens
         self._model = load_model(model)
 
@@ -80,26 +85,40 @@ class Llm:
         # Sorting is stable: passages with the same date, or without one, keep their rank order.
         in_time = sorted(shown, key=lambda passage: (passage.at is None, passage.at or _ANY))
         filled = self._prompt.fill(
-            context="\n\n".join(map(_excerpt, in_time)) or NOTHING,
-            now=_date(query.now) if query.now else UNKNOWN_DATE,
+            **{self._hole: self._shown(in_time) or NOTHING},
+            now=long_date(query.now) if query.now else UNKNOWN_DATE,
             question=query.text.strip(),
         )
         prompt = msgspec.structs.replace(filled, max_tokens=self.max_tokens)
-        text = plain_answer(self._model.ask(prompt))
+        completion = self._model.complete(prompt)
+        text = plain_answer(completion.text)
         sources = tuple(passage.id for passage in shown)
-        return Reply(text, abstained=None, sources=sources, shown=len(shown))
+        return Reply(
+            text,
+            abstained=True if completion.refusal else None,
+            sources=sources,
+            shown=len(shown),
+            truncated=completion.is_truncated,
+        )
 
     def _within(self, passages: Sequence[Passage]) -> Iterator[Passage]:
         """The passages to show; only a first passage that exceeds the limit is cut."""
         left = self.tokens
         for place, passage in enumerate(passages[: self.passages or None]):
-            cost = estimate_tokens(_excerpt(passage))
+            cost = estimate_tokens(self._shown([passage]))
             if self.tokens and cost > left:
                 if place == 0:
-                    yield _cut(passage, left)
+                    yield self._cut(passage, left)
                 return
             left -= cost
             yield passage
+
+    def _cut(self, passage: Passage, tokens: int) -> Passage:
+        """The start of the passage, up to the last whole word that fits."""
+        spare = len(self._shown([passage])) - len(passage.text)
+        room = max(tokens * CHARACTERS_PER_TOKEN - spare, 0)
+        text = passage.text[:room]
+        return msgspec.structs.replace(passage, text=text.rpartition(" ")[0] or text)
 
 
 class FullContextReader(Llm):
@@ -124,25 +143,3 @@ def plain_answer(reply: str) -> str:
         if text[0] not in inner and closing not in inner:
             text = inner.strip()
     return text
-
-
-def _excerpt(passage: Passage) -> str:
-    """A line with the date, then the text, every line marked so that it cannot pose as prompt."""
-    date = _date(passage.at) if passage.at else "no date"
-    session = " ".join(passage.session.split())
-    head = f"[{date}, session {session}]" if session else f"[{date}]"
-    return "\n".join([head, *(f"> {line}" for line in passage.text.strip().splitlines())])
-
-
-def _date(at: datetime) -> str:
-    """A date such as 8 May 2023 (Monday), 13:56, in English with any locale."""
-    day = f"{at.day} {_MONTHS[at.month - 1]} {at.year} ({_DAYS[at.weekday()]})"
-    return f"{day}, {at:%H:%M}" if (at.hour, at.minute) != (0, 0) else day
-
-
-def _cut(passage: Passage, tokens: int) -> Passage:
-    """The start of the passage, up to the last whole word that fits."""
-    spare = len(_excerpt(passage)) - len(passage.text)
-    room = max(tokens * CHARACTERS_PER_TOKEN - spare, 0)
-    text = passage.text[:room]
-    return msgspec.structs.replace(passage, text=text.rpartition(" ")[0] or text)

@@ -70,6 +70,7 @@ class OpenAIProvider(HttpProvider):
             token_count(answer.usage.prompt_tokens if answer.usage else None),
             token_count(answer.usage.completion_tokens if answer.usage else None),
             choice.finish_reason or "",
+            refusal=bool(choice.message.refusal and not choice.message.content),
         )
 
 
