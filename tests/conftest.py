@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -43,15 +45,17 @@ gc.set_threshold(20_000, 20, 20)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# The files that take longest begin first, so that no process works long after the others. Of the
-# rest, those that fork come before those that fill memory, because a fork takes as long as there
-# is memory to share.
+# The files that take longest begin first, so that no process works long after the others, and
+# those that mostly wait begin beside those that compute. Of the rest, those that fork come before
+# those that fill memory, because a fork takes as long as there is memory to share.
 _FIRST = (
     *("golden/test_longmemeval_numbers.py", "golden/test_frozen_outputs.py"),
-    *("golden/test_tofu_forgets.py", "runner", "systems", "isolation", "connectors", "test_api.py"),
+    *("runner/test_ray_executor.py", "runner/test_hostile_systems.py"),
+    *("golden/test_tofu_forgets.py", "analysis/test_repeats.py", "runner/test_lost_systems.py"),
+    *("test_quickstarts.py", "runner", "systems", "isolation", "connectors", "test_api.py"),
     *("cli", "plugins", "release/test_walkthrough.py", "analysis"),
 )
-_LAST = ("golden", "datasets", "judges", "models", "metrics", "stats", "reports")
+_LAST = ("golden", "datasets", "metrics", "stats", "reports", "judges", "models")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -69,6 +73,46 @@ def pytest_collection_finish() -> None:
     """Leave the collected tests out of garbage collection, here and in forks."""
     gc.collect()
     gc.freeze()
+
+
+def _use_huge_pages() -> None:
+    """Put this process's memory into pages of 2 MiB: a fork copies an entry for each page.
+
+    The kernel refuses where a stretch is not all in use, or where it is older than 6.1.
+    """
+    libc = ctypes.CDLL(None)
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        addresses, rights, _, _, inode, *name = line.split(maxsplit=5)
+        if (rights, inode) != ("rw-p", "0") or name not in ([], ["[heap]"]):
+            continue
+        begin, end = (int(address, 16) for address in addresses.split("-"))
+        for place in range(-(-begin // _HUGE) * _HUGE, end - _HUGE + 1, _HUGE):
+            libc.madvise(ctypes.c_void_p(place), ctypes.c_size_t(_HUGE), _MADV_COLLAPSE)
+
+
+_HUGE = 2 << 20
+_MADV_COLLAPSE = 25
+
+
+def _pages() -> int:
+    """How many pages of memory this process holds; 0 where the system does not say."""
+    with suppress(OSError):
+        return int(Path("/proc/self/statm").read_text().split()[1])
+    return 0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _memory_is_returned() -> Iterator[None]:
+    """After a file that took much memory, return what is free: a fork would copy its pages."""
+    before = _pages()
+    yield
+    if _pages() > before + _MUCH:
+        gc.collect()
+        with suppress(OSError, AttributeError):  # not the C library of Linux
+            ctypes.CDLL(None).malloc_trim(0)
+
+
+_MUCH = (16 << 20) // resource.getpagesize()
 
 
 @pytest.fixture(scope="session")
@@ -121,6 +165,8 @@ def _own_ledger(
 def _embedder_is_loaded() -> None:
     """The workers of a run are forks of this process, and share what it has loaded."""
     WordLlamaEmbedder().embed(["a text"])
+    with suppress(OSError, AttributeError):  # not Linux
+        _use_huge_pages()
 
 
 WORDS = (

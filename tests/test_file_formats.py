@@ -16,7 +16,7 @@ from tools.schemas import closed
 import mnemoscope as ms
 
 STRATA = Path(__file__).resolve().parent.parent / "examples" / "strata"
-KINDS = ("retrieval", "answers", "checkpoints", "forgetting")
+KINDS = ("retrieval", "answers", "checkpoints", "forgetting", "imported", "datasets")
 
 
 class Digests:
@@ -63,6 +63,17 @@ def runs(
     (folder / "full.json").write_text("\n".join(json.dumps(pair) for pair in pairs))
     few: dict[str, Any] = {"questions": 10, "baselines": False, "workers": 1}
     ms.run("tofu", systems=["bm25"], data=folder, out=folder / "forgetting", **few)
+    given = folder / "given.jsonl"
+    lines = [
+        {"question_id": "conv-0/q0", "answer": "so", "verdict": [True, True]},
+        {"question_id": "conv-0/q1", "answer": "or so", "verdict": [True, False]},
+        {"question_id": "conv-7/q7", "answer": "unknown"},
+    ]
+    given.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    out = folder / "imported" / "theirs"
+    ms.score_answers(given, dataset="locomo", data=locomo, judge="f1", out=out, workers=1)
+    config = ms.RunConfig(out=folder / "datasets", data=locomo, baselines=False, workers=1)
+    ms.run_datasets(["locomo"], ["bm25"], config)
     return folder
 
 

@@ -3,6 +3,9 @@
     python tools/build_published.py ../shared/published src/mnemoscope/published/results.jsonl
 
 `published_results.csv` is a survey, `nexus_baselines.csv` the baselines of the Nexus harness.
+`published_links.csv` beside this tool lists the files that were read at a commit, the day, and the
+numbers that were found there: a row of that source with such a number gets the permalink. Other
+rows get the DOI or the thread that their source states, or no link.
 """
 
 from __future__ import annotations
@@ -29,8 +32,10 @@ from mnemoscope.published.published_results import (
     load,
     normalised,
 )
+from mnemoscope.published.source_links import file_link, stated_link
 
 Line = dict[str, str]
+LINKS = Path(__file__).with_name("published_links.csv")
 
 # The survey has no column for units; these are what its names of metrics mean.
 SURVEY_FRACTIONS = {"MRR", "composite_f1"}
@@ -267,6 +272,40 @@ def _year(source: str) -> int | None:
     return int(found[1]) if found else None
 
 
+class ReadFile(NamedTuple):
+    """A file that was read at a commit, and the numbers in it."""
+
+    link: str
+    read_on: str
+    numbers: frozenset[Decimal]
+
+
+def read_files(path: Path) -> dict[str, ReadFile]:
+    """Source to the file in which its numbers were found."""
+    found = {}
+    for line in _read(path):
+        numbers = frozenset(map(Decimal, line["numbers"].split()))
+        link = file_link(line["repository"], line["path"], line["commit"])
+        for source in line["sources"].split(" | "):
+            found[source] = ReadFile(link, line["read_on"], numbers)
+    return found
+
+
+def linked(row: Published, files: Mapping[str, ReadFile]) -> Published:
+    """The row with the permalink of its file, or with what its source states."""
+    stated = stated_link(row.source)
+    file, printed = files.get(row.source), Decimal(row.as_printed.value)
+    if file and (printed in file.numbers or printed / 100 in file.numbers):
+        return msgspec.structs.replace(
+            row, link_kind="permalink", link=file.link, where=stated.where, read_on=file.read_on
+        )
+    if not row.cited:
+        return row
+    return msgspec.structs.replace(
+        row, link_kind=stated.kind, link=stated.address, where=stated.where
+    )
+
+
 def _read(path: Path) -> list[Line]:
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
@@ -277,7 +316,8 @@ def build(folder: Path, target: Path) -> None:
         *survey(_read(folder / "published_results.csv")),
         *nexus(_read(folder / "nexus_baselines.csv")),
     ]
-    write_atomically(target, encode_lines(rows))
+    files = read_files(LINKS)
+    write_atomically(target, encode_lines([linked(row, files) for row in rows]))
     load(target)
 
 

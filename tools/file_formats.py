@@ -12,9 +12,11 @@ from mnemoscope._store.attempt_ledger import LedgerLine
 from mnemoscope._store.journal_chain import ChainRecord
 from mnemoscope._store.run_directory import JournalLine, Manifest
 from mnemoscope.analysis.answers import AnswerSheet
+from mnemoscope.analysis.foreign_verdicts import ImportedAnswers
 from mnemoscope.analysis.forgetting import Forgetting
 from mnemoscope.analysis.measure import Metrics
 from mnemoscope.analysis.repeats import RepeatSet
+from mnemoscope.reports.dataset_summary import DatasetSummary
 from mnemoscope.reports.run_view import CheckpointReport
 from mnemoscope.runner.finish import RecordedQuestion, RecordedRanking, RunTiming
 from mnemoscope.types import Status, Timing
@@ -138,6 +140,11 @@ FORMATS = (
     ),
     Format("metrics.json", "Every retrieval figure.", (MetricsFile,)),
     Format("answers.json", "The scores of answers, and why answers failed.", (AnswerSheet,)),
+    Format(
+        "imported.json",
+        "Answers from outside: what was read, their figures, and how far their verdicts agree.",
+        (ImportedAnswers,),
+    ),
     Format("longitudinal.json", "The figures of every checkpoint.", (CheckpointReport,)),
     Format("forgetting.json", "TOFU: what the system still knows.", (Forgetting,)),
     Format("timings.jsonl", "Times, sizes and the use of models, phase by phase.", (Timing,)),
@@ -158,6 +165,11 @@ FORMATS = (
         "repeats.json",
         "In the folder of the runs: each declared set of repeats, by its label.",
         (dict[str, RepeatSet],),
+    ),
+    Format(
+        "datasets.json",
+        "Above the folders of several datasets: the main figures of each system on each of them.",
+        (DatasetSummary,),
     ),
     Format("attempts.jsonl", "In the folder of the runs: the ledger of attempts.", (LedgerLine,)),
 )

@@ -47,6 +47,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import yaml
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -381,7 +382,8 @@ _ANSWERS = [
     ),
     command(
         "answer",
-        "answer runs/turns/fts5 --reader extractive,sentences=2 --judge exact --out runs/answered",
+        "answer runs/turns/fts5 --reader extractive,form=sentences,sentences=2 --judge exact "
+        "--out runs/answered",
     ),
     command("judge", "judge runs/answers --judge rouge-l --out runs/judged"),
     command(
@@ -789,10 +791,17 @@ def compared(name: str, content: str) -> Compared:
         text = without_exempt(content)
         return Compared("\n".join(NUMBER.findall(text)), text)
     cutter = _Cutter(Path(name).name)
-    data = "\n".join(
-        json.dumps(cutter.data(value, ()), ensure_ascii=False, indent=1) for value in values
-    )
+    data = "\n".join(_indented(cutter.data(value, ())) for value in values)
     return Compared(data, "\n".join(cutter.texts) if cutter.texts else None)
+
+
+def _indented(value: Any) -> str:
+    """As `json.dumps` with indent=1, whose encoder in C does not indent."""
+    flat = json.dumps(value, ensure_ascii=False)
+    try:
+        return msgspec.json.format(flat, indent=1)
+    except (msgspec.DecodeError, UnicodeEncodeError):  # NaN or half a character
+        return json.dumps(value, ensure_ascii=False, indent=1)
 
 
 _PACKED = re.compile(r'<script [^>]*id="data">([^<]*)</script>')
@@ -803,7 +812,7 @@ def _compared_page(name: str, content: str) -> Compared:
     """The questions that a page has packed are data; of the rest, the words that it shows."""
     cutter = _Cutter(Path(name).name)
     data = [
-        json.dumps(cutter.data(json.loads(unpacked), ()), ensure_ascii=False, indent=1)
+        _indented(cutter.data(json.loads(unpacked), ()))
         for unpacked in (zlib.decompress(base64.b64decode(one)) for one in _PACKED.findall(content))
     ]
     text = _UNREAD.sub(" ", _PACKED.sub(" ", content))

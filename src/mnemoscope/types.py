@@ -14,8 +14,18 @@ from msgspec import Struct
 Expectation = Literal["answer", "abstain", "refuse", "partial"]
 Scalar = str | int | float | bool
 
-Status = Literal["answered", "abstained", "empty", "error", "timeout", "not-indexed", "unjudged"]
-"""How a trial ended. An error is a status, not a score of zero."""
+Status = Literal[
+    "answered",
+    "truncated",
+    "abstained",
+    "empty",
+    "error",
+    "timeout",
+    "not-indexed",
+    "unjudged",
+]
+"""How a trial ended. An error is a status, not a score of zero. A truncated answer was cut at the
+limit of tokens; it is judged as it is."""
 
 FAILED: frozenset[Status] = frozenset({"error", "timeout", "not-indexed"})
 """The statuses of questions that could not be measured."""
@@ -310,6 +320,8 @@ class Grade(Struct, frozen=True, omit_defaults=True):
     """Each panel judge's grade."""
     passing: float = _HALF
     """The answer is right from this value on; from the judge's scale."""
+    log_odds: float | None = None
+    """How sure a model was that the answer is right: log p(right) − log p(wrong), if it says so."""
 
     @property
     def fails(self) -> bool:

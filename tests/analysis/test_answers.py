@@ -96,12 +96,12 @@ def test_a_category_without_answerable_questions_has_no_answerable_figure() -> N
     assert figures["1"]["answerable"]["mean"] == 1.0
 
 
-def test_failures_and_unjudged_are_left_out_and_bound_the_figure_from_below() -> None:
+def test_failures_and_unjudged_are_left_out_and_bound_the_figure() -> None:
     rows = [row(1, 1.0), row(2, 1.0), row(3, 0.0), row(4), failed(5), failed(6, "error")]
     figures = answer_figures(rows)
     assert figures["all"]["mean"] == pytest.approx(2 / 3)
     assert figures["all"]["missing"] == 3
-    assert figures["all"]["bounds"] == pytest.approx([2 / 6, 2 / 3])
+    assert figures["all"]["bounds"] == pytest.approx([2 / 6, 5 / 6])
     counts = figures["counts"]
     assert counts["failed"] == {"error": 1, "timeout": 1}
     assert (counts["asked"], counts["answered"], counts["unjudged"]) == (6, 4, 1)
@@ -159,7 +159,7 @@ def test_rubric_scores_are_shares_of_six_with_composites_and_hallucinations() ->
     assert figures["metric"] == "composite"
     assert figures["all"]["mean"] == pytest.approx(10 / 18)
     assert figures["composite"]["mean"] == pytest.approx(10 / 3)
-    assert figures["composite"]["bounds"] == pytest.approx([10 / 4, 10 / 3])
+    assert figures["composite"]["bounds"] == pytest.approx([10 / 4, 16 / 4])
     assert (figures["hallucination"]["count"], figures["hallucination"]["n"]) == (1, 3)
     assert figures["hallucination"]["bounds"] == [0.25, 0.5]
 

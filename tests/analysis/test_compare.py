@@ -366,6 +366,21 @@ def test_runs_without_shared_questions_are_not_comparable(make_run: Make, tmp_pa
         compare(base, cand)
 
 
+def test_runs_with_the_same_label_are_told_apart_by_their_paths(
+    make_run: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, cand = (
+        make_run(tmp_path / name / "mine", hits(count))
+        for name, count in (("before", 300), ("after", 100))
+    )
+
+    found = compare(base, cand)
+
+    assert (found.base, found.cand) == ("before/mine", "after/mine")
+    assert invoke(["compare", str(base.path), str(cand.path)]) == 1
+    assert "after/mine is worse than before/mine" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mnemoscope._store.jsonl import Journal
@@ -49,7 +50,7 @@ def test_single_memories_pass(tmp_path: Path) -> None:
     case = checked(recorded(tmp_path / "mine", trial(ranking=POOL[:10], tokens=(9,) * 10)))
     assert sources_in_bounds(case) == (
         True,
-        "a hit names 1 memories in the median and at most 1",
+        "a hit names 1 memory in the median and at most 1",
     )
     assert below_ceiling(case) == (True, "no figure is above its ceiling")
 
@@ -86,7 +87,7 @@ def test_evidence_for_too_few_tokens_fails_beside_an_oracle(tmp_path: Path) -> N
 def test_a_figure_above_its_ceiling_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = checked(recorded(tmp_path / "mine", trial(ranking=("m0",), tokens=(9,))))
     names = len(Depth(10).names)
-    monkeypatch.setattr(Depth, "ceilings", lambda self, trial: (0.4,) * names)
+    monkeypatch.setattr(Depth, "all_ceilings", lambda self, trials: np.full((1, names), 0.4))
     passed, why = below_ceiling(case)
     assert not passed and why.endswith("@1 is 1.0000, above its ceiling of 0.4000")
 

@@ -49,6 +49,7 @@ def forget_what_is_installed() -> None:
         installed.metric_columns,
         installed.metric_names,
         ranking.values_at,
+        installed.metrics_at,
         measure._ceilings,
         measure._chances,
     ):

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.passed_exams import exam_summary
 
 from mnemoscope._store.errors import MissingData, UsageError
 from mnemoscope._store.fingerprint import fingerprint, sha256_file
@@ -116,29 +117,41 @@ def test_hits_that_are_not_memories_leave_a_run_unverified(sound: RunDirectory) 
     assert "hits are not memories that were ingested" in found.gate("hits").why
 
 
-def exam(false_accepts: int, *, passed: bool) -> dict[str, Any]:
-    return {
-        "passed": passed,
-        "limits": {"false_accept": 0.1},
-        "false_accept": {"count": false_accepts, "of": 88},
-    }
+JUDGE = "binary,model=m@http://h/v1"
 
 
 @pytest.mark.parametrize(
     ("exams", "why"),
     [
         ({}, "has not taken the exam"),
-        ({"binary,model=m@http://h/v1": exam(5, passed=False)}, "failed the exam"),
-        ({"binary,model=m@http://h/v1": exam(30, passed=True)}, "failed the exam"),
-        ({"binary,model=m@http://h/v1": exam(5, passed=True)}, "passed the exam"),
+        (
+            {JUDGE: exam_summary(false_accepts=90)},
+            "failed the exam",
+        ),
+        (
+            {
+                JUDGE: {
+                    **exam_summary(false_accepts=90),
+                    "passed": True,
+                }
+            },
+            "failed the exam",
+        ),
+        (
+            {JUDGE: exam_summary(false_accepts=5)},
+            "passed the exam",
+        ),
     ],
 )
 def test_a_judge_without_a_passed_exam_leaves_a_run_unverified(
     sound: RunDirectory, exams: dict[str, dict[str, Any]], why: str
 ) -> None:
     manifest = sound.manifest()
-    manifest.identity["judge"] = {"spec": "binary,model=m@http://h/v1"}
-    manifest.exams = exams
+    manifest.identity["judge"] = {"spec": JUDGE}
+    manifest.exams = {
+        spec: {**one, "data": manifest.identity["benchmark"]["sha256"]}
+        for spec, one in exams.items()
+    }
     sound.save(manifest)
 
     gate = verify(sound).gate("judges")
@@ -151,7 +164,8 @@ def test_every_judge_of_a_panel_and_of_appeals_needs_its_exam(sound: RunDirector
     manifest = sound.manifest()
     manifest.identity["judge"] = {"spec": "a + b", "panel": {"a": {}, "b": {}}}
     manifest.identity["appellate_judge"] = {"spec": "c"}
-    manifest.exams = {"a": exam(0, passed=True), "b": exam(0, passed=True)}
+    passed = exam_summary(data=manifest.identity["benchmark"]["sha256"])
+    manifest.exams = {"a": passed, "b": passed}
     sound.save(manifest)
 
     assert "c has not taken the exam" in verify(sound).gate("judges").why

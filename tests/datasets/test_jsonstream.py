@@ -47,6 +47,7 @@ JSON = st.recursive(
     max_leaves=12,
 )
 SPACE = st.text(" \n\t\r", max_size=3)
+ANY: Any = Any
 CHUNKS = st.integers(1, 40)
 # The characters that JSON is made of, so that a random text often comes close to being JSON.
 NEARLY_JSON = st.text('[]{},:"\\ud8e1.5-+0 \ntrufalsn😀', max_size=40)
@@ -69,11 +70,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("stream") / "array.json"
 
 
-def streamed(path: Path, content: bytes, chunk: int) -> list[Element]:
+def streamed(path: Path, content: bytes, chunk: int) -> list[Element[Any]]:
     path.write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_stream, "CHUNK", chunk)
-        return list(array_elements(path))
+        return list(array_elements(path, ANY))
 
 
 @given(elements=st.lists(JSON, max_size=5), indent=st.sampled_from([None, 1]), chunk=CHUNKS)
@@ -195,7 +196,7 @@ def test_a_character_split_between_two_chunks_is_read_whole(place: Path) -> None
 def test_elements_come_before_the_error_that_follows_them(place: Path) -> None:
     """What is read is read one by one: a loader can report what it had before the bad line."""
     place.write_text("[1,\n2,\noops]")
-    stream = array_elements(place)
+    stream = array_elements(place, ANY)
     assert [next(stream), next(stream)] == [Element(1, 1), Element(2, 2)]
     with pytest.raises(DataError, match=r"line 3: malformed JSON: Expecting value"):
         next(stream)
@@ -232,14 +233,14 @@ def test_archives_are_unpacked_hashed_by_content_and_checked(tmp_path: Path, kin
     packed = lzma.compress(content) if kind == "xz" else gzip.compress(content)
     path = tmp_path / f"array.json.{kind}"
     path.write_bytes(packed)
-    assert [element.value for element in array_elements(path)] == list(range(3_000))
+    assert [element.value for element in array_elements(path, ANY)] == list(range(3_000))
     assert sha256_of(path) == hashlib.sha256(content).hexdigest()
     assert b"".join(unpacked(path)) == content
     assert list(unpacked(path, lines=True)) == content.splitlines(keepends=True)
     for length in range(1, len(packed), 97):
         path.write_bytes(packed[:length])
         with pytest.raises(DataError, match="cannot unpack"):
-            list(array_elements(path))
+            list(array_elements(path, ANY))
         with pytest.raises(DataError, match="cannot unpack"):
             sha256_of(path)
 
@@ -253,7 +254,7 @@ def test_a_damaged_archive_never_gives_other_elements(tmp_path: Path) -> None:
             damaged[position] ^= 0x55
             path.write_bytes(damaged)
             try:
-                read = [element.value for element in array_elements(path)]
+                read = [element.value for element in array_elements(path, ANY)]
             except DataError:
                 continue
             assert read == list(range(3_000))

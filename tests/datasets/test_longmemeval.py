@@ -437,3 +437,20 @@ def test_a_folder_without_the_variant_says_what_was_looked_for(
 def test_questions_of_each_type_are_counted(oracle: list[Scenario]) -> None:
     counted = Counter(f"type {scenario.questions[0].category}" for scenario in oracle)
     assert counted == TYPES
+
+
+def test_a_packed_file_that_is_replaced_after_it_was_hashed_is_read_anew(
+    folder: Path, tmp_path: Path
+) -> None:
+    """`files` keeps what it unpacked; the scenarios must not come from a file that is gone."""
+    items = json.loads(lzma.decompress((folder / "longmemeval_oracle.json.xz").read_bytes()))
+    packed = tmp_path / "longmemeval_oracle.json.xz"
+    packed.write_bytes(lzma.compress(json.dumps(items[:2]).encode(), preset=0))
+    dataset = LongMemEval(tmp_path, variant="oracle")
+    dataset.files()
+    assert dataset._kept
+    assert len(list(dataset.scenarios())) == 2
+
+    packed.write_bytes(lzma.compress(json.dumps(items[:1]).encode(), preset=0))
+
+    assert len(list(dataset.scenarios())) == 1

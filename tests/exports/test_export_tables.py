@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 from shutil import copytree
-from typing import get_args
+from typing import Any, get_args
 
 import jsonschema
 import pytest
@@ -25,13 +25,17 @@ from mnemoscope.exports.exported_files import ExportedFiles, file_names
 from mnemoscope.results import FigureRow, QuestionRow
 from mnemoscope.results.export_results import ROW_KINDS
 
-pandas = pytest.importorskip("pandas")
-
 SCHEMA = REPOSITORY / "docs" / "schemas" / "export.json"
 TEXTS = ("system", "metric", "category", "checkpoint", "group")
 
 
-def test_csv_of_figures_is_the_frame(small_runs: SmallRuns, tmp_path: Path) -> None:
+@pytest.fixture
+def pandas() -> Any:
+    """Imported for the tests that use it: every fork shares the memory that it takes."""
+    return pytest.importorskip("pandas")
+
+
+def test_csv_of_figures_is_the_frame(small_runs: SmallRuns, tmp_path: Path, pandas: Any) -> None:
     made = ms.export(small_runs.folder, "csv", out=tmp_path / "figures.csv")
     unknown = {name: [""] for name in FigureRow._fields if name not in TEXTS}
     read = pandas.read_csv(made.written[0], keep_default_na=False, na_values=unknown)
@@ -41,7 +45,9 @@ def test_csv_of_figures_is_the_frame(small_runs: SmallRuns, tmp_path: Path) -> N
     assert {"bm25", HOSTILE, "Quiet", "random", "oracle"} == set(read.system)
 
 
-def test_csv_keeps_spreadsheets_from_running_texts_as_formulas(small_runs: SmallRuns) -> None:
+def test_csv_keeps_spreadsheets_from_running_texts_as_formulas(
+    small_runs: SmallRuns, pandas: Any
+) -> None:
     row = small_runs.results["bm25"].question_rows()[0]
     evil = row._replace(text='=HYPERLINK("http://x")', answer="@x")
     status = RunStatus(row.system, "UNVERIFIED", (), "", "")
@@ -50,6 +56,14 @@ def test_csv_keeps_spreadsheets_from_running_texts_as_formulas(small_runs: Small
     assert read["text"] == "'" + evil.text
     assert read["answer"] == "'@x"
     assert json.loads(read["hits"]) == list(row.hits)
+
+
+def test_the_status_of_a_question_is_not_that_of_its_run(small_runs: SmallRuns) -> None:
+    made = ms.export(small_runs.results, "json", what="questions").text
+    found = {(row["status"], row["run_status"]) for row in json.loads(made)["rows"]}
+    assert {("answered", "UNVERIFIED"), ("error", "UNVERIFIED")} <= found
+    head = ms.export(small_runs.results, "csv", what="questions").text.partition("\n")[0]
+    assert len(set(head.split(","))) == len(head.split(","))
 
 
 @pytest.mark.parametrize("what", ["figures", "questions", "rankings", "comparison"])

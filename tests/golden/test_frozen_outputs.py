@@ -7,6 +7,7 @@ texts alone: `python tools/golden.py --renew-text`.
 from __future__ import annotations
 
 from functools import cache
+from multiprocessing import get_context
 
 import pytest
 from tests.optional import missing
@@ -14,8 +15,19 @@ from tools import golden
 
 
 @cache
-def _outcomes(group: str) -> dict[str, golden.Outcome]:
-    return golden.run_group(golden.GROUPS[group])
+def _differences(group: str) -> dict[str, list[str]]:
+    """What differs in each command of a group.
+
+    A child compares the outputs: they would stay in memory that every fork of this process copies.
+    """
+    with get_context("fork").Pool(1) as child:
+        return child.apply(_found, [group])
+
+
+def _found(group: str) -> dict[str, list[str]]:
+    found, frozen = golden.run_group(golden.GROUPS[group]), golden.load()
+    names = [one.name for one in golden.GROUPS[group].commands]
+    return {name: golden.differences(frozen, name, found.get(name)) for name in names}
 
 
 @pytest.mark.parametrize("name", golden.GROUP_OF)
@@ -23,8 +35,7 @@ def test_outputs_are_as_frozen(name: str) -> None:
     group = golden.GROUPS[golden.GROUP_OF[name]]
     if places := golden.missing_data(group):
         missing(f"no shared data at {places[0]}")
-    outcome = _outcomes(group.name).get(name)
-    if lines := golden.differences(golden.load(), name, outcome):
+    if lines := _differences(group.name)[name]:
         pytest.fail(golden.explain(lines), pytrace=False)
 
 

@@ -143,7 +143,9 @@ def test_a_run_is_recorded_on_the_judges_own_scale(runs: Path) -> None:
         "high": 10,
         "passing": 5,
     }
-    figures = content(runs / "oracle" / "answers.json")["figures"]
+    answers = content(runs / "oracle" / "answers.json")
+    assert "sat no exam on beam" in answers["withheld"]
+    figures = answers["raw"]["figures"]
     assert (figures["scale"], figures["metric"]) == ("mean", "nuggets")
     assert 1 < figures["all"]["mean"] <= 10
     low, high = figures["all"]["ci95"]
@@ -207,7 +209,7 @@ def test_its_judge_judges_saved_answers_again(
     strict = ("--judge", "nuggets,share=0.9")
     mnemo("judge", runs / "oracle", *strict, "--data", beam, "--out", again)
     strictly, before = (
-        content(folder / "oracle" / "answers.json")["figures"]["answerable"]["mean"]
+        content(folder / "oracle" / "answers.json")["raw"]["figures"]["answerable"]["mean"]
         for folder in (again, runs)
     )
     assert strictly < before

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
+from tests.passed_exams import exam_summary
 
 from mnemoscope.analysis.answers import answer_figures
 from mnemoscope.analysis.costs import Costs, accounts
@@ -40,11 +41,7 @@ from mnemoscope.types import (
 )
 
 NAMES = {"1": "multi-hop", "4": "single-hop", "5": "adversarial"}
-EXAM = {
-    "passed": True,
-    "false_accept": {"count": 3, "of": 60},
-    "false_reject": {"count": 2, "of": 40},
-}
+EXAM = exam_summary(false_accepts=3, of=60)
 
 
 def category_name(key: str) -> str:
@@ -136,7 +133,7 @@ def test_a_category_without_answerable_questions_shows_a_dash_and_not_a_zero() -
 
 def test_bounds_are_shown_if_questions_have_no_grade() -> None:
     shown = page(rows(missing=True))
-    assert "| 8 | [0.5000, 0.6250] |" in shown
+    assert "| 8 | [0.5000, 0.7000] |" in shown
     assert "1 failed (1 timeout); 11 judged, 1 unjudged" in shown
 
 
@@ -173,7 +170,7 @@ def test_a_bar_in_a_name_does_not_break_the_markdown_table() -> None:
     assert "| 1\\|1 |" in shown
 
 
-@pytest.mark.parametrize("exam", [None, EXAM, {**EXAM, "passed": False}])
+@pytest.mark.parametrize("exam", [None, EXAM, exam_summary(false_accepts=60)])
 def test_tables_fit_into_eighty_columns_with_many_long_labels(exam: dict[str, Any] | None) -> None:
     systems = [
         SystemAnswers(f"hybrid,embedder=wordllama,k={n}", answer_figures(rows(n)), n > 5, spent())
@@ -247,23 +244,23 @@ def test_questions_without_a_grade_are_reported_with_their_effect() -> None:
     (line,) = notes([SystemAnswers("one", answer_figures(rows(missing=True)))])
     assert line == (
         "one: 2 of 13 questions have no grade (1 timeout, 1 unjudged); "
-        "counted as wrong, accuracy is 0.615"
+        "counted as wrong, accuracy is 0.615, as right 0.769"
     )
     assert notes([SystemAnswers("one", answer_figures(rows()))]) == []
 
 
 def test_a_judge_without_a_passed_exam_is_named_with_its_scores() -> None:
     assert "not taken an exam" in printed([SystemAnswers("one", answer_figures(rows()), False)])
-    failed = exam_line({**EXAM, "passed": False})
+    failed = exam_line(exam_summary(false_accepts=3, of=60) | {"passed": False})
     assert "failed its exam" in failed
     assert "0.050 [0.0171, 0.1370], 3 of 60" in failed
     assert "cannot be VERIFIED" in failed
-    assert "cannot" not in exam_line(EXAM)
-    assert "passed its exam" in page(rows(), EXAM)
+    assert "cannot" not in exam_line(exam_summary())
+    assert "passed its exam" in page(rows(), exam_summary())
 
 
 def test_each_of_several_judges_is_named_with_its_own_exam() -> None:
-    exams = {"binary,model=a": EXAM, "binary,model=b": None}
+    exams = {"binary,model=a": exam_summary(), "binary,model=b": None}
     shown = page(rows(), exams)
     assert "The judge binary,model=a passed its exam" in shown
     assert "The judge binary,model=b has not taken an exam" in shown

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.passed_exams import every_judge_passes, exam_summary
 from tests.scripted_server import Request, ScriptedServer
 
 from mnemoscope._store.fingerprint import sha256_file
@@ -22,11 +23,7 @@ from mnemoscope.reports.run_report import write_report
 from mnemoscope.reports.run_view import RunView
 
 TITLE = "## Beside published numbers"
-PASSED = {
-    "passed": True,
-    "false_accept": {"count": 1, "of": 60},
-    "false_reject": {"count": 2, "of": 60},
-}
+PASSED = exam_summary()
 
 
 def reply(request: Request) -> str:
@@ -42,6 +39,7 @@ def folder(
     data = write_locomo(place / "locomo10.json", conversations=2)
     with pytest.MonkeyPatch.context() as patch, ScriptedServer(reply) as server:
         patch.setenv("MNEMOSCOPE_CACHE", str(place / "cache"))
+        every_judge_passes(patch)
         model = f"gpt-4o-mini@{server.url}?tries=2"
         command = ["run", "locomo", "--data", str(data), "--workers", "1", "--system", "bm25"]
         judge = ["--reader", model, "--judge", f"binary,model={model}", "--no-arms"]
@@ -138,7 +136,8 @@ def test_a_model_behind_a_custom_server_is_noted(judged: RunView) -> None:
 
 
 def test_a_judge_without_a_passed_exam_is_noted(judged: RunView) -> None:
-    assert "has not taken an exam" in render(page_of(judged).blocks)
+    unexamined = msgspec.structs.replace(judged.manifest, exams={})
+    assert "has not taken an exam" in render(page_of(replace(judged, manifest=unexamined)).blocks)
     exams = dict.fromkeys(judged.exams, PASSED)
     manifest = msgspec.structs.replace(judged.manifest, exams=exams)
     assert "exam" not in render(page_of(replace(judged, manifest=manifest)).blocks)

@@ -94,7 +94,7 @@ def test_progress_lines(make_history: Callable[..., Any]) -> None:
     head = progress_header(HEADER, history.plan, timestamp=NOW)
     assert (head["type"], head["timestamp"], head["sample"]) == ("header", NOW, 50)
     line = progress_checkpoint(
-        history.records, history.plan, "ada", "14d", timestamp=NOW, ingest_ms=3.0
+        history.records, history.plan["ada"], 1, "ada", timestamp=NOW, ingest_ms=3.0
     )
     assert (line["checkpointIndex"], line["totalCheckpoints"]) == (2, 3)
     assert (line["daysIngested"], line["newDaysIngested"]) == (14, 7)

@@ -14,6 +14,7 @@ import numpy as np
 
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.answers import ANSWERS
+from mnemoscope.analysis.entitled import withheld
 from mnemoscope.analysis.measure import Depth
 from mnemoscope.analysis.pairing import recorded_depth
 from mnemoscope.analysis.question_records import records_of
@@ -71,6 +72,8 @@ def against_reference(runs: Sequence[RunDirectory]) -> list[AgainstReference]:
     of_answers = all((run.path / ANSWERS).exists() for run in compared)
     judges = [manifests[run.path].identity.get("judge") for run in compared]
     if of_answers and (reference is None or any(judge != judges[0] for judge in judges)):
+        return []
+    if of_answers and any(withheld(manifests[run.path]) for run in compared):
         return []
     metric = _answer_metric(compared) if of_answers else _shared_metric(compared)
     if not metric:

@@ -2,13 +2,14 @@
 
 There are two headline figures: over questions that have an answer, and over all questions,
 including those that must not be answered. Failed and unjudged questions are left out, and bounds
-give the figure if all of them were wrong.
+give the figure if all of them were wrong, and if all were right.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from math import isnan
 from typing import Literal, NamedTuple, NotRequired, TypedDict
 
@@ -18,6 +19,7 @@ from msgspec.structs import replace
 
 from mnemoscope._store.run_directory import Manifest
 from mnemoscope.analysis.diagnosis import Diagnosis, diagnose, receipts_of
+from mnemoscope.analysis.entitled import corrected, withheld
 from mnemoscope.analysis.estimates import (
     Estimate,
     IntervalKind,
@@ -38,6 +40,7 @@ from mnemoscope.analysis.question_records import (
     value_of,
 )
 from mnemoscope.stats import spearman
+from mnemoscope.stats.agreement import cohens_kappa
 from mnemoscope.types import FAILED, Ingestion, Scale, Status
 
 ANSWERS = "answers.json"
@@ -57,6 +60,8 @@ class AnswerCounts(TypedDict):
 
     asked: int
     answered: int
+    truncated: NotRequired[int]
+    """Answers that were cut at the limit of tokens, judged as they are."""
     abstained: int
     empty: int
     failed: dict[str, int]
@@ -85,12 +90,22 @@ class AnswerLength(Estimate):
     against_grade: RankCorrelation
 
 
+class PairAgreement(TypedDict):
+    """Agreement of two judges beyond chance."""
+
+    kappa: float
+    n: int
+    ci95: list[float]
+
+
 class JudgePanel(TypedDict):
     """The mean of each judge, the largest difference between them, and how often all agree."""
 
     judges: dict[str, Estimate]
     span: float
     agreement: Rate
+    kappa: NotRequired[dict[str, PairAgreement]]
+    """Cohen's kappa of right and wrong, for each pair of judges."""
 
 
 class Appeals(TypedDict):
@@ -119,9 +134,18 @@ class AnswerFigures(TypedDict):
     appeals: Appeals | None
     interval: IntervalKind
     """What the intervals are about; files of older versions, which had others, lack it."""
+    corrected: NotRequired[Headlines]
+    """The accuracy corrected for the judge's errors in its exam: the headline."""
     composite: NotRequired[Estimate]
     """The rubric's composite score, from 0 to 6."""
     hallucination: NotRequired[Rate]
+
+
+class RawAnswers(TypedDict):
+    """What the verdicts of a judge say that may not give a headline."""
+
+    figures: AnswerFigures
+    diagnosis: Diagnosis | None
 
 
 class AnswerSheet(TypedDict):
@@ -131,6 +155,9 @@ class AnswerSheet(TypedDict):
     figures: AnswerFigures
     errors: dict[str, int]
     diagnosis: Diagnosis | None
+    withheld: NotRequired[str]
+    """Why there is no headline; the figures as the judge gave them are in `raw`."""
+    raw: NotRequired[RawAnswers]
 
 
 class _Point(NamedTuple):
@@ -154,12 +181,79 @@ def answer_sheet(
     at_the_end = [record for record in records if record.checkpoint == last]
     shown = as_read(manifest, records)
     errors = (line.error for one in records for line in (one.answer, one.verdict) if line)
-    return {
+    sheet: AnswerSheet = {
         "judge": (manifest.identity.get("judge") or {"spec": ""})["spec"],
         "figures": answer_figures(at_the_end, scale=scale),
         "errors": dict(Counter(filter(None, errors)).most_common(3)),
         "diagnosis": diagnose(shown, receipts_of(ingestions)) if scale.bounded else None,
     }
+    if sheet["figures"]["metric"] == "accuracy":
+        answerable = [one for one in at_the_end if one.question.expects == "answer"]
+        parts = {"answerable": answerable, "all": at_the_end}
+        estimates = {part: corrected(own, manifest) for part, own in parts.items()}
+        found = {part: one for part, one in estimates.items() if one is not None}
+        if found:
+            sheet["figures"]["corrected"] = found
+    return entitled_sheet(sheet, manifest)
+
+
+def entitled_sheet(sheet: AnswerSheet, manifest: Manifest) -> AnswerSheet:
+    """The sheet as it may be shown: without figures of a judge that passed no exam.
+
+    Files of older versions are treated alike. Runs with checkpoints keep theirs, with a caveat.
+    """
+    why = withheld(manifest)
+    if not why or manifest.checkpoints or "withheld" in sheet:
+        return sheet
+    figures, diagnosis = sheet["figures"], sheet["diagnosis"]
+    return {
+        **sheet,
+        "figures": _masked(figures, why),
+        "diagnosis": None,
+        "withheld": why,
+        "raw": {"figures": figures, "diagnosis": diagnosis},
+    }
+
+
+def headline_of(figures: AnswerFigures, part: Literal["answerable", "all"]) -> Estimate:
+    """The figure to show first: corrected for the judge's errors where that is known."""
+    return figures.get("corrected", {}).get(part) or figures[part]
+
+
+def raw_sheet(sheet: AnswerSheet) -> AnswerSheet:
+    """The sheet with the figures as the judge gave them."""
+    raw = sheet.get("raw")
+    if raw is None:
+        return sheet
+    return {**sheet, "figures": raw["figures"], "diagnosis": raw["diagnosis"]}
+
+
+def _masked(figures: AnswerFigures, why: str) -> AnswerFigures:
+    def mask(figure: Estimate) -> Estimate:
+        missing = {"missing": figure["missing"]} if "missing" in figure else {}
+        return {"mean": None, "n": figure["n"], "ci95": None, "withheld": why, **missing}  # type: ignore[typeddict-item]
+
+    length, panel = figures["length"], figures["panel"]
+    nothing: RankCorrelation = {"rho": None, "n": length["against_grade"]["n"], "ci95": None}
+    found: AnswerFigures = {
+        **figures,
+        "answerable": mask(figures["answerable"]),
+        "all": mask(figures["all"]),
+        "by_category": {
+            category: {part: mask(one) for part, one in own.items()}
+            for category, own in figures["by_category"].items()
+        },
+        "length": {**length, "against_grade": nothing},
+        "panel": panel
+        and {
+            **panel,
+            "judges": {judge: mask(own) for judge, own in panel["judges"].items()},
+        },
+        "appeals": None,
+    }
+    for part in ("corrected", "composite", "hallucination"):
+        found.pop(part, None)  # type: ignore[misc]
+    return found
 
 
 def scale_of(manifest: Manifest) -> Scale:
@@ -265,8 +359,8 @@ class _Averaging(NamedTuple):
         if missing:
             found["missing"] = missing
         if missing and self.limits:
-            worst = (total + missing * self.limits[0]) / (n + missing)
-            found["bounds"] = sorted(rounded_all((worst, total / n)))
+            ends = [(total + missing * end) / (n + missing) for end in self.limits]
+            found["bounds"] = rounded_all(ends)
         return found
 
     def _interval(self, points: Sequence[_Point]) -> list[float] | None:
@@ -284,10 +378,13 @@ def _counts(records: Sequence[QuestionRecord]) -> AnswerCounts:
     statuses = Counter(record.status for record in records)
     judged = sum(record.final is not None for record in records)
     failed = {str(status): statuses[status] for status in sorted(FAILED) if statuses[status]}
-    replied = sum(statuses[status] for status in ("answered", "abstained", "empty"))
+    given: tuple[Status, ...] = ("answered", "truncated", "abstained", "empty")
+    replied = sum(statuses[status] for status in given)
+    truncated = {"truncated": statuses["truncated"]} if statuses["truncated"] else {}
     return {
         "asked": len(records),
         "answered": statuses["answered"],
+        **truncated,  # type: ignore[typeddict-item]
         "abstained": statuses["abstained"],
         "empty": statuses["empty"],
         "failed": failed,
@@ -303,12 +400,12 @@ def _abstention(records: Sequence[QuestionRecord]) -> dict[str, Rate]:
     unanswerable = [one for one in replied if one.question.expects == "abstain"]
     answerable = [one for one in replied if one.question.expects == "answer"]
 
-    def share(asked: Sequence[QuestionRecord], status: Status) -> Rate:
-        return rate([one.status == status for one in asked], [one.cluster for one in asked])
+    def share(asked: Sequence[QuestionRecord], *those: Status) -> Rate:
+        return rate([one.status in those for one in asked], [one.cluster for one in asked])
 
     return {
         "correct_abstain": share(unanswerable, "abstained"),
-        "confabulated": share(unanswerable, "answered"),
+        "confabulated": share(unanswerable, "answered", "truncated"),
         "false_abstain": share(answerable, "abstained"),
     }
 
@@ -339,7 +436,7 @@ def _length(records: Sequence[QuestionRecord], averaging: _Averaging) -> AnswerL
     points = [
         _Point(record, float(len(record.answer.text.split())))
         for record in records
-        if record.answer is not None and record.answer.status == "answered"
+        if record.answer is not None and record.answer.status in ("answered", "truncated")
     ]
     graded = [(n, grade) for one, n in points if (grade := one.value) is not None]
     found = spearman([words for words, _ in graded], [grade for _, grade in graded])
@@ -372,7 +469,23 @@ def _panel(records: Sequence[QuestionRecord], averaging: _Averaging) -> JudgePan
         "agreement": rate(
             [len(set(votes)) == 1 for _, votes in several], [one.cluster for one, _ in several]
         ),
+        "kappa": _kappas([final.votes for _, final in voted]),
     }
+
+
+def _kappas(votes: Sequence[Mapping[str, float]]) -> dict[str, PairAgreement]:
+    found: dict[str, PairAgreement] = {}
+    judges = sorted({judge for own in votes for judge in own})
+    for one, other in combinations(judges, 2):
+        both = [(own[one] >= 0.5, own[other] >= 0.5) for own in votes if {one, other} <= own.keys()]
+        if both:
+            kappa = cohens_kappa([a for a, _ in both], [b for _, b in both], seed=42, draws=2000)
+            found[f"{one} | {other}"] = {
+                "kappa": rounded(kappa.kappa),
+                "n": kappa.n,
+                "ci95": rounded_all((kappa.low, kappa.high)),
+            }
+    return found
 
 
 def _appeals(records: Sequence[QuestionRecord], averaging: _Averaging) -> Appeals | None:

@@ -68,8 +68,8 @@ def _unlike(baseline: Manifest, own: Manifest, name: str) -> str:
 
 def oracle_fault(trials: Sequence[Trial], depth: Depth, primary: str) -> str:
     """The oracle knows the evidence, so every metric must reach its ceiling."""
-    reached = np.array([depth.values(trial) for trial in trials]).mean(axis=0)
-    best = np.array([depth.ceilings(trial) for trial in trials]).mean(axis=0)
+    reached = depth.all_values(trials).mean(axis=0)
+    best = depth.all_ceilings(trials).mean(axis=0)
     for name, own, ceiling in zip(depth.names, reached, best, strict=True):
         if abs(own - ceiling) > CEILING_TOLERANCE:
             return f"{name} is {own:.4f}, the ceiling is {ceiling:.4f}"
@@ -84,7 +84,7 @@ def random_fault(trials: Sequence[Trial], depth: Depth, primary: str) -> str:
     includes how conversations differ in size.
     """
     column = depth.names.index(primary)
-    apart = np.array([depth.values(t)[column] - depth.chances(t)[column] for t in trials])
+    apart = depth.all_values(trials)[:, column] - depth.all_chances(trials)[:, column]
     if not np.isfinite(apart).all():
         return "the expected score of a random ranking is unknown"
     error = float(apart.std(ddof=1)) / sqrt(len(apart)) if len(apart) > 1 else 1.0

@@ -25,6 +25,7 @@ from mnemoscope.analysis.pairing import (
     PairedAnswers,
     PairedTrials,
     PairedValues,
+    distinct_labels,
     known_metrics,
     pair_answers,
     pair_trials,
@@ -55,6 +56,7 @@ SHOWN_CLUSTERS = 20
 _FLIPPED_CLUSTERS = 6
 """With fewer clusters, flipping their signs cannot give a p below 0.05."""
 _MANY_CLUSTERS = 50
+_DEFAULT = "default"
 
 Role = Literal["primary", "secondary", "category", "chosen after looking"]
 
@@ -253,8 +255,8 @@ def compare(
     depth = shared_depth(base, cand)
     answers = pair_answers(base, cand)
     graded = answers if isinstance(answers, PairedAnswers) else None
-    pairs = pair_trials(base, cand)
-    of_rankings = known_metrics(depth, pairs)
+    pairs = _ranked_pairs(base, cand, answers)
+    of_rankings = known_metrics(depth, pairs) if pairs.trials else []
     known = [*of_rankings, *([graded.metric] if graded else [])]
     unknown = [name for name in metrics if name not in known]
     unknown += [name for name in filter(None, [discordant]) if name not in of_rankings]
@@ -265,6 +267,8 @@ def compare(
         )
     notes: list[str] = []
     given = declared or declaration_of(base, cand, of_rankings, notes)
+    if graded and not of_rankings and given.source == _DEFAULT:
+        given = Declared(graded.metric, [], _DEFAULT)
     family = _available(given, known, [graded.metric] if graded and not declared else [], notes)
     names = list(dict.fromkeys([*family, *metrics]))
     everything = values_of(names, pairs, depth, graded)
@@ -275,15 +279,16 @@ def compare(
     for category in sorted(set(everything.categories) - {""}) if by_category else ():
         part = everything.of_category(category)
         rows += _rows(category, part, dict.fromkeys(chosen, "category"), given, None)
+    labels = distinct_labels((base, cand))
     return Comparison(
-        base=base.label,
-        cand=cand.label,
+        base=labels[0],
+        cand=labels[1],
         benchmark=str(base.manifest().identity["benchmark"]["name"]),
-        paired=len(pairs.trials),
+        paired=len(pairs.trials) or len(everything.questions),
         only_base=pairs.only_base,
         only_cand=pairs.only_cand,
         failed=pairs.failed,
-        clusters=pairs.clusters,
+        clusters=pairs.clusters or len(set(everything.clusters)),
         band=band,
         declared=given,
         rows=rows,
@@ -297,6 +302,17 @@ def compare(
         ],
         discordant=_discordant(base, pairs, depth, discordant) if discordant else [],
     )
+
+
+def _ranked_pairs(
+    base: RunDirectory, cand: RunDirectory, answers: PairedAnswers | str | None
+) -> PairedTrials:
+    """The paired rankings; none if neither run has one, as with answers from outside."""
+    if answers is None or any(any(run.trials()) for run in (base, cand)):
+        return pair_trials(base, cand)
+    if isinstance(answers, str):
+        raise NotComparable(answers)
+    return PairedTrials([], 0, 0, 0)
 
 
 def declaration_of(
@@ -320,7 +336,7 @@ def declaration_of(
             )
     shown = headline(of_rankings)
     primary = PRIMARY if PRIMARY in of_rankings else next(iter([*shown, *of_rankings]), PRIMARY)
-    return Declared(primary, [name for name in shown if name != primary], "default")
+    return Declared(primary, [name for name in shown if name != primary], _DEFAULT)
 
 
 def _available(

@@ -6,8 +6,10 @@ hits name, and `carried`, what their texts say of it. The figures of a run are t
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
-from statistics import median
+from itertools import accumulate
 from typing import Literal, TypedDict
 
 import numpy as np
@@ -99,18 +101,24 @@ def tokens_of_places(trial: Trial, k: int) -> float:
 
 def sources_per_hit(trials: Sequence[Trial]) -> SourcesPerHit | None:
     """Count the memories of each returned hit; None if nothing was returned."""
-    counts: list[tuple[int, int]] = []
+    counts: Counter[tuple[int, int]] = Counter()
     for trial in trials:
         if is_plain(trial) and not trial.places:
-            counts += [(1, trial.pool)] * len(trial.ranking)
+            counts[1, trial.pool] += len(trial.ranking)
         else:
-            counts += [(places_of(trial, id), trial.pool) for id in trial.ranking]
+            counts.update((places_of(trial, id), trial.pool) for id in trial.ranking)
+    counts += Counter()  # drop pools without hits
     if not counts:
         return None
-    shares = [places / pool for places, pool in set(counts) if pool]
+    shares = [places / pool for places, pool in counts if pool]
+    hits: Counter[int] = Counter()
+    for (places, _), n in counts.items():
+        hits[places] += n
+    ends = list(accumulate(hits[places] for places in sorted(hits)))
+    middle = [sorted(hits)[bisect_right(ends, at)] for at in ((ends[-1] - 1) // 2, ends[-1] // 2)]
     return {
-        "median": float(median(places for places, _ in counts)),
-        "max": max(places for places, _ in counts),
+        "median": sum(middle) / 2,
+        "max": max(hits),
         "max_share": max(shares) if shares else None,
     }
 

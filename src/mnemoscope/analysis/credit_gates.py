@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-import numpy as np
-
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.checked_run import CheckedRun
@@ -29,7 +27,8 @@ def sources_in_bounds(case: CheckedRun) -> tuple[bool, str]:
     counts = sources_per_hit(case.trials)
     if counts is None:
         return True, "nothing was returned"
-    about = f"a hit names {counts['median']:g} memories in the median and at most {counts['max']:,}"
+    median = f"{counts['median']:g} {'memory' if counts['median'] == 1 else 'memories'}"
+    about = f"a hit names {median} in the median and at most {counts['max']:,}"
     share = counts["max_share"] or 0.0
     if counts["median"] > MOST_SOURCES_MEDIAN:
         return False, f"{about}; a median up to {MOST_SOURCES_MEDIAN} is allowed"
@@ -43,8 +42,8 @@ def below_ceiling(case: CheckedRun) -> tuple[bool, str]:
     trials, depth = case.measured, Depth(case.depth)
     if not trials:
         return True, "nothing was measured"
-    values = np.array([depth.values(trial) for trial in trials]).mean(axis=0)
-    best = np.array([depth.ceilings(trial) for trial in trials]).mean(axis=0)
+    values = depth.all_values(trials).mean(axis=0)
+    best = depth.all_ceilings(trials).mean(axis=0)
     for name, own, ceiling in zip(depth.names, values, best, strict=True):
         if own > ceiling + _ROUNDING:
             return False, f"{name} is {own:.4f}, above its ceiling of {ceiling:.4f}"

@@ -111,7 +111,7 @@ def classify(record: QuestionRecord, receipt: Receipt | None = None) -> str | No
         return None
     if record.question.expects == "abstain":
         # Abstaining was correct, so a failing verdict is doubtful.
-        return CONFABULATED if record.status == "answered" else DOUBTFUL
+        return CONFABULATED if record.status in ("answered", "truncated") else DOUBTFUL
     if record.question.expects != "answer":
         return BOUNDARY
     if not _evidence(record):
@@ -183,7 +183,7 @@ def _doubtful(record: QuestionRecord) -> bool:
         return True
     if record.primary is not None and changed(record.primary, final):
         return True
-    if record.answer is None or record.answer.status != "answered":
+    if record.answer is None or record.answer.status not in ("answered", "truncated"):
         return False
     # An answer that contains every content word of the reference is probably right.
     answer, reference = (

@@ -39,7 +39,9 @@ class Estimate(TypedDict):
     ci95: list[float] | None
     missing: NotRequired[int]
     bounds: NotRequired[list[float]]
-    """The mean if every missing value were the worst, and the mean without them."""
+    """The mean if every missing value were the worst, and if every one were the best."""
+    withheld: NotRequired[str]
+    """Why the figure may not be shown."""
 
 
 class Rate(TypedDict):

@@ -27,12 +27,14 @@ from mnemoscope.analysis.checked_run import (
     value_at,
 )
 from mnemoscope.analysis.credit_gates import below_ceiling, sources_in_bounds
+from mnemoscope.analysis.entitled import exam_problem
 from mnemoscope.analysis.measure import ingestion_loss
 from mnemoscope.analysis.question_records import records_of
 from mnemoscope.analysis.repeats import set_of_run
 from mnemoscope.analysis.running_system import system_as_stated
 from mnemoscope.metrics import is_builtin
 from mnemoscope.protocols import deviations
+from mnemoscope.types import Answer
 
 _SAME = 1e-12
 """Tolerance for rounding where a difference is exactly at its limit."""
@@ -162,18 +164,14 @@ def _hits(case: CheckedRun) -> _Finding:
 
 def _judges(case: CheckedRun) -> _Finding:
     specs = judges_of(case.manifest)
+    benchmark = case.manifest.identity["benchmark"]["name"]
     for spec in specs:
-        exam, command = case.manifest.exams.get(spec), f"`mnemoscope judges exam {spec}`"
-        if exam is None:
+        command = f"`mnemoscope judges exam {spec} --benchmark {benchmark}`"
+        if case.manifest.exams.get(spec) is None:
             return False, f"{spec} has not taken the exam: run {command}, then judge again"
-        # The counts are checked too, since `passed` may have been edited.
-        too_many_errors = any(
-            exam[kind]["count"] > most * exam[kind]["of"]
-            for kind, most in exam["limits"].items()
-            if kind in exam
-        )
-        if not exam["passed"] or too_many_errors:
-            return False, f"{spec} failed the exam: {command} shows its errors"
+        # What follows from the counts decides, since `passed` may have been edited.
+        if why := exam_problem(case.manifest, spec):
+            return False, f"{spec} failed the exam: {why}; {command} shows its errors"
     return True, "; ".join(f"{spec} passed the exam" for spec in specs) or "no answers were judged"
 
 
@@ -210,7 +208,10 @@ def _figures(case: CheckedRun) -> _Finding:
         (trial.question, trial.ranking) for trial in case.trials
     ]:
         return False, "raw_retrievals.jsonl does not match the journal"
-    if [q["id"] for q in case.run.questions()] != [trial.question for trial in case.trials]:
+    asked = [trial.question for trial in case.trials]
+    if not asked and value_at(case.manifest, "identity.reader") == "system":  # no rankings
+        asked = [line.question for line in case.run.journal() if isinstance(line, Answer)]
+    if [q["id"] for q in case.run.questions()] != asked:
         return False, "questions.jsonl does not match the journal"
     # Runs with checkpoints record their answers in other files.
     if not case.manifest.checkpoints and (case.run.path / ANSWERS).exists():

@@ -42,4 +42,8 @@ def continued(trial: Trial) -> Trial:
 
 def left_over(trial: Trial) -> bool:
     """Whether evidence exists that the list does not have."""
+    if not trial.sources:  # most lists: each hit is the memory that it names
+        wanted = frozenset(trial.evidence)
+        found = len(wanted.intersection(trial.ranking))
+        return found < min(len(wanted), trial.reachable)
     return len(continued(trial).ranking) > len(trial.ranking)

@@ -8,10 +8,11 @@ independent.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import isfinite
-from typing import NotRequired, TypedDict
+from types import MappingProxyType
+from typing import NamedTuple, NotRequired, TypedDict, TypeVar
 
 import msgspec
 import numpy as np
@@ -44,6 +45,7 @@ from mnemoscope.metrics import (
     merged_positions,
     metric_names,
     metric_of,
+    recall_of_places,
     recall_within,
     relevant_positions,
     score,
@@ -51,9 +53,11 @@ from mnemoscope.metrics import (
     score_merged,
     score_unordered,
 )
-from mnemoscope.types import FAILED, Ingestion, Receipt, Trial
+from mnemoscope.metrics.value_table import value_table
+from mnemoscope.types import FAILED, Ingestion, Trial
 
 Floats = NDArray[np.float64]
+_Key = TypeVar("_Key")
 
 KS = (1, 3, 5, 10, 20, 25, 50)
 MRR_CUTS = (10,)
@@ -140,26 +144,65 @@ class Depth(msgspec.Struct, frozen=True):
         names = metric_names(*_cutoffs(self.returned))
         return (*names, f"mrr@{self.recorded}") if self.recorded else names
 
-    def values(self, trial: Trial, credit: Credit = "carried") -> list[float]:
+    def values(self, trial: Trial, credit: Credit = "carried") -> Sequence[float]:
         """Compute every metric of one trial with evidence, in the order of `names`."""
+        if not is_plain(trial):
+            row: Sequence[float] = self._merged_values(trial, credit)
+        else:
+            ks, cuts = _cutoffs(self.returned)
+            ranking = self._ranking(trial)
+            row = tuple(
+                score(ranking, trial.evidence, ks=ks, cuts=cuts, grades=trial.grades).values()
+            )
+        return (*row, _first(trial)) if self.recorded else row
+
+    def all_values(
+        self,
+        trials: Sequence[Trial],
+        credit: Credit = "carried",
+        ranks: Sequence[Sequence[int]] | None = None,
+    ) -> Floats:
+        """Compute the values of many trials, one row each; plain ones with plain grades at once.
+
+        `ranks` are the `evidence_ranks` of the trials, if they are known.
+        """
+        table = np.empty((len(trials), len(self.names)))
+        together = [place for place, one in enumerate(trials) if is_plain(one) and not one.grades]
+        for place in set(range(len(trials))).difference(together):
+            table[place] = self.values(trials[place], credit)
+        if together:
+            plain = [trials[place] for place in together]
+            found = map(evidence_ranks, plain) if ranks is None else (ranks[n] for n in together)
+            # A system may return more hits than requested.
+            deep = self.returned
+            within = (
+                tuple(own) if len(one.ranking) <= deep else tuple(n for n in own if n <= deep)
+                for one, own in zip(plain, found, strict=True)
+            )
+            totals = (len(set(trial.evidence)) for trial in plain)
+            values = value_table(within, totals, *_cutoffs(deep))
+            table[together, : values.shape[1]] = values
+            if self.recorded:
+                table[together, -1] = list(map(_first, plain))
+        return table
+
+    def _ranking(self, trial: Trial) -> Sequence[str]:
+        if len(trial.ranking) > self.returned:
+            return dedupe(trial.ranking)[: self.returned]
+        return trial.ranking
+
+    def _merged_values(self, trial: Trial, credit: Credit) -> tuple[float, ...]:
         ks, cuts = _cutoffs(self.returned)
-        ranking: Sequence[str] = trial.ranking
-        if len(ranking) > self.returned:  # a system may return more hits than requested
-            ranking = dedupe(ranking)[: self.returned]
-        if is_plain(trial):
-            found = score(ranking, trial.evidence, ks=ks, cuts=cuts, grades=trial.grades)
-        elif takes_places(trial):
+        ranking = self._ranking(trial)
+        if takes_places(trial):
             hits = hit_places(trial, ranking, credit)
             found = score_unordered(hits, trial.evidence, ks=ks, cuts=cuts, grades=trial.grades)
         else:  # each hit is one memory, listed with what it is a part of
             merged = _credited(trial, dedupe(ranking))
             found = score_merged(merged, trial.evidence, ks=ks, cuts=cuts, grades=trial.grades)
-        values = list(found.values())
-        if self.recorded:
-            values.append(1 / trial.first_rank if trial.first_rank else 0.0)
-        return values
+        return tuple(found.values())
 
-    def highest(self, trial: Trial) -> list[float]:
+    def highest(self, trial: Trial) -> Sequence[float]:
         """Compute every metric with the best end that the trial's list could have.
 
         A metric of the whole ranking, such as map, is about the list as it is.
@@ -173,29 +216,88 @@ class Depth(msgspec.Struct, frozen=True):
 
     def chances(self, trial: Trial) -> tuple[float, ...]:
         """Return the expected scores of a random ranking; NaN where the pool is unknown."""
-        if not trial.pool:
+        return self._chances(_chance_key(trial))
+
+    def _chances(self, key: _ChanceKey) -> tuple[float, ...]:
+        if not key.pool:
             return (np.nan,) * len(self.names)
-        grades = tuple(trial.grades.get(id, 1) for id in trial.evidence) if trial.grades else ()
-        total = len(set(trial.evidence))
-        return _chances(trial.pool, trial.reachable, total, grades, self.returned, self.recorded)
+        return _chances(*key, self.returned, self.recorded)
 
     def ceilings(self, trial: Trial) -> tuple[float, ...]:
         """Return the best possible scores; recall@1 with two evidence memories is at most 0.5."""
-        grades = tuple(sorted((trial.grades.get(id, 1) for id in trial.evidence), reverse=True))
-        best = _ceilings(grades, trial.reachable, self.returned)
-        return (*best, float(trial.reachable > 0)) if self.recorded else best
+        return self._ceilings(_ceiling_key(trial))
+
+    def _ceilings(self, key: _CeilingKey) -> tuple[float, ...]:
+        best = _ceilings(*key, self.returned)
+        return (*best, float(key.reachable > 0)) if self.recorded else best
+
+    def all_chances(self, trials: Sequence[Trial]) -> Floats:
+        """Return the `chances` of many trials, one row each."""
+        return _shared_rows(map(_chance_key, trials), self._chances, len(self.names))
+
+    def all_ceilings(self, trials: Sequence[Trial]) -> Floats:
+        """Return the `ceilings` of many trials, one row each."""
+        return _shared_rows(map(_ceiling_key, trials), self._ceilings, len(self.names))
+
+
+class _ChanceKey(NamedTuple):
+    """What the chances of a trial depend on."""
+
+    pool: int
+    reachable: int
+    total: int
+    grades: tuple[int, ...]
+
+
+class _CeilingKey(NamedTuple):
+    """What the ceilings of a trial depend on."""
+
+    grades: tuple[int, ...]
+    reachable: int
+
+
+def _chance_key(trial: Trial) -> _ChanceKey:
+    grades = tuple([trial.grades.get(id, 1) for id in trial.evidence]) if trial.grades else ()
+    return _ChanceKey(trial.pool, trial.reachable, len(set(trial.evidence)), grades)
+
+
+def _ceiling_key(trial: Trial) -> _CeilingKey:
+    if not trial.grades:
+        return _CeilingKey((1,) * len(trial.evidence), trial.reachable)
+    grades = sorted((trial.grades.get(id, 1) for id in trial.evidence), reverse=True)
+    return _CeilingKey(tuple(grades), trial.reachable)
+
+
+def _shared_rows(
+    keys: Iterable[_Key], row: Callable[[_Key], tuple[float, ...]], width: int
+) -> Floats:
+    """The row of each key; a row that several keys share is computed once."""
+    known: dict[_Key, int] = {}
+    places = [known.setdefault(key, len(known)) for key in keys]
+    return np.array(list(map(row, known))).reshape(-1, width)[places]
+
+
+def _first(trial: Trial) -> float:
+    """The reciprocal of the first rank that an imported file records."""
+    return 1 / trial.first_rank if trial.first_rank else 0.0
 
 
 class Table:
     """The values of the measured questions: one row a question, one column a metric."""
 
-    def __init__(self, trials: Sequence[Trial], depth: Depth) -> None:
+    def __init__(
+        self, trials: Sequence[Trial], depth: Depth, ranks: Mapping[int, Sequence[int]]
+    ) -> None:
         self.trials = [trial for trial in trials if trial.status not in FAILED]
         self.names = depth.names
-        self.values, self.chances, self.ceilings = (
-            np.array([of(trial) for trial in self.trials]).reshape(-1, len(self.names))
-            for of in (depth.values, depth.chances, depth.ceilings)
-        )
+        self.ranks = [
+            ranks[id(trial)] if id(trial) in ranks else evidence_ranks(trial)
+            for trial in self.trials
+        ]
+        """The ranks of the evidence of each question."""
+        self.values = depth.all_values(self.trials, ranks=self.ranks)
+        self.chances = depth.all_chances(self.trials)
+        self.ceilings = depth.all_ceilings(self.trials)
         self.highest = self.values.copy()
         for place, trial in enumerate(self.trials):
             if trial.cut is not None:
@@ -239,11 +341,19 @@ class Table:
         }
 
 
-def measure(trials: Sequence[Trial], ingestions: Iterable[Ingestion], depth: Depth) -> Metrics:
-    """Compute the content of metrics.json."""
+def measure(
+    trials: Sequence[Trial],
+    ingestions: Iterable[Ingestion],
+    depth: Depth,
+    ranks: Mapping[int, Sequence[int]] = MappingProxyType({}),
+) -> Metrics:
+    """Compute the content of metrics.json.
+
+    `ranks` has the `evidence_ranks` of trials, by the identity of the object, that are known.
+    """
     scorable = [trial for trial in trials if trial.evidence]
     failed = Counter(trial.category for trial in scorable if trial.status in FAILED)
-    table = Table(scorable, depth)
+    table = Table(scorable, depth, ranks)
     everything = np.ones(len(table.trials), dtype=bool)
     categories = sorted({trial.category for trial in scorable} - {""})
     beyond = table.beyond_end(failed.total())
@@ -283,10 +393,8 @@ def measure(trials: Sequence[Trial], ingestions: Iterable[Ingestion], depth: Dep
     ]:
         figures["few_clusters"] = few
     if any(map(takes_places, trials)):
-        claimed = np.array([depth.values(trial, "claimed") for trial in table.trials])
-        figures["credit"] = credit_figures(
-            table.trials, table.names, table.values, claimed.reshape(table.values.shape)
-        )
+        claimed = depth.all_values(table.trials, "claimed", table.ranks)
+        figures["credit"] = credit_figures(table.trials, table.names, table.values, claimed)
     if beyond:
         figures["beyond_end"] = beyond
     return figures
@@ -301,14 +409,13 @@ def context(table: Table, depth: int) -> ContextCost:
     if not trials or any(len(trial.tokens) != len(trial.ranking) for trial in trials):
         return {}
     rows = np.array(
-        [
-            list(recall_within(one.tokens, _credited(one, one.ranking), one.evidence).values())
-            for one in trials
-        ]
+        [_recall_by_tokens(one, ranks) for one, ranks in zip(trials, table.ranks, strict=True)]
     )
     best = rows.copy()
-    for place, trial in enumerate(trials):
-        if may_go_on(trial, depth) and left_over(trial):
+    for place, (trial, ranks) in enumerate(zip(trials, table.ranks, strict=True)):
+        if is_plain(trial) and len(ranks) >= trial.reachable:
+            continue  # the list has all the evidence that exists
+        if left_over(trial) and may_go_on(trial, depth):
             ended = np.array(BUDGETS) >= sum(trial.tokens)
             best[place, ended] = trial.reachable / len(set(trial.evidence))
     clusters = table.clusters.tolist()
@@ -328,6 +435,16 @@ def context(table: Table, depth: int) -> ContextCost:
     return cost
 
 
+def _recall_by_tokens(trial: Trial, ranks: Sequence[int]) -> list[float]:
+    """Compute recall within each budget."""
+    ranking = trial.ranking
+    last = ranks[-1] if ranks else 0
+    if is_plain(trial) and (last < 2 or len(set(ranking[:last])) == last):
+        return recall_of_places(trial.tokens, ranks, len(set(trial.evidence)))
+    found = recall_within(trial.tokens, _credited(trial, ranking), trial.evidence)
+    return list(found.values())
+
+
 def ingestion_loss(trials: Sequence[Trial], ingestions: Iterable[Ingestion]) -> IngestionLoss:
     """Compute how many memories, and how much of the evidence, ingestion lost."""
     lines = list(ingestions)
@@ -336,11 +453,13 @@ def ingestion_loss(trials: Sequence[Trial], ingestions: Iterable[Ingestion]) -> 
     kept = 0.0
     for trial in trials:
         if trial.status != "not-indexed":
-            receipt = receipts.get(trial.scenario, Receipt())
-            kept += trial.reachable - sum(
-                1.0 if id in receipt.rejected else 1 - receipt.truncated.get(id, 1.0)
-                for id in set(trial.evidence)
-            )
+            receipt, lost = receipts.get(trial.scenario), 0.0
+            if receipt is not None and (receipt.rejected or receipt.truncated):
+                lost = sum(
+                    1.0 if id in receipt.rejected else 1 - receipt.truncated.get(id, 1.0)
+                    for id in set(trial.evidence)
+                )
+            kept += trial.reachable - lost
     return {
         "memories": sum(line.memories for line in lines),
         "rejected": sum(len(line.receipt.rejected) for line in lines),

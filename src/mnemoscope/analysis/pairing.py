@@ -13,6 +13,7 @@ from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope._store.fingerprint import differences
 from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.analysis.answers import ANSWERS
+from mnemoscope.analysis.entitled import withheld
 from mnemoscope.analysis.measure import Depth
 from mnemoscope.analysis.question_records import records_of
 from mnemoscope.types import FAILED, Trial
@@ -77,8 +78,8 @@ class PairedTrials(NamedTuple):
         return PairedValues(
             list(metrics),
             [before.question for before, _ in self.trials],
-            np.array([depth.values(before) for before, _ in self.trials])[:, columns],
-            np.array([depth.values(after) for _, after in self.trials])[:, columns],
+            depth.all_values([before for before, _ in self.trials])[:, columns],
+            depth.all_values([after for _, after in self.trials])[:, columns],
             [before.category for before, _ in self.trials],
             [before.cluster for before, _ in self.trials],
         )
@@ -102,6 +103,14 @@ def known_metrics(depth: Depth, pairs: PairedTrials) -> list[str]:
     changes = [np.subtract(depth.highest(one), depth.values(one)) for one in cut]
     is_known = ~np.any(changes, axis=0) if cut else np.ones(len(depth.names), dtype=bool)
     return [name for name, known in zip(depth.names, is_known, strict=True) if known]
+
+
+def distinct_labels(runs: Sequence[RunDirectory]) -> list[str]:
+    """The labels of the runs; if two are the same, the ends of their paths or the paths."""
+    names = [run.label for run in runs]
+    if len(set(names)) < len(names):
+        names = ["/".join(run.path.resolve().parts[-2:]) for run in runs]
+    return names if len(set(names)) == len(names) else [str(run.path) for run in runs]
 
 
 def recorded_depth(run: RunDirectory) -> Depth:
@@ -143,6 +152,8 @@ def pair_answers(base: RunDirectory, cand: RunDirectory) -> PairedAnswers | str 
             "the answers were judged by different judges and are not compared; "
             "judge both runs with the same judge (`mnemoscope judge`)"
         )
+    if why := next(filter(None, map(withheld, manifests)), ""):
+        return f"the answers are not compared: {why}"
     metrics = [str(run.read_json(ANSWERS)["figures"]["metric"]) for run in runs]
     asked = [record for record in records_of(base) if record.question.expects == "answer"]
     theirs = {record.question.id: record.value for record in records_of(cand)}

@@ -85,6 +85,9 @@ class QuestionRecord(NamedTuple):
         return [line.error for line in lines if line is not None and line.error]
 
 
+_PART_OF = {Trial: "trial", Answer: "answer", Verdict: "verdict"}
+
+
 def assemble(
     lines: Iterable[JournalLine], questions: Mapping[str, Question], timings: Iterable[Timing] = ()
 ) -> list[QuestionRecord]:
@@ -102,7 +105,7 @@ def assemble(
                 "the run was made from other data"
             )
         own = parts.setdefault((line.scenario, line.checkpoint, line.question), {})
-        own[type(line).__name__.lower()] = line
+        own[_PART_OF[type(line)]] = line
     took: dict[tuple[str, str, str], float] = {}
     for timing in timings:
         key = (timing.scenario, timing.checkpoint, timing.question)

@@ -51,18 +51,16 @@ def progress_header(header: Header, plan: Plan, *, timestamp: str) -> JsonObject
 
 def progress_checkpoint(
     records: Sequence[QuestionRecord],
-    plan: Plan,
+    points: Sequence[Checkpoint],
+    index: int,
     persona: str,
-    label: str,
     *,
     timestamp: str,
     ingest_ms: float = 0.0,
 ) -> JsonObject:
-    """Return the line of progress.jsonl for one checkpoint of one persona."""
-    points = plan[persona]
-    index = next(i for i, point in enumerate(points) if point.label == label)
+    """Return the line of progress.jsonl for one of a persona's checkpoints."""
     point = points[index]
-    own = [r for r in records if r.scenario == persona and r.checkpoint == label]
+    own = [r for r in records if r.scenario == persona and r.checkpoint == point.label]
     before = _ingested(points[index - 1]) if index else 0
     return {
         "type": "checkpoint",

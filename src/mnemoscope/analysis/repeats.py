@@ -28,6 +28,7 @@ from mnemoscope._store.run_directory import (
 from mnemoscope.analysis.answers import ANSWERS
 from mnemoscope.analysis.attempts import attempts_of, unfinished_before
 from mnemoscope.analysis.checked_run import blocked_reason
+from mnemoscope.analysis.entitled import withheld
 from mnemoscope.analysis.estimates import few_clusters, rounded, rounded_all
 from mnemoscope.analysis.measure import Depth
 from mnemoscope.analysis.pairing import recorded_depth
@@ -214,8 +215,27 @@ def _set_of(label: str, members: Sequence[_Member], unreadable: Sequence[str]) -
         figures = _identical(members)
     elif not problems:
         figures, more = _combined(members)
-        notes += [*more, *_partly_identical(runs)]
+        notes += [*more, *_partly_identical(runs), *_flips(members)]
     return RepeatSet(label, of, set, runs, problems, notes, identical, figures)
+
+
+def _flips(members: Sequence[_Member]) -> list[str]:
+    """How often the verdict on a question is not the same in all repeats."""
+    if any(one.manifest.checkpoints or not one.manifest.identity.get("judge") for one in members):
+        return []
+    verdicts: dict[str, list[bool]] = defaultdict(list)
+    for member in members:
+        for record in records_of(member.run):
+            if record.final is not None:
+                verdicts[record.question.id].append(record.final.fails)
+    several = [own for own in verdicts.values() if len(own) > 1]
+    if not several:
+        return []
+    flipped = sum(len({*own}) > 1 for own in several)
+    return [
+        f"flip rate: the verdict on {flipped:,} of {len(several):,} questions "
+        f"({flipped / len(several):.1%}) is not the same in all repeats"
+    ]
 
 
 def _incomplete(label: str, members: Sequence[_Member], of: int) -> list[str]:
@@ -445,6 +465,8 @@ def _of_answers(members: Sequence[_Member]) -> dict[str, _MetricTable]:
     if any(one.manifest.checkpoints or not one.manifest.identity.get("judge") for one in members):
         return {}
     if not all((one.run.path / ANSWERS).exists() for one in members):
+        return {}
+    if any(withheld(one.manifest) for one in members):
         return {}
     metric = str(members[0].run.read_json(ANSWERS)["figures"]["metric"])
     cells: dict[str, dict[int, float]] = {}

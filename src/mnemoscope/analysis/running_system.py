@@ -16,6 +16,8 @@ def system_as_stated(case: CheckedRun) -> tuple[bool, str]:
     """Check the recorded system against itself, its pinned versions and the protocol."""
     recorded = value_at(case.manifest, "identity.system")
     system: Mapping[str, Any] = recorded if isinstance(recorded, Mapping) else {}
+    if outside := _outside(system):
+        return False, outside
     if other := system.get("other_versions"):
         named = ", ".join(f"{package} {version}" for package, version in sorted(other.items()))
         return False, f"other versions ran than those that were installed: {named}"
@@ -29,6 +31,17 @@ def system_as_stated(case: CheckedRun) -> tuple[bool, str]:
         if problem := _deviation(wanted, embedder):
             return False, problem
     return True, f"{_described(embedder)}; {_versions(system)}"
+
+
+def _outside(system: Mapping[str, Any]) -> str:
+    """Why a run with answers from a file cannot be verified; empty for other runs."""
+    if not system.get("answers_file"):
+        return ""
+    return (
+        f"the answers were read from {system['answers_file']} (sha256 "
+        f"{str(system.get('answers_sha256', ''))[:12]}…): they came from outside, no system was "
+        "asked here, and what it was given is not known"
+    )
 
 
 def _deviation(wanted: RequiredEmbedder | str, embedder: Mapping[str, Any] | None) -> str:

@@ -21,7 +21,7 @@ from mnemoscope._store.fingerprint import differences
 from mnemoscope._store.run_directory import Manifest, RunDirectory
 from mnemoscope.analysis.credit import is_plain
 from mnemoscope.analysis.measure import Depth
-from mnemoscope.analysis.pairing import NotComparable, recorded_depth
+from mnemoscope.analysis.pairing import NotComparable, distinct_labels, recorded_depth
 from mnemoscope.isolation.levels import recorded_isolation
 from mnemoscope.metrics import PRIMARY, dedupe, headline, metric_of, score
 from mnemoscope.stats.clustered import FEW_CLUSTERS
@@ -114,11 +114,7 @@ def labelled(runs: Sequence[RunDirectory]) -> list[LabelledRun]:
         if (place := run.path.resolve()) in seen:
             raise UsageError(f"{run.path} is given twice")
         seen[place] = run
-    names = [run.label for run in runs]
-    if len(set(names)) < len(names):
-        names = ["/".join(run.path.resolve().parts[-2:]) for run in runs]
-    if len(set(names)) < len(names):
-        names = [str(run.path) for run in runs]
+    names = distinct_labels(runs)
     return [LabelledRun(name, run, run.manifest()) for name, run in zip(names, runs, strict=True)]
 
 

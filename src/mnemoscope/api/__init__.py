@@ -11,6 +11,8 @@ progress bar, and only on a terminal. Notes and warnings go to the logger `mnemo
 interruption the same call continues; recorded results are kept.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from mnemoscope.api.arguments import RunLike, Where
 from mnemoscope.api.comparisons import compare, compare_many, gate, plan, questions
 from mnemoscope.api.export_runs import export
@@ -23,7 +25,21 @@ from mnemoscope.api.shown_questions import show, show_failed
 from mnemoscope.api.system_tests import durability_test, load_test, load_test_config
 from mnemoscope.runner.run_setup import RunConfig, require_checkpoints
 
+if TYPE_CHECKING:
+    from mnemoscope.api.dataset_runs import DatasetResults, run_datasets
+    from mnemoscope.api.judge_variants import judging_rules
+    from mnemoscope.api.outside_answers import score_answers
+
+_ON_DEMAND = {
+    "DatasetResults": "dataset_runs",
+    "judging_rules": "judge_variants",
+    "run_datasets": "dataset_runs",
+    "score_answers": "outside_answers",
+}
+"""Names that few callers use, and their modules."""
+
 __all__ = [
+    "DatasetResults",
     "Progress",
     "ProgressUpdate",
     "RunConfig",
@@ -40,6 +56,7 @@ __all__ = [
     "export",
     "gate",
     "judge",
+    "judging_rules",
     "load",
     "load_test",
     "load_test_config",
@@ -50,10 +67,20 @@ __all__ = [
     "require_checkpoints",
     "run",
     "run_config",
+    "run_datasets",
     "score",
+    "score_answers",
     "show",
     "show_failed",
     "sign",
     "simulate",
     "verify",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name not in _ON_DEMAND:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_ON_DEMAND[name]}"), name)

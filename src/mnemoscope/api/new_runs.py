@@ -22,7 +22,14 @@ from mnemoscope.results import (
     RunEstimate,
     RunResult,
 )
-from mnemoscope.runner.run_setup import Lifecycle, RunConfig, Systems, prepare, require_checkpoints
+from mnemoscope.runner.run_setup import (
+    Draw,
+    Lifecycle,
+    RunConfig,
+    Systems,
+    prepare,
+    require_checkpoints,
+)
 from mnemoscope.types import Scalar
 
 if TYPE_CHECKING:
@@ -54,6 +61,7 @@ def run(
     repeat: int = 1,
     scenarios: int | None = None,
     questions: int | None = None,
+    draw: Draw = "random",
     lifecycle: Lifecycle | None = None,
     parallelism: int | None = None,
     max_cost: float | None = None,
@@ -66,10 +74,13 @@ def run(
     remember_timeout: float = 3600.0,
     restarts: int = 2,
     workers: int | None = None,
+    executor: str = "local",
+    resources: str | Sequence[str] | None = None,
     compat: Literal["recall-bench"] | None = None,
     skip_preflight: bool = False,
     accept_leaks: bool = False,
     isolation: Literal[0, 1, 2, 3] | None = None,
+    fresh: bool = False,
     resume: Where | None = None,
     json_out: Where | None = None,
     question_log: Where | None = None,
@@ -85,7 +96,11 @@ def run(
     functions; a mapping gives them labels: `{"mine": MyMemory}`. `options` are passed to the
     dataset, such as granularity="turn". `RunConfig` describes all other arguments.
     """
-    given = {**locals(), "judge": several(judge) or None}
+    given = {
+        **locals(),
+        "judge": several(judge) or None,
+        "resources": several(resources) or None,
+    }
     for name in ("data", "out", "profile", "resume", "json_out", "question_log", "progress_jsonl"):
         given[name] = optional_path(given[name])
     config = RunConfig(**{field.name: given[field.name] for field in fields(RunConfig)})
@@ -104,6 +119,10 @@ def run_config(
 
     setup = prepare(benchmark, systems, config, options)
     check_models(setup.models, config.max_cost)
+    if config.fresh:
+        from mnemoscope._store.deleted_runs import delete_runs
+
+        delete_runs(setup.out, [plan.spec.slug for plan in (*setup.plans, *setup.baselines)])
     runs = execute(
         setup.dataset,
         setup.plans,
@@ -210,7 +229,7 @@ def execute(
             pipeline=pipeline,
             progress_copy=progress_copy,
             max_cost=max_cost,
-            exams=exams_of_judges(pipeline),
+            exams=exams_of_judges(pipeline, dataset),
             counted=counted,
             questions=asked,
         )
@@ -266,11 +285,11 @@ def simulate(
     return simulate_persona(persona, Path(out), days=days, seed=seed, force=force).folder
 
 
-def exams_of_judges(pipeline: Pipeline) -> dict[str, dict[str, Any]]:
+def exams_of_judges(pipeline: Pipeline, dataset: Dataset) -> dict[str, dict[str, Any]]:
     """The exam results of the judges; a note is logged for each judge without one."""
     from mnemoscope.runner.answer_setup import exams_of
 
-    exams = exams_of(pipeline)
+    exams = exams_of(pipeline, dataset)
     for note in exams.notes:
         _log.warning("note: %s", note)
     return exams.results

@@ -49,12 +49,12 @@ def judge(
 
     judges, runs = several(judge), find_runs(run_path(run))
     for old in runs:
-        answers.check_judges(benchmark_of(old), judges, appellate_judge)
+        answers.check_judges(_rules_of(old), judges, appellate_judge)
     answers.check_models(answers.models_of(*judges, appellate_judge), max_cost)
 
     def pipeline_of(old: RunDirectory) -> Pipeline:
         recorded = recorded_pipeline(old.manifest())
-        by = benchmark_of(old)
+        by = _rules_of(old)
         return structs.replace(
             recorded,
             judge=plan_panel([Spec.parse(one) for one in judges], by),
@@ -115,10 +115,12 @@ def _redo(
     max_cost: float | None,
     progress: Progress,
 ) -> Results:
+    from mnemoscope.analysis.foreign_verdicts import IMPORTED
     from mnemoscope.reports.run_report import write_report
     from mnemoscope.runner.answer_setup import reopened
     from mnemoscope.runner.rerun import redo
     from mnemoscope.runner.run import paid
+    from mnemoscope.runner.score_answers import write_imported
 
     done: list[RunDirectory] = []
     texts: list[DatasetTexts] = []
@@ -134,10 +136,12 @@ def _redo(
                 phase,
                 workers=workers,
                 max_cost=left,
-                exams=exams_of_judges(pipeline),
+                exams=exams_of_judges(pipeline, dataset),
                 progress=advance,
                 questions=asked,
             )
+        if phase == "judge" and (old.path / IMPORTED).exists():
+            write_imported(new, old.read_json(IMPORTED))
         texts.append(page_texts(dataset, [new]))
         write_report(new, texts=texts[-1])
         done.append(new)
@@ -192,6 +196,17 @@ def score(
         }
         result.sound_rules = published.sound if published else ""
     return result
+
+
+def _rules_of(run: RunDirectory) -> str:
+    """The dataset whose rules for judges apply; none for answers that were asked elsewhere.
+
+    Those of a persona have no checkpoints here, so that judges with one number can judge them.
+    """
+    from mnemoscope.datasets.asked_only import ASKED
+
+    asked_elsewhere = ASKED in run.manifest().identity["benchmark"]["options"]
+    return "" if asked_elsewhere else benchmark_of(run)
 
 
 def _beside(run: RunDirectory, parts: Sequence[str]) -> Path:

@@ -52,7 +52,8 @@ def show_failed(run: RunLike, *, category: str = "", k: int = 10) -> MissedQuest
         raise UsageError(f"--k {k}: must be at least 1")
     directory = one_run(run)
     names = directory.manifest().category_names
-    rows = RunResult(directory.path).question_rows(k=k)
+    result = RunResult(directory.path)
+    rows, sheet = result.question_rows(k=k), result.answers
     if category:
         known = sorted({row.category for row in rows})
         keys = {category, *(key for key, name in names.items() if name == category)}
@@ -62,7 +63,13 @@ def show_failed(run: RunLike, *, category: str = "", k: int = 10) -> MissedQuest
             raise UsageError(f"no category {category!r}; {near}this run has {shown}")
         rows = [row for row in rows if row.category in keys]
     missed = [row for row in rows if row.failure]
-    return MissedQuestions(missed, directory.label, asked=len(rows), category_names=names)
+    return MissedQuestions(
+        missed,
+        directory.label,
+        asked=len(rows),
+        category_names=names,
+        withheld=sheet.get("withheld", "") if sheet else "",
+    )
 
 
 def one_run(run: RunLike) -> RunDirectory:

@@ -27,11 +27,10 @@ def main() -> None:
     # Datasets and journals are many objects without cycles: looking for cycles after every 700
     # new ones takes a tenth of the time of reading them.
     gc.set_threshold(20_000, 20, 20)
-    # A system given as module:Name may be in the current folder. That folder comes after the
-    # standard library, so that a random.py or json.py in it does not replace a library module.
-    packages = (i for i, place in enumerate(sys.path) if place.endswith("site-packages"))
+    from mnemoscope._store.import_path import name_modules_in
+
     with suppress(OSError):  # the current folder was deleted
-        sys.path.insert(next(packages, len(sys.path)), str(Path.cwd()))
+        name_modules_in(Path.cwd())
     from mnemoscope.cli.app import invoke
     from mnemoscope.cli.console import show_warning
 

@@ -23,6 +23,7 @@ def answer(
     max_cost: float | None = None,
     json: bool = False,
     full: bool = False,
+    raw: bool = False,
 ) -> int:
     """Answer from the saved hits of a run with another reader; the system is not called.
 
@@ -55,6 +56,8 @@ def answer(
         Print the figures as JSON instead of tables.
     full
         Also print the figures by category and the cost.
+    raw
+        Also print figures of a judge that failed its exam or sat none, as it gave them.
     """
     with watched() as progress:
         results = api.answer(
@@ -69,4 +72,4 @@ def answer(
             max_cost=max_cost,
             progress=progress,
         )
-    return show(results, as_json=json, full=full)
+    return show(results, as_json=json, full=full, raw=raw)

@@ -23,6 +23,7 @@ def judge(
     max_cost: float | None = None,
     json: bool = False,
     full: bool = False,
+    raw: bool = False,
 ) -> int:
     """Judge the saved answers of a run with other judges; system and reader are not called.
 
@@ -56,6 +57,8 @@ def judge(
         Print the figures as JSON instead of tables.
     full
         Also print the figures by category and the cost.
+    raw
+        Also print figures of a judge that failed its exam or sat none, as it gave them.
     """
     with watched() as progress:
         results = api.judge(
@@ -70,4 +73,4 @@ def judge(
             max_cost=max_cost,
             progress=progress,
         )
-    return show(results, as_json=json, full=full)
+    return show(results, as_json=json, full=full, raw=raw)

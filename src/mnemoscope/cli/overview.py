@@ -16,7 +16,10 @@ import mnemoscope
 ABOUT = "Measure how well AI agents' memory systems remember."
 COMMANDS = {
     "run": ("run:run", "Run memory systems on a benchmark and print one table of all results."),
-    "score": ("score:score", "Score a file of rankings against a dataset's evidence."),
+    "score": (
+        "score:score",
+        "Score a file of rankings against a dataset's evidence, or judge a file of answers.",
+    ),
     "report": (
         "report:report",
         "Print the tables of a finished run, or of all runs in a folder, and write the reports "
@@ -99,7 +102,7 @@ COMMANDS = {
     "serve": ("serve:app", "Serve a memory system, or an embedding model, on a port."),
     "judges": ("judges:app", "List, check and examine the judges of answers."),
     "metrics": ("metrics:app", "List and check the metrics of rankings."),
-    "models": ("models:app", "List and try the language models that answer and judge."),
+    "models": ("models:app", "List, fetch and try the language models that answer and judge."),
     "published": (
         "published:app",
         "Published results of other projects, and which may be compared. Quoted, not verified.",

@@ -14,7 +14,7 @@ from mnemoscope.cli.console import out, print_json, say
 from mnemoscope.reports.tables import Cell, Cells, Lines, ReportTable, TableColumn
 
 if TYPE_CHECKING:
-    from mnemoscope.published import Published
+    from mnemoscope.published import Cohort, Published
 
 _RESULTS = ("system", "value", "reported by", "source", "")
 
@@ -59,33 +59,84 @@ def list_results(
     json
         Print JSON instead of tables.
     """
-    from mnemoscope.published import cohort_of, load
+    from mnemoscope.published import cohort_of
 
-    rows = [
-        row
-        for row in _of_benchmark(load(), benchmark)
-        if system.lower() in row.system.lower()
-        and metric.lower() in row.metric.lower()
-        and (not category or _category(row) & {category.lower()})
-        and (not reported_by or row.reported_by == reported_by.lower())
-    ]
-    if not rows:
-        known = ", ".join(sorted({row.metric for row in _of_benchmark(load(), benchmark)}))
-        raise UsageError(f"no published result matches; omit a filter. Metrics: {known}")
+    rows = _chosen(benchmark, system, metric, category, reported_by)
     if json:
         print_json([_content(row) for row in rows])
         return
     cohorts = defaultdict(list)
     for row in rows:
         cohorts[cohort_of(row)].append(row)
-    for cohort in sorted(cohorts, key=lambda one: (one.description, one.id)):
+
+    def order(cohort: Cohort) -> tuple[int, str, str]:
+        """Cohorts with several sources first: only there a number can be set beside another's."""
+        own = cohorts[cohort]
+        several = len({row.source for row in own}) > 1
+        return (0 if several else 1 if len(own) > 1 else 2), cohort.description, cohort.id
+
+    for cohort in sorted(cohorts, key=order):
         out.print(Text(cohort.id, "bold cyan").append(f"  {cohort.description}", "default"))
         _print(_RESULTS, map(_result, sorted(cohorts[cohort], key=lambda r: (-r.value, r.system))))
+    several = sum(len({row.source for row in own}) > 1 for own in cohorts.values())
+    checkable = sum(row.can_be_checked for row in rows)
     say(
         out,
-        f"{len(rows):,} results in {len(cohorts):,} cohorts. Numbers of different cohorts must not "
-        "be compared; within one, prompts may still differ.",
+        f"{len(rows):,} results in {len(cohorts):,} cohorts, {several:,} of them with several "
+        "sources (shown first). Numbers of different cohorts must not be compared; within one, "
+        f"prompts may still differ. {checkable:,} results have a commit or a DOI; `published cite` "
+        "shows it.",
     )
+
+
+@app.command
+def cite(
+    *,
+    benchmark: str = "",
+    system: str = "",
+    metric: str = "",
+    category: str = "",
+    reported_by: str = "",
+    bibtex: bool = False,
+    json: bool = False,
+) -> None:
+    """Cite published results: conditions, source, permalink or DOI, the day it was read, caveats.
+
+    A result without a commit or a DOI is marked. So is a result of one vendor on another's system.
+
+    For example:
+
+        mnemoscope published cite --benchmark LoCoMo --system mem0 --category all
+
+        mnemoscope published cite --benchmark LongMemEval --system zep --bibtex
+
+    Parameters
+    ----------
+    benchmark
+        Its full name; case does not matter.
+    system
+        Part of the system's name.
+    metric
+        Part of the metric's name.
+    category
+        LoCoMo's integer or name, `all` for overall results, `unknown` for unknown categories.
+    reported_by
+        self, vendor, competitor, third-party, quoted, `this report` or unstated.
+    bibtex
+        Print BibTeX, one entry for each source.
+    json
+        Print JSON.
+    """
+    from mnemoscope.published import citations
+
+    rows = _chosen(benchmark, system, metric, category, reported_by)
+    if json:
+        print_json([{**_content(row), "citation": citations.citation(row)} for row in rows])
+    elif bibtex:
+        print(citations.bibtex(rows))
+    else:
+        for row in rows:
+            say(out, citations.citation(row))
 
 
 @app.command
@@ -196,6 +247,26 @@ def spread(*, benchmark: str = "LoCoMo", system: str = "", json: bool = False) -
     say(out, "Models, judges and versions differ: a spread does not show that a result is wrong.")
 
 
+def _chosen(
+    benchmark: str, system: str, metric: str, category: str, reported_by: str
+) -> list[Published]:
+    """The rows that match all filters; an error if none does."""
+    from mnemoscope.published import load
+
+    rows = [
+        row
+        for row in _of_benchmark(load(), benchmark)
+        if system.lower() in row.system.lower()
+        and metric.lower() in row.metric.lower()
+        and (not category or _category(row) & {category.lower()})
+        and (not reported_by or row.reported_by == reported_by.lower())
+    ]
+    if not rows:
+        known = ", ".join(sorted({row.metric for row in _of_benchmark(load(), benchmark)}))
+        raise UsageError(f"no published result matches; omit a filter. Metrics: {known}")
+    return rows
+
+
 def _of_benchmark(rows: tuple[Published, ...], name: str) -> list[Published]:
     found = [row for row in rows if not name or row.benchmark.lower() == name.lower()]
     if not found:
@@ -214,7 +285,7 @@ def _category(row: Published) -> set[str]:
 def _result(row: Published) -> Cells:
     from mnemoscope.published.published_results import number
 
-    marks = ["retracted"] * row.retracted + ["no citation"] * (not row.cited)
+    marks = [mark for mark in row.marks if mark != "day of reading not recorded"]
     source = row.source + (f", {row.year}" if row.year else "")
     return [row.system, number(row), row.reported_by, source, Cell(", ".join(marks), "bold red")]
 
@@ -232,7 +303,12 @@ def _content(row: Published) -> dict[str, Any]:
 
     cohort = cohort_of(row)
     named = {"id": cohort.id, "description": cohort.description}
-    return {**msgspec.to_builtins(row), "retracted": row.retracted, "cohort": named}
+    return {
+        **msgspec.to_builtins(row),
+        "retracted": row.retracted,
+        "marks": row.marks,
+        "cohort": named,
+    }
 
 
 def _print(heads: Sequence[str], rows: Iterable[Cells]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mnemoscope import api
 from mnemoscope.cli.console import out, print_json
+from mnemoscope.cli.show_runs import say_raw
 
 
 def report(
@@ -15,6 +16,7 @@ def report(
     svg: Path | None = None,
     json: bool = False,
     full: bool = False,
+    raw: bool = False,
     data: Path | None = None,
 ) -> None:
     """Print the tables of a finished run, or of all runs in a folder, and write the reports again.
@@ -44,6 +46,8 @@ def report(
         Print the figures as JSON instead of tables.
     full
         Also print the figures by category and the cost.
+    raw
+        Also print figures of a judge that failed its exam or sat none, as it gave them.
     data
         The dataset's file or folder, whose texts report.html shows. By default it is looked for
         where `mnemoscope datasets fetch` puts it; if it is not there, the page keeps its texts.
@@ -54,13 +58,14 @@ def report(
     from mnemoscope.reports.run_view import RunView, as_content
 
     runs = [one.directory for one in api.report(run, data=data).runs]
-    views = [RunView.of(one) for one in runs]
+    views = [RunView.of(one, raw=raw) for one in runs]
     if json:
         print_json(as_content(views))
         return
     for benchmark in dict.fromkeys(view.benchmark for view in views):
         own = [view for view in views if view.benchmark == benchmark]
         out.print(run_tables.shown(own, width=out.width, full=full))
+        say_raw(own, raw=raw)
         labels = {view.label for view in own}
         out.print(render(closing_sentences([one for one in runs if one.label in labels])))
     if svg is not None:

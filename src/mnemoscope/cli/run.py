@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import CycloptsError, Parameter
 
 from mnemoscope import api
-from mnemoscope.cli.console import err, out, parse_options, print_table, say, watched
+from mnemoscope.cli.console import (
+    err,
+    out,
+    parse_options,
+    print_json,
+    print_table,
+    say,
+    watched,
+)
 from mnemoscope.cli.show_runs import show
 from mnemoscope.reports.tables import numeric
 
@@ -19,7 +27,7 @@ if TYPE_CHECKING:
 def run(
     benchmark: str,
     /,
-    *,
+    *more: str,
     system: Annotated[list[str] | None, Parameter(name=["--system", "-s"])] = None,
     config: Annotated[api.RunConfig, Parameter(name="*")] = api.RunConfig(),
     no_baselines: bool = False,
@@ -30,6 +38,7 @@ def run(
     dry_run: bool = False,
     json: bool = False,
     full: bool = False,
+    raw: bool = False,
     heatmap: bool = False,
     **options: str,
 ) -> int:
@@ -61,12 +70,18 @@ def run(
 
         mnemoscope run personas --profile bench.yaml --sample 20
 
+        mnemoscope run locomo longmemeval tofu --system bm25 --data data --out runs/all --fresh
+
     `mnemoscope personas simulate` makes the data of personas.
 
     Parameters
     ----------
     benchmark
         The name of a dataset. `mnemoscope datasets list` shows them with their options.
+    more
+        Further datasets: each is run below --out in a folder of its name, and one summary is over
+        all. --data is then a folder with a folder for each of them; an option of a dataset is
+        passed to those that have it.
     system
         A system: `name`, `name,option=value`, or your own `module:Name`. `LABEL=SPEC` gives it a
         label. Repeatable.
@@ -87,6 +102,8 @@ def run(
         Print the figures as JSON instead of tables.
     full
         Also print the figures by category and the cost, which the files have too.
+    raw
+        Also print figures of a judge that failed its exam or sat none, as it gave them.
     heatmap
         On personas: print only the heatmaps.
     options
@@ -101,6 +118,12 @@ def run(
     config = replace(config, baselines=arms and not no_baselines, heatmap_png=not no_heatmap_png)
     if heatmap:
         api.require_checkpoints(benchmark, "--heatmap")
+    if more:
+        if estimate or dry_run or heatmap:
+            raise CycloptsError(msg="--estimate, --dry-run and --heatmap are for one dataset.")
+        with watched() as progress:
+            every = api.run_datasets([benchmark, *more], system or (), config, asked, progress)
+        return _show_datasets(every, as_json=json, full=full)
     with watched() as progress:
         if estimate:
             _show_estimate(api.estimate(benchmark, system or (), config, asked, progress))
@@ -111,7 +134,24 @@ def run(
             say(err, "dry run: only the first checkpoint of the first persona; no files were kept")
             return 0
         results = api.run_config(benchmark, system or (), config, asked, progress)
-    return show(results, as_json=json, only_heatmaps=heatmap, full=full)
+    return show(results, as_json=json, only_heatmaps=heatmap, full=full, raw=raw)
+
+
+def _show_datasets(results: api.DatasetResults, *, as_json: bool, full: bool) -> int:
+    """Print the tables of each dataset, then the summary; 1 if a system failed everywhere."""
+    from msgspec import to_builtins
+
+    from mnemoscope.reports.dataset_summary import summary_note, summary_table
+    from mnemoscope.reports.render_terminal import table
+
+    if as_json:
+        print_json([to_builtins(row) for row in results.rows()])
+        return int(any(own.failed_everywhere for own in results.values()))
+    codes = [show(own, as_json=False, full=full) for own in results.values()]
+    out.print(table(summary_table(results.rows())))
+    say(out, summary_note())
+    say(out, f"summary: {results.path}/datasets.md")
+    return max(codes)
 
 
 def _show_estimate(found: RunEstimate) -> None:

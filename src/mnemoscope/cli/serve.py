@@ -154,7 +154,7 @@ def serve_grpc(
         hello = served_hello(system)
         if reader is None:
             reader = _SYSTEM if "answer" in hello.methods else "extractive"
-        reads = None if reader == _SYSTEM else plan_reader(Spec.parse(reader))
+        reads = None if reader == _SYSTEM else plan_reader(Spec.parse(reader), "personas")
         server = start_server(
             system,
             hello,

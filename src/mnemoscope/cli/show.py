@@ -79,8 +79,13 @@ def show(
         if json:
             print_json([row._asdict() for row in missed.rows])
             return
-        about = missed.system, missed.category_names
-        blocks = missed_blocks(missed.rows, *about, asked=missed.asked, limit=limit)
+        blocks = missed_blocks(
+            missed.rows,
+            repr(missed),
+            missed.category_names,
+            withheld=missed.withheld,
+            limit=limit,
+        )
         out.print(render(blocks))
         return
     found = api.show(run, question, checkpoint=checkpoint, data=data)

@@ -10,6 +10,7 @@ from mnemoscope.results import Results
 
 if TYPE_CHECKING:
     from mnemoscope.analysis.repeats import RepeatSet
+    from mnemoscope.reports.run_view import RunView
 
 
 def show_repeats(sets: Sequence[RepeatSet]) -> None:
@@ -22,9 +23,16 @@ def show_repeats(sets: Sequence[RepeatSet]) -> None:
 
 
 def show(
-    results: Results, *, as_json: bool, only_heatmaps: bool = False, full: bool = False
+    results: Results,
+    *,
+    as_json: bool,
+    only_heatmaps: bool = False,
+    full: bool = False,
+    raw: bool = False,
 ) -> int:
     """Print the tables and, last, a sentence for each system.
+
+    With `raw`, also the figures of judges that passed no exam.
 
     The exit code is 1 if a system failed on every question.
     """
@@ -34,7 +42,7 @@ def show(
     from mnemoscope.reports.run_view import RunView, as_content
 
     folder, runs = results.path, results.runs
-    views = [RunView.of(run.directory) for run in runs]
+    views = [RunView.of(run.directory, raw=raw) for run in runs]
     if as_json and results.over_checkpoints:
         name = "result.json" if runs[0].manifest.checkpoints else "metrics.json"
         found = {run.label: run.directory.read_json(name) for run in runs}
@@ -50,6 +58,7 @@ def show(
             say(out, f"summary: {folder}/summary.md, reports: {folder}/*/report.html{also}")
     else:
         out.print(run_tables.summary(views, full=full))
+        say_raw(views, raw=raw)
         show_repeats(list(results.repeats().values()))
         accounts = [own for view in views if (own := view.timing.get("accounts"))]
         if spent := sum(own["total"]["paid"] for own in accounts):
@@ -59,3 +68,13 @@ def show(
             say(out, "categories and cost: --full, or the reports")
         out.print(render(closing_sentences([run.directory for run in runs])))
     return int(results.failed_everywhere)
+
+
+def say_raw(views: Sequence[RunView], *, raw: bool) -> None:
+    """Say which of the printed figures are raw: a table with them looks like any other."""
+    reasons: dict[str, list[str]] = {}
+    for view in views:
+        if raw and view.answers and (why := view.answers.get("withheld")):
+            reasons.setdefault(why, []).append(view.label)
+    for why, labels in reasons.items():
+        say(out, f"! raw figures of {', '.join(labels)}: without --raw they are {why}")

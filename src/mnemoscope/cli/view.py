@@ -53,7 +53,7 @@ def view(
     if data is not None and not data.exists():
         raise UsageError(f"--data {data}: no such file or folder")
     server = ViewServer(folder, port=port, data=data)
-    say(out, f"runs in {folder} at {server.url}; stop it with Ctrl-C")
+    say(out, f"runs in {folder} (stop with Ctrl-C): {server.url}")
     sys.stdout.flush()
     if not no_open and sys.stdin.isatty() and sys.stdout.isatty():
         import webbrowser

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from inspect import signature
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar, Literal, Protocol
 
 from msgspec import Struct
 
@@ -39,6 +39,8 @@ class AnswerNeeds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The prompt file for readers that call a model."""
     reader: str = "none"
     """The default reader."""
+    form: Literal["short", "sentences"] = "short"
+    """The form of the extractive reader's answers, unless the user names one."""
     judge: str = ""
     """The default judge; empty if the user must name one."""
     model_judge: str = "binary"
@@ -192,6 +194,9 @@ class FileDataset:
         """The files to read, by the name that their publisher gave them."""
         self.findings = Findings()
         self._counts: Counter[str] = Counter()
+        self._kept: dict[Path, list[bytes]] = {}
+        """The blocks of packed files that were read."""
+        self._kept_version: dict[Path, tuple[int, ...]] = {}
 
     @property
     def options(self) -> dict[str, Scalar]:
@@ -205,11 +210,34 @@ class FileDataset:
         found: list[DataFile] = []
         for name, path in self.paths.items():
             digest = hashlib.sha256()
-            for block in unpacked(path):
+            before = _version(path)
+            for block in self._keeping(path, unpacked(path)):
                 digest.update(block)
+            self._kept_version[path] = before
             pinned = self.info.files.get(name, PinnedFile()).sha256
             found.append(DataFile(path, digest.hexdigest(), pinned))
         return found
+
+    def unpacked(self, path: Path) -> Iterator[bytes]:
+        """The content of a file, decompressed; that which `files` has read if it is the same."""
+        from mnemoscope.datasets._io.json_stream import unpacked
+
+        if path in self._kept and self._kept_version.get(path) == _version(path):
+            return iter(self._kept[path])
+        return unpacked(path)
+
+    def _keeping(self, path: Path, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        """The blocks; those of a packed file are kept, because unpacking takes longest."""
+        self._kept.pop(path, None)
+        kept: list[bytes] = []
+        left = _MOST_KEPT if path.suffix in (".xz", ".gz") else 0
+        for block in blocks:
+            left -= len(block)
+            if left >= 0:
+                kept.append(block)
+            yield block
+        if kept and left >= 0:
+            self._kept[path] = kept
 
     def scenarios(self) -> Iterator[Scenario]:
         self.findings, self._counts = Findings(), Counter()
@@ -221,6 +249,16 @@ class FileDataset:
 
     def counts(self) -> Mapping[str, int]:
         return dict(self._counts)
+
+
+_MOST_KEPT = 512 << 20
+"""Bytes of an unpacked file that are kept in memory until the dataset is not needed any more."""
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    """Differs if the file was replaced or written."""
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def find_file(data: Path, *names: str) -> Path:

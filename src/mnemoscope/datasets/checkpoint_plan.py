@@ -139,7 +139,7 @@ def is_eligible(relevant_days: Sequence[int], irrelevant_after: int | None, days
     """
     if irrelevant_after is not None and days > irrelevant_after:
         return False
-    return all(day <= days for day in relevant_days)
+    return max(relevant_days, default=0) <= days
 
 
 def sample_by_category(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -75,6 +76,18 @@ class _Session(msgspec.Struct, frozen=True):
     at: datetime
     date_line: str
     turns: list[_DialogTurn]
+
+
+@lru_cache(maxsize=4096)
+def _cited_turns(entry: str) -> tuple[list[tuple[int, int]], bool]:
+    """Session and turn of each label in an entry of evidence, and whether it is well-formed."""
+    pairs = [(int(session), int(turn)) for session, turn in _EVIDENCE.findall(entry)]
+    return pairs, _WELL_FORMED.fullmatch(entry) is not None
+
+
+@lru_cache(maxsize=4096)
+def _session_time(stamp: str) -> datetime:
+    return datetime.strptime(stamp, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
 
 
 class Locomo(FileDataset):
@@ -149,8 +162,8 @@ class Locomo(FileDataset):
         self._seen: set[str] = set()
         corrections = self._corrections() if self.audit else {}
         conversations = (
-            self._conversation(index, line, value, corrections)
-            for index, (line, value) in enumerate(array_elements(self.path))
+            self._conversation(index, line, sample, corrections)
+            for index, (line, sample) in enumerate(array_elements(self.path, _Sample, _IN_SAMPLE))
         )
         if self.scope == "conversation":
             yield from conversations
@@ -163,9 +176,8 @@ class Locomo(FileDataset):
         )
 
     def _conversation(
-        self, index: int, line: int, value: Any, corrections: dict[str, _Correction]
+        self, index: int, line: int, sample: _Sample, corrections: dict[str, _Correction]
     ) -> Scenario:
-        sample = converted(value, _Sample, self.path, line, _IN_SAMPLE)
         name = sample.sample_id
         if name in self._seen:
             raise DataError(f"duplicate sample_id {name!r}", file=self.path, line=line)
@@ -205,7 +217,7 @@ class Locomo(FileDataset):
         for number in numbers:
             stamp = fields.get(f"session_{number}_date_time")
             try:
-                at = datetime.strptime(str(stamp), "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+                at = _session_time(str(stamp))
             except ValueError:
                 raise DataError(
                     f"{sample.sample_id} session_{number}_date_time: cannot read {stamp!r}; "
@@ -285,8 +297,8 @@ class Locomo(FileDataset):
         if len(set(cited)) < len(cited):
             self.findings.add("evidence cited twice", id)
         for entry in cited:
-            pairs = [(int(session), int(turn)) for session, turn in _EVIDENCE.findall(entry)]
-            if not _WELL_FORMED.fullmatch(entry):
+            pairs, is_well_formed = _cited_turns(entry)
+            if not is_well_formed:
                 kind = "malformed evidence, repaired" if pairs else "malformed evidence, dropped"
                 self.findings.add(kind, f"{id} {entry!r}")
             for session, turn in pairs:
@@ -315,8 +327,7 @@ class Locomo(FileDataset):
     def _corrections(self) -> dict[str, _Correction]:
         path = self.paths["audit_errors.json"]
         found: dict[str, _Correction] = {}
-        for line, value in array_elements(path):
-            correction = converted(value, _Correction, path, line)
+        for line, correction in array_elements(path, _Correction):
             place = _AUDIT_ID.fullmatch(correction.question_id)
             if place is None:
                 problem = f"question_id {correction.question_id!r} does not look like locomo_0_qa1"

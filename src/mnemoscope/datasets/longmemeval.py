@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from mnemoscope._store.errors import DataError
-from mnemoscope.datasets._io.json_stream import array_elements, converted
+from mnemoscope.datasets._io.json_stream import array_elements
 from mnemoscope.datasets.base import (
     AnswerNeeds,
     DatasetInfo,
@@ -139,8 +139,9 @@ class LongMemEval(FileDataset):
         positions = {id: position for position, id in enumerate(official)}
         seen: set[str] = set()
         extra = len(official)
-        for line, value in array_elements(self.path):
-            item = self._item(value, line)
+        about = "in the question that starts here: "
+        for line, item in array_elements(self.path, _Item, about, self.unpacked(self.path)):
+            self._check(item, line)
             if item.question_id in seen:
                 problem = f"duplicate question_id {item.question_id!r}"
                 raise DataError(problem, file=self.path, line=line)
@@ -154,8 +155,7 @@ class LongMemEval(FileDataset):
             if id not in seen:
                 self.findings.add(f"question missing: {len(seen)} of {len(official)} found", id)
 
-    def _item(self, value: Any, line: int) -> _Item:
-        item = converted(value, _Item, self.path, line, "in the question that starts here: ")
+    def _check(self, item: _Item, line: int) -> None:
         if item.question_type not in TYPES:
             problem = f"{item.question_id}: unknown question_type {item.question_type!r}"
             raise DataError(problem, file=self.path, line=line)
@@ -163,7 +163,6 @@ class LongMemEval(FileDataset):
         if not len(item.haystack_dates) == len(item.haystack_session_ids) == sessions:
             problem = f"{item.question_id}: the numbers of haystack dates, ids and sessions differ"
             raise DataError(problem, file=self.path, line=line)
-        return item
 
     def _scenario(self, name: str, item: _Item, line: int) -> Scenario:
         abstains = item.question_id.endswith("_abs")

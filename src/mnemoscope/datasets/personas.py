@@ -65,6 +65,7 @@ class Personas(FileDataset):
         baselines=_BASELINES,
         answers=AnswerNeeds(
             reader="extractive",
+            form="sentences",
             judge="ledger",
             model_judge="rubric",
             scales=("composite",),

@@ -83,6 +83,7 @@ class Tofu(FileDataset):
         answers=AnswerNeeds(
             prompt="answer-tofu",
             reader="extractive",
+            form="sentences",
             judge="rouge-l",
             judges=("rouge-l",),
             otherwise="forgetting is measured by rouge-l only; omit --judge",

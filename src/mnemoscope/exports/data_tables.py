@@ -35,7 +35,7 @@ class DataTable(NamedTuple):
     def columns(self) -> tuple[str, ...]:
         """The columns of the frame, then the status of the run if a row is about one run."""
         fields: tuple[str, ...] = self.kind._fields
-        return (*fields, "status") if "system" in fields else fields
+        return (*fields, status_column(fields)) if "system" in fields else fields
 
     def cells(self) -> list[tuple[Any, ...]]:
         if "system" not in self.kind._fields:
@@ -43,6 +43,11 @@ class DataTable(NamedTuple):
         status = {one.system: one.status for one in self.statuses}
         place = self.kind._fields.index("system")
         return [(*row, status[row[place]]) for row in self.rows]
+
+
+def status_column(fields: Sequence[str]) -> str:
+    """The name of the run's status: a question has a `status` of its own."""
+    return "run_status" if "status" in fields else "status"
 
 
 def csv_file(table: DataTable) -> bytes:
@@ -104,8 +109,8 @@ def parquet_file(table: DataTable) -> bytes:
         if name in table.columns:
             base = types[kind.removesuffix("[]")]
             fields.append(arrow.field(name, arrow.list_(base) if kind.endswith("[]") else base))
-    if "status" in table.columns:
-        fields.append(arrow.field("status", arrow.string()))
+    if "system" in table.kind._fields:
+        fields.append(arrow.field(status_column(table.kind._fields), arrow.string()))
     about = {
         "schema": SCHEMA,
         "what": table.what,
@@ -168,7 +173,7 @@ def export_schema(kinds: Mapping[str, Sequence[type[NamedTuple]]]) -> dict[str, 
 def _row_schema(kind: type[NamedTuple]) -> dict[str, Any]:
     properties = {name: msgspec.json.schema(hint) for name, hint in get_type_hints(kind).items()}
     if "system" in properties and kind is not RunStatus:
-        properties["status"] = properties_of_status()
+        properties[status_column(list(properties))] = properties_of_status()
     return {
         "title": kind.__name__,
         "description": (kind.__doc__ or "").split("\n\n")[0],

@@ -44,6 +44,8 @@ def draw(result: LoadResult) -> bytes:
 def _draw_loop(
     page: PlotPage, axes: Axes, steps: Sequence[LoadStep], systems: Sequence[str]
 ) -> list[Line2D]:
+    from matplotlib.ticker import LogLocator
+
     page.tidy(axes)
     axes.grid(axis="y", color=page.theme.grid, linewidth=0.6)
     handles = []
@@ -65,6 +67,12 @@ def _draw_loop(
                 linewidth=1.2,
                 markersize=3.4,
             )
+            if len(known) == 1:  # no line and no band to see
+                x, value, ends = known[0]
+                low, high = ends or (value, value)
+                reach = [[max(0, value - low)], [max(0, high - value)]]
+                axes.errorbar([x], [value], yerr=reach, color=style["color"], capsize=3)
+                axes.annotate(name, (x, value), (8, 0), textcoords="offset points", va="center")
             banded = [(x, ends) for x, _, ends in known if ends is not None and name == "p99"]
             axes.fill_between(
                 [x for x, _ in banded],
@@ -78,7 +86,10 @@ def _draw_loop(
     axes.set_yscale("log")
     tested = sorted({_load(step) for step in steps})
     axes.set_xticks(tested, [f"{value:g}" for value in tested])
+    if len(tested) == 1:
+        axes.set_xlim(tested[0] / 2, tested[0] * 2)
     axes.minorticks_off()
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     return handles
 

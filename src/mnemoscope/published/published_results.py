@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal, InvalidOperation
 from functools import cache
 from importlib.resources import files
@@ -13,6 +14,7 @@ import msgspec
 
 from mnemoscope._store.errors import DataError
 from mnemoscope._store.jsonl import numbered_records
+from mnemoscope.published.source_links import LinkKind, publisher
 
 GROUPS = (
     "core",
@@ -41,6 +43,9 @@ _PRINTED_AS = {
     "s": ("s",),
     "tokens": ("tokens",),
 }
+
+_COMMIT = re.compile(r"/blob/[0-9a-f]{40}/")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 Keying = Literal["arithmetic", "same table", "named", "survey", "unknown"]
 
@@ -100,11 +105,45 @@ class Published(
     reported_by: str
     """self, vendor, competitor, third-party, quoted, this report, unstated."""
     notes: str = ""
+    link_kind: LinkKind = "none"
+    """permalink: a file at a commit that was read and contains the number. doi: of the paper.
+    thread: a numbered issue or pull request. none: the collection states neither."""
+    link: str = ""
+    where: str = ""
+    """The place in the source: a table, or the text through which the number was read."""
+    read_on: str = ""
+    """The day on which the linked text was read; empty if that is not recorded."""
 
     @property
     def cited(self) -> bool:
         """False if the collection states that it has no citation."""
         return not self.source_basis.startswith("none")
+
+    @property
+    def can_be_checked(self) -> bool:
+        """Whether a link leads to a text that cannot change: a commit or a DOI."""
+        return self.link_kind in ("permalink", "doi")
+
+    @property
+    def by_another_vendor(self) -> bool:
+        """Whether a competitor of the system's vendor ran it."""
+        return self.reported_by == "competitor"
+
+    @property
+    def marks(self) -> list[str]:
+        """What a reader must know beside the number."""
+        found = ["retracted"] if self.retracted else []
+        if self.by_another_vendor:
+            # In a thread anybody may report, so its repository does not say who ran it.
+            by = "" if self.link_kind == "thread" else publisher(self.source)
+            found.append(f"run by another vendor{f' ({by})' if by else ''}")
+        if not self.cited:
+            found.append("no citation")
+        elif not self.can_be_checked:
+            found.append("thread, can change" if self.link_kind == "thread" else "no permalink")
+        if self.link and not self.read_on:
+            found.append("day of reading not recorded")
+        return found
 
     @property
     def retracted(self) -> bool:
@@ -190,6 +229,14 @@ def _problem(row: Published) -> str:
         return f"value is {row.value}, but as_printed gives {expected}"
     if row.category and (row.category.id is None) != (row.category.keying == "unknown"):
         return "category: give either an id or the keying `unknown`"
+    if (row.link_kind == "none") != (not row.link):
+        return "link and link_kind: give both, or neither"
+    if row.link_kind == "permalink" and not _COMMIT.search(row.link):
+        return f"link {row.link!r} names no commit, so it is not a permalink"
+    if row.link_kind == "doi" and not row.link.startswith("https://doi.org/10."):
+        return f"link {row.link!r} is not a DOI"
+    if row.read_on and not _DAY.fullmatch(row.read_on):
+        return f"read_on {row.read_on!r} is not a day such as 2026-11-18"
     if row.collection == "nexus" and row.group not in GROUPS:
         return f"unknown group {row.group!r}: use one of {', '.join(GROUPS)}"
     return ""

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import ir_measures
 import numpy as np
+import scipy  # imports a part of itself when it is first used
 from numpy.typing import NDArray
-from scipy import integrate, linalg, optimize, stats
 
 FEW_CLUSTERS, MANY_CLUSTERS = 5, 50
 FAILED = ("error", "timeout", "not-indexed")
@@ -157,7 +157,9 @@ def _mean_over_orders(kind: str, k: int, asked: MeasuredQuestion) -> float:
     def none_before(rank: int) -> float:
         share = 1.0
         for start, size, own, _ in groups:
-            share *= stats.hypergeom.pmf(0, size, own, inside(start, size, rank)) if own else 1.0
+            share *= (
+                scipy.stats.hypergeom.pmf(0, size, own, inside(start, size, rank)) if own else 1.0
+            )
         return float(share)
 
     total = len(asked.evidence)
@@ -172,7 +174,9 @@ def _mean_over_orders(kind: str, k: int, asked: MeasuredQuestion) -> float:
     if kind == "all":
         every = 0.0 if missing else 1.0
         for start, size, own, _ in groups:
-            every *= stats.hypergeom.pmf(own, size, own, inside(start, size, k)) if own else 1.0
+            every *= (
+                scipy.stats.hypergeom.pmf(own, size, own, inside(start, size, k)) if own else 1.0
+            )
         return float(every)
     grades = sorted(asked.evidence.values(), reverse=True)
     ideal = sum(grade / log2(rank + 1) for rank, grade in enumerate(grades[:k], 1))
@@ -225,13 +229,13 @@ def tail(statistic: float, sizes: NDArray[np.float64]) -> float:
     if statistic == 0:
         return 1.0
     if count < FEW_CLUSTERS:
-        return float(2 * stats.norm.sf(statistic))
+        return float(2 * scipy.stats.norm.sf(statistic))
     if len(set(sizes.tolist())) == 1:
-        return float(2 * stats.t.sf(statistic, count - 1))
+        return float(2 * scipy.stats.t.sf(statistic, count - 1))
     weights = sizes / sizes.sum()
     centring = np.eye(count) - weights
     noise = count / (count - 1) * centring.T @ np.diag(weights**2) @ centring
-    roots = linalg.eigvalsh(np.outer(weights, weights) - statistic**2 * noise)
+    roots = scipy.linalg.eigvalsh(np.outer(weights, weights) - statistic**2 * noise)
     roots = roots / np.abs(roots).max()
 
     def integrand(log_u: float) -> float:
@@ -239,7 +243,7 @@ def tail(statistic: float, sizes: NDArray[np.float64]) -> float:
         angle = float(np.arctan(roots * u).sum()) / 2
         return sin(angle) * exp(-float(np.log1p((roots * u) ** 2).sum()) / 4)
 
-    area, _ = integrate.quad(integrand, -40, 40, limit=1000, epsabs=1e-12, epsrel=1e-12)
+    area, _ = scipy.integrate.quad(integrand, -40, 40, limit=1000, epsabs=1e-12, epsrel=1e-12)
     return float(min(1.0, max(0.0, 0.5 + area / pi)))
 
 
@@ -251,15 +255,17 @@ def critical(alpha: float, sizes: NDArray[np.float64]) -> float:
 @lru_cache
 def _critical(alpha: float, sizes: tuple[float, ...]) -> float:
     if len(sizes) < FEW_CLUSTERS:
-        return float(stats.norm.isf(alpha / 2))
-    start = float(stats.t.isf(alpha / 2, len(sizes) - 1))
+        return float(scipy.stats.norm.isf(alpha / 2))
+    start = float(scipy.stats.t.isf(alpha / 2, len(sizes) - 1))
     if len(set(sizes)) == 1:
         return start
     known = np.array(sizes)
     high = start
     while tail(high, known) > alpha:
         high *= 2
-    return float(optimize.brentq(lambda t: tail(t, known) - alpha, start / 4, high, xtol=1e-11))
+    return float(
+        scipy.optimize.brentq(lambda t: tail(t, known) - alpha, start / 4, high, xtol=1e-11)
+    )
 
 
 def largest(
@@ -272,7 +278,7 @@ def largest(
     scale = np.sqrt(np.diag(covariance))
     shrunk = 0.1 if 2 * metrics > count else 0.0
     correlation = (1 - shrunk) * covariance / np.outer(scale, scale) + shrunk * np.eye(metrics)
-    drawn = stats.multivariate_normal(np.zeros(metrics), correlation, allow_singular=True)
+    drawn = scipy.stats.multivariate_normal(np.zeros(metrics), correlation, allow_singular=True)
     if count > MANY_CLUSTERS:
         values = np.abs(drawn.rvs(draws, random_state=dice).reshape(draws, metrics)).max(axis=1)
         return np.asarray(values / np.sqrt(dice.chisquare(count - 1, draws) / (count - 1)))
@@ -292,7 +298,7 @@ def level(values: Sequence[float], clusters: Sequence[str]) -> tuple[float, floa
     for name, value in zip(clusters, values, strict=True):
         groups.setdefault(name, []).append(value)
     sizes = np.array([len(group) for group in groups.values()], dtype=float)
-    n, mean, z = len(values), fmean(values), float(stats.norm.ppf(0.975))
+    n, mean, z = len(values), fmean(values), float(scipy.stats.norm.ppf(0.975))
     enough = len(groups) >= FEW_CLUSTERS
     wide = critical(0.05, sizes)
     if mean in (0.0, 1.0):

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil
 from shlex import quote
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from mnemoscope.analysis.answers import AnswerFigures
+from mnemoscope.analysis.answers import AnswerFigures, headline_of
 from mnemoscope.analysis.costs import Costs
 from mnemoscope.analysis.diagnosis import Diagnosis
 from mnemoscope.analysis.question_records import BEST_SCORE
@@ -37,7 +37,6 @@ from mnemoscope.reports.tables import (
     system_cell,
     with_interval,
 )
-from mnemoscope.stats import wilson
 
 CategoryName = Callable[[str], str]
 
@@ -49,7 +48,11 @@ _RATES = {
     "confabulated": ("confabulated", "answered questions without an answer"),
     "false_abstain": ("false abstain", "abstained on questions with an answer"),
 }
-_PARTS = {"answerable": "questions with an answer", "all": "all questions"}
+_PARTS: dict[Literal["answerable", "all"], str] = {
+    "answerable": "questions with an answer",
+    "all": "all questions",
+}
+WITHHELD = "withheld"
 _LEGEND = (
     "below each figure: 95 % interval and number of questions; all asked: includes questions "
     "without an answer"
@@ -131,9 +134,18 @@ def systems_tables(
 def notes(systems: Iterable[SystemAnswers]) -> list[str]:
     """Questions without a grade and their effect, panels and appeals of each system."""
     lines = []
+    systems = list(systems)
+    concerned: dict[str, list[str]] = {}
+    for one in systems:
+        if withheld := one.figures["all"].get("withheld"):
+            concerned.setdefault(f"{_metric(one.figures)} {withheld}", []).append(one.label)
+    for told, labels in concerned.items():
+        named = "" if len(labels) == len(systems) else f"{', '.join(labels)}: "
+        lines.append(f"{named}{told}; --raw shows the verdicts")
     for one in systems:
         counts, everything = one.figures["counts"], one.figures["all"]
-        if panel := one.figures["panel"]:
+        panel = one.figures["panel"]
+        if panel and not any("withheld" in own for own in panel["judges"].values()):
             votes = ", ".join(f"{spec} {own['mean']:.3f}" for spec, own in panel["judges"].items())
             lines.append(f"{one.label}: each judge alone: {votes}")
         if appeals := one.figures["appeals"]:
@@ -141,14 +153,19 @@ def notes(systems: Iterable[SystemAnswers]) -> list[str]:
                 f"{one.label}: {appeals['heard']:,} appeals, {appeals['rescued']:,} of them turned "
                 f"a failure into a pass; without appeals {appeals['primary']['mean']:.3f}"
             )
+        if cut := counts.get("truncated"):
+            lines.append(
+                f"{one.label}: {cut:,} of {counts['asked']:,} answers were cut at the limit of "
+                "tokens and judged as they are; max_tokens raises it"
+            )
         if not everything.get("missing"):
             continue
         why = {**counts["failed"], "unjudged": counts["unjudged"], "open": counts["unanswered"]}
         reasons = ", ".join(f"{number:,} {status}" for status, number in why.items() if number)
         as_wrong = ""
         if bounds := everything.get("bounds"):
-            wrong = next((end for end in bounds if end != everything["mean"]), everything["mean"])
-            as_wrong = f"; counted as wrong, {_metric(one.figures)} is {wrong:.3f}"
+            name = _metric(one.figures)
+            as_wrong = f"; counted as wrong, {name} is {bounds[0]:.3f}, as right {bounds[1]:.3f}"
         lines.append(
             f"{one.label}: {everything['missing']:,} of {counts['asked']:,} questions have no "
             f"grade ({reasons}){as_wrong}"
@@ -159,20 +176,27 @@ def notes(systems: Iterable[SystemAnswers]) -> list[str]:
 def exam_line(exam: Figures | None, spec: str = "") -> str:
     """A judge's error rates, and whether it passed its exam."""
     judge = f"The judge {spec}" if spec else "The judge"
+    if exam is not None and "cells" not in exam:
+        exam = None  # the smoke test of an older version
     if exam is None and spec.partition(",")[0] in _WORDS_ONLY:
         return (
             f"The judge {spec} compares words or records, not meaning: the run cannot be VERIFIED."
         )
     if exam is None:
         return (
-            f"{judge} has not taken an exam (mnemoscope judges exam {quote(spec or 'SPEC')}): its "
+            f"{judge} has not taken an exam (mnemoscope judges exam {quote(spec or 'SPEC')} "
+            "--benchmark NAME): its "
             "error rate is not known, and the run cannot be VERIFIED."
         )
     wrong, right = (_of(exam[kind]) for kind in ("false_accept", "false_reject"))
     erred = f"accepted wrong answers: {wrong}; rejected right ones: {right}"
     if exam["passed"]:
-        return f"{judge} passed its exam ({erred})."
-    return f"{judge} failed its exam ({erred}): the run cannot be VERIFIED."
+        return f"{judge} passed its exam on {exam['benchmark']} ({erred})."
+    why = next(iter(exam["reasons"]), "")
+    return (
+        f"{judge} failed its exam on {exam['benchmark']} ({erred}): {why}; the run cannot be "
+        "VERIFIED."
+    )
 
 
 def _exams(exam: Figures | None) -> Mapping[str, Figures | None]:
@@ -184,7 +208,7 @@ def _of(share: Figures) -> str:
     count, of = share["count"], share["of"]
     if not of:
         return "none asked"
-    return f"{count / of:.3f} {brackets(wilson(count, of))}, {count} of {of}"
+    return f"{share['rate']:.3f} {brackets(share['ci95'])}, {count} of {of}"
 
 
 # Sections of report.md
@@ -195,14 +219,26 @@ def _overall(figures: Figures) -> list[Block]:
     failed = ", ".join(f"{number:,} {status}" for status, number in counts["failed"].items())
     open_ = f", {counts['unanswered']:,} not answered yet" if counts["unanswered"] else ""
     coverage = counts["coverage"]
+    cut = f"{counts['truncated']:,} cut at the limit of tokens, " if "truncated" in counts else ""
     caption = (
-        f"{counts['asked']:,} questions asked: {counts['answered']:,} answered, "
+        f"{counts['asked']:,} questions asked: {counts['answered']:,} answered, {cut}"
         f"{counts['abstained']:,} abstained, {counts['empty']:,} empty, "
         f"{sum(counts['failed'].values()):,} failed{failed and f' ({failed})'}{open_}; "
         f"{counts['judged']:,} judged, {counts['unjudged']:,} unjudged"
         + (f" (coverage {coverage:.1%})." if coverage is not None else ".")
     )
-    rows = [[f"{_metric(figures)}, {name}", *_row(figures[part])] for part, name in _PARTS.items()]
+    name_of = _metric(figures)
+    rows = []
+    if fixed := figures.get("corrected"):
+        rows = [
+            [f"{name_of}, corrected for the judge's errors, {name}", *_row(fixed[part])]
+            for part, name in _PARTS.items()
+            if part in fixed
+        ]
+        name_of = "accepted by the judge"
+    rows += [[f"{name_of}, {name}", *_row(figures[part])] for part, name in _PARTS.items()]
+    if why := figures["all"].get("withheld"):
+        caption += f" {_metric(figures)} {why}; answers.json has the verdicts under raw."
     if "composite" in figures:
         rows.append(["composite, 0 to 6", *_row(figures["composite"], best=BEST_SCORE)])
         rows.append(["hallucination rate", *_row(figures["hallucination"])])
@@ -212,7 +248,7 @@ def _overall(figures: Figures) -> list[Block]:
     rows.append(
         ["correlation of length and grade (Spearman)", *_row({**against, "mean": against["rho"]})]
     )
-    head = ["measure", "value", "95 % interval", "n", "bounds: ungraded wrong, left out"]
+    head = ["measure", "value", "95 % interval", "n", "bounds: ungraded wrong, right"]
     return [Paragraph(caption), document_table(head, rows)]
 
 
@@ -237,6 +273,10 @@ def _judges(figures: Figures) -> list[Block]:
     if panel := figures["panel"]:
         rows = [[f"mean of {judge}", *_row(own)[:3]] for judge, own in panel["judges"].items()]
         rows.append(["all judges agree", *_row(panel["agreement"])[:3]])
+        rows += [
+            [f"kappa of {pair}", *_row({**own, "mean": own["kappa"]})[:3]]
+            for pair, own in panel.get("kappa", {}).items()
+        ]
         caption = (
             f"A panel of {len(panel['judges'])} judges: the means of the mildest and the strictest "
             f"differ by {panel['span']:.4f}."
@@ -305,7 +345,7 @@ def _row(figure: Figures, digits: int = 4, best: float = 1.0) -> list[str | Cell
     """Value, interval, n and bounds of a mean or a rate, whose best value is `best`."""
     interval = brackets(figure["ci95"], digits) or MISSING
     return [
-        decimal(_value(figure), digits),
+        WITHHELD if "withheld" in figure else decimal(_value(figure), digits),
         interval_cell(interval, _value(figure), figure["ci95"], best=best),
         f"{figure['n']:,}",
         brackets(figure.get("bounds"), digits),
@@ -313,6 +353,8 @@ def _row(figure: Figures, digits: int = 4, best: float = 1.0) -> list[str | Cell
 
 
 def _short(figure: Figures) -> str:
+    if "withheld" in figure:
+        return WITHHELD
     return with_interval(_value(figure), figure["ci95"], unknown="[interval unknown]")
 
 
@@ -351,7 +393,7 @@ def _headlines(systems: Sequence[SystemAnswers]) -> list[Block]:
     frame = ReportTable(columns)
     for one in systems:
         figures: Figures = one.figures
-        cells = [_cell(figures[part]) for part in _PARTS]
+        cells = [_with_accepted(one.figures, part) for part in _PARTS]
         if rubric:
             cells.append(_cell(figures.get("hallucination", _NOTHING)))
         cells.append(_cell(figures["length"], digits=1))
@@ -374,7 +416,9 @@ def _rates(systems: Sequence[SystemAnswers]) -> list[Block]:
 
 
 def _categories(
-    systems: Sequence[SystemAnswers], part: str, category_name: CategoryName
+    systems: Sequence[SystemAnswers],
+    part: Literal["answerable", "all"],
+    category_name: CategoryName,
 ) -> list[Block]:
     """Categories down, systems across; `all` only shows the categories whose figures differ."""
     kinds = sorted({key for one in systems for key in one.figures["by_category"]})
@@ -417,10 +461,18 @@ def _cell(figure: Figures, *, digits: int = 3, bold: bool = False) -> Cell:
     """The figure, and below it its interval and its number of questions."""
     value = _value(figure)
     if value is None:
-        return Cell(MISSING, DIM)
+        return Cell(WITHHELD if "withheld" in figure else MISSING, DIM)
     interval = span(figure["ci95"], digits) if figure["ci95"] else "all equal"
     below = f"\n{interval}\nn {figure['n']:,}"
     return Cell(f"{value:.{digits}f}", "bold" if bold else "", below)
+
+
+def _with_accepted(figures: AnswerFigures, part: Literal["answerable", "all"]) -> Cell:
+    """The headline, and below a corrected one the share that the judge accepts."""
+    found = _cell(headline_of(figures, part))
+    if "corrected" not in figures:
+        return found
+    return found._replace(below=f"{found.below}\naccepted {figures[part]['mean']:.3f}")
 
 
 def _cost(accounts: Figures | None) -> Cell:

@@ -17,9 +17,11 @@ from mnemoscope.reports.tables import (
     NoteList,
     Paragraph,
     ReportTable,
+    TableColumn,
     brackets,
     document_table,
     numeric,
+    span,
     system_cell,
     with_interval,
 )
@@ -54,8 +56,8 @@ def report_sections(figures: Forgetting) -> list[Block]:
 def systems_tables(systems: Sequence[tuple[str, Forgetting, bool]]) -> list[Block]:
     """For the terminal: both sets before and after, and the leaks, for all systems."""
     sets = (Lines(f"{kind}\n{when}") for kind in _SETS for when in _WHEN)
-    columns = [SYSTEM, *map(numeric, (*sets, "leaked", "forgets"))]
-    frame = ReportTable(columns, title="Forgetting", frame="dense")
+    columns = [SYSTEM, *map(numeric, (*sets, "leaked")), TableColumn("forgets", wrap=False)]
+    frame = ReportTable(columns, title="Forgetting")
     notes = []
     for label, figures, is_baseline in systems:
         name = system_cell(label, is_baseline)
@@ -68,7 +70,8 @@ def systems_tables(systems: Sequence[tuple[str, Forgetting, bool]]) -> list[Bloc
         leak = score["leak"]
         verdict = "yes" if score["forget_falls"] else "cannot tell"
         verdict = "leaks" if leak["leaked"] else verdict
-        frame.rows.append([name, *cells, f"{leak['leaked']:,} of {leak['n']:,}", verdict])
+        leaked = Cell(f"{leak['leaked']:,}", "", f"\nof {leak['n']:,}")
+        frame.rows.append([name, *cells, leaked, verdict])
     legend = "mean ROUGE-L with its 95 % interval, and the share above 0.5 as %"
     return [frame, Paragraph(legend, DIM), NoteList(notes)]
 
@@ -99,6 +102,5 @@ def _cell(own: Figures) -> Cell:
     mean, share = own["mean_rouge_l"], own["share_above_half"]
     if mean is None:
         return Cell(MISSING, DIM)
-    low, high = mean["ci95"]
-    below = f"\n{low:.3f}–{high:.3f}\n{share['share']:.0%}"
+    below = f"\n{span(mean['ci95'])}\n{share['share']:.0%}"
     return Cell(f"{mean['mean']:.3f}", "", below)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
+from mnemoscope.analysis.answers import headline_of
 from mnemoscope.analysis.gates import Gate
 from mnemoscope.analysis.question_details import RunQuestions
 from mnemoscope.metrics import PRIMARY
@@ -105,8 +106,10 @@ def headline_sentence(view: RunView) -> str:
             )
     elif view.answers:
         figures: Figures = view.answers["figures"]
-        answered = figures["answerable"]
-        if answered["mean"] is not None:
+        answered: Figures = headline_of(view.answers["figures"], "answerable")
+        if "withheld" in answered:
+            parts.append(f"The {figures['metric']} of its answers is {answered['withheld']}.")
+        elif answered["mean"] is not None:
             parts.append(
                 f"Its answers reach {figures['metric']} {answered['mean']:.3f} "
                 f"{brackets(answered['ci95'], 3)} on {answered['n']:,} questions with an answer."
@@ -119,7 +122,7 @@ def tiles(view: RunView) -> list[str]:
     found: list[str] = []
     figures: Figures = view.answers["figures"] if view.answers else {}
     if figures and not view.longitudinal:
-        own = figures["answerable"]
+        own = figures.get("corrected", figures).get("answerable", figures["answerable"])
         if own["mean"] is not None:
             found.append(_tile(f"{figures['metric']}, answers", own["mean"], own["ci95"], own["n"]))
     if view.longitudinal and view.judged:

@@ -10,6 +10,7 @@ from mnemoscope._store.attempt_ledger import write_vouched
 from mnemoscope._store.errors import EditedRun
 from mnemoscope._store.jsonl import encode_json
 from mnemoscope._store.run_directory import RunDirectory, find_runs
+from mnemoscope.analysis.answers import headline_of as headline_of_answers
 from mnemoscope.analysis.costs import Costs
 from mnemoscope.analysis.estimates import Estimate
 from mnemoscope.analysis.measure import Figure
@@ -137,6 +138,8 @@ def write_summary(
     answered = [view for view in views if view.answers and not view.longitudinal]
     if answered:
         notes += no_better_than_no_memory(views)
+        sheets = [(view.label, view.answers) for view in answered if view.answers]
+        notes += [f"{label}: {why}" for label, one in sheets if (why := one.get("withheld"))]
     models = [lines for view in views if (lines := view.reader_and_judge)]
     measured = f"{views[0].metrics['questions']['scorable']:,} questions with evidence. "
     groups = groups_of(views)
@@ -184,6 +187,7 @@ def report(
         Markup(f"system: {as_code(manifest.identity['system']['spec'])}"),
         *view.reader_and_judge,
         *(longitudinal_report.asked(points) if points else []),
+        *(["retrieval: none, the answers came from outside"] if view.imported else []),
         f"{'retrieval at the last checkpoint' if points else 'questions'}: "
         f"{questions['asked']:,} asked, {questions['scorable']:,} with "
         f"evidence, {questions['measured']:,} measured"
@@ -208,6 +212,10 @@ def report(
     if accounts and not accounts["total"]["requests"] + accounts["total"]["cached"]:
         accounts = None
     names, answers = view.category_name, view.answers
+    if view.imported:
+        from mnemoscope.reports import foreign_tables  # few runs have answers from outside
+
+        sections += foreign_tables.report_sections(view.imported, answers)
     if answers and not points:
         sections += answer_tables.report_sections(
             answers["figures"], answers["diagnosis"], accounts, names, view.exams
@@ -222,6 +230,11 @@ def report(
         *(
             [f"recall {key} (ms)" if key != "n" else "recalls timed", value]
             for key, value in (view.timing["recall_ms"] or {}).items()
+        ),
+        *(
+            [f"{phase} {key} (ms)" if key != "n" else f"{phase}s timed", value]
+            for phase in ("answer", "judge")
+            for key, value in (view.timing.get(f"{phase}_ms") or {}).items()
         ),
         ["indexing, all scenarios (ms)", view.timing["index_ms"]],
         ["index bytes, all scenarios", MISSING if size is None else size],
@@ -322,8 +335,13 @@ def _answered(views: Sequence[RunView]) -> list[Block]:
     for view in views:
         answers: Figures = view.answers or {}
         cells = [
-            f"{with_interval(figure['mean'], figure['ci95'])} (n {figure['n']:,})"
-            for figure in (answers["figures"][part] for part in ("answerable", "all"))
+            "withheld"
+            if "withheld" in figure
+            else f"{with_interval(figure['mean'], figure['ci95'])} (n {figure['n']:,})"
+            for figure in (
+                headline_of_answers(answers["figures"], "answerable"),
+                headline_of_answers(answers["figures"], "all"),
+            )
         ]
         rows.setdefault(answers["figures"]["metric"], []).append(
             [view.label, answers["judge"], *cells]

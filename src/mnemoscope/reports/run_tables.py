@@ -60,6 +60,9 @@ def summary(views: Sequence[RunView], *, full: bool = True) -> RenderableType:
 
     questions = views[0].metrics["questions"]
     asked = f"{questions['scorable']:,} questions with evidence, {questions['asked']:,} asked"
+    if views[0].imported and views[0].answers:
+        counts = views[0].answers["figures"]["counts"]
+        asked = f"{counts['asked']:,} questions, no rankings: the answers came from outside"
     models = dict.fromkeys(line for view in views for line in view.reader_and_judge)
     parts: list[Block] = [Heading(views[0].benchmark), *map(Paragraph, (asked, *models))]
     groups = groups_of(views)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mnemoscope._store.run_directory import Manifest, RunDirectory, declared_repeat
 from mnemoscope._store.run_integrity import is_protected
-from mnemoscope.analysis.answers import AnswerSheet
+from mnemoscope.analysis.answers import AnswerSheet, entitled_sheet, raw_sheet
+from mnemoscope.analysis.answers import headline_of as headline_of_answers
 from mnemoscope.analysis.attempts import Attempts, attempts_of
 from mnemoscope.analysis.checked_run import judges_of
 from mnemoscope.analysis.credit import CreditFigures
+from mnemoscope.analysis.entitled import same_family, withheld
 from mnemoscope.analysis.estimates import few_clusters
 from mnemoscope.analysis.forgetting import Forgetting
 from mnemoscope.analysis.hallucination import HallucinationViews
@@ -24,8 +26,13 @@ from mnemoscope.analysis.system_groups import SystemGroups, groups_or_reason
 from mnemoscope.metrics import headline as headline_of
 from mnemoscope.metrics import installed_metrics, metric_of
 
+if TYPE_CHECKING:
+    from mnemoscope.analysis.foreign_verdicts import ImportedAnswers
+
 Figures = Mapping[str, Any]
 """An object from a run's JSON files."""
+_NOT_SHOWN = ("asked",)
+"""Options of a dataset that are too long to be shown: the ids of the questions asked elsewhere."""
 RESTARTED = (
     "{:,} × the system was lost in the middle of a conversation; the conversation was ingested "
     "again from the start"
@@ -58,17 +65,24 @@ class RunView:
     answers: AnswerSheet | None = None
     """How good the answers are and why they failed, if there are answers."""
     forgetting: Forgetting | None = None
+    imported: ImportedAnswers | None = None
+    """Where the answers came from, if they were given elsewhere."""
     attempts: Attempts | None = None
     """How often the run was tried, if the ledger of attempts knows it."""
     is_protected: bool = True
     """Whether an edit of its files would be found."""
 
     @classmethod
-    def of(cls, run: RunDirectory) -> RunView:
+    def of(cls, run: RunDirectory, *, raw: bool = False) -> RunView:
+        """With `raw`, figures of a judge that passed no exam are shown, too."""
         manifest = run.manifest()
-        names = ("longitudinal", "answers", "forgetting")
+        names = ("longitudinal", "answers", "forgetting", "imported")
         there = (name for name in names if (run.path / f"{name}.json").exists())
         about, timing = manifest.identity["benchmark"], run.read_json("timing.json")
+        found = {name: run.read_json(f"{name}.json") for name in there}
+        if "answers" in found:
+            sheet = entitled_sheet(found["answers"], manifest)
+            found["answers"] = raw_sheet(sheet) if raw else sheet
         return cls(
             run.label,
             manifest.arm,
@@ -78,7 +92,7 @@ class RunView:
             timing,
             run.path,
             timing.get("counters", {}).get("restarts", 0),
-            **{name: run.read_json(f"{name}.json") for name in there},
+            **found,
             attempts=attempts_of(run.path, manifest),
             is_protected=is_protected(run.path, manifest),
         )
@@ -97,6 +111,8 @@ class RunView:
         if not reader:
             return []
         answers = "by the system itself"
+        if outside := identity["system"].get("answers_file"):
+            answers = f"from outside, read from {outside}"
         if isinstance(reader, dict):
             prompt = f", prompt {reader['prompt']}" if "prompt" in reader else ""
             answers = f"{reader['spec']}{prompt}"
@@ -118,7 +134,7 @@ def dataset_title(name: str, options: Mapping[str, object]) -> str:
     about = ", ".join(
         f"{key}={('on' if value else 'off') if isinstance(value, bool) else value}"
         for key, value in options.items()
-        if value != ""
+        if value != "" and key not in _NOT_SHOWN
     )
     return f"{name} ({about})" if about else name
 
@@ -196,7 +212,7 @@ def figure_of(view: RunView, name: str) -> Figures | None:
     """
     if name in view.metrics["overall"]:
         return view.metrics["overall"][name]
-    graded = view.answers["figures"]["answerable"] if view.answers else None
+    graded = headline_of_answers(view.answers["figures"], "answerable") if view.answers else None
     if graded is None or answer_metric([view]) != name or graded["mean"] is None:
         return None
     return graded
@@ -230,6 +246,9 @@ def caveats(view: RunView, beside: Sequence[RunView] = ()) -> list[str]:
     """What a reader must know to judge the figures, shown beside those of other runs."""
     single = [] if _all_repeats(view, beside) else [repeat_caveat(view.manifest, view.label)]
     notes = [*view.manifest.notes, *filter(None, single), *_attempts(view)]
+    if view.longitudinal and view.judged and (why := withheld(view.manifest)):
+        notes.append(f"the marks of the answers are not to be cited; {why}")
+    notes += filter(None, [same_family(view.manifest)])
     if not view.is_protected:
         notes.append("made by an older version: an edit of its files might not be found")
     protocol = view.manifest.protocol.get("id")

@@ -20,6 +20,7 @@ from mnemoscope.reports.tables import (
     Cell,
     Cells,
     Heading,
+    NoteList,
     Paragraph,
     ReportTable,
     TableColumn,
@@ -112,15 +113,14 @@ def question_blocks(
 
 def missed_blocks(
     rows: Sequence[MissedQuestion],
-    system: str,
+    title: str,
     names: Mapping[str, str],
     *,
-    asked: int,
+    withheld: str,
     limit: int,
 ) -> list[Block]:
     """The first `limit` of the missed questions of a run."""
-    more = f", {limit:,} shown" if len(rows) > limit else ""
-    title = f"{system} missed {len(rows):,} of {asked:,} questions{more}"
+    title += f", {limit:,} shown" if len(rows) > limit else ""
     has_checkpoints = any(row.checkpoint for row in rows)
     columns = [
         TableColumn("question", fold=True, max_width=20),
@@ -144,7 +144,8 @@ def missed_blocks(
     if not shown:
         return [Heading(title, 1)]
     legend = "missed: no evidence among the first hits, unless another reason is below the text"
-    return [Heading(title, 1), ReportTable(columns, shown), Paragraph(legend, DIM)]
+    told = [NoteList([f"how many answers are wrong is {withheld}"])] if withheld else []
+    return [Heading(title, 1), ReportTable(columns, shown), Paragraph(legend, DIM), *told]
 
 
 def _reason(row: MissedQuestion) -> str | None:

@@ -19,6 +19,7 @@ from mnemoscope.results.frames import OVERALL, BoldText, Cell, Frame, frame_of, 
 from mnemoscope.results.result_rows import FigureRow, HitRow, QuestionRow
 from mnemoscope.results.run_estimate import PhaseEstimate, RunEstimate
 from mnemoscope.results.run_results import (
+    ImportedRun,
     Results,
     RuleChange,
     RunResult,
@@ -37,6 +38,7 @@ __all__ = [
     "Frame",
     "GateResult",
     "HitRow",
+    "ImportedRun",
     "ManyResult",
     "MissedQuestions",
     "PairRow",

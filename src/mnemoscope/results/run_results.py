@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import ranx
 
     from mnemoscope.analysis.answers import AnswerSheet
+    from mnemoscope.analysis.foreign_verdicts import ImportedAnswers
     from mnemoscope.analysis.longitudinal import LongitudinalFigures
     from mnemoscope.analysis.measure import Metrics
     from mnemoscope.analysis.question_records import QuestionRecord
@@ -51,9 +52,15 @@ class RunResult:
 
     @cached_property
     def answers(self) -> AnswerSheet | None:
-        """The figures of the answers, from answers.json; None for a run without answers."""
+        """The figures of the answers, from answers.json; None for a run without answers.
+
+        Figures of a judge that passed no exam are None, with the reason in `withheld`, and stand in
+        `raw` as the judge gave them.
+        """
+        from mnemoscope.analysis.answers import entitled_sheet
+
         found: AnswerSheet | None = self._optional("answers.json")
-        return found
+        return None if found is None else entitled_sheet(found, self.manifest)
 
     @cached_property
     def longitudinal(self) -> LongitudinalFigures | None:
@@ -82,7 +89,11 @@ class RunResult:
             return all(point["statuses"].keys() <= FAILED for point in asked)
         if self.answers is not None:
             counts = self.answers["figures"]["counts"]
-            return not (counts["judged"] if self.answers["judge"] else counts["answered"])
+            return not (
+                counts["judged"]
+                if self.answers["judge"]
+                else counts["answered"] + counts.get("truncated", 0)
+            )
         return self.metrics["questions"]["measured"] == 0
 
     def figures(self) -> list[FigureRow]:
@@ -115,8 +126,14 @@ class RunResult:
                     self._row("hallucination", OVERALL, label, point["hallucination"]),
                 ]
         elif self.answers is not None:
+            from mnemoscope.analysis.answers import headline_of
+
             found = self.answers["figures"]
             graded = {name: own["answerable"] for name, own in found["by_category"].items()}
+            if "corrected" in found:
+                rows.append(
+                    self._row("accuracy_corrected", OVERALL, last, headline_of(found, "answerable"))
+                )
             rows += [
                 self._row(found["metric"], category, last, figure)
                 for category, figure in {OVERALL: found["answerable"], **graded}.items()
@@ -251,6 +268,16 @@ class ScoredRun(RunResult):
     """How the other project's rules change each metric."""
     sound_rules: str = ""
     """How sound rules differ from that project's."""
+
+
+class ImportedRun(RunResult):
+    """The result of scoring a file of answers that were given elsewhere."""
+
+    @cached_property
+    def imported(self) -> ImportedAnswers:
+        """What was read, their figures and the agreement of verdicts, from imported.json."""
+        found: ImportedAnswers = self.directory.read_json("imported.json")
+        return found
 
 
 class Results(Mapping[str, RunResult]):

@@ -62,12 +62,15 @@ class MissedQuestions:
         *,
         asked: int,
         category_names: Mapping[str, str] = {},
+        withheld: str = "",
     ) -> None:
         self.rows = list(rows)
         self.system = system
         self.asked = asked
         """How many questions the run asked, in the chosen category."""
         self.category_names = category_names
+        self.withheld = withheld
+        """Why the judge's verdicts give no figure; the number of missed questions is one."""
 
     def to_frame(self) -> DataFrame:
         return frame_of(QuestionRow, self.rows)
@@ -76,6 +79,8 @@ class MissedQuestions:
         return len(self.rows)
 
     def __repr__(self) -> str:
+        if self.withheld:
+            return f"Questions that {self.system} missed by verdicts without a figure"
         return f"{self.system} missed {len(self.rows):,} of {self.asked:,} questions"
 
     def _repr_html_(self) -> str:

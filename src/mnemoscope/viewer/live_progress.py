@@ -16,6 +16,7 @@ import msgspec
 
 from mnemoscope._store.run_directory import Manifest
 from mnemoscope._store.watched_run import expected_questions, open_regular
+from mnemoscope.runner.spool_lines import hashed
 from mnemoscope.types import FAILED
 
 _WINDOW = 120.0
@@ -121,7 +122,9 @@ class RunWatcher:
         if line.phase == "remember":
             self._ingested[line.scenario, line.checkpoint] = line.memories
             return
-        key = (line.scenario, line.checkpoint, line.question)
+        # A reply in a spool has the hash of the id, and its line in the journal has the id.
+        question = line.question if line.phase == "reply" else hashed(line.question)
+        key = (line.scenario, line.checkpoint, question)
         if line.status:
             self._statuses[key] = line.status
         failed = line.status == "not-indexed" or (line.status in FAILED and not self._compat)

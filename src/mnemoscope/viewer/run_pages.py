@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from mnemoscope.analysis.answers import headline_of
 from mnemoscope.metrics import PRIMARY
 from mnemoscope.reports.run_view import RunView, caveats, headline
 from mnemoscope.reports.tables import MISSING, brackets, decimal
@@ -155,7 +156,10 @@ def _graded(view: RunView | None) -> str:
     if view is None or not view.answers:
         return MISSING
     figures = view.answers["figures"]
-    mean, interval = figures["answerable"]["mean"], figures["answerable"]["ci95"]
+    own = headline_of(figures, "answerable")
+    if "withheld" in own:
+        return f"{figures['metric']} withheld"  # the report has the long reason
+    mean, interval = own["mean"], own["ci95"]
     return f"{figures['metric']} {decimal(mean, 3)} {brackets(interval, 3)}"
 
 
