@@ -12,9 +12,12 @@ from mnemoscope.runner.rare_collections import rare_collections
 
 @pytest.fixture(autouse=True)
 def _settings() -> Iterator[None]:
-    before = gc.get_threshold()
+    before, is_frozen = gc.get_threshold(), gc.get_freeze_count() > 0
+    gc.unfreeze()
     yield
     gc.unfreeze()
+    if is_frozen:  # conftest.py has frozen the modules
+        gc.freeze()
     gc.set_threshold(*before)
 
 
