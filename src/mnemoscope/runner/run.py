@@ -36,6 +36,7 @@ from mnemoscope.runner.merge import JournalMerger
 from mnemoscope.runner.pipeline import Pipeline
 from mnemoscope.runner.progress_log import ProgressLog
 from mnemoscope.runner.question_progress import QuestionProgress
+from mnemoscope.runner.rare_collections import rare_collections
 from mnemoscope.runner.scheduler import (
     CheckpointDone,
     Finished,
@@ -127,6 +128,7 @@ def run(
     if dataset.expected_scenarios is not None:
         workers = min(workers, dataset.expected_scenarios * len(plans)) or 1
     with ExitStack() as opened:
+        opened.enter_context(rare_collections())
         # Its accounts are shared memory, so this comes before the first fork.
         processes = most_workers(plans, workers)
         budget = (
