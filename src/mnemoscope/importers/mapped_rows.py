@@ -146,10 +146,9 @@ def read_csv(source: ImportSource) -> Yielded:
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         header = file.readline()
     separator = max(",;\t", key=header.count)
-    rows = csv.DictReader(lines(), delimiter=separator, strict=True)
+    rows, before = csv.DictReader(lines(), delimiter=separator, strict=True), 1
     try:
         mapping = chosen_fields(source.fields, list(rows.fieldnames or ()), str(path))
-        before = rows.line_num
         for row in rows:
             # The last line of the row before it, and blank lines, are not its first line.
             first, before = before + 1, rows.line_num
@@ -160,7 +159,7 @@ def read_csv(source: ImportSource) -> Yielded:
             yield mapping.record(row, f"line {first}", path, first)
             source.share = read / size
     except csv.Error as error:
-        raise DataError(f"malformed CSV: {error}", file=path, line=rows.line_num) from None
+        raise DataError(f"malformed CSV: {error}", file=path, line=before + 1) from None
 
 
 def read_json_rows(source: ImportSource) -> Yielded:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatch
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -190,19 +191,23 @@ def _parts(
     if sum(map(len, lines)) <= above:
         yield Section(path, "\n".join(lines), first)
         return
-    size, start, part = 0, 0, 0
+    starts = _breaks(lines, above)
+    for part, (start, end) in enumerate(pairwise([*starts, len(lines)]), 1):
+        yield Section(path, "\n".join(lines[start:end]), first + start, part)
+
+
+def _breaks(lines: list[str], above: int) -> list[int]:
+    """Where parts begin that are not too long: at paragraphs, else at lines."""
+    starts, size, paragraph = [0], 0, 0
     for number, line in enumerate(lines):
-        if (
-            size + len(line) > above
-            and not line.strip()
-            and any(map(str.strip, lines[start:number]))
-        ):
-            part += 1
-            yield Section(path, "\n".join(lines[start:number]), first + start, part)
-            start, size = number, 0
+        if number and line.strip() and not lines[number - 1].strip():
+            paragraph = number
+        if size and size + len(line) > above and line.strip():
+            begin = paragraph if paragraph > starts[-1] else number
+            starts.append(begin)
+            size = sum(map(len, lines[begin:number]))
         size += len(line)
-    if any(line.strip() for line in lines[start:]):
-        yield Section(path, "\n".join(lines[start:]), first + start, part + 1)
+    return starts
 
 
 def _marked_lines(body: str) -> Iterator[tuple[str, int, str]]:

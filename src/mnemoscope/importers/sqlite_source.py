@@ -46,8 +46,11 @@ class Store:
         self._database = database
         self.path = path
         self.tables: dict[str, list[str]] = {}
-        """The columns of each table and view."""
-        query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
+        """The columns of each table and view; virtual tables need more than reading."""
+        query = (
+            "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+            " AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name"
+        )
         for (name,) in database.execute(query).fetchall():
             columns = database.execute(f"PRAGMA table_xinfo({quoted(name)})").fetchall()
             self.tables[name] = [row[1] for row in columns]
