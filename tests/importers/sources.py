@@ -60,7 +60,7 @@ def chatgpt_message(
     time: float | None = 1714550400.5,
     **more: Any,
 ) -> Row:
-    message = {
+    message: Row = {
         "id": id,
         "author": {"role": role, "name": None, "metadata": {}},
         "create_time": time,

@@ -121,12 +121,12 @@ class _Import:
         for part in masked.split(masked.text):
             if isinstance(part, LeftOut):
                 self._leave_out(part)
-            else:
-                self._keep(part)
+            else:  # names of files and headings are parts of it now
+                self._keep(self._masked(part, again=True))
 
-    def _masked(self, record: SourceRecord) -> SourceRecord:
+    def _masked(self, record: SourceRecord, *, again: bool = False) -> SourceRecord:
         """The record without secrets in any of its fields."""
-        text, secrets = mask(record.text)
+        text, secrets = mask(record.text, again=again)
         place = _shown_place(record.place)
         for secret in secrets:
             file = place.partition(", line ")[0]
@@ -134,22 +134,22 @@ class _Import:
             self._note_secret(secret.kind, f"{file}, line {line}" if record.line else place)
         changed: dict[str, object] = {"text": text, "place": place}
         for name in ("session", "speaker", "category", "tags", "keywords"):
-            changed[name] = self._plain(getattr(record, name), f"{place} ({name})")
+            changed[name] = self._plain(getattr(record, name), f"{place} ({name})", again)
         metadata: dict[str, Scalar] = {}
         for name, value in record.metadata.items():
             here = f"{place} ({_shown_place(name)})"
-            metadata[self._plain(name, here)] = (
-                self._plain(value, here) if isinstance(value, str) else value
+            metadata[self._plain(name, here, again)] = (
+                self._plain(value, here, again) if isinstance(value, str) else value
             )
         changed["metadata"] = metadata
         if isinstance(record.key, str) and is_masked(self._plain(record.key, f"{place} (id)")):
             changed |= {"key": None, "origin": record.key}
         return record._replace(**changed)  # type: ignore[arg-type]
 
-    def _plain(self, text: str, place: str) -> str:
+    def _plain(self, text: str, place: str, again: bool = False) -> str:
         if not text:
             return text
-        masked, secrets = mask(text)
+        masked, secrets = mask(text, again=again)
         for secret in secrets:
             self._note_secret(secret.kind, place)
         return masked

@@ -19,7 +19,7 @@ _OWN = (
         "private key",
         r"-----BEGIN[ A-Z0-9]*PRIVATE KEY[ A-Z]*-----"
         r"(?:.{0,8000}?-----END[ A-Z0-9]*PRIVATE KEY[ A-Z]*-----"
-        r"|(?:\s*[A-Za-z0-9+/=:,\- ]{16,}(?=\n|\Z))*)",
+        r"|(?:\s*(?:Proc-Type|DEK-Info): [^\n]*)*(?:\s*[A-Za-z0-9+/=]{16,})*)",
     ),
     ("private key", r"PuTTY-User-Key-File-\d.*?(?:Private-MAC: \S+|\Z)"),
     ("private key", r"AGE-SECRET-KEY-1[0-9A-Z]{20,}"),

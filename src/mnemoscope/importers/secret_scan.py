@@ -30,9 +30,13 @@ class MaskedText(NamedTuple):
     secrets: tuple[Secret, ...]
 
 
-def mask(text: str) -> MaskedText:
-    """Replace every secret of the text; lines keep their numbers."""
-    text = text.replace(BEGIN, "").replace(END, "")
+def mask(text: str, *, again: bool = False) -> MaskedText:
+    """Replace every secret of the text; lines keep their numbers.
+
+    `again`: its marks are ours, and stay.
+    """
+    if not again:
+        text = text.replace(BEGIN, "").replace(END, "")
     merged: list[tuple[int, int, str]] = []
     for start, end, kind in sorted(_spans(text)):
         if merged and start < merged[-1][1]:
@@ -71,5 +75,6 @@ def _spans(text: str) -> set[tuple[int, int, str]]:
                 end = start + len(text[start:end].rstrip(".,;:)")) or end
             elif kind not in WHOLE and (rest := _REST.match(text, end)):
                 end = rest.end()
-            found.add((start, end, kind))
+            if BEGIN not in text[start:end]:
+                found.add((start, end, kind))
     return found
