@@ -129,9 +129,9 @@ def test_commands_on_a_private_run_show_texts_only_if_the_data_is_named(
     assert files_with(tmp_path, _WANTED) == {}
     assert files_with(runs, _WANTED) == {}
     assert invoke(["show", one, "q3", "--data", str(data)]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "whom did quokkafur meet, was it ibexhorn" in said
-    assert "Secretly zebrafinch met" in said
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "whom did quokkafur meet, was it ibexhorn" in shown
+    assert "Secretly zebrafinch met" in shown
     assert files_with(runs, _WANTED) == {}
 
 
