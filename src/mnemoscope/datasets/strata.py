@@ -17,7 +17,6 @@ from msgspec import Meta, Struct
 
 from mnemoscope._store.errors import DataError
 from mnemoscope.datasets.base import DatasetInfo, FileDataset
-from mnemoscope.datasets.imported_folder import import_record
 from mnemoscope.datasets.labelled import (
     count,
     note_empty_texts,
@@ -99,8 +98,11 @@ class Strata(FileDataset):
         self.qrels = present(data / "qrels.jsonl", "the relevant memory ids of each query")
         self.paths = {path.name: path for path in (self.corpus, self.queries, self.qrels)}
         self.twins = twins
-        record = import_record(data)
-        self.is_private = record is not None and record.private
+        if (data / "import.json").exists():  # few datasets were imported
+            from mnemoscope.datasets.imported_folder import import_record
+
+            record = import_record(data)
+            self.is_private = record is not None and record.private
 
     def read(self) -> Iterator[Scenario]:
         memories = self._memories()

@@ -18,7 +18,7 @@ from mnemoscope.datasets.imported_folder import ImportRecord
 from mnemoscope.datasets.strata import ImportedLine
 from mnemoscope.importers.corpus_draft import CorpusDraft
 from mnemoscope.importers.kinds import detect, reader_of
-from mnemoscope.importers.secret_scan import is_masked, mask, shown
+from mnemoscope.importers.secret_scan import MaskedText, is_masked, mask, shown
 from mnemoscope.importers.source_record import ImportSource, LeftOut, SourceRecord
 from mnemoscope.types import Scalar
 
@@ -28,7 +28,9 @@ Advance = Callable[[int, float | None], None]
 
 SECRET, REPEATED = "contains a secret", "repeated"
 PLACES_NAMED = 10
+_MOST_KNOWN = 10_000
 _EVERY = 200
+_PLAIN_PLACE = re.compile(r"line \d+|\w{1,16}")
 _OPAQUE = re.compile(r"[0-9]+|(?=.*[0-9])[0-9a-fA-F-]{8,}|\w{1,8}-[0-9a-fA-F-]{8,}")
 """Ids that say nothing: numbers, UUIDs and hashes, with a prefix or not."""
 
@@ -107,6 +109,8 @@ class _Import:
     left_out: Counter[str] = field(default_factory=Counter)
     secrets: Counter[str] = field(default_factory=Counter)
     named: list[FoundSecret] = field(default_factory=list)
+    _known_fields: dict[str, MaskedText] = field(default_factory=dict)
+    """Sessions, speakers and titles recur."""
     _ids: dict[str, bytes] = field(default_factory=dict)
     """Each id to the hash of its text."""
 
@@ -149,7 +153,9 @@ class _Import:
     def _plain(self, text: str, place: str, again: bool = False) -> str:
         if not text:
             return text
-        masked, secrets = mask(text, again=again)
+        masked, secrets = self._known_fields.get(text) or mask(text, again=again)
+        if len(self._known_fields) < _MOST_KNOWN:
+            self._known_fields[text] = MaskedText(masked, secrets)
         for secret in secrets:
             self._note_secret(secret.kind, place)
         return masked
@@ -240,4 +246,6 @@ def _clean(text: str) -> str:
 
 def _shown_place(place: str) -> str:
     """The place; a name of a file can contain a secret, too."""
+    if _PLAIN_PLACE.fullmatch(place):
+        return place
     return printable(shown(mask(place).text))

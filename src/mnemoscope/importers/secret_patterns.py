@@ -77,15 +77,18 @@ _NOT_USED = {
     "NpmDetector",
 }
 _ASSIGNED = {"CloudantDetector", "IbmCloudIamDetector", "IbmCosHmacDetector", "SoftlayerDetector"}
-_LONG_RUN = re.compile(r"[\w-]{24,}")
+LONG_WORD = re.compile(r"[\w-]{24,}")
 
 
 class SecretPattern(NamedTuple):
-    """A pattern, the kind of secret it finds, and what a text must contain before it is tried."""
+    """A pattern, and the kind of secret it finds."""
 
     kind: str
     pattern: re.Pattern[str]
-    only_with: re.Pattern[str] | None = None
+    values: tuple[str, ...] = ()
+    """The names of the groups that are the secret; none if the whole match is it."""
+    needs_long_word: bool = False
+    """Whether it finds something only in texts with a word of 24 characters."""
 
 
 @cache
@@ -94,10 +97,11 @@ def secret_patterns() -> tuple[SecretPattern, ...]:
     from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
     from detect_secrets.plugins.base import RegexBasedDetector
 
-    own = [SecretPattern(kind, re.compile(pattern, re.DOTALL)) for kind, pattern in _OWN]
+    compiled = [(kind, re.compile(pattern, re.DOTALL)) for kind, pattern in _OWN]
+    own = [SecretPattern(kind, one, tuple(one.groupindex)) for kind, one in compiled]
     theirs = [
-        # These take most of the time, and all need a long word.
-        SecretPattern(kind, pattern, _LONG_RUN if detector.__name__ in _ASSIGNED else None)
+        # These take most of the time.
+        SecretPattern(kind, pattern, needs_long_word=detector.__name__ in _ASSIGNED)
         for kind, detector in sorted(get_mapping_from_secret_type_to_class().items())
         if issubclass(detector, RegexBasedDetector) and detector.__name__ not in _NOT_USED
         for pattern in detector().denylist

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from mnemoscope.importers.secret_patterns import WHOLE, is_likely, secret_patterns
+from mnemoscope.importers.secret_patterns import LONG_WORD, WHOLE, is_likely, secret_patterns
 
 BEGIN, END = "\ue000", "\ue001"
 """Enclose the kind of a masked secret until the memory is written; they are removed from texts."""
@@ -63,10 +63,10 @@ def shown(text: str) -> str:
 
 def _spans(text: str) -> set[tuple[int, int, str]]:
     found: set[tuple[int, int, str]] = set()
-    for kind, pattern, only_with in secret_patterns():
-        if only_with is not None and not only_with.search(text):
+    has_long_word = LONG_WORD.search(text) is not None
+    for kind, pattern, names, needs_long_word in secret_patterns():
+        if needs_long_word and not has_long_word:
             continue
-        names = [name for name in ("value", "said") if name in pattern.groupindex]
         for match in pattern.finditer(text):
             if not is_likely(kind, match):
                 continue

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mnemoscope._store.errors import DataError, UsageError
+from mnemoscope.datasets.strata_export import quoted
 from mnemoscope.importers.mapped_rows import TEXTS, chosen_fields
 from mnemoscope.importers.source_record import (
     DELETED,
@@ -74,10 +75,6 @@ class Store:
 
     def _one(self, query: str) -> Any:
         return self._database.execute(query).fetchone()
-
-
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 @contextmanager

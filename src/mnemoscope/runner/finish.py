@@ -31,7 +31,6 @@ from mnemoscope.analysis.recall_bench_format import (
 )
 from mnemoscope.metrics import summarise_latency
 from mnemoscope.runner.merge import timing_key
-from mnemoscope.runner.private_runs import WITHHELD
 from mnemoscope.runner.progress_log import header_of, now
 from mnemoscope.types import (
     FAILED,
@@ -269,6 +268,8 @@ def _shown(row: QuestionRecord, manifest: Manifest) -> QuestionRecord:
     """The row; of a private run, without the texts of its question."""
     if not manifest.private:
         return row
+    from mnemoscope.runner.private_runs import WITHHELD
+
     texts = {"text": WITHHELD, "reference": WITHHELD if row.question.reference else ""}
     return row._replace(question=msgspec.structs.replace(row.question, **texts))
 

@@ -14,7 +14,6 @@ from mnemoscope._store.journal_chain import JournalChain, chain_of_spool, checke
 from mnemoscope._store.jsonl import Journal, encode_lines, read_records
 from mnemoscope._store.run_directory import JournalLine, RunDirectory
 from mnemoscope.runner.pipeline import Pipeline, key_of, stages
-from mnemoscope.runner.private_runs import without_texts
 from mnemoscope.runner.spool_lines import SpoolReader, read_spool
 from mnemoscope.runner.work_unit import WorkUnit, reread, spool_of
 from mnemoscope.types import Scenario, Timing
@@ -105,7 +104,10 @@ class JournalMerger:
             if self._private or not (is_new and in_order and not unit.recorded):
                 known = set(map(key_of, recorded))
                 labelled = SpoolReader(unit.scenario).labelled(read_spool(trials))
-                labelled = map(without_texts, labelled) if self._private else labelled
+                if self._private:
+                    from mnemoscope.runner.private_runs import without_texts
+
+                    labelled = map(without_texts, labelled)
                 new_lines = _in_order([one for one in labelled if key_of(one) not in known], unit)
         if new_lines or new_timings:
             self._merged = True

@@ -18,12 +18,6 @@ from mnemoscope.runner.pipeline import Pipeline
 from mnemoscope.types import Ingestion, Trial
 
 WITHHELD = "(private)"
-PRIVATE_NOTE = "private: the texts of questions and memories are only in the dataset's folder"
-
-
-def is_private(dataset: Dataset) -> bool:
-    """Whether the dataset is marked as private; a dataset of a plug-in may not know of it."""
-    return bool(getattr(dataset, "is_private", False))
 
 
 def check_private(dataset: Dataset, out: Path, pipeline: Pipeline, executor: str) -> None:

@@ -34,12 +34,6 @@ from mnemoscope.runner.finish import finish
 from mnemoscope.runner.isolation_setup import RunIsolation, data_paths
 from mnemoscope.runner.merge import JournalMerger
 from mnemoscope.runner.pipeline import Pipeline
-from mnemoscope.runner.private_runs import (
-    PRIVATE_NOTE,
-    check_private,
-    is_private,
-    no_text_caches,
-)
 from mnemoscope.runner.progress_log import ProgressLog
 from mnemoscope.runner.question_progress import QuestionProgress
 from mnemoscope.runner.scheduler import (
@@ -86,6 +80,7 @@ class Settings(msgspec.Struct, frozen=True):
     """Record ids and figures only, as of a dataset that is private itself."""
 
 
+_PRIVATE_NOTE = "private: the texts of questions and memories are only in the dataset's folder"
 Progress = Callable[[float], None]
 """Called with the number of finished units; a unit in progress counts by its share."""
 
@@ -120,8 +115,11 @@ def run(
     """
     begun = datetime.now(UTC)
     _check(dataset, plans, settings)
-    private = settings.private or is_private(dataset)
+    # A dataset of a plug-in may not know the attribute.
+    private = settings.private or bool(getattr(dataset, "is_private", False))
     if private:
+        from mnemoscope.runner.private_runs import check_private
+
         check_private(dataset, out, pipeline, settings.executor)
     # The caller writes their reports again.
     runs = [RunDirectory(out / plan.spec.slug, rewriting=True) for plan in plans]
@@ -139,6 +137,8 @@ def run(
         workers = min(workers, dataset.expected_scenarios * len(plans)) or 1
     with ExitStack() as opened:
         if private:
+            from mnemoscope.runner.private_runs import no_text_caches
+
             opened.enter_context(no_text_caches())
         # Its accounts are shared memory, so this comes before the first fork.
         processes = most_workers(plans, workers)
@@ -190,7 +190,7 @@ def run(
                         *data_notes(files),
                         *plan.notes,
                         *_repeat_notes(plan),
-                        *([PRIVATE_NOTE] if private else ()),
+                        *([_PRIVATE_NOTE] if private else ()),
                     ],
                     private=private,
                     protocol={"id": protocol.id, "sha256": protocol.sha256} if protocol else {},
