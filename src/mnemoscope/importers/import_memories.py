@@ -109,7 +109,7 @@ class _Import:
     left_out: Counter[str] = field(default_factory=Counter)
     secrets: Counter[str] = field(default_factory=Counter)
     named: list[FoundSecret] = field(default_factory=list)
-    _known_fields: dict[str, MaskedText] = field(default_factory=dict)
+    _known_fields: dict[tuple[str, bool], MaskedText] = field(default_factory=dict)
     """Sessions, speakers and titles recur."""
     _ids: dict[str, bytes] = field(default_factory=dict)
     """Each id to the hash of its text."""
@@ -153,9 +153,9 @@ class _Import:
     def _plain(self, text: str, place: str, again: bool = False) -> str:
         if not text:
             return text
-        masked, secrets = self._known_fields.get(text) or mask(text, again=again)
+        masked, secrets = self._known_fields.get((text, again)) or mask(text, again=again)
         if len(self._known_fields) < _MOST_KNOWN:
-            self._known_fields[text] = MaskedText(masked, secrets)
+            self._known_fields[text, again] = MaskedText(masked, secrets)
         for secret in secrets:
             self._note_secret(secret.kind, place)
         return masked
