@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -258,6 +260,32 @@ def test_where_cannot_do_more_than_read(tmp_path: Path, where: str) -> None:
         imported(store, tmp_path / "out", where=where)
     assert store.read_bytes() == before
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("state", ["closed", "not closed", "open"])
+def test_nothing_is_written_beside_a_store_with_a_write_ahead_log(
+    tmp_path: Path, state: str
+) -> None:
+    made, rows = tmp_path / "made" / "a.db", list[Row]()
+    made.parent.mkdir()
+    with closing(sqlite3.connect(made)) as writer:
+        writer.execute("PRAGMA journal_mode = wal")
+        writer.execute("CREATE TABLE memories (id INTEGER PRIMARY KEY, content TEXT)")
+        writer.execute("INSERT INTO memories VALUES (1, 'tea')")
+        writer.commit()
+        copied = tmp_path / "copied"
+        shutil.copytree(made.parent, copied)
+        (copied / "a.db-shm").unlink()
+        if state == "open":
+            beside = sorted(path.name for path in made.parent.iterdir())
+            _, rows = imported(made, tmp_path / "out")
+            assert sorted(path.name for path in made.parent.iterdir()) == beside
+    if state != "open":
+        store = made if state == "closed" else copied / "a.db"
+        before = {path.name: path.read_bytes() for path in store.parent.iterdir()}
+        _, rows = imported(store, tmp_path / "out")
+        assert {path.name: path.read_bytes() for path in store.parent.iterdir()} == before
+    assert texts(rows) == ["tea"]
 
 
 def test_csv_and_json_lines_are_mapped(tmp_path: Path) -> None:

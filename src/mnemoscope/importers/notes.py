@@ -33,7 +33,7 @@ from mnemoscope.types import Scalar
 
 NOTE_FILES = "*.md,*.markdown,*.mdx,*.txt,*.text,*.rst,*.org,README,README.*"
 _FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(.*?)(?:\r?\n|^)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
-_HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
+_HEADING = re.compile(r"(#{1,6})[ \t]+(.*)")
 _UNDERLINE = re.compile(r"(={3,}|-{3,})[ \t]*$")
 _FENCE = re.compile(r"[ \t]*(```|~~~)")
 _DATES = ("date", "created", "created_at", "creation_date", "updated", "modified")
@@ -224,7 +224,7 @@ def _marked_lines(body: str) -> Iterator[tuple[str, int, str]]:
             fence = "" if fenced[1] == fence else fence or fenced[1]
         elif not fence:
             if marked := _HEADING.match(line):
-                yield line, len(marked[1]), marked[2]
+                yield line, len(marked[1]), marked[2].rstrip(" \t#")
                 continue
             after = lines[number + 1] if number + 1 < len(lines) else ""
             above = lines[number - 1] if number else ""

@@ -10,10 +10,11 @@ _WORDS = (
     r"pass(?:word|wd|phrase|code)|passwort|kennwort|contraseña|mot de passe|pwd|pin|secret|token"
     r"|api[ _-]?key|access[ _-]?key|client[ _-]?secret|auth[ _-]?token"
 )
-_QUOTE = r"[ \t]*[\"'`*]{0,3}[ \t]*"
+_QUOTE = r"[ \t]{0,8}[\"'`*]{0,3}[ \t]{0,8}"
 
-# A pattern begins with a literal where it can, because that is ten times as fast. The names `value`
-# and `said` are the secret, if it is not the whole match.
+# A pattern begins with a literal where it can, because that is ten times as fast. Repetitions that
+# something must follow are bounded: their time would grow with the square of a hostile text. The
+# names `value` and `said` are the secret, if it is not the whole match.
 _OWN = (
     (
         "private key",
@@ -24,7 +25,7 @@ _OWN = (
     ("private key", r"PuTTY-User-Key-File-\d.*?(?:Private-MAC: \S+|\Z)"),
     ("private key", r"AGE-SECRET-KEY-1[0-9A-Z]{20,}"),
     ("wallet key", r"(?<![0-9A-Za-z])[5KL][1-9A-HJ-NP-Za-km-z]{50,51}(?![0-9A-Za-z])"),
-    ("JSON Web Token", r"eyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]+)?"),
+    ("JSON Web Token", r"eyJ[\w-]{8,4096}\.[\w-]{4,}(?:\.[\w-]+)?"),
     ("Anthropic key", r"sk-ant-[\w-]{16,}"),
     ("OpenAI key", r"sk-(?:proj-|svcacct-|admin-|or-v1-)?[A-Za-z0-9_-]{20,}"),
     ("GitHub token", r"gh[oprsu]_[A-Za-z0-9]{20,}"),
@@ -44,13 +45,14 @@ _OWN = (
     ("Notion or Linear key", r"(?:lin_api|ntn|secret)_[A-Za-z0-9]{32,}"),
     (
         "AWS secret key",
-        r"(?i:aws|secret)\w*[_ -]?(?i:key)\W{1,6}(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])",
+        r"(?i:aws|secret)\w{0,40}[_ -]?(?i:key)\W{1,6}"
+        r"(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])",
     ),
     ("authorization header", r"(?:Bearer|Basic)\s+(?P<value>[\w.~+/=-]{16,})"),
     ("password in an address", r"://[^\s:/@]*:(?P<value>[^\s/@]+)@"),
     (
         "password",
-        rf"(?<![A-Za-z])(?i:{_WORDS})[\"'`*]{{0,3}}[ \t]*(?:(?:[:=]|:=|=>){_QUOTE}"
+        rf"(?<![A-Za-z])(?i:{_WORDS})[\"'`*]{{0,3}}[ \t]{{0,8}}(?:(?:[:=]|:=|=>){_QUOTE}"
         rf"(?P<value>[^\s\"'`<>]{{6,}})|(?i:is|was|ist|lautet|es|est):?{_QUOTE}"
         r"(?P<said>[^\s\"'`<>]{4,}))",
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from math import isfinite
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
 _SPACED_OFFSET = re.compile(r"\s+(?=(?:[+-]\d\d:?\d\d|Z)$)")
@@ -48,6 +49,8 @@ def _in_utc(time: datetime) -> datetime | None:
 
 
 def _since_1970(seconds: float) -> datetime | None:
+    if not isfinite(seconds):
+        return None
     while abs(seconds) > _LARGEST_SECONDS:
         seconds /= 1000
     try:

@@ -6,10 +6,12 @@ quoted; `--where` is SQL of the user's own.
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from mnemoscope._store.errors import DataError, UsageError
@@ -30,6 +32,7 @@ MAGIC = b"SQLite format 3\0"
 _READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION}
 _READING |= {sqlite3.SQLITE_RECURSIVE, sqlite3.SQLITE_PRAGMA}
 _PRAGMAS = ("table_xinfo", "query_only")
+_HISTORY = ("memory_id", "new_memory", "event")
 _PASSAGES = ("archival_passages", "agent_passages", "source_passages", "passages")
 
 
@@ -82,15 +85,14 @@ def opened_store(path: Path) -> Iterator[Store]:
     """The database; an error of SQLite names the file."""
     if not path.is_file():
         raise DataError("is not a file: name the SQLite file", file=path)
-    address = f"{path.resolve().as_uri()}?mode=ro"
     try:
-        database = sqlite3.connect(address, uri=True)
-        try:
+        with (
+            _address(path.resolve()) as address,
+            closing(sqlite3.connect(address, uri=True)) as database,
+        ):
             database.execute("PRAGMA query_only = on")
             database.set_authorizer(_may_read)
             yield Store(database, path)
-        finally:
-            database.close()
     except sqlite3.DatabaseError as error:
         if "not authorized" in str(error) or "prohibited" in str(error):
             raise UsageError("--where may only read the table: its SQL does more") from None
@@ -99,11 +101,32 @@ def opened_store(path: Path) -> Iterator[Store]:
         raise DataError(f"contains text that is not UTF-8: {error.reason}", file=path) from None
 
 
+@contextmanager
+def _address(path: Path) -> Iterator[str]:
+    """How to open the file so that nothing is written beside it.
+
+    SQLite creates files beside a store with a write-ahead log even to read it, if no process has it
+    open. Such a store does not change meanwhile, so that it, or a copy with its log, can be read.
+    """
+    log, index = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
+    with path.open("rb") as file:
+        has_log = file.read(20)[18:20] == b"\2\2"
+    if not has_log or index.exists():
+        yield f"{path.as_uri()}?mode=ro"
+    elif not log.exists():
+        yield f"{path.as_uri()}?mode=ro&immutable=1"
+    else:
+        with TemporaryDirectory(prefix="mnemoscope-import-") as folder:
+            for one in (path, log):
+                shutil.copyfile(one, Path(folder) / one.name)
+            yield (Path(folder) / path.name).as_uri() + "?mode=ro"
+
+
 def store_kind(store: Store) -> str:
     """The product whose tables the store has; `sqlite` if they are not known."""
     if store.has("memories", "content", "category", "expanded_keywords", "importance"):
         return "claude-memory"
-    if store.has("history", "memory_id", "new_memory", "event"):
+    if store.has("history", *_HISTORY):
         return "mem0"
     if store.has("block", "label", "value") or any(
         store.has(table, "text", "embedding_config") for table in _PASSAGES
@@ -116,11 +139,6 @@ def read_sqlite(source: ImportSource) -> Yielded:
     """A table by its columns; the usual names are found."""
     with opened_store(source.path) as store:
         table = source.table or _only_table(store)
-        if table not in store.tables:
-            raise UsageError(
-                f"{store.path} has no table {table!r}; its tables: "
-                f"{', '.join(store.tables) or 'none'}"
-            )
         yield from _table(source, store, table, source.fields)
 
 
@@ -134,6 +152,10 @@ def read_claude_memory(source: ImportSource) -> Yielded:
 
 
 def _table(source: ImportSource, store: Store, table: str, fields: FieldNames) -> Yielded:
+    if table not in store.tables:
+        raise UsageError(
+            f"{store.path} has no table {table!r}; its tables: {', '.join(store.tables) or 'none'}"
+        )
     mapping = chosen_fields(fields, store.tables[table], f"table {table!r} of {store.path}")
     names = mapping.names
     read = [f"{what} from {name!r}" for what, name in vars(names).items() if name]
@@ -165,6 +187,8 @@ def _only_table(store: Store) -> str:
 def read_mem0_history(source: ImportSource) -> Yielded:
     """What each memory of mem0 is after the last event of its history."""
     with opened_store(source.path) as store:
+        if not store.has("history", *_HISTORY):
+            raise DataError(f"has no table history with {', '.join(_HISTORY)}", file=store.path)
         order = [name for name in ("created_at", "updated_at") if store.has("history", name)]
         last: dict[str, dict[str, Any]] = {}
         for row in store.rows(source, "history", where=source.where, order=order):
