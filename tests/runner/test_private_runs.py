@@ -151,6 +151,30 @@ def test_a_private_run_with_a_reader_must_be_in_the_folder_of_its_data(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_other_ways_to_a_run_obey_too(home: Path, tmp_path: Path) -> None:
+    data, runs = home / "private" / "memory", home / "private" / "runs"
+    ms.score(
+        runs / "Talkative" / "raw_retrievals.jsonl", dataset="strata", data=data, out=tmp_path / "s"
+    )
+    open_rankings = home / "open" / "runs" / "Talkative" / "raw_retrievals.jsonl"
+    ms.score(open_rankings, dataset="strata", data=data, out=tmp_path / "t")
+    assert RunDirectory(tmp_path / "t").manifest().private
+    with pytest.raises(UsageError, match="in the dataset's folder"):
+        ms.answer(
+            runs / "bm25", reader="extractive", judge="contains", data=data, out=tmp_path / "a"
+        )
+    with pytest.raises(UsageError, match="has no texts of hits"):
+        ms.answer(
+            runs / "Talkative", reader="extractive", judge="contains", data=data, out=data / "runs"
+        )
+    answers = files(tmp_path / "in", {"a.jsonl": json.dumps({"id": "q0", "answer": "ibexhorn"})})
+    with pytest.raises(UsageError, match="in the dataset's folder"):
+        ms.score_answers(
+            answers / "a.jsonl", dataset="strata", data=data, judge="contains", out=tmp_path / "o"
+        )
+    assert files_with(tmp_path, _WANTED, but=[tmp_path / "in"]) == {}
+
+
 def test_a_run_that_has_texts_does_not_become_private(home: Path) -> None:
     runs, data = home / "open" / "runs", home / "open" / "memory"
     with pytest.raises(RunConflict, match="begun without --private"):

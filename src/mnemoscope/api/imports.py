@@ -32,7 +32,7 @@ def import_memories(
     secrets: SecretPolicy = "mask",
     private: bool = False,
     overwrite: bool = False,
-    advance: Advance = lambda memories, share: None,
+    advance: Advance | None = None,
 ) -> Imported:
     """Import notes, chats or a memory store as a dataset folder that `strata` reads.
 

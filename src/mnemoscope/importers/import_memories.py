@@ -62,7 +62,7 @@ def import_source(
     secrets: SecretPolicy = "mask",
     private: bool = False,
     overwrite: bool = False,
-    advance: Advance = lambda memories, share: None,
+    advance: Advance | None = None,
 ) -> Imported:
     """Write the memories of the source as a dataset folder."""
     if secrets not in ("mask", "withhold", "fail"):
@@ -74,7 +74,7 @@ def import_source(
         number = 0
         for number, found in enumerate(read(source), 1):
             one.take(found)
-            if number % _EVERY == 0:
+            if advance is not None and number % _EVERY == 0:
                 advance(one.memories, source.share)
         if not one.memories:
             raise DataError(_nothing(one.left_out), file=source.path)

@@ -20,7 +20,12 @@ from mnemoscope.types import Ingestion, Trial
 WITHHELD = "(private)"
 
 
-def check_private(dataset: Dataset, out: Path, pipeline: Pipeline, executor: str) -> None:
+def is_private(dataset: Dataset) -> bool:
+    """Whether the dataset is marked; a dataset of a plug-in may not know the attribute."""
+    return bool(getattr(dataset, "is_private", False))
+
+
+def check_private(dataset: Dataset, out: Path, pipeline: Pipeline, executor: str = "local") -> None:
     """Refuse a private run that would record texts outside the dataset's folder."""
     if dataset.info.has_checkpoints or dataset.name == "tofu":
         raise UsageError(f"--private: runs of {dataset.name} record answers and cannot be private")

@@ -115,7 +115,7 @@ def run(
     """
     begun = datetime.now(UTC)
     _check(dataset, plans, settings)
-    # A dataset of a plug-in may not know the attribute.
+    # As `is_private` says, whose module few runs need.
     private = settings.private or bool(getattr(dataset, "is_private", False))
     if private:
         from mnemoscope.runner.private_runs import check_private
