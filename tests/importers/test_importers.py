@@ -25,7 +25,7 @@ from tests.importers.sources import (
 from mnemoscope._store.errors import DataError, MnemoscopeError, UsageError
 from mnemoscope.datasets.strata import Strata
 from mnemoscope.importers.kinds import KINDS, detect
-from mnemoscope.importers.notes import sections
+from mnemoscope.importers.note_folders import sections
 
 
 def texts(rows: list[Row]) -> list[str]:

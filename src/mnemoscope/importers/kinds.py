@@ -12,7 +12,7 @@ from mnemoscope._store.suggest import did_you_mean
 from mnemoscope.importers import agent_stores, mapped_rows, sqlite_source
 from mnemoscope.importers.chat_exports import CONVERSATIONS, read_chatgpt, read_claude
 from mnemoscope.importers.json_source import opened
-from mnemoscope.importers.notes import read_notes
+from mnemoscope.importers.note_folders import read_notes
 from mnemoscope.importers.slack import DAY, read_slack
 from mnemoscope.importers.source_record import ImportSource, Yielded
 from mnemoscope.importers.whatsapp import is_whatsapp, read_whatsapp

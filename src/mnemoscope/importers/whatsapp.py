@@ -44,7 +44,7 @@ _DELETED = re.compile(
 _EVENT = "an event, not a message"
 
 
-class Start(NamedTuple):
+class MessageStart(NamedTuple):
     """The first line of a message."""
 
     date: tuple[int, int, int]
@@ -90,7 +90,7 @@ def _chat(source: ImportSource, export: Export, file: ExportFile) -> Yielded:
 
 
 def _message(
-    start: Start,
+    start: MessageStart,
     lines: list[str],
     order: DateOrder,
     chat: str,
@@ -147,7 +147,7 @@ def _clean(line: str) -> str:
     return _SPACES.sub(" ", _MARKS.sub("", line)).rstrip("\r")
 
 
-def _start(line: str) -> Start | None:
+def _start(line: str) -> MessageStart | None:
     found = _START.match(line)
     if found is None:
         return None
@@ -155,12 +155,12 @@ def _start(line: str) -> Start | None:
     if half:
         hour = hour % 12 + (12 if half.startswith("p") else 0)
     first, second, third = map(int, re.split(r"[./-]", found["date"]))
-    return Start(
+    return MessageStart(
         (first, second, third), hour, int(found["minute"]), int(found["second"] or 0), found["rest"]
     )
 
 
-def _time(start: Start, order: DateOrder) -> datetime | None:
+def _time(start: MessageStart, order: DateOrder) -> datetime | None:
     places = dict(zip(order, start.date, strict=True))
     year = places["y"] + (2000 if places["y"] < 100 else 0)
     try:

@@ -154,7 +154,7 @@ def _without_front_matter(text: str, path: Path) -> tuple[Mapping[str, Any], str
     )
 
 
-class Section(NamedTuple):
+class NoteSection(NamedTuple):
     """A part of a note."""
 
     headings: tuple[str, ...]
@@ -165,7 +165,7 @@ class Section(NamedTuple):
     """Its number, from 1, if a section without headings was too long."""
 
 
-def sections(body: str, above: int) -> Iterator[Section]:
+def sections(body: str, above: int) -> Iterator[NoteSection]:
     """Split at headings, and where a section is still too long, at blank lines."""
     headings: list[tuple[int, str]] = []
     lines: list[str] = []
@@ -184,16 +184,16 @@ def sections(body: str, above: int) -> Iterator[Section]:
 
 def _parts(
     headings: list[tuple[int, str]], lines: list[str], first: int, above: int
-) -> Iterator[Section]:
+) -> Iterator[NoteSection]:
     if not any(line.strip() for line in lines):
         return
     path = tuple(title for _, title in headings)
     if sum(map(len, lines)) <= above:
-        yield Section(path, "\n".join(lines), first)
+        yield NoteSection(path, "\n".join(lines), first)
         return
     starts = _breaks(lines, above)
     for part, (start, end) in enumerate(pairwise([*starts, len(lines)]), 1):
-        yield Section(path, "\n".join(lines[start:end]), first + start, part)
+        yield NoteSection(path, "\n".join(lines[start:end]), first + start, part)
 
 
 def _breaks(lines: list[str], above: int) -> list[int]:
