@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.importers.scanned_files import files_with
 from tests.importers.sources import files, imported
+from tests.viewer.viewed_runs import Viewed
 
 import mnemoscope as ms
 from mnemoscope._store.errors import RunConflict, UsageError
@@ -17,6 +18,7 @@ from mnemoscope._store.run_directory import RunDirectory
 from mnemoscope.cli.app import invoke
 from mnemoscope.models.cache import PRIVATE, text_cache
 from mnemoscope.types import Hit, Memory, Query
+from mnemoscope.viewer.view_server import ViewServer
 
 _WORDS = "zebrafinch quokkafur wombatden ibexhorn lynxpaw otterbay ravenhill swanlake".split()
 _TEXTS = [f"Secretly {one} met {two} at noon" for one in _WORDS for two in _WORDS if one != two]
@@ -132,6 +134,30 @@ def test_commands_on_a_private_run_show_texts_only_if_the_data_is_named(
     shown = " ".join(capsys.readouterr().out.split())
     assert "whom did quokkafur meet, was it ibexhorn" in shown
     assert "Secretly zebrafinch met" in shown
+    assert files_with(runs, _WANTED) == {}
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_the_viewer_shows_texts_only_if_the_data_is_named(home: Path, is_named: bool) -> None:
+    runs, data = home / "private" / "runs", home / "private" / "memory"
+    server = ViewServer(runs, data=data if is_named else None)
+    server.start()
+    try:
+        viewed = Viewed(runs, server.url)
+        pages = [
+            viewed.get("/"),
+            viewed.get("/run", run="bm25"),
+            viewed.get("/compare", base="bm25", cand="fts5"),
+            viewed.get("/report", run="bm25"),
+            viewed.get("/question", base="bm25", cand="fts5", id="q3"),
+        ]
+    finally:
+        server.close()
+    assert [page.status for page in pages] == [200] * len(pages)
+    assert ("whom did quokkafur meet" in pages[-1].text) == is_named
+    assert ("Secretly quokkafur met" in pages[-1].text) == is_named
+    if not is_named:
+        assert not any(word in page.text for page in pages for word in _WORDS)
     assert files_with(runs, _WANTED) == {}
 
 
