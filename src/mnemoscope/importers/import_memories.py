@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -31,8 +32,8 @@ PLACES_NAMED = 10
 _MOST_KNOWN = 10_000
 _EVERY = 200
 _PLAIN_PLACE = re.compile(r"line \d+|\w{1,16}")
-_OPAQUE = re.compile(r"[0-9]+|(?=.*[0-9])[0-9a-fA-F-]{8,}|\w{1,8}-[0-9a-fA-F-]{8,}")
-"""Ids that say nothing: numbers, UUIDs and hashes, with a prefix or not."""
+_OPAQUE = re.compile(r"[0-9]{1,9}|(?=.*[a-f])(?=.*[0-9])(?:[a-z]{1,8}-)?[0-9a-f-]{8,}")
+"""Ids that say nothing: row numbers, UUIDs and hashes. A longer number may be one of a phone."""
 
 
 class FoundSecret(NamedTuple):
@@ -209,8 +210,8 @@ class _Import:
         """The id of the memory; None if the same memory was kept before."""
         text = sha256(record.text.encode("utf-8", "surrogatepass")).digest()
         key = record.key
-        if isinstance(key, str) and self._private and not _OPAQUE.fullmatch(key):
-            key = _hashed(key)
+        if key is not None and self._private and not _OPAQUE.fullmatch(str(key)):
+            key = _hashed(str(key))
         if key is not None:
             if (known := self._ids.setdefault(str(key), text)) is not text:
                 if known == text:
@@ -219,7 +220,7 @@ class _Import:
                 raise UsageError(f"{problem}; name a column of unique ids with --id")
             return key if isinstance(key, int) else printable(key)
         origin = record.origin or f"{record.at}#{record.session}#{record.speaker}#{record.text}"
-        for number in _numbers():
+        for number in count(1):
             id = _hashed(origin if number == 1 else f"{origin}#{number}")
             known = self._ids.setdefault(id, text)
             if known is text:
@@ -227,13 +228,6 @@ class _Import:
             if known == text:
                 return None
         raise AssertionError("numbers do not end")
-
-
-def _numbers() -> Iterator[int]:
-    number = 1
-    while True:
-        yield number
-        number += 1
 
 
 def _hashed(text: str) -> str:
