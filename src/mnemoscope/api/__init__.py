@@ -27,11 +27,13 @@ from mnemoscope.runner.run_setup import RunConfig, require_checkpoints
 
 if TYPE_CHECKING:
     from mnemoscope.api.dataset_runs import DatasetResults, run_datasets
+    from mnemoscope.api.imports import import_memories
     from mnemoscope.api.judge_variants import judging_rules
     from mnemoscope.api.outside_answers import score_answers
 
 _ON_DEMAND = {
     "DatasetResults": "dataset_runs",
+    "import_memories": "imports",
     "judging_rules": "judge_variants",
     "run_datasets": "dataset_runs",
     "score_answers": "outside_answers",
@@ -55,6 +57,7 @@ __all__ = [
     "execute",
     "export",
     "gate",
+    "import_memories",
     "judge",
     "judging_rules",
     "load",

@@ -79,6 +79,7 @@ def run(
     compat: Literal["recall-bench"] | None = None,
     skip_preflight: bool = False,
     accept_leaks: bool = False,
+    private: bool = False,
     isolation: Literal[0, 1, 2, 3] | None = None,
     fresh: bool = False,
     resume: Where | None = None,

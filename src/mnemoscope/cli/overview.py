@@ -15,6 +15,10 @@ import mnemoscope
 
 ABOUT = "Measure how well AI agents' memory systems remember."
 COMMANDS = {
+    "import": (
+        "import_source:import_source",
+        "Import your notes, chats or memory store as a dataset folder.",
+    ),
     "run": ("run:run", "Run memory systems on a benchmark and print one table of all results."),
     "score": (
         "score:score",

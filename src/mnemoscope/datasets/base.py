@@ -184,6 +184,8 @@ class FileDataset:
     info: ClassVar[DatasetInfo]
     original_ids: Mapping[tuple[str, str], str] = {}
     pool_known = True
+    is_private = False
+    """Whether its texts may stand in no file but its own: runs record ids and figures."""
     expected_scenarios: int | None = None
 
     def __init__(self, data: Path) -> None:

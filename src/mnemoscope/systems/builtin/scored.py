@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemoscope.models.cache import ContentCache, default_cache_dir
+from mnemoscope.models.cache import ContentCache, text_cache
 from mnemoscope.systems.builtin.growing_list import GrowingList
 from mnemoscope.systems.plain_hits import PlainHits
 from mnemoscope.systems.system_replies import are_usual_ids
@@ -142,9 +142,10 @@ class TokenCache(ContentCache):
     def __init__(
         self, tokenise: Callable[[str], list[str]], namespace: str, *, on_disk: bool = True
     ) -> None:
-        super().__init__(default_cache_dir() / "tokens.sqlite" if on_disk else None, namespace)
+        place = text_cache("tokens.sqlite") if on_disk else None
+        super().__init__(place, namespace)
         self._tokenise = tokenise
-        self._known: dict[str, list[str]] | None = None if on_disk else {}
+        self._known: dict[str, list[str]] | None = None if place else {}
 
     def of(self, texts: Sequence[str]) -> list[list[str]]:
         if self._known is not None:
