@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from mnemoscope.api.dataset_runs import DatasetResults, run_datasets
     from mnemoscope.api.judge_variants import judging_rules
     from mnemoscope.api.outside_answers import score_answers
+    from mnemoscope.api.store_gates import gate_store
 
 _ON_DEMAND = {
     "DatasetResults": "dataset_runs",
+    "gate_store": "store_gates",
     "judging_rules": "judge_variants",
     "run_datasets": "dataset_runs",
     "score_answers": "outside_answers",
@@ -55,6 +57,7 @@ __all__ = [
     "execute",
     "export",
     "gate",
+    "gate_store",
     "judge",
     "judging_rules",
     "load",

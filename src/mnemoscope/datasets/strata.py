@@ -49,6 +49,13 @@ class FlaggedLine(CorpusLine):
     is_sensitive: bool | int | None = None
 
 
+def memory_of(row: CorpusLine) -> Memory:
+    """The memory of one line."""
+    values = {name: getattr(row, name) for name in DESCRIPTIONS}
+    metadata = {name: "" if value is None else value for name, value in values.items()}
+    return Memory(str(row.id), row.content, metadata=metadata)
+
+
 class StrataQuery(Struct):
     query_id: QueryId
     text: str
@@ -74,6 +81,7 @@ class Strata(FileDataset):
         source="your own files, in the format of the claude-memory benchmark",
         granularities=("memory",),
         cluster="question",
+        is_store=True,
     )
     expected_scenarios: int | None = 1
 
@@ -122,12 +130,7 @@ class Strata(FileDataset):
                 sensitive,
                 self.corpus,
             )
-        memories: dict[int, Memory] = {}
-        for id, (_, row) in rows.items():
-            values = {name: getattr(row, name) for name in DESCRIPTIONS}
-            metadata = {name: "" if value is None else value for name, value in values.items()}
-            memories[id] = Memory(str(id), row.content, metadata=metadata)
-        return memories
+        return {id: memory_of(row) for id, (_, row) in rows.items()}
 
     def _queries(self) -> dict[str, tuple[int, StrataQuery]]:
         queries = records_by_id(self.queries, StrataQuery, lambda row: row.query_id, self.findings)
