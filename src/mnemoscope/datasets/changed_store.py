@@ -28,7 +28,7 @@ Ids = int | str | list[int | str] | None
 class StoreLine(FlaggedLine):
     """One line of the corpus of a store; ids may be texts."""
 
-    id: int | str
+    id: int | str  # type: ignore[assignment]
     superseded_by: Ids = None
     supersedes: Ids = None
 
